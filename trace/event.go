@@ -1,0 +1,74 @@
+package trace
+
+import "memtrace/cuda"
+
+// EventKind says what happened. Numbers are append-only: an obsolete kind keeps its row in the spec table.
+type EventKind uint8
+
+// The event kinds. Which fields each carries stands in the EventSpec table (spec.go).
+const (
+	EventNone  EventKind = 0
+	EventAlloc EventKind = 1 // memory appeared, or (Status != 0) was refused
+	EventFree  EventKind = 2 // memory was given back, or (Status != 0) the call failed and the block lives on
+	EventMap   EventKind = 3 // a VMM handle was mapped at an address
+	EventUnmap EventKind = 4 // a VMM mapping ended
+	EventOOM   EventKind = 5 // a framework's allocator gave up
+	EventMark  EventKind = 6 // a named moment set by the program
+	EventStep  EventKind = 7 // an iteration began, set by the program
+	EventEpoch EventKind = 8 // an epoch began, set by the program
+	EventLost  EventKind = 9 // records that were dropped because no room was left; Count says how many
+
+	eventKindCount = 10
+)
+
+// Ids name entries of the trace's dictionary; zero means none. They share one number space, as the recorder hands them out.
+type (
+	// StringID names an interned string: a tag path, a mark's name.
+	StringID uint32
+	// StackID names an interned call stack: a list of code addresses, innermost first.
+	StackID uint32
+	// ThreadID names a thread of the program.
+	ThreadID uint32
+	// ModuleID names a loaded object file.
+	ModuleID uint32
+)
+
+// Flags are facts about one event that no other field carries.
+type Flags uint8
+
+// The event flags. Bits are append-only.
+const (
+	// FlagLate marks an event whose Seq is below an earlier block's watermark: it happened before events that stand before it in the file.
+	FlagLate Flags = 1 << 0
+	// FlagRuntimeOnly marks a driver-level event that was seen only at the runtime's surface, so its size is what the caller asked for.
+	FlagRuntimeOnly Flags = 1 << 1
+	// FlagEstimated marks a size that the recorder computed instead of reading it from the call.
+	FlagEstimated Flags = 1 << 2
+)
+
+// Event is one recorded fact. It is a plain value: readers hand out slices of Events that stay valid until the next read. Fields that the kind's
+// EventSpec does not list are zero.
+type Event struct {
+	Seq       uint64          // total order over all threads, dense from 1; a gap is a lost record
+	Time      int64           // nanoseconds since the trace's time base (Info "clock.base_unix_ns")
+	Addr      uint64          // device or host address; for VMM memory the handle
+	Size      uint64          // bytes asked for; for framework blocks the rounded block size
+	Stream    uint64          // CUDA stream handle as the program passed it, 0 the default stream
+	Allocated uint64          // framework events: bytes the framework says are allocated on the device after this event
+	Reserved  uint64          // framework events: bytes the framework says it holds from the driver after this event
+	Handle    uint64          // map events: the VMM handle
+	Count     uint64          // lost events: number of records; step and epoch events: the number given by the program
+	Stack     StackID         // native call stack, innermost frame first
+	PyStack   StackID         // Python call stack
+	Tag       StringID        // full tag path active on the thread
+	Name      StringID        // marks: the name
+	Thread    ThreadID        // who
+	Status    int32           // CUDA error code, 0 success
+	API       cuda.API        // the call that made the event at its own level
+	Runtime   cuda.API        // the CUDA runtime call around a driver event, or none
+	Device    int16           // device ordinal in the process, -1 for host memory or unknown
+	Kind      EventKind       //
+	Level     cuda.Level      //
+	Mem       cuda.MemoryKind //
+	Flags     Flags           //
+}

@@ -1,0 +1,113 @@
+package trace
+
+// Field names one column of an event block. Numbers are append-only and are written to disk.
+type Field uint8
+
+// The fields, in the order in which columns stand in a block.
+const (
+	FieldSeq Field = iota
+	FieldTime
+	FieldThread
+	FieldLevel
+	FieldAPI
+	FieldRuntime
+	FieldMem
+	FieldDevice
+	FieldAddr
+	FieldSize
+	FieldStream
+	FieldStatus
+	FieldFlags
+	FieldStack
+	FieldPyStack
+	FieldTag
+	FieldAllocated
+	FieldReserved
+	FieldHandle
+	FieldName
+	FieldCount
+
+	fieldCount
+)
+
+// Encoding says how the values of a column become bytes before compression.
+type Encoding uint8
+
+// The encodings. Every column restarts from zero in every block, so that a block can be read alone.
+const (
+	EncodingDelta Encoding = iota // zigzag varint of the difference to the previous value of the column
+	EncodingPlain                 // varint of the value (zigzag where the field is signed)
+	EncodingRun                   // pairs (varint run length, varint value): for columns that hardly change
+)
+
+// FieldSpec describes one field: its name in the text form, its encoding, and what it means, for docs/format.md.
+type FieldSpec struct {
+	Field    Field
+	Name     string
+	Encoding Encoding
+	Signed   bool
+	Unit     string
+	Doc      string
+}
+
+// FieldSpecs is indexed by Field.
+var FieldSpecs = [fieldCount]FieldSpec{
+	{FieldSeq, "seq", EncodingDelta, false, "", "order number over all threads, dense from 1; a gap is a lost record"},
+	{FieldTime, "time", EncodingDelta, true, "ns", "time since the trace's time base"},
+	{FieldThread, "thread", EncodingRun, false, "id", "thread that made the call"},
+	{FieldLevel, "level", EncodingRun, false, "", "driver, runtime or framework"},
+	{FieldAPI, "api", EncodingPlain, false, "", "the call that made the event at its own level"},
+	{FieldRuntime, "runtime", EncodingRun, false, "", "the CUDA runtime call around a driver event"},
+	{FieldMem, "mem", EncodingRun, false, "", "kind of memory"},
+	{FieldDevice, "device", EncodingRun, true, "", "device ordinal in the process; -1 host or unknown"},
+	{FieldAddr, "addr", EncodingDelta, false, "", "address; for VMM memory the handle"},
+	{FieldSize, "size", EncodingPlain, false, "bytes", "size asked for; framework blocks: the rounded block"},
+	{FieldStream, "stream", EncodingRun, false, "", "CUDA stream handle as the program passed it"},
+	{FieldStatus, "status", EncodingRun, true, "", "CUDA error code; 0 success"},
+	{FieldFlags, "flags", EncodingRun, false, "bits", "1 late, 2 runtime only, 4 estimated size"},
+	{FieldStack, "stack", EncodingDelta, false, "id", "native call stack"},
+	{FieldPyStack, "pystack", EncodingDelta, false, "id", "Python call stack"},
+	{FieldTag, "tag", EncodingRun, false, "id", "full tag path"},
+	{FieldAllocated, "allocated", EncodingDelta, false, "bytes", "the framework's own count of allocated bytes after the event"},
+	{FieldReserved, "reserved", EncodingDelta, false, "bytes", "the framework's own count of reserved bytes after the event"},
+	{FieldHandle, "handle", EncodingDelta, false, "", "VMM handle"},
+	{FieldName, "name", EncodingPlain, false, "id", "name of a mark"},
+	{FieldCount, "count", EncodingPlain, false, "", "lost records, or the step's or epoch's number"},
+}
+
+// EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and docs/format.md.
+type EventSpec struct {
+	Kind   EventKind
+	Name   string
+	Since  uint32 // first format version that has the kind
+	Fields []Field
+	Doc    string
+}
+
+var memoryFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldMem, FieldDevice, FieldAddr, FieldSize, FieldStream,
+	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved}
+
+// EventSpecs is indexed by EventKind.
+var EventSpecs = [eventKindCount]EventSpec{
+	{EventNone, "none", 1, nil, "never written"},
+	{EventAlloc, "alloc", 1, memoryFields, "memory appeared, or was refused (status)"},
+	{EventFree, "free", 1, memoryFields, "memory was given back; with a status, the call failed and the block lives on"},
+	{EventMap, "map", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldDevice, FieldAddr, FieldSize, FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldHandle},
+		"a VMM handle was mapped at addr"},
+	{EventUnmap, "unmap", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldDevice, FieldAddr, FieldSize, FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag},
+		"a VMM mapping ended"},
+	{EventOOM, "oom", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldDevice, FieldSize, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved},
+		"a framework's allocator gave up after trying everything"},
+	{EventMark, "mark", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldTag, FieldName}, "a named moment set by the program"},
+	{EventStep, "step", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldTag, FieldCount}, "an iteration began, set by the program"},
+	{EventEpoch, "epoch", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldTag, FieldCount}, "an epoch began, set by the program"},
+	{EventLost, "lost", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldCount}, "records dropped because no room was left"},
+}
+
+// String returns the kind's name as it appears in the text form.
+func (k EventKind) String() string {
+	if int(k) < len(EventSpecs) {
+		return EventSpecs[k].Name
+	}
+	return "unknown"
+}
