@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memtrace.h: name what a program is doing, so that memory reports can say it.
+ *
+ *     #include "memtrace.h"
+ *
+ *     MEMTRACE_TAG_PUSH("encoder");
+ *     cudaMalloc(&p, n);                    // reported under "encoder"
+ *     MEMTRACE_TAG_POP();
+ *
+ *     { memtrace::tag scope("decoder");     // C++; C has MEMTRACE_TAG_SCOPE("decoder")
+ *       cudaMalloc(&q, n); }
+ *
+ * Nothing has to be linked. The functions are weak: they are there when the program runs under memtrace (preloaded, or started by
+ * `memtrace run`) and null when it does not, and the macros, inline functions and classes below then do nothing. A program built with
+ * this header runs anywhere. Call the functions directly only after checking that they are not null.
+ *
+ * Tags
+ *   Each thread has its own stack of tags. A new thread starts without tags; nothing is inherited from its creator. The names on the
+ *   stack, outermost first and joined by '.', make the path that every memory event of the thread carries: encoder -> attention is
+ *   "encoder.attention". A name may itself contain dots. Names are bytes, UTF-8 by convention, 1 to MEMTRACE_NAME_MAX of them, and are
+ *   copied: the caller may free or overwrite them at once.
+ *
+ *   Every push, whatever it returned, is undone by exactly one pop. A push that cannot be honoured still counts as a level, one that
+ *   adds nothing to the path, so a program need not look at the result to stay balanced. A pop on an empty stack does nothing.
+ *
+ * Cost
+ *   Absent: one load and one branch. Present: a push looks its name up in a table (no lock, no system call once the name is known to
+ *   it); a pop only moves an index. No call allocates with malloc, sets errno, or calls CUDA, and all may be made before the first CUDA
+ *   call, while holding any lock, and from any thread. They are not for signal handlers.
+ *
+ * Linking
+ *   A weak function is bound at run time in shared objects and in position-independent executables (the default of most compilers), and
+ *   with GCC also in executables built with -no-pie. Clang on x86-64 with -no-pie binds it to null at link time: compile the file with
+ *   -fPIC there. A static executable has no dynamic linker, so nothing can be preloaded into it.
+ *
+ * Define MEMTRACE_NO_API before including this file to compile every use away.
+ */
+#ifndef MEMTRACE_H
+#define MEMTRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Longest name in bytes, without the closing zero. */
+#define MEMTRACE_NAME_MAX 255
+/* Deepest stack of tags. Levels below it count, but add nothing to the path. */
+#define MEMTRACE_TAG_DEPTH_MAX 64
+
+/* Results of memtrace_tag_push. Anything but MEMTRACE_OK means: the level exists and wants its pop, but the path did not grow. */
+#define MEMTRACE_OK 0
+#define MEMTRACE_ERR_NAME (-1)  /* name is null, empty or longer than MEMTRACE_NAME_MAX */
+#define MEMTRACE_ERR_DEPTH (-2) /* the thread already has MEMTRACE_TAG_DEPTH_MAX levels */
+#define MEMTRACE_ERR_FULL (-3)  /* the recording has no room left for a new name */
+
+#if defined(__GNUC__) && !defined(MEMTRACE_NO_API)
+#define MEMTRACE_HAVE_API 1
+#else
+#define MEMTRACE_HAVE_API 0
+#endif
+
+#if MEMTRACE_HAVE_API
+
+/* The library that implements the functions defines MEMTRACE_IMPLEMENTATION; then they are ordinary exported functions. */
+#if defined(MEMTRACE_IMPLEMENTATION)
+#define MEMTRACE_API __attribute__((visibility("default")))
+#elif defined(__has_attribute)
+#if __has_attribute(noplt)
+/* noplt keeps the address in the global offset table, where the dynamic linker fills it in. In a -no-pie executable the static linker
+ * would otherwise settle it as null. */
+#define MEMTRACE_API __attribute__((weak, noplt))
+#endif
+#endif
+#ifndef MEMTRACE_API
+#define MEMTRACE_API __attribute__((weak))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Pushes a tag on the calling thread's stack. Returns MEMTRACE_OK or one of MEMTRACE_ERR_*; pop once in either case. */
+MEMTRACE_API int memtrace_tag_push(const char *name);
+
+/* Undoes the calling thread's latest push. */
+MEMTRACE_API void memtrace_tag_pop(void);
+
+/* Records a named moment, to which `memtrace report --at mark:NAME` refers. A mark with a name that memtrace_tag_push would
+ * refuse is not recorded. The same name may be used again. */
+MEMTRACE_API void memtrace_mark(const char *name);
+
+/* Says that iteration n of the program's main loop begins. Any numbering will do; one thread should do the counting. */
+MEMTRACE_API void memtrace_step(uint64_t n);
+
+/* Says that epoch n begins: the program's own grouping of steps. */
+MEMTRACE_API void memtrace_epoch(uint64_t n);
+
+/* Returns 1 if memory events are being recorded or will be from the first CUDA call on, 0 if recording is switched off or has stopped. */
+MEMTRACE_API int memtrace_active(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MEMTRACE_HAVE_API */
+
+#ifndef MEMTRACE_IMPLEMENTATION
+
+#if MEMTRACE_HAVE_API
+#define MEMTRACE_CALL_IF_PRESENT(function, arguments, otherwise) (function ? function arguments : (otherwise))
+#define MEMTRACE_UNUSED __attribute__((unused))
+#else
+#define MEMTRACE_CALL_IF_PRESENT(function, arguments, otherwise) (otherwise)
+#define MEMTRACE_UNUSED
+#endif
+
+/* The macros call inline functions, so that arguments are evaluated exactly once, with or without the library. */
+static inline MEMTRACE_UNUSED int memtrace_tag_push_if(const char *name)
+{
+	(void)name;
+	return MEMTRACE_CALL_IF_PRESENT(memtrace_tag_push, (name), MEMTRACE_OK);
+}
+
+static inline MEMTRACE_UNUSED void memtrace_tag_pop_if(void)
+{
+	MEMTRACE_CALL_IF_PRESENT(memtrace_tag_pop, (), (void)0);
+}
+
+static inline MEMTRACE_UNUSED void memtrace_mark_if(const char *name)
+{
+	(void)name;
+	MEMTRACE_CALL_IF_PRESENT(memtrace_mark, (name), (void)0);
+}
+
+static inline MEMTRACE_UNUSED void memtrace_step_if(uint64_t n)
+{
+	(void)n;
+	MEMTRACE_CALL_IF_PRESENT(memtrace_step, (n), (void)0);
+}
+
+static inline MEMTRACE_UNUSED void memtrace_epoch_if(uint64_t n)
+{
+	(void)n;
+	MEMTRACE_CALL_IF_PRESENT(memtrace_epoch, (n), (void)0);
+}
+
+static inline MEMTRACE_UNUSED int memtrace_active_if(void)
+{
+	return MEMTRACE_CALL_IF_PRESENT(memtrace_active, (), 0);
+}
+
+#define MEMTRACE_TAG_PUSH(name) ((void)memtrace_tag_push_if(name))
+#define MEMTRACE_TAG_POP() memtrace_tag_pop_if()
+#define MEMTRACE_MARK(name) memtrace_mark_if(name)
+#define MEMTRACE_STEP(n) memtrace_step_if(n)
+#define MEMTRACE_EPOCH(n) memtrace_epoch_if(n)
+#define MEMTRACE_ACTIVE() memtrace_active_if()
+
+/* MEMTRACE_TAG_SCOPE("name"); pushes a tag that is popped at the end of the enclosing block, however the block is left (longjmp
+ * excepted). It declares a variable: use it where a declaration may stand. */
+#define MEMTRACE_PASTE2(a, b) a##b
+#define MEMTRACE_PASTE(a, b) MEMTRACE_PASTE2(a, b)
+
+#ifdef __cplusplus
+
+namespace memtrace {
+
+/* Holds a tag for the lifetime of the object. Create and destroy it in one thread, in the manner of a lock guard; it can be neither copied
+ * nor moved. name is only read by the constructor. */
+class tag {
+public:
+	explicit tag(const char *name) { memtrace_tag_push_if(name); }
+	~tag() { memtrace_tag_pop_if(); }
+
+#if __cplusplus >= 201103L
+	tag(const tag &) = delete;
+	tag &operator=(const tag &) = delete;
+#else
+private:
+	tag(const tag &);
+	tag &operator=(const tag &);
+#endif
+};
+
+inline void mark(const char *name) { memtrace_mark_if(name); }
+inline void step(uint64_t n) { memtrace_step_if(n); }
+inline void epoch(uint64_t n) { memtrace_epoch_if(n); }
+inline bool active() { return memtrace_active_if() != 0; }
+
+} /* namespace memtrace */
+
+#define MEMTRACE_TAG_SCOPE(name) ::memtrace::tag MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__)(name)
+
+#elif MEMTRACE_HAVE_API
+
+static inline MEMTRACE_UNUSED void memtrace_tag_scope_end(const int *pushed)
+{
+	(void)pushed;
+	memtrace_tag_pop_if();
+}
+
+#define MEMTRACE_TAG_SCOPE(name)                                                                                                 \
+	const int MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__) __attribute__((cleanup(memtrace_tag_scope_end), unused)) =           \
+		memtrace_tag_push_if(name)
+
+#else
+
+#define MEMTRACE_TAG_SCOPE(name) const int MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__) = ((void)(name), 0);                     \
+	(void)MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__)
+
+#endif
+
+#endif /* MEMTRACE_IMPLEMENTATION */
+
+#endif /* MEMTRACE_H */
