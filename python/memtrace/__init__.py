@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names what a program is doing, so that memtrace's GPU memory reports can say it.
+
+    import memtrace
+
+    with memtrace.tag("encoder"):           # also a decorator: @memtrace.tag("encoder")
+        h = encoder(batch)
+
+    for batch in loader:
+        memtrace.step()                     # an iteration begins
+        train(batch)
+    memtrace.mark("trained")                # a moment: memtrace report --at mark:trained
+
+The functions talk to the recording library that `memtrace run` (or LD_PRELOAD) has put into the process. Where there is none they check their
+arguments and do nothing, so a program behaves the same with and without it. Tags belong to threads: each thread has its own stack, and a
+new thread starts with an empty one. All functions may be called from any thread.
+"""
+
+from ._moments import active, epoch, mark, step
+from ._tag import tag
+
+__all__ = ["active", "epoch", "mark", "step", "tag"]
+__version__ = "0.1.0"
