@@ -33,11 +33,19 @@ const (
 // Encoding says how the values of a column become bytes before compression.
 type Encoding uint8
 
-// The encodings. Every column restarts from zero in every block, so that a block can be read alone.
+// The encodings. Every column restarts in every block, so that a block can be read alone. Numbers are append-only and are written to disk with each
+// column, so that a writer may choose another encoding for a field without a new format version.
 const (
-	EncodingDelta Encoding = iota // zigzag varint of the difference to the previous value of the column
-	EncodingPlain                 // varint of the value (zigzag where the field is signed)
-	EncodingRun                   // pairs (varint run length, varint value): for columns that hardly change
+	EncodingDelta   Encoding = 0 // zigzag varint of the difference to the previous value of the column
+	EncodingPlain   Encoding = 1 // varint of the value (zigzag where the field is signed)
+	EncodingRun     Encoding = 2 // pairs (run length, value): for columns that hardly change
+	EncodingStep    Encoding = 3 // pairs (run length, zigzag difference): for columns that count up
+	EncodingTable   Encoding = 4 // 0 and the zigzag difference to the last new value, or 1 + number of a value that was new earlier in the block
+	EncodingSame    Encoding = 5 // predicted: the last value of the same kind and level
+	EncodingAccount Encoding = 6 // predicted: the last value of the same level and device
+	EncodingBalance Encoding = 7 // predicted: the last value of the same level and device, plus the size of an alloc, minus the size of a free
+
+	encodingCount = 8
 )
 
 // FieldSpec describes one field: its name in the text form, its encoding, and what it means, for docs/format.md.
@@ -52,24 +60,24 @@ type FieldSpec struct {
 
 // FieldSpecs is indexed by Field.
 var FieldSpecs = [fieldCount]FieldSpec{
-	{FieldSeq, "seq", EncodingDelta, false, "", "order number over all threads, dense from 1; a gap is a lost record"},
+	{FieldSeq, "seq", EncodingStep, false, "", "order number over all threads, dense from 1; a gap is a lost record"},
 	{FieldTime, "time", EncodingDelta, true, "ns", "time since the trace's time base"},
 	{FieldThread, "thread", EncodingRun, false, "id", "thread that made the call"},
 	{FieldLevel, "level", EncodingRun, false, "", "driver, runtime or framework"},
-	{FieldAPI, "api", EncodingPlain, false, "", "the call that made the event at its own level"},
-	{FieldRuntime, "runtime", EncodingRun, false, "", "the CUDA runtime call around a driver event"},
-	{FieldMem, "mem", EncodingRun, false, "", "kind of memory"},
+	{FieldAPI, "api", EncodingSame, false, "", "the call that made the event at its own level"},
+	{FieldRuntime, "runtime", EncodingSame, false, "", "the CUDA runtime call around a driver event"},
+	{FieldMem, "mem", EncodingSame, false, "", "kind of memory"},
 	{FieldDevice, "device", EncodingRun, true, "", "device ordinal in the process; -1 host or unknown"},
-	{FieldAddr, "addr", EncodingDelta, false, "", "address; for VMM memory the handle"},
-	{FieldSize, "size", EncodingPlain, false, "bytes", "size asked for; framework blocks: the rounded block"},
+	{FieldAddr, "addr", EncodingTable, false, "", "address; for VMM memory the handle"},
+	{FieldSize, "size", EncodingTable, false, "bytes", "size asked for; framework blocks: the rounded block"},
 	{FieldStream, "stream", EncodingRun, false, "", "CUDA stream handle as the program passed it"},
 	{FieldStatus, "status", EncodingRun, true, "", "CUDA error code; 0 success"},
 	{FieldFlags, "flags", EncodingRun, false, "bits", "1 late, 2 runtime only, 4 estimated size"},
-	{FieldStack, "stack", EncodingDelta, false, "id", "native call stack"},
-	{FieldPyStack, "pystack", EncodingDelta, false, "id", "Python call stack"},
+	{FieldStack, "stack", EncodingPlain, false, "id", "native call stack"},
+	{FieldPyStack, "pystack", EncodingPlain, false, "id", "Python call stack"},
 	{FieldTag, "tag", EncodingRun, false, "id", "full tag path"},
-	{FieldAllocated, "allocated", EncodingDelta, false, "bytes", "the framework's own count of allocated bytes after the event"},
-	{FieldReserved, "reserved", EncodingDelta, false, "bytes", "the framework's own count of reserved bytes after the event"},
+	{FieldAllocated, "allocated", EncodingBalance, false, "bytes", "the framework's own count of allocated bytes after the event"},
+	{FieldReserved, "reserved", EncodingAccount, false, "bytes", "the framework's own count of reserved bytes after the event"},
 	{FieldHandle, "handle", EncodingDelta, false, "", "VMM handle"},
 	{FieldName, "name", EncodingPlain, false, "id", "name of a mark"},
 	{FieldCount, "count", EncodingPlain, false, "", "lost records, or the step's or epoch's number"},

@@ -1,0 +1,363 @@
+package trace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"memtrace/cuda"
+)
+
+// An event block before compression:
+//
+//	uvarint watermark        every event numbered below it stands in this block or before
+//	uvarint event count      1 .. MaxBlockEvents
+//	uvarint kind count, then per kind: uvarint kind, uvarint set of its fields (bit i is Field i)
+//	kind column              uvarint length, bytes: one byte per event, the place of its kind in the list above
+//	field columns            per field that some kind has, ascending: byte encoding, uvarint length, bytes
+//
+// A column has values only for the events whose kind has the field. Naming the fields in the block lets a reader skip those that it does not know and
+// read blocks of versions in which a kind had fewer.
+
+var errBlock = errors.New("event block is inconsistent")
+
+// kindMasks holds the set of fields of each kind, from EventSpecs.
+var kindMasks = func() (masks [eventKindCount]uint64) {
+	for kind, spec := range EventSpecs {
+		for _, f := range spec.Fields {
+			masks[kind] |= 1 << f
+		}
+	}
+	return masks
+}()
+
+// callLane is the slot that EncodingSame predicts from, accountLane the one of EncodingAccount and EncodingBalance; part of the format.
+func callLane(kind EventKind, level cuda.Level) uint8  { return uint8(kind)<<2 | uint8(level)&3 }
+func accountLane(level cuda.Level, device int16) uint8 { return uint8(level)&3<<4 | uint8(device)&15 }
+
+// accountStep is what a successful event adds to its account.
+func accountStep(ev *Event) uint64 {
+	if ev.Status != 0 {
+		return 0
+	}
+	switch ev.Kind {
+	case EventAlloc:
+		return ev.Size
+	case EventFree:
+		return -ev.Size
+	}
+	return 0
+}
+
+// batchLanes holds the lanes of a batch, for the fields that every event has and compacted for those that some lack.
+type batchLanes struct {
+	call, account         [batchEvents]uint8
+	step                  [batchEvents]uint64
+	someCall, someAccount [batchEvents]uint8
+	someStep              [batchEvents]uint64
+}
+
+// fill computes what an encoding needs to know of the events whose kind has the field; has is nil if all do.
+func (l *batchLanes) fill(encoding Encoding, events []Event, has []bool) lanes {
+	by := lanes{l.call[:len(events)], l.account[:len(events)], l.step[:len(events)]}
+	switch encoding {
+	case EncodingSame:
+		for i := range events {
+			by.call[i] = callLane(events[i].Kind, events[i].Level)
+		}
+	case EncodingAccount, EncodingBalance:
+		for i := range events {
+			by.account[i] = accountLane(events[i].Level, events[i].Device)
+		}
+	default:
+		return lanes{}
+	}
+	if encoding == EncodingBalance {
+		for i := range events {
+			by.step[i] = accountStep(&events[i])
+		}
+	}
+	if has == nil {
+		return by
+	}
+	some, n := lanes{l.someCall[:], l.someAccount[:], l.someStep[:]}, 0
+	for i, present := range has {
+		if present {
+			some.call[n], some.account[n], some.step[n] = by.call[i], by.account[i], by.step[i]
+			n++
+		}
+	}
+	return some
+}
+
+// blockEncoder collects events column by column. Its memory is bounded by the size of one block.
+type blockEncoder struct {
+	columns [fieldCount]columnEncoder
+	kinds   []byte // the kind column
+	listed  []EventKind
+	place   [eventKindCount]uint8 // 1 + place in listed
+	fields  uint64                // fields that some event has
+
+	values [batchEvents]uint64
+	has    [batchEvents]bool
+	lanes  batchLanes
+}
+
+func newBlockEncoder() *blockEncoder {
+	b := new(blockEncoder)
+	for f := range b.columns {
+		b.columns[f].encoding, b.columns[f].signed = FieldSpecs[f].Encoding, FieldSpecs[f].Signed
+	}
+	b.reset()
+	return b
+}
+
+func (b *blockEncoder) reset() {
+	for f := range b.columns {
+		b.columns[f].reset()
+	}
+	b.kinds, b.listed = b.kinds[:0], b.listed[:0]
+	b.place = [eventKindCount]uint8{}
+	b.fields = 0
+}
+
+// events returns the number of events in the open block.
+func (b *blockEncoder) events() int { return len(b.kinds) }
+
+// append adds events to the block; the caller sees to it that no more than MaxBlockEvents come together and that the kinds are known.
+func (b *blockEncoder) append(events []Event) {
+	for len(events) > 0 {
+		n := min(len(events), batchEvents)
+		b.appendBatch(events[:n])
+		events = events[n:]
+	}
+}
+
+func (b *blockEncoder) appendBatch(events []Event) {
+	any, all := uint64(0), ^uint64(0)
+	for i := range events {
+		kind := events[i].Kind
+		if b.place[kind] == 0 {
+			b.listed = append(b.listed, kind)
+			b.place[kind] = uint8(len(b.listed))
+		}
+		b.kinds = append(b.kinds, b.place[kind]-1)
+		any |= kindMasks[kind]
+		all &= kindMasks[kind]
+	}
+	b.fields |= any
+	for f := Field(0); f < fieldCount; f++ {
+		if any>>f&1 == 0 {
+			continue
+		}
+		column := &b.columns[f]
+		values := b.values[:len(events)]
+		gather(values, f, events)
+		var has []bool
+		if all>>f&1 == 0 {
+			has = b.has[:len(events)]
+			values = compact(values, f, events, has)
+		}
+		by := b.lanes.fill(column.encoding, events, has)
+		column.append(values, &by)
+	}
+}
+
+// compact notes which events have the field and moves their values together.
+func compact(values []uint64, f Field, events []Event, has []bool) []uint64 {
+	n := 0
+	for i := range events {
+		has[i] = kindMasks[events[i].Kind]>>f&1 != 0
+		if has[i] {
+			values[n] = values[i]
+			n++
+		}
+	}
+	return values[:n]
+}
+
+// finish appends the block's bytes to dst and empties the encoder.
+func (b *blockEncoder) finish(dst []byte, watermark uint64) []byte {
+	dst = binary.AppendUvarint(dst, watermark)
+	dst = binary.AppendUvarint(dst, uint64(len(b.kinds)))
+	dst = binary.AppendUvarint(dst, uint64(len(b.listed)))
+	for _, kind := range b.listed {
+		dst = binary.AppendUvarint(dst, uint64(kind))
+		dst = binary.AppendUvarint(dst, kindMasks[kind])
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(b.kinds)))
+	dst = append(dst, b.kinds...)
+	for f := range b.columns {
+		if b.fields>>f&1 == 0 {
+			continue
+		}
+		column := &b.columns[f]
+		bytes := column.finish()
+		dst = append(dst, byte(column.encoding))
+		dst = binary.AppendUvarint(dst, uint64(len(bytes)))
+		dst = append(dst, bytes...)
+	}
+	b.reset()
+	return dst
+}
+
+// blockKind is a row of a block's list of kinds.
+type blockKind struct {
+	kind  EventKind
+	mask  uint64
+	known bool
+}
+
+// blockDecoder hands out the events of a block in batches; all columns advance together.
+type blockDecoder struct {
+	watermark uint64
+	left      int // events not decoded yet
+	kinds     []byte
+	listed    []blockKind
+	columns   [fieldCount]columnCursor
+	fields    uint64
+	unknown   uint64 // events dropped because their kind is not known, since the decoder was made
+
+	values [batchEvents]uint64
+	has    [batchEvents]bool
+	lanes  batchLanes
+}
+
+// open starts on a block. The decoder refers to payload until the block's last event was decoded.
+func (b *blockDecoder) open(payload []byte) error {
+	b.left = 0
+	d := decoder{data: payload}
+	b.watermark = d.uvarint()
+	count, kinds := d.uvarint(), d.uvarint()
+	if d.failed || count == 0 || count > MaxBlockEvents || kinds == 0 || kinds > 256 || kinds > uint64(len(d.data)) {
+		return fmt.Errorf("%w: %d events of %d kinds", errBlock, count, kinds)
+	}
+	b.listed, b.fields = b.listed[:0], 0
+	for range kinds {
+		kind, mask := d.uvarint(), d.uvarint()
+		b.listed = append(b.listed, blockKind{EventKind(kind), mask, kind > 0 && kind < eventKindCount})
+		b.fields |= mask
+	}
+	b.kinds = d.bytes(d.uvarint())
+	if d.failed || uint64(len(b.kinds)) != count {
+		return fmt.Errorf("%w: kind column", errBlock)
+	}
+	if top := slices.Max(b.kinds); int(top) >= len(b.listed) {
+		return fmt.Errorf("%w: kind %d of %d", errBlock, top, len(b.listed))
+	}
+	for f := range 64 {
+		if b.fields>>f&1 == 0 {
+			continue
+		}
+		encoding := d.bytes(1)
+		bytes := d.bytes(d.uvarint())
+		if d.failed {
+			return fmt.Errorf("%w: column of field %d: %w", errBlock, f, errShort)
+		}
+		if f < int(fieldCount) {
+			b.columns[f].open(Encoding(encoding[0]), FieldSpecs[f].Signed, bytes)
+		}
+	}
+	b.left = int(count)
+	return nil
+}
+
+// next decodes up to len(events) events, at most batchEvents of them, and returns those of known kind. It returns none only at the end of the block.
+func (b *blockDecoder) next(events []Event) ([]Event, error) {
+	for b.left > 0 {
+		n := min(b.left, len(events), batchEvents)
+		batch := events[:n]
+		clear(batch)
+		kinds := b.kinds[len(b.kinds)-b.left:][:n]
+		b.left -= n
+		allKnown, err := b.decode(batch, kinds)
+		if err != nil {
+			b.left = 0
+			return nil, err
+		}
+		if !allKnown {
+			batch = b.dropUnknown(batch, kinds)
+		}
+		if len(batch) > 0 {
+			return batch, nil
+		}
+	}
+	return nil, nil
+}
+
+// decode fills a cleared batch column by column and reports whether all kinds are known.
+func (b *blockDecoder) decode(batch []Event, kinds []byte) (allKnown bool, err error) {
+	any, all := uint64(0), ^uint64(0)
+	allKnown = true
+	for i, k := range kinds {
+		row := &b.listed[k]
+		batch[i].Kind = row.kind
+		any |= row.mask
+		all &= row.mask
+		allKnown = allKnown && row.known
+	}
+	for f := Field(0); f < fieldCount; f++ {
+		if any>>f&1 == 0 {
+			continue
+		}
+		column := &b.columns[f]
+		n := len(batch)
+		var has []bool
+		if all>>f&1 == 0 {
+			has = b.has[:len(batch)]
+			n = b.present(f, kinds, has)
+		}
+		by := b.lanes.fill(column.encoding, batch, has)
+		constant, err := column.next(b.values[:n], &by)
+		if err != nil {
+			return false, fmt.Errorf("%w: field %s", err, FieldSpecs[f].Name)
+		}
+		if constant && b.values[0] == 0 {
+			continue
+		}
+		if has != nil {
+			spread(b.values[:len(batch)], n, has)
+		}
+		if !scatter(b.values[:len(batch)], f, batch) {
+			return false, fmt.Errorf("%w: field %s: a value is out of range", errColumn, FieldSpecs[f].Name)
+		}
+	}
+	return allKnown, nil
+}
+
+// present notes which events of the batch have the field and returns how many do.
+func (b *blockDecoder) present(f Field, kinds []byte, has []bool) (n int) {
+	for i, k := range kinds {
+		has[i] = b.listed[k].mask>>f&1 != 0
+		if has[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// spread moves the first n values to the events that have the field, zero to the others: the inverse of compact.
+func spread(values []uint64, n int, has []bool) {
+	for i := len(values) - 1; i >= 0; i-- {
+		if has[i] {
+			n--
+			values[i] = values[n]
+		} else {
+			values[i] = 0
+		}
+	}
+}
+
+func (b *blockDecoder) dropUnknown(batch []Event, kinds []byte) []Event {
+	n := 0
+	for i, k := range kinds {
+		if b.listed[k].known {
+			batch[n] = batch[i]
+			n++
+		} else {
+			b.unknown++
+		}
+	}
+	return batch[:n]
+}

@@ -1,0 +1,235 @@
+package trace
+
+import "encoding/binary"
+
+// columnCursor reads the values of one column in order. Its memory is a part of the block's bytes, plus for EncodingTable one word per distinct
+// value, each of which took at least two bytes.
+type columnCursor struct {
+	encoding Encoding
+	signed   bool
+	data     []byte
+	previous uint64
+	run      uint64
+	stride   uint64
+	last     [laneSlots]uint64
+	table    []uint64
+}
+
+// open starts on a column's bytes.
+func (c *columnCursor) open(encoding Encoding, signed bool, data []byte) {
+	c.encoding, c.signed, c.data = encoding, signed, data
+	c.previous, c.run, c.stride = 0, 0, 0
+	c.table = c.table[:0]
+	switch encoding {
+	case EncodingSame, EncodingAccount, EncodingBalance:
+		c.last = [laneSlots]uint64{}
+		c.run, _ = c.uvarint()
+	}
+}
+
+// uvarint takes one varint off the column.
+func (c *columnCursor) uvarint() (v uint64, ok bool) {
+	v, n := binary.Uvarint(c.data)
+	if n <= 0 {
+		return 0, false
+	}
+	c.data = c.data[n:]
+	return v, true
+}
+
+// varints fills out with plain varints, which is where a reader spends its time.
+func (c *columnCursor) varints(out []uint64) error {
+	data, at := c.data, 0
+	for i := range out {
+		if at+1 < len(data) {
+			b := data[at]
+			if b < 0x80 {
+				out[i] = uint64(b)
+				at++
+				continue
+			}
+			if next := data[at+1]; next < 0x80 {
+				out[i] = uint64(b&0x7f) | uint64(next)<<7
+				at += 2
+				continue
+			}
+		}
+		v, n := binary.Uvarint(data[at:])
+		if n <= 0 {
+			return errColumn
+		}
+		out[i] = v
+		at += n
+	}
+	c.data = data[at:]
+	return nil
+}
+
+// next fills out with the next values; by holds their lanes where the encoding needs them. constant means that all values are equal, so that the
+// caller may skip work on zeros.
+func (c *columnCursor) next(out []uint64, by *lanes) (constant bool, err error) {
+	switch c.encoding {
+	case EncodingDelta:
+		if err := c.varints(out); err != nil {
+			return false, err
+		}
+		previous := c.previous
+		for i, d := range out {
+			previous += uint64(unzigzag(d))
+			out[i] = previous
+		}
+		c.previous = previous
+		return false, nil
+	case EncodingPlain:
+		if err := c.varints(out); err != nil {
+			return false, err
+		}
+		if c.signed {
+			for i, v := range out {
+				out[i] = uint64(unzigzag(v))
+			}
+		}
+		return false, nil
+	case EncodingRun:
+		return c.nextRuns(out)
+	case EncodingStep:
+		return false, c.nextSteps(out)
+	case EncodingTable:
+		return false, c.nextTable(out)
+	case EncodingSame:
+		return false, c.nextPredicted(out, by.call, nil)
+	case EncodingAccount:
+		return false, c.nextPredicted(out, by.account, nil)
+	case EncodingBalance:
+		return false, c.nextPredicted(out, by.account, by.step)
+	}
+	return false, errColumn
+}
+
+// nextRun reads the head of the next run: a length, which is never 0, and a value.
+func (c *columnCursor) nextRun() (value uint64, err error) {
+	run, ok := c.uvarint()
+	if !ok || run == 0 {
+		return 0, errColumn
+	}
+	value, ok = c.uvarint()
+	if !ok {
+		return 0, errColumn
+	}
+	c.run = run
+	return value, nil
+}
+
+func (c *columnCursor) nextRuns(out []uint64) (constant bool, err error) {
+	constant = c.run >= uint64(len(out)) || c.run == 0
+	for len(out) > 0 {
+		if c.run == 0 {
+			value, err := c.nextRun()
+			if err != nil {
+				return false, err
+			}
+			if c.signed {
+				value = uint64(unzigzag(value))
+			}
+			c.previous = value
+			constant = constant && c.run >= uint64(len(out))
+		}
+		n := int(min(c.run, uint64(len(out))))
+		fill(out[:n], c.previous)
+		out = out[n:]
+		c.run -= uint64(n)
+	}
+	return constant, nil
+}
+
+func fill(out []uint64, v uint64) {
+	for i := range out {
+		out[i] = v
+	}
+}
+
+func (c *columnCursor) nextSteps(out []uint64) error {
+	for len(out) > 0 {
+		if c.run == 0 {
+			stride, err := c.nextRun()
+			if err != nil {
+				return err
+			}
+			c.stride = uint64(unzigzag(stride))
+		}
+		n := int(min(c.run, uint64(len(out))))
+		v := c.previous
+		for i := range out[:n] {
+			v += c.stride
+			out[i] = v
+		}
+		c.previous = v
+		out = out[n:]
+		c.run -= uint64(n)
+	}
+	return nil
+}
+
+func (c *columnCursor) nextTable(out []uint64) error {
+	data, at, table := c.data, 0, c.table
+	for i := range out {
+		var v uint64
+		if at+1 < len(data) && data[at] < 0x80 {
+			v = uint64(data[at])
+			at++
+		} else if at+1 < len(data) && data[at+1] < 0x80 {
+			v = uint64(data[at]&0x7f) | uint64(data[at+1])<<7
+			at += 2
+		} else {
+			n := 0
+			if v, n = binary.Uvarint(data[at:]); n <= 0 {
+				return errColumn
+			}
+			at += n
+		}
+		if v != 0 {
+			if v > uint64(len(table)) {
+				return errColumn
+			}
+			out[i] = table[v-1]
+			continue
+		}
+		d, n := binary.Uvarint(data[at:])
+		if n <= 0 {
+			return errColumn
+		}
+		at += n
+		c.previous += uint64(unzigzag(d))
+		table = append(table, c.previous)
+		out[i] = c.previous
+	}
+	c.data, c.table = data[at:], table
+	return nil
+}
+
+// nextPredicted reads values that follow their slot's last value (plus its step): a count of values that do, then the difference of one that does not.
+func (c *columnCursor) nextPredicted(out []uint64, slots []uint8, steps []uint64) error {
+	run := c.run
+	slots = slots[:len(out)]
+	for i := range out {
+		last := &c.last[slots[i]%laneSlots]
+		v := *last
+		if steps != nil {
+			v += steps[i]
+		}
+		if run > 0 {
+			run--
+		} else {
+			d, ok := c.uvarint()
+			if !ok {
+				return errColumn
+			}
+			v += uint64(unzigzag(d))
+			run, _ = c.uvarint() // the count behind the last miss may be left out
+		}
+		*last = v
+		out[i] = v
+	}
+	c.run = run
+	return nil
+}

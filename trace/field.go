@@ -1,0 +1,227 @@
+package trace
+
+import "memtrace/cuda"
+
+// gather copies one field of all events into values, which is as long as events. Signed fields become two's complement.
+func gather(values []uint64, f Field, events []Event) {
+	values = values[:len(events)]
+	switch f {
+	case FieldSeq:
+		for i := range events {
+			values[i] = events[i].Seq
+		}
+	case FieldTime:
+		for i := range events {
+			values[i] = uint64(events[i].Time)
+		}
+	case FieldThread:
+		for i := range events {
+			values[i] = uint64(events[i].Thread)
+		}
+	case FieldLevel:
+		for i := range events {
+			values[i] = uint64(events[i].Level)
+		}
+	case FieldAPI:
+		for i := range events {
+			values[i] = uint64(events[i].API)
+		}
+	case FieldRuntime:
+		for i := range events {
+			values[i] = uint64(events[i].Runtime)
+		}
+	case FieldMem:
+		for i := range events {
+			values[i] = uint64(events[i].Mem)
+		}
+	case FieldDevice:
+		for i := range events {
+			values[i] = uint64(events[i].Device)
+		}
+	case FieldAddr:
+		for i := range events {
+			values[i] = events[i].Addr
+		}
+	case FieldSize:
+		for i := range events {
+			values[i] = events[i].Size
+		}
+	case FieldStream:
+		for i := range events {
+			values[i] = events[i].Stream
+		}
+	case FieldStatus:
+		for i := range events {
+			values[i] = uint64(events[i].Status)
+		}
+	case FieldFlags:
+		for i := range events {
+			values[i] = uint64(events[i].Flags)
+		}
+	default:
+		gatherMore(values, f, events)
+	}
+}
+
+func gatherMore(values []uint64, f Field, events []Event) {
+	switch f {
+	case FieldStack:
+		for i := range events {
+			values[i] = uint64(events[i].Stack)
+		}
+	case FieldPyStack:
+		for i := range events {
+			values[i] = uint64(events[i].PyStack)
+		}
+	case FieldTag:
+		for i := range events {
+			values[i] = uint64(events[i].Tag)
+		}
+	case FieldAllocated:
+		for i := range events {
+			values[i] = events[i].Allocated
+		}
+	case FieldReserved:
+		for i := range events {
+			values[i] = events[i].Reserved
+		}
+	case FieldHandle:
+		for i := range events {
+			values[i] = events[i].Handle
+		}
+	case FieldName:
+		for i := range events {
+			values[i] = uint64(events[i].Name)
+		}
+	case FieldCount:
+		for i := range events {
+			values[i] = events[i].Count
+		}
+	}
+}
+
+// scatter copies values into one field of the events and reports whether every value fits the field.
+func scatter(values []uint64, f Field, events []Event) (fits bool) {
+	values = values[:len(events)]
+	var seen uint64 // all bits that occur, to find a value that is too wide without a branch per value
+	switch f {
+	case FieldSeq:
+		for i := range events {
+			events[i].Seq = values[i]
+		}
+	case FieldTime:
+		for i := range events {
+			events[i].Time = int64(values[i])
+		}
+	case FieldThread:
+		for i := range events {
+			seen |= values[i]
+			events[i].Thread = ThreadID(values[i])
+		}
+		return seen>>32 == 0
+	case FieldLevel:
+		for i := range events {
+			seen |= values[i]
+			events[i].Level = cuda.Level(values[i])
+		}
+		return seen>>8 == 0
+	case FieldAPI:
+		for i := range events {
+			seen |= values[i]
+			events[i].API = cuda.API(values[i])
+		}
+		return seen>>16 == 0
+	case FieldRuntime:
+		for i := range events {
+			seen |= values[i]
+			events[i].Runtime = cuda.API(values[i])
+		}
+		return seen>>16 == 0
+	case FieldMem:
+		for i := range events {
+			seen |= values[i]
+			events[i].Mem = cuda.MemoryKind(values[i])
+		}
+		return seen>>8 == 0
+	case FieldDevice:
+		for i := range events {
+			events[i].Device = int16(values[i])
+			seen |= values[i] ^ uint64(events[i].Device)
+		}
+		return seen == 0
+	case FieldAddr:
+		for i := range events {
+			events[i].Addr = values[i]
+		}
+	case FieldSize:
+		for i := range events {
+			events[i].Size = values[i]
+		}
+	default:
+		return scatterMore(values, f, events)
+	}
+	return true
+}
+
+func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
+	var seen uint64
+	switch f {
+	case FieldStream:
+		for i := range events {
+			events[i].Stream = values[i]
+		}
+	case FieldStatus:
+		for i := range events {
+			events[i].Status = int32(values[i])
+			seen |= values[i] ^ uint64(events[i].Status)
+		}
+		return seen == 0
+	case FieldFlags:
+		for i := range events {
+			seen |= values[i]
+			events[i].Flags = Flags(values[i])
+		}
+		return seen>>8 == 0
+	case FieldStack:
+		for i := range events {
+			seen |= values[i]
+			events[i].Stack = StackID(values[i])
+		}
+		return seen>>32 == 0
+	case FieldPyStack:
+		for i := range events {
+			seen |= values[i]
+			events[i].PyStack = StackID(values[i])
+		}
+		return seen>>32 == 0
+	case FieldTag:
+		for i := range events {
+			seen |= values[i]
+			events[i].Tag = StringID(values[i])
+		}
+		return seen>>32 == 0
+	case FieldAllocated:
+		for i := range events {
+			events[i].Allocated = values[i]
+		}
+	case FieldReserved:
+		for i := range events {
+			events[i].Reserved = values[i]
+		}
+	case FieldHandle:
+		for i := range events {
+			events[i].Handle = values[i]
+		}
+	case FieldName:
+		for i := range events {
+			seen |= values[i]
+			events[i].Name = StringID(values[i])
+		}
+		return seen>>32 == 0
+	case FieldCount:
+		for i := range events {
+			events[i].Count = values[i]
+		}
+	}
+	return true
+}

@@ -1,0 +1,18 @@
+package trace
+
+// Health says how complete the part of a trace is that was read so far. Reading on may change it; it is final once ReadBatch has returned io.EOF.
+type Health struct {
+	Truncated       bool   // the file is cut or damaged; everything before TruncatedAt was read
+	TruncatedAt     int64  // offset of the first section that could not be used
+	Reason          string // why, in words; empty unless Truncated
+	Sections        uint64 // sections read, skipped ones included
+	SkippedSections uint64 // sections of a kind that this version does not know
+	Blocks          uint64 // event blocks read
+	Events          uint64 // events returned
+	UnknownEvents   uint64 // events of a kind that this version does not know; they are not returned
+	LateEvents      uint64 // events that stand later in the file than their order number says
+	Bytes           int64  // bytes of the file that were read as whole sections, head included
+	Trailing        int64  // bytes after the end section, which are not read; -1 if there are some and the size is unknown
+	Gaps            uint64 // order numbers below the highest one seen that no event has
+	MaxSeq          uint64 // highest order number seen
+}

@@ -1,0 +1,80 @@
+package trace
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Info is what is known about the run as a whole, under dotted keys. Every key is optional; later sections override earlier ones.
+//
+//	format.writer                            version of memtrace that wrote the file
+//	process.pid .exe .command .cwd .host     who ran; process.argv holds the arguments separated by NUL
+//	process.start_unix_ns                    when
+//	clock.base_unix_ns, clock.source         time 0 of the events; tsc or monotonic
+//	env.NAME                                 variables that shape memory use or name the rank
+//	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version
+//	nullgpu                                  "1" where no real GPU was used
+//	drain                                    "off: <reason>" where the recorder stopped draining
+type Info map[string]string
+
+// End closes a trace whose program ended in an orderly way; it is absent in a killed run.
+type End struct {
+	Reason      string // "exit", or why recording stopped
+	LostRecords uint64 // records dropped because the rings were full
+	LostRings   uint64 // threads that got no ring
+	LostDict    uint64 // dictionary entries dropped because the cap was reached
+	EventCount  uint64 // events written; the writer fills it in where it is 0
+	Time        int64  // nanoseconds since the trace's time base
+}
+
+// appendInfo encodes an info payload: uvarint pair count, then length-prefixed key and value, keys sorted.
+func appendInfo(dst []byte, info Info) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(info)))
+	for _, key := range slices.Sorted(maps.Keys(info)) {
+		dst = appendText(dst, key)
+		dst = appendText(dst, info[key])
+	}
+	return dst
+}
+
+// decodeInfo adds the pairs of an info payload to info.
+func decodeInfo(payload []byte, info Info) error {
+	d := decoder{data: payload}
+	n := d.uvarint()
+	for range n {
+		key, value := d.text(MaxSectionBytes), d.text(MaxSectionBytes)
+		if d.failed {
+			break
+		}
+		info[key] = value
+	}
+	if d.failed {
+		return fmt.Errorf("info section: %w", errShort)
+	}
+	return nil
+}
+
+// appendEnd encodes an end payload. The last 8 bytes are the file offset of the index section (0 without one), at a fixed place from the end of the file.
+func appendEnd(dst []byte, e End, indexOffset uint64) []byte {
+	dst = appendText(dst, e.Reason)
+	for _, v := range []uint64{e.LostRecords, e.LostRings, e.LostDict, e.EventCount, zigzag(e.Time)} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	return binary.LittleEndian.AppendUint64(dst, indexOffset)
+}
+
+func decodeEnd(payload []byte) (End, error) {
+	if len(payload) < 8 {
+		return End{}, fmt.Errorf("end section: %w", errShort)
+	}
+	d := decoder{data: payload[:len(payload)-8]}
+	e := End{Reason: d.text(MaxString)}
+	e.LostRecords, e.LostRings, e.LostDict, e.EventCount = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
+	e.Time = unzigzag(d.uvarint())
+	if d.failed {
+		return End{}, fmt.Errorf("end section: %w", errShort)
+	}
+	return e, nil
+}

@@ -1,0 +1,204 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Reader reads a trace from front to back, up to its end or to the first section that is cut or damaged. It is a Source. Its memory is bounded by the
+// section limits and by what the dictionary holds; it never allocates on the word of a length alone.
+type Reader struct {
+	sections sectionReader
+	version  uint32
+	done     bool
+
+	entries   entryDecoder
+	tables    Tables
+	info      Info
+	end       *End
+	lost      uint64 // records that lost events speak of
+	watermark uint64
+
+	block   blockDecoder
+	batch   []Event
+	blockAt int64 // offset of the open block's section
+	seqs    SeqSet
+	health  Health
+}
+
+// NewReader reads the head of a trace. size is the number of bytes in r, -1 if unknown; knowing it lets an absurd length be refused at once. The errors
+// are ErrNotTrace, ErrVersion and ErrEmpty, or why reading failed.
+func NewReader(r io.Reader, size int64) (*Reader, error) {
+	var head [headSize]byte
+	n, err := io.ReadFull(r, head[:])
+	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("read head of trace: %w", err)
+	}
+	version, err := parseHead(head[:n])
+	if err != nil {
+		return nil, err
+	}
+	reader := &Reader{version: version, info: make(Info), sections: sectionReader{r: r, size: size, offset: headSize}}
+	reader.entries.tables = &reader.tables
+	return reader, nil
+}
+
+// Version returns the format version of the file.
+func (r *Reader) Version() uint32 { return r.version }
+
+// Tables returns the dictionary as far as it was read.
+func (r *Reader) Tables() *Tables { return &r.tables }
+
+// Info returns what is known about the run so far. It belongs to the reader.
+func (r *Reader) Info() Info { return r.info }
+
+// End returns the clean end of the run, ok=false before it was read and in a killed run.
+func (r *Reader) End() (end End, ok bool) {
+	if r.end == nil {
+		return End{}, false
+	}
+	return *r.end, true
+}
+
+// Watermark returns the highest watermark read: every event numbered below it stands in the file up to here.
+func (r *Reader) Watermark() uint64 { return r.watermark }
+
+// Offset returns how many bytes were read as whole sections, for progress and for continuing the file.
+func (r *Reader) Offset() int64 { return r.sections.offset }
+
+// Lost returns what the recorder had to drop: records, rings, dictionary entries.
+func (r *Reader) Lost() (records, rings, dict uint64) {
+	if r.end == nil {
+		return r.lost, 0, 0
+	}
+	return max(r.lost, r.end.LostRecords), r.end.LostRings, r.end.LostDict
+}
+
+// Health says what was read so far and what is missing.
+func (r *Reader) Health() Health {
+	h := r.health
+	h.Sections, h.SkippedSections = r.sections.read, r.sections.skipped
+	h.UnknownEvents = r.block.unknown
+	h.Bytes = r.sections.offset
+	h.Gaps = r.seqs.Gaps()
+	h.MaxSeq, _ = r.seqs.Max()
+	return h
+}
+
+// ReadBatch returns the next events, at least one, in the order of the file; they are valid until the next call. It returns io.EOF at the end of what can
+// be read: see Health for whether that is the end of the trace. Any other error means that reading the file failed.
+func (r *Reader) ReadBatch() ([]Event, error) {
+	if r.batch == nil {
+		r.batch = make([]Event, batchEvents)
+	}
+	for !r.done {
+		events, err := r.block.next(r.batch)
+		if err != nil {
+			r.stop(r.blockAt, err.Error())
+			break
+		}
+		if len(events) > 0 {
+			r.count(events)
+			return events, nil
+		}
+		if err := r.nextSection(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, io.EOF
+}
+
+// nextSection reads one section. Damage ends reading without an error.
+func (r *Reader) nextSection() error {
+	at := r.sections.offset
+	kind, payload, err := r.sections.next()
+	var damage *damageError
+	switch {
+	case err == io.EOF:
+		r.done = true
+		return nil
+	case errors.As(err, &damage):
+		r.stop(r.sections.offset, damage.reason)
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := r.take(kind, payload, at); err != nil {
+		r.stop(at, err.Error())
+	}
+	return nil
+}
+
+func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
+	switch kind {
+	case SectionInfo:
+		return decodeInfo(payload, r.info)
+	case SectionDictionary:
+		return r.entries.decode(payload)
+	case SectionEvents:
+		if err := r.block.open(payload); err != nil {
+			return err
+		}
+		r.blockAt = at
+		r.watermark = max(r.watermark, r.block.watermark)
+		r.health.Blocks++
+	case SectionEnd:
+		end, err := decodeEnd(payload)
+		if err != nil {
+			return err
+		}
+		r.end = &end
+		r.done = true
+		r.health.Trailing = r.trailing()
+	}
+	return nil
+}
+
+// trailing returns the number of bytes behind the end section.
+func (r *Reader) trailing() int64 {
+	if r.sections.size >= 0 {
+		return max(0, r.sections.size-r.sections.offset)
+	}
+	var b [1]byte
+	if n, _ := io.ReadFull(r.sections.r, b[:]); n > 0 {
+		return -1
+	}
+	return 0
+}
+
+// stop ends reading at the section that begins at offset.
+func (r *Reader) stop(offset int64, reason string) {
+	r.done = true
+	r.sections.offset = offset
+	r.health.Truncated, r.health.TruncatedAt, r.health.Reason = true, offset, reason
+}
+
+// count keeps the books on events that are about to be returned.
+func (r *Reader) count(events []Event) {
+	r.health.Events += uint64(len(events))
+	first, dense := events[0].Seq, true
+	special := false
+	for i := range events {
+		dense = dense && events[i].Seq == first+uint64(i)
+		special = special || events[i].Flags&FlagLate != 0 || events[i].Kind == EventLost
+	}
+	if dense {
+		r.seqs.AddRange(first, first+uint64(len(events))-1)
+	} else {
+		for i := range events {
+			r.seqs.Add(events[i].Seq)
+		}
+	}
+	if !special {
+		return
+	}
+	for i := range events {
+		if events[i].Flags&FlagLate != 0 {
+			r.health.LateEvents++
+		}
+		if events[i].Kind == EventLost {
+			r.lost += events[i].Count
+		}
+	}
+}

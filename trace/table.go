@@ -1,0 +1,150 @@
+package trace
+
+import "slices"
+
+// Stack is an interned call stack. Frames are code addresses, innermost first; all are return addresses, so a symbolizer looks up PC-1.
+type Stack struct {
+	ID     StackID
+	Frames []uint64
+}
+
+// Module is a loaded object file: the code addresses [Start, End) belong to it; Base is what to subtract to get addresses inside the file.
+type Module struct {
+	ID               ModuleID
+	Start, End, Base uint64
+	Path             string
+	BuildID          string // hexadecimal; empty if the file has none
+}
+
+// Thread is a thread of the program.
+type Thread struct {
+	ID   ThreadID
+	TID  int32 // the kernel's number
+	Name string
+}
+
+// Device is a GPU as the program sees it.
+type Device struct {
+	Index      int16 // ordinal in the process
+	Name, UUID string
+	TotalBytes uint64
+}
+
+// Tables is the dictionary of a trace. It grows while the trace is read; look-ups never fail: an unknown id gives the zero value. The zero value is
+// an empty dictionary. Slices that it returns belong to it and must not be changed.
+type Tables struct {
+	strings map[StringID]string
+	stacks  map[StackID][]uint64
+	threads map[ThreadID]Thread
+	devices []Device // by index
+	modules []Module // as they came; an address belongs to the last one that covers it
+
+	frames []uint64     // tail of the arena that stack frames are cut from
+	log    []tableEntry // every entry as it came, for the text form
+}
+
+// tableEntry is a Stack (id only), Module, Thread, Device or tableString, in the order of arrival.
+type tableEntry struct {
+	kind  entryKind
+	id    uint32
+	value any // Module, Thread, Device: the value as it came, since a later entry may replace it
+}
+
+// AddString defines a string. The first definition of an id stays.
+func (t *Tables) AddString(id StringID, s string) {
+	if _, known := t.strings[id]; known {
+		return
+	}
+	if t.strings == nil {
+		t.strings = make(map[StringID]string)
+	}
+	t.strings[id] = s
+	t.log = append(t.log, tableEntry{kind: entryString, id: uint32(id)})
+}
+
+// AddStack defines a stack; its frames are copied. The first definition of an id stays.
+func (t *Tables) AddStack(s Stack) {
+	if _, known := t.stacks[s.ID]; known {
+		return
+	}
+	if t.stacks == nil {
+		t.stacks = make(map[StackID][]uint64)
+	}
+	t.stacks[s.ID] = t.keepFrames(s.Frames)
+	t.log = append(t.log, tableEntry{kind: entryStack, id: uint32(s.ID)})
+}
+
+// keepFrames copies frames into the arena, whose pieces grow with the number of frames already held.
+func (t *Tables) keepFrames(frames []uint64) []uint64 {
+	if cap(t.frames)-len(t.frames) < len(frames) {
+		t.frames = make([]uint64, 0, max(len(frames), min(2*cap(t.frames), 1<<16), 64))
+	}
+	start := len(t.frames)
+	t.frames = append(t.frames, frames...)
+	return t.frames[start:len(t.frames):len(t.frames)]
+}
+
+// AddModule records a loaded object file.
+func (t *Tables) AddModule(m Module) {
+	t.modules = append(t.modules, m)
+	t.log = append(t.log, tableEntry{kind: entryModule, value: m})
+}
+
+// AddThread records a thread, or its new name.
+func (t *Tables) AddThread(th Thread) {
+	if t.threads == nil {
+		t.threads = make(map[ThreadID]Thread)
+	}
+	t.threads[th.ID] = th
+	t.log = append(t.log, tableEntry{kind: entryThread, value: th})
+}
+
+// AddDevice records a device; a later entry with the same index replaces it.
+func (t *Tables) AddDevice(d Device) {
+	i, known := slices.BinarySearchFunc(t.devices, d.Index, func(have Device, index int16) int { return int(have.Index) - int(index) })
+	if known {
+		t.devices[i] = d
+	} else {
+		t.devices = slices.Insert(t.devices, i, d)
+	}
+	t.log = append(t.log, tableEntry{kind: entryDevice, value: d})
+}
+
+// String returns an interned string, "" for an unknown id.
+func (t *Tables) String(id StringID) string { return t.strings[id] }
+
+// Stack returns the frames of a stack, innermost first; nil for an unknown id.
+func (t *Tables) Stack(id StackID) []uint64 { return t.stacks[id] }
+
+// Thread returns a thread.
+func (t *Tables) Thread(id ThreadID) (th Thread, ok bool) {
+	th, ok = t.threads[id]
+	return th, ok
+}
+
+// ModuleAt returns the module that covers a code address, the latest one if addresses were reused. It is a linear search: callers look up each
+// distinct address once.
+func (t *Tables) ModuleAt(pc uint64) (m Module, ok bool) {
+	for i := len(t.modules) - 1; i >= 0; i-- {
+		if m := t.modules[i]; pc >= m.Start && pc < m.End {
+			return m, true
+		}
+	}
+	return Module{}, false
+}
+
+// Devices returns the devices in order of their index.
+func (t *Tables) Devices() []Device { return t.devices }
+
+// Modules returns the modules in the order in which they were recorded.
+func (t *Tables) Modules() []Module { return t.modules }
+
+// Threads returns the threads in order of their id.
+func (t *Tables) Threads() []Thread {
+	threads := make([]Thread, 0, len(t.threads))
+	for _, th := range t.threads {
+		threads = append(threads, th)
+	}
+	slices.SortFunc(threads, func(a, b Thread) int { return compare(uint64(a.ID), uint64(b.ID)) })
+	return threads
+}

@@ -1,0 +1,55 @@
+package trace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+const (
+	// FormatVersion is the version this package writes. It changes when a file would mislead a reader of the version before; new event kinds, fields,
+	// dictionary entries and section kinds do not change it, since a reader skips those it does not know.
+	FormatVersion = 1
+	// OldestVersion is the oldest version this package reads.
+	OldestVersion = 1
+
+	magic    = "MEMTRACE"
+	headSize = 16
+)
+
+// Errors of NewReader: the file is no trace that this program can read. A trace that is cut or damaged further on is no error, see Health.
+var (
+	ErrNotTrace = errors.New("not a memtrace trace")
+	ErrVersion  = errors.New("trace format version not supported")
+	ErrEmpty    = errors.New("trace is empty: the program ended before its first record was written")
+)
+
+// fileHead returns the 16 bytes that open a trace: magic, version, flags (0).
+func fileHead() []byte {
+	head := make([]byte, 0, headSize)
+	head = append(head, magic...)
+	head = binary.LittleEndian.AppendUint32(head, FormatVersion)
+	return binary.LittleEndian.AppendUint32(head, 0)
+}
+
+// parseHead checks the opening bytes of a file. Fewer than headSize bytes are a trace cut in its head (ErrEmpty) if they begin like one.
+func parseHead(head []byte) (version uint32, err error) {
+	if len(head) < headSize {
+		if n := min(len(head), len(magic)); string(head[:n]) != magic[:n] {
+			return 0, ErrNotTrace
+		}
+		return 0, ErrEmpty
+	}
+	if string(head[:len(magic)]) != magic {
+		return 0, ErrNotTrace
+	}
+	version = binary.LittleEndian.Uint32(head[8:])
+	if version < OldestVersion || version > FormatVersion {
+		return version, fmt.Errorf("%w: the file has version %d, this memtrace reads %d to %d; use the memtrace that recorded it or a newer one",
+			ErrVersion, version, OldestVersion, FormatVersion)
+	}
+	if flags := binary.LittleEndian.Uint32(head[12:]); flags != 0 {
+		return version, fmt.Errorf("%w: the file's head has flags %#x, which this memtrace (version %d) does not know; use a newer one", ErrVersion, flags, FormatVersion)
+	}
+	return version, nil
+}

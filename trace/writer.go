@@ -1,0 +1,282 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// ErrClosed is returned by writes after Close.
+var ErrClosed = errors.New("trace writer is closed")
+
+// WriterOptions adjust a Writer; the zero value is right for a new file.
+type WriterOptions struct {
+	// Append continues a file that already holds this many bytes of whole sections (Health.Bytes of a Reader), whose file position is there. No head is
+	// written. 0 begins a new file.
+	Append int64
+	// Watermark is the last watermark of the file that is continued.
+	Watermark uint64
+}
+
+// Writer writes a trace. Every section is one call of the underlying Write, so that a program killed between two leaves whole sections. Its memory is
+// bounded by one block. It is not safe for use by several goroutines. After a failed write every call returns that error.
+type Writer struct {
+	w         io.Writer
+	err       error
+	closed    bool
+	offset    int64
+	watermark uint64
+	events    uint64
+
+	entries    entryEncoder
+	dictionary []byte // entries not yet written
+	block      *blockEncoder
+	index      indexBuilder
+	pending    IndexEntry // what the index will say of the open block
+
+	enc     *zstd.Encoder
+	raw     []byte // a block before compression
+	section []byte // header and payload, as handed to Write
+}
+
+// NewWriter writes the head of a trace to w. The caller keeps w and closes it after Close.
+func NewWriter(w io.Writer, opts WriterOptions) (*Writer, error) {
+	enc, err := newCompressor()
+	if err != nil {
+		return nil, err
+	}
+	out := &Writer{w: w, enc: enc, block: newBlockEncoder(), offset: opts.Append, watermark: opts.Watermark}
+	if opts.Append == 0 {
+		if err := out.write(fileHead()); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Offset returns the size of the file so far.
+func (w *Writer) Offset() int64 { return w.offset }
+
+func (w *Writer) write(b []byte) error {
+	n, err := w.w.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		w.err = fmt.Errorf("write trace at offset %d: %w", w.offset, err)
+		return w.err
+	}
+	w.offset += int64(n)
+	return nil
+}
+
+func (w *Writer) usable() error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+// writeSection writes raw as one section, compressed if that is asked for and pays.
+func (w *Writer) writeSection(kind SectionKind, raw []byte, compress bool) error {
+	if len(raw) > MaxSectionBytes {
+		return fmt.Errorf("write trace: %s section of %d bytes, at most %d are allowed", kind, len(raw), MaxSectionBytes)
+	}
+	w.section = append(w.section[:0], make([]byte, sectionHeaderSize)...)
+	header := sectionHeader{kind: kind}
+	if compress {
+		w.section = w.enc.EncodeAll(raw, w.section)
+		stored := len(w.section) - sectionHeaderSize
+		if stored < len(raw) && rawSizeAllowed(kind, stored, len(raw)) {
+			header.raw = uint32(len(raw))
+		} else {
+			w.section = w.section[:sectionHeaderSize]
+		}
+	}
+	if header.raw == 0 {
+		w.section = append(w.section, raw...)
+	}
+	header.length = uint32(len(w.section) - sectionHeaderSize)
+	header.put(w.section, w.section[sectionHeaderSize:])
+	return w.write(w.section)
+}
+
+// WriteInfo writes what is known about the run, at once. It may be called many times; later values override earlier ones.
+func (w *Writer) WriteInfo(info Info) error {
+	if err := w.usable(); err != nil || len(info) == 0 {
+		return err
+	}
+	return w.writeSection(SectionInfo, appendInfo(nil, info), false)
+}
+
+// entryAdded checks the size of what append made of the dictionary and writes it out where it has grown large.
+func (w *Writer) entryAdded(dictionary []byte) error {
+	w.dictionary = dictionary
+	if len(w.dictionary) < dictionaryTarget {
+		return nil
+	}
+	return w.flushDictionary()
+}
+
+// tooLong is the error for a text that the format cannot hold.
+func tooLong(what string, texts ...string) error {
+	for _, s := range texts {
+		if len(s) > MaxString {
+			return fmt.Errorf("write trace: %s of %d bytes, at most %d are allowed", what, len(s), MaxString)
+		}
+	}
+	return nil
+}
+
+// WriteString defines a string. Like all dictionary entries it is buffered and stands in the file before the events written after it.
+func (w *Writer) WriteString(id StringID, s string) error {
+	if err := errors.Join(w.usable(), tooLong("string", s)); err != nil {
+		return err
+	}
+	return w.entryAdded(w.entries.appendString(w.dictionary, id, s))
+}
+
+// WriteStack defines a call stack.
+func (w *Writer) WriteStack(s Stack) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if len(s.Frames) > MaxFrames {
+		return fmt.Errorf("write trace: stack of %d frames, at most %d are allowed", len(s.Frames), MaxFrames)
+	}
+	return w.entryAdded(w.entries.appendStack(w.dictionary, s))
+}
+
+// WriteModule records a loaded object file.
+func (w *Writer) WriteModule(m Module) error {
+	if err := errors.Join(w.usable(), tooLong("module path or build id", m.Path, m.BuildID)); err != nil {
+		return err
+	}
+	return w.entryAdded(w.entries.appendModule(w.dictionary, m))
+}
+
+// WriteThread records a thread or its new name.
+func (w *Writer) WriteThread(th Thread) error {
+	if err := errors.Join(w.usable(), tooLong("thread name", th.Name)); err != nil {
+		return err
+	}
+	return w.entryAdded(w.entries.appendThread(w.dictionary, th))
+}
+
+// WriteDevice records a device.
+func (w *Writer) WriteDevice(d Device) error {
+	if err := errors.Join(w.usable(), tooLong("device name", d.Name, d.UUID)); err != nil {
+		return err
+	}
+	return w.entryAdded(w.entries.appendDevice(w.dictionary, d))
+}
+
+// WriteEvents appends events to the open block; they are copied. An event numbered below the last watermark is marked FlagLate in the file. A block that
+// is full is written with the last watermark.
+func (w *Writer) WriteEvents(events []Event) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	for i := range events {
+		if kind := events[i].Kind; kind == EventNone || kind >= eventKindCount {
+			return fmt.Errorf("write trace: event %d has the unknown kind %d", events[i].Seq, kind)
+		}
+	}
+	for len(events) > 0 {
+		n := min(len(events), MaxBlockEvents-w.block.events(), batchEvents)
+		w.appendEvents(events[:n])
+		events = events[n:]
+		if w.block.events() == MaxBlockEvents {
+			if err := w.flushAll(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *Writer) appendEvents(events []Event) {
+	if w.block.events() == 0 {
+		w.pending = IndexEntry{FirstTime: events[0].Time}
+	}
+	late := false
+	for i := range events {
+		w.pending.MaxSeq = max(w.pending.MaxSeq, events[i].Seq)
+		late = late || events[i].Seq < w.watermark && events[i].Flags&FlagLate == 0
+	}
+	if late {
+		events = append([]Event(nil), events...)
+		for i := range events {
+			if events[i].Seq < w.watermark {
+				events[i].Flags |= FlagLate
+			}
+		}
+	}
+	w.block.append(events)
+	w.events += uint64(len(events))
+}
+
+// Flush writes what is buffered: the dictionary, then the events, stating that every event numbered below watermark is now in the file. Without buffered
+// events nothing carries the watermark to the file; it then stands with the next block.
+func (w *Writer) Flush(watermark uint64) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	w.watermark = max(w.watermark, watermark)
+	return w.flushAll()
+}
+
+func (w *Writer) flushAll() error {
+	if err := w.flushDictionary(); err != nil {
+		return err
+	}
+	count := w.block.events()
+	if count == 0 {
+		return nil
+	}
+	w.pending.Offset, w.pending.Events, w.pending.Watermark = w.offset, uint64(count), w.watermark
+	w.raw = w.block.finish(w.raw[:0], w.watermark)
+	if err := w.writeSection(SectionEvents, w.raw, true); err != nil {
+		return err
+	}
+	w.index.add(w.pending)
+	return nil
+}
+
+func (w *Writer) flushDictionary() error {
+	if len(w.dictionary) == 0 {
+		return nil
+	}
+	err := w.writeSection(SectionDictionary, w.dictionary, len(w.dictionary) > compressAbove)
+	w.dictionary = w.dictionary[:0]
+	return err
+}
+
+// Close writes what is buffered, the index and the clean end. It does not close the underlying file.
+func (w *Writer) Close(end End) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if err := tooLong("reason", end.Reason); err != nil {
+		return err
+	}
+	if err := w.flushAll(); err != nil {
+		return err
+	}
+	indexOffset := uint64(w.offset)
+	if err := w.writeSection(SectionIndex, appendIndex(nil, w.index.entries), false); err != nil {
+		return err
+	}
+	if end.EventCount == 0 {
+		end.EventCount = w.events
+	}
+	err := w.writeSection(SectionEnd, appendEnd(nil, end, indexOffset), false)
+	w.closed = true
+	w.enc.Reset(nil)
+	return err
+}
