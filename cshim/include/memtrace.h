@@ -46,11 +46,13 @@
 #define MEMTRACE_NAME_MAX 255
 /* Deepest stack of tags. Levels below it count, but add nothing to the path. */
 #define MEMTRACE_TAG_DEPTH_MAX 64
+/* Longest path in bytes, dots included. A level whose name would make it longer counts, but adds nothing. */
+#define MEMTRACE_TAG_PATH_MAX 1023
 
 /* Results of memtrace_tag_push. Anything but MEMTRACE_OK means: the level exists and wants its pop, but the path did not grow. */
 #define MEMTRACE_OK 0
 #define MEMTRACE_ERR_NAME (-1)  /* name is null, empty or longer than MEMTRACE_NAME_MAX */
-#define MEMTRACE_ERR_DEPTH (-2) /* the thread already has MEMTRACE_TAG_DEPTH_MAX levels */
+#define MEMTRACE_ERR_DEPTH (-2) /* the thread already has MEMTRACE_TAG_DEPTH_MAX levels, or its path would exceed MEMTRACE_TAG_PATH_MAX */
 #define MEMTRACE_ERR_FULL (-3)  /* the recording has no room left for a new name */
 
 #if defined(__GNUC__) && !defined(MEMTRACE_NO_API)
@@ -115,38 +117,32 @@ MEMTRACE_API int memtrace_active(void);
 #endif
 
 /* The macros call inline functions, so that arguments are evaluated exactly once, with or without the library. */
-static inline MEMTRACE_UNUSED int memtrace_tag_push_if(const char *name)
-{
-	(void)name;
-	return MEMTRACE_CALL_IF_PRESENT(memtrace_tag_push, (name), MEMTRACE_OK);
+static inline MEMTRACE_UNUSED int memtrace_tag_push_if(const char *name) {
+  (void)name;
+  return MEMTRACE_CALL_IF_PRESENT(memtrace_tag_push, (name), MEMTRACE_OK);
 }
 
-static inline MEMTRACE_UNUSED void memtrace_tag_pop_if(void)
-{
-	MEMTRACE_CALL_IF_PRESENT(memtrace_tag_pop, (), (void)0);
+static inline MEMTRACE_UNUSED void memtrace_tag_pop_if(void) {
+  MEMTRACE_CALL_IF_PRESENT(memtrace_tag_pop, (), (void)0);
 }
 
-static inline MEMTRACE_UNUSED void memtrace_mark_if(const char *name)
-{
-	(void)name;
-	MEMTRACE_CALL_IF_PRESENT(memtrace_mark, (name), (void)0);
+static inline MEMTRACE_UNUSED void memtrace_mark_if(const char *name) {
+  (void)name;
+  MEMTRACE_CALL_IF_PRESENT(memtrace_mark, (name), (void)0);
 }
 
-static inline MEMTRACE_UNUSED void memtrace_step_if(uint64_t n)
-{
-	(void)n;
-	MEMTRACE_CALL_IF_PRESENT(memtrace_step, (n), (void)0);
+static inline MEMTRACE_UNUSED void memtrace_step_if(uint64_t n) {
+  (void)n;
+  MEMTRACE_CALL_IF_PRESENT(memtrace_step, (n), (void)0);
 }
 
-static inline MEMTRACE_UNUSED void memtrace_epoch_if(uint64_t n)
-{
-	(void)n;
-	MEMTRACE_CALL_IF_PRESENT(memtrace_epoch, (n), (void)0);
+static inline MEMTRACE_UNUSED void memtrace_epoch_if(uint64_t n) {
+  (void)n;
+  MEMTRACE_CALL_IF_PRESENT(memtrace_epoch, (n), (void)0);
 }
 
-static inline MEMTRACE_UNUSED int memtrace_active_if(void)
-{
-	return MEMTRACE_CALL_IF_PRESENT(memtrace_active, (), 0);
+static inline MEMTRACE_UNUSED int memtrace_active_if(void) {
+  return MEMTRACE_CALL_IF_PRESENT(memtrace_active, (), 0);
 }
 
 #define MEMTRACE_TAG_PUSH(name) ((void)memtrace_tag_push_if(name))
@@ -169,16 +165,16 @@ namespace memtrace {
  * nor moved. name is only read by the constructor. */
 class tag {
 public:
-	explicit tag(const char *name) { memtrace_tag_push_if(name); }
-	~tag() { memtrace_tag_pop_if(); }
+  explicit tag(const char *name) { memtrace_tag_push_if(name); }
+  ~tag() { memtrace_tag_pop_if(); }
 
 #if __cplusplus >= 201103L
-	tag(const tag &) = delete;
-	tag &operator=(const tag &) = delete;
+  tag(const tag &) = delete;
+  tag &operator=(const tag &) = delete;
 #else
 private:
-	tag(const tag &);
-	tag &operator=(const tag &);
+  tag(const tag &);
+  tag &operator=(const tag &);
 #endif
 };
 
@@ -193,20 +189,19 @@ inline bool active() { return memtrace_active_if() != 0; }
 
 #elif MEMTRACE_HAVE_API
 
-static inline MEMTRACE_UNUSED void memtrace_tag_scope_end(const int *pushed)
-{
-	(void)pushed;
-	memtrace_tag_pop_if();
+static inline MEMTRACE_UNUSED void memtrace_tag_scope_end(const int *pushed) {
+  (void)pushed;
+  memtrace_tag_pop_if();
 }
 
-#define MEMTRACE_TAG_SCOPE(name)                                                                                                 \
-	const int MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__) __attribute__((cleanup(memtrace_tag_scope_end), unused)) =           \
-		memtrace_tag_push_if(name)
+#define MEMTRACE_TAG_SCOPE(name) \
+  const int MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__) __attribute__((cleanup(memtrace_tag_scope_end), unused)) = memtrace_tag_push_if(name)
 
 #else
 
-#define MEMTRACE_TAG_SCOPE(name) const int MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__) = ((void)(name), 0);                     \
-	(void)MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__)
+#define MEMTRACE_TAG_SCOPE(name)                                                   \
+  const int MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__) = ((void)(name), 0); \
+  (void)MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__)
 
 #endif
 

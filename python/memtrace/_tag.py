@@ -30,9 +30,9 @@ class tag:
         @memtrace.tag("attention")
         def attend(q, k, v): ...
 
-    Nested tags make a path, joined by dots; a name may itself contain dots: tag("encoder.3"). Up to 64 levels are kept; deeper ones count
-    but do not lengthen the path. The tag ends when the block is left, also by an exception. One tag object may be used many times, nested in
-    itself, and by several threads at once.
+    Nested tags make a path, joined by dots; a name may itself contain dots: tag("encoder.3"). Up to 64 levels and 1023 bytes are
+    kept; deeper levels count but do not lengthen the path. The tag ends when the block is left, also by an exception. One tag object may be
+    used many times, nested in itself, and by several threads at once.
 
     A decorated generator, coroutine or asynchronous generator carries the tag exactly while its own body runs, not while it is suspended. A
     `with` block cannot know that it is suspended: do not put `await` or `yield` inside one where other work runs in the same thread

@@ -101,6 +101,17 @@ def test_deep_nesting_stays_balanced(recorded):
     """)
 
 
+def test_long_paths_stay_balanced(recorded):
+    recorded("""
+        import contextlib
+        with contextlib.ExitStack() as levels:
+            for i in range(6):
+                levels.enter_context(memtrace.tag(str(i) * 255))
+            assert len(path()) == 1023 and depth() == 6
+        assert path() == "" and depth() == 0
+    """)
+
+
 def test_threads_have_stacks_of_their_own(recorded):
     recorded("""
         import threading
@@ -176,7 +187,7 @@ def test_tag_is_a_value(recorded):
     """)
 
 
-def test_forked_child_keeps_the_stack(recorded):
+def test_forked_child(recorded):
     recorded("""
         import os
         with memtrace.tag("parent"):

@@ -6,39 +6,36 @@
 
 static int evaluated;
 
-static const char *name_once(const char *name)
-{
-	evaluated++;
-	return name;
+static const char *name_once(const char *name) {
+  evaluated++;
+  return name;
 }
 
-static void scope(int leave_early)
-{
-	MEMTRACE_TAG_SCOPE("scope");
-	{
-		MEMTRACE_TAG_SCOPE("inner");
-		if (leave_early)
-			return;
-	}
-	MEMTRACE_MARK("in scope");
+static void scope(int leave_early) {
+  MEMTRACE_TAG_SCOPE("scope");
+  {
+    MEMTRACE_TAG_SCOPE("inner");
+    if (leave_early)
+      return;
+  }
+  MEMTRACE_MARK("in scope");
 }
 
-int main(void)
-{
-	MEMTRACE_TAG_PUSH("outer");
-	MEMTRACE_TAG_PUSH(name_once("b.1"));
-	MEMTRACE_STEP(18446744073709551615u);
-	MEMTRACE_EPOCH(3);
-	MEMTRACE_TAG_POP();
-	scope(0);
-	scope(1);
-	if (MEMTRACE_ACTIVE())
-		MEMTRACE_TAG_PUSH("");
-	else
-		MEMTRACE_TAG_PUSH(NULL);
-	MEMTRACE_TAG_POP();
-	MEMTRACE_TAG_POP();
-	MEMTRACE_TAG_POP();
-	printf("%d\n", MEMTRACE_ACTIVE());
-	return evaluated == 1 ? 0 : 1;
+int main(void) {
+  MEMTRACE_TAG_PUSH("outer");
+  MEMTRACE_TAG_PUSH(name_once("b.1"));
+  MEMTRACE_STEP(18446744073709551615u);
+  MEMTRACE_EPOCH(3);
+  MEMTRACE_TAG_POP();
+  scope(0);
+  scope(1);
+  if (MEMTRACE_ACTIVE())
+    MEMTRACE_TAG_PUSH("");
+  else
+    MEMTRACE_TAG_PUSH(NULL);
+  MEMTRACE_TAG_POP();
+  MEMTRACE_TAG_POP();
+  MEMTRACE_TAG_POP();
+  printf("%d\n", MEMTRACE_ACTIVE());
+  return evaluated == 1 ? 0 : 1;
 }

@@ -13,27 +13,25 @@ static_assert(!std::is_move_constructible<memtrace::tag>::value, "a tag cannot b
 static_assert(!std::is_convertible<const char *, memtrace::tag>::value, "a tag is made explicitly");
 #endif
 
-static void fail()
-{
-	memtrace::tag outer("outer");
-	MEMTRACE_TAG_SCOPE("scope");
-	memtrace::mark("throwing");
-	throw std::runtime_error("unwound");
+static void fail() {
+  memtrace::tag outer("outer");
+  MEMTRACE_TAG_SCOPE("scope");
+  memtrace::mark("throwing");
+  throw std::runtime_error("unwound");
 }
 
-int main()
-{
-	{
-		std::string name = "layer";
-		memtrace::tag layer((name + ".3").c_str());
-		memtrace::step(1);
-		memtrace::epoch(2);
-	}
-	try {
-		fail();
-	} catch (const std::runtime_error &) {
-		memtrace::mark("caught");
-	}
-	std::printf("%d\n", memtrace::active() ? 1 : 0);
-	return 0;
+int main() {
+  {
+    std::string name = "layer";
+    memtrace::tag layer((name + ".3").c_str());
+    memtrace::step(1);
+    memtrace::epoch(2);
+  }
+  try {
+    fail();
+  } catch (const std::runtime_error &) {
+    memtrace::mark("caught");
+  }
+  std::printf("%d\n", memtrace::active() ? 1 : 0);
+  return 0;
 }
