@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"memtrace/cuda"
@@ -50,45 +51,45 @@ func accountStep(ev *Event) uint64 {
 	return 0
 }
 
-// batchLanes holds the lanes of a batch, for the fields that every event has and compacted for those that some lack.
+// batchLanes computes the lanes of a batch, each when it is first asked for.
 type batchLanes struct {
-	call, account         [batchEvents]uint8
-	step                  [batchEvents]uint64
-	someCall, someAccount [batchEvents]uint8
-	someStep              [batchEvents]uint64
+	call, account                [batchEvents]uint8
+	step                         [batchEvents]uint64
+	calls                        uint64
+	hasCall, hasAccount, hasStep bool
 }
 
-// fill computes what an encoding needs to know of the events whose kind has the field; has is nil if all do.
-func (l *batchLanes) fill(encoding Encoding, events []Event, has []bool) lanes {
-	by := lanes{l.call[:len(events)], l.account[:len(events)], l.step[:len(events)]}
+func (l *batchLanes) reset() { l.hasCall, l.hasAccount, l.hasStep = false, false, false }
+
+// of returns the lanes that an encoding looks at.
+func (l *batchLanes) of(encoding Encoding, events []Event) lanes {
+	by := lanes{call: l.call[:len(events)], account: l.account[:len(events)], step: l.step[:len(events)]}
 	switch encoding {
 	case EncodingSame:
-		for i := range events {
-			by.call[i] = callLane(events[i].Kind, events[i].Level)
+		if !l.hasCall {
+			l.calls = 0
+			for i := range events {
+				by.call[i] = callLane(events[i].Kind, events[i].Level)
+				l.calls |= 1 << (by.call[i] % laneSlots)
+			}
+			l.hasCall = true
 		}
+		by.calls = l.calls
 	case EncodingAccount, EncodingBalance:
-		for i := range events {
-			by.account[i] = accountLane(events[i].Level, events[i].Device)
+		if !l.hasAccount {
+			for i := range events {
+				by.account[i] = accountLane(events[i].Level, events[i].Device)
+			}
+			l.hasAccount = true
 		}
-	default:
-		return lanes{}
 	}
-	if encoding == EncodingBalance {
+	if encoding == EncodingBalance && !l.hasStep {
 		for i := range events {
 			by.step[i] = accountStep(&events[i])
 		}
+		l.hasStep = true
 	}
-	if has == nil {
-		return by
-	}
-	some, n := lanes{l.someCall[:], l.someAccount[:], l.someStep[:]}, 0
-	for i, present := range has {
-		if present {
-			some.call[n], some.account[n], some.step[n] = by.call[i], by.account[i], by.step[i]
-			n++
-		}
-	}
-	return some
+	return by
 }
 
 // blockEncoder collects events column by column. Its memory is bounded by the size of one block.
@@ -100,7 +101,6 @@ type blockEncoder struct {
 	fields  uint64                // fields that some event has
 
 	values [batchEvents]uint64
-	has    [batchEvents]bool
 	lanes  batchLanes
 }
 
@@ -128,53 +128,44 @@ func (b *blockEncoder) events() int { return len(b.kinds) }
 // append adds events to the block; the caller sees to it that no more than MaxBlockEvents come together and that the kinds are known.
 func (b *blockEncoder) append(events []Event) {
 	for len(events) > 0 {
-		n := min(len(events), batchEvents)
-		b.appendBatch(events[:n])
+		mask := kindMasks[events[0].Kind]
+		n := 0
+		for n < len(events) && n < batchEvents && kindMasks[events[n].Kind] == mask {
+			b.appendKind(events[n].Kind)
+			n++
+		}
+		b.appendFields(mask, events[:n])
 		events = events[n:]
 	}
 }
 
-func (b *blockEncoder) appendBatch(events []Event) {
-	any, all := uint64(0), ^uint64(0)
-	for i := range events {
-		kind := events[i].Kind
-		if b.place[kind] == 0 {
-			b.listed = append(b.listed, kind)
-			b.place[kind] = uint8(len(b.listed))
-		}
-		b.kinds = append(b.kinds, b.place[kind]-1)
-		any |= kindMasks[kind]
-		all &= kindMasks[kind]
+func (b *blockEncoder) appendKind(kind EventKind) {
+	if b.place[kind] == 0 {
+		b.listed = append(b.listed, kind)
+		b.place[kind] = uint8(len(b.listed))
 	}
-	b.fields |= any
-	for f := Field(0); f < fieldCount; f++ {
-		if any>>f&1 == 0 {
-			continue
-		}
-		column := &b.columns[f]
-		values := b.values[:len(events)]
-		gather(values, f, events)
-		var has []bool
-		if all>>f&1 == 0 {
-			has = b.has[:len(events)]
-			values = compact(values, f, events, has)
-		}
-		by := b.lanes.fill(column.encoding, events, has)
-		column.append(values, &by)
-	}
+	b.kinds = append(b.kinds, b.place[kind]-1)
 }
 
-// compact notes which events have the field and moves their values together.
-func compact(values []uint64, f Field, events []Event, has []bool) []uint64 {
-	n := 0
-	for i := range events {
-		has[i] = kindMasks[events[i].Kind]>>f&1 != 0
-		if has[i] {
-			values[n] = values[i]
-			n++
+// appendFields adds events that have the same set of fields, column by column.
+func (b *blockEncoder) appendFields(mask uint64, events []Event) {
+	b.fields |= mask
+	b.lanes.reset()
+	values := b.values[:len(events)]
+	constant := constantFields(events)
+	for set := mask; set != 0; set &= set - 1 {
+		f := Field(bits.TrailingZeros64(set))
+		column := &b.columns[f]
+		by := b.lanes.of(column.encoding, events)
+		if constant>>f&1 != 0 {
+			gather(values[:1], f, events[:1])
+			if column.appendConstant(values[0], len(events), &by) {
+				continue
+			}
 		}
+		gather(values, f, events)
+		column.append(values, &by)
 	}
-	return values[:n]
 }
 
 // finish appends the block's bytes to dst and empties the encoder.
@@ -220,7 +211,6 @@ type blockDecoder struct {
 	unknown   uint64 // events dropped because their kind is not known, since the decoder was made
 
 	values [batchEvents]uint64
-	has    [batchEvents]bool
 	lanes  batchLanes
 }
 
@@ -286,67 +276,52 @@ func (b *blockDecoder) next(events []Event) ([]Event, error) {
 	return nil, nil
 }
 
-// decode fills a cleared batch column by column and reports whether all kinds are known.
+// decode fills a cleared batch and reports whether all kinds are known.
 func (b *blockDecoder) decode(batch []Event, kinds []byte) (allKnown bool, err error) {
-	any, all := uint64(0), ^uint64(0)
 	allKnown = true
-	for i, k := range kinds {
-		row := &b.listed[k]
-		batch[i].Kind = row.kind
-		any |= row.mask
-		all &= row.mask
-		allKnown = allKnown && row.known
-	}
-	for f := Field(0); f < fieldCount; f++ {
-		if any>>f&1 == 0 {
-			continue
+	for len(batch) > 0 {
+		mask := b.listed[kinds[0]].mask
+		n := 0
+		for n < len(kinds) {
+			row := &b.listed[kinds[n]]
+			if row.mask != mask {
+				break
+			}
+			batch[n].Kind = row.kind
+			allKnown = allKnown && row.known
+			n++
 		}
-		column := &b.columns[f]
-		n := len(batch)
-		var has []bool
-		if all>>f&1 == 0 {
-			has = b.has[:len(batch)]
-			n = b.present(f, kinds, has)
+		if err := b.decodeFields(mask&knownFields, batch[:n]); err != nil {
+			return false, err
 		}
-		by := b.lanes.fill(column.encoding, batch, has)
-		constant, err := column.next(b.values[:n], &by)
-		if err != nil {
-			return false, fmt.Errorf("%w: field %s", err, FieldSpecs[f].Name)
-		}
-		if constant && b.values[0] == 0 {
-			continue
-		}
-		if has != nil {
-			spread(b.values[:len(batch)], n, has)
-		}
-		if !scatter(b.values[:len(batch)], f, batch) {
-			return false, fmt.Errorf("%w: field %s: a value is out of range", errColumn, FieldSpecs[f].Name)
-		}
+		batch, kinds = batch[n:], kinds[n:]
 	}
 	return allKnown, nil
 }
 
-// present notes which events of the batch have the field and returns how many do.
-func (b *blockDecoder) present(f Field, kinds []byte, has []bool) (n int) {
-	for i, k := range kinds {
-		has[i] = b.listed[k].mask>>f&1 != 0
-		if has[i] {
-			n++
-		}
-	}
-	return n
-}
+// knownFields is the set of fields that this version has.
+const knownFields = 1<<fieldCount - 1
 
-// spread moves the first n values to the events that have the field, zero to the others: the inverse of compact.
-func spread(values []uint64, n int, has []bool) {
-	for i := len(values) - 1; i >= 0; i-- {
-		if has[i] {
-			n--
-			values[i] = values[n]
-		} else {
-			values[i] = 0
+// decodeFields decodes events that have the same set of fields, column by column.
+func (b *blockDecoder) decodeFields(mask uint64, events []Event) error {
+	b.lanes.reset()
+	values := b.values[:len(events)]
+	for set := mask; set != 0; set &= set - 1 {
+		f := Field(bits.TrailingZeros64(set))
+		column := &b.columns[f]
+		by := b.lanes.of(column.encoding, events)
+		constant, err := column.next(values, &by)
+		if err != nil {
+			return fmt.Errorf("%w: field %s", err, FieldSpecs[f].Name)
+		}
+		if constant && values[0] == 0 {
+			continue
+		}
+		if !scatter(values, f, events) {
+			return fmt.Errorf("%w: field %s: a value is out of range", errColumn, FieldSpecs[f].Name)
 		}
 	}
+	return nil
 }
 
 func (b *blockDecoder) dropUnknown(batch []Event, kinds []byte) []Event {

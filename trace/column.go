@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 )
 
 var errColumn = errors.New("a column of the event block is inconsistent")
@@ -10,6 +11,7 @@ var errColumn = errors.New("a column of the event block is inconsistent")
 // lanes are the values that predicting encodings look at besides their own column, one per value: they come from fields that stand earlier in a block.
 type lanes struct {
 	call    []uint8  // kind and level: slot for EncodingSame
+	calls   uint64   // the set of slots that occur in call
 	account []uint8  // level and device: slot for EncodingAccount and EncodingBalance
 	step    []uint64 // bytes by which the event moves its account, two's complement
 }
@@ -98,6 +100,29 @@ func (c *columnEncoder) append(values []uint64, by *lanes) {
 		at = c.appendPredicted(buf, at, values, by.account, by.step)
 	}
 	c.buf = buf[:at]
+}
+
+// appendConstant encodes n times the value v if that can be done at once; otherwise it does nothing and reports false.
+func (c *columnEncoder) appendConstant(v uint64, n int, by *lanes) (done bool) {
+	switch c.encoding {
+	case EncodingRun:
+		if v != c.previous && c.run > 0 {
+			buf, at := c.reserve(2 * binary.MaxVarintLen64)
+			c.buf = buf[:c.putRun(buf, at, c.run, c.previous)]
+			c.run = 0
+		}
+		c.previous = v
+	case EncodingSame:
+		for slots := by.calls; slots != 0; slots &= slots - 1 {
+			if c.last[bits.TrailingZeros64(slots)] != v {
+				return false
+			}
+		}
+	default:
+		return false
+	}
+	c.run += uint64(n)
+	return true
 }
 
 func (c *columnEncoder) appendRuns(buf []byte, at int, values []uint64) int {

@@ -100,6 +100,44 @@ func gatherMore(values []uint64, f Field, events []Event) {
 	}
 }
 
+// constantFields returns those of the slow-moving fields whose value is the same in all events. One pass over the events is cheaper than a column of equal
+// values for each of these fields.
+func constantFields(events []Event) (set uint64) {
+	first := &events[0]
+	var thread ThreadID
+	var tag StringID
+	var stream uint64
+	var status int32
+	var api, runtime cuda.API
+	var device int16
+	var level cuda.Level
+	var mem cuda.MemoryKind
+	var flags Flags
+	for i := range events {
+		ev := &events[i]
+		thread |= ev.Thread ^ first.Thread
+		tag |= ev.Tag ^ first.Tag
+		stream |= ev.Stream ^ first.Stream
+		status |= ev.Status ^ first.Status
+		api |= ev.API ^ first.API
+		runtime |= ev.Runtime ^ first.Runtime
+		device |= ev.Device ^ first.Device
+		level |= ev.Level ^ first.Level
+		mem |= ev.Mem ^ first.Mem
+		flags |= ev.Flags ^ first.Flags
+	}
+	for _, c := range [...]struct {
+		field   Field
+		differs bool
+	}{{FieldThread, thread != 0}, {FieldTag, tag != 0}, {FieldStream, stream != 0}, {FieldStatus, status != 0}, {FieldAPI, api != 0},
+		{FieldRuntime, runtime != 0}, {FieldDevice, device != 0}, {FieldLevel, level != 0}, {FieldMem, mem != 0}, {FieldFlags, flags != 0}} {
+		if !c.differs {
+			set |= 1 << c.field
+		}
+	}
+	return set
+}
+
 // scatter copies values into one field of the events and reports whether every value fits the field.
 func scatter(values []uint64, f Field, events []Event) (fits bool) {
 	values = values[:len(events)]

@@ -44,8 +44,6 @@ const (
 	EncodingSame    Encoding = 5 // predicted: the last value of the same kind and level
 	EncodingAccount Encoding = 6 // predicted: the last value of the same level and device
 	EncodingBalance Encoding = 7 // predicted: the last value of the same level and device, plus the size of an alloc, minus the size of a free
-
-	encodingCount = 8
 )
 
 // FieldSpec describes one field: its name in the text form, its encoding, and what it means, for docs/format.md.
