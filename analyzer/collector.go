@@ -1,0 +1,251 @@
+package analyzer
+
+import (
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+const (
+	// maxOOMEvents bounds the list of OOM events; all are counted.
+	maxOOMEvents = 100
+	// maxThreadOrdinals bounds the threads whose events are numbered; only damaged traces have more.
+	maxThreadOrdinals = 1 << 16
+)
+
+// collector observes a heap and keeps every number of a summary.
+type collector struct {
+	heap      *Heap
+	resolver  resolver
+	filter    *filter
+	groupings []*grouping
+	want      At
+
+	totals  [accountCount]meter // accounts without detail
+	details [accountCount]*detail
+	holding holdings
+
+	notes []blockNote // by block id
+	keys  []uint32    // by block id and grouping: the block's row
+	pass  []uint32    // scratch: the rows of a block that was never live
+
+	threads  []uint64 // memory events seen, by thread
+	ordinal  uint64   // of the event being replayed, within its thread
+	lastTime int64
+
+	estimated   uint64
+	runtimeOnly uint64
+	lost        uint64
+	marks       []markCount
+	markIndex   map[trace.StringID]int
+	steps       Iterations
+	epochs      Iterations
+	oom         OOM
+	moment      *moment
+}
+
+// blockNote is what the collector remembers of a live block beside the heap.
+type blockNote struct {
+	ordinal uint64 // of the allocation, within its thread
+	library uint32
+	hidden  bool // the filters leave it out
+}
+
+type markCount struct {
+	id trace.StringID
+	Mark
+}
+
+func newCollector(tables *trace.Tables, picked []*grouping, f *filter, want At) *collector {
+	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int), pass: make([]uint32, len(picked)),
+		resolver: resolver{tables: tables, libraries: newLibraries(tables)}}
+	for _, a := range []Account{AccountDriver, AccountFramework} {
+		c.details[a] = &detail{groups: make([]keyedRows, len(picked))}
+	}
+	c.heap = NewHeap(c)
+	return c
+}
+
+// event replays one event.
+func (c *collector) event(e *trace.Event) {
+	if c.moment == nil && c.want.before(e) {
+		c.moment = c.now(c.want.time)
+	}
+	switch e.Kind {
+	case trace.EventAlloc, trace.EventFree:
+		c.ordinal = c.nextOrdinal(e.Thread)
+		epoch := c.frameworkEpoch()
+		c.heap.Apply(e)
+		if e.Level == cuda.LevelFramework && e.Status == 0 && accountOf(e) == AccountFramework {
+			c.holding.report(e, c.resolver.libraries.of(e.Stack), epoch)
+		}
+	case trace.EventMap, trace.EventUnmap:
+		c.heap.Apply(e)
+	case trace.EventOOM:
+		c.addOOM(e)
+	case trace.EventMark:
+		c.addMark(e)
+	case trace.EventStep:
+		c.steps.add(e)
+	case trace.EventEpoch:
+		c.epochs.add(e)
+	case trace.EventLost:
+		c.lost += e.Count
+	}
+	if c.want.hits(e, c.resolver.tables) {
+		c.moment = c.now(e.Time)
+	}
+	c.lastTime = max(c.lastTime, e.Time)
+}
+
+func (c *collector) frameworkEpoch() uint64 { return c.details[AccountFramework].total.epoch }
+
+// nextOrdinal numbers the memory events of a thread from 1.
+func (c *collector) nextOrdinal(thread trace.ThreadID) uint64 {
+	n := at(&c.threads, int(min(thread, maxThreadOrdinals)))
+	*n++
+	return *n
+}
+
+// Opened implements Observer.
+func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
+	note := at(&c.notes, int(id))
+	*note = blockNote{ordinal: c.ordinal, library: c.resolver.libraries.of(b.Stack), hidden: c.filter != nil && !c.filter.pass(&c.resolver, b)}
+	c.holdingOpened(b, note.library)
+	if note.hidden {
+		return
+	}
+	c.countFlags(e)
+	d := c.details[b.Account]
+	if d == nil {
+		c.totals[b.Account].grow(b.Size, b.Time)
+		return
+	}
+	n := len(c.groupings)
+	keys := c.blockKeys(id)
+	for g := range n {
+		keys[g] = d.groups[g].row(c.groupings[g].id(&c.resolver, b))
+	}
+	d.open(b, keys, c.frameworkEpoch())
+}
+
+// blockKeys returns the room for the rows of a block, one per grouping.
+func (c *collector) blockKeys(id uint32) []uint32 {
+	n := len(c.groupings)
+	start := int(id) * n
+	if start+n > len(c.keys) {
+		c.keys = append(c.keys, make([]uint32, start+n-len(c.keys))...)
+	}
+	return c.keys[start : start+n : start+n]
+}
+
+func (c *collector) countFlags(e *trace.Event) {
+	if e.Flags&trace.FlagEstimated != 0 {
+		c.estimated++
+	}
+	if e.Flags&trace.FlagRuntimeOnly != 0 {
+		c.runtimeOnly++
+	}
+}
+
+// Closed implements Observer.
+func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
+	note := &c.notes[id]
+	c.holdingClosed(b, note.library)
+	if note.hidden {
+		return
+	}
+	d := c.details[b.Account]
+	if d == nil {
+		c.totals[b.Account].shrink(b.Size)
+		return
+	}
+	d.close(b, c.blockKeys(id), c.frameworkEpoch())
+	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == note.ordinal+1
+	d.life.add(b.Size, e.Time-b.Time, temporary)
+}
+
+// Elapsed implements Observer.
+func (c *collector) Elapsed(b *Block, e *trace.Event) {
+	if c.filter != nil && !c.filter.pass(&c.resolver, b) {
+		return
+	}
+	c.countFlags(e)
+	d := c.details[b.Account]
+	if d == nil {
+		c.totals[b.Account].pass(b.Size)
+		return
+	}
+	for g := range c.groupings {
+		c.pass[g] = d.groups[g].row(c.groupings[g].id(&c.resolver, b))
+	}
+	d.pass(b, c.pass)
+}
+
+// Refused implements Observer.
+func (c *collector) Refused(e *trace.Event) {
+	account := accountOf(e)
+	var b Block
+	fillBlock(&b, e, account)
+	if c.filter != nil && !c.filter.pass(&c.resolver, &b) {
+		return
+	}
+	if d := c.details[account]; d != nil {
+		d.total.refused++
+		at(&d.devices, deviceSlot(e.Device)).refused++
+		return
+	}
+	c.totals[account].refused++
+}
+
+func (c *collector) holdingOpened(b *Block, library uint32) {
+	switch b.Account {
+	case AccountDriver:
+		c.holding.openDriver(deviceSlot(b.Device), library, b.Size, c.frameworkEpoch())
+	case AccountFramework:
+		c.holding.device(deviceSlot(b.Device)).blocks += b.Size
+	}
+}
+
+func (c *collector) holdingClosed(b *Block, library uint32) {
+	switch b.Account {
+	case AccountDriver:
+		c.holding.closeDriver(deviceSlot(b.Device), library, b.Size, c.frameworkEpoch())
+	case AccountFramework:
+		c.holding.device(deviceSlot(b.Device)).blocks -= b.Size
+	}
+}
+
+func (c *collector) addMark(e *trace.Event) {
+	i, known := c.markIndex[e.Name]
+	if !known {
+		i = len(c.marks)
+		c.markIndex[e.Name] = i
+		c.marks = append(c.marks, markCount{id: e.Name, Mark: Mark{FirstTimeNS: e.Time}})
+	}
+	m := &c.marks[i]
+	m.Count++
+	m.LastTimeNS = e.Time
+	m.DriverBytes = c.details[AccountDriver].total.current
+	m.FrameworkBytes = c.details[AccountFramework].total.current
+}
+
+func (c *collector) addOOM(e *trace.Event) {
+	if !c.filter.hasDevice(e.Device) {
+		return
+	}
+	c.oom.Count++
+	if len(c.oom.Events) == maxOOMEvents {
+		return
+	}
+	c.oom.Events = append(c.oom.Events, OOMEvent{TimeNS: e.Time, Device: e.Device, RequestedBytes: e.Size, Tag: c.resolver.tables.String(e.Tag),
+		Thread: threadKey(&c.resolver, uint64(e.Thread)), AllocatedBytes: e.Allocated, ReservedBytes: e.Reserved,
+		DriverBytes: c.details[AccountDriver].total.current})
+}
+
+func (i *Iterations) add(e *trace.Event) {
+	if i.Count == 0 {
+		i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
+	}
+	i.Count++
+	i.LastNumber, i.LastTimeNS = e.Count, e.Time
+}

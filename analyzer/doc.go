@@ -1,0 +1,17 @@
+// Package analyzer turns the events of a trace into numbers: what was live, what stood at the peak, who owned it.
+//
+// A Heap replays events and tells an Observer which blocks opened and closed. Summarize is the observer behind every report: one pass, memory bounded
+// by the blocks that are live at once and the number of distinct keys, never by the length of the trace. Summaries are plain values; Diff compares two
+// of them. The package computes and package render writes: neither logs, and neither knows the other's business.
+//
+// # Accounts
+//
+// Blocks belong to accounts that are never added up. The driver account holds what occupies a device (device, async, VMM and array memory), the
+// framework account holds the blocks that a framework's allocator cuts out of driver memory; managed, pinned host, registered and foreign memory, and
+// memory of unknown kind, have an account each.
+//
+// # Order
+//
+// Events come in the order of their sequence numbers except late ones, which stand in the file behind events that happened after them. The rules that
+// keep a late event from corrupting the replay are stated at Heap.
+package analyzer

@@ -1,0 +1,107 @@
+package analyzer
+
+import (
+	"regexp"
+	"strings"
+)
+
+// filter decides which blocks a summary counts. Regular expressions run once per distinct key, not per event.
+type filter struct {
+	devices map[int16]bool // nil: all
+	exact   []*keyFilter   // all must pass
+	focus   []*keyFilter   // one must pass, if there are any
+	ignore  []*keyFilter   // none may pass
+}
+
+// keyFilter asks one question about a block's key in one grouping and remembers the answers.
+type keyFilter struct {
+	grouping *grouping
+	matches  func(key string) bool
+	ids      idIndex
+	answers  []bool // by number of the id
+}
+
+func (f *keyFilter) pass(r *resolver, b *Block) bool {
+	id := f.grouping.id(r, b)
+	n, isNew := f.ids.number(id)
+	if isNew {
+		f.answers = append(f.answers, f.matches(f.grouping.key(r, id)))
+	}
+	return f.answers[n]
+}
+
+// newFilter returns nil if the options let every block pass.
+func newFilter(o *Options) *filter {
+	f := &filter{
+		focus:  textFilters(o.Focus),
+		ignore: textFilters(o.Ignore),
+	}
+	if len(o.Devices) > 0 {
+		f.devices = make(map[int16]bool, len(o.Devices))
+		for _, d := range o.Devices {
+			f.devices[d] = true
+		}
+	}
+	if o.Tag != "" {
+		f.exact = append(f.exact, &keyFilter{grouping: findGrouping("tag"), matches: func(key string) bool { return underTag(key, o.Tag) }})
+	}
+	if o.Library != "" {
+		f.exact = append(f.exact, &keyFilter{grouping: findGrouping("library"), matches: func(key string) bool { return strings.Contains(key, o.Library) }})
+	}
+	if f.devices == nil && f.exact == nil && f.focus == nil && f.ignore == nil {
+		return nil
+	}
+	return f
+}
+
+// textFilters makes one question for every grouping whose keys are names.
+func textFilters(re *regexp.Regexp) []*keyFilter {
+	if re == nil {
+		return nil
+	}
+	var list []*keyFilter
+	for i := range groupings {
+		if groupings[i].text {
+			list = append(list, &keyFilter{grouping: &groupings[i], matches: re.MatchString})
+		}
+	}
+	return list
+}
+
+// underTag reports whether a tag path is the wanted one or lies below it.
+func underTag(tag, wanted string) bool {
+	rest, ok := strings.CutPrefix(tag, wanted)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '/')
+}
+
+// narrowed reports whether the filter selects by anything but the device, so that whole-device figures no longer fit beside the blocks.
+func (f *filter) narrowed() bool {
+	return f != nil && (f.exact != nil || f.focus != nil || f.ignore != nil)
+}
+
+// hasDevice reports whether a device is among those asked for.
+func (f *filter) hasDevice(device int16) bool {
+	return f == nil || f.devices == nil || f.devices[device]
+}
+
+func (f *filter) pass(r *resolver, b *Block) bool {
+	if !f.hasDevice(b.Device) {
+		return false
+	}
+	for _, k := range f.exact {
+		if !k.pass(r, b) {
+			return false
+		}
+	}
+	for _, k := range f.ignore {
+		if k.pass(r, b) {
+			return false
+		}
+	}
+	for _, k := range f.focus {
+		if k.pass(r, b) {
+			return true
+		}
+	}
+	return len(f.focus) == 0
+}

@@ -1,0 +1,142 @@
+package analyzer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// Keys that stand for what is not known.
+const (
+	Untagged      = "(untagged)"
+	unknownThread = "(unknown)"
+)
+
+// grouping is one way to divide blocks among keys. A block's key is an identifier while events are replayed; it becomes text at the end, when the
+// dictionary is complete, or when a filter asks for it.
+type grouping struct {
+	name   string
+	doc    string
+	id     func(r *resolver, b *Block) uint64
+	key    func(r *resolver, id uint64) string
+	label  func(r *resolver, id uint64) string // what people read instead of the key; nil: the key itself
+	stable func(key string) string             // the part of a key that is the same in two runs; nil: all of it
+	// text says that the key is a name that people choose or recognise, so that --focus and --ignore look at it.
+	text bool
+}
+
+// groupings is the registry: everything that can stand behind "by". Order is the order in help texts.
+var groupings = []grouping{
+	{name: "tag", doc: "tag path set by the program", text: true,
+		id: func(_ *resolver, b *Block) uint64 { return uint64(b.Tag) },
+		key: func(r *resolver, id uint64) string {
+			if tag := r.tables.String(trace.StringID(id)); id != 0 && tag != "" {
+				return tag
+			}
+			return Untagged
+		}},
+	{name: "api", doc: "CUDA or framework call", text: true,
+		id:  func(_ *resolver, b *Block) uint64 { return uint64(b.Call) },
+		key: func(_ *resolver, id uint64) string { return cuda.API(id).String() }},
+	{name: "library", doc: "library that made the call", text: true,
+		id:  func(r *resolver, b *Block) uint64 { return uint64(r.libraries.of(b.Stack)) },
+		key: func(r *resolver, id uint64) string { return r.libraries.name(uint32(id)) }},
+	{name: "device", doc: "GPU",
+		id:    func(_ *resolver, b *Block) uint64 { return uint64(deviceSlot(b.Device)) },
+		key:   func(_ *resolver, id uint64) string { return strconv.Itoa(int(id) - 1) },
+		label: func(r *resolver, id uint64) string { return r.deviceLabel(int16(id) - 1) }},
+	{name: "thread", doc: "thread of the program", text: true,
+		id:     func(_ *resolver, b *Block) uint64 { return uint64(b.Thread) },
+		key:    threadKey,
+		stable: withoutTID},
+}
+
+// GroupingNames lists every value that Options.Groupings accepts, in the order in which help texts show them.
+func GroupingNames() []string {
+	list := make([]string, len(groupings))
+	for i, g := range groupings {
+		list[i] = g.name
+	}
+	return list
+}
+
+// GroupingDoc says in a few words what a grouping divides by, "" for an unknown name.
+func GroupingDoc(name string) string {
+	if g := findGrouping(name); g != nil {
+		return g.doc
+	}
+	return ""
+}
+
+func findGrouping(name string) *grouping {
+	for i := range groupings {
+		if groupings[i].name == name {
+			return &groupings[i]
+		}
+	}
+	return nil
+}
+
+// pickGroupings looks names up, dropping repetitions.
+func pickGroupings(wanted []string) ([]*grouping, error) {
+	var picked []*grouping
+	seen := make(map[string]bool, len(wanted))
+	for _, name := range wanted {
+		g := findGrouping(name)
+		if g == nil {
+			return nil, fmt.Errorf("cannot group by %q; choose from %s", name, strings.Join(GroupingNames(), ", "))
+		}
+		if !seen[name] {
+			seen[name] = true
+			picked = append(picked, g)
+		}
+	}
+	return picked, nil
+}
+
+// resolver turns identifiers into text.
+type resolver struct {
+	tables    *trace.Tables
+	libraries *libraries
+}
+
+// deviceSlot is a device's index in slices that hold the unknown device first.
+func deviceSlot(device int16) int { return max(int(device), -1) + 1 }
+
+func (r *resolver) deviceName(index int16) string {
+	for _, d := range r.tables.Devices() {
+		if d.Index == index {
+			return d.Name
+		}
+	}
+	return ""
+}
+
+func (r *resolver) deviceLabel(index int16) string {
+	if index < 0 {
+		return "(unknown device)"
+	}
+	return strings.TrimSpace(strconv.Itoa(int(index)) + " " + r.deviceName(index))
+}
+
+func threadKey(r *resolver, id uint64) string {
+	th, ok := r.tables.Thread(trace.ThreadID(id))
+	switch {
+	case !ok:
+		return unknownThread
+	case th.Name == "":
+		return fmt.Sprintf("thread (%d)", th.TID)
+	}
+	return fmt.Sprintf("%s (%d)", th.Name, th.TID)
+}
+
+// withoutTID drops the kernel's thread number, which differs from run to run.
+func withoutTID(key string) string {
+	if i := strings.LastIndex(key, " ("); i > 0 && strings.HasSuffix(key, ")") {
+		return key[:i]
+	}
+	return key
+}

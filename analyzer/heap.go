@@ -1,0 +1,236 @@
+package analyzer
+
+import (
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// maxBlockBytes is more than any address space holds. A larger size is damage; counting it would drown every other number.
+const maxBlockBytes = 1 << 57
+
+// maxOrphans bounds how many unmatched frees are remembered for the case that their allocation comes late.
+const maxOrphans = 1 << 14
+
+// Block is a live allocation. Observers may keep its id, never the pointer: blocks move when the heap grows and are reused after Closed.
+type Block struct {
+	Addr     uint64 // address; for VMM memory the handle
+	Size     uint64 // bytes
+	Seq      uint64 // order number of the allocation
+	Time     int64  // nanoseconds since the trace's base
+	Stack    trace.StackID
+	PyStack  trace.StackID
+	Tag      trace.StringID
+	Thread   trace.ThreadID
+	mappings uint32   // VMM: how many mappings keep the memory alive
+	nextFree uint32   // while unused: the next unused block, plus one
+	Call     cuda.API // the runtime call where there was one, else the driver's or the framework's
+	Device   int16
+	Account  Account
+	released bool // VMM: the handle was given back
+}
+
+// Observer is told what happens to blocks. b is valid during the call only; id is the block's number until Closed returns.
+type Observer interface {
+	// Opened reports a new live block.
+	Opened(id uint32, b *Block, e *trace.Event)
+	// Closed reports that a block's memory is gone; e is the event that ended it.
+	Closed(id uint32, b *Block, e *trace.Event)
+	// Elapsed reports a late allocation whose block had already ended when its event came: it counts, but it was never seen live.
+	Elapsed(b *Block, e *trace.Event)
+	// Refused reports an allocation that failed.
+	Refused(e *trace.Event)
+}
+
+// HeapHealth counts what the replay had to repair.
+type HeapHealth struct {
+	UnmatchedFrees   uint64 // frees of memory that no event allocated
+	UnmatchedMaps    uint64 // mappings of VMM handles that no event created
+	UnmatchedUnmaps  uint64 // unmappings of addresses that no event mapped
+	Displaced        uint64 // blocks closed because their address was handed out again before their free was seen
+	LateFrees        uint64 // frees that came after their block had been displaced
+	LateAllocs       uint64 // allocations that came after their block had ended
+	FailedFrees      uint64 // frees that CUDA refused; the block lived on
+	ImplausibleSizes uint64 // allocations left out because their size exceeds any address space
+}
+
+// Heap is the state machine of live memory. Its rules:
+//
+//   - An allocation at an address that is live in the same space means that the earlier block's free is late: the earlier block closes there and then.
+//     If the late one is the allocation itself (its order number is the lower one), its block has elapsed and the live one stays.
+//   - A free whose order number is below that of the block live at its address belongs to an earlier, displaced block: it changes nothing.
+//   - A free that finds no block is counted. If its allocation comes late, the pair is put together again.
+//   - A refused allocation changes nothing; a refused free leaves its block live. Address 0 is never a block: freeing it is legal and does nothing.
+//   - The memory behind a VMM handle lives until the handle is released and its last mapping has ended, in whatever order.
+type Heap struct {
+	observer Observer
+	blocks   []Block
+	free     uint32 // first unused block, plus one
+	live     [spaceCount]addrMap
+	maps     mappings
+	orphans  map[orphan]uint64 // order number of an unmatched free
+	health   HeapHealth
+}
+
+type orphan struct {
+	addr  uint64
+	space space
+}
+
+// NewHeap returns an empty heap that reports to observer.
+func NewHeap(observer Observer) *Heap {
+	return &Heap{observer: observer, orphans: make(map[orphan]uint64)}
+}
+
+// Health returns what had to be repaired so far.
+func (h *Heap) Health() HeapHealth { return h.health }
+
+// Block returns a live block by its id.
+func (h *Heap) Block(id uint32) *Block { return &h.blocks[id] }
+
+// LiveBlocks returns how many blocks are live in all accounts together.
+func (h *Heap) LiveBlocks() int {
+	n := 0
+	for _, b := range h.blocks {
+		if b.Account != AccountNone {
+			n++
+		}
+	}
+	return n
+}
+
+// Apply replays one event. Kinds that do not concern memory are ignored. In steady state it allocates nothing.
+func (h *Heap) Apply(e *trace.Event) {
+	switch e.Kind {
+	case trace.EventAlloc:
+		h.alloc(e)
+	case trace.EventFree:
+		h.release(e)
+	case trace.EventMap:
+		h.mapHandle(e)
+	case trace.EventUnmap:
+		h.unmap(e)
+	}
+}
+
+func (h *Heap) alloc(e *trace.Event) {
+	account := accountOf(e)
+	switch {
+	case account == AccountNone:
+		return
+	case e.Status != 0:
+		h.observer.Refused(e)
+		return
+	case e.Addr == 0:
+		return
+	case e.Size > maxBlockBytes:
+		h.health.ImplausibleSizes++
+		return
+	}
+	at := spaceOf(e)
+	if id, taken := h.live[at].get(e.Addr); taken {
+		if h.blocks[id].Seq > e.Seq {
+			h.elapse(e, account)
+			return
+		}
+		h.health.Displaced++
+		h.live[at].take(e.Addr)
+		h.end(id, e)
+	} else if e.Flags&trace.FlagLate != 0 && h.adopt(orphan{e.Addr, at}, e.Seq) {
+		h.elapse(e, account)
+		return
+	}
+	id := h.take()
+	b := &h.blocks[id]
+	fillBlock(b, e, account)
+	h.live[at].put(e.Addr, id)
+	h.observer.Opened(id, b, e)
+}
+
+// fillBlock takes over from the event what reports will ask of the block.
+func fillBlock(b *Block, e *trace.Event, account Account) {
+	*b = Block{Addr: e.Addr, Size: e.Size, Seq: e.Seq, Time: e.Time, Stack: e.Stack, PyStack: e.PyStack, Tag: e.Tag, Thread: e.Thread, Call: callOf(e),
+		Device: e.Device, Account: account}
+}
+
+// callOf names the call as the program made it.
+func callOf(e *trace.Event) cuda.API {
+	if e.Runtime != cuda.APINone {
+		return e.Runtime
+	}
+	return e.API
+}
+
+func (h *Heap) elapse(e *trace.Event, account Account) {
+	h.health.LateAllocs++
+	var b Block
+	fillBlock(&b, e, account)
+	h.observer.Elapsed(&b, e)
+}
+
+// adopt reports whether an unmatched free is that of a block allocated with the given order number, and forgets the free.
+func (h *Heap) adopt(key orphan, seq uint64) bool {
+	freed, known := h.orphans[key]
+	if !known || freed < seq {
+		return false
+	}
+	delete(h.orphans, key)
+	h.health.UnmatchedFrees--
+	return true
+}
+
+func (h *Heap) release(e *trace.Event) {
+	switch {
+	case accountOf(e) == AccountNone, e.Addr == 0:
+		return
+	case e.Status != 0:
+		h.health.FailedFrees++
+		return
+	}
+	at := spaceOf(e)
+	id, known := h.live[at].get(e.Addr)
+	switch {
+	case !known:
+		h.health.UnmatchedFrees++
+		h.remember(orphan{e.Addr, at}, e.Seq)
+	case h.blocks[id].Seq > e.Seq:
+		h.health.LateFrees++
+	default:
+		h.live[at].take(e.Addr)
+		h.end(id, e)
+	}
+}
+
+// remember keeps an unmatched free. When there are too many, all are forgotten: only recent ones can still be adopted.
+func (h *Heap) remember(key orphan, seq uint64) {
+	if len(h.orphans) >= maxOrphans {
+		clear(h.orphans)
+	}
+	h.orphans[key] = seq
+}
+
+// end closes a block that its address no longer leads to; VMM memory waits for its last mapping.
+func (h *Heap) end(id uint32, e *trace.Event) {
+	b := &h.blocks[id]
+	if b.mappings > 0 {
+		b.released = true
+		return
+	}
+	h.observer.Closed(id, b, e)
+	h.giveBack(id)
+}
+
+// take returns an unused block.
+func (h *Heap) take() uint32 {
+	if h.free == 0 {
+		h.blocks = append(h.blocks, Block{})
+		return uint32(len(h.blocks) - 1)
+	}
+	id := h.free - 1
+	h.free = h.blocks[id].nextFree
+	return id
+}
+
+func (h *Heap) giveBack(id uint32) {
+	h.blocks[id] = Block{nextFree: h.free}
+	h.free = id + 1
+}

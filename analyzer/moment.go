@@ -1,0 +1,167 @@
+package analyzer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"memtrace/trace"
+)
+
+type momentKind uint8
+
+const (
+	momentNone momentKind = iota
+	momentPeak
+	momentExit
+	momentMark
+	momentStep
+	momentTime
+)
+
+// At names a moment of the run. The zero value names none.
+type At struct {
+	kind momentKind
+	name string
+	step uint64
+	time int64
+	text string
+}
+
+// ParseAt reads what stands behind --at: "peak", "exit", "mark:NAME" (the last mark of that name), "step:N" (the beginning of step N), or a duration
+// since the start of the trace such as "1.5s" or "200ms".
+func ParseAt(text string) (At, error) {
+	at := At{text: text}
+	if name, ok := strings.CutPrefix(text, "mark:"); ok {
+		if name == "" {
+			return At{}, fmt.Errorf("--at mark: needs the mark's name, as in mark:loaded")
+		}
+		at.kind, at.name = momentMark, name
+		return at, nil
+	}
+	if number, ok := strings.CutPrefix(text, "step:"); ok {
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			return At{}, fmt.Errorf("--at step: needs the step's number, as in step:10; got %q", number)
+		}
+		at.kind, at.step = momentStep, n
+		return at, nil
+	}
+	switch text {
+	case "":
+		return At{}, nil
+	case "peak":
+		at.kind = momentPeak
+		return at, nil
+	case "exit":
+		at.kind = momentExit
+		return at, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return At{}, fmt.Errorf("no moment %q; use peak, exit, mark:NAME, step:N or a time since the start such as 1.5s", text)
+	}
+	at.kind, at.time = momentTime, d.Nanoseconds()
+	return at, nil
+}
+
+// String returns what ParseAt read.
+func (a At) String() string { return a.text }
+
+// IsZero reports whether no moment was asked for.
+func (a At) IsZero() bool { return a.kind == momentNone }
+
+// before reports whether the moment lies between e and the events before it.
+func (a At) before(e *trace.Event) bool {
+	return a.kind == momentTime && e.Time > a.time && e.Flags&trace.FlagLate == 0
+}
+
+// hits reports whether e is the event that the moment names.
+func (a At) hits(e *trace.Event, tables *trace.Tables) bool {
+	switch e.Kind {
+	case trace.EventMark:
+		return a.kind == momentMark && tables.String(e.Name) == a.name
+	case trace.EventStep:
+		return a.kind == momentStep && e.Count == a.step
+	}
+	return false
+}
+
+// moment is a copy of the running totals, or of what they were at a peak. Slices by device slot; nil where a figure is not known.
+type moment struct {
+	time      int64
+	devices   [accountCount][]uint64   // driver and framework: live bytes by device slot
+	rows      [accountCount][][]uint64 // driver and framework: live bytes by grouping and row
+	byLibrary [][]uint64               // driver bytes by device slot and library, whatever the filters are
+	reported  []uint64                 // the framework's reserved counter by device slot
+}
+
+// live returns the live bytes of an account on all devices.
+func (m *moment) live(a Account) (sum uint64) {
+	for _, bytes := range m.devices[a] {
+		sum += bytes
+	}
+	return sum
+}
+
+// now copies the running totals.
+func (c *collector) now(time int64) *moment {
+	m := &moment{time: time}
+	for a, d := range c.details {
+		if d == nil {
+			continue
+		}
+		m.devices[a] = collect(d.devices, func(v *deviceMeter) uint64 { return v.current })
+		for g := range d.groups {
+			m.rows[a] = append(m.rows[a], collect(d.groups[g].rows, func(v *rowMeter) uint64 { return v.current }))
+		}
+	}
+	c.copyHoldings(m, func(v *share) uint64 { return v.current })
+	return m
+}
+
+// peakOf returns the state at the peak of the main level: the framework's if it has blocks, else the driver's.
+func (c *collector) peakOf(main Account) *moment {
+	d := c.details[main]
+	epoch := d.total.epoch
+	m := &moment{time: d.total.peakTime}
+	m.devices[main] = collect(d.devices, func(v *deviceMeter) uint64 { return v.part.peak(epoch) })
+	for g := range d.groups {
+		m.rows[main] = append(m.rows[main], collect(d.groups[g].rows, func(v *rowMeter) uint64 { return v.share.peak(epoch) }))
+	}
+	if main == AccountFramework {
+		m.devices[AccountDriver] = collect(c.details[AccountDriver].devices, func(v *deviceMeter) uint64 { return v.atFramework.peak(epoch) })
+		c.copyHoldings(m, func(v *share) uint64 { return v.peak(epoch) })
+	}
+	return m
+}
+
+func (c *collector) copyHoldings(m *moment, value func(*share) uint64) {
+	for i := range c.holding.devices {
+		d := &c.holding.devices[i]
+		m.byLibrary = append(m.byLibrary, collect(d.byLibrary, func(v *libraryBytes) uint64 { return value(&v.share) }))
+		m.reported = append(m.reported, value(&d.reserved))
+	}
+}
+
+func collect[T any](list []T, value func(*T) uint64) []uint64 {
+	values := make([]uint64, len(list))
+	for i := range list {
+		values[i] = value(&list[i])
+	}
+	return values
+}
+
+// reservedOn returns what the framework's allocator held on a device.
+func (m *moment) reservedOn(slot int, h *holdings) uint64 {
+	switch {
+	case slot >= len(m.reported):
+		return 0
+	case !h.fromDriver():
+		return m.reported[slot]
+	case int(h.library) < len(m.byLibrary[slot]):
+		return m.byLibrary[slot][h.library]
+	}
+	return 0
+}

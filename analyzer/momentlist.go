@@ -1,0 +1,81 @@
+package analyzer
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// addMoments makes the ledgers, and the moment that was asked for.
+func (c *collector) addMoments(s *Summary, want At) error {
+	main := AccountDriver
+	if !s.Framework.Empty() {
+		main = AccountFramework
+	}
+	m, label := c.peakOf(main), "peak"
+	if !want.IsZero() {
+		label = want.String()
+		switch want.kind {
+		case momentPeak:
+		case momentExit:
+			m = c.now(s.Process.DurationNS)
+		case momentTime: // a time after the last event means the state that the program ended with
+			m = cmp.Or(c.moment, c.now(want.time))
+		default:
+			if m = c.moment; m == nil {
+				return c.noMoment(want, s)
+			}
+		}
+		s.At = c.momentValue(m, label)
+	}
+	s.Ledgers = []Ledger{}
+	for g := range c.groupings {
+		s.Ledgers = append(s.Ledgers, c.ledger(m, main, g, label))
+	}
+	return nil
+}
+
+func (c *collector) noMoment(want At, s *Summary) error {
+	if want.kind == momentStep {
+		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.step, s.Steps.Count, s.Steps.FirstNumber, s.Steps.LastNumber)
+	}
+	if len(s.Marks) == 0 {
+		return fmt.Errorf("the trace has no mark %q: it has no marks at all", want.name)
+	}
+	const shown = 10
+	var known []string
+	for _, m := range s.Marks[:min(shown, len(s.Marks))] {
+		known = append(known, strconv.Quote(m.Name))
+	}
+	if more := len(s.Marks) - shown; more > 0 {
+		known = append(known, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("the trace has no mark %q; it has %s", want.name, strings.Join(known, ", "))
+}
+
+func (c *collector) momentValue(m *moment, label string) *Moment {
+	v := &Moment{What: label, TimeNS: m.time, Driver: MomentLevel{m.live(AccountDriver)}, Framework: MomentLevel{m.live(AccountFramework)},
+		Devices: []MomentDevice{}, Groups: []MomentGroup{}}
+	for _, d := range c.deviceList() {
+		slot := deviceSlot(d.Index)
+		v.Devices = append(v.Devices, MomentDevice{Index: d.Index, Driver: MomentLevel{valueAt(m.devices[AccountDriver], slot)},
+			Framework: MomentLevel{valueAt(m.devices[AccountFramework], slot)}, ReservedBytes: m.reservedOn(slot, &c.holding)})
+	}
+	for g, by := range c.groupings {
+		for _, a := range []Account{AccountFramework, AccountDriver} {
+			if m.rows[a] != nil && c.details[a].total.allocs > 0 {
+				v.Groups = append(v.Groups, MomentGroup{By: by.name, Level: a.String(), Rows: c.momentRows(m, a, g)})
+			}
+		}
+	}
+	return v
+}
+
+func valueAt(list []uint64, i int) uint64 {
+	if i < len(list) {
+		return list[i]
+	}
+	return 0
+}
+

@@ -1,0 +1,151 @@
+package analyzer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"memtrace/trace"
+)
+
+// note is one honest remark: ask decides whether it applies and words it, "" if it does not.
+type note func(s *Summary, info trace.Info) string
+
+// notes in the order of their weight for the reader.
+var notes = []note{
+	noteTruncated,
+	noteLost,
+	noteDrain,
+	noteNothing,
+	noteSilentTorch,
+	noteMismatches,
+	noteSlack,
+	noteEstimates,
+	noteForeign,
+	noteNullGPU,
+}
+
+func makeNotes(s *Summary, info trace.Info) []string {
+	list := []string{}
+	for _, ask := range notes {
+		if text := ask(s, info); text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+func noteTruncated(s *Summary, _ trace.Info) string {
+	if !s.Health.Truncated {
+		return ""
+	}
+	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.", s.Health.TruncatedAt, s.Health.TruncatedReason)
+}
+
+func noteLost(s *Summary, _ trace.Info) string {
+	var parts []string
+	if s.LostRecords > 0 {
+		parts = append(parts, fmt.Sprintf("%d records were dropped because the rings were full", s.LostRecords))
+	}
+	if s.Health.LostRings > 0 {
+		parts = append(parts, fmt.Sprintf("%d threads could not be recorded", s.Health.LostRings))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return upperFirst(strings.Join(parts, " and ")) + "; every figure may be wrong by what they held. Raise MEMTRACE_SPOOL_MAX."
+}
+
+func noteDrain(_ *Summary, info trace.Info) string {
+	reason, off := strings.CutPrefix(info["drain"], "off: ")
+	if !off {
+		return ""
+	}
+	return "The recorder could not write the trace while the program ran (" + reason + "); the records come from the spool."
+}
+
+func noteNothing(s *Summary, _ trace.Info) string {
+	if !s.Driver.Empty() || !s.Framework.Empty() || len(s.Other) > 0 {
+		return ""
+	}
+	if len(s.Filter) > 0 {
+		return "No allocation passes the filters."
+	}
+	return "The program made no CUDA memory call."
+}
+
+// noteSilentTorch says why PyTorch is there but its level is empty. Without a reason, readers would take the empty level for a fault of the numbers.
+func noteSilentTorch(s *Summary, info trace.Info) string {
+	if info["framework.torch"] == "" || !s.Framework.Empty() || s.Driver.Empty() || len(s.Filter) > 0 {
+		return ""
+	}
+	if strings.Contains(allocatorSettings(info), "backend:cudaMallocAsync") {
+		return "PyTorch does not report its blocks under backend:cudaMallocAsync; the driver level is complete."
+	}
+	if _, off := info["env.PYTORCH_NO_CUDA_MEMORY_CACHING"]; off {
+		return "PyTorch's caching allocator is switched off (PYTORCH_NO_CUDA_MEMORY_CACHING), so it reports no blocks; every tensor is a driver allocation and the driver level is complete."
+	}
+	return "PyTorch was loaded but reported no blocks: either it did not allocate, or another allocator was plugged in; the driver level is complete."
+}
+
+// allocatorSettings returns PyTorch's allocator settings without spaces. Newer versions read the second name.
+func allocatorSettings(info trace.Info) string {
+	return strings.ReplaceAll(info["env.PYTORCH_CUDA_ALLOC_CONF"]+","+info["env.PYTORCH_ALLOC_CONF"], " ", "")
+}
+
+func noteMismatches(s *Summary, _ trace.Info) string {
+	var parts []string
+	if n := s.Health.ReservedMismatches; n > 0 {
+		parts = append(parts, fmt.Sprintf("reserved bytes at %d events", n))
+	}
+	if n := s.Health.AllocatedMismatches; n > 0 {
+		parts = append(parts, fmt.Sprintf("allocated bytes at %d events", n))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "The framework's own counters differ from what was recorded: " + strings.Join(parts, ", ") +
+		". Its words stand beside the recorded figures under \"reported\" in the JSON report."
+}
+
+func noteSlack(s *Summary, _ trace.Info) string {
+	if !slices.ContainsFunc(s.Ledgers, func(l Ledger) bool { return l.SlackBytes < 0 }) {
+		return ""
+	}
+	return "The framework counts more bytes in blocks than the driver gave it, so no slack is shown: part of its driver memory was not seen."
+}
+
+func noteEstimates(s *Summary, _ trace.Info) string {
+	var parts []string
+	if n := s.Health.EstimatedSizes; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d allocations have an estimated size", n))
+	}
+	if n := s.Health.RuntimeOnly; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d were seen at the runtime's surface only, with the size asked for", n))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return upperFirst(strings.Join(parts, "; ")) + "."
+}
+
+func noteForeign(s *Summary, _ trace.Info) string {
+	if s.Other[AccountForeign.String()].AllocCount == 0 {
+		return ""
+	}
+	return "Memory opened from other processes is listed but not counted: it belongs to them."
+}
+
+func noteNullGPU(s *Summary, _ trace.Info) string {
+	if !s.NullGPU {
+		return ""
+	}
+	return "The run used the null GPU: memory is accounted for, but there was no hardware and kernels did nothing."
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

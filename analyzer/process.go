@@ -1,0 +1,89 @@
+package analyzer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"memtrace/trace"
+)
+
+// ender is a source that knows whether the process still runs.
+type ender interface{ Ended() string }
+
+func (c *collector) process(src trace.Source) Process {
+	info := src.Info()
+	p := Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"], Host: info["process.host"], Ended: EndedKilled,
+		DurationNS: c.lastTime}
+	p.PID, _ = strconv.ParseInt(info["process.pid"], 10, 64)
+	if argv := strings.TrimSuffix(info["process.argv"], "\x00"); argv != "" {
+		p.Args = strings.Split(argv, "\x00")
+	}
+	if ns, err := strconv.ParseInt(info["process.start_unix_ns"], 10, 64); err == nil {
+		p.Started = time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
+	}
+	if end, ok := src.End(); ok {
+		p.Ended = EndedClean
+		p.DurationNS = max(p.DurationNS, end.Time)
+	}
+	if e, ok := src.(ender); ok {
+		p.Ended = e.Ended()
+	}
+	return p
+}
+
+func versions(info trace.Info) map[string]string {
+	v := make(map[string]string)
+	for key, value := range info {
+		if name, ok := strings.CutPrefix(key, "framework."); ok && value != "" {
+			v[name] = value
+		}
+	}
+	for key, name := range map[string]string{"cuda.driver_version": "cuda_driver", "cuda.runtime_version": "cuda_runtime", "python.version": "python",
+		"library.version": "memtrace"} {
+		if info[key] != "" {
+			v[name] = info[key]
+		}
+	}
+	return v
+}
+
+// health joins what the reader, the recorder and the replay know of missing pieces.
+func (c *collector) health(src trace.Source) (lostRecords uint64, health Health) {
+	t, h := src.Health(), c.heap.Health()
+	records, rings, dict := src.Lost()
+	// A killed run has no end section, and its lost events are all that is known; otherwise they repeat what the recorder says.
+	lostRecords = max(records, c.lost)
+	health = Health{
+		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
+		UnknownEvents: t.UnknownEvents, SkippedSections: t.SkippedSections, SequenceGaps: t.Gaps, LostRings: rings, LostDictionary: dict,
+		UnmatchedFrees: h.UnmatchedFrees, UnmatchedMaps: h.UnmatchedMaps + h.UnmatchedUnmaps, DisplacedBlocks: h.Displaced, LateFrees: h.LateFrees,
+		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
+		ReservedMismatches: c.holding.reservedMismatches, AllocatedMismatches: c.holding.allocatedMismatches, ReservedFrom: c.holding.source(),
+	}
+	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
+		h.UnmatchedMaps == 0 && h.UnmatchedUnmaps == 0 && h.Displaced == 0 && h.ImplausibleSizes == 0
+	return lostRecords, health
+}
+
+// words lists the filters in the order in which people think of them.
+func (o *Options) words() []string {
+	list := []string{}
+	for _, d := range o.Devices {
+		list = append(list, fmt.Sprintf("device %d", d))
+	}
+	if o.Tag != "" {
+		list = append(list, "tag "+o.Tag)
+	}
+	if o.Library != "" {
+		list = append(list, "library "+o.Library)
+	}
+	if o.Focus != nil {
+		list = append(list, "focus "+o.Focus.String())
+	}
+	if o.Ignore != nil {
+		list = append(list, "ignore "+o.Ignore.String())
+	}
+	return list
+}

@@ -1,0 +1,110 @@
+package analyzer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"memtrace/trace"
+)
+
+// Summarize reads a trace to its end and returns what it says. Damaged and cut traces are summarised as far as they go, see Summary.Health. Errors: an
+// unknown grouping, a moment of Options.At that never came, a failure to read.
+func Summarize(src trace.Source, opts Options) (*Summary, error) {
+	wanted := opts.Groupings
+	if len(wanted) == 0 {
+		wanted = defaultGroupings
+	}
+	picked, err := pickGroupings(wanted)
+	if err != nil {
+		return nil, err
+	}
+	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
+	if err := replay(src, c, opts.Progress); err != nil {
+		return nil, err
+	}
+	return c.summary(src, &opts)
+}
+
+// offsetter is a source that knows how many bytes it has read.
+type offsetter interface{ Offset() int64 }
+
+func replay(src trace.Source, c *collector, progress func(int64)) error {
+	for {
+		events, err := src.ReadBatch()
+		for i := range events {
+			c.event(&events[i])
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read events: %w", err)
+		}
+		if progress != nil {
+			progress(bytesRead(src))
+		}
+	}
+}
+
+func bytesRead(src trace.Source) int64 {
+	if o, ok := src.(offsetter); ok {
+		return o.Offset()
+	}
+	return src.Health().Bytes
+}
+
+// summary turns what was collected into the value that reports are made of.
+func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
+	info := src.Info()
+	s := &Summary{
+		Process:   c.process(src),
+		Versions:  versions(info),
+		NullGPU:   info["nullgpu"] == "1",
+		Driver:    c.details[AccountDriver].total.level(),
+		Framework: c.details[AccountFramework].total.level(),
+		Other:     map[string]Level{},
+		Lifetimes: map[string]LifetimeHist{},
+		Steps:     c.steps,
+		Epochs:    c.epochs,
+		OOM:       c.oom,
+		Filter:    opts.words(),
+	}
+	if s.OOM.Events == nil {
+		s.OOM.Events = []OOMEvent{}
+	}
+	s.LostRecords, s.Health = c.health(src)
+	s.Devices = c.deviceList()
+	for a := range accountCount {
+		if l := c.totals[a].level(); !l.Empty() {
+			s.Other[a.String()] = l
+		}
+	}
+	s.Groups = c.groupList(s)
+	for _, a := range c.detailed(s) {
+		s.Lifetimes[a.String()] = c.details[a].life.hist()
+	}
+	s.Marks = c.markList()
+	if err := c.addMoments(s, opts.At); err != nil {
+		return nil, err
+	}
+	s.Notes = makeNotes(s, info)
+	return s, nil
+}
+
+// detailed lists the levels that had events, the framework first.
+func (c *collector) detailed(s *Summary) []Account {
+	var list []Account
+	if !s.Framework.Empty() {
+		list = append(list, AccountFramework)
+	}
+	if !s.Driver.Empty() {
+		list = append(list, AccountDriver)
+	}
+	return list
+}
+
+func (m *meter) level() Level {
+	return Level{PeakBytes: m.peak, PeakTimeNS: m.peakTime, LiveBytes: m.current, AllocCount: m.allocs, FreeCount: m.frees, AllocBytes: m.allocBytes,
+		FailedCount: m.refused}
+}

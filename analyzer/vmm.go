@@ -1,0 +1,126 @@
+package analyzer
+
+import "memtrace/trace"
+
+// mapping is a range of addresses behind which the memory of a VMM handle stands.
+type mapping struct {
+	size  uint64
+	seq   uint64
+	block uint32 // plus one; 0: the handle was never seen
+	next  uint32 // while unused: the next unused mapping, plus one
+}
+
+// mappings are the live mappings by start address.
+type mappings struct {
+	at    addrMap
+	slots []mapping
+	free  uint32 // first unused slot, plus one
+}
+
+func (m *mappings) add(addr uint64, v mapping) {
+	id := uint32(len(m.slots))
+	if m.free != 0 {
+		id = m.free - 1
+		m.free = m.slots[id].next
+		m.slots[id] = v
+	} else {
+		m.slots = append(m.slots, v)
+	}
+	m.at.put(addr, id)
+}
+
+func (m *mappings) get(addr uint64) (mapping, bool) {
+	id, ok := m.at.get(addr)
+	if !ok {
+		return mapping{}, false
+	}
+	return m.slots[id], true
+}
+
+func (m *mappings) remove(addr uint64) (mapping, bool) {
+	id, ok := m.at.take(addr)
+	if !ok {
+		return mapping{}, false
+	}
+	v := m.slots[id]
+	m.slots[id] = mapping{next: m.free}
+	m.free = id + 1
+	return v, true
+}
+
+// starts returns the start addresses inside [addr, addr+size).
+func (m *mappings) starts(addr, size uint64) []uint64 {
+	var found []uint64
+	m.at.each(func(start uint64, _ uint32) {
+		if start >= addr && start-addr < size {
+			found = append(found, start)
+		}
+	})
+	return found
+}
+
+func (h *Heap) mapHandle(e *trace.Event) {
+	if e.Status != 0 || e.Addr == 0 {
+		return
+	}
+	if old, taken := h.maps.get(e.Addr); taken {
+		if old.seq > e.Seq {
+			return // late: this mapping had ended before the live one began
+		}
+		h.health.Displaced++
+		h.endMapping(e.Addr, e)
+	}
+	v := mapping{size: e.Size, seq: e.Seq}
+	if id, known := h.live[spaceHandle].get(e.Handle); known {
+		h.blocks[id].mappings++
+		v.block = id + 1
+	} else {
+		h.health.UnmatchedMaps++
+	}
+	h.maps.add(e.Addr, v)
+}
+
+// unmap ends every mapping in the event's range: CUDA lets one call undo several neighbouring mappings.
+func (h *Heap) unmap(e *trace.Event) {
+	if e.Status != 0 || e.Addr == 0 {
+		return
+	}
+	for at, left := e.Addr, e.Size; ; {
+		v, known := h.maps.get(at)
+		if !known {
+			h.unmapScattered(at, left, e)
+			return
+		}
+		h.endMapping(at, e)
+		if v.size == 0 || v.size >= left {
+			return
+		}
+		at, left = at+v.size, left-v.size
+	}
+}
+
+// unmapScattered ends the mappings in a range with holes, which are those whose events were lost.
+func (h *Heap) unmapScattered(addr, size uint64, e *trace.Event) {
+	h.health.UnmatchedUnmaps++
+	for _, start := range h.maps.starts(addr, size) {
+		h.endMapping(start, e)
+	}
+}
+
+// endMapping ends the mapping at addr, and with it the memory behind it if the handle is released and this was its last mapping.
+func (h *Heap) endMapping(addr uint64, e *trace.Event) {
+	v, _ := h.maps.get(addr)
+	if v.seq > e.Seq {
+		h.health.LateFrees++
+		return
+	}
+	h.maps.remove(addr)
+	if v.block == 0 {
+		return
+	}
+	b := &h.blocks[v.block-1]
+	b.mappings--
+	if b.released && b.mappings == 0 {
+		h.end(v.block-1, e)
+	}
+}
