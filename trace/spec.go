@@ -67,7 +67,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldMem, "mem", EncodingSame, false, "", "kind of memory"},
 	{FieldDevice, "device", EncodingRun, true, "", "device ordinal in the process; -1 host or unknown"},
 	{FieldAddr, "addr", EncodingTable, false, "", "address; for VMM memory the handle"},
-	{FieldSize, "size", EncodingTable, false, "bytes", "size asked for; framework blocks: the rounded block"},
+	{FieldSize, "size", EncodingPlain, false, "bytes", "size asked for; framework blocks: the rounded block"},
 	{FieldStream, "stream", EncodingRun, false, "", "CUDA stream handle as the program passed it"},
 	{FieldStatus, "status", EncodingRun, true, "", "CUDA error code; 0 success"},
 	{FieldFlags, "flags", EncodingRun, false, "bits", "1 late, 2 runtime only, 4 estimated size"},

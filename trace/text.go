@@ -1,0 +1,266 @@
+package trace
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"memtrace/cuda"
+)
+
+// The text form of a trace is one line for each fact: a word, then name=value pairs. Fields that are zero are left out.
+//
+//	trace version=1
+//	info key="process.pid" value="4711"
+//	string id=3 value="model.encoder"
+//	stack id=5 frames=0x7f0000001234,0x401020
+//	module id=1 start=0x400000 end=0x500000 base=0x400000 path="/usr/bin/train" buildid="ab12"
+//	thread id=1 tid=4711 name="python3"
+//	device index=0 name="GPU" uuid="GPU-1" total=85899345920
+//	alloc seq=1 time=1200 thread=1 level=driver api=cuMemAlloc_v2 mem=device addr=0x7f5a40000000 size=20971520 stack=5 tag=3
+//	flush watermark=2
+//	end reason="exit" events=1 time=5000
+//
+// An event's word is the name of its kind and its names are those of FieldSpecs. Calls, levels and memory kinds go by name, or by number where this
+// version has no name for it. Texts are quoted as in Go. "flush" ends a block of events. Lines that begin with # are comments.
+
+// blockTracker is a Source that knows which block its last batch came from.
+type blockTracker interface {
+	currentBlock() (number, watermark uint64)
+}
+
+func (r *Reader) currentBlock() (number, watermark uint64) { return r.health.Blocks, r.block.watermark }
+
+// WriteText writes the rest of src in text form. Encoding that text gives a trace whose text is the same. A trace that is cut or damaged ends with a
+// comment that says so.
+func WriteText(w io.Writer, src Source) error {
+	t := textWriter{out: bufio.NewWriter(w), src: src, info: make(Info)}
+	t.tracker, _ = src.(blockTracker)
+	t.line = append(t.line, "trace version="...)
+	t.line = strconv.AppendUint(t.line, FormatVersion, 10)
+	t.flushLine()
+	if err := t.events(); err != nil {
+		return fmt.Errorf("write text form: %w", err)
+	}
+	if err := t.out.Flush(); err != nil {
+		return fmt.Errorf("write text form: %w", err)
+	}
+	return nil
+}
+
+// textWriter appends to one line at a time.
+type textWriter struct {
+	out     *bufio.Writer
+	src     Source
+	err     error // of the output
+	line    []byte
+	info    Info // as far as it was written
+	entries int  // dictionary entries written
+
+	tracker   blockTracker
+	block     uint64 // number of the block that the last events came from, 0 before the first
+	watermark uint64 // of that block
+	value     [1]uint64
+}
+
+func (t *textWriter) flushLine() {
+	t.line = append(t.line, '\n')
+	if _, err := t.out.Write(t.line); err != nil {
+		t.err = err
+	}
+	t.line = t.line[:0]
+}
+
+func (t *textWriter) events() error {
+	for {
+		batch, err := t.src.ReadBatch()
+		if err != nil && err != io.EOF {
+			return err
+		}
+		t.endBlock(err == io.EOF)
+		t.writeInfo()
+		t.writeEntries()
+		if err == io.EOF {
+			break
+		}
+		for i := range batch {
+			t.event(batch[i : i+1])
+		}
+		if t.err != nil {
+			return t.err
+		}
+	}
+	if end, ok := t.src.End(); ok {
+		t.end(end)
+	}
+	if h := t.src.Health(); h.Truncated {
+		t.line = fmt.Appendf(t.line, "# damaged at offset %d: %q", h.TruncatedAt, h.Reason)
+		t.flushLine()
+	}
+	return nil
+}
+
+// endBlock writes a flush line if the events written last were the end of a block.
+func (t *textWriter) endBlock(last bool) {
+	if t.tracker == nil {
+		return
+	}
+	number, watermark := t.tracker.currentBlock()
+	if t.block != 0 && (last || number != t.block) {
+		t.line = append(t.line, "flush"...)
+		t.number("watermark", t.watermark)
+		t.flushLine()
+	}
+	t.block, t.watermark = number, watermark
+}
+
+func (t *textWriter) writeInfo() {
+	info := t.src.Info()
+	for _, key := range slices.Sorted(maps.Keys(info)) {
+		if written, ok := t.info[key]; ok && written == info[key] {
+			continue
+		}
+		t.info[key] = info[key]
+		t.line = append(t.line, "info"...)
+		t.quoted("key", key)
+		t.quoted("value", info[key])
+		t.flushLine()
+	}
+}
+
+func (t *textWriter) writeEntries() {
+	tables := t.src.Tables()
+	for _, e := range tables.log[t.entries:] {
+		t.entry(tables, e)
+		t.flushLine()
+	}
+	t.entries = len(tables.log)
+}
+
+func (t *textWriter) entry(tables *Tables, e tableEntry) {
+	switch e.kind {
+	case entryString:
+		t.line = append(t.line, "string"...)
+		t.number("id", uint64(e.id))
+		t.quoted("value", tables.String(StringID(e.id)))
+	case entryStack:
+		t.line = append(t.line, "stack"...)
+		t.number("id", uint64(e.id))
+		t.line = append(t.line, " frames="...)
+		for i, pc := range tables.Stack(StackID(e.id)) {
+			if i > 0 {
+				t.line = append(t.line, ',')
+			}
+			t.line = appendHex(t.line, pc)
+		}
+	}
+	switch v := e.value.(type) {
+	case Module:
+		t.line = append(t.line, "module"...)
+		t.number("id", uint64(v.ID))
+		t.hex("start", v.Start)
+		t.hex("end", v.End)
+		t.hex("base", v.Base)
+		t.quoted("path", v.Path)
+		t.quoted("buildid", v.BuildID)
+	case Thread:
+		t.line = append(t.line, "thread"...)
+		t.number("id", uint64(v.ID))
+		t.signed("tid", int64(v.TID))
+		t.quoted("name", v.Name)
+	case Device:
+		t.line = append(t.line, "device"...)
+		t.signed("index", int64(v.Index))
+		t.quoted("name", v.Name)
+		t.quoted("uuid", v.UUID)
+		t.number("total", v.TotalBytes)
+	}
+}
+
+func (t *textWriter) end(e End) {
+	t.line = append(t.line, "end"...)
+	t.quoted("reason", e.Reason)
+	t.number("lost_records", e.LostRecords)
+	t.number("lost_rings", e.LostRings)
+	t.number("lost_dict", e.LostDict)
+	t.number("events", e.EventCount)
+	t.signed("time", e.Time)
+	t.flushLine()
+}
+
+// event writes a slice of one event.
+func (t *textWriter) event(one []Event) {
+	kind := one[0].Kind
+	t.line = append(t.line, kind.String()...)
+	for _, f := range EventSpecs[kind].Fields {
+		gather(t.value[:], f, one)
+		if t.value[0] != 0 {
+			t.line = append(t.line, ' ')
+			t.line = append(t.line, FieldSpecs[f].Name...)
+			t.line = append(t.line, '=')
+			t.line = appendFieldText(t.line, f, t.value[0])
+		}
+	}
+	t.flushLine()
+}
+
+// appendFieldText writes a field's value in the form that parseFieldText reads.
+func appendFieldText(dst []byte, f Field, v uint64) []byte {
+	name, named := "", false
+	switch f {
+	case FieldAPI, FieldRuntime:
+		name = cuda.API(v).String()
+		api, ok := cuda.ParseAPI(name)
+		named = ok && uint64(api) == v
+	case FieldLevel:
+		name = cuda.Level(v).String()
+		level, ok := cuda.ParseLevel(name)
+		named = ok && uint64(level) == v
+	case FieldMem:
+		name = cuda.MemoryKind(v).String()
+		mem, ok := cuda.ParseMemoryKind(name)
+		named = ok && uint64(mem) == v
+	case FieldAddr, FieldStream, FieldHandle:
+		return appendHex(dst, v)
+	}
+	if named {
+		return append(dst, name...)
+	}
+	if FieldSpecs[f].Signed {
+		return strconv.AppendInt(dst, int64(v), 10)
+	}
+	return strconv.AppendUint(dst, v, 10)
+}
+
+func appendHex(dst []byte, v uint64) []byte {
+	return strconv.AppendUint(append(dst, "0x"...), v, 16)
+}
+
+func (t *textWriter) name(name string) {
+	t.line = append(t.line, ' ')
+	t.line = append(t.line, name...)
+	t.line = append(t.line, '=')
+}
+
+func (t *textWriter) number(name string, v uint64) {
+	t.name(name)
+	t.line = strconv.AppendUint(t.line, v, 10)
+}
+
+func (t *textWriter) signed(name string, v int64) {
+	t.name(name)
+	t.line = strconv.AppendInt(t.line, v, 10)
+}
+
+func (t *textWriter) hex(name string, v uint64) {
+	t.name(name)
+	t.line = appendHex(t.line, v)
+}
+
+func (t *textWriter) quoted(name, s string) {
+	t.name(name)
+	t.line = strconv.AppendQuote(t.line, s)
+}
