@@ -25,9 +25,10 @@
  *   adds nothing to the path, so a program need not look at the result to stay balanced. A pop on an empty stack does nothing.
  *
  * Cost
- *   Absent: one load and one branch. Present: a push looks its name up in a table (no lock, no system call once the name is known to
- *   it); a pop only moves an index. No call allocates with malloc, sets errno, or calls CUDA, and all may be made before the first CUDA
- *   call, while holding any lock, and from any thread. They are not for signal handlers.
+ *   Absent: one load and one branch. Present: a push looks its path up in a table (no lock, and no system call once the path is known);
+ *   a pop only moves an index. No call allocates with malloc, changes errno, or calls CUDA, and all may be made while holding any lock and
+ *   from any thread. They are not for signal handlers. Recording starts with the first CUDA call: tags pushed before it count from then
+ *   on, marks, steps and epochs before it are not recorded.
  *
  * Linking
  *   A weak function is bound at run time in shared objects and in position-independent executables (the default of most compilers), and
@@ -47,13 +48,13 @@
 /* Deepest stack of tags. Levels below it count, but add nothing to the path. */
 #define MEMTRACE_TAG_DEPTH_MAX 64
 /* Longest path in bytes, dots included. A level whose name would make it longer counts, but adds nothing. */
-#define MEMTRACE_TAG_PATH_MAX 1023
+#define MEMTRACE_TAG_PATH_MAX 1024
 
 /* Results of memtrace_tag_push. Anything but MEMTRACE_OK means: the level exists and wants its pop, but the path did not grow. */
 #define MEMTRACE_OK 0
 #define MEMTRACE_ERR_NAME (-1)  /* name is null, empty or longer than MEMTRACE_NAME_MAX */
-#define MEMTRACE_ERR_DEPTH (-2) /* the thread already has MEMTRACE_TAG_DEPTH_MAX levels, or its path would exceed MEMTRACE_TAG_PATH_MAX */
-#define MEMTRACE_ERR_FULL (-3)  /* the recording has no room left for a new name */
+#define MEMTRACE_ERR_DEPTH (-2) /* the thread already has MEMTRACE_TAG_DEPTH_MAX levels */
+#define MEMTRACE_ERR_FULL (-3)  /* the path would exceed MEMTRACE_TAG_PATH_MAX, or the recording has no room left for a new path */
 
 #if defined(__GNUC__) && !defined(MEMTRACE_NO_API)
 #define MEMTRACE_HAVE_API 1

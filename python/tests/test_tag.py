@@ -108,6 +108,7 @@ def test_long_paths_stay_balanced(recorded):
             for i in range(6):
                 levels.enter_context(memtrace.tag(str(i) * 255))
             assert len(path()) == 1023 and depth() == 6
+            with memtrace.tag("x"): assert len(path()) == 1023
         assert path() == "" and depth() == 0
     """)
 

@@ -69,8 +69,10 @@ int memtrace_tag_push(const char *name) {
   int result = MEMTRACE_OK;
   if (name == NULL || name[0] == '\0' || strlen(name) > MEMTRACE_NAME_MAX)
     result = MEMTRACE_ERR_NAME;
-  else if (depth >= MEMTRACE_TAG_DEPTH_MAX || strlen(fake_memtrace_path()) + 1 + strlen(name) > MEMTRACE_TAG_PATH_MAX)
+  else if (depth >= MEMTRACE_TAG_DEPTH_MAX)
     result = MEMTRACE_ERR_DEPTH;
+  else if (strlen(fake_memtrace_path()) + 1 + strlen(name) > MEMTRACE_TAG_PATH_MAX)
+    result = MEMTRACE_ERR_FULL;
   if (depth < MEMTRACE_TAG_DEPTH_MAX) {
     stack[depth].named = result == MEMTRACE_OK;
     if (result == MEMTRACE_OK)
