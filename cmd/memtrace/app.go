@@ -1,0 +1,116 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// app is what the verbs share: the three standard streams and the logger, which writes to stderr.
+type app struct {
+	stdin  io.Reader
+	stdout *os.File
+	stderr *os.File
+
+	log     zerolog.Logger
+	verbose int
+	quiet   bool
+}
+
+func newApp(stdin io.Reader, stdout, stderr *os.File) *app {
+	return &app{stdin: stdin, stdout: stdout, stderr: stderr, log: newLogger(stderr, zerolog.WarnLevel)}
+}
+
+// execute runs one command line and returns the exit status.
+func (a *app) execute(args []string) int {
+	// A write to a closed pipe must come back as an error instead of ending this process: run still has a program to wait for.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	cmd, err := root.ExecuteC()
+	return a.finish(cmd, err)
+}
+
+const rootLong = `memtrace tells where the GPU memory of a CUDA program goes, without changing, rebuilding or slowing the program.
+
+Record a run, then look at it:
+
+  memtrace run -- python3 train.py
+  memtrace report memtrace.python3.4711.bin
+
+Recording without this command is the same thing: LD_PRELOAD=libmemtrace.so python3 train.py`
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:               "memtrace",
+		Short:             "Where the GPU memory of a program goes",
+		Long:              rootLong,
+		Args:              unknownVerb,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Version:           versionLine(),
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRun:  func(*cobra.Command, []string) { a.log = newLogger(a.stderr, a.logLevel()) },
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help-verb"})
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.Flags().BoolP("version", "V", false, "print the version and stop")
+	root.PersistentFlags().CountVarP(&a.verbose, "verbose", "v", "say what is being done (twice: in detail)")
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors")
+	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.infoCommand(), a.dumpCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
+	return root
+}
+
+// unknownVerb words the mistake of a first argument that is no verb, with the nearest verbs.
+func unknownVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := cmd.SuggestionsFor(args[0])
+	if len(near) == 0 {
+		return usagef("there is no verb %q; to record a program type: memtrace run -- %s", args[0], strings.Join(args, " "))
+	}
+	return usagef("there is no verb %q; did you mean %s?", args[0], strings.Join(near, " or "))
+}
+
+func (a *app) logLevel() zerolog.Level {
+	switch {
+	case a.quiet:
+		return zerolog.ErrorLevel
+	case a.verbose == 1:
+		return zerolog.InfoLevel
+	case a.verbose > 1:
+		return zerolog.DebugLevel
+	}
+	return zerolog.WarnLevel
+}
+
+// newLogger writes lines such as "memtrace: warning: text key=value": what a terminal shows beside the program's own words.
+func newLogger(w *os.File, level zerolog.Level) zerolog.Logger {
+	words := map[string]string{"warn": "warning"}
+	out := zerolog.ConsoleWriter{
+		Out:        w,
+		NoColor:    !term.IsTerminal(int(w.Fd())) || os.Getenv("NO_COLOR") != "",
+		PartsOrder: []string{zerolog.LevelFieldName, zerolog.MessageFieldName},
+		FormatLevel: func(v any) string {
+			name, _ := v.(string)
+			if word, ok := words[name]; ok {
+				name = word
+			}
+			return "memtrace: " + name + ":"
+		},
+	}
+	return zerolog.New(out).Level(level)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"debug/elf"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/render"
+)
+
+// afterRun shows the report that was asked for and says in one line what was recorded and what to type next.
+func (a *app) afterRun(o runOptions, program string, ended outcome, traces []string) error {
+	if o.report == "" && a.quiet {
+		return nil
+	}
+	var summaries []readSummary
+	for _, path := range traces {
+		summary, err := a.summarize(path, analyzer.Options{})
+		if err != nil {
+			a.log.Error().Msg(err.Error())
+			continue
+		}
+		summaries = append(summaries, readSummary{path, summary})
+	}
+	var err error
+	if o.report != "" && len(summaries) > 0 {
+		err = a.reportAfterRun(o, summaries)
+	}
+	if !a.quiet {
+		fmt.Fprintln(a.stderr, "memtrace: "+endedWords(program, ended)+closingWords(program, summaries, len(traces)))
+	}
+	return err
+}
+
+// reportAfterRun writes to stderr unless a file is named: standard output is the program's.
+func (a *app) reportAfterRun(o runOptions, summaries []readSummary) error {
+	beside := *a
+	beside.stdout = a.stderr
+	flags := summaryFlags{rows: defaultRows, color: "auto", output: o.reportOutput, force: o.force, json: o.report == "json"}
+	style, err := flags.style(flags.outputFile(&beside))
+	if err != nil {
+		return err
+	}
+	return beside.writeTo(flags.output, flags.force, func(w io.Writer) error {
+		list := jsonList{single: len(summaries) == 1}
+		show := shown[readSummary]{json: flags.json, show: func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }}
+		for i, r := range summaries {
+			if err := show.element(w, list, i > 0, r); err != nil {
+				return err
+			}
+		}
+		if flags.json {
+			return list.close(w)
+		}
+		return nil
+	})
+}
+
+// endedWords tells of a signal, since the shell does not: it only sees memtrace end with a status.
+func endedWords(program string, ended outcome) string {
+	if ended.signal == 0 {
+		return ""
+	}
+	name := unix.SignalName(ended.signal)
+	if name == "" {
+		name = fmt.Sprintf("signal %d", ended.signal)
+	}
+	return fmt.Sprintf("%s was ended by %s; ", filepath.Base(program), name)
+}
+
+// closingWords sums the run up. wrote counts the traces, of which summaries are those that could be read.
+func closingWords(program string, summaries []readSummary, wrote int) string {
+	switch {
+	case wrote == 0:
+		return "no CUDA memory call was made, so there is no trace" + whyNothing(program)
+	case len(summaries) == 0:
+		return "no trace could be read"
+	}
+	top := summaries[0]
+	for _, r := range summaries[1:] {
+		if r.summary.Main().PeakBytes > top.summary.Main().PeakBytes {
+			top = r
+		}
+	}
+	next := "memtrace report " + shellWord(top.path)
+	if wrote > 1 {
+		next = fmt.Sprintf("%s (the highest of %d traces)", next, wrote)
+	}
+	if madeNoCall(top.summary) {
+		return "CUDA was used but no CUDA memory call was made; next: " + next
+	}
+	words := "peak " + render.Bytes(top.summary.Main().PeakBytes)
+	if owner, ok := largestOwner(top.summary); ok {
+		words += fmt.Sprintf(", largest owner %s (%s)", owner.Title(), render.Bytes(owner.PeakBytes))
+	}
+	return fmt.Sprintf("%s; next: %s", words, next)
+}
+
+func madeNoCall(s *analyzer.Summary) bool {
+	for _, level := range s.Other {
+		if !level.Empty() {
+			return false
+		}
+	}
+	return s.Driver.Empty() && s.Framework.Empty()
+}
+
+// largestOwner is the tag with the largest share of the peak; where most of the peak has no tag, the library.
+func largestOwner(s *analyzer.Summary) (analyzer.Row, bool) {
+	for _, by := range []string{"tag", "library"} {
+		group := s.Group(by, s.MainLevel())
+		if group != nil && len(group.Rows) > 0 && group.Rows[0].PeakBytes > 0 && group.Rows[0].Key != analyzer.Untagged {
+			return group.Rows[0], true
+		}
+	}
+	return analyzer.Row{}, false
+}
+
+// whyNothing names the reasons that can be seen from outside for a program that the recorder did not reach.
+func whyNothing(program string) string {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return ""
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
+		return "; " + program + " is setuid or setgid, and such programs ignore LD_PRELOAD"
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		return "" // a script: its interpreter is a program like any other
+	}
+	defer file.Close()
+	if file.Class != elf.ELFCLASS64 {
+		return "; " + program + " is a 32-bit program, which cannot load the recorder"
+	}
+	for _, header := range file.Progs {
+		if header.Type == elf.PT_INTERP {
+			return ""
+		}
+	}
+	return "; " + program + " is statically linked, so nothing can be preloaded into it"
+}
+
+// shellWord returns text as one word for a POSIX shell, relative to the current folder where that is shorter.
+func shellWord(path string) string {
+	if here, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(here, path); err == nil && len(relative) < len(path) {
+			path = relative
+		}
+	}
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
+	if path != "" && strings.Trim(path, plain) == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

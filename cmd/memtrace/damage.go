@@ -1,0 +1,24 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"memtrace/analyzer"
+)
+
+// damageList collects what --strict turns into an error once everything has been shown.
+type damageList struct {
+	errs []error
+}
+
+func (d *damageList) add(path string, s *analyzer.Summary) {
+	if s.Health.Truncated {
+		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; what stands before was shown (--strict)", path, s.Health.TruncatedAt, s.Health.TruncatedReason))
+	}
+}
+
+// join adds the damage to the error of the work itself.
+func (d *damageList) join(err error) error {
+	return errors.Join(append([]error{err}, d.errs...)...)
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"memtrace/trace"
+)
+
+const dumpLong = `Print a trace as text: one line for each event, dictionary entry and fact about the run. --encode goes the other way and turns such a text back
+into a trace, for tests and for reports of mistakes.
+
+--from, --to, --kind and -n choose events; the dictionary is printed whole. Order numbers are the events' seq.`
+
+const dumpExample = `  memtrace dump memtrace.python3.4711.bin | less
+  memtrace dump --kind oom,mark --from 100000 memtrace.python3.4711.bin
+  memtrace dump --encode trace.txt -o trace.bin`
+
+type dumpOptions struct {
+	from, to uint64
+	kinds    []string
+	events   int64
+	encode   bool
+	output   string
+	force    bool
+}
+
+func (a *app) dumpCommand() *cobra.Command {
+	var o dumpOptions
+	cmd := &cobra.Command{
+		Use:               "dump [flags] FILE",
+		Short:             "Print a trace as text, or turn such a text into a trace",
+		Long:              dumpLong,
+		Example:           dumpExample,
+		ValidArgsFunction: completeTraces,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 && (!o.encode || len(args) != 0) {
+				return usagef("name one trace, or with --encode one text ('-' for standard input)")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if o.encode {
+				return a.encode(o, append(args, "-")[0])
+			}
+			return a.dump(o, args[0])
+		},
+	}
+	f := cmd.Flags()
+	f.Uint64Var(&o.from, "from", 0, "first order number (`SEQ`)")
+	f.Uint64Var(&o.to, "to", math.MaxUint64, "last order number (`SEQ`)")
+	f.Lookup("to").DefValue = "" // the help would show twenty digits
+	f.StringSliceVar(&o.kinds, "kind", nil, "only events of this `KIND`: "+strings.Join(eventKinds(), ", ")+" (repeatable)")
+	f.Int64VarP(&o.events, "events", "n", -1, "at most this `NUMBER` of events")
+	f.Lookup("events").DefValue = ""
+	f.BoolVar(&o.encode, "encode", false, "read text and write a trace")
+	f.StringVarP(&o.output, "output", "o", "", "write to a `FILE` instead of standard output")
+	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
+	mustComplete(cmd, "kind", completeList(eventKinds()...))
+	for _, name := range []string{"from", "to", "events"} {
+		mustComplete(cmd, name, completeValues())
+	}
+	return cmd
+}
+
+// eventKinds lists the names that --kind takes.
+func eventKinds() []string {
+	var names []string
+	for _, spec := range trace.EventSpecs {
+		if spec.Kind != trace.EventNone {
+			names = append(names, spec.Name)
+		}
+	}
+	return names
+}
+
+func (a *app) dump(o dumpOptions, path string) error {
+	filter, err := o.filter()
+	if err != nil {
+		return err
+	}
+	if path, err = oneInput(path); err != nil {
+		return err
+	}
+	source, closeSource, err := openDump(path, filter != nil)
+	if err != nil {
+		return err
+	}
+	defer closeSource()
+	if filter != nil {
+		filter.Source = source
+		source = filter
+	}
+	return a.writeTo(o.output, o.force, func(w io.Writer) error {
+		if err := trace.WriteText(w, source); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
+}
+
+// openDump prefers the plain file where no spool continues it: only there the text can show where blocks of events end, and is then, whole, the
+// text of exactly this file.
+func openDump(path string, partly bool) (trace.Source, func() error, error) {
+	run, err := openTrace(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if partly || run.HasSpool() {
+		return run, run.Close, nil
+	}
+	defer run.Close()
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, openError(path, err)
+	}
+	reader, err := trace.NewReader(file, run.Size())
+	if err != nil {
+		return nil, nil, errors.Join(openError(path, err), file.Close())
+	}
+	return reader, file.Close, nil
+}
+
+// filter returns nil where every event is wanted.
+func (o dumpOptions) filter() (*eventFilter, error) {
+	if o.from > o.to {
+		return nil, usagef("--from %d is after --to %d", o.from, o.to)
+	}
+	f := &eventFilter{from: o.from, to: o.to, left: o.events}
+	for _, name := range o.kinds {
+		kind, ok := parseKind(name)
+		if !ok {
+			return nil, usagef("--kind %s: choose from %s", name, strings.Join(eventKinds(), ", "))
+		}
+		if f.kinds == nil {
+			f.kinds = make(map[trace.EventKind]bool)
+		}
+		f.kinds[kind] = true
+	}
+	if f.from == 0 && f.to == math.MaxUint64 && f.kinds == nil && f.left < 0 {
+		return nil, nil
+	}
+	return f, nil
+}
+
+func parseKind(name string) (trace.EventKind, bool) {
+	for _, spec := range trace.EventSpecs {
+		if spec.Name == name && spec.Kind != trace.EventNone {
+			return spec.Kind, true
+		}
+	}
+	return trace.EventNone, false
+}
+
+func (a *app) encode(o dumpOptions, path string) error {
+	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
+		return usagef("a trace is no text for a terminal; name a file with -o")
+	}
+	text, name := a.stdin, "standard input"
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return openError(path, err)
+		}
+		defer file.Close()
+		text, name = file, path
+	}
+	return a.writeTo(o.output, o.force, func(w io.Writer) error {
+		err := trace.EncodeText(w, text)
+		var wrong *trace.TextError
+		if errors.As(err, &wrong) {
+			return fmt.Errorf("%s: %w; 'memtrace dump' shows the form", name, err)
+		}
+		return err
+	})
+}

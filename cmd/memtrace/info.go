@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/trace"
+)
+
+// infoSchema names the shape of info's JSON. Its number grows only when something is changed or taken away.
+const infoSchema = "memtrace.info/1"
+
+// traceInfo is what info tells about one file: what the recorder wrote down about the run, and how whole the file is.
+type traceInfo struct {
+	Schema        string       `json:"schema"`
+	Path          string       `json:"path"`
+	FileBytes     int64        `json:"file_bytes"`
+	Ended         string       `json:"ended"` // clean, killed or running
+	EndReason     string       `json:"end_reason,omitempty"`
+	Events        uint64       `json:"events"`
+	BytesPerEvent float64      `json:"bytes_per_event"`
+	Lost          lostInfo     `json:"lost"`
+	Health        healthInfo   `json:"health"`
+	Info          trace.Info   `json:"info"`
+	Devices       []deviceInfo `json:"devices"`
+	Threads       int          `json:"threads"`
+	Modules       int          `json:"modules"`
+}
+
+type lostInfo struct {
+	Records    uint64 `json:"records"`
+	Rings      uint64 `json:"rings"`
+	Dictionary uint64 `json:"dictionary"`
+}
+
+type healthInfo struct {
+	Truncated       bool   `json:"truncated"`
+	TruncatedAt     int64  `json:"truncated_at,omitempty"`
+	Reason          string `json:"reason,omitempty"`
+	Sections        uint64 `json:"sections"`
+	SkippedSections uint64 `json:"skipped_sections"`
+	Blocks          uint64 `json:"blocks"`
+	LateEvents      uint64 `json:"late_events"`
+	UnknownEvents   uint64 `json:"unknown_events"`
+	MissingEvents   uint64 `json:"missing_events"`
+	TrailingBytes   int64  `json:"trailing_bytes"`
+}
+
+type deviceInfo struct {
+	Index      int16  `json:"index"`
+	Name       string `json:"name"`
+	UUID       string `json:"uuid"`
+	TotalBytes uint64 `json:"total_bytes"`
+}
+
+const infoExample = `  memtrace info memtrace.python3.4711.bin
+  memtrace info --json memtrace.python3.4711.bin`
+
+func (a *app) infoCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:               "info FILE|DIR...",
+		Short:             "Print the header and the health of a trace",
+		Long:              "Print what the recorder wrote down about a run, and how whole its trace is.",
+		Example:           infoExample,
+		ValidArgsFunction: completeTraces,
+		Args:              someTraces,
+		RunE: func(_ *cobra.Command, args []string) error {
+			info := shown[traceInfo]{load: a.readInfo, show: writeInfoText, json: asJSON}
+			if asJSON {
+				info.show = writeInfoJSON
+			}
+			return info.toFile(a, args, "", false)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// readInfo reads a whole trace, since what it holds and where it ends is known only then.
+func (a *app) readInfo(path string) (traceInfo, error) {
+	run, err := openTrace(path)
+	if err != nil {
+		return traceInfo{}, err
+	}
+	defer run.Close()
+	bar := a.newProgress(path, run.Size())
+	defer bar.finish()
+	for {
+		if _, err := run.ReadBatch(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return traceInfo{}, readError(path, run, err)
+		}
+		bar.update(run.Offset())
+	}
+	end, _ := run.End()
+	health := run.Health()
+	info := traceInfo{Schema: infoSchema, Path: path, FileBytes: run.Size(), Ended: run.Ended(), EndReason: end.Reason, Events: health.Events, Info: run.Info(),
+		Threads: len(run.Tables().Threads()), Modules: len(run.Tables().Modules()), Devices: []deviceInfo{}}
+	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
+	info.Health = healthInfo{Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
+		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents, UnknownEvents: health.UnknownEvents,
+		MissingEvents: health.Gaps, TrailingBytes: health.Trailing}
+	if health.Events > 0 {
+		info.BytesPerEvent = float64(info.FileBytes) / float64(health.Events)
+	}
+	for _, d := range run.Tables().Devices() {
+		info.Devices = append(info.Devices, deviceInfo{d.Index, d.Name, d.UUID, d.TotalBytes})
+	}
+	return info, nil
+}
+
+func writeInfoJSON(w io.Writer, t traceInfo) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(t)
+}
+
+// writeInfoText writes one "name  value" line per fact: the file first, then the run, then what is missing.
+func writeInfoText(w io.Writer, t traceInfo) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(tab, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("file", "%s", t.Path)
+	line("bytes", "%d", t.FileBytes)
+	line("ended", "%s", t.endedText())
+	line("events", "%d", t.Events)
+	if t.Events > 0 {
+		line("bytes/event", "%.2f", t.BytesPerEvent)
+	}
+	line("sections", "%d (%d event blocks, %d of unknown kind)", t.Health.Sections, t.Health.Blocks, t.Health.SkippedSections)
+	line("threads", "%d", t.Threads)
+	line("modules", "%d", t.Modules)
+	for _, d := range t.Devices {
+		line(fmt.Sprintf("device %d", d.Index), "%s, %d bytes, %s", d.Name, d.TotalBytes, d.UUID)
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Info)) {
+		if key != "process.argv" { // the same words as process.command
+			line(key, "%s", infoValue(key, t.Info[key]))
+		}
+	}
+	line("lost", "%d records, %d rings, %d dictionary entries", t.Lost.Records, t.Lost.Rings, t.Lost.Dictionary)
+	line("late", "%d events", t.Health.LateEvents)
+	line("missing", "%d events", t.Health.MissingEvents)
+	if t.Health.UnknownEvents > 0 {
+		line("unknown", "%d events of kinds that this version does not know", t.Health.UnknownEvents)
+	}
+	line("damage", "%s", t.damageText())
+	return tab.Flush()
+}
+
+func (t traceInfo) endedText() string {
+	if t.EndReason != "" {
+		return t.Ended + " (" + t.EndReason + ")"
+	}
+	return t.Ended
+}
+
+func (t traceInfo) damageText() string {
+	switch {
+	case t.Health.Truncated:
+		return fmt.Sprintf("cut at offset %d: %s; all before that was read", t.Health.TruncatedAt, t.Health.Reason)
+	case t.Health.TrailingBytes != 0:
+		return fmt.Sprintf("none, but something follows the end (%d bytes)", t.Health.TrailingBytes)
+	}
+	return "none"
+}
+
+// infoValue makes a value fit one line of text, and times readable beside their number.
+func infoValue(key, value string) string {
+	if ns, err := strconv.ParseInt(value, 10, 64); err == nil && strings.HasSuffix(key, "_unix_ns") {
+		return fmt.Sprintf("%s (%s)", value, time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, value)
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const libraryName = "libmemtrace.so"
+
+// libraryEnv overrides the search for the recorder.
+const libraryEnv = "MEMTRACE_LIBRARY"
+
+// libraryFolders are where the recorder may lie, seen from the folder of this executable: a build tree, then the two usual layouts of an installation.
+var libraryFolders = []string{".", "../lib/memtrace", "../lib"}
+
+// findLibrary returns the absolute path of the recorder that is to be preloaded.
+func findLibrary() (string, error) {
+	path, err := searchLibrary()
+	if err != nil {
+		return "", err
+	}
+	// The dynamic linker splits LD_PRELOAD at both, and knows no way to quote them.
+	if strings.ContainsAny(path, ": ") {
+		return "", fmt.Errorf("%s: LD_PRELOAD cannot hold a path with a space or a colon; copy the library elsewhere and set %s to the copy", path, libraryEnv)
+	}
+	return path, nil
+}
+
+func searchLibrary() (string, error) {
+	if named := os.Getenv(libraryEnv); named != "" {
+		if err := regularFile(named); err != nil {
+			return "", fmt.Errorf("%s: %w; set it to the path of %s or unset it", libraryEnv, err, libraryName)
+		}
+		return filepath.Abs(named)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w; set %s to its path", libraryName, err, libraryEnv)
+	}
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	var looked []string
+	for _, folder := range libraryFolders {
+		path := filepath.Join(filepath.Dir(self), folder, libraryName)
+		if regularFile(path) == nil {
+			return path, nil
+		}
+		looked = append(looked, path)
+	}
+	return "", fmt.Errorf("%s is missing; looked for %s; build it with 'make lib' or set %s to its path", libraryName, strings.Join(looked, ", "), libraryEnv)
+}
+
+func regularFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return &os.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// manifestEnv names the folder in which each recorded process drops one small file per trace: the trace's absolute path and a newline. The file is
+// called PID.N, N counting the traces of the process.
+const manifestEnv = "MEMTRACE_RUN_DIR"
+
+// manifestEntryLimit bounds what is read of one entry: the longest path that Linux accepts, and its newline.
+const manifestEntryLimit = 4096 + 1
+
+// manifest is the folder that tells one run which traces its process tree wrote.
+type manifest struct {
+	dir string
+}
+
+func newManifest() (*manifest, error) {
+	dir, err := os.MkdirTemp("", "memtrace-run-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the run's list of traces: %w; set TMPDIR to a folder that can be written", err)
+	}
+	return &manifest{dir: dir}, nil
+}
+
+func (m *manifest) remove() { _ = os.RemoveAll(m.dir) }
+
+// traces returns the paths that were dropped, in order of process and number, each once. Entries that cannot be read are reported as one error
+// beside the paths that could.
+func (m *manifest) traces() ([]string, error) {
+	entries, err := os.ReadDir(m.dir)
+	if err != nil {
+		return nil, fmt.Errorf("list the run's traces: %w", err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return slices.Compare(manifestOrder(a.Name()), manifestOrder(b.Name())) })
+	var paths []string
+	var bad []error
+	for _, entry := range entries {
+		path, err := readManifestEntry(filepath.Join(m.dir, entry.Name()))
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths, errors.Join(bad...)
+}
+
+// passOn copies the entries into the folder of an enclosing run, which would otherwise not learn of these traces.
+func (m *manifest) passOn(outer string) error {
+	entries, err := os.ReadDir(m.dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		text, err := os.ReadFile(filepath.Join(m.dir, entry.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(outer, entry.Name()), text, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("tell the enclosing run: %w", err)
+		}
+	}
+	return nil
+}
+
+// manifestOrder turns PID.N into numbers, so that process 9 comes before process 10. Other names come first.
+func manifestOrder(name string) []uint64 {
+	pid, n, _ := strings.Cut(name, ".")
+	first, _ := strconv.ParseUint(pid, 10, 64)
+	second, _ := strconv.ParseUint(n, 10, 64)
+	return []uint64{first, second}
+}
+
+func readManifestEntry(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("read the run's list of traces: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, manifestEntryLimit+1))
+	if err != nil {
+		return "", fmt.Errorf("read the run's list of traces: %w", err)
+	}
+	// A process that was killed while it wrote leaves a line without its end.
+	path, ok := strings.CutSuffix(string(text), "\n")
+	if !ok || len(text) > manifestEntryLimit || !filepath.IsAbs(path) {
+		return "", fmt.Errorf("process %s left no whole path in the run's list of traces; look for its trace where the output pattern points", filepath.Base(file))
+	}
+	return path, nil
+}

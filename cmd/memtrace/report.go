@@ -1,0 +1,73 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/render"
+)
+
+const reportLong = `Show where the memory was: the peak and who stood at it, what was live at the end, and what happened on the way.
+
+Several traces give one report each, in order; a folder stands for the traces in it. With --json, one file gives an object, and several files or
+a folder an array. A trace whose program was killed, or still runs, is read as far as it goes.
+
+` + filterHelp
+
+const reportExample = `  memtrace report memtrace.python3.4711.bin
+  memtrace report --by tag,library --at mark:loaded memtrace.python3.4711.bin
+  memtrace report --device 1 --focus 'attn|mlp' traces/
+  memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
+
+func (a *app) reportCommand() *cobra.Command {
+	var flags summaryFlags
+	cmd := &cobra.Command{
+		Use:               "report [flags] FILE|DIR...",
+		Short:             "Show where the memory was",
+		Long:              reportLong,
+		Example:           reportExample,
+		Args:              someTraces,
+		ValidArgsFunction: completeTraces,
+		RunE:              func(_ *cobra.Command, args []string) error { return a.report(&flags, args) },
+	}
+	flags.define(cmd)
+	return cmd
+}
+
+// readSummary is a summary and the file that it was made from.
+type readSummary struct {
+	path    string
+	summary *analyzer.Summary
+}
+
+func (a *app) report(flags *summaryFlags, args []string) error {
+	options, err := flags.options()
+	if err != nil {
+		return err
+	}
+	style, err := flags.style(flags.outputFile(a))
+	if err != nil {
+		return err
+	}
+	var damaged damageList
+	reports := shown[readSummary]{json: flags.json}
+	reports.load = func(path string) (readSummary, error) {
+		summary, err := a.summarize(path, options)
+		if err == nil && flags.strict {
+			damaged.add(path, summary)
+		}
+		return readSummary{path, summary}, err
+	}
+	reports.show = func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }
+	return damaged.join(reports.toFile(a, args, flags.output, flags.force))
+}
+
+func renderSummary(w io.Writer, r readSummary, asJSON bool, style render.Options) error {
+	if asJSON {
+		return render.JSON(w, r.summary)
+	}
+	style.Path = r.path
+	return render.Text(w, r.summary, style)
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/trace/spool"
+)
+
+type runOptions struct {
+	output       string
+	force        bool
+	spoolDir     string
+	spoolMax     byteSize
+	report       string
+	reportOutput string
+}
+
+const runLong = `Run a program with libmemtrace.so preloaded. Its standard streams, its signals and its exit status are its own: memtrace run ends with the
+program's status, with 128 plus the signal's number if a signal ended it, with 127 if there is no such program, with 126 if it cannot be
+executed and with 2 if memtrace itself could not start it.
+
+Every process of the program that uses CUDA writes a trace of its own. -o names it; the pattern may hold
+
+  %p process id      %e program name       %h host name             %t start time
+  %r rank            %n counter            %q{VAR} a variable       %% a percent sign
+
+The library is looked for in $MEMTRACE_LIBRARY, beside this command, in ../lib/memtrace and in ../lib.`
+
+const runExample = `  memtrace run -- python3 train.py
+  memtrace run -o 'traces/%q{RANK}.%p.bin' -- torchrun --nproc-per-node 8 train.py
+  memtrace run --report text -- ./solver --size 4096`
+
+func (a *app) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:     "run [flags] -- PROGRAM [ARGUMENT...]",
+		Short:   "Run a program and record its GPU memory",
+		Long:    runLong,
+		Example: runExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("name a program to run: memtrace run -- PROGRAM [ARGUMENT...]")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.run(o, args) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // flags after the program's name are the program's
+	f.StringVarP(&o.output, "output", "o", "", "name of the traces, a `PATTERN` (default "+defaultOutput+")")
+	f.BoolVarP(&o.force, "force", "f", false, "replace traces that exist")
+	f.StringVar(&o.spoolDir, "spool-dir", "", "keep the working files in this `DIR`, such as a tmpfs, instead of beside the traces")
+	f.Var(&o.spoolMax, "spool-max", "most room that a process's working file may take, such as 256M")
+	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards: `text or json`")
+	f.StringVar(&o.reportOutput, "report-output", "", "write that report to a `FILE` instead")
+	mustComplete(cmd, "report", completeValues("text", "json"))
+	return cmd
+}
+
+func (a *app) run(o runOptions, argv []string) error {
+	settings, err := a.guestSettings(o)
+	if err != nil {
+		return err
+	}
+	list, err := newManifest()
+	if err != nil {
+		return err
+	}
+	defer list.remove()
+	settings.runDir = list.dir
+	outer := os.Getenv(manifestEnv)
+	a.log.Debug().Str("library", settings.library).Str("output", settings.output).Msg("starting the program")
+	ended, err := runChild(argv, settings.apply(os.Environ()))
+	if err != nil {
+		return err
+	}
+	if outer != "" {
+		if err := list.passOn(outer); err != nil {
+			a.log.Warn().Msg(err.Error())
+		}
+	}
+	if err := a.afterRun(o, argv[0], ended, a.finishedTraces(list)); err != nil {
+		a.complain("memtrace run", err) // the status stays the program's
+	}
+	return &statusError{status: ended.status}
+}
+
+func (a *app) guestSettings(o runOptions) (guestSettings, error) {
+	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), log: a.guestLogLevel()}
+	if o.report != "" && o.report != "text" && o.report != "json" {
+		return g, usagef("--report %s: choose text or json", o.report)
+	}
+	if o.reportOutput != "" && o.report == "" {
+		return g, usagef("--report-output needs --report text or --report json")
+	}
+	var err error
+	if o.output != "" {
+		if g.output, err = outputPattern(o.output, o.force); err != nil {
+			return g, err
+		}
+	}
+	if o.spoolDir != "" {
+		if g.spoolDir, err = filepath.Abs(o.spoolDir); err != nil {
+			return g, err
+		}
+	}
+	g.library, err = findLibrary()
+	return g, err
+}
+
+// guestLogLevel is what the recorder may say on the program's stderr; "" leaves it as the user's environment has it.
+func (a *app) guestLogLevel() string {
+	switch {
+	case a.quiet:
+		return "off"
+	case a.verbose == 1:
+		return "info"
+	case a.verbose > 1:
+		return "debug"
+	}
+	return ""
+}
+
+// finishedTraces returns the traces that the program's processes wrote. What a killed process left in its spool is moved into its trace.
+func (a *app) finishedTraces(list *manifest) []string {
+	paths, err := list.traces()
+	if err != nil {
+		a.log.Warn().Msg(err.Error())
+	}
+	for _, path := range paths {
+		switch err := spool.Finalize(path); {
+		case errors.Is(err, spool.ErrRunning):
+			a.log.Info().Msgf("%s: its process outlives the program and goes on recording", path)
+		case err != nil:
+			a.log.Warn().Msgf("the records that a killed process left behind stay in %s%s: %v", path, spool.Extension, err)
+		}
+	}
+	return paths
+}

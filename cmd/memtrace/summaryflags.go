@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/render"
+)
+
+// The width of a report in columns: what it may be told, and what it takes from a terminal.
+const (
+	widthMin     = 60
+	widthMax     = 1000
+	widthDefault = 100
+	widthComfort = 160 // wider terminals do not make a table easier to read
+)
+
+const defaultRows = 12
+
+// summaryFlags are the flags that report and diff share: what to count, and how to show it.
+type summaryFlags struct {
+	by      []string
+	at      string
+	devices []string
+	focus   string
+	ignore  string
+	tag     string
+	library string
+
+	rows   int
+	json   bool
+	color  string
+	width  int
+	ascii  bool
+	output string
+	force  bool
+	strict bool
+}
+
+// filterHelp and showHelp close the long help of report and diff.
+const filterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or was called from a library; --focus keeps, and --ignore drops,
+what has a tag, call, library or thread that a regular expression matches.`
+
+func (s *summaryFlags) define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(analyzer.GroupingNames(), ", ")+" (repeat it, or separate by commas)")
+	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, exit, mark:NAME, step:N or a time since the start such as 1.5s")
+	f.StringSliceVar(&s.devices, "device", nil, "only this device `INDEX` (repeatable)")
+	f.StringVar(&s.focus, "focus", "", "only what matches this `REGEX`")
+	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
+	f.StringVar(&s.tag, "tag", "", "only this `TAG` and what lies under it")
+	f.StringVar(&s.library, "library", "", "only calls from libraries whose name contains `NAME`")
+	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")
+	f.BoolVar(&s.json, "json", false, "print JSON, with exact bytes and all rows")
+	f.StringVar(&s.color, "color", "auto", "`WHEN` to use colours: auto, always or never")
+	f.IntVar(&s.width, "width", 0, "`COLUMNS` to use (default: the terminal's, or 100)")
+	f.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
+	f.StringVarP(&s.output, "output", "o", "", "write to a `FILE` instead of standard output")
+	f.BoolVarP(&s.force, "force", "f", false, "replace that file if it exists")
+	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
+	mustComplete(cmd, "by", completeList(analyzer.GroupingNames()...))
+	mustComplete(cmd, "at", completeValues("peak", "exit", "mark:", "step:"))
+	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
+	for _, name := range []string{"device", "focus", "ignore", "tag", "library", "rows", "width"} {
+		mustComplete(cmd, name, completeValues())
+	}
+}
+
+// options checks the flags about what to count.
+func (s *summaryFlags) options() (analyzer.Options, error) {
+	o := analyzer.Options{Groupings: s.by, Tag: s.tag, Library: s.library}
+	for _, name := range s.by {
+		if !slices.Contains(analyzer.GroupingNames(), name) {
+			return o, usagef("--by %s: choose from %s", name, strings.Join(analyzer.GroupingNames(), ", "))
+		}
+	}
+	for _, text := range s.devices {
+		index, err := strconv.ParseInt(text, 10, 16)
+		if err != nil || index < 0 {
+			return o, usagef("--device %s: name the device's number, such as 0", text)
+		}
+		o.Devices = append(o.Devices, int16(index))
+	}
+	var err error
+	if o.At, err = analyzer.ParseAt(s.at); err != nil {
+		return o, &usageError{err}
+	}
+	if o.Focus, err = parseRegexp("--focus", s.focus); err != nil {
+		return o, err
+	}
+	if o.Ignore, err = parseRegexp("--ignore", s.ignore); err != nil {
+		return o, err
+	}
+	return o, nil
+}
+
+func parseRegexp(flag, text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, usagef("%s: %w", flag, err)
+	}
+	return re, nil
+}
+
+// style checks the flags about how to show it. out is where the report goes.
+func (s *summaryFlags) style(out *os.File) (render.Options, error) {
+	o := render.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii}
+	terminal := out != nil && term.IsTerminal(int(out.Fd()))
+	switch s.color {
+	case "always":
+		o.Color = true
+	case "never":
+	case "auto":
+		o.Color = terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	default:
+		return o, usagef("--color %s: choose auto, always or never", s.color)
+	}
+	switch {
+	case s.rows < 0:
+		return o, usagef("-n %d: name a number of rows, 0 for all", s.rows)
+	case s.rows == 0:
+		o.Rows = -1 // render's word for all
+	}
+	if s.width != 0 && (s.width < widthMin || s.width > widthMax) {
+		return o, usagef("--width %d: choose between %d and %d columns", s.width, widthMin, widthMax)
+	}
+	if s.width == 0 {
+		o.Width = reportWidth(out, terminal)
+	}
+	return o, nil
+}
+
+func reportWidth(out *os.File, terminal bool) int {
+	if terminal {
+		if columns, _, err := term.GetSize(int(out.Fd())); err == nil && columns > 0 {
+			return min(max(columns, widthMin), widthComfort)
+		}
+	}
+	return widthDefault
+}
+
+// outputFile is the file that decides about colours and width: nil for -o FILE.
+func (s *summaryFlags) outputFile(a *app) *os.File {
+	if s.output == "" || s.output == "-" {
+		return a.stdout
+	}
+	return nil
+}
+
+// summarize reads one trace.
+func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, error) {
+	run, err := openTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	bar := a.newProgress(path, run.Size())
+	defer bar.finish()
+	o.Progress = func(read int64) { bar.update(read) }
+	summary, err := analyzer.Summarize(run, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return summary, nil
+}
