@@ -1,0 +1,97 @@
+# memtrace: `make demo` shows the tool at work, `make test` runs the tests; `make help` lists the rest.
+SHELL := /bin/bash
+.DEFAULT_GOAL := all
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD := build
+CACHE := $(or $(MEMTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrace)
+PYTHON ?= python3
+GO ?= go
+
+VERSION_FLAG := -X memtrace/internal/version.String=$(VERSION)
+# The linker script keeps the Go runtime asleep, the version script exports the hooks and nothing else.
+LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -Wl,--version-script,$(CURDIR)/cshim/exports.map -Wl,-z,now'
+C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
+GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') go.mod go.sum
+
+.PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz bench install uninstall clean generate check-generate check tools
+
+all: lib cli ## build build/libmemtrace.so and build/memtrace
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
+
+lib: $(BUILD)/libmemtrace.so ## the library to preload
+cli: $(BUILD)/memtrace ## the command
+
+$(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
+	@mkdir -p $(BUILD)
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -ldflags "-s -w $(VERSION_FLAG) $(LIB_LINK)" -o $@ ./interpose
+	@rm -f $(BUILD)/libmemtrace.h
+
+$(BUILD)/memtrace: $(GO_SOURCES)
+	@mkdir -p $(BUILD)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+
+include testdata/nullcuda/driver.mk
+include testdata/nullcuda/cudart.mk
+nullcuda: nullcuda-driver nullcuda-nvml nullcuda-runtime ## the CUDA without a GPU that the tests run on
+
+demo: all ## train a small model under the library, on a GPU if there is one, and print the report
+	scripts/demo.sh
+
+test: all ## every test: Go, C, Python, and end to end under real frameworks
+	scripts/test.sh
+
+test-go: ## Go tests, with the race detector
+	$(GO) test -race ./...
+	CGO_ENABLED=0 $(GO) test ./trace/... ./analyzer/... ./cuda/...
+
+test-c: ## C tests of the library and of the null GPU, plain and with sanitizers
+	scripts/test-c.sh
+
+test-python: ## tests of the Python package
+	scripts/test-python.sh
+
+e2e: all nullcuda ## end-to-end tests under real PyTorch and MXNet on the null GPU
+	scripts/e2e.sh
+
+lint: ## gofmt, vet, staticcheck, C and shell style
+	scripts/lint.sh
+
+fuzz: ## every fuzz target for FUZZTIME (60s)
+	scripts/fuzz.sh $(or $(FUZZTIME),60s)
+
+bench: all nullcuda ## overhead and speed, as ratios against a plain run
+	scripts/bench.sh
+
+generate: ## rebuild generated files
+	$(GO) generate ./...
+
+check-generate: ## fail if a generated file is stale
+	scripts/check-generate.sh
+
+check: lint check-generate test ## what CI runs
+
+install: all ## install under PREFIX (/usr/local): library, command, header, Python module, man pages, completions
+	install -D -m 755 $(BUILD)/libmemtrace.so $(DESTDIR)$(PREFIX)/lib/libmemtrace.so
+	install -D -m 755 $(BUILD)/memtrace $(DESTDIR)$(PREFIX)/bin/memtrace
+	install -D -m 644 cshim/include/memtrace.h $(DESTDIR)$(PREFIX)/include/memtrace.h
+	install -d $(DESTDIR)$(PREFIX)/share/memtrace/python/memtrace
+	install -m 644 python/memtrace/*.py python/memtrace/py.typed $(DESTDIR)$(PREFIX)/share/memtrace/python/memtrace
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	$(BUILD)/memtrace man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(BUILD)/memtrace completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/memtrace
+	$(BUILD)/memtrace completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_memtrace
+	$(BUILD)/memtrace completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/memtrace.fish
+
+uninstall: ## remove what install put there
+	rm -f $(DESTDIR)$(PREFIX)/lib/libmemtrace.so $(DESTDIR)$(PREFIX)/bin/memtrace $(DESTDIR)$(PREFIX)/include/memtrace.h
+	rm -rf $(DESTDIR)$(PREFIX)/share/memtrace $(DESTDIR)$(PREFIX)/share/man/man1/memtrace*.1
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/memtrace $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_memtrace $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/memtrace.fish
+
+clean: ## remove what was built (not the caches outside the tree)
+	rm -rf $(BUILD)

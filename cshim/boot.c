@@ -1,0 +1,140 @@
+#define _GNU_SOURCE
+#include "boot.h"
+
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "dict.h"
+#include "guest.h"
+#include "probe.h"
+#include "region.h"
+
+/* A Go runtime reserves address space generously and ends the process when it cannot. */
+#define MT_GO_ADDRESS_SPACE (4ull << 30)
+
+typedef void (*go_entry)(int argc, char **argv, char **environment);
+
+/* The runtime's entry, moved out of .init_array by interpose/lazy.ld. Weak: the C tests link this file without any Go. */
+extern go_entry mt_go_init_start[] __attribute__((weak, visibility("hidden")));
+extern go_entry mt_go_init_end[] __attribute__((weak, visibility("hidden")));
+extern void mtDrainStart(void) __attribute__((weak));
+
+enum { NO_DRAINER, BOOTING, BOOTED };
+static uint32_t state;
+static bool booted_in_an_ancestor; /* survives fork: that runtime is dead in the child and cannot be started twice */
+
+/* What the runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays
+ * them out. */
+enum { ARGV_WORDS = 2, AUXV_WORDS = 64 };
+static void *block[ARGV_WORDS + 8 + AUXV_WORDS];
+
+static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32];
+
+static char *variable(char *buffer, const char *name, const char *value) {
+  char *p = stpcpy(buffer, name);
+  stpcpy(p, value);
+  return buffer;
+}
+
+static bool make_block(void) {
+  static const char *const levels[] = {"off", "error", "warn", "info", "debug"};
+  void **word = block;
+  *word++ = "memtrace";
+  *word++ = NULL;
+  *word++ = "GODEBUG=asyncpreemptoff=1,updatemaxprocs=0,containermaxprocs=0";
+  *word++ = "GOTRACEBACK=none";
+  *word++ = "GOMAXPROCS=2";
+  *word++ = variable(spool_variable, "MEMTRACE_DRAIN_SPOOL=", mt_region.real_path);
+  *word++ = variable(trace_variable, "MEMTRACE_DRAIN_TRACE=", mt_region.output.trace);
+  *word++ = variable(log_variable, "MEMTRACE_LOG=", levels[mt_config.log_level]);
+  *word++ = NULL;
+  int fd = open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t n = read(fd, word, AUXV_WORDS * sizeof *word);
+  close(fd);
+  return n > 0;
+}
+
+static int is_go_module(struct dl_phdr_info *info, size_t size, void *found) {
+  (void)size;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+    if (p->p_type != PT_NOTE || p->p_memsz < sizeof(ElfW(Nhdr)) + 4) continue;
+    const ElfW(Nhdr) *note = (const void *)(info->dlpi_addr + p->p_vaddr);
+    uintptr_t own = (uintptr_t)&block;
+    bool ours = false;
+    for (int j = 0; j < info->dlpi_phnum; j++)
+      if (info->dlpi_phdr[j].p_type == PT_LOAD && own - info->dlpi_addr - info->dlpi_phdr[j].p_vaddr < info->dlpi_phdr[j].p_memsz) ours = true;
+    if (!ours && note->n_namesz == 4 && !memcmp(note + 1, "Go\0\0", 4)) *(bool *)found = true;
+  }
+  return 0;
+}
+
+/* Why no Go runtime may be started here, or NULL. */
+static const char *refusal(void) {
+  struct rlimit space;
+  bool other_go = false;
+  if (!mt_go_init_start || !mtDrainStart) return "the library was built without its drainer";
+  if (booted_in_an_ancestor) return "forked from a process that was recording";
+  if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur < MT_GO_ADDRESS_SPACE) return "the address space limit is too small";
+  dl_iterate_phdr(is_go_module, &other_go);
+  if (other_go) return "the program has a Go runtime of its own";
+  return NULL;
+}
+
+/* Starts the runtime and gives back the signal dispositions that it takes: they are the program's. */
+static void boot_go(void) {
+  static const int taken[] = {SIGBUS, SIGFPE, SIGSEGV, SIGPIPE, SIGURG};
+  enum { COUNT = sizeof taken / sizeof *taken };
+  struct sigaction before[COUNT];
+  for (int i = 0; i < COUNT; i++) sigaction(taken[i], NULL, &before[i]);
+  booted_in_an_ancestor = true;
+  for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++) (*entry)(1, (char **)block, (char **)block + ARGV_WORDS);
+  mtDrainStart(); /* waits for the runtime to be up */
+  for (int i = 0; i < COUNT; i++) sigaction(taken[i], &before[i], NULL);
+}
+
+static void *boot_thread(void *unused) {
+  (void)unused;
+  prctl(PR_SET_NAME, "memtrace", 0, 0, 0);
+  mt_probe_devices();
+  mt_clock_refresh(mt_header());
+  const char *why = refusal();
+  if (!why && !make_block()) why = "/proc is not there";
+  if (why) {
+    mt_dict_info("drain", why, strlen(why));
+    mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
+    __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
+    return NULL;
+  }
+  boot_go();
+  __atomic_store_n(&state, BOOTED, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+void mt_boot_start(void) {
+  sigset_t all, before;
+  pthread_t thread;
+  pthread_attr_t attributes;
+  __atomic_store_n(&state, BOOTING, __ATOMIC_RELEASE);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the program may ever run on our threads */
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, 256 << 10);
+  if (pthread_create(&thread, &attributes, boot_thread, NULL)) {
+    __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
+    mt_log(MT_LOG_WARN, "no thread for the drainer; records stay in the spool", "", "");
+  }
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+bool mt_boot_draining(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != NO_DRAINER && mt_header()->drain_state != 2; }

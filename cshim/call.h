@@ -1,0 +1,38 @@
+/* The life of one hooked call: what is drawn before the real function runs and what is recorded after it. */
+#pragma once
+
+#include <stdint.h>
+
+#include "guest.h"
+
+#define MT_HOST (-1)    /* device of memory that is on no device */
+#define MT_CURRENT (-2) /* ask the driver for the calling thread's device */
+
+struct mt_call {
+  struct mt_thread *self; /* NULL: nothing is recorded */
+  uint64_t seq;           /* number drawn before a free, 0 for others */
+  uint64_t outer;         /* inflight bound to restore */
+  uintptr_t caller;
+  uint16_t id;
+  uint8_t announced; /* this call set the inflight bound */
+  uint8_t outermost; /* this runtime call is the label of what happens inside it */
+};
+
+struct mt_outcome {
+  uint64_t addr, size, stream; /* stream: the handle for MT_MAP */
+  int status;
+  int device;
+  uint8_t kind; /* enum mt_kind */
+  uint8_t mem;  /* enum mt_mem */
+};
+
+/* Before the real call. releases: it is a free or unmap of something that exists, so its order number is drawn now. */
+void mt_driver_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases);
+void mt_runtime_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases);
+
+/* After the real call. */
+void mt_driver_close(struct mt_call *call, const struct mt_outcome *outcome);
+void mt_runtime_close(struct mt_call *call, const struct mt_outcome *outcome);
+
+/* The id of the call stack that the code address stands for: depth one, the caller. */
+uint32_t mt_stack_of(struct mt_thread *self, uintptr_t caller);

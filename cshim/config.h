@@ -1,0 +1,27 @@
+/* What the user asked for: MEMTRACE_* variables, copied once when the library is loaded, since programs rewrite their environment. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MT_PATH_MAX 4096
+
+struct mt_config {
+  bool disabled;
+  bool force;
+  bool start_directory_known;
+  int log_level; /* enum mt_log_level */
+  uint64_t spool_max;
+  char output[MT_PATH_MAX]; /* pattern with placeholders */
+  char spool_dir[MT_PATH_MAX];
+  char run_dir[MT_PATH_MAX];
+  char start_directory[MT_PATH_MAX]; /* of the process, for relative patterns */
+  char unknown[128];                 /* first MEMTRACE_ name that means nothing, "" none */
+};
+
+extern struct mt_config mt_config;
+
+void mt_config_load(char **environment);
+
+/* Parses "64M", "1GiB", "4096"; returns 0 for anything else. */
+uint64_t mt_parse_size(const char *text);

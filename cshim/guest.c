@@ -1,0 +1,265 @@
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "boot.h"
+#include "clock.h"
+#include "config.h"
+#include "dict.h"
+#include "module.h"
+#include "region.h"
+#include "ring.h"
+#include "tag.h"
+
+/* How long the end of the program may wait for the drainer. It is busy for milliseconds; the limit only matters when the machine hangs. */
+#define MT_STOP_WAIT_MS 5000u
+
+__thread struct mt_thread *mt_self __attribute__((tls_model("initial-exec")));
+
+static struct mt_live not_started;
+struct mt_live *mt_live = &not_started;
+
+enum phase { IDLE, STARTING, READY, OFF };
+
+/* Survives fork on purpose: phase_pid tells whether the phase is this process's own. */
+static uint32_t phase;
+static pid_t phase_pid;
+static uint64_t last_epoch;
+static uint64_t free_threads; /* tag << 48 | address: a stack of recycled mt_thread blocks */
+static pthread_key_t thread_end;
+static bool thread_end_made;
+
+void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c) {
+  if ((int)level > mt_config.log_level) return;
+  int error = errno;
+  static const char prefix[] = "memtrace: ", end[] = "\n";
+  struct iovec parts[5] = {{(void *)prefix, sizeof prefix - 1}, {(void *)a, strlen(a)}, {(void *)b, strlen(b)}, {(void *)c, strlen(c)}, {(void *)end, 1}};
+  ssize_t ignored = writev(STDERR_FILENO, parts, 5);
+  (void)ignored;
+  errno = error;
+}
+
+void mt_fail(const char *what, int error) {
+  __atomic_store_n(&phase, OFF, __ATOMIC_RELEASE);
+  mt_log(MT_LOG_ERROR, "recording is off: ", what, "");
+  if (error) mt_log(MT_LOG_ERROR, "the system says: ", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", "");
+}
+
+/* Recycles a thread's block when the thread ends. A hook that runs in a later destructor attaches anew, and this runs again. */
+static void on_thread_end(void *block) {
+  struct mt_thread *self = block;
+  if (self->epoch == mt_live->epoch) mt_ring_retire(self);
+  self->epoch = 0;
+  mt_self = NULL;
+  uint64_t head = __atomic_load_n(&free_threads, __ATOMIC_RELAXED), want;
+  do {
+    self->free_next = (struct mt_thread *)(head & 0xffffffffffffull);
+    want = ((head >> 48) + 1) << 48 | (uint64_t)self;
+  } while (!__atomic_compare_exchange_n(&free_threads, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+static struct mt_thread *new_block(void) {
+  uint64_t head = __atomic_load_n(&free_threads, __ATOMIC_ACQUIRE);
+  while (head & 0xffffffffffffull) { /* blocks are never unmapped, so reading free_next of a lost race is safe */
+    struct mt_thread *block = (struct mt_thread *)(head & 0xffffffffffffull);
+    uint64_t want = ((head >> 48) + 1) << 48 | (uint64_t)block->free_next;
+    if (__atomic_compare_exchange_n(&free_threads, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      memset(block, 0, sizeof *block);
+      return block;
+    }
+  }
+  void *fresh = mmap(NULL, sizeof(struct mt_thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return fresh == MAP_FAILED ? NULL : fresh;
+}
+
+/* The word that every event checks: on a page that the kernel wipes in children. */
+static bool make_live_page(void) {
+  if (mt_live != &not_started) return true;
+  void *page = mmap(NULL, MT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return false;
+  if (madvise(page, MT_PAGE, MADV_WIPEONFORK)) {
+    munmap(page, MT_PAGE);
+    return false;
+  }
+  __atomic_store_n(&mt_live, page, __ATOMIC_RELEASE);
+  return true;
+}
+
+static void announce_to_runner(void) {
+  if (!mt_config.run_dir[0]) return;
+  char path[MT_PATH_MAX + 32];
+  for (unsigned i = 0; i < 1000; i++) {
+    if (mt_output_expand(path, MT_PATH_MAX, "%p.%n", i)) return;
+    char full[2 * MT_PATH_MAX];
+    size_t n = strlen(mt_config.run_dir);
+    memcpy(full, mt_config.run_dir, n);
+    full[n] = '/';
+    strcpy(full + n + 1, path);
+    int fd = open(full, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) return;
+    struct iovec parts[2] = {{mt_region.output.trace, strlen(mt_region.output.trace)}, {(void *)"\n", 1}};
+    ssize_t ignored = writev(fd, parts, 2);
+    (void)ignored;
+    close(fd);
+    return;
+  }
+}
+
+static void note_file(const char *key, const char *path) {
+  char text[8192];
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ssize_t n = read(fd, text, sizeof text);
+  close(fd);
+  if (n > 0) mt_dict_info(key, text, (size_t)n);
+}
+
+static void note_environment(void) {
+  static const char *const names[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SLURM_JOB_ID"};
+  char key[64] = "env.";
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char *value = getenv(names[i]);
+    if (!value) continue;
+    strcpy(key + 4, names[i]);
+    mt_dict_info(key, value, strlen(value));
+  }
+}
+
+/* What identifies the run, written at once, so that even a process killed a millisecond later has a name. */
+static void note_process(void) {
+  char exe[MT_PATH_MAX];
+  note_file("process.argv", "/proc/self/cmdline");
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe);
+  if (n > 0) mt_dict_info("process.exe", exe, (size_t)n);
+  if (getcwd(exe, sizeof exe)) mt_dict_info("process.cwd", exe, strlen(exe));
+  if (!gethostname(exe, 256)) mt_dict_info("process.host", exe, strnlen(exe, 255));
+  note_environment();
+}
+
+static bool start_here(void) {
+  const char *what = "";
+  if (!make_live_page()) return mt_fail("cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)", errno), false;
+  mt_region_forget();
+  if (mt_region_create(&what)) return mt_fail(what, errno), false;
+  if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;
+  mt_module_start();
+  note_process();
+  announce_to_runner();
+  if (mt_config.unknown[0]) mt_log(MT_LOG_WARN, "unknown variable ", mt_config.unknown, " has no effect; see docs/environment.md");
+  mt_log(MT_LOG_INFO, "recording to ", mt_region.output.trace, "");
+  return true;
+}
+
+/* One thread starts, the others wait: a few hundred microseconds, in which the starter takes no lock of the program's. */
+static bool start(void) {
+  pid_t me = getpid();
+  for (;;) {
+    uint32_t seen = __atomic_load_n(&phase, __ATOMIC_ACQUIRE);
+    if (seen == OFF) return false;
+    pid_t owner = __atomic_load_n(&phase_pid, __ATOMIC_ACQUIRE);
+    if (seen == READY && owner == me) return true;
+    if (seen == STARTING && owner == me) {
+      sched_yield();
+      continue;
+    }
+    /* IDLE, or a forked child that inherited its parent's phase: begin */
+    if (!__atomic_compare_exchange_n(&phase_pid, &owner, me, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    __atomic_store_n(&phase, STARTING, __ATOMIC_RELEASE);
+    if (!start_here()) return false;
+    __atomic_store_n(&mt_live->epoch, ++last_epoch, __ATOMIC_RELEASE);
+    __atomic_store_n(&phase, READY, __ATOMIC_RELEASE);
+    mt_boot_start();
+    return true;
+  }
+}
+
+static uint32_t note_thread(int32_t tid) {
+  char name[17] = {0};
+  prctl(PR_GET_NAME, name, 0, 0, 0);
+  return mt_dict_append(MT_DICT_THREAD, (struct mt_bytes[]){{&tid, sizeof tid}, {name, strlen(name)}}, 2);
+}
+
+static void make_thread_end(void) { thread_end_made = !pthread_key_create(&thread_end, on_thread_end); }
+
+struct mt_thread *mt_thread_idle(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (mt_self) return mt_self;
+  if (mt_config.disabled || mt_guest_off()) return NULL;
+  pthread_once(&once, make_thread_end);
+  struct mt_thread *self = new_block();
+  if (self && thread_end_made) pthread_setspecific(thread_end, self);
+  return mt_self = self;
+}
+
+static struct mt_thread *attach(void) {
+  if (mt_config.disabled || !start()) return NULL;
+  struct mt_thread *self = mt_thread_idle();
+  if (!self) return NULL;
+  memset(self, 0, offsetof(struct mt_thread, tags));
+  int32_t tid = (int32_t)syscall(SYS_gettid);
+  if (!mt_ring_take(self, note_thread(tid), tid)) {
+    __atomic_add_fetch(&mt_header()->lost_no_ring, 1, __ATOMIC_RELAXED);
+    return NULL;
+  }
+  self->epoch = mt_live->epoch;
+  mt_tag_rename(self);
+  return self;
+}
+
+struct mt_thread *mt_thread_attach(void) {
+  if (mt_guest_off()) return NULL;
+  int error = errno;
+  struct mt_thread *self = attach();
+  errno = error;
+  return self;
+}
+
+struct mt_thread *mt_thread_recording_now(void) {
+  if (!__atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED)) return NULL;
+  return mt_thread_get();
+}
+
+bool mt_guest_off(void) { return __atomic_load_n(&phase, __ATOMIC_ACQUIRE) == OFF; }
+
+/* Asks the drainer for a last flush and waits for it, so that a clean exit leaves one whole trace and no spool. */
+static void stop(void) {
+  struct mt_spool_header *h = mt_header();
+  mt_clock_refresh(h);
+  __atomic_store_n(&h->control, MT_STOP_REQUESTED, __ATOMIC_SEQ_CST);
+  __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &h->drain_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+  uint64_t give_up = mt_clock_monotonic() + MT_STOP_WAIT_MS * 1000000ull;
+  struct timespec slice = {.tv_nsec = 50000000};
+  while (__atomic_load_n(&h->control, __ATOMIC_ACQUIRE) == MT_STOP_REQUESTED && mt_boot_draining() && mt_clock_monotonic() < give_up)
+    syscall(SYS_futex, &h->control, FUTEX_WAIT, MT_STOP_REQUESTED, &slice, NULL, 0);
+}
+
+__attribute__((destructor)) static void on_exit_of_process(void) {
+  if (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != READY || phase_pid != getpid()) return;
+  int error = errno;
+  stop();
+  __atomic_store_n(&phase, OFF, __ATOMIC_RELEASE);
+  __atomic_store_n(&mt_live->epoch, 0, __ATOMIC_RELEASE);
+  errno = error;
+}
+
+/* The whole price of a process that never touches CUDA. */
+__attribute__((constructor)) static void on_load(int argc, char **argv, char **environment) {
+  (void)argc;
+  (void)argv;
+  mt_config_load(environment);
+}

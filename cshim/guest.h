@@ -1,0 +1,77 @@
+/* Life of the library inside the program: lazy start at the first event, forked children, the end, and the one way to complain. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spool.h"
+
+#define MT_EXPORT __attribute__((visibility("default")))
+#define MT_LIKELY(x) __builtin_expect(!!(x), 1)
+#define MT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define MT_TAG_DEPTH 64u
+
+/* The thread's tags: the full path as text, and for each level where it ends and which id it has in the present spool. */
+struct mt_tags {
+  uint32_t depth; /* may exceed MT_TAG_DEPTH: deeper levels count, but are not stored */
+  uint32_t id[MT_TAG_DEPTH];
+  uint16_t length[MT_TAG_DEPTH];
+  char path[4096];
+};
+
+/* What one thread of the program needs while it records. Lives in its own mapping, never in TLS, which is carved out of every thread's stack. */
+struct mt_thread {
+  uint64_t epoch; /* the mt_live.epoch it belongs to; 0 or another in a forked child: attach anew */
+  struct mt_ring *ring;
+  struct mt_record *next; /* next slot to fill */
+  struct mt_record *end;  /* one past the segment's last slot */
+  struct mt_segment_head *segment;
+  uint32_t busy;          /* a record is being written: an event from a signal handler is dropped and counted */
+  uint32_t tag;           /* id of the full tag path, 0 untagged */
+  uint16_t runtime;       /* id of the runtime call this thread is inside, 0 none */
+  uint16_t driver_events; /* driver events recorded since that call began */
+  uint32_t stack_id;      /* of stack_caller: loops skip the table */
+  uintptr_t stack_caller;
+  uintptr_t runtime_caller;
+  uint64_t reserved_seq; /* number drawn by a runtime free for the driver free below it */
+  struct mt_thread *free_next;
+  struct mt_tags tags; /* outlives the fields above */
+};
+
+/* One page of its own, wiped by the kernel in every forked child, raw clone() included: epoch 0 there sends the first event down the slow path. */
+struct mt_live {
+  uint64_t epoch;
+};
+
+extern __thread struct mt_thread *mt_self __attribute__((tls_model("initial-exec")));
+extern struct mt_live *mt_live;
+
+struct mt_thread *mt_thread_attach(void);
+
+/* Returns the calling thread's state, ready to record, or NULL when nothing can be recorded (disabled, failed, after the end). */
+static inline struct mt_thread *mt_thread_get(void) {
+  struct mt_thread *self = mt_self;
+  if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED))) return self;
+  return mt_thread_attach();
+}
+
+/* Returns the calling thread's state without starting to record: for tags. NULL when there is no memory or recording is switched off. */
+struct mt_thread *mt_thread_idle(void);
+
+static inline bool mt_thread_recording(const struct mt_thread *self) {
+  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);
+  return epoch && self->epoch == epoch;
+}
+
+/* Returns the calling thread's state if this process records already, attaching the thread if need be; NULL if no CUDA call was made yet. */
+struct mt_thread *mt_thread_recording_now(void);
+
+/* True when recording is over: it failed, or the process is ending. */
+bool mt_guest_off(void);
+
+/* Stops recording for good and says why, once, on stderr. The program runs on. */
+void mt_fail(const char *what, int error);
+
+/* Writes one line to stderr with the library's prefix if the log level allows it; no stdio, no malloc, errno kept. */
+enum mt_log_level { MT_LOG_OFF = 0, MT_LOG_ERROR = 1, MT_LOG_WARN = 2, MT_LOG_INFO = 3, MT_LOG_DEBUG = 4 };
+void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c);

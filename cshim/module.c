@@ -1,0 +1,94 @@
+#define _GNU_SOURCE
+#include "module.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "dict.h"
+
+/* Weak: glibc before 2.35 lacks it, and an undefined symbol here would end every program at its start. */
+extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
+
+#define MT_MODULES 1024u
+
+/* Start addresses of noted modules; 0 is an empty slot. Lost updates only write a module twice. */
+static uintptr_t noted[MT_MODULES];
+
+void mt_module_start(void) { memset(noted, 0, sizeof noted); }
+
+static bool find(uintptr_t pc, uintptr_t *start, uintptr_t *end, struct link_map **map) {
+  if (_dl_find_object) {
+    struct dl_find_object o;
+    if (_dl_find_object((void *)pc, &o)) return false;
+    *start = (uintptr_t)o.dlfo_map_start;
+    *end = (uintptr_t)o.dlfo_map_end;
+    *map = o.dlfo_link_map;
+    return true;
+  }
+  Dl_info info;
+  if (!dladdr1((void *)pc, &info, (void **)map, RTLD_DL_LINKMAP) || !*map) return false;
+  *start = (uintptr_t)info.dli_fbase;
+  *end = pc + 1;
+  return true;
+}
+
+struct link_map *mt_module_find(uintptr_t pc) {
+  uintptr_t start, end;
+  struct link_map *map = NULL;
+  return find(pc, &start, &end, &map) ? map : NULL;
+}
+
+/* True when start was noted before or cannot be: the table is far larger than any program's module count. */
+static bool already(uintptr_t start) {
+  uint32_t slot = (uint32_t)((start >> 12) * 2654435761u) % MT_MODULES;
+  for (uint32_t i = 0; i < MT_MODULES; i++, slot = (slot + 1) % MT_MODULES) {
+    uintptr_t have = __atomic_load_n(&noted[slot], __ATOMIC_RELAXED);
+    if (have == start) return true;
+    if (!have) return !__atomic_compare_exchange_n(&noted[slot], &have, start, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
+  return true;
+}
+
+/* The build-id note, read from the mapped program headers; size 0 if there is none. */
+static struct mt_bytes build_id(uintptr_t start, uintptr_t end, uintptr_t base) {
+  const ElfW(Ehdr) *header = (const void *)start;
+  if (end - start < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_phentsize != sizeof(ElfW(Phdr)) ||
+      header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > end - start)
+    return (struct mt_bytes){0};
+  const ElfW(Phdr) *p = (const void *)(start + header->e_phoff);
+  for (unsigned i = 0; i < header->e_phnum; i++) {
+    uintptr_t at = base + p[i].p_vaddr, stop = at + p[i].p_memsz;
+    if (p[i].p_type != PT_NOTE || at < start || stop > end) continue;
+    while (at + sizeof(ElfW(Nhdr)) <= stop) {
+      const ElfW(Nhdr) *note = (const void *)at;
+      uintptr_t name = at + sizeof *note, desc = name + ((note->n_namesz + 3u) & ~3u);
+      if (desc + note->n_descsz > stop) break;
+      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp((void *)name, "GNU", 4)) return (struct mt_bytes){(void *)desc, note->n_descsz};
+      at = desc + ((note->n_descsz + 3u) & ~3u);
+    }
+  }
+  return (struct mt_bytes){0};
+}
+
+void mt_module_note(uintptr_t pc) {
+  uintptr_t start, end;
+  struct link_map *map;
+  if (!find(pc, &start, &end, &map) || already(start)) return;
+  char exe[MT_PATH_MAX];
+  const char *path = map->l_name;
+  size_t length = strlen(path);
+  if (!length) { /* the program itself */
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe);
+    path = exe;
+    length = n > 0 ? (size_t)n : 0;
+  }
+  struct mt_bytes id = build_id(start, end, map->l_addr);
+  uint64_t range[3] = {start, end, map->l_addr};
+  uint32_t sizes[2] = {(uint32_t)id.size, (uint32_t)length};
+  mt_dict_append(MT_DICT_MODULE, (struct mt_bytes[]){{range, sizeof range}, {sizes, sizeof sizes}, id, {path, length}}, 4);
+}

@@ -1,0 +1,34 @@
+/* Finding the real functions behind the hooks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct link_map;
+
+#define MT_SLOT_SCOPES 4u
+
+/* One hooked function's originals. A process may hold two CUDA runtimes: what a caller means is what its own library scope says, so originals are kept per
+ * calling object. Words are set once; no locks. */
+struct mt_slot {
+  void *fallback; /* learned from a route (dlsym, cuGetProcAddress), good for callers whose scope says nothing */
+  struct {
+    struct link_map *caller;
+    void *real;
+  } scope[MT_SLOT_SCOPES];
+};
+
+/* The original that the code at caller means by name, or NULL. */
+void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller);
+
+/* Keeps an original that a route handed out; returns the one that is now the fallback. */
+void *mt_slot_learn(struct mt_slot *slot, void *real);
+
+/* Finds the next dlsym in line; later calls cost one load. False on a C library without one. */
+bool mt_real_ready(void);
+
+/* dlsym as the next library in line defines it. */
+void *mt_real_dlsym(void *handle, const char *name);
+
+/* A function of the loaded driver library, or NULL when no driver is loaded. May wait for the loader: never on a hot path. */
+void *mt_driver_symbol(const char *name);

@@ -1,0 +1,120 @@
+#define _GNU_SOURCE
+#include "ring.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* How many segments may be in use before the drainer is woken early. */
+#define MT_WAKE_SEGMENTS 8u
+
+/* Pops from the Treiber stack; the tag in the upper half makes a recycled head differ. */
+static uint32_t pop_free_segment(struct mt_spool_header *h) {
+  uint64_t head = __atomic_load_n(&h->free_segments, __ATOMIC_ACQUIRE);
+  while ((uint32_t)head) {
+    uint32_t number = (uint32_t)head;
+    uint32_t next = __atomic_load_n(&mt_segment(number)->free_next, __ATOMIC_RELAXED);
+    uint64_t want = ((head >> 32) + 1) << 32 | next;
+    if (__atomic_compare_exchange_n(&h->free_segments, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      __atomic_sub_fetch(&h->segments_free, 1, __ATOMIC_RELAXED);
+      return number;
+    }
+  }
+  return 0;
+}
+
+static uint32_t new_segment(struct mt_spool_header *h) {
+  uint32_t used = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED);
+  do {
+    if (used >= h->segments_max) return 0;
+    if (!mt_region_ensure_segment(used + 1)) return 0;
+  } while (!__atomic_compare_exchange_n(&h->segments_used, &used, used + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  return used + 1;
+}
+
+static uint32_t take_segment(uint32_t ring) {
+  struct mt_spool_header *h = mt_header();
+  uint32_t number = pop_free_segment(h);
+  if (!number) number = new_segment(h);
+  if (number) {
+    struct mt_segment_head *segment = mt_segment(number);
+    segment->ring = ring;
+    __atomic_store_n(&segment->next, 0, __ATOMIC_RELAXED);
+  }
+  return number;
+}
+
+static void start_segment(struct mt_thread *self, uint32_t number) {
+  struct mt_segment_head *segment = mt_segment(number);
+  self->segment = segment;
+  self->next = (struct mt_record *)segment + 1;
+  self->end = (struct mt_record *)segment + MT_SEGMENT_SLOTS;
+}
+
+static bool claim(struct mt_ring *ring) {
+  uint32_t idle = MT_RING_FREE;
+  return __atomic_compare_exchange_n(&ring->state, &idle, MT_RING_ACTIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static struct mt_ring *find_ring(struct mt_spool_header *h) {
+  for (uint32_t i = 0; i < h->rings_max; i++) {
+    struct mt_ring *ring = &mt_rings()[i];
+    uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
+    if (i >= used) {
+      if (!mt_region_ensure(&mt_region.rings_ready, h->rings_offset, (i + 1) * sizeof(struct mt_ring), h->index_offset - h->rings_offset)) return NULL;
+      while (used <= i && !__atomic_compare_exchange_n(&h->rings_used, &used, i + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      }
+    }
+    if (claim(ring)) return ring;
+  }
+  return NULL;
+}
+
+bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid) {
+  struct mt_ring *ring = find_ring(mt_header());
+  if (!ring) return false;
+  uint32_t number = take_segment((uint32_t)(ring - mt_rings()) + 1);
+  if (!number) {
+    __atomic_store_n(&ring->state, MT_RING_FREE, __ATOMIC_RELEASE);
+    return false;
+  }
+  ring->inflight = 0;
+  ring->thread = thread_id;
+  ring->tid = tid;
+  start_segment(self, number);
+  self->ring = ring;
+  __atomic_store_n(&ring->first_segment, number, __ATOMIC_RELEASE);
+  return true;
+}
+
+void mt_ring_retire(struct mt_thread *self) {
+  __atomic_store_n(&self->ring->inflight, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&self->ring->state, MT_RING_DEAD, __ATOMIC_RELEASE);
+}
+
+static void wake_drainer(struct mt_spool_header *h) {
+  uint32_t busy = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED) - __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
+  if (busy < MT_WAKE_SEGMENTS || !__atomic_load_n(&h->drain_sleeping, __ATOMIC_ACQUIRE)) return;
+  int error = errno;
+  __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_RELEASE);
+  syscall(SYS_futex, &h->drain_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+  errno = error;
+}
+
+struct mt_record *mt_ring_grow(struct mt_thread *self) {
+  struct mt_spool_header *h = mt_header();
+  uint32_t number = take_segment((uint32_t)(self->ring - mt_rings()) + 1);
+  mt_clock_refresh(h);
+  wake_drainer(h);
+  if (!number) {
+    __atomic_store_n(&self->ring->lost, self->ring->lost + 1, __ATOMIC_RELAXED);
+    return NULL;
+  }
+  struct mt_segment_head *full = self->segment;
+  start_segment(self, number);
+  __atomic_store_n(&full->next, number, __ATOMIC_RELEASE);
+  return self->next;
+}

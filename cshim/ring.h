@@ -1,0 +1,42 @@
+/* Per-thread single-producer rings of 64-byte records in chained segments. Reserve, fill, commit; when no room is left the newest record is dropped and
+ * counted, never an old one overwritten. */
+#pragma once
+
+#include "guest.h"
+#include "region.h"
+
+/* Takes a ring and a first segment for the thread. False when none is left. */
+bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid);
+
+/* Ends the thread's ring: the consumer drains the rest and recycles it. */
+void mt_ring_retire(struct mt_thread *self);
+
+/* Moves on to the next segment; NULL when the cap is reached (counted as lost). */
+struct mt_record *mt_ring_grow(struct mt_thread *self);
+
+/* Draws the next order number. Between begin and end the thread announces a lower bound of what it has drawn, so that a reader never believes a number to be
+ * missing that is only late. begin returns what end must restore: calls nest (a free is open while the driver below makes events). */
+static inline uint64_t mt_seq_begin(struct mt_thread *self) {
+  uint64_t outer = self->ring->inflight;
+  if (!outer) {
+    uint64_t bound = __atomic_load_n(&mt_header()->seq, __ATOMIC_RELAXED) + 1;
+    __atomic_store_n(&self->ring->inflight, bound, __ATOMIC_RELAXED);
+  }
+  return outer;
+}
+
+/* The locked add orders the announcement above before the number exists. */
+static inline uint64_t mt_seq_draw(void) { return __atomic_add_fetch(&mt_header()->seq, 1, __ATOMIC_SEQ_CST); }
+
+static inline void mt_seq_end(struct mt_thread *self, uint64_t outer) { __atomic_store_n(&self->ring->inflight, outer, __ATOMIC_RELEASE); }
+
+/* Returns the slot to fill, or NULL (lost, counted). */
+static inline struct mt_record *mt_ring_reserve(struct mt_thread *self) {
+  struct mt_record *slot = self->next;
+  return MT_LIKELY(slot < self->end) ? slot : mt_ring_grow(self);
+}
+
+static inline void mt_ring_commit(struct mt_thread *self, struct mt_record *slot, uint64_t seq) {
+  __atomic_store_n(&slot->seq, seq, __ATOMIC_RELEASE);
+  self->next = slot + 1;
+}

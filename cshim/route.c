@@ -1,0 +1,181 @@
+#define _GNU_SOURCE
+/* The two routes by which programs get driver functions without naming them to the linker: dlsym and cuGetProcAddress. Both hand out our wrappers in place of
+ * the functions in the hook list, and nothing else. */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "guest.h"
+#include "hooks.h"
+#include "module.h"
+
+/* The newest CUDA whose ABIs hooks.def is known to describe; a newer request is compared with what this version would get. */
+#define MT_KNOWN_CUDA 13990
+
+MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
+MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
+
+typedef int (*get_v1)(const char *, void **, int, uint64_t);
+typedef int (*get_v2)(const char *, void **, int, uint64_t, int *);
+
+static struct mt_slot slot_v1, slot_v2;
+
+/* True if a request for version and flags means the ABI of this row: the newest row that is not newer than the request. */
+static const struct mt_hook *best_row(const char *base, int version, uint64_t flags) {
+  const struct mt_hook *best = NULL;
+  for (unsigned i = 0; i < mt_hook_count; i++) {
+    const struct mt_hook *row = &mt_hooks[i];
+    if (!row->base[0] || row->version > version || strcmp(row->base, base)) continue;
+    if (row->variant && row->variant != (int)(flags & 3)) continue;
+    if (!best || row->version > best->version || row->variant > best->variant) best = row;
+  }
+  return best;
+}
+
+static void learn_ctx_device(void **found, int status) {
+  if (!status && *found) mt_learn_ctx_device(*found);
+}
+
+/* What the caller gets in place of found. same_as_known answers whether the driver gives the same function for the row's own version. */
+static void *replace(const char *symbol, void *found, int version, uint64_t flags, bool (*same_as_known)(const struct mt_hook *, void *, uint64_t)) {
+  if (symbol[0] != 'c' || symbol[1] != 'u') return found;
+  if (!strcmp(symbol, "cuGetProcAddress")) {
+    bool v2 = version >= 12000;
+    mt_slot_learn(v2 ? &slot_v2 : &slot_v1, found);
+    return v2 ? (void *)cuGetProcAddress_v2 : (void *)cuGetProcAddress;
+  }
+  if (!strcmp(symbol, "cuCtxGetDevice")) mt_learn_ctx_device(found);
+  const struct mt_hook *row = best_row(symbol, version, flags);
+  if (!row || (version > MT_KNOWN_CUDA && !same_as_known(row, found, flags))) return found;
+  mt_slot_learn(row->slot, found);
+  return row->wrapper;
+}
+
+static bool same_v1(const struct mt_hook *row, void *found, uint64_t flags) {
+  void *known = NULL;
+  get_v1 real = (get_v1)slot_v1.fallback;
+  return real && !real(row->base, &known, row->version, flags) && known == found;
+}
+
+static bool same_v2(const struct mt_hook *row, void *found, uint64_t flags) {
+  void *known = NULL;
+  int status;
+  get_v2 real = (get_v2)slot_v2.fallback;
+  return real && !real(row->base, &known, row->version, flags, &status) && known == found;
+}
+
+MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags) {
+  get_v1 real = (get_v1)(slot_v1.fallback ? slot_v1.fallback : mt_slot_find(&slot_v1, "cuGetProcAddress", (uintptr_t)__builtin_return_address(0)));
+  if (!real) return 999;
+  int result = real(symbol, function, version, flags);
+  if (result || !symbol || !function || !*function) return result;
+  void *device = NULL;
+  learn_ctx_device(&device, real("cuCtxGetDevice", &device, 2000, 0));
+  *function = replace(symbol, *function, version, flags, same_v1);
+  return result;
+}
+
+MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status) {
+  get_v2 real = (get_v2)(slot_v2.fallback ? slot_v2.fallback : mt_slot_find(&slot_v2, "cuGetProcAddress_v2", (uintptr_t)__builtin_return_address(0)));
+  if (!real) return 999;
+  int result = real(symbol, function, version, flags, status);
+  if (result || !symbol || !function || !*function) return result;
+  void *device = NULL;
+  int found;
+  learn_ctx_device(&device, real("cuCtxGetDevice", &device, 2000, 0, &found));
+  *function = replace(symbol, *function, version, flags, same_v2);
+  return result;
+}
+
+static bool in_cuda_library(void *function) {
+  struct link_map *map = mt_module_find((uintptr_t)function);
+  if (!map) return false;
+  const char *slash = strrchr(map->l_name, '/'), *name = slash ? slash + 1 : map->l_name;
+  return !strncmp(name, "libcuda.so", 10) || !strncmp(name, "libcudart.so", 12) || !strncmp(name, "libcudart-", 10);
+}
+
+static void *substitute(const char *name, void *real) {
+  if (!strcmp(name, "cuGetProcAddress")) return mt_slot_learn(&slot_v1, real), (void *)cuGetProcAddress;
+  if (!strcmp(name, "cuGetProcAddress_v2")) return mt_slot_learn(&slot_v2, real), (void *)cuGetProcAddress_v2;
+  for (unsigned i = 0; i < mt_hook_count; i++)
+    if (!strcmp(mt_hooks[i].symbol, name)) return mt_slot_learn(mt_hooks[i].slot, real) == real ? mt_hooks[i].wrapper : NULL;
+  return NULL;
+}
+
+static bool hooked_name(const char *name) {
+  if (!strncmp(name, "cuGetProcAddress", 16)) return true;
+  for (unsigned i = 0; i < mt_hook_count; i++)
+    if (!strcmp(mt_hooks[i].symbol, name)) return true;
+  return false;
+}
+
+/* Called by the dlsym stub. Returns the wrapper to hand out, or NULL: then the stub jumps to the real dlsym, which sees the real caller. Pseudo handles are
+ * left alone, since their answer depends on that caller, and so is a second copy of the runtime, whose functions a wrapper would confuse with the first's. */
+__attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name);
+__attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name) {
+  if (!mt_real_ready()) return NULL;
+  if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT || handle == RTLD_DEFAULT || !hooked_name(name)) return NULL;
+  void *real = mt_real_dlsym(handle, name);
+  return real && in_cuda_library(real) ? substitute(name, real) : NULL;
+}
+
+/* A true tail jump: with an ordinary call the C library would take us for the caller, and RTLD_NEXT and RTLD_DEFAULT of every library would break. */
+#if defined(__x86_64__)
+__asm__(
+    ".text\n"
+    ".globl dlsym\n"
+    ".type dlsym, @function\n"
+    ".p2align 4\n"
+    "dlsym:\n"
+    "  .cfi_startproc\n"
+    "  endbr64\n"
+    "  pushq %rdi\n"
+    "  .cfi_adjust_cfa_offset 8\n"
+    "  pushq %rsi\n"
+    "  .cfi_adjust_cfa_offset 8\n"
+    "  subq $8, %rsp\n"
+    "  .cfi_adjust_cfa_offset 8\n"
+    "  call mt_route_dlsym\n"
+    "  addq $8, %rsp\n"
+    "  .cfi_adjust_cfa_offset -8\n"
+    "  popq %rsi\n"
+    "  .cfi_adjust_cfa_offset -8\n"
+    "  popq %rdi\n"
+    "  .cfi_adjust_cfa_offset -8\n"
+    "  testq %rax, %rax\n"
+    "  jne 1f\n"
+    "  jmp *mt_dlsym_next(%rip)\n"
+    "1: ret\n"
+    "  .cfi_endproc\n"
+    ".size dlsym, .-dlsym\n");
+#elif defined(__aarch64__)
+__asm__(
+    ".text\n"
+    ".globl dlsym\n"
+    ".type dlsym, %function\n"
+    ".p2align 4\n"
+    "dlsym:\n"
+    "  .cfi_startproc\n"
+    "  stp x0, x1, [sp, #-32]!\n"
+    "  .cfi_adjust_cfa_offset 32\n"
+    "  str x30, [sp, #16]\n"
+    "  .cfi_offset x30, -16\n"
+    "  bl mt_route_dlsym\n"
+    "  mov x9, x0\n"
+    "  ldr x30, [sp, #16]\n"
+    "  .cfi_restore x30\n"
+    "  ldp x0, x1, [sp], #32\n"
+    "  .cfi_adjust_cfa_offset -32\n"
+    "  cbnz x9, 1f\n"
+    "  adrp x16, mt_dlsym_next\n"
+    "  ldr x16, [x16, #:lo12:mt_dlsym_next]\n"
+    "  br x16\n"
+    "1: mov x0, x9\n"
+    "  ret\n"
+    "  .cfi_endproc\n"
+    ".size dlsym, .-dlsym\n");
+#else
+#error "write the dlsym stub for this architecture"
+#endif

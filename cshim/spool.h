@@ -1,0 +1,165 @@
+/* The spool: the only contract between the C half and every reader of what it records (trace/spool in Go).
+ *
+ * One sparse file, mapped MAP_SHARED for its whole life, so that what was stored survives any death of the process:
+ *
+ *   header      one page: geometry, process identity, clock, then the words both sides change, each group on a cache line of its own
+ *   rings       MT_RINGS_MAX descriptors; a thread owns one from its first event to its end
+ *   index       MT_INDEX_MAX fixed slots; slot i describes dictionary entry i + 1
+ *   data        payloads of dictionary entries, append only
+ *   segments    16 KiB each: slot 0 is the segment's head, the other 255 slots are records
+ *
+ * A ring is a chain of segments with one producer (its thread) and one consumer (whoever drains). The producer fills slots in order and publishes each by a
+ * release store of its sequence number; the consumer reads until it meets a slot with sequence 0. A full segment is linked to the next one. The consumer
+ * zeroes a drained segment and puts it on the free list. Ids, segments and rings are 1-based; 0 means none.
+ *
+ * This layout may change with every build: the version below is compared for equality. trace/spool/layout.go mirrors it, and a test compares the two. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MT_SPOOL_MAGIC "MTSPOOL"
+#define MT_SPOOL_VERSION 1u
+
+#define MT_PAGE 4096u
+#define MT_RECORD_SIZE 64u
+#define MT_SEGMENT_SIZE 16384u
+#define MT_SEGMENT_SLOTS (MT_SEGMENT_SIZE / MT_RECORD_SIZE) /* slot 0 is the head */
+#define MT_RINGS_MAX 4096u
+#define MT_INDEX_MAX 262144u
+
+/* Event kinds, numbered as trace.EventKind. */
+enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, MT_MARK = 6, MT_STEP = 7, MT_EPOCH = 8 };
+
+/* Memory kinds, numbered as cuda.MemoryKind. */
+enum mt_mem { MT_MEM_DEVICE = 1, MT_MEM_MANAGED = 2, MT_MEM_HOST = 3, MT_MEM_REGISTERED = 4, MT_MEM_ASYNC = 5, MT_MEM_VMM = 6 };
+
+/* Dictionary kinds. */
+enum mt_dict_kind {
+  MT_DICT_STRING = 1, /* bytes */
+  MT_DICT_STACK = 2,  /* u64 return addresses, innermost first */
+  MT_DICT_MODULE = 3, /* u64 start, end, base; u32 build-id length, path length; build-id; path */
+  MT_DICT_THREAD = 4, /* s32 tid; name bytes */
+  MT_DICT_DEVICE = 5, /* s32 index, u32 name length; u64 total bytes; 16 bytes uuid; name */
+  MT_DICT_INFO = 6,   /* key, NUL, value */
+};
+
+/* Flags of a driver record, as trace.Flags. */
+enum { MT_FLAG_RUNTIME_ONLY = 2, MT_FLAG_ESTIMATED = 4 };
+
+struct mt_record {
+  uint64_t seq;   /* 0 until committed, then the order number: stored last, with release */
+  uint64_t ticks; /* clock ticks of the header's clock source */
+  uint64_t addr;
+  uint64_t size; /* bytes; for STEP and EPOCH the number */
+  union {
+    uint64_t stream;    /* driver ALLOC, FREE */
+    uint64_t handle;    /* MAP */
+    uint64_t allocated; /* framework: its own count after the event */
+  };
+  uint32_t stack;
+  uint32_t pystack;
+  uint32_t tag;
+  uint16_t api;
+  uint8_t kind;
+  int8_t device;
+  union {
+    uint64_t reserved; /* framework: its own count after the event */
+    uint64_t name;     /* MARK: string id */
+    struct {
+      int32_t status;
+      uint16_t runtime;
+      uint8_t mem;
+      uint8_t flags;
+    };
+  };
+};
+_Static_assert(sizeof(struct mt_record) == MT_RECORD_SIZE, "a record is one cache line");
+
+struct mt_segment_head {
+  uint32_t next; /* release-stored by the producer when it moves on */
+  uint32_t ring;
+  uint32_t free_next; /* link of the free list, valid only while free */
+  uint32_t pad[13];
+};
+_Static_assert(sizeof(struct mt_segment_head) == MT_RECORD_SIZE, "the head takes one slot");
+
+enum mt_ring_state { MT_RING_FREE = 0, MT_RING_ACTIVE = 1, MT_RING_DEAD = 2 };
+
+struct mt_ring {
+  /* The producer's line. inflight is the lowest order number that this thread may have drawn and not yet committed, 0 if none: a reader that takes the
+   * minimum over all rings after reading header.seq knows that every lower number is visible. */
+  uint64_t inflight;
+  uint64_t lost;
+  uint32_t state;
+  uint32_t thread; /* dictionary id */
+  int32_t tid;
+  uint32_t first_segment; /* set when the ring is taken; the consumer starts here */
+  uint64_t pad[4];
+  /* The consumer's line. */
+  uint32_t read_segment; /* 0: start at first_segment */
+  uint32_t read_slot;
+  uint64_t pad2[7];
+};
+_Static_assert(sizeof(struct mt_ring) == 128, "two cache lines");
+
+struct mt_index_entry {
+  uint32_t kind; /* 0 until committed; stored last, with release */
+  uint32_t length;
+  uint64_t offset; /* from data_offset */
+};
+_Static_assert(sizeof(struct mt_index_entry) == 16, "index entry");
+
+struct mt_clock_pair {
+  uint64_t ticks;
+  int64_t monotonic_ns;
+  int64_t realtime_ns;
+};
+
+enum mt_control { MT_RECORDING = 0, MT_STOP_REQUESTED = 1, MT_DRAINED = 2 };
+
+struct mt_spool_header {
+  char magic[8];
+  uint32_t version;
+  uint32_t record_size;
+  uint32_t segment_size;
+  uint32_t segments_max;
+  uint32_t rings_max;
+  uint32_t index_max;
+  uint64_t rings_offset;
+  uint64_t index_offset;
+  uint64_t data_offset;
+  uint64_t data_max;
+  uint64_t segments_offset;
+  uint64_t file_size;
+  int32_t pid;
+  uint32_t clock_is_tsc;
+  uint64_t process_start; /* field 22 of /proc/PID/stat: tells a reused pid apart */
+  uint64_t boot_hash;     /* of the kernel's boot id: tells another machine apart */
+  uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
+  struct mt_clock_pair clock_first;
+  struct mt_clock_pair clock_last; /* refreshed on segment changes; written with clock_version odd */
+  uint32_t clock_version;
+  uint32_t pad0;
+
+  _Alignas(64) uint64_t seq; /* last order number drawn */
+
+  _Alignas(64) uint32_t rings_used; /* descriptors ever used */
+  uint32_t index_used;
+  uint64_t data_used;
+
+  _Alignas(64) uint64_t free_segments; /* tag << 32 | first free segment */
+  uint32_t segments_used;
+  uint32_t segments_free;
+
+  _Alignas(64) uint64_t lost_no_ring;
+  uint64_t lost_dict;
+  uint64_t lost_nested;
+
+  _Alignas(64) uint32_t control;
+  uint32_t drain_wake;     /* futex: bumped to wake the drainer */
+  uint32_t drain_sleeping; /* the drainer asks to be woken */
+  uint32_t drain_state;    /* 0 none, 1 running, 2 stopped after a fault */
+  uint64_t drained_seq;    /* every number up to here is in the trace file */
+};
+_Static_assert(sizeof(struct mt_spool_header) <= MT_PAGE, "the header is one page");

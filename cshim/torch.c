@@ -1,0 +1,79 @@
+#define _GNU_SOURCE
+/* The framework level: torch's caching allocator reports every block that it hands out or takes back, and every time it gives up. The reports come while it
+ * holds its device lock, so their order is exact. */
+#include <stdint.h>
+
+#include "call.h"
+#include "clock.h"
+#include "real.h"
+#include "ring.h"
+
+#define MT_C10_CUDA 1 /* c10::DeviceType */
+
+/* c10::Device as it travels in a register: type in the low byte, index above it. */
+static int cuda_device(uint16_t device) {
+  if ((int8_t)device != MT_C10_CUDA) return MT_HOST;
+  int index = (int8_t)(device >> 8);
+  return index < 0 ? 0 : index;
+}
+
+static void record(uint16_t id, uint8_t kind, uintptr_t caller, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
+  struct mt_thread *self = mt_thread_get();
+  if (!self) return;
+  if (MT_UNLIKELY(self->busy)) {
+    __atomic_add_fetch(&mt_header()->lost_nested, 1, __ATOMIC_RELAXED);
+    return;
+  }
+  self->busy = 1;
+  struct mt_record *r = mt_ring_reserve(self);
+  if (MT_LIKELY(r != NULL)) {
+    uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
+    r->ticks = mt_clock_ticks();
+    r->addr = addr;
+    r->size = size;
+    r->allocated = allocated;
+    r->stack = mt_stack_of(self, caller);
+    r->pystack = 0;
+    r->tag = self->tag;
+    r->api = id;
+    r->kind = kind;
+    r->device = (int8_t)device;
+    r->reserved = reserved;
+    mt_ring_commit(self, r, seq);
+    mt_seq_end(self, outer);
+  }
+  self->busy = 0;
+}
+
+static void usage(uint16_t id, uintptr_t caller, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
+  int index = cuda_device(device);
+  if (index < 0) return; /* the CPU allocator reports here too, while a profiler is on */
+  uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
+  record(id, size < 0 ? MT_FREE : MT_ALLOC, caller, (uint64_t)ptr, bytes, allocated, reserved, index);
+}
+
+#define MT_HOOK(...)
+#define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
+
+#define MT_REPORT_USAGE(number, mangled)                                                                                  \
+  static struct mt_slot slot_##number;                                                                                    \
+  MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device);                \
+  MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {               \
+    uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
+    usage(number, caller, ptr, size, allocated, reserved, device);                                                        \
+    void (*real)(void *, int64_t, uint64_t, uint64_t, uint16_t) = mt_slot_find(&slot_##number, #mangled, caller);         \
+    if (real) real(ptr, size, allocated, reserved, device);                                                               \
+  }
+
+#define MT_REPORT_OOM(number, mangled)                                                                                    \
+  static struct mt_slot slot_##number;                                                                                    \
+  MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device);                           \
+  MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {                          \
+    uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
+    int index = cuda_device(device);                                                                                      \
+    if (index >= 0) record(number, MT_OOM, caller, 0, (uint64_t)size, allocated, reserved, index);                        \
+    void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = mt_slot_find(&slot_##number, #mangled, caller);                 \
+    if (real) real(size, allocated, reserved, device);                                                                    \
+  }
+
+#include "hooks.def"

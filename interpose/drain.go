@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"memtrace/trace"
+	"memtrace/trace/spool"
+)
+
+const (
+	// shortWait is how soon to look again while events come, longWait while none do: the recorder wakes the drainer early when its rings fill up.
+	shortWait = 20 * time.Millisecond
+	longWait  = 500 * time.Millisecond
+	// flushEvents and flushAge say when a block is closed: large blocks compress better, old ones make a living trace stale.
+	flushEvents = 32 << 10
+	flushAge    = time.Second
+	// stuckAfter is how long one thread inside a free may hold back the events of all others.
+	stuckAfter = 500 * time.Millisecond
+)
+
+// drainer moves one spool's records into one trace file.
+type drainer struct {
+	spool  *spool.Spool
+	cursor *spool.Cursor
+	file   *os.File
+	writer *trace.Writer
+	log    zerolog.Logger
+
+	unflushed int       // events in the writer's open block
+	oldest    time.Time // when the first of them came
+	watermark uint64
+	progress  time.Time // when the watermark last moved, or nothing was held back
+	looked    bool      // versions were looked up
+}
+
+// run drains until the process ends or something breaks.
+func run(spoolPath, tracePath string, log zerolog.Logger) {
+	debug.SetGCPercent(400) // the live heap is a few MiB: fewer collections beside the program's own work
+	d, err := newDrainer(spoolPath, tracePath, log)
+	if err != nil {
+		log.Error().Msg("the drainer cannot start, records stay in the spool: " + err.Error())
+		if d != nil && d.spool != nil {
+			d.spool.SetDraining(true)
+		}
+		return
+	}
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.fail(fmt.Errorf("internal fault: %v", fault))
+		}
+	}()
+	d.spool.SetDraining(false)
+	if err := d.loop(); err != nil {
+		d.fail(err)
+	}
+}
+
+func newDrainer(spoolPath, tracePath string, log zerolog.Logger) (*drainer, error) {
+	s, err := spool.Open(spoolPath, true)
+	if err != nil {
+		return nil, err
+	}
+	d := &drainer{spool: s, cursor: spool.NewCursor(s), log: log, progress: time.Now()}
+	// C made the file; it is opened, never created, so that nothing is written where nobody asked for it.
+	if d.file, err = os.OpenFile(tracePath, os.O_WRONLY, 0); err != nil {
+		return d, err
+	}
+	if d.writer, err = trace.NewWriter(d.file, trace.WriterOptions{}); err != nil {
+		return d, err
+	}
+	return d, d.writer.WriteInfo(s.Info())
+}
+
+// fail gives up draining. What was not released stays in the spool, from where readers take it.
+func (d *drainer) fail(err error) {
+	d.log.Error().Msg("draining stopped, records stay in the spool: " + err.Error())
+	d.spool.SetDraining(true)
+}
+
+func (d *drainer) loop() error {
+	for {
+		stop := d.spool.StopRequested()
+		moved, more, err := d.round(stop)
+		if err != nil {
+			return err
+		}
+		switch {
+		case more:
+		case stop:
+			return d.finish()
+		case moved > 0 || d.unflushed > 0:
+			d.spool.Wait(shortWait)
+		default:
+			d.spool.Wait(longWait)
+		}
+	}
+}
+
+// round moves what is complete into the writer and flushes when it is time.
+func (d *drainer) round(stop bool) (moved int, more bool, err error) {
+	now := time.Now()
+	events, watermark, more := d.cursor.Collect(stop || now.Sub(d.progress) > stuckAfter)
+	if watermark != d.watermark {
+		d.watermark, d.progress = watermark, now
+	}
+	if err := d.cursor.Dictionary(d.writer); err != nil {
+		return 0, false, err
+	}
+	if err := d.write(events, now); err != nil {
+		return 0, false, err
+	}
+	if err := d.write(d.cursor.Lost(), now); err != nil {
+		return 0, false, err
+	}
+	if d.unflushed >= flushEvents || stop || (d.unflushed > 0 && now.Sub(d.oldest) >= flushAge) {
+		err = d.flush()
+	}
+	return len(events), more, err
+}
+
+func (d *drainer) write(events []trace.Event, now time.Time) error {
+	if len(events) == 0 {
+		return nil
+	}
+	if d.unflushed == 0 {
+		d.oldest = now
+	}
+	d.unflushed += len(events)
+	return d.writer.WriteEvents(events)
+}
+
+func (d *drainer) flush() error {
+	if !d.looked {
+		d.looked = true
+		if err := d.writer.WriteInfo(versions()); err != nil {
+			return err
+		}
+	}
+	if err := d.writer.Flush(d.watermark); err != nil {
+		return fmt.Errorf("write the trace: %w", err)
+	}
+	d.cursor.Release()
+	d.unflushed = 0
+	return nil
+}
+
+// finish closes a run that ended by itself: the trace is whole, so the spool goes.
+func (d *drainer) finish() error {
+	if err := d.flush(); err != nil {
+		return err
+	}
+	if err := d.writer.WriteInfo(versions()); err != nil {
+		return err
+	}
+	records, rings, dict := d.spool.Lost()
+	if err := d.writer.Close(trace.End{Reason: "exit", LostRecords: records, LostRings: rings, LostDict: dict, Time: d.cursor.Now()}); err != nil {
+		return fmt.Errorf("close the trace: %w", err)
+	}
+	if err := d.file.Close(); err != nil {
+		return fmt.Errorf("close the trace: %w", err)
+	}
+	err := spool.Remove(d.file.Name())
+	d.spool.Drained()
+	return err
+}

@@ -1,0 +1,36 @@
+// Command interpose is the Go half of libmemtrace.so, built with -buildmode=c-shared: it moves records from the spool into the trace file.
+//
+// # Design
+//
+// The C half (package cshim, linked in by the import below) hooks, records and owns everything that happens on the program's threads. This half runs on threads
+// of its own, on a runtime that C starts at the first CUDA call (cshim/boot.c), and shares one file with C: the spool. It reads records with package
+// trace/spool and writes them with package trace.
+//
+// # Invariants
+//
+//  1. This half never calls C and C never calls it, except for the one start below. Otherwise a hook could wait for a Go runtime that is stopped for garbage
+//     collection, or does not exist in a forked child.
+//  2. It never ends the process, whatever happens: a panic is recovered, said once, and ends the draining only. The spool keeps recording, and readers find it.
+//  3. It publishes its read position only after the write that holds the records succeeded. Otherwise a kill would lose them.
+//  4. It takes no signal: C blocked all of them before the first of our threads was born, and gives the dispositions back that the runtime took.
+//  5. It reads no environment and no arguments of the program: C hands it an environment block of three variables.
+package main
+
+import "C"
+
+import (
+	"os"
+
+	"memtrace/cshim"
+)
+
+var _ = cshim.Linked
+
+// mtDrainStart is called once by C, on a thread without signals, when the Go runtime is up.
+//
+//export mtDrainStart
+func mtDrainStart() {
+	go run(os.Getenv("MEMTRACE_DRAIN_SPOOL"), os.Getenv("MEMTRACE_DRAIN_TRACE"), newLogger(os.Getenv("MEMTRACE_LOG")))
+}
+
+func main() {}

@@ -1,0 +1,51 @@
+package spool
+
+import (
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	futexWait = 0 // FUTEX_WAIT: shared, since the recorder maps the same file elsewhere
+	futexWake = 1
+)
+
+// StopRequested reports whether the process is ending and waits for the last flush.
+func (s *Spool) StopRequested() bool { return s.load32(offControl) == controlStopRequested }
+
+// SetDraining tells the recorder that its drainer runs, or (failed) that it will not come back.
+func (s *Spool) SetDraining(failed bool) {
+	state := uint32(drainRunning)
+	if failed {
+		state = drainFailed
+	}
+	atomic.StoreUint32(s.word32(offDrainState), state)
+	if failed {
+		s.futex(offControl, futexWake, 1, nil)
+	}
+}
+
+// Drained tells the ending process that everything is in the trace file.
+func (s *Spool) Drained() {
+	atomic.StoreUint32(s.word32(offControl), controlDrained)
+	s.futex(offControl, futexWake, 1<<30, nil)
+}
+
+// Wait sleeps until the recorder asks to be drained, or for at most d.
+func (s *Spool) Wait(d time.Duration) {
+	wake := s.load32(offDrainWake)
+	atomic.StoreUint32(s.word32(offDrainSleeping), 1)
+	if !s.StopRequested() {
+		timeout := unix.NsecToTimespec(d.Nanoseconds())
+		s.futex(offDrainWake, futexWait, wake, &timeout)
+	}
+	atomic.StoreUint32(s.word32(offDrainSleeping), 0)
+}
+
+func (s *Spool) futex(off uint64, operation, value uint32, timeout *unix.Timespec) {
+	// The result does not matter: a wake-up for any reason only makes the caller look.
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(s.word32(off))), uintptr(operation), uintptr(value), uintptr(unsafe.Pointer(timeout)), 0, 0)
+}

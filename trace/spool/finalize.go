@@ -1,0 +1,120 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"memtrace/trace"
+)
+
+// ErrRunning is returned by Finalize while the process is alive and drains its own spool.
+var ErrRunning = errors.New("the process is still running")
+
+// Finalize moves what a dead process left in the spool of the trace at path into the trace, and removes the spool. Without a spool it does nothing. It may be
+// interrupted and repeated: records are never lost and never doubled.
+func Finalize(path string) error {
+	spoolPath := path + Extension
+	if _, err := os.Stat(spoolPath); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	run, err := OpenRun(path)
+	if errors.Is(err, os.ErrNotExist) { // the trace itself is gone: begin it anew
+		var file *os.File
+		if file, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+			file.Close()
+			run, err = OpenRun(path)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	if run.alive {
+		return fmt.Errorf("%s: %w", path, ErrRunning)
+	}
+	if err := run.mergeInto(path); err != nil {
+		return fmt.Errorf("finish %s: %w", path, err)
+	}
+	return Remove(path)
+}
+
+// mergeInto appends the spool's part to the file.
+func (r *Run) mergeInto(path string) error {
+	var leftover []trace.Event
+	for {
+		events, err := r.ReadBatch()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if r.ended || r.reader == nil { // everything after the file's end comes from the spool, in one batch
+			leftover = append(leftover, events...)
+		}
+	}
+	if _, clean := r.End(); clean {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = r.appendTo(file, leftover)
+	return errors.Join(err, file.Close())
+}
+
+func (r *Run) appendTo(file *os.File, events []trace.Event) error {
+	var opts trace.WriterOptions
+	var have uint64
+	if r.reader != nil {
+		opts = trace.WriterOptions{Append: r.reader.Health().Bytes, Watermark: r.reader.Watermark()}
+		have, _, _ = r.reader.Lost()
+	}
+	if err := file.Truncate(opts.Append); err != nil {
+		return err
+	}
+	if _, err := file.Seek(opts.Append, io.SeekStart); err != nil {
+		return err
+	}
+	w, err := trace.NewWriter(file, opts)
+	if err != nil {
+		return err
+	}
+	if err := w.WriteInfo(r.spool.Info()); err != nil {
+		return err
+	}
+	cursor := NewCursor(r.spool)
+	if err := cursor.Dictionary(w); err != nil {
+		return err
+	}
+	last, _ := r.have.Max()
+	if r.lost[0] > have {
+		events = append(events, trace.Event{Kind: trace.EventLost, Seq: last, Count: r.lost[0] - have})
+	}
+	if err := w.WriteEvents(events); err != nil {
+		return err
+	}
+	return w.Flush(last + 1)
+}
+
+// Remove removes the spool of the trace at tracePath and, where it is a link made for MEMTRACE_SPOOL_DIR, what it leads to.
+func Remove(tracePath string) error {
+	path := tracePath + Extension
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	if target != path {
+		if err := os.Remove(target); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

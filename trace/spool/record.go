@@ -1,0 +1,54 @@
+package spool
+
+import (
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// event decodes the committed record at off.
+func (s *Spool) event(off uint64, c *clock) trace.Event {
+	b := s.data[off : off+recordSize : off+recordSize]
+	e := trace.Event{
+		Seq:     le64(b, recSeq),
+		Time:    c.time(le64(b, recTicks)),
+		Kind:    trace.EventKind(b[recKind]),
+		Device:  int16(int8(b[recDevice])),
+		Stack:   trace.StackID(le32(b, recStack)),
+		PyStack: trace.StackID(le32(b, recPyStack)),
+		Tag:     trace.StringID(le32(b, recTag)),
+		API:     cuda.API(uint16(b[recAPI]) | uint16(b[recAPI+1])<<8),
+	}
+	e.Level = e.API.Level()
+	switch e.Kind {
+	case trace.EventMark:
+		e.Name = trace.StringID(le32(b, recReserved))
+		return e
+	case trace.EventStep, trace.EventEpoch:
+		e.Count = le64(b, recSize)
+		return e
+	}
+	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
+	if e.Level == cuda.LevelFramework {
+		e.Allocated, e.Reserved = le64(b, recUnion), le64(b, recReserved)
+		e.Mem = cuda.MemoryDevice
+		return e
+	}
+	// A runtime call that was recorded itself stands for the driver event that could not be seen.
+	e.Level = cuda.LevelDriver
+	e.Status = int32(le32(b, recStatus))
+	e.Runtime = cuda.API(uint16(b[recRuntime]) | uint16(b[recRuntime+1])<<8)
+	e.Mem = cuda.MemoryKind(b[recMem])
+	e.Flags = trace.Flags(b[recFlags])
+	if e.Kind == trace.EventMap {
+		e.Handle = le64(b, recUnion)
+	} else {
+		e.Stream = le64(b, recUnion)
+	}
+	return e
+}
+
+func le32(b []byte, at int) uint32 {
+	return uint32(b[at]) | uint32(b[at+1])<<8 | uint32(b[at+2])<<16 | uint32(b[at+3])<<24
+}
+
+func le64(b []byte, at int) uint64 { return uint64(le32(b, at)) | uint64(le32(b, at+4))<<32 }

@@ -1,0 +1,67 @@
+package spool
+
+import "sync/atomic"
+
+// Release tells the recorder that everything handed out by Collect is safe in the trace file: read positions are published, used-up segments and the rings of
+// ended threads go back to it. Only the process's own drainer may call it, on a writable spool, after a successful write.
+func (c *Cursor) Release() {
+	for i := range c.rings {
+		c.releaseRing(uint32(i))
+	}
+	atomic.StoreUint64(c.spool.word64(offDrainedSeq), c.low-1)
+}
+
+func (c *Cursor) releaseRing(i uint32) {
+	s, r := c.spool, &c.rings[i]
+	if r.at.segment == 0 {
+		return
+	}
+	off := s.ringOffset(i)
+	dead := s.load32(off+ringState) == ringDead
+	from := s.load32(off + ringReadSegment)
+	if from == 0 {
+		from = s.load32(off + ringFirstSegment)
+	}
+	// The state was read before the emptiness: a thread that ended after that is recycled next time.
+	at := r.at
+	_, _, unread := s.record(&at)
+	done := dead && !unread && len(r.ahead) == 0
+	atomic.StoreUint32(s.word32(off+ringReadSlot), r.at.slot)
+	atomic.StoreUint32(s.word32(off+ringReadSegment), r.at.segment)
+	for from != r.at.segment {
+		base, ok := s.segmentOffset(from)
+		if !ok {
+			return
+		}
+		next := s.load32(base + segmentNext)
+		s.recycle(from)
+		from = next
+	}
+	if done {
+		s.recycle(r.at.segment)
+		*r = ringCursor{lost: r.lost}
+		atomic.StoreUint32(s.word32(off+ringReadSegment), 0)
+		atomic.StoreUint32(s.word32(off+ringReadSlot), 0)
+		atomic.StoreUint32(s.word32(off+ringFirstSegment), 0)
+		atomic.StoreUint32(s.word32(off+ringState), ringFree)
+	}
+}
+
+// recycle zeroes a used-up segment, so that its slots read as not committed, and pushes it on the recorder's free list. The tag in the upper half of the list
+// head changes with every push and pop, so that neither side mistakes a head that went and came back.
+func (s *Spool) recycle(number uint32) {
+	base, ok := s.segmentOffset(number)
+	if !ok {
+		return
+	}
+	clear(s.data[base : base+segmentSize])
+	head := s.word64(offFreeSegments)
+	for {
+		old := atomic.LoadUint64(head)
+		atomic.StoreUint32(s.word32(base+segmentFreeNext), uint32(old))
+		if atomic.CompareAndSwapUint64(head, old, (old>>32+1)<<32|uint64(number)) {
+			atomic.AddUint32(s.word32(offSegmentsFree), 1)
+			return
+		}
+	}
+}

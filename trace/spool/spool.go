@@ -1,0 +1,159 @@
+// Package spool reads what the recording half of memtrace writes: a mapped file of per-thread rings and an append-only dictionary (cshim/spool.h). It is the
+// only reader of that layout and has three callers: the drainer inside the traced process, `memtrace run` after the process has died, and `memtrace report`
+// on what a killed process left behind.
+//
+// Invariants
+//
+//  1. Nothing in the file is believed: every offset is checked against the mapping. Otherwise a damaged file would take down a drainer that lives in
+//     somebody's training run.
+//  2. A record exists once its sequence number is stored, which the recorder does last. Otherwise a kill could show half of one.
+//  3. The reader publishes how far it has read only after the events are in the trace file. Otherwise a kill in between would lose them; this way it can
+//     only show them twice, and sequence numbers tell.
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errors that callers tell apart.
+var (
+	ErrNotSpool = errors.New("not a memtrace spool")
+	ErrVersion  = errors.New("spool of another memtrace build")
+)
+
+// Spool is a mapped spool file. Methods are for one goroutine.
+type Spool struct {
+	data     []byte
+	path     string
+	writable bool
+
+	ringsMax, indexMax, segmentsMax                               uint32
+	ringsOffset, indexOffset, dataOffset, dataMax, segmentsOffset uint64
+}
+
+// Open maps the spool at path; writable for its drainer, read-only for everyone else. The errors are ErrNotSpool and ErrVersion, wrapped, or the system's.
+func Open(path string, writable bool) (*Spool, error) {
+	mode, prot := os.O_RDONLY, unix.PROT_READ
+	if writable {
+		mode, prot = os.O_RDWR, unix.PROT_READ|unix.PROT_WRITE
+	}
+	file, err := os.OpenFile(path, mode, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() < pageSize || info.Size() > 1<<40 || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w (%d bytes)", path, ErrNotSpool, info.Size())
+	}
+	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), prot, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map %s: %w", path, err)
+	}
+	s := &Spool{data: data, path: path, writable: writable}
+	if err := s.readHeader(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// Close unmaps the file.
+func (s *Spool) Close() error {
+	data := s.data
+	s.data = nil
+	if data == nil {
+		return nil
+	}
+	return unix.Munmap(data)
+}
+
+func (s *Spool) readHeader() error {
+	if string(s.data[:len(magic)]) != magic {
+		return ErrNotSpool
+	}
+	if v := s.u32(offVersion); v != layoutVersion || s.u32(offRecordSize) != recordSize || s.u32(offSegmentSize) != segmentSize {
+		return fmt.Errorf("%w: layout %d, this build reads %d; use the memtrace command that came with the library", ErrVersion, v, layoutVersion)
+	}
+	s.ringsMax, s.indexMax, s.segmentsMax = s.u32(offRingsMax), s.u32(offIndexMax), s.u32(offSegmentsMax)
+	s.ringsOffset, s.indexOffset = s.u64(offRingsOffset), s.u64(offIndexOffset)
+	s.dataOffset, s.dataMax, s.segmentsOffset = s.u64(offDataOffset), s.u64(offDataMax), s.u64(offSegmentsOffset)
+	parts := []struct{ start, size uint64 }{
+		{s.ringsOffset, uint64(s.ringsMax) * ringSize},
+		{s.indexOffset, uint64(s.indexMax) * indexEntrySize},
+		{s.dataOffset, s.dataMax},
+		{s.segmentsOffset, uint64(s.segmentsMax) * segmentSize},
+	}
+	end := uint64(pageSize)
+	for _, p := range parts {
+		if p.start%8 != 0 || p.start < end || p.size > 1<<40 {
+			return fmt.Errorf("%w: its header is damaged", ErrNotSpool)
+		}
+		end = p.start + p.size
+	}
+	return nil
+}
+
+// in reports whether [off, off+n) lies inside the mapping; a cut copy of a spool simply ends early.
+func (s *Spool) in(off, n uint64) bool {
+	size := uint64(len(s.data))
+	return off <= size && n <= size-off
+}
+
+func (s *Spool) u32(off uint64) uint32 { return binary.LittleEndian.Uint32(s.data[off:]) }
+func (s *Spool) u64(off uint64) uint64 { return binary.LittleEndian.Uint64(s.data[off:]) }
+
+// word32 and word64 give the shared words that both sides change. The callers' offsets are aligned by layout and checked by slicing.
+func (s *Spool) word32(off uint64) *uint32 {
+	b := s.data[off : off+4 : off+4]
+	return (*uint32)(unsafe.Pointer(&b[0]))
+}
+
+func (s *Spool) word64(off uint64) *uint64 {
+	b := s.data[off : off+8 : off+8]
+	return (*uint64)(unsafe.Pointer(&b[0]))
+}
+
+func (s *Spool) load32(off uint64) uint32 { return atomic.LoadUint32(s.word32(off)) }
+func (s *Spool) load64(off uint64) uint64 { return atomic.LoadUint64(s.word64(off)) }
+
+func (s *Spool) ringOffset(i uint32) uint64 { return s.ringsOffset + uint64(i)*ringSize }
+
+// segmentOffset returns where segment number (1-based) begins, ok=false for a number outside the file.
+func (s *Spool) segmentOffset(number uint32) (off uint64, ok bool) {
+	if number == 0 || number > s.segmentsMax {
+		return 0, false
+	}
+	off = s.segmentsOffset + uint64(number-1)*segmentSize
+	return off, s.in(off, segmentSize)
+}
+
+// ringsUsed returns how many ring descriptors may hold something.
+func (s *Spool) ringsUsed() uint32 {
+	n := min(s.load32(offRingsUsed), s.ringsMax)
+	for n > 0 && !s.in(s.ringOffset(n-1), ringSize) {
+		n--
+	}
+	return n
+}
+
+// Lost returns what the recorder had to drop so far: records, threads that got no ring, dictionary entries.
+func (s *Spool) Lost() (records, rings, dict uint64) {
+	for i := range s.ringsUsed() {
+		records += s.load64(s.ringOffset(i) + ringLost)
+	}
+	return records + s.load64(offLostNested), s.load64(offLostNoRing), s.load64(offLostDict)
+}
+
+// PID returns the recording process's id in its own pid namespace.
+func (s *Spool) PID() int { return int(int32(s.u32(offPID))) }
