@@ -110,3 +110,13 @@ func (c *collector) markList() []Mark {
 	return list
 }
 
+// bestGrouping picks from the default groupings the one that says most: tags if the program set any, else libraries if the stacks name any, else calls.
+func bestGrouping(s *Summary) string {
+	for _, by := range []struct{ name, unknown string }{{"tag", Untagged}, {"library", UnknownLibrary}} {
+		group := s.Group(by.name, s.MainLevel())
+		if group != nil && slices.ContainsFunc(group.Rows, func(r Row) bool { return r.Key != by.unknown }) {
+			return by.name
+		}
+	}
+	return "api"
+}

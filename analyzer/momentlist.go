@@ -78,4 +78,3 @@ func valueAt(list []uint64, i int) uint64 {
 	}
 	return 0
 }
-

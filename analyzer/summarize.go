@@ -85,6 +85,13 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 		s.Lifetimes[a.String()] = c.details[a].life.hist()
 	}
 	s.Marks = c.markList()
+	if s.Asked = len(opts.Groupings) > 0; s.Asked {
+		for _, by := range c.groupings {
+			s.By = append(s.By, by.name)
+		}
+	} else {
+		s.By = []string{bestGrouping(s)}
+	}
 	if err := c.addMoments(s, opts.At); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,8 @@ type Summary struct {
 	OOM    OOM        `json:"oom"`
 	At     *Moment    `json:"at,omitempty"`
 
+	By     []string `json:"by"`     // the groupings to show to people: those asked for, else the one that says most
+	Asked  bool     `json:"-"`      // By was asked for
 	Filter []string `json:"filter"` // the filters that were on, in words
 	Notes  []string `json:"notes"`  // what the reader must know to read the numbers rightly
 	Health Health   `json:"health"`
@@ -257,6 +259,16 @@ func (s *Summary) Group(by, level string) *Group {
 	for i := range s.Groups {
 		if s.Groups[i].By == by && s.Groups[i].Level == level {
 			return &s.Groups[i]
+		}
+	}
+	return nil
+}
+
+// Ledger returns the ledger of a grouping, nil if it is not in the summary.
+func (s *Summary) Ledger(by string) *Ledger {
+	for i := range s.Ledgers {
+		if s.Ledgers[i].By == by {
+			return &s.Ledgers[i]
 		}
 	}
 	return nil

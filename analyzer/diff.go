@@ -1,0 +1,285 @@
+package analyzer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Diff is what changed from one run to another. Positive means growth. Rows come growth first. The json names are published in docs/report-json.md.
+type Diff struct {
+	Base   DiffSide    `json:"base"`
+	New    DiffSide    `json:"new"`
+	Levels []DiffLevel `json:"levels"`
+	Groups []DiffGroup `json:"groups"`
+	Notes  []string    `json:"notes"`
+}
+
+// DiffSide is what one needs to know of a run to trust its half of the numbers.
+type DiffSide struct {
+	Process     Process           `json:"process"`
+	Versions    map[string]string `json:"versions"`
+	NullGPU     bool              `json:"null_gpu"`
+	LostRecords uint64            `json:"lost_records"`
+	Complete    bool              `json:"complete"`
+	Notes       []string          `json:"notes"`
+}
+
+// Change is one number in both runs.
+type Change struct {
+	Base  uint64 `json:"base"`
+	New   uint64 `json:"new"`
+	Delta int64  `json:"delta"`
+}
+
+// changeOf adds the new side to the negated base.
+func changeOf(base, changed uint64) Change {
+	return Change{Base: base, New: changed, Delta: int64(changed - base)}
+}
+
+// DiffLevel compares one account on one device, or on all.
+type DiffLevel struct {
+	Level       string `json:"level"`  // "framework", "reserved", "driver", or a kind of other memory
+	Device      string `json:"device"` // "all", or the device's index
+	PeakBytes   Change `json:"peak_bytes"`
+	LiveBytes   Change `json:"live_bytes"`
+	AllocCount  Change `json:"alloc_count"`
+	AllocBytes  Change `json:"alloc_bytes"`
+	FailedCount Change `json:"failed_count"`
+}
+
+// DiffGroup compares the rows of one grouping of one level.
+type DiffGroup struct {
+	By    string    `json:"by"`
+	Level string    `json:"level"`
+	Rows  []DiffRow `json:"rows"`
+}
+
+// What became of a key.
+const (
+	StateNew    = "new"    // the base does not have it
+	StateGone   = "gone"   // the new run does not have it
+	StateGrew   = "grew"   // in bytes at the peak, else live at the end, else allocated in total, else in number
+	StateShrank = "shrank" // the same the other way round
+	StateSame   = "same"
+)
+
+// DiffRow is one key.
+type DiffRow struct {
+	Key        string `json:"key"`
+	Label      string `json:"label,omitempty"`
+	State      string `json:"state"`
+	PeakBytes  Change `json:"peak_bytes"`
+	LiveBytes  Change `json:"live_bytes"`
+	AllocCount Change `json:"alloc_count"`
+	AllocBytes Change `json:"alloc_bytes"`
+}
+
+// Title returns what people read: the label, or the key.
+func (r DiffRow) Title() string {
+	if r.Label != "" {
+		return r.Label
+	}
+	return r.Key
+}
+
+// NewDiff says what changed from base to changed. Keys are matched by the part that is the same from run to run: threads, for one, without the kernel's
+// thread number. Both summaries should have been made with the same options.
+func NewDiff(base, changed *Summary) *Diff {
+	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []DiffLevel{}, Groups: []DiffGroup{}}
+	d.addLevels(base, changed)
+	for _, by := range groupNames(base, changed) {
+		for _, level := range []string{AccountFramework.String(), AccountDriver.String()} {
+			b, n := base.Group(by, level), changed.Group(by, level)
+			if b != nil || n != nil {
+				d.Groups = append(d.Groups, DiffGroup{By: by, Level: level, Rows: diffRows(by, b, n)})
+			}
+		}
+	}
+	d.Notes = diffNotes(base, changed)
+	return d
+}
+
+func sideOf(s *Summary) DiffSide {
+	return DiffSide{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, LostRecords: s.LostRecords, Complete: s.Health.Complete, Notes: s.Notes}
+}
+
+// groupNames lists the groupings of both, in the order of the new run.
+func groupNames(base, changed *Summary) []string {
+	var list []string
+	for _, groups := range [][]Group{changed.Groups, base.Groups} {
+		for _, g := range groups {
+			if !slices.Contains(list, g.By) {
+				list = append(list, g.By)
+			}
+		}
+	}
+	return list
+}
+
+func (d *Diff) addLevels(base, changed *Summary) {
+	d.addLevel("framework", "all", base.Framework, changed.Framework)
+	d.addLevel("driver", "all", base.Driver, changed.Driver)
+	b, n := devicesByIndex(base), devicesByIndex(changed)
+	for _, index := range unionKeys(b, n) {
+		name := fmt.Sprint(index)
+		d.addLevel("framework", name, b[index].Framework, n[index].Framework)
+		d.addReserved(name, b[index], n[index])
+		d.addLevel("driver", name, b[index].Driver, n[index].Driver)
+	}
+	for _, kind := range unionKeys(base.Other, changed.Other) {
+		d.addLevel(kind, "all", base.Other[kind], changed.Other[kind])
+	}
+}
+
+// addLevel leaves out what neither run has.
+func (d *Diff) addLevel(level, device string, base, changed Level) {
+	if base.Empty() && changed.Empty() {
+		return
+	}
+	d.Levels = append(d.Levels, DiffLevel{Level: level, Device: device,
+		PeakBytes:   changeOf(base.PeakBytes, changed.PeakBytes),
+		LiveBytes:   changeOf(base.LiveBytes, changed.LiveBytes),
+		AllocCount:  changeOf(base.AllocCount, changed.AllocCount),
+		AllocBytes:  changeOf(base.AllocBytes, changed.AllocBytes),
+		FailedCount: changeOf(base.FailedCount, changed.FailedCount)})
+}
+
+// addReserved compares what the framework's allocators held; its counts are the driver's and stand there.
+func (d *Diff) addReserved(device string, base, changed Device) {
+	if base.ReservedBytesPeak == 0 && changed.ReservedBytesPeak == 0 {
+		return
+	}
+	d.Levels = append(d.Levels, DiffLevel{Level: "reserved", Device: device,
+		PeakBytes: changeOf(base.ReservedBytesPeak, changed.ReservedBytesPeak),
+		LiveBytes: changeOf(base.ReservedBytesCurrent, changed.ReservedBytesCurrent)})
+}
+
+func devicesByIndex(s *Summary) map[int16]Device {
+	m := make(map[int16]Device, len(s.Devices))
+	for _, d := range s.Devices {
+		m[d.Index] = d
+	}
+	return m
+}
+
+func unionKeys[K cmp.Ordered, V any](a, b map[K]V) []K {
+	all := maps.Clone(a)
+	if all == nil {
+		all = make(map[K]V)
+	}
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
+}
+
+// pair is one stable key's rows, summed up on each side.
+type pair struct {
+	key, label        string
+	base, changed     Row
+	inBase, inChanged bool
+}
+
+func diffRows(by string, base, changed *Group) []DiffRow {
+	pairs := make(map[string]*pair)
+	collectPairs(pairs, by, base, func(p *pair) (*Row, *bool) { return &p.base, &p.inBase })
+	collectPairs(pairs, by, changed, func(p *pair) (*Row, *bool) { return &p.changed, &p.inChanged })
+	rows := make([]DiffRow, 0, len(pairs))
+	for _, p := range pairs {
+		rows = append(rows, p.row())
+	}
+	slices.SortFunc(rows, func(a, b DiffRow) int {
+		return cmp.Or(cmp.Compare(b.PeakBytes.Delta, a.PeakBytes.Delta), cmp.Compare(b.LiveBytes.Delta, a.LiveBytes.Delta),
+			cmp.Compare(b.AllocBytes.Delta, a.AllocBytes.Delta), cmp.Compare(b.AllocCount.Delta, a.AllocCount.Delta), strings.Compare(a.Key, b.Key))
+	})
+	return rows
+}
+
+func collectPairs(pairs map[string]*pair, by string, g *Group, side func(*pair) (*Row, *bool)) {
+	if g == nil {
+		return
+	}
+	for _, row := range g.Rows {
+		key := stableKey(by, row.Key)
+		p := pairs[key]
+		if p == nil {
+			p = &pair{key: key}
+			pairs[key] = p
+		}
+		if row.Label != "" {
+			p.label = row.Label
+		}
+		sum, seen := side(p)
+		*seen = true
+		sum.PeakBytes += row.PeakBytes
+		sum.LiveBytes += row.LiveBytes
+		sum.AllocCount += row.AllocCount
+		sum.AllocBytes += row.AllocBytes
+	}
+}
+
+// stableKey is the part of a key that is the same in two runs of the same program.
+func stableKey(by, key string) string {
+	if g := findGrouping(by); g != nil && g.stable != nil {
+		return g.stable(key)
+	}
+	return key
+}
+
+func (p *pair) row() DiffRow {
+	r := DiffRow{Key: p.key, Label: p.label,
+		PeakBytes:  changeOf(p.base.PeakBytes, p.changed.PeakBytes),
+		LiveBytes:  changeOf(p.base.LiveBytes, p.changed.LiveBytes),
+		AllocCount: changeOf(p.base.AllocCount, p.changed.AllocCount),
+		AllocBytes: changeOf(p.base.AllocBytes, p.changed.AllocBytes)}
+	first := cmp.Or(r.PeakBytes.Delta, r.LiveBytes.Delta, r.AllocBytes.Delta, r.AllocCount.Delta)
+	switch {
+	case !p.inBase:
+		r.State = StateNew
+	case !p.inChanged:
+		r.State = StateGone
+	case first > 0:
+		r.State = StateGrew
+	case first < 0:
+		r.State = StateShrank
+	default:
+		r.State = StateSame
+	}
+	return r
+}
+
+// diffNotes says what makes the two runs hard to compare.
+func diffNotes(base, changed *Summary) []string {
+	list := []string{}
+	for _, side := range []struct {
+		name string
+		s    *Summary
+	}{{"base", base}, {"new run", changed}} {
+		if !side.s.Health.Complete {
+			list = append(list, "The "+side.name+" is not complete; differences may come from what is missing.")
+		}
+		if side.s.Process.Ended != EndedClean {
+			list = append(list, "The "+side.name+" did not end by itself ("+side.s.Process.Ended+").")
+		}
+	}
+	if base.NullGPU != changed.NullGPU {
+		list = append(list, "Only one of the runs used a real GPU.")
+	}
+	for _, name := range unionKeys(base.Versions, changed.Versions) {
+		if b, n := base.Versions[name], changed.Versions[name]; b != n && name != "memtrace" {
+			list = append(list, fmt.Sprintf("%s differs: %s in the base, %s in the new run.", name, orNone(b), orNone(n)))
+		}
+	}
+	if base.MainLevel() != changed.MainLevel() {
+		list = append(list, "Only one of the runs has blocks of a framework; compare the driver level.")
+	}
+	return list
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -1,0 +1,144 @@
+package render
+
+import (
+	"fmt"
+	"io"
+
+	"memtrace/analyzer"
+)
+
+// DiffText writes a diff for people: the levels, then every grouping's rows, growth first.
+func DiffText(w io.Writer, d *analyzer.Diff, o Options) error {
+	p := &page{w: w, o: o}
+	p.title("memtrace diff")
+	p.gap()
+	p.diffSide("base", d.Base)
+	p.diffSide("new", d.New)
+	p.gap()
+	p.diffLevels(d)
+	for _, g := range d.Groups {
+		p.diffGroup(g)
+	}
+	if len(d.Notes) > 0 {
+		p.title("Notes")
+		for _, note := range d.Notes {
+			p.item(clean(note))
+		}
+	}
+	if p.err != nil {
+		return fmt.Errorf("write the diff: %w", p.err)
+	}
+	return nil
+}
+
+func (p *page) diffSide(name string, side analyzer.DiffSide) {
+	text := orUnknown(command(side.Process)) + " (" + process(side.Process) + "; " + run(side.Process) + ")"
+	if versions := software(side.Versions); versions != "" {
+		text += ", " + versions
+	}
+	if side.NullGPU {
+		text += ", null GPU"
+	}
+	p.field(name, text)
+}
+
+func (p *page) diffLevels(d *analyzer.Diff) {
+	if len(d.Levels) == 0 {
+		p.line("  Neither run made a CUDA memory call.")
+		p.gap()
+		return
+	}
+	p.title("Peaks and what was left")
+	p.gap()
+	columns := []column{{"", false}, {"peak, base", true}, {"new", true}, {"change", true}, {"live at the end", true}, {"allocations", true}}
+	var rows [][]cell
+	for _, l := range d.Levels {
+		name := l.Level
+		if l.Device != "all" {
+			name += ", device " + l.Device
+		}
+		count := cell{}
+		if l.AllocCount.Base != 0 || l.AllocCount.New != 0 {
+			count.text = signedCount(l.AllocCount.Delta)
+		}
+		rows = append(rows, []cell{{name, plain}, {Bytes(l.PeakBytes.Base), plain}, {Bytes(l.PeakBytes.New), plain}, signed(l.PeakBytes),
+			{SignedBytes(l.LiveBytes.Delta), plain}, count})
+	}
+	p.table(columns, rows)
+	p.gap()
+}
+
+// signed is a change in bytes: its sign says what its colour repeats.
+func signed(c analyzer.Change) cell {
+	s := plain
+	switch {
+	case c.Delta > 0:
+		s = alarm
+	case c.Delta < 0:
+		s = relief
+	}
+	return cell{SignedBytes(c.Delta), s}
+}
+
+var stateStyles = map[string]style{analyzer.StateNew: alarm, analyzer.StateGrew: alarm, analyzer.StateGone: relief, analyzer.StateShrank: relief}
+
+func (p *page) diffGroup(g analyzer.DiffGroup) {
+	var rows [][]cell
+	same := 0
+	hidden := 0
+	shown := p.diffRows(g.Rows)
+	for i, r := range g.Rows {
+		switch {
+		case r.State == analyzer.StateSame:
+			same++
+		case !shown[i]:
+			hidden++
+		default:
+			rows = append(rows, []cell{{clean(r.Title()), plain}, {r.State, stateStyles[r.State]}, {Bytes(r.PeakBytes.Base), plain},
+				{Bytes(r.PeakBytes.New), plain}, signed(r.PeakBytes), {SignedBytes(r.LiveBytes.Delta), plain}, {signedCount(r.AllocCount.Delta), plain}})
+		}
+	}
+	p.title(fmt.Sprintf("%s by %s, growth first", upperFirst(g.Level), g.By))
+	p.gap()
+	if len(rows) > 0 {
+		p.table([]column{{g.By, false}, {"", false}, {"at peak, base", true}, {"new", true}, {"change", true}, {"live at the end", true},
+			{"allocations", true}}, rows)
+	}
+	if hidden > 0 {
+		p.line("  %s smaller changes not shown", Count(uint64(hidden)))
+	}
+	if same > 0 {
+		p.line("  %s", plural(uint64(same), "key is the same in both", "keys are the same in both"))
+	}
+	p.gap()
+}
+
+// diffRows picks the rows to print: from both ends of the list, where the greatest growth and the greatest shrinking stand.
+func (p *page) diffRows(rows []analyzer.DiffRow) []bool {
+	show := make([]bool, len(rows))
+	var changed []int
+	for i, r := range rows {
+		if r.State != analyzer.StateSame {
+			changed = append(changed, i)
+		}
+	}
+	for head, tail, left := 0, len(changed)-1, p.o.rows(); left > 0 && head <= tail; left-- {
+		// Growth is why people look; shrinking gets its turn when it is the greater change.
+		if size(rows[changed[head]]) >= size(rows[changed[tail]]) {
+			show[changed[head]] = true
+			head++
+		} else {
+			show[changed[tail]] = true
+			tail--
+		}
+	}
+	return show
+}
+
+// size is how much a row changed, whichever way.
+func size(r analyzer.DiffRow) uint64 {
+	if r.PeakBytes.Delta < 0 {
+		return -uint64(r.PeakBytes.Delta)
+	}
+	return uint64(r.PeakBytes.Delta)
+}

@@ -1,0 +1,41 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"memtrace/analyzer"
+)
+
+// Schemas name the shape of JSON output. A number grows only when something is changed or taken away; additions leave it as it is.
+const (
+	ReportSchema = "memtrace.report/1"
+	DiffSchema   = "memtrace.diff/1"
+)
+
+// JSON writes a summary as one JSON object, see docs/report-json.md.
+func JSON(w io.Writer, s *analyzer.Summary) error {
+	return writeJSON(w, struct {
+		Schema string `json:"schema"`
+		*analyzer.Summary
+	}{ReportSchema, s})
+}
+
+// DiffJSON writes a diff as one JSON object, see docs/report-json.md.
+func DiffJSON(w io.Writer, d *analyzer.Diff) error {
+	return writeJSON(w, struct {
+		Schema string `json:"schema"`
+		*analyzer.Diff
+	}{DiffSchema, d})
+}
+
+func writeJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// page collects a report; the first error of the writer stops it.
+type page struct {
+	w   io.Writer
+	o   Options
+	err error
+}
+
+func (p *page) line(format string, args ...any) {
+	if p.err != nil {
+		return
+	}
+	text := strings.TrimRight(fmt.Sprintf(format, args...), " ")
+	_, p.err = io.WriteString(p.w, text+"\n")
+}
+
+func (p *page) gap() { p.line("") }
+
+func (p *page) title(text string) { p.line("%s", p.o.paint(strong, text)) }
+
+// field prints a name and what it is, wrapped under itself.
+func (p *page) field(name, text string) {
+	const nameWidth = 11
+	for i, part := range wrap(text, p.o.width()-nameWidth-2) {
+		if i > 0 {
+			name = ""
+		}
+		p.line("  %s%s", pad(name, nameWidth), part)
+	}
+}
+
+// item prints a line of a list, wrapped under itself.
+func (p *page) item(text string) {
+	sign := "- "
+	for _, part := range wrap(text, p.o.width()-4) {
+		p.line("  %s%s", sign, part)
+		sign = "  "
+	}
+}
+
+// clean makes text of the traced program safe for a terminal: control characters, which could move the cursor or change the title, become visible.
+func clean(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r < 0x80:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// clip shortens text to width columns, leaving out the middle: both ends of a path tell more than its middle.
+func clip(s string, width int, ascii bool) string {
+	n := utf8.RuneCountInString(s)
+	if n <= width {
+		return s
+	}
+	dots := "…"
+	if ascii {
+		dots = "..."
+	}
+	keep := width - utf8.RuneCountInString(dots)
+	if keep < 2 {
+		return string([]rune(s)[:max(width, 0)])
+	}
+	runes := []rune(s)
+	head := keep / 3
+	return string(runes[:head]) + dots + string(runes[n-(keep-head):])
+}
+
+// pad fills text with blanks on the right, padLeft on the left.
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+}
+
+func padLeft(s string, width int) string {
+	return strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s))) + s
+}
+
+// wrap breaks text at blanks into lines of at most width columns; a longer word stands alone, cut where it must be.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		for utf8.RuneCountInString(word) > width {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			runes := []rune(word)
+			lines = append(lines, string(runes[:width]))
+			word = string(runes[width:])
+		}
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}
+
+// column is one column of a table.
+type column struct {
+	title string
+	right bool // numbers
+}
+
+// cell is a piece of a row; an empty one leaves its place blank.
+type cell struct {
+	text  string
+	style style
+}
+
+// table prints rows under titles. The first column takes the room that the others leave and clips what does not fit; every other column is as wide as its
+// widest cell.
+func (p *page) table(columns []column, rows [][]cell) {
+	widths := make([]int, len(columns))
+	for i, c := range columns {
+		widths[i] = utf8.RuneCountInString(c.title)
+		for _, row := range rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].text))
+		}
+	}
+	const gap = 2
+	room := p.o.width() - gap
+	for _, w := range widths[1:] {
+		room -= w + gap
+	}
+	widths[0] = max(min(widths[0], room), 8)
+	titles := make([]cell, len(columns))
+	for i, c := range columns {
+		titles[i] = cell{c.title, faint}
+	}
+	for _, row := range append([][]cell{titles}, rows...) {
+		p.row(columns, widths, row)
+	}
+}
+
+func (p *page) row(columns []column, widths []int, row []cell) {
+	var b strings.Builder
+	for i, c := range row {
+		b.WriteString("  ")
+		text := clip(c.text, widths[i], p.o.ASCII)
+		blanks := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		painted := p.o.paint(c.style, text)
+		if columns[i].right {
+			b.WriteString(blanks + painted)
+		} else {
+			b.WriteString(painted + blanks)
+		}
+	}
+	p.line("%s", b.String())
+}

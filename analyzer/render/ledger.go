@@ -1,0 +1,175 @@
+package render
+
+import (
+	"fmt"
+
+	"memtrace/analyzer"
+)
+
+const (
+	barWidth    = 16
+	barMinWidth = 80 // narrower reports leave the bars out
+)
+
+// owner is one printed row of a ledger.
+type owner struct {
+	name  string
+	bytes uint64
+	style style
+	row   *analyzer.Row // what else is known of it; nil for what has no row of its own
+}
+
+// ledger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
+func (p *page) ledger(s *analyzer.Summary, by string) {
+	l := s.Ledger(by)
+	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
+		return
+	}
+	p.title(fmt.Sprintf("Where the memory was at %s, %s, by %s", ledgerMoment(s, l), moment(l.TimeNS), by))
+	p.gap()
+	if len(l.Rows) == 0 {
+		p.line("  nothing was live")
+	} else {
+		p.ownerTable(p.owners(s, l), l.WholeBytes)
+	}
+	p.gap()
+	if s.Asked {
+		for _, level := range []string{"framework", "driver"} {
+			p.group(s, by, level)
+		}
+	}
+}
+
+func ledgerMoment(s *analyzer.Summary, l *analyzer.Ledger) string {
+	switch {
+	case l.Moment != "peak":
+		return clean(l.Moment)
+	case l.Level == "framework":
+		return "the peak of " + frameworkName(s)
+	}
+	return "the peak"
+}
+
+// owners turns a ledger's rows into printed ones, which still add up to the whole: blocks, the slack of the allocator, memory outside the framework.
+func (p *page) owners(s *analyzer.Summary, l *analyzer.Ledger) []owner {
+	var inside, between, beyond []owner
+	for _, r := range l.Rows {
+		switch r.Owner {
+		case analyzer.OwnerSlack:
+			between = append(between, owner{frameworkName(s) + " reserved, in no block (slack)", r.Bytes, slack, nil})
+		case analyzer.OwnerOutside:
+			beyond = append(beyond, owner{"driver memory of " + clean(r.Key), r.Bytes, outside, rowOf(s.Group("library", "driver"), r.Key)})
+		default:
+			inside = append(inside, owner{clean(keyTitle(r.Key, r.Label)), r.Bytes, blocks, rowOf(s.Group(l.By, l.Level), r.Key)})
+		}
+	}
+	inside = p.fold(inside, "Others", "by "+l.By)
+	beyond = p.fold(beyond, "driver memory of others", "libraries")
+	return append(append(inside, between...), beyond...)
+}
+
+// fold keeps as many owners as a table has rows and sums up the rest.
+func (p *page) fold(list []owner, name, what string) []owner {
+	limit := p.o.rows()
+	if len(list) <= limit {
+		return list
+	}
+	rest := owner{name: fmt.Sprintf("%s (%d more %s)", name, len(list)-limit, what), style: list[0].style}
+	for _, o := range list[limit:] {
+		rest.bytes += o.bytes
+	}
+	return append(list[:limit:limit], rest)
+}
+
+func keyTitle(key, label string) string {
+	if label != "" {
+		return label
+	}
+	return key
+}
+
+func rowOf(g *analyzer.Group, key string) *analyzer.Row {
+	if g == nil {
+		return nil
+	}
+	for i := range g.Rows {
+		if g.Rows[i].Key == key {
+			return &g.Rows[i]
+		}
+	}
+	return nil
+}
+
+func (p *page) ownerTable(owners []owner, whole uint64) {
+	values := make([]uint64, len(owners))
+	var largest uint64
+	for i, o := range owners {
+		values[i] = o.bytes
+		largest = max(largest, o.bytes)
+	}
+	shares := tenths(values)
+	withBars := p.o.width() >= barMinWidth
+	columns := []column{{"owner", false}, {"bytes", true}, {"share", true}}
+	if withBars {
+		columns = append(columns, column{"", false})
+	}
+	columns = append(columns, column{"at the end", true}, column{"allocations", true})
+	var rows [][]cell
+	for i, o := range owners {
+		row := []cell{{o.name, plain}, {Bytes(o.bytes), strong}, {percent(shares[i]), plain}}
+		if withBars {
+			row = append(row, cell{bar(o.bytes, largest, barWidth, p.o.ASCII), o.style})
+		}
+		end, count := cell{}, cell{}
+		if o.row != nil {
+			end.text, count.text = Bytes(o.row.LiveBytes), Count(o.row.AllocCount)
+		}
+		rows = append(rows, append(row, end, count))
+	}
+	total := []cell{{"the whole", strong}, {Bytes(whole), strong}, {"100.0 %", plain}}
+	if whole == 0 {
+		total[2].text = ""
+	}
+	for len(total) < len(columns) {
+		total = append(total, cell{})
+	}
+	p.table(columns, append(rows, total))
+}
+
+// group prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the whole run.
+func (p *page) group(s *analyzer.Summary, by, level string) {
+	g := s.Group(by, level)
+	if g == nil {
+		return
+	}
+	name := level
+	if level == "framework" {
+		name = frameworkName(s)
+	}
+	p.title(fmt.Sprintf("%s allocations by %s", upperFirst(name), by))
+	p.gap()
+	rows := g.Rows
+	rest := analyzer.Row{}
+	if limit := p.o.rows(); len(rows) > limit {
+		for _, r := range rows[limit:] {
+			rest.PeakBytes += r.PeakBytes
+			rest.LiveBytes += r.LiveBytes
+			rest.AllocCount += r.AllocCount
+			rest.AllocBytes += r.AllocBytes
+		}
+		rest.Key = fmt.Sprintf("Others (%d more)", len(rows)-limit)
+		rows = append(rows[:limit:limit], rest)
+	}
+	values := make([]uint64, len(rows))
+	for i, r := range rows {
+		values[i] = r.PeakBytes
+	}
+	shares := tenths(values)
+	var cells [][]cell
+	for i, r := range rows {
+		cells = append(cells, []cell{{clean(r.Title()), plain}, {Bytes(r.PeakBytes), strong}, {percent(shares[i]), plain}, {Bytes(r.LiveBytes), plain},
+			{Count(r.AllocCount), plain}, {Bytes(r.AllocBytes), plain}})
+	}
+	p.table([]column{{by, false}, {"at its peak", true}, {"share", true}, {"at the end", true}, {"allocations", true}, {"allocated in all", true}}, cells)
+	p.gap()
+}

@@ -1,0 +1,36 @@
+// Package render writes summaries for people and for programs. It computes nothing that another package could want to know.
+package render
+
+import "math"
+
+// Options shape text output. The zero value is 100 columns, Unicode, no colour, every row that fits a screen.
+type Options struct {
+	Width int    // columns; 0: 100; less than 60 is taken as 60
+	ASCII bool   // no characters beyond ASCII
+	Color bool   // ANSI colours; what they say is always said in words too
+	Rows  int    // rows of a table before the rest is summed up; 0: 12; negative: all
+	Path  string // the trace, for the heading and the commands that the report proposes; "" leaves it out
+}
+
+const (
+	defaultWidth = 100
+	minWidth     = 60
+	defaultRows  = 12
+)
+
+func (o Options) width() int {
+	if o.Width == 0 {
+		return defaultWidth
+	}
+	return max(o.Width, minWidth)
+}
+
+func (o Options) rows() int {
+	switch {
+	case o.Rows == 0:
+		return defaultRows
+	case o.Rows < 0:
+		return math.MaxInt
+	}
+	return o.Rows
+}

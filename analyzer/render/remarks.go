@@ -1,0 +1,168 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer"
+)
+
+// maxOOMLines bounds the OOM events that the text report spells out.
+const maxOOMLines = 3
+
+// remarks are the lines under the tables: what each means in a sentence.
+func (p *page) remarks(s *analyzer.Summary) {
+	if text := slackLine(s); text != "" {
+		p.field("slack", text)
+	}
+	if !s.Driver.Empty() || !s.Framework.Empty() {
+		p.field("at the end", endLine(s))
+	}
+	if text := lifetimeLine(s); text != "" {
+		p.field("lifetimes", text)
+	}
+	if text := otherLine(s); text != "" {
+		p.field("besides", text)
+	}
+	if n := s.Driver.FailedCount + s.Framework.FailedCount; n > 0 {
+		p.field("refused", plural(n, "allocation was", "allocations were")+" refused")
+	}
+	p.oom(s)
+	if text := progressLine(s); text != "" {
+		p.field("progress", text)
+	}
+	if len(s.Notes) > 0 {
+		p.gap()
+		p.title("Notes")
+		for _, note := range s.Notes {
+			p.item(clean(note))
+		}
+	}
+	p.gap()
+}
+
+func slackLine(s *analyzer.Summary) string {
+	if len(s.By) == 0 {
+		return ""
+	}
+	l := s.Ledger(s.By[0])
+	if l == nil || l.SlackBytes <= 0 {
+		return ""
+	}
+	var inBlocks uint64
+	for _, r := range l.Rows {
+		if r.Owner == analyzer.OwnerBlocks {
+			inBlocks += r.Bytes
+		}
+	}
+	reserved := inBlocks + uint64(l.SlackBytes)
+	return fmt.Sprintf("%s of the %s that %s reserved held no block (%s)", Bytes(uint64(l.SlackBytes)), Bytes(reserved), frameworkName(s),
+		percentOf(uint64(l.SlackBytes), reserved))
+}
+
+// endLine says what was live when the trace ended.
+func endLine(s *analyzer.Summary) string {
+	var parts []string
+	if !s.Framework.Empty() {
+		parts = append(parts, frameworkName(s)+" "+liveWords(s.Framework))
+	}
+	if !s.Driver.Empty() {
+		parts = append(parts, "driver "+liveWords(s.Driver))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func liveWords(l analyzer.Level) string {
+	if l.AllocCount == l.FreeCount {
+		return "nothing live"
+	}
+	return fmt.Sprintf("%s live in %s", Bytes(l.LiveBytes), plural(l.AllocCount-l.FreeCount, "block", "blocks"))
+}
+
+// lifetimeLine sums up the lives of the main level's blocks.
+func lifetimeLine(s *analyzer.Summary) string {
+	h := s.Lifetimes[s.MainLevel()]
+	if h.FreedCount == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s freed", plural(h.FreedCount, "block was", "blocks were"))
+	if below := medianBelow(h); below > 0 {
+		text += fmt.Sprintf(", half of them within %s", Duration(int64(min(below, 1<<62))))
+	}
+	return text + fmt.Sprintf("; %s temporary: freed by the next call of the same thread (%s)", plural(h.TemporaryCount, "was", "were"),
+		percentOf(h.TemporaryCount, h.FreedCount))
+}
+
+// medianBelow returns the upper bound of the bucket in which the median life lies.
+func medianBelow(h analyzer.LifetimeHist) uint64 {
+	var seen uint64
+	for _, b := range h.Buckets {
+		if seen += b.Count; 2*seen >= h.FreedCount {
+			return b.BelowNS
+		}
+	}
+	return 0
+}
+
+// otherLine lists memory that is no part of the ledger.
+func otherLine(s *analyzer.Summary) string {
+	words := map[string]string{"host": "pinned host", "registered": "registered host", "foreign": "of other processes", "other": "of other kinds"}
+	var parts []string
+	for kind, level := range s.Other {
+		name := words[kind]
+		if name == "" {
+			name = kind
+		}
+		parts = append(parts, fmt.Sprintf("%s: peak %s, %s", name, Bytes(level.PeakBytes), liveWords(level)))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
+}
+
+func (p *page) oom(s *analyzer.Summary) {
+	for i, e := range s.OOM.Events {
+		if i == maxOOMLines {
+			break
+		}
+		text := fmt.Sprintf("at %s on %s: %s asked for, %s allocated, %s reserved, %s taken from the driver", moment(e.TimeNS), deviceName(e.Device),
+			Bytes(e.RequestedBytes), Bytes(e.AllocatedBytes), Bytes(e.ReservedBytes), Bytes(e.DriverBytes))
+		if e.Tag != "" {
+			text += ", under " + clean(e.Tag)
+		}
+		p.field("OUT OF MEM", text)
+	}
+	if more := s.OOM.Count - uint64(min(len(s.OOM.Events), maxOOMLines)); more > 0 {
+		p.field("", "and "+plural(more, "time", "times")+" more out of memory")
+	}
+}
+
+// progressLine sums up what the program announced about itself.
+func progressLine(s *analyzer.Summary) string {
+	var parts []string
+	if s.Epochs.Count > 0 {
+		parts = append(parts, plural(s.Epochs.Count, "epoch", "epochs"))
+	}
+	if s.Steps.Count > 0 {
+		parts = append(parts, plural(s.Steps.Count, "step", "steps"))
+	}
+	if len(s.Marks) > 0 {
+		const shown = 5
+		var names []string
+		for _, m := range s.Marks[:min(shown, len(s.Marks))] {
+			names = append(names, clean(m.Name))
+		}
+		if more := len(s.Marks) - shown; more > 0 {
+			names = append(names, fmt.Sprintf("%d more", more))
+		}
+		parts = append(parts, "marks "+strings.Join(names, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,268 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"memtrace/analyzer"
+)
+
+// Text writes a summary for people: who ran, the peaks, the ledger of where the memory was, what was left, and what to type next.
+func Text(w io.Writer, s *analyzer.Summary, o Options) error {
+	p := &page{w: w, o: o}
+	p.heading(s)
+	p.peaks(s)
+	p.moment(s)
+	for _, by := range s.By {
+		p.ledger(s, by)
+	}
+	p.remarks(s)
+	p.next(s)
+	if p.err != nil {
+		return fmt.Errorf("write the report: %w", p.err)
+	}
+	return nil
+}
+
+func (p *page) heading(s *analyzer.Summary) {
+	name := "memtrace report"
+	if p.o.Path != "" {
+		name += "  " + clean(p.o.Path)
+	}
+	p.title(name)
+	p.gap()
+	p.field("command", orUnknown(command(s.Process)))
+	p.field("process", process(s.Process))
+	p.field("run", run(s.Process))
+	if text := software(s.Versions); text != "" {
+		p.field("software", text)
+	}
+	for _, d := range s.Devices {
+		p.field(deviceName(d.Index), device(d, s.NullGPU))
+	}
+	p.field("health", health(s))
+	if len(s.Filter) > 0 {
+		p.field("only", clean(strings.Join(s.Filter, ", ")))
+	}
+	p.gap()
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}
+
+func command(proc analyzer.Process) string {
+	if proc.Command != "" {
+		return clean(proc.Command)
+	}
+	if len(proc.Args) > 0 {
+		return clean(strings.Join(proc.Args, " "))
+	}
+	return clean(proc.Exe)
+}
+
+func process(proc analyzer.Process) string {
+	text := "unknown pid"
+	if proc.PID != 0 {
+		text = fmt.Sprintf("pid %d", proc.PID)
+	}
+	if proc.Host != "" {
+		text += " on " + clean(proc.Host)
+	}
+	if started, err := time.Parse(time.RFC3339Nano, proc.Started); err == nil {
+		text += ", started " + started.Format("2006-01-02 15:04:05 MST")
+	}
+	return text
+}
+
+func run(proc analyzer.Process) string {
+	words := map[string]string{
+		analyzer.EndedClean:   "ended clean",
+		analyzer.EndedKilled:  "was killed: the trace holds everything up to its last recorded call",
+		analyzer.EndedRunning: "still running: the trace holds everything up to now",
+	}
+	ended, known := words[proc.Ended]
+	if !known {
+		ended = clean(proc.Ended)
+	}
+	return Duration(proc.DurationNS) + ", " + ended
+}
+
+var softwareNames = []struct{ key, name string }{
+	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"}, {"python", "Python"},
+}
+
+// software lists versions, the well-known ones first.
+func software(versions map[string]string) string {
+	var parts []string
+	known := map[string]bool{"memtrace": true}
+	for _, n := range softwareNames {
+		known[n.key] = true
+		if v := versions[n.key]; v != "" {
+			parts = append(parts, n.name+" "+clean(v))
+		}
+	}
+	var rest []string
+	for key, v := range versions {
+		if !known[key] {
+			rest = append(rest, clean(key+" "+v))
+		}
+	}
+	slices.Sort(rest)
+	return strings.Join(append(parts, rest...), ", ")
+}
+
+// frameworkName is what to call the framework level.
+func frameworkName(s *analyzer.Summary) string {
+	for _, n := range softwareNames[:2] {
+		if s.Versions[n.key] != "" {
+			return n.name
+		}
+	}
+	return "framework"
+}
+
+func deviceName(index int16) string {
+	if index < 0 {
+		return "no device"
+	}
+	return fmt.Sprintf("device %d", index)
+}
+
+func device(d analyzer.Device, null bool) string {
+	text := orUnknown(clean(d.Name))
+	if d.Index < 0 {
+		text = "memory whose device is not known"
+	}
+	if d.TotalBytes > 0 {
+		text += ", " + Bytes(d.TotalBytes)
+	}
+	if null {
+		text += " (null GPU: no hardware, memory is accounted for and kernels do nothing)"
+	}
+	return text
+}
+
+// health is one line on how far the numbers can be trusted; the notes say more.
+func health(s *analyzer.Summary) string {
+	h := s.Health
+	events := plural(h.Events, "event", "events")
+	if h.Complete {
+		return "complete: " + events + ", nothing lost"
+	}
+	var faults []string
+	add := func(n uint64, one, many string) {
+		if n > 0 {
+			faults = append(faults, plural(n, one, many))
+		}
+	}
+	add(s.LostRecords, "record lost", "records lost")
+	add(h.LostRings, "thread not recorded", "threads not recorded")
+	add(h.LostDictionary, "name or stack lost", "names and stacks lost")
+	if h.Truncated {
+		faults = append(faults, fmt.Sprintf("cut at byte %d", h.TruncatedAt))
+	}
+	add(h.SequenceGaps, "gap in the order numbers", "gaps in the order numbers")
+	add(h.UnknownEvents, "event of an unknown kind", "events of unknown kinds")
+	add(h.UnmatchedFrees, "free without allocation", "frees without allocation")
+	add(h.UnmatchedMaps, "mapping without handle", "mappings without handle")
+	add(h.DisplacedBlocks, "block closed by its successor", "blocks closed by their successors")
+	add(h.ImplausibleSizes, "size beyond belief", "sizes beyond belief")
+	return "INCOMPLETE: " + strings.Join(faults, ", ") + " (" + events + ")"
+}
+
+// peaks is the table of high-water marks: one line per device, and one for all where there are several.
+func (p *page) peaks(s *analyzer.Summary) {
+	if s.Driver.Empty() && s.Framework.Empty() {
+		return
+	}
+	p.title("Peak")
+	p.gap()
+	withFramework := !s.Framework.Empty()
+	columns := []column{{title: ""}}
+	if withFramework {
+		columns = append(columns, column{frameworkName(s), true}, column{"when", true}, column{"reserved", true})
+	}
+	columns = append(columns, column{"driver", true}, column{"when", true}, column{"of device", true})
+	var rows [][]cell
+	add := func(name string, framework, driver analyzer.Level, reserved string, total uint64) {
+		row := []cell{{text: name}}
+		if withFramework {
+			row = append(row, levelPeak(framework)...)
+			row = append(row, cell{text: reserved})
+		}
+		row = append(row, levelPeak(driver)...)
+		share := ""
+		if total > 0 {
+			share = percentOf(driver.PeakBytes, total)
+		}
+		rows = append(rows, append(row, cell{text: share}))
+	}
+	for _, d := range s.Devices {
+		if !d.Driver.Empty() || !d.Framework.Empty() {
+			add(deviceName(d.Index), d.Framework, d.Driver, Bytes(d.ReservedBytesPeak), d.TotalBytes)
+		}
+	}
+	if len(rows) > 1 {
+		add("together", s.Framework, s.Driver, "", 0)
+	}
+	p.table(columns, rows)
+	p.gap()
+}
+
+func levelPeak(l analyzer.Level) []cell {
+	if l.Empty() {
+		return []cell{{text: "none"}, {}}
+	}
+	return []cell{{text: Bytes(l.PeakBytes), style: strong}, {text: moment(l.PeakTimeNS)}}
+}
+
+// moment is the state at the moment that was asked for.
+func (p *page) moment(s *analyzer.Summary) {
+	if s.At == nil {
+		return
+	}
+	p.title(fmt.Sprintf("At %s, %s", clean(s.At.What), moment(s.At.TimeNS)))
+	p.gap()
+	columns := []column{{title: ""}, {frameworkName(s), true}, {"reserved", true}, {"driver", true}}
+	var rows [][]cell
+	for _, d := range s.At.Devices {
+		rows = append(rows, []cell{{text: deviceName(d.Index)}, {text: Bytes(d.Framework.LiveBytes)}, {text: Bytes(d.ReservedBytes)},
+			{text: Bytes(d.Driver.LiveBytes)}})
+	}
+	if len(rows) > 1 {
+		rows = append(rows, []cell{{text: "together"}, {text: Bytes(s.At.Framework.LiveBytes)}, {}, {text: Bytes(s.At.Driver.LiveBytes)}})
+	}
+	p.table(columns, rows)
+	p.gap()
+}
+
+// next proposes the command that shows what this report does not.
+func (p *page) next(s *analyzer.Summary) {
+	path := p.o.Path
+	if path == "" {
+		path = "FILE"
+	}
+	proposal := "memtrace report --by library,api,thread "
+	if s.Asked {
+		proposal = "memtrace report --at exit "
+		if s.At != nil {
+			proposal = "memtrace report --json "
+		}
+	}
+	p.line("%s %s", p.o.paint(strong, "Next:"), proposal+shellWord(clean(path)))
+}
+
+// shellWord quotes a file name that a shell would take apart.
+func shellWord(s string) string {
+	if !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]{}~`!#") && s != "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,143 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+)
+
+var binaryUnits = [...]string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+
+// Bytes writes a size in binary units with three or four digits: 512 B, 1.50 GiB, 23.4 MiB, 640.0 KiB.
+func Bytes(n uint64) string {
+	if n < 1024 {
+		return strconv.FormatUint(n, 10) + " B"
+	}
+	value, unit := float64(n)/1024, 0
+	for value >= 1023.95 && unit < len(binaryUnits)-1 { // what would be rounded up to 1024.0 belongs to the next unit
+		value /= 1024
+		unit++
+	}
+	digits := 1
+	if value < 9.995 {
+		digits = 2
+	}
+	return strconv.FormatFloat(value, 'f', digits, 64) + " " + binaryUnits[unit]
+}
+
+// SignedBytes writes a difference of sizes, always with its sign: +1.50 GiB, -512 B; "0 B" if there is none.
+func SignedBytes(n int64) string {
+	switch {
+	case n > 0:
+		return "+" + Bytes(uint64(n))
+	case n < 0:
+		return "-" + Bytes(-uint64(n))
+	}
+	return "0 B"
+}
+
+// Count writes a number with thousands separated: 1,234,567.
+func Count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// signedCount writes a difference of counts, always with its sign.
+func signedCount(n int64) string {
+	switch {
+	case n > 0:
+		return "+" + Count(uint64(n))
+	case n < 0:
+		return "-" + Count(-uint64(n))
+	}
+	return "0"
+}
+
+// plural writes a count with its noun.
+func plural(n uint64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + many
+}
+
+// Duration writes nanoseconds as people say them: 740 ns, 1.2 ms, 8.213 s, 4 min 03 s, 2 h 05 min.
+func Duration(ns int64) string {
+	switch {
+	case ns < 0:
+		return "-" + Duration(-max(ns, -1<<62))
+	case ns < 1e3:
+		return fmt.Sprintf("%d ns", ns)
+	case ns < 1e6:
+		return fmt.Sprintf("%.1f us", float64(ns)/1e3)
+	case ns < 1e9:
+		return fmt.Sprintf("%.1f ms", float64(ns)/1e6)
+	case ns < 120e9:
+		return fmt.Sprintf("%.3f s", float64(ns)/1e9)
+	case ns < 7200e9:
+		return fmt.Sprintf("%d min %02d s", ns/60e9, ns/1e9%60)
+	}
+	return fmt.Sprintf("%d h %02d min", ns/3600e9, ns/60e9%60)
+}
+
+// moment writes a time since the start of the trace.
+func moment(ns int64) string { return "+" + Duration(ns) }
+
+// tenths divides 1000 tenths of a percent among values in proportion, by the method of the largest remainder, so that a printed column adds up to 100.0.
+// All zero values give zeros.
+func tenths(values []uint64) []int {
+	const whole = 1000
+	shares := make([]int, len(values))
+	values, sum := summable(values)
+	if sum == 0 {
+		return shares
+	}
+	remainders := make([]uint64, len(values))
+	left := whole
+	for i, v := range values {
+		hi, lo := bits.Mul64(v, whole)
+		q, r := bits.Div64(hi%sum, lo, sum)
+		shares[i], remainders[i] = int(q), r
+		left -= int(q)
+	}
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainders[b], remainders[a]) })
+	for _, i := range order[:left] {
+		shares[i]++
+	}
+	return shares
+}
+
+// summable returns the values with their sum, all of them scaled down if the sum does not fit, which only a damaged trace can bring about.
+func summable(values []uint64) (scaled []uint64, sum uint64) {
+	for _, v := range values {
+		var carry uint64
+		if sum, carry = bits.Add64(sum, v, 0); carry != 0 {
+			scaled = make([]uint64, len(values))
+			for i, v := range values {
+				scaled[i] = v >> 32
+			}
+			return summable(scaled)
+		}
+	}
+	return values, sum
+}
+
+// percent writes tenths of a percent.
+func percent(tenths int) string { return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10) }
+
+// percentOf writes a single part of a whole, rounded to the nearest tenth.
+func percentOf(part, whole uint64) string {
+	if whole == 0 {
+		return "0.0 %"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
+}
