@@ -1,0 +1,99 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+)
+
+// A later version may add section kinds, dictionary entries, fields and event kinds without a new format version; this reader takes what it knows.
+func TestSectionsOfUnknownKindAreSkipped(t *testing.T) {
+	file := mixedTrace(t)
+	all, _ := readAll(t, file)
+	unknown := withSection(SectionKind(77), bytes.Repeat([]byte("new"), 50000), 0)[headSize:]
+	empty := withSection(SectionSamples, nil, 0)[headSize:]
+	var changed []byte
+	starts := mapSections(t, file).starts
+	changed = append(changed, file[:headSize]...)
+	for i, at := range starts[:len(starts)-1] {
+		changed = append(append(changed, unknown...), empty...)
+		changed = append(changed, file[at:starts[i+1]]...)
+	}
+	got, r := readAll(t, changed)
+	wantEvents(t, got, all)
+	if h := r.Health(); h.Truncated || h.SkippedSections != uint64(2*(len(starts)-1)) || h.Trailing != 0 {
+		t.Errorf("health %+v", h)
+	}
+	changed[headSize+sectionHeaderSize+70000] ^= 1
+	if _, r := readAll(t, changed); !r.Health().Truncated {
+		t.Error("damage in a skipped section goes unnoticed")
+	}
+}
+
+func TestUnknownDictionaryEntriesAreSkipped(t *testing.T) {
+	var e entryEncoder
+	payload := e.appendString(nil, 1, "one")
+	payload = append(payload, 99, 3, 1, 2, 3)
+	payload = append(payload, byte(entryString), 5, 2, 1, 'x', 0xff, 0xff) // a string entry with values that a later version appended
+	_, r := readAll(t, withSection(SectionDictionary, payload, 0))
+	if r.Tables().String(1) != "one" || r.Tables().String(2) != "x" || r.Health().Truncated {
+		t.Errorf("strings %q, %q; health %+v", r.Tables().String(1), r.Tables().String(2), r.Health())
+	}
+}
+
+func TestUnknownFieldsAndKindsAreSkipped(t *testing.T) {
+	// Three events: an alloc with seq, size and the unknown field 40; one of the unknown kind 200 with seq and field 41; an alloc again.
+	seqs := columnEncoder{encoding: EncodingStep}
+	seqs.append([]uint64{7, 8, 9}, nil)
+	sizes := columnEncoder{encoding: EncodingPlain}
+	sizes.append([]uint64{100, 300}, nil)
+	b := []byte{5, 3, 2}
+	b = binary.AppendUvarint(append(b, byte(EventAlloc)), 1<<FieldSeq|1<<FieldSize|1<<40)
+	b = binary.AppendUvarint(binary.AppendUvarint(b, 200), 1<<FieldSeq|1<<41)
+	b = append(b, 3, 0, 1, 0)
+	for _, column := range [][]byte{seqs.finish(), sizes.finish(), {1, 2, 3}, {4}} {
+		b = append(b, byte(EncodingPlain), byte(len(column)))
+		if &column[0] == &seqs.buf[0] {
+			b[len(b)-2] = byte(EncodingStep)
+		}
+		b = append(b, column...)
+	}
+	got, r := readAll(t, withSection(SectionEvents, b, 0))
+	wantEvents(t, got, []Event{{Kind: EventAlloc, Seq: 7, Size: 100}, {Kind: EventAlloc, Seq: 9, Size: 300}})
+	if h := r.Health(); h.UnknownEvents != 1 || h.Events != 2 || h.Truncated {
+		t.Errorf("health %+v", h)
+	}
+}
+
+// A writer may choose another encoding for a field than FieldSpecs names.
+func TestEveryEncodingRoundTrips(t *testing.T) {
+	events := trainingStream(3000, 9)
+	for encoding := EncodingDelta; encoding <= EncodingBalance; encoding++ {
+		b := newBlockEncoder()
+		for f := range b.columns {
+			b.columns[f].encoding = encoding
+			// Slots come from fields that stand earlier in the block, so these two cannot be predicted from them.
+			if Field(f) <= FieldSize && encoding >= EncodingSame {
+				b.columns[f].encoding = EncodingDelta
+			}
+		}
+		b.reset()
+		b.append(events)
+		var d blockDecoder
+		if err := d.open(b.finish(nil, 0)); err != nil {
+			t.Fatal(err)
+		}
+		var got []Event
+		for {
+			batch, err := d.next(make([]Event, 700))
+			if err != nil {
+				t.Fatalf("encoding %d: %v", encoding, err)
+			}
+			if len(batch) == 0 {
+				break
+			}
+			got = append(got, batch...)
+		}
+		wantEvents(t, got, events)
+	}
+}

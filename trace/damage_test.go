@@ -1,0 +1,293 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// sectionMap knows where the sections of a whole trace begin and how many events stand before each.
+type sectionMap struct{ starts, events []int }
+
+func mapSections(t testing.TB, file []byte) (m sectionMap) {
+	t.Helper()
+	at := headSize
+	for {
+		before, _ := readAll(t, file[:at])
+		m.starts, m.events = append(m.starts, at), append(m.events, len(before))
+		if at == len(file) {
+			return m
+		}
+		at += sectionHeaderSize + int(parseSectionHeader(file[at:]).length)
+		if at > len(file) {
+			t.Fatalf("a section ends at %d, the file at %d", at, len(file))
+		}
+	}
+}
+
+// upTo returns how many events the whole sections within the first n bytes hold, and where the last of them ends.
+func (m sectionMap) upTo(n int) (events, end int) {
+	for i, at := range m.starts {
+		if at <= n {
+			events, end = m.events[i], at
+		}
+	}
+	return events, end
+}
+
+// mixedTrace has every section kind and several blocks, and is small enough to try every byte.
+func mixedTrace(t testing.TB) []byte {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString(strings.TrimSuffix(everyLine, everyLine[strings.LastIndex(everyLine, "end reason"):]))
+	body := dump(t, encodeTrace(t, trainingStream(150, 5), 40))
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, "trace ") {
+			text.WriteString(line)
+		}
+	}
+	return encode(t, text.String())
+}
+
+func TestCutAtEveryByte(t *testing.T) {
+	file := mixedTrace(t)
+	all, _ := readAll(t, file)
+	sections := mapSections(t, file)
+	for n := range file {
+		r, err := NewReader(bytes.NewReader(file[:n]), int64(n))
+		if n < headSize {
+			if !errors.Is(err, ErrEmpty) || r != nil {
+				t.Fatalf("cut at %d: reader %v, error %v", n, r, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+		got, h := drain(t, r)
+		want, wantEnd := sections.upTo(n)
+		if len(got) != want {
+			t.Fatalf("cut at %d: %d events, want %d", n, len(got), want)
+		}
+		wantEvents(t, got, all[:len(got)])
+		if h.Truncated != (n != wantEnd) || h.Bytes != int64(wantEnd) || h.Truncated && (h.TruncatedAt != int64(wantEnd) || h.Reason == "") {
+			t.Fatalf("cut at %d, last whole section ends at %d: %+v", n, wantEnd, h)
+		}
+		if _, ok := r.End(); ok {
+			t.Fatalf("cut at %d: the end section was read", n)
+		}
+	}
+}
+
+func drain(t testing.TB, r *Reader) ([]Event, Health) {
+	t.Helper()
+	var events []Event
+	for {
+		batch, err := r.ReadBatch()
+		if err == io.EOF {
+			if _, again := r.ReadBatch(); again != io.EOF {
+				t.Fatalf("after io.EOF: %v", again)
+			}
+			return events, r.Health()
+		}
+		if err != nil || len(batch) == 0 {
+			t.Fatalf("batch of %d, error %v", len(batch), err)
+		}
+		events = append(events, batch...)
+	}
+}
+
+func TestFlipEveryBit(t *testing.T) {
+	file := mixedTrace(t)
+	all, _ := readAll(t, file)
+	sections := mapSections(t, file)
+	for bit := range len(file) * 8 {
+		at := bit / 8
+		file[at] ^= 1 << (bit % 8)
+		r, err := NewReader(bytes.NewReader(file), int64(len(file)))
+		if at < headSize {
+			if err == nil || r != nil || !errors.Is(err, ErrNotTrace) && !errors.Is(err, ErrVersion) {
+				t.Fatalf("bit %d of the head: reader %v, error %v", bit, r, err)
+			}
+		} else {
+			if err != nil {
+				t.Fatalf("bit %d: %v", bit, err)
+			}
+			got, h := drain(t, r)
+			want, end := sections.upTo(at)
+			if len(got) != want || !h.Truncated || h.TruncatedAt != int64(end) {
+				t.Fatalf("bit %d (byte %d): %d events, want %d; section at %d; %+v", bit, at, len(got), want, end, h)
+			}
+			wantEvents(t, got, all[:len(got)])
+		}
+		file[at] ^= 1 << (bit % 8)
+	}
+}
+
+func TestSizeUnknownReadsTheSame(t *testing.T) {
+	file := mixedTrace(t)
+	all, _ := readAll(t, file)
+	for _, n := range []int{headSize, len(file) / 3, len(file) / 2, len(file) - 1, len(file)} {
+		known, err := NewReader(bytes.NewReader(file[:n]), int64(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unknown, err := NewReader(iotest.OneByteReader(bytes.NewReader(file[:n])), -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, ha := drain(t, known)
+		b, hb := drain(t, unknown)
+		wantEvents(t, a, all[:len(a)])
+		wantEvents(t, b, a)
+		if ha.TruncatedAt != hb.TruncatedAt || ha.Truncated != hb.Truncated || ha.Bytes != hb.Bytes {
+			t.Errorf("cut at %d: %+v with the size known, %+v without", n, ha, hb)
+		}
+	}
+}
+
+func TestNoTrace(t *testing.T) {
+	version := func(v uint32) []byte {
+		head := fileHead()
+		binary.LittleEndian.PutUint32(head[8:], v)
+		return head
+	}
+	cases := []struct {
+		name string
+		file []byte
+		want error
+		text string
+	}{
+		{"empty", nil, ErrEmpty, ""},
+		{"half a head", fileHead()[:11], ErrEmpty, ""},
+		{"short file of another kind", []byte("ELF"), ErrNotTrace, ""},
+		{"another kind", bytes.Repeat([]byte("x"), 100), ErrNotTrace, ""},
+		{"newer version", version(FormatVersion + 1), ErrVersion, "has version 2, this memtrace reads 1 to 1"},
+		{"version 0", version(0), ErrVersion, "has version 0"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := NewReader(bytes.NewReader(c.file), int64(len(c.file)))
+			if r != nil || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("reader %v, error %v, want %v with %q", r, err, c.want, c.text)
+			}
+		})
+	}
+}
+
+func TestReadErrorIsNotDamage(t *testing.T) {
+	file := mixedTrace(t)
+	broken := errors.New("cable pulled")
+	for _, n := range []int{3, headSize, headSize + 5, headSize + sectionHeaderSize + 2, len(file) / 2} {
+		r, err := NewReader(io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(broken)), -1)
+		for err == nil {
+			_, err = r.ReadBatch()
+		}
+		if !errors.Is(err, broken) {
+			t.Errorf("reading fails after %d bytes: %v", n, err)
+		}
+		if r != nil && r.Health().Truncated {
+			t.Errorf("reading fails after %d bytes: called truncated", n)
+		}
+	}
+}
+
+// withSection returns a file of one section with a right checksum.
+func withSection(kind SectionKind, payload []byte, raw uint32) []byte {
+	file := append(fileHead(), make([]byte, sectionHeaderSize)...)
+	sectionHeader{kind: kind, length: uint32(len(payload)), raw: raw}.put(file[headSize:], payload)
+	return append(file, payload...)
+}
+
+// oneColumn returns a block of count alloc events that have only the given field, whose column is as given.
+func oneColumn(count uint64, f Field, encoding Encoding, column []byte) []byte {
+	b := binary.AppendUvarint([]byte{0}, count)
+	b = append(b, 1, byte(EventAlloc))
+	b = binary.AppendUvarint(b, 1<<f)
+	b = binary.AppendUvarint(b, count)
+	b = append(b, make([]byte, count)...)
+	b = append(b, byte(encoding))
+	b = binary.AppendUvarint(b, uint64(len(column)))
+	return append(b, column...)
+}
+
+// Sections that are whole and have the right checksum, but whose content no writer would produce.
+func TestInconsistentContentEndsReading(t *testing.T) {
+	enc, err := newCompressor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bomb := enc.EncodeAll(make([]byte, MaxSectionBytes), nil)
+	two := binary.AppendUvarint(nil, 2)
+	cases := []struct {
+		name    string
+		kind    SectionKind
+		payload []byte
+		raw     uint32
+		reason  string
+	}{
+		{"no events", SectionEvents, []byte{0, 0, 0}, 0, "0 events of 0 kinds"},
+		{"too many events", SectionEvents, append([]byte{0}, 0x81, 0x80, 0x04, 1, 1, 1), 0, "65537 events"},
+		{"kind column short", SectionEvents, []byte{0, 3, 1, 1, 1, 2, 0, 0}, 0, "kind column"},
+		{"kind not listed", SectionEvents, []byte{0, 1, 1, 1, 0, 1, 1}, 0, "kind 1 of 1"},
+		{"column short", SectionEvents, oneColumn(2, FieldSize, EncodingPlain, []byte{1}), 0, "field size"},
+		{"column past the end", SectionEvents, []byte{0, 1, 1, 1, 1, 1, 0, 1, 9, 0}, 0, "past the end"},
+		{"unknown encoding", SectionEvents, oneColumn(1, FieldSize, 99, []byte{1}), 0, "field size"},
+		{"value too wide", SectionEvents, oneColumn(1, FieldDevice, EncodingPlain, []byte{0x80, 0x80, 0x08}), 0, "device: a value is out of range"},
+		{"table index unknown", SectionEvents, oneColumn(1, FieldAddr, EncodingTable, []byte{1}), 0, "field addr"},
+		{"run of nothing", SectionEvents, oneColumn(1, FieldTag, EncodingRun, []byte{0, 1}), 0, "field tag"},
+		{"predicted column short", SectionEvents, oneColumn(3, FieldAPI, EncodingSame, two), 0, "field api"},
+		{"stack of many frames", SectionDictionary, []byte{2, 6, 1, 0xff, 0xff, 0xff, 0x0f, 0}, 0, "dictionary"},
+		{"string past its body", SectionDictionary, []byte{1, 3, 1, 9, 'x'}, 0, "dictionary"},
+		{"entry past the end", SectionDictionary, []byte{1, 9, 1}, 0, "dictionary"},
+		{"info past the end", SectionInfo, []byte{2, 1, 'a', 1, 'b', 5, 'c'}, 0, "info"},
+		{"end too short", SectionEnd, []byte{0, 0}, 0, "end"},
+		{"no zstd", SectionEvents, []byte("not a zstd frame"), 400, "events section"},
+		{"raw size differs", SectionDictionary, enc.EncodeAll(make([]byte, 1000), nil), 999, "impossible size"},
+		{"raw size beyond the ratio", SectionDictionary, bomb, MaxSectionBytes, "impossible size"},
+		{"raw size beyond the limit", SectionEvents, bomb, MaxSectionBytes + 1, "impossible size"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			events, r := readAll(t, withSection(c.kind, c.payload, c.raw))
+			if h := r.Health(); !h.Truncated || h.TruncatedAt != headSize || !strings.Contains(h.Reason, c.reason) {
+				t.Errorf("%d events, health %+v, want the reason %q", len(events), h, c.reason)
+			}
+		})
+	}
+}
+
+func TestAbsurdLengthAllocatesNothing(t *testing.T) {
+	file := append(fileHead(), make([]byte, sectionHeaderSize)...)
+	binary.LittleEndian.PutUint32(file[headSize:], uint32(SectionEvents))
+	binary.LittleEndian.PutUint32(file[headSize+4:], MaxSectionBytes)
+	for _, size := range []int64{-1, int64(len(file))} {
+		r, err := NewReader(bytes.NewReader(file), size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, h := drain(t, r); !h.Truncated {
+			t.Errorf("health %+v", h)
+		}
+		if got := cap(r.sections.payload); got > readStep {
+			t.Errorf("size %d: %d bytes were allocated for a section of which none is there", size, got)
+		}
+	}
+}
+
+func TestTrailingBytesAreCounted(t *testing.T) {
+	file := append(mixedTrace(t), "more"...)
+	for size, want := range map[int64]int64{int64(len(file)): 4, -1: -1} {
+		r, err := NewReader(bytes.NewReader(file), size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, h := drain(t, r); h.Trailing != want || h.Truncated {
+			t.Errorf("size %d: %+v, want %d trailing", size, h, want)
+		}
+	}
+}

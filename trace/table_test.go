@@ -1,0 +1,133 @@
+package trace
+
+import (
+	"bytes"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestTablesFromFile(t *testing.T) {
+	_, r := readAll(t, encode(t, everyLine))
+	tables := r.Tables()
+	if got := tables.String(3); got != "model.encoder" || tables.String(99) != "" {
+		t.Errorf("strings %q, %q", got, tables.String(99))
+	}
+	if got := tables.Stack(5); !reflect.DeepEqual(got, []uint64{0x7f0000001234, 0x401020, 0, 1<<64 - 1}) || tables.Stack(7) != nil {
+		t.Errorf("stacks %x, %x", got, tables.Stack(7))
+	}
+	if th, ok := tables.Thread(1); !ok || th.Name != "renamed" || th.TID != 4711 {
+		t.Errorf("thread %+v", th)
+	}
+	if _, ok := tables.Thread(2); ok {
+		t.Error("an unknown thread is found")
+	}
+	if got := tables.Devices(); len(got) != 1 || got[0].TotalBytes != 80<<30 {
+		t.Errorf("devices %+v", got)
+	}
+	if r.Info()["process.pid"] != "4711" {
+		t.Errorf("info %q", r.Info())
+	}
+	if end, ok := r.End(); !ok || end != (End{Reason: "exit", LostRecords: 1, LostRings: 2, LostDict: 3, EventCount: 5, Time: -1}) {
+		t.Errorf("end %+v", end)
+	}
+	if records, rings, dict := r.Lost(); records != 12 || rings != 2 || dict != 3 {
+		t.Errorf("lost %d, %d, %d; lost events say 12", records, rings, dict)
+	}
+}
+
+func TestModuleAtTakesTheLatest(t *testing.T) {
+	var tables Tables
+	tables.AddModule(Module{ID: 1, Start: 100, End: 200, Path: "old"})
+	tables.AddModule(Module{ID: 2, Start: 150, End: 300, Path: "new"})
+	for pc, want := range map[uint64]string{99: "", 100: "old", 149: "old", 150: "new", 299: "new", 300: ""} {
+		if m, ok := tables.ModuleAt(pc); m.Path != want || ok != (want != "") {
+			t.Errorf("%d is in %q, want %q", pc, m.Path, want)
+		}
+	}
+}
+
+func TestFirstDefinitionStays(t *testing.T) {
+	var tables Tables
+	tables.AddString(1, "a")
+	tables.AddString(1, "b")
+	tables.AddStack(Stack{ID: 1, Frames: []uint64{1}})
+	tables.AddStack(Stack{ID: 1, Frames: []uint64{2}})
+	if tables.String(1) != "a" || tables.Stack(1)[0] != 1 {
+		t.Errorf("string %q, stack %v", tables.String(1), tables.Stack(1))
+	}
+}
+
+func TestDevicesAreInOrder(t *testing.T) {
+	var tables Tables
+	for _, d := range []Device{{Index: 2}, {Index: 0}, {Index: 1, Name: "x"}, {Index: 1, Name: "y"}} {
+		tables.AddDevice(d)
+	}
+	want := []Device{{Index: 0}, {Index: 1, Name: "y"}, {Index: 2}}
+	if got := tables.Devices(); !reflect.DeepEqual(got, want) {
+		t.Errorf("devices %v, want %v", got, want)
+	}
+}
+
+// What a dictionary costs in memory is a fixed multiple of its uncompressed size, which the ratio limit ties to the size of the file.
+func TestDictionaryMemoryIsBounded(t *testing.T) {
+	var e entryEncoder
+	var raw []byte
+	for len(raw) < 4<<20 {
+		raw = e.appendThread(raw, Thread{ID: 1}) // the smallest entries there are
+	}
+	enc, err := newCompressor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file []byte
+	for chunk := raw; len(chunk) > 0; {
+		n := min(len(chunk)/5*5, 80<<10/5*5)
+		payload := enc.EncodeAll(chunk[:n], nil)
+		if rawSizeAllowed(SectionDictionary, len(payload), n) {
+			file = append(file, withSection(SectionDictionary, payload, uint32(n))[headSize:]...)
+		} else {
+			file = append(file, withSection(SectionDictionary, chunk[:n], 0)[headSize:]...)
+		}
+		chunk = chunk[n:]
+	}
+	file = append(fileHead(), file...)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	_, r := readAll(t, file)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if h := r.Health(); h.Truncated {
+		t.Fatalf("health %+v", h)
+	}
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 64*int64(len(raw)) {
+		t.Errorf("%d bytes of entries keep %d bytes", len(raw), kept)
+	}
+	runtime.KeepAlive(r)
+}
+
+func TestWriterRefusesWhatReadersWould(t *testing.T) {
+	w, err := NewWriter(&bytes.Buffer{}, WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", MaxString+1)
+	for name, err := range map[string]error{
+		"string": w.WriteString(1, long), "module": w.WriteModule(Module{Path: long}), "thread": w.WriteThread(Thread{Name: long}),
+		"device": w.WriteDevice(Device{UUID: long}), "stack": w.WriteStack(Stack{Frames: make([]uint64, MaxFrames+1)}),
+		"info": w.WriteInfo(Info{"a": strings.Repeat("x", MaxSectionBytes)}), "kind 0": w.WriteEvents([]Event{{}}),
+		"kind": w.WriteEvents([]Event{{Kind: eventKindCount}}), "end": w.Close(End{Reason: long}),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := w.Close(End{}); err != nil {
+		t.Errorf("the writer is unusable after a refusal: %v", err)
+	}
+	if err := w.Flush(0); err != ErrClosed {
+		t.Errorf("flush after close: %v", err)
+	}
+}
