@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -34,16 +33,13 @@ func newManifest() (*manifest, error) {
 
 func (m *manifest) remove() { _ = os.RemoveAll(m.dir) }
 
-// traces returns the paths that were dropped, in order of process and number, each once. Entries that cannot be read are reported as one error
-// beside the paths that could.
-func (m *manifest) traces() ([]string, error) {
+// traces returns the paths that were dropped, in order of process and number, each once, and an error for each entry that cannot be read.
+func (m *manifest) traces() (paths []string, bad []error) {
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {
-		return nil, fmt.Errorf("list the run's traces: %w", err)
+		return nil, []error{fmt.Errorf("list the run's traces: %w", err)}
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return slices.Compare(manifestOrder(a.Name()), manifestOrder(b.Name())) })
-	var paths []string
-	var bad []error
 	for _, entry := range entries {
 		path, err := readManifestEntry(filepath.Join(m.dir, entry.Name()))
 		if err != nil {
@@ -54,7 +50,7 @@ func (m *manifest) traces() ([]string, error) {
 			paths = append(paths, path)
 		}
 	}
-	return paths, errors.Join(bad...)
+	return paths, bad
 }
 
 // passOn copies the entries into the folder of an enclosing run, which would otherwise not learn of these traces.

@@ -130,8 +130,8 @@ func (a *app) guestLogLevel() string {
 
 // finishedTraces returns the traces that the program's processes wrote. What a killed process left in its spool is moved into its trace.
 func (a *app) finishedTraces(list *manifest) []string {
-	paths, err := list.traces()
-	if err != nil {
+	paths, problems := list.traces()
+	for _, err := range problems {
 		a.log.Warn().Msg(err.Error())
 	}
 	for _, path := range paths {
