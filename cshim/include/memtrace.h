@@ -48,7 +48,7 @@
 /* Deepest stack of tags. Levels below it count, but add nothing to the path. */
 #define MEMTRACE_TAG_DEPTH_MAX 64
 /* Longest path in bytes, dots included. A level whose name would make it longer counts, but adds nothing. */
-#define MEMTRACE_TAG_PATH_MAX 1024
+#define MEMTRACE_TAG_PATH_MAX 4096
 
 /* Results of memtrace_tag_push. Anything but MEMTRACE_OK means: the level exists and wants its pop, but the path did not grow. */
 #define MEMTRACE_OK 0

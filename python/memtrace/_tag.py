@@ -30,7 +30,7 @@ class tag:
         @memtrace.tag("attention")
         def attend(q, k, v): ...
 
-    Nested tags make a path, joined by dots; a name may itself contain dots: tag("encoder.3"). Up to 64 levels and 1024 bytes are
+    Nested tags make a path, joined by dots; a name may itself contain dots: tag("encoder.3"). Up to 64 levels and 4096 bytes are
     kept; deeper levels count but do not lengthen the path. The tag ends when the block is left, also by an exception. One tag object may be
     used many times, nested in itself, and by several threads at once.
 

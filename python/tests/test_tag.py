@@ -105,10 +105,10 @@ def test_long_paths_stay_balanced(recorded):
     recorded("""
         import contextlib
         with contextlib.ExitStack() as levels:
-            for i in range(6):
-                levels.enter_context(memtrace.tag(str(i) * 255))
-            assert len(path()) == 1023 and depth() == 6
-            with memtrace.tag("x"): assert len(path()) == 1023
+            for i in range(20):
+                levels.enter_context(memtrace.tag("x" * 255))
+            assert len(path()) == 4095 and depth() == 20
+            with memtrace.tag("x"): assert len(path()) == 4095
         assert path() == "" and depth() == 0
     """)
 
