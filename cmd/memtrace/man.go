@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"memtrace/internal/version"
 )
 
 // manCommand writes the man pages; make install calls it. SOURCE_DATE_EPOCH sets their date, so that a build can be repeated.
@@ -23,7 +25,7 @@ func (a *app) manCommand() *cobra.Command {
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
-			header := &doc.GenManHeader{Title: "MEMTRACE", Section: "1", Source: "memtrace " + versionName(), Manual: "memtrace manual"}
+			header := &doc.GenManHeader{Title: "MEMTRACE", Section: "1", Source: "memtrace " + version.String, Manual: "memtrace manual"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("write the man pages into %s: %w", args[0], err)
 			}

@@ -10,8 +10,6 @@ import (
 	"memtrace/trace/spool"
 )
 
-const formatVersion = trace.FormatVersion
-
 // openTrace opens a trace, together with the spool that its process may have left beside it. Its errors name the file and say what to do.
 func openTrace(path string) (*spool.Run, error) {
 	run, err := spool.OpenRun(path)
