@@ -8,7 +8,8 @@ import (
 // maxBlockBytes is more than any address space holds. A larger size is damage; counting it would drown every other number.
 const maxBlockBytes = 1 << 57
 
-// maxOrphans bounds how many unmatched frees are remembered for the case that their allocation comes late.
+// maxOrphans bounds how many addresses are remembered at which something late may still come: an allocation whose free was seen, a free whose block was
+// displaced.
 const maxOrphans = 1 << 14
 
 // Block is a live allocation. Observers may keep its id, never the pointer: blocks move when the heap grows and are reused after Closed.
@@ -57,7 +58,8 @@ type HeapHealth struct {
 //
 //   - An allocation at an address that is live in the same space means that the earlier block's free is late: the earlier block closes there and then.
 //     If the late one is the allocation itself (its order number is the lower one), its block has elapsed and the live one stays.
-//   - A free whose order number is below that of the block live at its address belongs to an earlier, displaced block: it changes nothing.
+//   - A free whose order number is below that of the block live at its address belongs to an earlier, displaced block: it changes nothing. Nor does a late
+//     free where no block is live but one was displaced.
 //   - A free that finds no block is counted. If its allocation comes late, the pair is put together again.
 //   - A refused allocation changes nothing; a refused free leaves its block live. Address 0 is never a block: freeing it is legal and does nothing.
 //   - The memory behind a VMM handle lives until the handle is released and its last mapping has ended, in whatever order.
@@ -67,18 +69,26 @@ type Heap struct {
 	free     uint32 // first unused block, plus one
 	live     [spaceCount]addrMap
 	maps     mappings
-	orphans  map[orphan]uint64 // order number of an unmatched free
+	orphans  map[place]unmatched // frees without a block
+	owed     map[place]uint64    // displaced blocks whose free has not come
 	health   HeapHealth
 }
 
-type orphan struct {
+// place is an address in its space.
+type place struct {
 	addr  uint64
 	space space
 }
 
+// unmatched are the frees at one place that no block was live for.
+type unmatched struct {
+	seq   uint64 // highest order number
+	count uint64
+}
+
 // NewHeap returns an empty heap that reports to observer.
 func NewHeap(observer Observer) *Heap {
-	return &Heap{observer: observer, orphans: make(map[orphan]uint64)}
+	return &Heap{observer: observer, orphans: make(map[place]unmatched), owed: make(map[place]uint64)}
 }
 
 // Health returns what had to be repaired so far.
@@ -127,15 +137,15 @@ func (h *Heap) alloc(e *trace.Event) {
 		return
 	}
 	at := spaceOf(e)
-	if id, taken := h.live[at].get(e.Addr); taken {
-		if h.blocks[id].Seq > e.Seq {
-			h.elapse(e, account)
-			return
-		}
-		h.health.Displaced++
-		h.live[at].take(e.Addr)
-		h.end(id, e)
-	} else if e.Flags&trace.FlagLate != 0 && h.adopt(orphan{e.Addr, at}, e.Seq) {
+	old, taken := h.live[at].get(e.Addr)
+	switch {
+	case taken && h.blocks[old].Seq > e.Seq:
+		h.adopt(place{e.Addr, at}, e.Seq)
+		h.elapse(e, account)
+		return
+	case taken:
+		h.displace(place{e.Addr, at}, old, e)
+	case e.Flags&trace.FlagLate != 0 && h.adopt(place{e.Addr, at}, e.Seq):
 		h.elapse(e, account)
 		return
 	}
@@ -144,6 +154,27 @@ func (h *Heap) alloc(e *trace.Event) {
 	fillBlock(b, e, account)
 	h.live[at].put(e.Addr, id)
 	h.observer.Opened(id, b, e)
+}
+
+// displace closes the block at an address that was handed out again.
+func (h *Heap) displace(key place, id uint32, e *trace.Event) {
+	h.health.Displaced++
+	if len(h.owed) >= maxOrphans {
+		clear(h.owed)
+	}
+	h.owed[key]++
+	h.live[key.space].take(key.addr)
+	h.end(id, e)
+}
+
+// settle takes in a free that came after its block had been displaced.
+func (h *Heap) settle(key place) {
+	h.health.LateFrees++
+	if h.owed[key] > 1 {
+		h.owed[key]--
+	} else {
+		delete(h.owed, key)
+	}
 }
 
 // fillBlock takes over from the event what reports will ask of the block.
@@ -167,13 +198,19 @@ func (h *Heap) elapse(e *trace.Event, account Account) {
 	h.observer.Elapsed(&b, e)
 }
 
-// adopt reports whether an unmatched free is that of a block allocated with the given order number, and forgets the free.
-func (h *Heap) adopt(key orphan, seq uint64) bool {
-	freed, known := h.orphans[key]
-	if !known || freed < seq {
+// adopt reports whether an unmatched free came after an allocation with the given order number, so that the allocation's block has ended. One such free
+// then counts as matched.
+func (h *Heap) adopt(key place, seq uint64) bool {
+	frees, known := h.orphans[key]
+	if !known || frees.seq < seq {
 		return false
 	}
-	delete(h.orphans, key)
+	frees.count--
+	if frees.count == 0 {
+		delete(h.orphans, key)
+	} else {
+		h.orphans[key] = frees
+	}
 	h.health.UnmatchedFrees--
 	return true
 }
@@ -188,12 +225,13 @@ func (h *Heap) release(e *trace.Event) {
 	}
 	at := spaceOf(e)
 	id, known := h.live[at].get(e.Addr)
+	key := place{e.Addr, at}
 	switch {
+	case known && h.blocks[id].Seq > e.Seq, !known && e.Flags&trace.FlagLate != 0 && h.owed[key] > 0:
+		h.settle(key)
 	case !known:
 		h.health.UnmatchedFrees++
-		h.remember(orphan{e.Addr, at}, e.Seq)
-	case h.blocks[id].Seq > e.Seq:
-		h.health.LateFrees++
+		h.remember(key, e.Seq)
 	default:
 		h.live[at].take(e.Addr)
 		h.end(id, e)
@@ -201,11 +239,12 @@ func (h *Heap) release(e *trace.Event) {
 }
 
 // remember keeps an unmatched free. When there are too many, all are forgotten: only recent ones can still be adopted.
-func (h *Heap) remember(key orphan, seq uint64) {
+func (h *Heap) remember(key place, seq uint64) {
 	if len(h.orphans) >= maxOrphans {
 		clear(h.orphans)
 	}
-	h.orphans[key] = seq
+	frees := h.orphans[key]
+	h.orphans[key] = unmatched{seq: max(frees.seq, seq), count: frees.count + 1}
 }
 
 // end closes a block that its address no longer leads to; VMM memory waits for its last mapping.

@@ -1,0 +1,770 @@
+package analyzer
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// oracle is the slow and obvious way to a summary: a list of live blocks, added up again after every event.
+type oracle struct {
+	src      *memorySource
+	opts     Options
+	by       []string
+	live     []*oracleBlock
+	mappings []oracleMapping
+	lateFree []trace.Event // unmatched frees
+	owed     []trace.Event // displaced allocations whose free has not come
+	ordinal  map[trace.ThreadID]int
+	s        *Summary
+	deviceOf map[int16]*Device
+	rows     map[string]*Row // by level, grouping and key
+	peaks    map[string]oracleState
+	hist     map[Account]map[int]*LifetimeBucket
+	lib      string // the framework's
+	holdPeak map[string]uint64
+	at       *oracleState
+	last     int64
+}
+
+type oracleBlock struct {
+	e        trace.Event
+	account  Account
+	ordinal  int
+	mapped   int
+	released bool
+	visible  bool
+}
+
+type oracleMapping struct {
+	e trace.Event
+	b *oracleBlock
+}
+
+// oracleState is what is live at a moment, and the framework's reserved counters.
+type oracleState struct {
+	time     int64
+	blocks   []*oracleBlock
+	reported map[int16]uint64
+}
+
+func (o *oracle) library(e trace.Event) string {
+	frames := o.src.tables.Stack(e.Stack)
+	if len(frames) == 0 {
+		return "(unknown)"
+	}
+	m, ok := o.src.tables.ModuleAt(frames[0] - 1)
+	if !ok {
+		return "(unknown)"
+	}
+	return path.Base(m.Path)
+}
+
+func (o *oracle) key(e trace.Event, by string) string {
+	switch by {
+	case "tag":
+		if e.Tag == 0 {
+			return "(untagged)"
+		}
+		return o.src.tables.String(e.Tag)
+	case "api":
+		if e.Runtime != 0 {
+			return e.Runtime.String()
+		}
+		return e.API.String()
+	case "library":
+		return o.library(e)
+	case "device":
+		return fmt.Sprint(e.Device)
+	}
+	th, ok := o.src.tables.Thread(e.Thread)
+	if !ok {
+		return "(unknown)"
+	}
+	name := th.Name
+	if name == "" {
+		name = "thread"
+	}
+	return fmt.Sprintf("%s (%d)", name, th.TID)
+}
+
+func (o *oracle) label(by, key string) string {
+	if by != "device" {
+		return ""
+	}
+	if key == "-1" {
+		return "(unknown device)"
+	}
+	return key + " Test GPU"
+}
+
+func (o *oracle) visible(e trace.Event) bool {
+	if len(o.opts.Devices) > 0 && !slices.Contains(o.opts.Devices, e.Device) {
+		return false
+	}
+	tag := o.key(e, "tag")
+	if t := o.opts.Tag; t != "" && tag != t && !strings.HasPrefix(tag, t+".") {
+		return false
+	}
+	if !strings.Contains(o.library(e), o.opts.Library) {
+		return false
+	}
+	texts := []string{tag, o.key(e, "api"), o.library(e), o.key(e, "thread")}
+	if o.opts.Ignore != nil && slices.ContainsFunc(texts, o.opts.Ignore.MatchString) {
+		return false
+	}
+	return o.opts.Focus == nil || slices.ContainsFunc(texts, o.opts.Focus.MatchString)
+}
+
+func oracleAccount(e trace.Event) Account {
+	if e.Level == cuda.LevelFramework {
+		if e.Mem == cuda.MemoryHost {
+			return AccountOther
+		}
+		return AccountFramework
+	}
+	if e.Level != cuda.LevelDriver {
+		return AccountNone
+	}
+	return map[cuda.MemoryKind]Account{cuda.MemoryDevice: AccountDriver, cuda.MemoryAsync: AccountDriver, cuda.MemoryVMM: AccountDriver,
+		cuda.MemoryArray: AccountDriver, cuda.MemoryManaged: AccountManaged, cuda.MemoryHost: AccountHost, cuda.MemoryRegistered: AccountRegistered,
+		cuda.MemoryForeign: AccountForeign, cuda.MemoryUnknown: AccountOther}[e.Mem]
+}
+
+// sameSpace says whether two events' addresses may collide.
+func sameSpace(a, b trace.Event) bool {
+	class := func(e trace.Event) string {
+		switch {
+		case e.Level == cuda.LevelFramework:
+			return "framework"
+		case e.Mem == cuda.MemoryVMM:
+			return "handle"
+		case e.Mem == cuda.MemoryHost || e.Mem == cuda.MemoryRegistered:
+			return "host"
+		}
+		return "device"
+	}
+	return class(a) == class(b)
+}
+
+// at returns the block that an address leads to.
+func (o *oracle) find(e trace.Event) *oracleBlock {
+	for _, b := range o.live {
+		if !b.released && b.e.Addr == e.Addr && sameSpace(b.e, e) {
+			return b
+		}
+	}
+	return nil
+}
+
+// level returns the level of an account on all devices and on one.
+func (o *oracle) levels(a Account, device int16) []*Level {
+	switch a {
+	case AccountDriver:
+		return []*Level{&o.s.Driver, &o.device(device).Driver}
+	case AccountFramework:
+		return []*Level{&o.s.Framework, &o.device(device).Framework}
+	}
+	return nil
+}
+
+func (o *oracle) device(index int16) *Device {
+	if o.deviceOf[index] == nil {
+		o.deviceOf[index] = &Device{Index: index}
+	}
+	return o.deviceOf[index]
+}
+
+// tell changes the counts of everything that a block belongs to.
+func (o *oracle) tell(e trace.Event, a Account, change func(*Level), row func(*Row)) {
+	if !o.visible(e) {
+		return
+	}
+	if a != AccountDriver && a != AccountFramework {
+		l := o.s.Other[a.String()]
+		change(&l)
+		o.s.Other[a.String()] = l
+		return
+	}
+	for _, l := range o.levels(a, e.Device) {
+		change(l)
+	}
+	for _, by := range o.by {
+		name := a.String() + "|" + by + "|" + o.key(e, by)
+		if row != nil && o.rows[name] == nil {
+			o.rows[name] = &Row{Key: o.key(e, by), Label: o.label(by, o.key(e, by))}
+		}
+		if row != nil {
+			row(o.rows[name])
+		}
+	}
+}
+
+func (o *oracle) countAlloc(e trace.Event, a Account) {
+	o.tell(e, a, func(l *Level) { l.AllocCount++; l.AllocBytes += e.Size }, func(r *Row) { r.AllocCount++; r.AllocBytes += e.Size })
+	if o.visible(e) && e.Flags&trace.FlagEstimated != 0 {
+		o.s.Health.EstimatedSizes++
+	}
+	if o.visible(e) && e.Flags&trace.FlagRuntimeOnly != 0 {
+		o.s.Health.RuntimeOnly++
+	}
+}
+
+func (o *oracle) countFree(e trace.Event, a Account) {
+	o.tell(e, a, func(l *Level) { l.FreeCount++ }, func(r *Row) { r.FreeCount++ })
+}
+
+func (o *oracle) alloc(e trace.Event) {
+	a := oracleAccount(e)
+	if a == AccountNone {
+		return
+	}
+	if e.Status != 0 {
+		o.tell(e, a, func(l *Level) { l.FailedCount++ }, nil)
+		return
+	}
+	if e.Size > maxBlockBytes {
+		o.s.Health.ImplausibleSizes++
+		return
+	}
+	old := o.find(e)
+	if old != nil && old.e.Seq > e.Seq || old == nil && e.Flags&trace.FlagLate != 0 && o.hasLaterFree(e) {
+		o.takeLaterFree(e)
+		o.s.Health.LateAllocs++
+		o.countAlloc(e, a)
+		o.countFree(e, a)
+		return
+	}
+	if old != nil {
+		o.s.Health.DisplacedBlocks++
+		o.owed = append(o.owed, old.e)
+		o.close(old, e)
+	}
+	o.live = append(o.live, &oracleBlock{e: e, account: a, ordinal: o.ordinal[e.Thread], visible: o.visible(e)})
+	o.countAlloc(e, a)
+}
+
+func (o *oracle) hasLaterFree(e trace.Event) bool {
+	return slices.ContainsFunc(o.lateFree, func(f trace.Event) bool { return f.Addr == e.Addr && sameSpace(f, e) && f.Seq >= e.Seq })
+}
+
+// takeLaterFree matches one of the address's unmatched frees. The one that is left last is the highest one.
+func (o *oracle) takeLaterFree(e trace.Event) {
+	if !o.hasLaterFree(e) {
+		return
+	}
+	lowest := -1
+	for i, f := range o.lateFree {
+		if f.Addr == e.Addr && sameSpace(f, e) && (lowest < 0 || f.Seq < o.lateFree[lowest].Seq) {
+			lowest = i
+		}
+	}
+	o.lateFree = slices.Delete(o.lateFree, lowest, lowest+1)
+}
+
+func (o *oracle) close(b *oracleBlock, e trace.Event) {
+	if b.mapped > 0 {
+		b.released = true
+		return
+	}
+	o.live = slices.DeleteFunc(o.live, func(x *oracleBlock) bool { return x == b })
+	o.countFree(b.e, b.account)
+	if !b.visible || b.account != AccountDriver && b.account != AccountFramework {
+		return
+	}
+	digits := len(fmt.Sprint(max(e.Time-b.e.Time, 0)))
+	if o.hist[b.account][digits] == nil {
+		o.hist[b.account][digits] = &LifetimeBucket{BelowNS: uint64(math.Pow10(digits))}
+	}
+	o.hist[b.account][digits].Count++
+	o.hist[b.account][digits].Bytes += b.e.Size
+	h := o.s.Lifetimes[b.account.String()]
+	h.FreedCount++
+	if e.Kind == trace.EventFree && e.Thread == b.e.Thread && o.ordinal[e.Thread] == b.ordinal+1 {
+		h.TemporaryCount++
+		h.TemporaryBytes += b.e.Size
+	}
+	o.s.Lifetimes[b.account.String()] = h
+}
+
+func (o *oracle) free(e trace.Event) {
+	b := o.find(e)
+	owed := slices.IndexFunc(o.owed, func(x trace.Event) bool { return x.Addr == e.Addr && sameSpace(x, e) })
+	switch {
+	case oracleAccount(e) == AccountNone || e.Addr == 0:
+	case e.Status != 0:
+		o.s.Health.FailedFrees++
+	case b != nil && b.e.Seq > e.Seq || b == nil && owed >= 0 && e.Flags&trace.FlagLate != 0:
+		o.s.Health.LateFrees++
+		if owed >= 0 {
+			o.owed = slices.Delete(o.owed, owed, owed+1)
+		}
+	case b == nil:
+		o.lateFree = append(o.lateFree, e)
+	default:
+		o.close(b, e)
+	}
+}
+
+func (o *oracle) mapHandle(e trace.Event) {
+	if e.Status != 0 {
+		return
+	}
+	for _, m := range o.mappings {
+		if m.e.Addr == e.Addr && m.e.Seq > e.Seq {
+			return
+		}
+		if m.e.Addr == e.Addr {
+			o.s.Health.DisplacedBlocks++
+			o.endMapping(m, e)
+		}
+	}
+	handle := o.find(trace.Event{Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, Addr: e.Handle})
+	if handle != nil {
+		handle.mapped++
+	} else {
+		o.s.Health.UnmatchedMaps++
+	}
+	o.mappings = append(o.mappings, oracleMapping{e, handle})
+}
+
+func (o *oracle) endMapping(m oracleMapping, e trace.Event) {
+	if m.e.Seq > e.Seq {
+		o.s.Health.LateFrees++
+		return
+	}
+	o.mappings = slices.DeleteFunc(o.mappings, func(x oracleMapping) bool { return x.e.Seq == m.e.Seq })
+	if m.b != nil {
+		if m.b.mapped--; m.b.released && m.b.mapped == 0 {
+			o.close(m.b, e)
+		}
+	}
+}
+
+// unmap ends every mapping in the range; all of the generator's mappings are 2 MiB long.
+func (o *oracle) unmap(e trace.Event) {
+	if e.Status != 0 {
+		return
+	}
+	holes := false
+	for addr := e.Addr; addr < e.Addr+e.Size; addr += 2 << 20 {
+		holes = holes || !slices.ContainsFunc(o.mappings, func(m oracleMapping) bool { return m.e.Addr == addr })
+	}
+	if holes {
+		o.s.Health.UnmatchedMaps++
+	}
+	for _, m := range slices.Clone(o.mappings) {
+		if m.e.Addr >= e.Addr && m.e.Addr < e.Addr+e.Size {
+			o.endMapping(m, e)
+		}
+	}
+}
+
+// sum adds up blocks that pass a test.
+func sum(blocks []*oracleBlock, keep func(*oracleBlock) bool) (bytes uint64) {
+	for _, b := range blocks {
+		if keep(b) {
+			bytes += b.e.Size
+		}
+	}
+	return bytes
+}
+
+func (o *oracle) now(time int64) oracleState {
+	st := oracleState{time: time, blocks: slices.Clone(o.live), reported: map[int16]uint64{}}
+	for index, d := range o.deviceOf {
+		if d.Reported != nil {
+			st.reported[index] = d.Reported.ReservedBytes
+		}
+	}
+	return st
+}
+
+// measure adds everything up after an event and keeps new maxima.
+func (o *oracle) measure(e trace.Event) {
+	raise := func(l *Level, name string, bytes uint64) {
+		l.LiveBytes = bytes
+		if bytes > l.PeakBytes {
+			l.PeakBytes, l.PeakTimeNS = bytes, e.Time
+			o.peaks[name] = o.now(e.Time)
+		}
+	}
+	for a := AccountDriver; a < accountCount; a++ {
+		mine := func(b *oracleBlock) bool { return b.visible && b.account == a }
+		if l, ok := o.s.Other[a.String()]; ok {
+			raise(&l, a.String(), sum(o.live, mine))
+			o.s.Other[a.String()] = l
+		}
+	}
+	for _, a := range []Account{AccountDriver, AccountFramework} {
+		mine := func(b *oracleBlock) bool { return b.visible && b.account == a }
+		raise(o.levels(a, 0)[0], a.String(), sum(o.live, mine))
+		for index := range o.deviceOf {
+			raise(o.levels(a, index)[1], fmt.Sprint(a, index), sum(o.live, func(b *oracleBlock) bool { return mine(b) && b.e.Device == index }))
+		}
+	}
+	for index := range o.deviceOf {
+		for _, lib := range []string{"libc10_cuda.so", "libcublas.so.12", "train", "(unknown)"} {
+			name := fmt.Sprint(lib, index)
+			o.holdPeak[name] = max(o.holdPeak[name], o.heldBy(o.live, lib, index))
+		}
+	}
+}
+
+// heldBy is the driver memory of a library on a device, whatever the filters are.
+func (o *oracle) heldBy(blocks []*oracleBlock, lib string, device int16) uint64 {
+	return sum(blocks, func(b *oracleBlock) bool {
+		return b.account == AccountDriver && b.e.Device == device && o.library(b.e) == lib
+	})
+}
+
+// report checks the framework's counters.
+func (o *oracle) report(e trace.Event) {
+	if o.lib == "" && o.library(e) != "(unknown)" {
+		o.lib = o.library(e)
+	}
+	if e.Allocated == 0 && e.Reserved == 0 || e.Flags&trace.FlagLate != 0 {
+		return
+	}
+	d := o.device(e.Device)
+	if d.Reported == nil {
+		d.Reported = &Counter{}
+	}
+	d.Reported.AllocatedBytes, d.Reported.ReservedBytes = e.Allocated, e.Reserved
+	d.Reported.AllocatedBytesPeak = max(d.Reported.AllocatedBytesPeak, e.Allocated)
+	d.Reported.ReservedBytesPeak = max(d.Reported.ReservedBytesPeak, e.Reserved)
+	if sum(o.live, func(b *oracleBlock) bool { return b.account == AccountFramework && b.e.Device == e.Device }) != e.Allocated {
+		o.s.Health.AllocatedMismatches++
+	}
+	if o.lib != "" && o.heldBy(o.live, o.lib, e.Device) != e.Reserved {
+		o.s.Health.ReservedMismatches++
+	}
+}
+
+func (o *oracle) event(e trace.Event) {
+	if at := o.opts.At; at.kind == momentTime && o.at == nil && e.Time > at.time && e.Flags&trace.FlagLate == 0 {
+		st := o.now(at.time)
+		o.at = &st
+	}
+	switch e.Kind {
+	case trace.EventAlloc:
+		o.ordinal[e.Thread]++
+		o.alloc(e)
+	case trace.EventFree:
+		o.ordinal[e.Thread]++
+		o.free(e)
+	case trace.EventMap:
+		o.mapHandle(e)
+	case trace.EventUnmap:
+		o.unmap(e)
+	}
+	if (e.Kind == trace.EventAlloc || e.Kind == trace.EventFree) && oracleAccount(e) == AccountFramework && e.Status == 0 {
+		o.report(e)
+	}
+	o.measure(e)
+	o.announce(e)
+	o.last = max(o.last, e.Time)
+	if at := o.opts.At; at.kind == momentMark && e.Kind == trace.EventMark && o.src.tables.String(e.Name) == at.name ||
+		at.kind == momentStep && e.Kind == trace.EventStep && e.Count == at.step {
+		st := o.now(e.Time)
+		o.at = &st
+	}
+}
+
+// announce keeps what the program said about itself.
+func (o *oracle) announce(e trace.Event) {
+	again := func(i *Iterations) {
+		if i.Count == 0 {
+			i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
+		}
+		i.LastNumber, i.LastTimeNS = e.Count, e.Time
+		i.Count++
+	}
+	switch e.Kind {
+	case trace.EventMark:
+		name := o.src.tables.String(e.Name)
+		i := slices.IndexFunc(o.s.Marks, func(m Mark) bool { return m.Name == name })
+		if i < 0 {
+			i = len(o.s.Marks)
+			o.s.Marks = append(o.s.Marks, Mark{Name: name, FirstTimeNS: e.Time})
+		}
+		m := &o.s.Marks[i]
+		m.Count++
+		m.LastTimeNS, m.DriverBytes, m.FrameworkBytes = e.Time, o.s.Driver.LiveBytes, o.s.Framework.LiveBytes
+	case trace.EventStep:
+		again(&o.s.Steps)
+	case trace.EventEpoch:
+		again(&o.s.Epochs)
+	case trace.EventLost:
+		o.s.LostRecords += e.Count
+	case trace.EventOOM:
+		if len(o.opts.Devices) > 0 && !slices.Contains(o.opts.Devices, e.Device) {
+			return
+		}
+		if o.s.OOM.Count++; o.s.OOM.Count <= maxOOMEvents {
+			o.s.OOM.Events = append(o.s.OOM.Events, OOMEvent{TimeNS: e.Time, Device: e.Device, RequestedBytes: e.Size, Tag: o.src.tables.String(e.Tag),
+				Thread: o.key(e, "thread"), AllocatedBytes: e.Allocated, ReservedBytes: e.Reserved, DriverBytes: o.s.Driver.LiveBytes})
+		}
+	}
+}
+
+// expected replays a source the slow way.
+func expected(src *memorySource, opts Options) *Summary {
+	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
+		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{},
+		hist: map[Account]map[int]*LifetimeBucket{AccountDriver: {}, AccountFramework: {}},
+		s: &Summary{Other: map[string]Level{}, Lifetimes: map[string]LifetimeHist{}, Devices: []Device{}, Groups: []Group{}, Ledgers: []Ledger{},
+			Marks: []Mark{}, OOM: OOM{Events: []OOMEvent{}}}}
+	for _, index := range []int16{-1, 0, 1} {
+		*o.device(index) = Device{Index: index}
+		if index >= 0 {
+			*o.device(index) = Device{Index: index, Name: "Test GPU", UUID: fmt.Sprint("GPU-", index), TotalBytes: 8 << 30}
+		}
+	}
+	for _, e := range src.events {
+		o.event(e)
+	}
+	return o.finish()
+}
+
+func (o *oracle) finish() *Summary {
+	s := o.s
+	s.Health.UnmatchedFrees = uint64(len(o.lateFree))
+	main := AccountDriver
+	var levels []Account
+	if !s.Framework.Empty() {
+		main = AccountFramework
+		levels = append(levels, AccountFramework)
+	}
+	if !s.Driver.Empty() {
+		levels = append(levels, AccountDriver)
+	}
+	o.finishDevices()
+	for _, by := range o.by {
+		for _, a := range levels {
+			s.Groups = append(s.Groups, o.group(by, a))
+		}
+	}
+	for _, a := range levels {
+		s.Lifetimes[a.String()] = o.lifetimes(a)
+	}
+	state, label := o.peaks[main.String()], "peak"
+	switch at := o.opts.At; {
+	case at.kind == momentExit:
+		state = o.now(o.last)
+	case at.kind == momentTime && o.at == nil:
+		state = o.now(at.time)
+	case o.at != nil:
+		state = *o.at
+	}
+	if !o.opts.At.IsZero() {
+		label = o.opts.At.text
+		s.At = o.moment(state, label, main)
+	}
+	for _, by := range o.by {
+		s.Ledgers = append(s.Ledgers, o.ledger(state, label, by, main))
+	}
+	return s
+}
+
+// fromDriver says whether reserved bytes can be read off the driver's events.
+func (o *oracle) fromDriver() bool {
+	held := false
+	for index := range o.deviceOf {
+		held = held || o.lib != "" && o.holdPeak[fmt.Sprint(o.lib, index)] > 0
+	}
+	return held
+}
+
+func (o *oracle) finishDevices() {
+	s := o.s
+	counted := false
+	for _, d := range o.deviceOf {
+		counted = counted || d.Reported != nil
+	}
+	switch {
+	case o.fromDriver():
+		s.Health.ReservedFrom = "driver"
+	case counted:
+		s.Health.ReservedFrom = "reports"
+	}
+	for _, index := range []int16{-1, 0, 1} {
+		d := o.device(index)
+		if len(o.opts.Devices) > 0 && !slices.Contains(o.opts.Devices, index) || index < 0 && d.Driver.Empty() && d.Framework.Empty() {
+			continue
+		}
+		switch s.Health.ReservedFrom {
+		case "driver":
+			d.ReservedBytesCurrent, d.ReservedBytesPeak = o.heldBy(o.live, o.lib, index), o.holdPeak[fmt.Sprint(o.lib, index)]
+		case "reports":
+			if d.Reported != nil {
+				d.ReservedBytesCurrent, d.ReservedBytesPeak = d.Reported.ReservedBytes, d.Reported.ReservedBytesPeak
+			}
+		}
+		s.Devices = append(s.Devices, *d)
+	}
+}
+
+func (o *oracle) group(by string, a Account) Group {
+	g := Group{By: by, Level: a.String(), Device: "all", Rows: []Row{}}
+	if len(o.opts.Devices) > 0 {
+		g.Device = strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.opts.Devices)), ","), "[]")
+	}
+	for name, row := range o.rows {
+		if !strings.HasPrefix(name, a.String()+"|"+by+"|") {
+			continue
+		}
+		mine := func(b *oracleBlock) bool { return b.visible && b.account == a && o.key(b.e, by) == row.Key }
+		row.PeakBytes = sum(o.peaks[a.String()].blocks, mine)
+		row.LiveBytes = sum(o.live, mine)
+		g.Rows = append(g.Rows, *row)
+	}
+	sort.Slice(g.Rows, func(i, j int) bool {
+		a, b := g.Rows[i], g.Rows[j]
+		return fmt.Sprintf("%020d %020d %020d", a.PeakBytes, a.LiveBytes, a.AllocBytes) > fmt.Sprintf("%020d %020d %020d", b.PeakBytes, b.LiveBytes, b.AllocBytes) ||
+			a.PeakBytes == b.PeakBytes && a.LiveBytes == b.LiveBytes && a.AllocBytes == b.AllocBytes && a.Key < b.Key
+	})
+	return g
+}
+
+func (o *oracle) lifetimes(a Account) LifetimeHist {
+	h := o.s.Lifetimes[a.String()]
+	h.Buckets = []LifetimeBucket{}
+	var digits []int
+	for d := range o.hist[a] {
+		digits = append(digits, d)
+	}
+	sort.Ints(digits)
+	for i, d := range digits {
+		for gap := d; i > 0 && gap > digits[i-1]+1; gap-- {
+			h.Buckets = append(h.Buckets, LifetimeBucket{BelowNS: uint64(math.Pow10(digits[i-1] + d - gap + 1))})
+		}
+		h.Buckets = append(h.Buckets, *o.hist[a][d])
+	}
+	return h
+}
+
+// shown returns what a state holds of an account, by key, most first.
+func (o *oracle) shown(st oracleState, by string, a Account) []MomentRow {
+	sums := map[string]uint64{}
+	for _, b := range st.blocks {
+		if b.visible && b.account == a {
+			sums[o.key(b.e, by)] += b.e.Size
+		}
+	}
+	rows := []MomentRow{}
+	for key, bytes := range sums {
+		if bytes > 0 {
+			rows = append(rows, MomentRow{Key: key, Label: o.label(by, key), LiveBytes: bytes})
+		}
+	}
+	sort.Slice(rows, func(i, j int) bool {
+		return rows[i].LiveBytes > rows[j].LiveBytes || rows[i].LiveBytes == rows[j].LiveBytes && rows[i].Key < rows[j].Key
+	})
+	return rows
+}
+
+func (o *oracle) reservedAt(st oracleState, index int16) uint64 {
+	if o.s.Health.ReservedFrom == "driver" {
+		return o.heldBy(st.blocks, o.lib, index)
+	}
+	return st.reported[index]
+}
+
+func (o *oracle) ledger(st oracleState, label, by string, main Account) Ledger {
+	l := Ledger{By: by, Level: main.String(), Moment: label, TimeNS: st.time, Rows: []LedgerRow{}}
+	for _, r := range o.shown(st, by, main) {
+		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: r.LiveBytes})
+	}
+	narrowed := o.opts.Tag != "" || o.opts.Library != "" || o.opts.Focus != nil || o.opts.Ignore != nil
+	if main == AccountFramework && !narrowed {
+		o.beyond(&l, st)
+	}
+	for _, r := range l.Rows {
+		l.WholeBytes += r.Bytes
+	}
+	return l
+}
+
+// beyond adds the slack and what the framework does not hold.
+func (o *oracle) beyond(l *Ledger, st oracleState) {
+	var reserved uint64
+	sums := map[string]uint64{}
+	for index := range o.deviceOf {
+		if len(o.opts.Devices) > 0 && !slices.Contains(o.opts.Devices, index) {
+			continue
+		}
+		reserved += o.reservedAt(st, index)
+		for _, b := range st.blocks {
+			if b.account == AccountDriver && b.e.Device == index {
+				sums[o.library(b.e)] += b.e.Size
+			}
+		}
+	}
+	allocated := sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == AccountFramework })
+	if o.s.Health.ReservedFrom != "" {
+		l.SlackBytes = int64(reserved) - int64(allocated)
+	}
+	if l.SlackBytes > 0 {
+		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
+	}
+	if o.s.Health.ReservedFrom != "driver" {
+		driver := sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == AccountDriver })
+		if driver > reserved {
+			l.Rows = append(l.Rows, LedgerRow{Owner: OwnerOutside, Key: "(unknown)", Bytes: driver - reserved})
+		}
+		return
+	}
+	delete(sums, o.lib)
+	var rows []LedgerRow
+	for lib, bytes := range sums {
+		if bytes > 0 {
+			rows = append(rows, LedgerRow{Owner: OwnerOutside, Key: lib, Bytes: bytes})
+		}
+	}
+	sort.Slice(rows, func(i, j int) bool {
+		return rows[i].Bytes > rows[j].Bytes || rows[i].Bytes == rows[j].Bytes && rows[i].Key < rows[j].Key
+	})
+	l.Rows = append(l.Rows, rows...)
+}
+
+func (o *oracle) moment(st oracleState, label string, main Account) *Moment {
+	on := func(a Account, keep func(int16) bool) MomentLevel {
+		if o.opts.At.kind == momentPeak && main == AccountDriver && a != main {
+			return MomentLevel{}
+		}
+		return MomentLevel{sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == a && keep(b.e.Device) })}
+	}
+	all := func(int16) bool { return true }
+	m := &Moment{What: label, TimeNS: st.time, Driver: on(AccountDriver, all), Framework: on(AccountFramework, all), Devices: []MomentDevice{},
+		Groups: []MomentGroup{}}
+	for _, d := range o.s.Devices {
+		one := func(index int16) bool { return index == d.Index }
+		v := MomentDevice{Index: d.Index, Driver: on(AccountDriver, one), Framework: on(AccountFramework, one)}
+		if o.opts.At.kind != momentPeak || main == AccountFramework {
+			v.ReservedBytes = o.reservedAt(st, d.Index)
+		}
+		m.Devices = append(m.Devices, v)
+	}
+	for _, by := range o.by {
+		for _, a := range []Account{AccountFramework, AccountDriver} {
+			if (o.opts.At.kind != momentPeak || a == main) && o.levels(a, 0)[0].AllocCount > 0 {
+				m.Groups = append(m.Groups, MomentGroup{By: by, Level: a.String(), Rows: o.shown(st, by, a)})
+			}
+		}
+	}
+	return m
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
