@@ -1,0 +1,61 @@
+# The null CUDA driver and NVML: libraries and their tests. Runs alone from the
+# root of the repository or included by the top Makefile.
+NULLCUDA_OUT ?= build/nullcuda/lib
+
+nullcuda_dir := testdata/nullcuda
+nullcuda_obj := build/nullcuda/obj
+nullcuda_test := build/nullcuda/test
+nullcuda_cflags := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -pthread
+nullcuda_sanitize := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+nullcuda_shared_src := $(wildcard $(nullcuda_dir)/shared/*.c)
+nullcuda_driver_src := $(wildcard $(nullcuda_dir)/driver/*.c) $(nullcuda_shared_src)
+nullcuda_nvml_src := $(wildcard $(nullcuda_dir)/nvml/*.c) $(nullcuda_shared_src)
+nullcuda_headers := $(wildcard $(nullcuda_dir)/driver/*.h $(nullcuda_dir)/driver/*.def $(nullcuda_dir)/shared/*.h \
+	$(nullcuda_dir)/nvml/*.h $(nullcuda_dir)/test/*.h)
+nullcuda_driver_test_src := $(wildcard $(nullcuda_dir)/test/driver_*.c $(nullcuda_dir)/test/nvml_*.c)
+nullcuda_driver_tests := $(notdir $(nullcuda_driver_test_src:.c=))
+
+.PHONY: nullcuda-driver nullcuda-nvml test-nullcuda-driver
+nullcuda-driver: $(NULLCUDA_OUT)/libcuda.so.1
+nullcuda-nvml: $(NULLCUDA_OUT)/libnvidia-ml.so.1
+
+nullcuda_objects = $(patsubst $(nullcuda_dir)/%.c,$(nullcuda_obj)/%.o,$(1))
+
+$(nullcuda_obj)/%.o: $(nullcuda_dir)/%.c $(nullcuda_headers)
+	@mkdir -p $(@D)
+	$(CC) $(nullcuda_cflags) -c $< -o $@
+
+# Replaced in one step: a program may have the old one mapped.
+$(NULLCUDA_OUT)/libcuda.so.1: $(call nullcuda_objects,$(nullcuda_driver_src))
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,defs -pthread -o $@.new $^
+	mv $@.new $@
+	ln -sf libcuda.so.1 $(@D)/libcuda.so
+
+$(NULLCUDA_OUT)/libnvidia-ml.so.1: $(call nullcuda_objects,$(nullcuda_nvml_src))
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -Wl,-z,defs -pthread -o $@.new $^
+	mv $@.new $@
+
+# Each test links the libraries it tests and finds them by rpath.
+$(nullcuda_test)/plain/%: $(nullcuda_dir)/test/%.c $(nullcuda_headers) $(NULLCUDA_OUT)/libcuda.so.1 $(NULLCUDA_OUT)/libnvidia-ml.so.1
+	@mkdir -p $(@D)
+	$(CC) $(nullcuda_cflags) $< -o $@ $(abspath $(NULLCUDA_OUT))/libcuda.so.1 $(abspath $(NULLCUDA_OUT))/libnvidia-ml.so.1 \
+		-Wl,-rpath,$(abspath $(NULLCUDA_OUT)) -ldl
+
+# The same tests once more with everything under the sanitizers.
+nullcuda_san_lib := $(nullcuda_test)/sanitized/lib
+$(nullcuda_san_lib)/libcuda.so.1: $(nullcuda_driver_src) $(nullcuda_headers)
+	@mkdir -p $(@D)
+	$(CC) $(nullcuda_cflags) $(nullcuda_sanitize) -O1 -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $(nullcuda_driver_src)
+$(nullcuda_san_lib)/libnvidia-ml.so.1: $(nullcuda_nvml_src) $(nullcuda_headers)
+	@mkdir -p $(@D)
+	$(CC) $(nullcuda_cflags) $(nullcuda_sanitize) -O1 -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -o $@ $(nullcuda_nvml_src)
+$(nullcuda_test)/sanitized/%: $(nullcuda_dir)/test/%.c $(nullcuda_headers) $(nullcuda_san_lib)/libcuda.so.1 $(nullcuda_san_lib)/libnvidia-ml.so.1
+	@mkdir -p $(@D)
+	$(CC) $(nullcuda_cflags) $(nullcuda_sanitize) $< -o $@ $(abspath $(nullcuda_san_lib))/libcuda.so.1 \
+		$(abspath $(nullcuda_san_lib))/libnvidia-ml.so.1 -Wl,-rpath,$(abspath $(nullcuda_san_lib)) -ldl
+
+test-nullcuda-driver: $(addprefix $(nullcuda_test)/plain/,$(nullcuda_driver_tests)) \
+		$(addprefix $(nullcuda_test)/sanitized/,$(nullcuda_driver_tests))
+	@for t in $^; do $$t || exit 1; done

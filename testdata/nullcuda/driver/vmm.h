@@ -1,0 +1,32 @@
+// Virtual memory management: physical memory as handles, addresses as
+// reservations, and mappings between them.
+//
+// A handle's memory is charged when it is created and given back when the
+// handle is released and its last mapping is gone, in either order. It lives in
+// shared pages so that every mapping of it is the same memory: a memfd when it
+// may be exported, else an anonymous home mapping that the kernel duplicates.
+#ifndef NULLCUDA_VMM_H
+#define NULLCUDA_VMM_H
+
+#include "object.h"
+#include "range.h"
+
+#define NC_VMM_GRANULARITY ((size_t)2 << 20)
+
+struct nc_vmm_handle {
+	struct nc_object object;
+	size_t size;
+	cu_allocation_prop prop;
+	int device;           // of the charge; 0 for host memory
+	enum nc_kind kind;    // NC_VMM, NC_HOST, or NC_IPC when imported
+	unsigned references;  // creations, retains and imports not yet released
+	unsigned mappings;
+	uint64_t id;
+	char *home; // the pages, readable and writable
+	int fd;     // memfd, or -1
+};
+
+// Tells the handle that one of its mappings is gone. nc_lock held.
+void nc_vmm_unmapped(struct nc_vmm_handle *handle);
+
+#endif
