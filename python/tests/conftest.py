@@ -49,7 +49,8 @@ class Result:
 def run_program(program, tmp_path, library=None, environment=None):
     """Runs a Python program and returns its Result; the test fails with the program's own error if it does."""
     log = tmp_path / "calls"
-    variables = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "FAKE_MEMTRACE_OFF")}
+    unwanted = ("LD_PRELOAD", "FAKE_MEMTRACE_", "MEMTRACE_")
+    variables = {key: value for key, value in os.environ.items() if not key.startswith(unwanted)}
     variables["PYTHONPATH"] = str(PYTHON_FOLDER)
     variables["FAKE_MEMTRACE_LOG"] = str(log)
     if library is not None:
