@@ -1,5 +1,7 @@
 package trace
 
+//go:generate go run ../internal/genformat -doc ../docs/format.md
+
 // Field names one column of an event block. Numbers are append-only and are written to disk.
 type Field uint8
 
@@ -33,18 +35,46 @@ const (
 // Encoding says how the values of a column become bytes before compression.
 type Encoding uint8
 
-// The encodings. Every column restarts in every block, so that a block can be read alone. Numbers are append-only and are written to disk with each
-// column, so that a writer may choose another encoding for a field without a new format version.
+// The encodings, explained in EncodingSpecs. Every column restarts in every block, so that a block can be read alone. Numbers are append-only and are
+// written to disk with each column, so that a writer may choose another encoding for a field without a new format version.
 const (
-	EncodingDelta   Encoding = 0 // zigzag varint of the difference to the previous value of the column
-	EncodingPlain   Encoding = 1 // varint of the value (zigzag where the field is signed)
-	EncodingRun     Encoding = 2 // pairs (run length, value): for columns that hardly change
-	EncodingStep    Encoding = 3 // pairs (run length, zigzag difference): for columns that count up
-	EncodingTable   Encoding = 4 // 0 and the zigzag difference to the last new value, or 1 + number of a value that was new earlier in the block
-	EncodingSame    Encoding = 5 // predicted: the last value of the same kind and level
-	EncodingAccount Encoding = 6 // predicted: the last value of the same level and device
-	EncodingBalance Encoding = 7 // predicted: the last value of the same level and device, plus the size of an alloc, minus the size of a free
+	EncodingDelta   Encoding = 0
+	EncodingPlain   Encoding = 1
+	EncodingRun     Encoding = 2
+	EncodingStep    Encoding = 3
+	EncodingTable   Encoding = 4
+	EncodingSame    Encoding = 5
+	EncodingAccount Encoding = 6
+	EncodingBalance Encoding = 7
+
+	encodingCount = 8
 )
+
+// EncodingSpec describes one encoding, for docs/format.md.
+type EncodingSpec struct {
+	Encoding  Encoding
+	Name, Doc string
+}
+
+// EncodingSpecs is indexed by Encoding.
+var EncodingSpecs = [encodingCount]EncodingSpec{
+	{EncodingDelta, "delta", "zigzag varint of the difference to the value before (the first: to 0)"},
+	{EncodingPlain, "plain", "varint of the value, zigzag if the field is signed"},
+	{EncodingRun, "run", "pairs: run length (at least 1), value (zigzag if the field is signed)"},
+	{EncodingStep, "step", "pairs: number of values (at least 1), zigzag difference of each to the value before; for columns that count up"},
+	{EncodingTable, "table", "0 and the zigzag difference to the last new value, which gets the next number from 0; or 1 + the number of a value that was new earlier in the block"},
+	{EncodingSame, "same", "predicted from the last value in the slot of the event's kind and level"},
+	{EncodingAccount, "account", "predicted from the last value in the slot of the event's level and device"},
+	{EncodingBalance, "balance", "as account, plus the size of a successful alloc, minus the size of a successful free"},
+}
+
+// String returns the encoding's name, or "unknown".
+func (e Encoding) String() string {
+	if int(e) < len(EncodingSpecs) {
+		return EncodingSpecs[e].Name
+	}
+	return "unknown"
+}
 
 // FieldSpec describes one field: its name in the text form, its encoding, and what it means, for docs/format.md.
 type FieldSpec struct {

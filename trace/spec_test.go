@@ -71,6 +71,11 @@ func TestSpecIsConsistent(t *testing.T) {
 			t.Errorf("field %s is predicted from fields that stand after it", f.Name)
 		}
 	}
+	for i, e := range EncodingSpecs {
+		if int(e.Encoding) != i || !plainName(e.Name) || e.Doc == "" {
+			t.Errorf("encoding %d: %+v", i, e)
+		}
+	}
 	words := map[string]bool{}
 	for i, k := range EventSpecs {
 		if int(k.Kind) != i || k.Doc == "" || !plainName(k.Name) || words[k.Name] || lineParsers[k.Name] != nil || k.Since > FormatVersion {
