@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks, in the order in which they run. Each takes a Session, scores its claims and cleans up what it started."""
+"""The checks, in the order in which they run. Each takes a Harness, scores its claims and cleans up what it started."""
 
 import json
 import os
@@ -9,26 +9,26 @@ import subprocess
 import sys
 import time
 
-from session import Skipped, Unmet, device, rows
+from harness import Skipped, Unmet, device, rows
 
 MIB = 1 << 20
 
 
-def quiet(session):
+def quiet(harness):
     """A process that makes no CUDA call is left as it is, also where every symbol is bound at start."""
     status = ["grep", "-E", "^(Threads|SigCgt|SigBlk|SigIgn)", "/proc/self/status"]
-    plain = session.run(status)
+    plain = harness.run(status)
     for binding in ({}, {"LD_BIND_NOW": "1"}):
-        trace = session.folder / "quiet.bin"
-        traced = session.run(status, trace, **binding)
+        trace = harness.folder / "quiet.bin"
+        traced = harness.run(status, trace, **binding)
         suffix = " under LD_BIND_NOW=1" if binding else ""
-        session.expect("threads and signal dispositions are untouched" + suffix, traced.stdout == plain.stdout and traced.returncode == 0,
+        harness.expect("threads and signal dispositions are untouched" + suffix, traced.stdout == plain.stdout and traced.returncode == 0,
                        traced.stderr.strip()[-200:])
-        session.expect("nothing is printed and no file is left" + suffix, traced.stderr == plain.stderr and not trace.exists())
+        harness.expect("nothing is printed and no file is left" + suffix, traced.stderr == plain.stderr and not trace.exists())
 
 
-def _train_command(session, steps, stats=None):
-    program = session.root / "testdata" / "train" / "gpt2.py"
+def _train_command(harness, steps, stats=None):
+    program = harness.root / "testdata" / "train" / "gpt2.py"
     if not program.exists():
         raise Unmet(f"{program} is missing")
     command = [sys.executable, program, "--steps", str(steps)]
@@ -47,16 +47,16 @@ def _torch_counters(path):
     raise Unmet(f"{path.name} holds no torch.cuda.memory_stats()")
 
 
-def _train(session, name, traced, **variables):
+def _train(harness, name, traced, **variables):
     """One training run; returns the finished process, torch's counters and the trace."""
-    trace, stats = session.folder / f"{name}.bin", session.folder / f"{name}.json"
-    finished = session.run(_train_command(session, 6, stats), trace if traced else None, **variables)
+    trace, stats = harness.folder / f"{name}.bin", harness.folder / f"{name}.json"
+    finished = harness.run(_train_command(harness, 6, stats), trace if traced else None, **variables)
     if finished.returncode != 0:
         raise Unmet(f"gpt2.py ended with status {finished.returncode}: {finished.stderr.strip()[-600:]}")
     return finished, _torch_counters(stats), trace
 
 
-def _compare_with_torch(session, report, counters):
+def _compare_with_torch(harness, report, counters):
     """torch's own counters are the oracle: every number to the byte."""
     whole, moment = device(report["devices"]), device(report["at"]["devices"])
     for claim, ours, theirs in (
@@ -67,15 +67,15 @@ def _compare_with_torch(session, report, counters):
         ("reserved bytes at the mark", moment["reserved_bytes"], counters["reserved_bytes.all.current"]),
         ("peak of reserved bytes", whole["reserved_bytes_peak"], counters["reserved_bytes.all.peak"]),
     ):
-        session.expect_equal(f"{claim} equals torch's", ours, theirs)
+        harness.expect_equal(f"{claim} equals torch's", ours, theirs)
     health = report["health"]
-    session.expect("no record was lost, cut or out of order", report["lost_records"] == 0 and not health["truncated"]
+    harness.expect("no record was lost, cut or out of order", report["lost_records"] == 0 and not health["truncated"]
                    and health["sequence_gaps"] == 0 and health["unmatched_frees"] == 0, _health_in_words(report))
-    session.expect("the blocks agree with the framework's own count at every event", health["allocated_mismatches"] == 0,
+    harness.expect("the blocks agree with the framework's own count at every event", health["allocated_mismatches"] == 0,
                    f"{health['allocated_mismatches']} mismatches")
-    session.expect("the segments agree with the framework's own count at every event", health["reserved_mismatches"] == 0,
+    harness.expect("the segments agree with the framework's own count at every event", health["reserved_mismatches"] == 0,
                    f"{health['reserved_mismatches']} mismatches, counted from {health['reserved_from']}")
-    session.expect_equal("the run is known to have ended by itself", report["process"]["ended"], "clean")
+    harness.expect_equal("the run is known to have ended by itself", report["process"]["ended"], "clean")
 
 
 def _health_in_words(report):
@@ -83,71 +83,71 @@ def _health_in_words(report):
     return f"{report['health']['events']} events, lost {report['lost_records']}" + (f", {interesting}" if interesting else "")
 
 
-def train(session):
+def train(harness):
     """A training run is the same with and without the library, and memtrace's numbers are torch's."""
-    plain, plain_counters, _ = _train(session, "train-plain", traced=False)
-    traced, counters, trace = _train(session, "train", traced=True)
-    session.expect_equal("exit status with and without the library", traced.returncode, plain.returncode)
-    session.expect_equal("torch's own peak with and without the library", counters["allocated_bytes.all.peak"],
+    plain, plain_counters, _ = _train(harness, "train-plain", traced=False)
+    traced, counters, trace = _train(harness, "train", traced=True)
+    harness.expect_equal("exit status with and without the library", traced.returncode, plain.returncode)
+    harness.expect_equal("torch's own peak with and without the library", counters["allocated_bytes.all.peak"],
                          plain_counters["allocated_bytes.all.peak"])
-    report = session.report(trace, "--at", "mark:stats")
-    _compare_with_torch(session, report, counters)
+    report = harness.report(trace, "--at", "mark:stats")
+    _compare_with_torch(harness, report, counters)
     events = report["health"]["events"]
-    session.note(f"{events} events, {trace.stat().st_size / max(events, 1):.1f} bytes each on disk")
-    _text_report_opens(session, trace)
+    harness.note(f"{events} events, {trace.stat().st_size / max(events, 1):.1f} bytes each on disk")
+    _text_report_opens(harness, trace)
 
 
-def _text_report_opens(session, trace):
-    finished = subprocess.run([str(session.command), "report", "--width", "100", str(trace)], stdout=subprocess.PIPE, universal_newlines=True)
-    session.expect("the text report is written", finished.returncode == 0 and len(finished.stdout.splitlines()) > 10)
-    (session.folder / "report.txt").write_text(finished.stdout)
+def _text_report_opens(harness, trace):
+    finished = subprocess.run([str(harness.command), "report", "--width", "100", str(trace)], stdout=subprocess.PIPE, universal_newlines=True)
+    harness.expect("the text report is written", finished.returncode == 0 and len(finished.stdout.splitlines()) > 10)
+    (harness.folder / "report.txt").write_text(finished.stdout)
 
 
-def train_bind_now(session):
+def train_bind_now(harness):
     """The same with every symbol bound at start."""
-    _, counters, trace = _train(session, "bind-now", traced=True, LD_BIND_NOW="1")
-    report = session.report(trace, "--at", "mark:stats")
-    session.expect_equal("peak of the framework's blocks equals torch's", device(report["devices"])["framework"]["peak_bytes"],
+    _, counters, trace = _train(harness, "bind-now", traced=True, LD_BIND_NOW="1")
+    report = harness.report(trace, "--at", "mark:stats")
+    harness.expect_equal("peak of the framework's blocks equals torch's", device(report["devices"])["framework"]["peak_bytes"],
                          counters["allocated_bytes.all.peak"])
 
 
-def train_expandable(session):
+def train_expandable(harness):
     """torch's allocator over virtual memory management."""
     setting = "expandable_segments:True"
-    _, counters, trace = _train(session, "expandable", traced=True, PYTORCH_CUDA_ALLOC_CONF=setting, PYTORCH_ALLOC_CONF=setting)
-    _compare_with_torch(session, session.report(trace, "--at", "mark:stats"), counters)
+    _, counters, trace = _train(harness, "expandable", traced=True, PYTORCH_CUDA_ALLOC_CONF=setting, PYTORCH_ALLOC_CONF=setting)
+    _compare_with_torch(harness, harness.report(trace, "--at", "mark:stats"), counters)
 
 
-def train_async(session):
+def train_async(harness):
     """torch over the driver's own pools: torch reports no blocks then, so the driver level has to tell."""
     setting = "backend:cudaMallocAsync"
-    _, counters, trace = _train(session, "async", traced=True, PYTORCH_CUDA_ALLOC_CONF=setting, PYTORCH_ALLOC_CONF=setting)
-    report = session.report(trace, "--at", "mark:stats")
+    _, counters, trace = _train(harness, "async", traced=True, PYTORCH_CUDA_ALLOC_CONF=setting, PYTORCH_ALLOC_CONF=setting)
+    report = harness.report(trace, "--at", "mark:stats")
     ours, theirs = device(report["devices"])["driver"]["peak_bytes"], counters["allocated_bytes.all.peak"]
     # The pool rounds sizes up and counts its own rounding; the program's requests lie a little below that.
-    session.expect("driver peak is the pool's used peak, less its rounding", 0.9 * theirs <= ours <= 1.02 * theirs,
+    harness.expect("driver peak is the pool's used peak, less its rounding", 0.9 * theirs <= ours <= 1.02 * theirs,
                    f"memtrace {ours}, torch {theirs}, ratio {ours / max(theirs, 1):.4f}")
-    session.expect("the report says why there are no framework blocks", any("cudaMallocAsync" in note for note in report["notes"]),
+    harness.expect("the report says why there are no framework blocks", any("cudaMallocAsync" in note for note in report["notes"]),
                    " / ".join(report["notes"])[:200])
-    session.expect("no record was lost", report["lost_records"] == 0, _health_in_words(report))
+    harness.expect("no record was lost", report["lost_records"] == 0, _health_in_words(report))
 
 
-def killed_by_itself(session):
+def killed_by_itself(harness):
     """A process that dies by SIGKILL right after an allocation: every committed record is in the report."""
-    trace = session.folder / "killed.bin"
-    truth = session.run_python("die.py", trace=trace, status=-signal.SIGKILL)
-    report = session.report(trace)
-    session.expect_equal("the report says that the run was killed", report["process"]["ended"], "killed")
+    trace = harness.folder / "killed.bin"
+    truth = harness.run_python("die.py", trace=trace, status=-signal.SIGKILL)
+    report = harness.report(trace)
+    harness.expect_equal("the report says that the run was killed", report["process"]["ended"], "killed")
     framework = device(report["devices"])["framework"]
-    session.expect_equal("live bytes at the kill equal torch's", framework["live_bytes"], truth["allocated"])
-    session.expect_equal("allocations until the kill equal torch's", framework["alloc_count"], truth["count"])
-    session.expect("no record was lost", report["lost_records"] == 0, _health_in_words(report))
+    harness.expect_equal("live bytes at the kill equal torch's", framework["live_bytes"], truth["allocated"])
+    harness.expect_equal("allocations until the kill equal torch's", framework["alloc_count"], truth["count"])
+    harness.expect("no record was lost", report["lost_records"] == 0, _health_in_words(report))
 
 
-def killed_from_outside(session):
+def killed_from_outside(harness):
     """kill -9 in the middle of training."""
-    trace = session.folder / "shot.bin"
-    guest = session.start(_train_command(session, 100000), trace)
+    trace = harness.folder / "shot.bin"
+    guest = harness.start(_train_command(harness, 100000), trace)
     try:
         began = time.monotonic()
         while time.monotonic() - began < 60 and guest.poll() is None and not _has_spool(trace):
@@ -158,115 +158,115 @@ def killed_from_outside(session):
     finally:
         guest.kill()
         guest.wait()
-    report = session.report(trace)
+    report = harness.report(trace)
     framework = report["framework"]
-    session.expect_equal("the report says that the run was killed", report["process"]["ended"], "killed")
-    session.expect("the training is in it", framework["alloc_count"] > 1000 and framework["peak_bytes"] > 400 * MIB,
+    harness.expect_equal("the report says that the run was killed", report["process"]["ended"], "killed")
+    harness.expect("the training is in it", framework["alloc_count"] > 1000 and framework["peak_bytes"] > 400 * MIB,
                    f"{framework['alloc_count']} allocations, peak {framework['peak_bytes']} bytes")
-    session.expect("no record was lost", report["lost_records"] == 0, _health_in_words(report))
+    harness.expect("no record was lost", report["lost_records"] == 0, _health_in_words(report))
 
 
 def _has_spool(trace):
     return os.path.exists(f"{trace}.spool") and trace.exists()
 
 
-def tags(session):
+def tags(harness):
     """Memory taken under a Python tag is reported under it, on both levels, and exit statuses pass through."""
-    trace = session.folder / "tags.bin"
-    truth = session.run_python("tagged.py", trace=trace, status=7)
-    report = session.report(trace, "--by", "tag")
+    trace = harness.folder / "tags.bin"
+    truth = harness.run_python("tagged.py", trace=trace, status=7)
+    report = harness.report(trace, "--by", "tag")
     framework, driver = rows(report, "tag", "framework"), rows(report, "tag", "driver")
     for tag, size in truth.items():
-        session.expect_equal(f"framework bytes under {tag}", framework.get(tag, {}).get("peak_bytes"), size)
-        session.expect_equal(f"driver bytes under {tag}", driver.get(tag, {}).get("peak_bytes"), size)
+        harness.expect_equal(f"framework bytes under {tag}", framework.get(tag, {}).get("peak_bytes"), size)
+        harness.expect_equal(f"driver bytes under {tag}", driver.get(tag, {}).get("peak_bytes"), size)
 
 
-def out_of_memory(session):
+def out_of_memory(harness):
     """torch raises its usual error, and the report has the failed request."""
-    trace = session.folder / "oom.bin"
-    session.run_python("exhaust.py", trace=trace)
-    report = session.report(trace)
-    session.expect("the failure of torch's allocator is in the report", report["oom"]["count"] >= 1, f"{report['oom']['count']} events")
-    session.expect("refused driver calls are counted", report["driver"]["failed_count"] >= 1, f"{report['driver']['failed_count']} calls")
+    trace = harness.folder / "oom.bin"
+    harness.run_python("exhaust.py", trace=trace)
+    report = harness.report(trace)
+    harness.expect("the failure of torch's allocator is in the report", report["oom"]["count"] >= 1, f"{report['oom']['count']} events")
+    harness.expect("refused driver calls are counted", report["driver"]["failed_count"] >= 1, f"{report['driver']['failed_count']} calls")
 
 
-def cuda_program(session):
+def cuda_program(harness):
     """A CUDA C++ program with the runtime linked statically, nvcc's default: every kind of memory, to the byte."""
     nvcc = shutil.which("nvcc") or (os.access("/usr/local/cuda/bin/nvcc", os.X_OK) and "/usr/local/cuda/bin/nvcc")
     if not nvcc:
         raise Skipped("nvcc is not installed")
     for linking in ("static", "shared"):
-        program, trace = session.folder / f"kinds-{linking}", session.folder / f"kinds-{linking}.bin"
-        built = session.run([nvcc, "-std=c++17", "-cudart", linking, "-I", session.root / "cshim" / "include", session.guests / "kinds.cu", "-o", program])
+        program, trace = harness.folder / f"kinds-{linking}", harness.folder / f"kinds-{linking}.bin"
+        built = harness.run([nvcc, "-std=c++17", "-cudart", linking, "-I", harness.root / "cshim" / "include", harness.guests / "kinds.cu", "-o", program])
         if built.returncode != 0:
             raise Unmet(f"nvcc failed: {built.stderr.strip()[-600:]}")
-        plain = session.run([program])
+        plain = harness.run([program])
         if plain.returncode != 0:
-            session.note(f"the program with the {linking} runtime does not start here without memtrace either: {plain.stderr.strip()[-200:]}")
+            harness.note(f"the program with the {linking} runtime does not start here without memtrace either: {plain.stderr.strip()[-200:]}")
             continue
-        traced = session.run([program], trace)
-        session.expect_equal(f"exit status and output, {linking} runtime", (traced.returncode, traced.stdout, traced.stderr),
+        traced = harness.run([program], trace)
+        harness.expect_equal(f"exit status and output, {linking} runtime", (traced.returncode, traced.stdout, traced.stderr),
                              (0, plain.stdout, plain.stderr))
-        _compare_kinds(session, session.report(trace, "--by", "tag"), json.loads(plain.stdout), linking)
+        _compare_kinds(harness, harness.report(trace, "--by", "tag"), json.loads(plain.stdout), linking)
 
 
-def _compare_kinds(session, report, truth, linking):
+def _compare_kinds(harness, report, truth, linking):
     driver = device(report["devices"])["driver"]
-    session.expect_equal(f"driver peak, {linking} runtime", driver["peak_bytes"], truth["driver"])
-    session.expect_equal(f"driver allocations, {linking} runtime", driver["alloc_count"], truth["driver_count"])
-    session.expect_equal(f"driver bytes live at exit, {linking} runtime", driver["live_bytes"], 0)
+    harness.expect_equal(f"driver peak, {linking} runtime", driver["peak_bytes"], truth["driver"])
+    harness.expect_equal(f"driver allocations, {linking} runtime", driver["alloc_count"], truth["driver_count"])
+    harness.expect_equal(f"driver bytes live at exit, {linking} runtime", driver["live_bytes"], 0)
     for kind in ("managed", "host"):
-        session.expect_equal(f"{kind} peak, {linking} runtime", report["other_memory"].get(kind, {}).get("peak_bytes"), truth[kind])
-    session.expect_equal(f"driver bytes under a C++ tag, {linking} runtime", rows(report, "tag", "driver").get("kinds.vmm", {}).get("peak_bytes"),
+        harness.expect_equal(f"{kind} peak, {linking} runtime", report["other_memory"].get(kind, {}).get("peak_bytes"), truth[kind])
+    harness.expect_equal(f"driver bytes under a C++ tag, {linking} runtime", rows(report, "tag", "driver").get("kinds.vmm", {}).get("peak_bytes"),
                          truth["vmm"])
 
 
-def remainder(session):
+def remainder(harness):
     """What the device counts beyond the driver level: context, code, the driver's own. A number to print, with sane bounds."""
-    trace = session.folder / "remainder.bin"
-    truth = session.run_python("device_view.py", trace=trace)
-    moment = device(session.report(trace, "--at", "mark:view")["at"]["devices"])
+    trace = harness.folder / "remainder.bin"
+    truth = harness.run_python("device_view.py", trace=trace)
+    moment = device(harness.report(trace, "--at", "mark:view")["at"]["devices"])
     used, tracked = truth["used"] - truth["used_before"], moment["driver"]["live_bytes"]
     rest = used - tracked
-    session.note(f"device used {used / MIB:.1f} MiB = driver level {tracked / MIB:.1f} MiB + remainder {rest / MIB:.1f} MiB")
-    session.expect("the remainder is not negative and below 2 GiB", 0 <= rest < 2048 * MIB, f"{rest} bytes")
+    harness.note(f"device used {used / MIB:.1f} MiB = driver level {tracked / MIB:.1f} MiB + remainder {rest / MIB:.1f} MiB")
+    harness.expect("the remainder is not negative and below 2 GiB", 0 <= rest < 2048 * MIB, f"{rest} bytes")
 
 
-def step_time(session):
+def step_time(harness):
     """Step time with the library against without, interleaved; ratios, since absolute times belong to the machine."""
     sizes, rounds = ("small", "large"), 3
     times = {(size, traced): [] for size in sizes for traced in (False, True)}
     for number in range(rounds):
         for traced in (False, True):
-            result = session.run_python("steps.py", trace=session.folder / f"steps-{number}.bin" if traced else None)
+            result = harness.run_python("steps.py", trace=harness.folder / f"steps-{number}.bin" if traced else None)
             for size in sizes:
                 times[size, traced].append(result[size])
     for size in sizes:
         plain, traced = min(times[size, False]), min(times[size, True])
         spread = max(times[size, False]) / plain
-        session.note(f"{size} step: plain {plain * 1e3:.2f} ms (spread {spread:.2f}), traced {traced * 1e3:.2f} ms")
-        session.expect(f"the {size} step takes at most 1.05 times as long", traced <= 1.05 * plain, f"ratio {traced / plain:.3f}")
+        harness.note(f"{size} step: plain {plain * 1e3:.2f} ms (spread {spread:.2f}), traced {traced * 1e3:.2f} ms")
+        harness.expect(f"the {size} step takes at most 1.05 times as long", traced <= 1.05 * plain, f"ratio {traced / plain:.3f}")
 
 
-def cupy(session):
+def cupy(harness):
     """CuPy loads the runtime itself and has a pool of its own."""
-    if not session.has_module("cupy"):
+    if not harness.has_module("cupy"):
         raise Skipped("CuPy is not installed")
-    trace = session.folder / "cupy.bin"
-    truth = session.run_python("cupy_pool.py", trace=trace)
-    moment = session.report(trace, "--at", "mark:pool")["at"]
-    session.expect("the driver level holds at least what CuPy's pool holds", moment["driver"]["live_bytes"] >= truth["pool"],
+    trace = harness.folder / "cupy.bin"
+    truth = harness.run_python("cupy_pool.py", trace=trace)
+    moment = harness.report(trace, "--at", "mark:pool")["at"]
+    harness.expect("the driver level holds at least what CuPy's pool holds", moment["driver"]["live_bytes"] >= truth["pool"],
                    f"driver {moment['driver']['live_bytes']}, pool {truth['pool']}")
 
 
-def jax(session):
+def jax(harness):
     """JAX reaches the driver by dlopen and dlsym and takes its memory in one piece."""
-    if not session.has_module("jax"):
+    if not harness.has_module("jax"):
         raise Skipped("JAX is not installed")
-    trace = session.folder / "jax.bin"
-    truth = session.run_python("jax_pool.py", trace=trace, XLA_PYTHON_CLIENT_MEM_FRACTION="0.25")
-    moment = session.report(trace, "--at", "mark:pool")["at"]
-    session.expect("the driver level holds at least what JAX's pool may use", moment["driver"]["live_bytes"] >= truth["pool"],
+    trace = harness.folder / "jax.bin"
+    truth = harness.run_python("jax_pool.py", trace=trace, XLA_PYTHON_CLIENT_MEM_FRACTION="0.25")
+    moment = harness.report(trace, "--at", "mark:pool")["at"]
+    harness.expect("the driver level holds at least what JAX's pool may use", moment["driver"]["live_bytes"] >= truth["pool"],
                    f"driver {moment['driver']['live_bytes']}, pool {truth['pool']}")
 
 

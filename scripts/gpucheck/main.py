@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import checks
-from session import Session
+from harness import Harness
 
 
 def parse(arguments):
@@ -21,20 +21,20 @@ def parse(arguments):
     return parser.parse_args(arguments)
 
 
-def describe_machine(session):
+def describe_machine(harness):
     """Prints what the results were obtained on; returns False, saying why, where nothing can be checked."""
-    for path in (session.library, session.command):
+    for path in (harness.library, harness.command):
         if not path.exists():
             print(f"gpu-check: {path} is missing: run make first", file=sys.stderr)
             return False
     probe = ("import json, torch; p = torch.cuda.get_device_properties(0); "
              "print(json.dumps(dict(gpu=p.name, torch=torch.__version__, cuda=torch.version.cuda, bytes=p.total_memory)))")
-    finished = session.run([sys.executable, "-c", probe])
+    finished = harness.run([sys.executable, "-c", probe])
     if finished.returncode != 0:
         print(f"gpu-check: PyTorch cannot use a GPU here: {finished.stderr.strip()[-400:]}", file=sys.stderr)
         return False
     print(f"python {sys.version.split()[0]}, {os.uname().machine}, {finished.stdout.strip()}")
-    version = subprocess.run([str(session.command), "--version"], stdout=subprocess.PIPE, universal_newlines=True)
+    version = subprocess.run([str(harness.command), "--version"], stdout=subprocess.PIPE, universal_newlines=True)
     print(version.stdout.strip(), flush=True)
     return True
 
@@ -52,14 +52,14 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="memtrace-gpu-check.") as scratch:
         folder = options.keep.resolve() if options.keep else Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        session = Session(options.root, folder)
-        if not describe_machine(session):
+        harness = Harness(options.root, folder)
+        if not describe_machine(harness):
             return 2
         for name in wanted:
-            session.attempt(name, checks.ALL[name])
-    skipped = f", {session.skipped} skipped" if session.skipped else ""
-    print(f"{session.passed} passed, {session.failed} failed{skipped}")
-    return 0 if session.failed == 0 else 1
+            harness.attempt(name, checks.ALL[name])
+    skipped = f", {harness.skipped} skipped" if harness.skipped else ""
+    print(f"{harness.passed} passed, {harness.failed} failed{skipped}")
+    return 0 if harness.failed == 0 else 1
 
 
 if __name__ == "__main__":

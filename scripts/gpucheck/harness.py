@@ -20,7 +20,7 @@ class Skipped(Exception):
     """A check's own precondition (nvcc, CuPy, JAX) is missing on this machine."""
 
 
-class Session:
+class Harness:
     """One run of the checks.
 
     folder holds traces and logs; library and command are the build under test.
