@@ -183,8 +183,8 @@ func (r *Reader) count(events []Event) {
 		dense = dense && events[i].Seq == first+uint64(i)
 		special = special || events[i].Flags&FlagLate != 0 || events[i].Kind == EventLost
 	}
-	if dense {
-		r.seqs.AddRange(first, first+uint64(len(events))-1)
+	if last := events[len(events)-1].Seq; dense && last >= first {
+		r.seqs.AddRange(first, last)
 	} else {
 		for i := range events {
 			r.seqs.Add(events[i].Seq)
