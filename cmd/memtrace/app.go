@@ -40,14 +40,15 @@ func (a *app) execute(args []string) int {
 	return a.finish(cmd, err)
 }
 
-const rootLong = `memtrace tells where the GPU memory of a CUDA program goes, without changing, rebuilding or slowing the program.
-
-Record a run, then look at it:
+const rootLong = `memtrace tells where the GPU memory of a CUDA program goes, without changing or
+rebuilding the program. Record a run, then look at it:
 
   memtrace run -- python3 train.py
   memtrace report memtrace.python3.4711.bin
 
-Recording without this command is the same thing: LD_PRELOAD=libmemtrace.so python3 train.py`
+Recording without this command is the same thing:
+
+  LD_PRELOAD=libmemtrace.so python3 train.py`
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -69,7 +70,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.Flags().BoolP("version", "V", false, "print the version and stop")
 	root.PersistentFlags().CountVarP(&a.verbose, "verbose", "v", "say what is being done (twice: in detail)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors")
-	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.infoCommand(), a.dumpCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.infoCommand(), a.dumpCommand(),
+		a.versionCommand(), a.completionCommand(), a.manCommand())
 	return root
 }
 

@@ -22,6 +22,7 @@ func (a *app) afterRun(o runOptions, program string, ended outcome, traces []str
 	}
 	var summaries []readSummary
 	for _, path := range traces {
+		path = shortPath(path)
 		summary, err := a.summarize(path, analyzer.Options{})
 		if err != nil {
 			a.log.Error().Msg(err.Error())
@@ -148,19 +149,27 @@ func whyNothing(program string) string {
 	return "; " + program + " is statically linked, so nothing can be preloaded into it"
 }
 
-// shellWord returns text as one word for a POSIX shell, relative to the current folder where that is shorter.
-func shellWord(path string) string {
-	if here, err := os.Getwd(); err == nil {
-		if relative, err := filepath.Rel(here, path); err == nil && len(relative) < len(path) {
-			path = relative
-		}
-	}
-	if strings.HasPrefix(path, "-") {
-		path = "./" + path
-	}
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
-	if path != "" && strings.Trim(path, plain) == "" {
+// shortPath is how people would type a path from where they are.
+func shortPath(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
 		return path
 	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	relative, err := filepath.Rel(here, path)
+	if err != nil || len(relative) >= len(path) {
+		return path
+	}
+	return relative
+}
+
+// shellWord returns text as one argument for a POSIX shell.
+func shellWord(text string) string {
+	if strings.HasPrefix(text, "-") {
+		text = "./" + text
+	}
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
+	if text != "" && strings.Trim(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

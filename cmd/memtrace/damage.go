@@ -14,7 +14,8 @@ type damageList struct {
 
 func (d *damageList) add(path string, s *analyzer.Summary) {
 	if s.Health.Truncated {
-		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; what stands before was shown (--strict)", path, s.Health.TruncatedAt, s.Health.TruncatedReason))
+		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; what stands before was shown (--strict)",
+			path, s.Health.TruncatedAt, s.Health.TruncatedReason))
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	"memtrace/analyzer/render"
 )
 
-const diffLong = `Compare two traces: what grew, what is new, what shrank and what is gone from the first to the second. Growth is positive and stands first.
+const diffLong = `Compare two traces: what grew, what is new, what shrank and what is gone from the
+first to the second. Growth is positive and stands first.
 
 ` + filterHelp
 

@@ -14,10 +14,12 @@ import (
 	"memtrace/trace"
 )
 
-const dumpLong = `Print a trace as text: one line for each event, dictionary entry and fact about the run. --encode goes the other way and turns such a text back
-into a trace, for tests and for reports of mistakes.
+const dumpLong = `Print a trace as text: one line for each event, dictionary entry and fact about
+the run. --encode goes the other way and turns such a text back into a trace, for
+tests and for reports of mistakes.
 
---from, --to, --kind and -n choose events; the dictionary is printed whole. Order numbers are the events' seq.`
+--from, --to, --kind and -n choose events; the dictionary is printed with them.
+Order numbers are the events' seq.`
 
 const dumpExample = `  memtrace dump memtrace.python3.4711.bin | less
   memtrace dump --kind oom,mark --from 100000 memtrace.python3.4711.bin

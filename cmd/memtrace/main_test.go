@@ -14,7 +14,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata/script")
 
+// noRaceSleep keeps a command that was built with the race detector from sleeping a second before it ends.
+const noRaceSleep = "atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", noRaceSleep)
 	testscript.Main(m, map[string]func(){"memtrace": main})
 }
 
@@ -27,6 +31,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MEMTRACE_LIBRARY", library)
+			env.Setenv("GORACE", noRaceSleep)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitfile": waitFile, "status": exitStatus, "cut": cutFile},

@@ -9,10 +9,13 @@ import (
 	"memtrace/analyzer/render"
 )
 
-const reportLong = `Show where the memory was: the peak and who stood at it, what was live at the end, and what happened on the way.
+const reportLong = `Show where the memory was: the peak and who stood at it, what was live at the
+end, and what happened on the way.
 
-Several traces give one report each, in order; a folder stands for the traces in it. With --json, one file gives an object, and several files or
-a folder an array. A trace whose program was killed, or still runs, is read as far as it goes.
+Several traces give one report each, in order; a folder stands for the traces in
+it. With --json, one file gives an object, and several files or a folder an
+array. A trace whose program was killed, or still runs, is read as far as it
+goes.
 
 ` + filterHelp
 

@@ -19,16 +19,20 @@ type runOptions struct {
 	reportOutput string
 }
 
-const runLong = `Run a program with libmemtrace.so preloaded. Its standard streams, its signals and its exit status are its own: memtrace run ends with the
-program's status, with 128 plus the signal's number if a signal ended it, with 127 if there is no such program, with 126 if it cannot be
-executed and with 2 if memtrace itself could not start it.
+const runLong = `Run a program with libmemtrace.so preloaded. Its standard streams, its signals
+and its exit status are its own: memtrace run ends with the program's status,
+with 128 plus the signal's number if a signal ended it, with 127 if there is no
+such program, with 126 if it cannot be executed, and with 2 if memtrace itself
+could not start it.
 
-Every process of the program that uses CUDA writes a trace of its own. -o names it; the pattern may hold
+Every process of the program that uses CUDA writes a trace of its own. -o names
+it; the pattern may hold
 
-  %p process id      %e program name       %h host name             %t start time
-  %r rank            %n counter            %q{VAR} a variable       %% a percent sign
+  %p process id   %e program name   %h host name      %t start time
+  %r rank         %n counter        %q{VAR} variable  %% a percent sign
 
-The library is looked for in $MEMTRACE_LIBRARY, beside this command, in ../lib/memtrace and in ../lib.`
+The library is looked for in $MEMTRACE_LIBRARY, beside this command, in
+../lib/memtrace and in ../lib.`
 
 const runExample = `  memtrace run -- python3 train.py
   memtrace run -o 'traces/%q{RANK}.%p.bin' -- torchrun --nproc-per-node 8 train.py

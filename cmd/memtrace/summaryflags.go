@@ -45,9 +45,10 @@ type summaryFlags struct {
 	strict bool
 }
 
-// filterHelp and showHelp close the long help of report and diff.
-const filterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or was called from a library; --focus keeps, and --ignore drops,
-what has a tag, call, library or thread that a regular expression matches.`
+// filterHelp closes the long help of report and diff.
+const filterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
+was called from a library; --focus keeps, and --ignore drops, what has a tag,
+call, library or thread that a regular expression matches.`
 
 func (s *summaryFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
