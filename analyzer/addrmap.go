@@ -21,34 +21,32 @@ const addrMapMinSlots = 64
 // their middle bits over the upper bits, which are kept.
 func (m *addrMap) home(addr uint64) int { return int(addr * 0x9e3779b97f4a7c15 >> m.shift) }
 
+// find returns the slot of an address, or the free slot where it belongs. The map must have slots.
+func (m *addrMap) find(addr uint64) int {
+	mask := len(m.slots) - 1
+	i := m.home(addr)
+	for m.slots[i].addr != addr && m.slots[i].addr != 0 {
+		i = (i + 1) & mask
+	}
+	return i
+}
+
 func (m *addrMap) get(addr uint64) (block uint32, ok bool) {
 	if m.used == 0 {
 		return 0, false
 	}
-	mask := len(m.slots) - 1
-	for i := m.home(addr); m.slots[i].addr != 0; i = (i + 1) & mask {
-		if m.slots[i].addr == addr {
-			return m.slots[i].block, true
-		}
-	}
-	return 0, false
+	s := m.slots[m.find(addr)]
+	return s.block, s.addr != 0
 }
 
-// put adds an address that is not in the map, or replaces its block.
+// put adds an address, or replaces its block.
 func (m *addrMap) put(addr uint64, block uint32) {
-	if 2*(m.used+1) > len(m.slots) {
-		m.grow()
-	}
-	mask := len(m.slots) - 1
-	i := m.home(addr)
-	for ; m.slots[i].addr != 0; i = (i + 1) & mask {
-		if m.slots[i].addr == addr {
-			m.slots[i].block = block
-			return
-		}
+	m.reserve()
+	i := m.find(addr)
+	if m.slots[i].addr == 0 {
+		m.used++
 	}
 	m.slots[i] = addrSlot{addr, block}
-	m.used++
 }
 
 // take removes an address and returns its block.
@@ -56,18 +54,26 @@ func (m *addrMap) take(addr uint64) (block uint32, ok bool) {
 	if m.used == 0 {
 		return 0, false
 	}
-	mask := len(m.slots) - 1
-	i := m.home(addr)
-	for m.slots[i].addr != addr {
-		if m.slots[i].addr == 0 {
-			return 0, false
-		}
-		i = (i + 1) & mask
+	i := m.find(addr)
+	if m.slots[i].addr == 0 {
+		return 0, false
 	}
 	block = m.slots[i].block
-	m.closeGap(i, mask)
-	m.used--
+	m.remove(i)
 	return block, true
+}
+
+// reserve makes room for one more address, so that a slot found now stays the right one for it.
+func (m *addrMap) reserve() {
+	if 2*(m.used+1) > len(m.slots) {
+		m.grow()
+	}
+}
+
+// remove empties a slot that find returned for an address in the map.
+func (m *addrMap) remove(slot int) {
+	m.closeGap(slot, len(m.slots)-1)
+	m.used--
 }
 
 // closeGap empties slot i and moves back the entries behind it whose search would otherwise stop at the gap.
@@ -87,16 +93,10 @@ func (m *addrMap) grow() {
 	n := max(addrMapMinSlots, 2*len(old))
 	m.slots = make([]addrSlot, n)
 	m.shift = uint(64 - bits.TrailingZeros(uint(n)))
-	mask := n - 1
 	for _, s := range old {
-		if s.addr == 0 {
-			continue
+		if s.addr != 0 {
+			m.slots[m.find(s.addr)] = s
 		}
-		i := m.home(s.addr)
-		for m.slots[i].addr != 0 {
-			i = (i + 1) & mask
-		}
-		m.slots[i] = s
 	}
 }
 

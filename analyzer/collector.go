@@ -24,12 +24,11 @@ type collector struct {
 	details [accountCount]*detail
 	holding holdings
 
-	notes []blockNote // by block id
-	keys  []uint32    // by block id and grouping: the block's row
-	pass  []uint32    // scratch: the rows of a block that was never live
+	keys []uint32 // by block id and grouping: the block's row
+	pass []uint32 // scratch: the rows of a block that was never live
 
-	threads  []uint64 // memory events seen, by thread
-	ordinal  uint64   // of the event being replayed, within its thread
+	threads  []uint32 // memory events seen, by thread; may wrap around
+	ordinal  uint32   // of the event being replayed, within its thread
 	lastTime int64
 
 	estimated   uint64
@@ -41,13 +40,6 @@ type collector struct {
 	epochs      Iterations
 	oom         OOM
 	moment      *moment
-}
-
-// blockNote is what the collector remembers of a live block beside the heap.
-type blockNote struct {
-	ordinal uint64 // of the allocation, within its thread
-	library uint32
-	hidden  bool // the filters leave it out
 }
 
 type markCount struct {
@@ -76,7 +68,7 @@ func (c *collector) event(e *trace.Event) {
 		epoch := c.frameworkEpoch()
 		c.heap.Apply(e)
 		if e.Level == cuda.LevelFramework && e.Status == 0 && accountOf(e) == AccountFramework {
-			c.holding.report(e, c.resolver.libraries.of(e.Stack), epoch)
+			c.report(e, epoch)
 		}
 	case trace.EventMap, trace.EventUnmap:
 		c.heap.Apply(e)
@@ -84,23 +76,37 @@ func (c *collector) event(e *trace.Event) {
 		c.addOOM(e)
 	case trace.EventMark:
 		c.addMark(e)
+		c.keepIfWanted(e)
 	case trace.EventStep:
 		c.steps.add(e)
+		c.keepIfWanted(e)
 	case trace.EventEpoch:
 		c.epochs.add(e)
 	case trace.EventLost:
 		c.lost += e.Count
 	}
+	c.lastTime = max(c.lastTime, e.Time)
+}
+
+// keepIfWanted copies the totals if e is the moment that was asked for; the last one stays.
+func (c *collector) keepIfWanted(e *trace.Event) {
 	if c.want.hits(e, c.resolver.tables) {
 		c.moment = c.now(e.Time)
 	}
-	c.lastTime = max(c.lastTime, e.Time)
+}
+
+// report takes in a framework event's counters; epoch is that of the framework's total before the event.
+func (c *collector) report(e *trace.Event, epoch uint64) {
+	if c.holding.library == unknownLibrary {
+		c.holding.library = c.resolver.libraries.of(e.Stack)
+	}
+	c.holding.report(e, epoch)
 }
 
 func (c *collector) frameworkEpoch() uint64 { return c.details[AccountFramework].total.epoch }
 
 // nextOrdinal numbers the memory events of a thread from 1.
-func (c *collector) nextOrdinal(thread trace.ThreadID) uint64 {
+func (c *collector) nextOrdinal(thread trace.ThreadID) uint32 {
 	n := at(&c.threads, int(min(thread, maxThreadOrdinals)))
 	*n++
 	return *n
@@ -108,10 +114,10 @@ func (c *collector) nextOrdinal(thread trace.ThreadID) uint64 {
 
 // Opened implements Observer.
 func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
-	note := at(&c.notes, int(id))
-	*note = blockNote{ordinal: c.ordinal, library: c.resolver.libraries.of(b.Stack), hidden: c.filter != nil && !c.filter.pass(&c.resolver, b)}
-	c.holdingOpened(b, note.library)
-	if note.hidden {
+	b.ordinal = c.ordinal
+	b.hidden = c.filter != nil && !c.filter.pass(&c.resolver, b)
+	c.holdingOpened(b)
+	if b.hidden {
 		return
 	}
 	c.countFlags(e)
@@ -149,9 +155,8 @@ func (c *collector) countFlags(e *trace.Event) {
 
 // Closed implements Observer.
 func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
-	note := &c.notes[id]
-	c.holdingClosed(b, note.library)
-	if note.hidden {
+	c.holdingClosed(b)
+	if b.hidden {
 		return
 	}
 	d := c.details[b.Account]
@@ -160,7 +165,7 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 		return
 	}
 	d.close(b, c.blockKeys(id), c.frameworkEpoch())
-	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == note.ordinal+1
+	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.ordinal+1
 	d.life.add(b.Size, e.Time-b.Time, temporary)
 }
 
@@ -197,19 +202,19 @@ func (c *collector) Refused(e *trace.Event) {
 	c.totals[account].refused++
 }
 
-func (c *collector) holdingOpened(b *Block, library uint32) {
+func (c *collector) holdingOpened(b *Block) {
 	switch b.Account {
 	case AccountDriver:
-		c.holding.openDriver(deviceSlot(b.Device), library, b.Size, c.frameworkEpoch())
+		c.holding.openDriver(deviceSlot(b.Device), c.resolver.libraries.of(b.Stack), b.Size, c.frameworkEpoch())
 	case AccountFramework:
 		c.holding.device(deviceSlot(b.Device)).blocks += b.Size
 	}
 }
 
-func (c *collector) holdingClosed(b *Block, library uint32) {
+func (c *collector) holdingClosed(b *Block) {
 	switch b.Account {
 	case AccountDriver:
-		c.holding.closeDriver(deviceSlot(b.Device), library, b.Size, c.frameworkEpoch())
+		c.holding.closeDriver(deviceSlot(b.Device), c.resolver.libraries.of(b.Stack), b.Size, c.frameworkEpoch())
 	case AccountFramework:
 		c.holding.device(deviceSlot(b.Device)).blocks -= b.Size
 	}

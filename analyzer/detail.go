@@ -40,10 +40,13 @@ func (k *keyedRows) row(id uint64) uint32 {
 // at returns the item of a slice by index, growing the slice as needed.
 func at[T any](list *[]T, i int) *T {
 	if i >= len(*list) {
-		*list = append(*list, make([]T, i+1-len(*list))...)
+		extend(list, i+1)
 	}
 	return &(*list)[i]
 }
+
+// extend is apart from at so that at can be inlined.
+func extend[T any](list *[]T, n int) { *list = append(*list, make([]T, n-len(*list))...) }
 
 // open adds a block whose rows are keys; framework is the epoch of the framework's total. The parts go before the total: see meter.grow.
 func (d *detail) open(b *Block, keys []uint32, framework uint64) {

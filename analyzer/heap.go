@@ -12,22 +12,25 @@ const maxBlockBytes = 1 << 57
 // displaced.
 const maxOrphans = 1 << 14
 
-// Block is a live allocation. Observers may keep its id, never the pointer: blocks move when the heap grows and are reused after Closed.
+// Block is a live allocation. Observers may keep its id, never the pointer: blocks move when the heap grows and are reused after Closed. A block fills
+// one cache line, which the speed of the replay rests on.
 type Block struct {
-	Addr     uint64 // address; for VMM memory the handle
-	Size     uint64 // bytes
-	Seq      uint64 // order number of the allocation
-	Time     int64  // nanoseconds since the trace's base
-	Stack    trace.StackID
-	PyStack  trace.StackID
-	Tag      trace.StringID
-	Thread   trace.ThreadID
-	mappings uint32   // VMM: how many mappings keep the memory alive
-	nextFree uint32   // while unused: the next unused block, plus one
-	Call     cuda.API // the runtime call where there was one, else the driver's or the framework's
-	Device   int16
-	Account  Account
-	released bool // VMM: the handle was given back
+	Addr    uint64 // address; for VMM memory the handle
+	Size    uint64 // bytes
+	Seq     uint64 // order number of the allocation
+	Time    int64  // nanoseconds since the trace's base
+	Stack   trace.StackID
+	PyStack trace.StackID
+	Tag     trace.StringID
+	Thread  trace.ThreadID
+	Call    cuda.API // the runtime call where there was one, else the driver's or the framework's
+	Device  int16
+	Account Account
+
+	released bool   // VMM: the handle was given back
+	hidden   bool   // belongs to the observer: the filters leave the block out
+	ordinal  uint32 // belongs to the observer: number of the allocation within its thread
+	link     uint32 // VMM: how many mappings keep the memory alive; while unused: the next unused block, plus one
 }
 
 // Observer is told what happens to blocks. b is valid during the call only; id is the block's number until Closed returns.
@@ -137,33 +140,37 @@ func (h *Heap) alloc(e *trace.Event) {
 		return
 	}
 	at := spaceOf(e)
-	old, taken := h.live[at].get(e.Addr)
-	switch {
-	case taken && h.blocks[old].Seq > e.Seq:
-		h.adopt(place{e.Addr, at}, e.Seq)
-		h.elapse(e, account)
-		return
-	case taken:
-		h.displace(place{e.Addr, at}, old, e)
-	case e.Flags&trace.FlagLate != 0 && h.adopt(place{e.Addr, at}, e.Seq):
-		h.elapse(e, account)
-		return
+	live := &h.live[at]
+	live.reserve()
+	slot := live.find(e.Addr)
+	if old := live.slots[slot]; old.addr != 0 {
+		if h.blocks[old.block].Seq > e.Seq {
+			h.adopt(place{e.Addr, at}, e.Seq)
+			h.elapse(e, account)
+			return
+		}
+		h.displace(place{e.Addr, at}, old.block, e)
+	} else {
+		if e.Flags&trace.FlagLate != 0 && h.adopt(place{e.Addr, at}, e.Seq) {
+			h.elapse(e, account)
+			return
+		}
+		live.used++
 	}
 	id := h.take()
+	live.slots[slot] = addrSlot{e.Addr, id}
 	b := &h.blocks[id]
 	fillBlock(b, e, account)
-	h.live[at].put(e.Addr, id)
 	h.observer.Opened(id, b, e)
 }
 
-// displace closes the block at an address that was handed out again.
+// displace closes the block at an address that was handed out again; the caller lets the address lead to the new one.
 func (h *Heap) displace(key place, id uint32, e *trace.Event) {
 	h.health.Displaced++
 	if len(h.owed) >= maxOrphans {
 		clear(h.owed)
 	}
 	h.owed[key]++
-	h.live[key.space].take(key.addr)
 	h.end(id, e)
 }
 
@@ -179,8 +186,10 @@ func (h *Heap) settle(key place) {
 
 // fillBlock takes over from the event what reports will ask of the block.
 func fillBlock(b *Block, e *trace.Event, account Account) {
-	*b = Block{Addr: e.Addr, Size: e.Size, Seq: e.Seq, Time: e.Time, Stack: e.Stack, PyStack: e.PyStack, Tag: e.Tag, Thread: e.Thread, Call: callOf(e),
-		Device: e.Device, Account: account}
+	b.Addr, b.Size, b.Seq, b.Time = e.Addr, e.Size, e.Seq, e.Time
+	b.Stack, b.PyStack, b.Tag, b.Thread = e.Stack, e.PyStack, e.Tag, e.Thread
+	b.Call, b.Device, b.Account = callOf(e), e.Device, account
+	b.link, b.released = 0, false
 }
 
 // callOf names the call as the program made it.
@@ -224,17 +233,20 @@ func (h *Heap) release(e *trace.Event) {
 		return
 	}
 	at := spaceOf(e)
-	id, known := h.live[at].get(e.Addr)
-	key := place{e.Addr, at}
+	live := &h.live[at]
+	live.reserve()
+	slot := live.find(e.Addr)
+	found := live.slots[slot]
+	known := found.addr != 0
 	switch {
-	case known && h.blocks[id].Seq > e.Seq, !known && e.Flags&trace.FlagLate != 0 && h.owed[key] > 0:
-		h.settle(key)
-	case !known:
-		h.health.UnmatchedFrees++
-		h.remember(key, e.Seq)
+	case known && h.blocks[found.block].Seq <= e.Seq:
+		live.remove(slot)
+		h.end(found.block, e)
+	case known, e.Flags&trace.FlagLate != 0 && h.owed[place{e.Addr, at}] > 0:
+		h.settle(place{e.Addr, at})
 	default:
-		h.live[at].take(e.Addr)
-		h.end(id, e)
+		h.health.UnmatchedFrees++
+		h.remember(place{e.Addr, at}, e.Seq)
 	}
 }
 
@@ -250,7 +262,7 @@ func (h *Heap) remember(key place, seq uint64) {
 // end closes a block that its address no longer leads to; VMM memory waits for its last mapping.
 func (h *Heap) end(id uint32, e *trace.Event) {
 	b := &h.blocks[id]
-	if b.mappings > 0 {
+	if b.link > 0 {
 		b.released = true
 		return
 	}
@@ -265,11 +277,12 @@ func (h *Heap) take() uint32 {
 		return uint32(len(h.blocks) - 1)
 	}
 	id := h.free - 1
-	h.free = h.blocks[id].nextFree
+	h.free = h.blocks[id].link
 	return id
 }
 
 func (h *Heap) giveBack(id uint32) {
-	h.blocks[id] = Block{nextFree: h.free}
+	b := &h.blocks[id]
+	b.Account, b.link = AccountNone, h.free
 	h.free = id + 1
 }

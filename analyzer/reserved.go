@@ -40,10 +40,7 @@ func (h *holdings) closeDriver(slot int, library uint32, size, epoch uint64) {
 
 // report takes in the counters of a framework event, whose block has already been replayed, and checks them; epoch is that of the framework's total
 // before the event, so that a new maximum finds this event's counter. Late events are not checked: the state they describe has passed.
-func (h *holdings) report(e *trace.Event, library uint32, epoch uint64) {
-	if h.library == unknownLibrary {
-		h.library = library
-	}
+func (h *holdings) report(e *trace.Event, epoch uint64) {
 	if e.Allocated == 0 && e.Reserved == 0 || e.Flags&trace.FlagLate != 0 {
 		return
 	}

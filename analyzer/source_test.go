@@ -69,6 +69,7 @@ func fillTables(t *trace.Tables) {
 	t.AddThread(trace.Thread{ID: 1, TID: 4711, Name: "python3"})
 	t.AddThread(trace.Thread{ID: 2, TID: 4712, Name: "pt_autograd_0"})
 	t.AddThread(trace.Thread{ID: 3, TID: 4713})
+	t.AddThread(trace.Thread{ID: 5, TID: 4712, Name: "pt_autograd_0"}) // the same thread under a second id
 	t.AddDevice(trace.Device{Index: 0, Name: "Test GPU", UUID: "GPU-0", TotalBytes: 8 << 30})
 	t.AddDevice(trace.Device{Index: 1, Name: "Test GPU", UUID: "GPU-1", TotalBytes: 8 << 30})
 }

@@ -24,12 +24,18 @@ type streamShape struct {
 	delayed   func(trace.Event) bool // which events may come late; nil: none
 	wild      bool                   // also unmatched frees, reuse of live addresses, wrong counters, lost records
 	noHandles bool
+	noStacks  bool // the recorder kept none, so that libraries are unknown
 }
 
 func randomStream(seed uint64, shape streamShape) []trace.Event {
 	g := &streamGenerator{rng: rand.New(rand.NewPCG(seed, 0x6d656d))}
 	for len(g.events) < shape.events {
 		g.step(shape)
+	}
+	for i := range g.events {
+		if shape.noStacks {
+			g.events[i].Stack = 0
+		}
 	}
 	return g.delay(shape.delayed)
 }
@@ -41,7 +47,7 @@ func (g *streamGenerator) add(e trace.Event) trace.Event {
 		g.now += int64(g.rng.IntN(1 << g.rng.IntN(34)))
 	}
 	e.Seq, e.Time = uint64(len(g.events)+1), g.now
-	e.Thread = trace.ThreadID(1 + g.rng.IntN(4))
+	e.Thread = trace.ThreadID(1 + g.rng.IntN(5))
 	if g.chance(60) {
 		e.Thread = 1
 	}

@@ -67,7 +67,7 @@ func randomOptions(rng *rand.Rand) Options {
 func TestSummaryAgreesWithOracle(t *testing.T) {
 	for seed := range uint64(*streams) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		shape := streamShape{events: 20 + rng.IntN(700), wild: rng.IntN(2) == 0, noHandles: rng.IntN(4) == 0}
+		shape := streamShape{events: 20 + rng.IntN(700), wild: rng.IntN(2) == 0, noHandles: rng.IntN(4) == 0, noStacks: rng.IntN(4) == 0}
 		if rng.IntN(3) > 0 {
 			shape.delayed = func(trace.Event) bool { return true }
 		}

@@ -72,7 +72,7 @@ func (h *Heap) mapHandle(e *trace.Event) {
 	}
 	v := mapping{size: e.Size, seq: e.Seq}
 	if id, known := h.live[spaceHandle].get(e.Handle); known {
-		h.blocks[id].mappings++
+		h.blocks[id].link++
 		v.block = id + 1
 	} else {
 		h.health.UnmatchedMaps++
@@ -119,8 +119,8 @@ func (h *Heap) endMapping(addr uint64, e *trace.Event) {
 		return
 	}
 	b := &h.blocks[v.block-1]
-	b.mappings--
-	if b.released && b.mappings == 0 {
+	b.link--
+	if b.released && b.link == 0 {
 		h.end(v.block-1, e)
 	}
 }

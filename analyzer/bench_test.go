@@ -1,0 +1,124 @@
+package analyzer
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// trainingEvents makes the events of a periodic program that holds about 20 000 blocks: every step allocates and frees the same plan with its tags and
+// stacks, at addresses that a cache hands out last in, first out. It ends as it begins, so that it can be replayed again and again.
+func trainingEvents(steps int) []trace.Event {
+	const (
+		lasting = 18_000 // parameters and optimizer state
+		plan    = 2_000  // activations, freed in reverse order
+	)
+	rng := rand.New(rand.NewPCG(3, 4))
+	var events []trace.Event
+	var allocated uint64
+	add := func(kind trace.EventKind, n int, size uint64) {
+		if kind == trace.EventAlloc {
+			allocated += size
+		} else {
+			allocated -= size
+		}
+		events = append(events, trace.Event{Kind: kind, Seq: uint64(len(events) + 1), Time: int64(len(events)) * 5000, Level: cuda.LevelFramework,
+			Mem: cuda.MemoryDevice, Addr: 0x7f00_0000_0000 + uint64(n)*0x20_0200, Size: size, Thread: 1 + trace.ThreadID(n%2),
+			Tag: trace.StringID(1 + n%150), Stack: trace.StackID(1 + n%2000), Allocated: allocated, API: 64})
+	}
+	sizes := make([]uint64, lasting+plan)
+	for i := range sizes {
+		sizes[i] = uint64(1+rng.IntN(4096)) * 512
+	}
+	for n := range lasting {
+		add(trace.EventAlloc, n, sizes[n])
+	}
+	for range steps {
+		for n := lasting; n < lasting+plan; n++ {
+			add(trace.EventAlloc, n, sizes[n])
+		}
+		for n := lasting + plan - 1; n >= lasting; n-- {
+			add(trace.EventFree, n, sizes[n])
+		}
+	}
+	for n := range lasting {
+		add(trace.EventFree, n, sizes[n])
+	}
+	return events
+}
+
+// nobody is an observer that does not look.
+type nobody struct{}
+
+func (nobody) Opened(uint32, *Block, *trace.Event) {}
+func (nobody) Closed(uint32, *Block, *trace.Event) {}
+func (nobody) Elapsed(*Block, *trace.Event)        {}
+func (nobody) Refused(*trace.Event)                {}
+
+func reportRate(b *testing.B, events int) {
+	b.ReportMetric(float64(b.N)*float64(events)/1e6/b.Elapsed().Seconds(), "Mevents/s")
+	b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(events), "ns/event")
+}
+
+// BenchmarkHeap is the state machine alone.
+func BenchmarkHeap(b *testing.B) {
+	events := trainingEvents(200)
+	h := NewHeap(nobody{})
+	for b.Loop() {
+		for i := range events {
+			h.Apply(&events[i])
+		}
+	}
+	reportRate(b, len(events))
+}
+
+// BenchmarkSummarize is a whole summary with peaks, lifetimes and the grouping by tag, the events being in memory already.
+func BenchmarkSummarize(b *testing.B) {
+	for _, groupings := range [][]string{{"tag"}, {"tag", "library", "api"}, GroupingNames()} {
+		name := groupings[0]
+		for _, g := range groupings[1:] {
+			name += "," + g
+		}
+		b.Run(name, func(b *testing.B) {
+			events := trainingEvents(200)
+			for b.Loop() {
+				src := &memorySource{events: events}
+				fillTables(&src.tables)
+				if _, err := Summarize(src, Options{Groupings: groupings}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			reportRate(b, len(events))
+		})
+	}
+}
+
+// TestSteadyStateAllocatesNothing: once the tables have grown to the live set, replaying costs no memory however long the trace is.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	events := trainingEvents(3)
+	picked, err := pickGroupings(GroupingNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables trace.Tables
+	fillTables(&tables)
+	c := newCollector(&tables, picked, nil, At{})
+	replayAll := func() {
+		for i := range events {
+			c.event(&events[i])
+		}
+	}
+	replayAll()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 5 {
+		replayAll()
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.Mallocs - before.Mallocs; n > 20 { // the runtime itself allocates a little now and then
+		t.Errorf("%d allocations in %d events", n, 5*len(events))
+	}
+}
