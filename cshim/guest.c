@@ -62,7 +62,7 @@ void mt_fail(const char *what, int error) {
 static void on_thread_end(void *block) {
   struct mt_thread *self = block;
   if (self->epoch == mt_live->epoch) mt_ring_retire(self);
-  self->epoch = 0;
+  self->epoch = MT_EPOCH_NONE;
   mt_self = NULL;
   uint64_t head = __atomic_load_n(&free_threads, __ATOMIC_RELAXED), want;
   do {
@@ -201,7 +201,9 @@ struct mt_thread *mt_thread_idle(void) {
   if (mt_config.disabled || mt_guest_off()) return NULL;
   pthread_once(&once, make_thread_end);
   struct mt_thread *self = new_block();
-  if (self && thread_end_made) pthread_setspecific(thread_end, self);
+  if (!self) return NULL;
+  self->epoch = MT_EPOCH_NONE;
+  if (thread_end_made) pthread_setspecific(thread_end, self);
   return mt_self = self;
 }
 
@@ -210,6 +212,7 @@ static struct mt_thread *attach(void) {
   struct mt_thread *self = mt_thread_idle();
   if (!self) return NULL;
   memset(self, 0, offsetof(struct mt_thread, tags));
+  self->epoch = MT_EPOCH_NONE;
   int32_t tid = (int32_t)syscall(SYS_gettid);
   if (!mt_ring_take(self, note_thread(tid), tid)) {
     __atomic_add_fetch(&mt_header()->lost_no_ring, 1, __ATOMIC_RELAXED);

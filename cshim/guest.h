@@ -19,9 +19,12 @@ struct mt_tags {
   char path[4096];
 };
 
+/* Epoch of a thread that does not record: differs from every mt_live.epoch, also from the 0 before the start and after the end. */
+#define MT_EPOCH_NONE UINT64_MAX
+
 /* What one thread of the program needs while it records. Lives in its own mapping, never in TLS, which is carved out of every thread's stack. */
 struct mt_thread {
-  uint64_t epoch; /* the mt_live.epoch it belongs to; 0 or another in a forked child: attach anew */
+  uint64_t epoch; /* the mt_live.epoch it belongs to; any other: attach anew */
   struct mt_ring *ring;
   struct mt_record *next; /* next slot to fill */
   struct mt_record *end;  /* one past the segment's last slot */

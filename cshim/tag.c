@@ -15,6 +15,7 @@
 #include "tag.h"
 
 _Static_assert(MT_TAG_DEPTH == MEMTRACE_TAG_DEPTH_MAX, "the header's promise");
+_Static_assert(sizeof ((struct mt_tags *)0)->path >= MEMTRACE_TAG_PATH_MAX, "the header's promise");
 
 void mt_tag_rename(struct mt_thread *self) {
   self->tag = 0;

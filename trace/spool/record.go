@@ -12,7 +12,6 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 		Seq:     le64(b, recSeq),
 		Time:    c.time(le64(b, recTicks)),
 		Kind:    trace.EventKind(b[recKind]),
-		Device:  int16(int8(b[recDevice])),
 		Stack:   trace.StackID(le32(b, recStack)),
 		PyStack: trace.StackID(le32(b, recPyStack)),
 		Tag:     trace.StringID(le32(b, recTag)),
@@ -27,6 +26,7 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 		e.Count = le64(b, recSize)
 		return e
 	}
+	e.Device = int16(int8(b[recDevice]))
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
 	if e.Level == cuda.LevelFramework {
 		e.Allocated, e.Reserved = le64(b, recUnion), le64(b, recReserved)

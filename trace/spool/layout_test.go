@@ -1,0 +1,65 @@
+package spool
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"memtrace/internal/guest"
+)
+
+// mirrored lists what layout.go says of cshim/spool.h: C expression and Go value.
+var mirrored = []struct {
+	c   string
+	go_ uint64
+}{
+	{"MT_SPOOL_VERSION", layoutVersion}, {"MT_PAGE", pageSize}, {"MT_RECORD_SIZE", recordSize}, {"MT_SEGMENT_SIZE", segmentSize},
+	{"MT_SEGMENT_SLOTS", segmentSlots}, {"sizeof(struct mt_ring)", ringSize}, {"sizeof(struct mt_index_entry)", indexEntrySize},
+	{"H(version)", offVersion}, {"H(record_size)", offRecordSize}, {"H(segment_size)", offSegmentSize}, {"H(segments_max)", offSegmentsMax},
+	{"H(rings_max)", offRingsMax}, {"H(index_max)", offIndexMax}, {"H(rings_offset)", offRingsOffset}, {"H(index_offset)", offIndexOffset},
+	{"H(data_offset)", offDataOffset}, {"H(data_max)", offDataMax}, {"H(segments_offset)", offSegmentsOffset}, {"H(file_size)", offFileSize},
+	{"H(pid)", offPID}, {"H(clock_is_tsc)", offClockIsTSC}, {"H(process_start)", offProcessStart}, {"H(boot_hash)", offBootHash},
+	{"H(pid_namespace)", offPIDNamespace}, {"H(clock_first)", offClockFirst}, {"H(clock_last)", offClockLast}, {"H(clock_version)", offClockVersion},
+	{"H(seq)", offSeq}, {"H(rings_used)", offRingsUsed}, {"H(index_used)", offIndexUsed}, {"H(data_used)", offDataUsed},
+	{"H(free_segments)", offFreeSegments}, {"H(segments_used)", offSegmentsUsed}, {"H(segments_free)", offSegmentsFree},
+	{"H(lost_no_ring)", offLostNoRing}, {"H(lost_dict)", offLostDict}, {"H(lost_nested)", offLostNested}, {"H(control)", offControl},
+	{"H(drain_wake)", offDrainWake}, {"H(drain_sleeping)", offDrainSleeping}, {"H(drain_state)", offDrainState}, {"H(drained_seq)", offDrainedSeq},
+	{"offsetof(struct mt_ring, inflight)", ringInflight}, {"offsetof(struct mt_ring, lost)", ringLost}, {"offsetof(struct mt_ring, state)", ringState},
+	{"offsetof(struct mt_ring, thread)", ringThread}, {"offsetof(struct mt_ring, first_segment)", ringFirstSegment},
+	{"offsetof(struct mt_ring, read_segment)", ringReadSegment}, {"offsetof(struct mt_ring, read_slot)", ringReadSlot},
+	{"offsetof(struct mt_segment_head, next)", segmentNext}, {"offsetof(struct mt_segment_head, free_next)", segmentFreeNext},
+	{"R(seq)", recSeq}, {"R(ticks)", recTicks}, {"R(addr)", recAddr}, {"R(size)", recSize}, {"R(stream)", recUnion}, {"R(handle)", recUnion},
+	{"R(allocated)", recUnion}, {"R(stack)", recStack}, {"R(pystack)", recPyStack}, {"R(tag)", recTag}, {"R(api)", recAPI}, {"R(kind)", recKind},
+	{"R(device)", recDevice}, {"R(reserved)", recReserved}, {"R(name)", recReserved}, {"R(status)", recStatus}, {"R(runtime)", recRuntime},
+	{"R(mem)", recMem}, {"R(flags)", recFlags},
+	{"MT_RING_FREE", ringFree}, {"MT_RING_ACTIVE", ringActive}, {"MT_RING_DEAD", ringDead},
+	{"MT_DICT_STRING", dictString}, {"MT_DICT_STACK", dictStack}, {"MT_DICT_MODULE", dictModule}, {"MT_DICT_THREAD", dictThread},
+	{"MT_DICT_DEVICE", dictDevice}, {"MT_DICT_INFO", dictInfo},
+	{"MT_RECORDING", controlRecording}, {"MT_STOP_REQUESTED", controlStopRequested}, {"MT_DRAINED", controlDrained},
+}
+
+// The C header is the truth; the Go mirror is compared with what the compiler says about it.
+func TestLayoutMatchesC(t *testing.T) {
+	var source strings.Builder
+	source.WriteString("#include <stdio.h>\n#include \"spool.h\"\n#define H(f) offsetof(struct mt_spool_header, f)\n#define R(f) offsetof(struct mt_record, f)\nint main(void) {\n")
+	for _, m := range mirrored {
+		fmt.Fprintf(&source, "  printf(\"%%llu\\n\", (unsigned long long)(%s));\n", m.c)
+	}
+	source.WriteString("}\n")
+	out, err := exec.Command(guest.Compile(t, "layout", []string{source.String()})).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	for _, m := range mirrored {
+		if !lines.Scan() {
+			t.Fatal("the layout program printed too little")
+		}
+		if got := lines.Text(); got != fmt.Sprint(m.go_) {
+			t.Errorf("%s is %s in C, %d in layout.go", m.c, got, m.go_)
+		}
+	}
+}
