@@ -3,6 +3,7 @@ package analyzer
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"memtrace/trace"
@@ -45,10 +46,10 @@ func noteTruncated(s *Summary, _ trace.Info) string {
 func noteLost(s *Summary, _ trace.Info) string {
 	var parts []string
 	if s.LostRecords > 0 {
-		parts = append(parts, fmt.Sprintf("%d records were dropped because the rings were full", s.LostRecords))
+		parts = append(parts, some(s.LostRecords, "record was", "records were")+" dropped because the rings were full")
 	}
 	if s.Health.LostRings > 0 {
-		parts = append(parts, fmt.Sprintf("%d threads could not be recorded", s.Health.LostRings))
+		parts = append(parts, some(s.Health.LostRings, "thread", "threads")+" could not be recorded")
 	}
 	if len(parts) == 0 {
 		return ""
@@ -96,10 +97,10 @@ func allocatorSettings(info trace.Info) string {
 func noteMismatches(s *Summary, _ trace.Info) string {
 	var parts []string
 	if n := s.Health.ReservedMismatches; n > 0 {
-		parts = append(parts, fmt.Sprintf("reserved bytes at %d events", n))
+		parts = append(parts, "reserved bytes at "+some(n, "event", "events"))
 	}
 	if n := s.Health.AllocatedMismatches; n > 0 {
-		parts = append(parts, fmt.Sprintf("allocated bytes at %d events", n))
+		parts = append(parts, "allocated bytes at "+some(n, "event", "events"))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -118,10 +119,10 @@ func noteSlack(s *Summary, _ trace.Info) string {
 func noteEstimates(s *Summary, _ trace.Info) string {
 	var parts []string
 	if n := s.Health.EstimatedSizes; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d allocations have an estimated size", n))
+		parts = append(parts, some(n, "allocation has", "allocations have")+" an estimated size")
 	}
 	if n := s.Health.RuntimeOnly; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d were seen at the runtime's surface only, with the size asked for", n))
+		parts = append(parts, some(n, "was", "were")+" seen at the runtime's surface only, with the size asked for")
 	}
 	if len(parts) == 0 {
 		return ""
@@ -141,6 +142,14 @@ func noteNullGPU(s *Summary, _ trace.Info) string {
 		return ""
 	}
 	return "The run used the null GPU: memory is accounted for, but there was no hardware and kernels did nothing."
+}
+
+// some writes a number with the words that fit it.
+func some(n uint64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatUint(n, 10) + " " + many
 }
 
 func upperFirst(s string) string {

@@ -55,7 +55,7 @@ const (
 
 // fillTables gives a source the dictionary that the tests' events refer to.
 func fillTables(t *trace.Tables) {
-	for i, path := range []string{"/venv/lib/libc10_cuda.so", "/usr/lib/libcublas.so.12", "/home/user/train"} {
+	for i, path := range []string{"/venv/lib/libc10_cuda.so", "/usr/lib/libcublas.so.12", "/opt/app/train"} {
 		base := uint64(i+1) << 20
 		t.AddModule(trace.Module{ID: trace.ModuleID(i + 1), Start: base, End: base + 1<<16, Base: base, Path: path})
 		t.AddStack(trace.Stack{ID: trace.StackID(i + 1), Frames: []uint64{base + 0x100, 3<<20 + 0x500}})

@@ -50,7 +50,8 @@ func (p *page) diffLevels(d *analyzer.Diff) {
 	}
 	p.title("Peaks and what was left")
 	p.gap()
-	columns := []column{{"", false}, {"peak, base", true}, {"new", true}, {"change", true}, {"live at the end", true}, {"allocations", true}}
+	columns := []column{{}, {title: "peak, base", right: true, optional: 1}, {title: "new", right: true, optional: 1}, {title: "change", right: true},
+		{title: "at end", right: true, optional: 2}, {title: "allocs", right: true, optional: 3}}
 	var rows [][]cell
 	for _, l := range d.Levels {
 		name := l.Level
@@ -101,8 +102,8 @@ func (p *page) diffGroup(g analyzer.DiffGroup) {
 	p.title(fmt.Sprintf("%s by %s, growth first", upperFirst(g.Level), g.By))
 	p.gap()
 	if len(rows) > 0 {
-		p.table([]column{{g.By, false}, {"", false}, {"at peak, base", true}, {"new", true}, {"change", true}, {"live at the end", true},
-			{"allocations", true}}, rows)
+		p.table([]column{{title: g.By}, {}, {title: "at peak, base", right: true, optional: 2}, {title: "new", right: true, optional: 2},
+			{title: "change", right: true}, {title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 3}}, rows)
 	}
 	if hidden > 0 {
 		p.line("  %s smaller changes not shown", Count(uint64(hidden)))

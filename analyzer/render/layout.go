@@ -13,6 +13,8 @@ type page struct {
 	w   io.Writer
 	o   Options
 	err error
+
+	blank bool // the last line was empty
 }
 
 func (p *page) line(format string, args ...any) {
@@ -20,21 +22,29 @@ func (p *page) line(format string, args ...any) {
 		return
 	}
 	text := strings.TrimRight(fmt.Sprintf(format, args...), " ")
+	p.blank = text == ""
 	_, p.err = io.WriteString(p.w, text+"\n")
 }
 
-func (p *page) gap() { p.line("") }
+// gap leaves one empty line, never two.
+func (p *page) gap() {
+	if !p.blank {
+		p.line("")
+	}
+}
 
 func (p *page) title(text string) { p.line("%s", p.o.paint(strong, text)) }
 
 // field prints a name and what it is, wrapped under itself.
-func (p *page) field(name, text string) {
+func (p *page) field(name, text string) { p.styled(plain, name, text) }
+
+func (p *page) styled(s style, name, text string) {
 	const nameWidth = 11
 	for i, part := range wrap(text, p.o.width()-nameWidth-2) {
 		if i > 0 {
 			name = ""
 		}
-		p.line("  %s%s", pad(name, nameWidth), part)
+		p.line("  %s%s", pad(name, nameWidth), p.o.paint(s, part))
 	}
 }
 
@@ -102,7 +112,7 @@ func padLeft(s string, width int) string {
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for _, word := range words(text) {
 		for utf8.RuneCountInString(word) > width {
 			if line != "" {
 				lines, line = append(lines, line), ""
@@ -124,10 +134,27 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
+var unitWords = map[string]bool{"B": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true, "PiB": true, "ns": true, "us": true, "ms": true, "s": true,
+	"min": true, "h": true}
+
+// words splits text at blanks, but leaves a number and its unit together.
+func words(text string) []string {
+	var list []string
+	for _, word := range strings.Fields(text) {
+		if len(list) > 0 && unitWords[strings.TrimRight(word, ".,;:)")] {
+			list[len(list)-1] += " " + word
+		} else {
+			list = append(list, word)
+		}
+	}
+	return list
+}
+
 // column is one column of a table.
 type column struct {
-	title string
-	right bool // numbers
+	title    string
+	right    bool // numbers
+	optional int  // left out where the names would get too little room, the highest number first; 0: always there
 }
 
 // cell is a piece of a row; an empty one leaves its place blank.
@@ -135,6 +162,11 @@ type cell struct {
 	text  string
 	style style
 }
+
+const (
+	tableGap = 2  // blanks before every column
+	nameRoom = 32 // columns that names get before optional columns do
+)
 
 // table prints rows under titles. The first column takes the room that the others leave and clips what does not fit; every other column is as wide as its
 // widest cell.
@@ -146,24 +178,45 @@ func (p *page) table(columns []column, rows [][]cell) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].text))
 		}
 	}
-	const gap = 2
-	room := p.o.width() - gap
-	for _, w := range widths[1:] {
-		room -= w + gap
-	}
-	widths[0] = max(min(widths[0], room), 8)
+	shown := p.fit(columns, widths)
 	titles := make([]cell, len(columns))
 	for i, c := range columns {
 		titles[i] = cell{c.title, faint}
 	}
 	for _, row := range append([][]cell{titles}, rows...) {
-		p.row(columns, widths, row)
+		p.row(columns, widths, shown, row)
 	}
 }
 
-func (p *page) row(columns []column, widths []int, row []cell) {
+// fit decides which columns are shown, and gives the first one the room that the others leave.
+func (p *page) fit(columns []column, widths []int) (shown []bool) {
+	shown = make([]bool, len(columns))
+	room := p.o.width() - tableGap
+	for i := range columns {
+		shown[i] = true
+		if i > 0 {
+			room -= widths[i] + tableGap
+		}
+	}
+	wanted := min(widths[0], nameRoom)
+	for optional := len(columns); optional > 0 && room < wanted; optional-- {
+		for i, c := range columns {
+			if c.optional == optional {
+				shown[i] = false
+				room += widths[i] + tableGap
+			}
+		}
+	}
+	widths[0] = min(widths[0], max(room, 8))
+	return shown
+}
+
+func (p *page) row(columns []column, widths []int, shown []bool, row []cell) {
 	var b strings.Builder
 	for i, c := range row {
+		if !shown[i] {
+			continue
+		}
 		b.WriteString("  ")
 		text := clip(c.text, widths[i], p.o.ASCII)
 		blanks := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))

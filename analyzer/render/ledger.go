@@ -6,10 +6,7 @@ import (
 	"memtrace/analyzer"
 )
 
-const (
-	barWidth    = 16
-	barMinWidth = 80 // narrower reports leave the bars out
-)
+const barWidth = 16
 
 // owner is one printed row of a ledger.
 type owner struct {
@@ -56,15 +53,15 @@ func (p *page) owners(s *analyzer.Summary, l *analyzer.Ledger) []owner {
 	for _, r := range l.Rows {
 		switch r.Owner {
 		case analyzer.OwnerSlack:
-			between = append(between, owner{frameworkName(s) + " reserved, in no block (slack)", r.Bytes, slack, nil})
+			between = append(between, owner{frameworkName(s) + " reserved, unused (slack)", r.Bytes, slack, nil})
 		case analyzer.OwnerOutside:
-			beyond = append(beyond, owner{"driver memory of " + clean(r.Key), r.Bytes, outside, rowOf(s.Group("library", "driver"), r.Key)})
+			beyond = append(beyond, owner{clean(r.Key) + " (driver)", r.Bytes, outside, rowOf(s.Group("library", "driver"), r.Key)})
 		default:
 			inside = append(inside, owner{clean(keyTitle(r.Key, r.Label)), r.Bytes, blocks, rowOf(s.Group(l.By, l.Level), r.Key)})
 		}
 	}
 	inside = p.fold(inside, "Others", "by "+l.By)
-	beyond = p.fold(beyond, "driver memory of others", "libraries")
+	beyond = p.fold(beyond, "Other libraries", "of the driver")
 	return append(append(inside, between...), beyond...)
 }
 
@@ -108,30 +105,20 @@ func (p *page) ownerTable(owners []owner, whole uint64) {
 		largest = max(largest, o.bytes)
 	}
 	shares := tenths(values)
-	withBars := p.o.width() >= barMinWidth
-	columns := []column{{"owner", false}, {"bytes", true}, {"share", true}}
-	if withBars {
-		columns = append(columns, column{"", false})
-	}
-	columns = append(columns, column{"at the end", true}, column{"allocations", true})
+	columns := []column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
+		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
 	var rows [][]cell
 	for i, o := range owners {
-		row := []cell{{o.name, plain}, {Bytes(o.bytes), strong}, {percent(shares[i]), plain}}
-		if withBars {
-			row = append(row, cell{bar(o.bytes, largest, barWidth, p.o.ASCII), o.style})
-		}
+		row := []cell{{o.name, plain}, {Bytes(o.bytes), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}}
 		end, count := cell{}, cell{}
 		if o.row != nil {
 			end.text, count.text = Bytes(o.row.LiveBytes), Count(o.row.AllocCount)
 		}
 		rows = append(rows, append(row, end, count))
 	}
-	total := []cell{{"the whole", strong}, {Bytes(whole), strong}, {"100.0 %", plain}}
+	total := []cell{{"the whole", strong}, {Bytes(whole), strong}, {"100.0%", plain}, {}, {}, {}}
 	if whole == 0 {
 		total[2].text = ""
-	}
-	for len(total) < len(columns) {
-		total = append(total, cell{})
 	}
 	p.table(columns, append(rows, total))
 }
@@ -170,6 +157,7 @@ func (p *page) group(s *analyzer.Summary, by, level string) {
 		cells = append(cells, []cell{{clean(r.Title()), plain}, {Bytes(r.PeakBytes), strong}, {percent(shares[i]), plain}, {Bytes(r.LiveBytes), plain},
 			{Count(r.AllocCount), plain}, {Bytes(r.AllocBytes), plain}})
 	}
-	p.table([]column{{by, false}, {"at its peak", true}, {"share", true}, {"at the end", true}, {"allocations", true}, {"allocated in all", true}}, cells)
+	p.table([]column{{title: by}, {title: "at its peak", right: true}, {title: "share", right: true}, {title: "at end", right: true, optional: 1},
+		{title: "allocs", right: true, optional: 2}, {title: "allocated", right: true, optional: 3}}, cells)
 	p.gap()
 }

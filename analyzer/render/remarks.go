@@ -86,9 +86,13 @@ func lifetimeLine(s *analyzer.Summary) string {
 	if h.FreedCount == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s freed", plural(h.FreedCount, "block was", "blocks were"))
-	if below := medianBelow(h); below > 0 {
-		text += fmt.Sprintf(", half of them within %s", Duration(int64(min(below, 1<<62))))
+	below := Duration(int64(min(medianBelow(h), 1<<62)))
+	text := fmt.Sprintf("%s blocks were freed, half of them within %s", Count(h.FreedCount), below)
+	if h.FreedCount == 1 {
+		text = "1 block was freed, within " + below
+	}
+	if h.TemporaryCount == 0 {
+		return text + "; none was temporary (freed by the next call of the same thread)"
 	}
 	return text + fmt.Sprintf("; %s temporary: freed by the next call of the same thread (%s)", plural(h.TemporaryCount, "was", "were"),
 		percentOf(h.TemporaryCount, h.FreedCount))
@@ -130,7 +134,7 @@ func (p *page) oom(s *analyzer.Summary) {
 		if e.Tag != "" {
 			text += ", under " + clean(e.Tag)
 		}
-		p.field("OUT OF MEM", text)
+		p.styled(alarm, "OUT OF MEM", text)
 	}
 	if more := s.OOM.Count - uint64(min(len(s.OOM.Events), maxOOMLines)); more > 0 {
 		p.field("", "and "+plural(more, "time", "times")+" more out of memory")

@@ -43,7 +43,11 @@ func (p *page) heading(s *analyzer.Summary) {
 	for _, d := range s.Devices {
 		p.field(deviceName(d.Index), device(d, s.NullGPU))
 	}
-	p.field("health", health(s))
+	if s.Health.Complete {
+		p.field("health", health(s))
+	} else {
+		p.styled(alarm, "health", health(s))
+	}
 	if len(s.Filter) > 0 {
 		p.field("only", clean(strings.Join(s.Filter, ", ")))
 	}
@@ -144,7 +148,7 @@ func device(d analyzer.Device, null bool) string {
 		text += ", " + Bytes(d.TotalBytes)
 	}
 	if null {
-		text += " (null GPU: no hardware, memory is accounted for and kernels do nothing)"
+		text += " (no hardware)"
 	}
 	return text
 }
@@ -185,11 +189,12 @@ func (p *page) peaks(s *analyzer.Summary) {
 	p.title("Peak")
 	p.gap()
 	withFramework := !s.Framework.Empty()
-	columns := []column{{title: ""}}
+	columns := []column{{}}
+	when := column{title: "when", right: true, optional: 1}
 	if withFramework {
-		columns = append(columns, column{frameworkName(s), true}, column{"when", true}, column{"reserved", true})
+		columns = append(columns, column{title: frameworkName(s), right: true}, when, column{title: "reserved", right: true})
 	}
-	columns = append(columns, column{"driver", true}, column{"when", true}, column{"of device", true})
+	columns = append(columns, column{title: "driver", right: true}, when, column{title: "of device", right: true, optional: 2})
 	var rows [][]cell
 	add := func(name string, framework, driver analyzer.Level, reserved string, total uint64) {
 		row := []cell{{text: name}}
@@ -230,7 +235,7 @@ func (p *page) moment(s *analyzer.Summary) {
 	}
 	p.title(fmt.Sprintf("At %s, %s", clean(s.At.What), moment(s.At.TimeNS)))
 	p.gap()
-	columns := []column{{title: ""}, {frameworkName(s), true}, {"reserved", true}, {"driver", true}}
+	columns := []column{{}, {title: frameworkName(s), right: true}, {title: "reserved", right: true}, {title: "driver", right: true}}
 	var rows [][]cell
 	for _, d := range s.At.Devices {
 		rows = append(rows, []cell{{text: deviceName(d.Index)}, {text: Bytes(d.Framework.LiveBytes)}, {text: Bytes(d.ReservedBytes)},

@@ -132,12 +132,12 @@ func summable(values []uint64) (scaled []uint64, sum uint64) {
 }
 
 // percent writes tenths of a percent.
-func percent(tenths int) string { return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10) }
+func percent(tenths int) string { return fmt.Sprintf("%d.%d%%", tenths/10, tenths%10) }
 
 // percentOf writes a single part of a whole, rounded to the nearest tenth.
 func percentOf(part, whole uint64) string {
 	if whole == 0 {
-		return "0.0 %"
+		return "0.0%"
 	}
-	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
+	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
 }
