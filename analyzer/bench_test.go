@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -121,4 +122,30 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if n := after.Mallocs - before.Mallocs; n > 20 { // the runtime itself allocates a little now and then
 		t.Errorf("%d allocations in %d events", n, 5*len(events))
 	}
+}
+
+// BenchmarkSummarizeFile reads a trace file, as the command does.
+func BenchmarkSummarizeFile(b *testing.B) {
+	events := trainingEvents(200)
+	var file bytes.Buffer
+	w, err := trace.NewWriter(&file, trace.WriterOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := w.WriteEvents(events); err != nil {
+		b.Fatal(err)
+	}
+	if err := w.Close(trace.End{}); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := Summarize(r, Options{Groupings: []string{"tag"}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	reportRate(b, len(events))
 }

@@ -97,20 +97,6 @@ func NewHeap(observer Observer) *Heap {
 // Health returns what had to be repaired so far.
 func (h *Heap) Health() HeapHealth { return h.health }
 
-// Block returns a live block by its id.
-func (h *Heap) Block(id uint32) *Block { return &h.blocks[id] }
-
-// LiveBlocks returns how many blocks are live in all accounts together.
-func (h *Heap) LiveBlocks() int {
-	n := 0
-	for _, b := range h.blocks {
-		if b.Account != AccountNone {
-			n++
-		}
-	}
-	return n
-}
-
 // Apply replays one event. Kinds that do not concern memory are ignored. In steady state it allocates nothing.
 func (h *Heap) Apply(e *trace.Event) {
 	switch e.Kind {

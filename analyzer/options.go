@@ -22,8 +22,5 @@ type Options struct {
 	Progress func(bytesRead int64)
 }
 
-// Filtered reports whether the options leave blocks out.
-func (o *Options) Filtered() bool { return newFilter(o) != nil }
-
 // defaultGroupings are what a summary divides by when it is not told.
 var defaultGroupings = []string{"tag", "library", "api"}

@@ -99,13 +99,9 @@ func clip(s string, width int, ascii bool) string {
 	return string(runes[:head]) + dots + string(runes[n-(keep-head):])
 }
 
-// pad fills text with blanks on the right, padLeft on the left.
+// pad fills text with blanks on the right.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
-}
-
-func padLeft(s string, width int) string {
-	return strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s))) + s
 }
 
 // wrap breaks text at blanks into lines of at most width columns; a longer word stands alone, cut where it must be.
