@@ -185,3 +185,10 @@ func TestProgressCountsBytes(t *testing.T) {
 		t.Errorf("%d calls, last %d; want one per batch and 4321", calls, last)
 	}
 }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
