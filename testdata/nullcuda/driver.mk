@@ -59,3 +59,23 @@ $(nullcuda_test)/sanitized/%: $(nullcuda_dir)/test/%.c $(nullcuda_headers) $(nul
 test-nullcuda-driver: $(addprefix $(nullcuda_test)/plain/,$(nullcuda_driver_tests)) \
 		$(addprefix $(nullcuda_test)/sanitized/,$(nullcuda_driver_tests))
 	@for t in $^; do $$t || exit 1; done
+
+# The layouts and versions against NVIDIA's headers, which are fetched into the
+# shared cache for this test only.
+nullcuda_cache := $(or $(MEMTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrace)
+nullcuda_headers_dir := $(nullcuda_cache)/nullcuda-headers-13.5.37
+nullcuda_include := $(nullcuda_headers_dir)/nvidia/cu13/include
+
+.PHONY: test-nullcuda-abi
+test-nullcuda-abi: $(nullcuda_include)/cuda.h
+	@mkdir -p $(nullcuda_test)/plain
+	$(CC) $(nullcuda_cflags) -I$(nullcuda_include) $(nullcuda_dir)/test/abi_driver.c -o $(nullcuda_test)/plain/abi_driver
+	@$(nullcuda_test)/plain/abi_driver
+	@python3 $(nullcuda_dir)/test/abi_driver.py $(nullcuda_dir)/driver/entries.def $(nullcuda_include)/cudaTypedefs.h
+
+# Made aside and renamed: two builds may run at once.
+$(nullcuda_include)/cuda.h:
+	@mkdir -p $(nullcuda_cache)
+	set -e; new=$$(mktemp -d $(nullcuda_cache)/headers.XXXXXX); \
+	python3 -m pip install -q --no-deps --target $$new nvidia-cuda-runtime==13.5.37; \
+	mv -T $$new $(nullcuda_headers_dir) || rm -rf $$new
