@@ -117,8 +117,7 @@ CU_API cuArrayCreate_v2(void **handle, const cu_array_desc *desc)
 
 CU_API cuArrayDestroy(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_array *array = nc_object_find(handle, NC_ARRAY_OBJECT);
 	if (!array || array->parent)
 		return CU_INVALID_HANDLE;
@@ -128,8 +127,7 @@ CU_API cuArrayDestroy(void *handle)
 
 CU_API cuArray3DGetDescriptor_v2(cu_array3d_desc *desc, void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_array *array = nc_object_find(handle, NC_ARRAY_OBJECT);
 	if (!array)
 		return CU_INVALID_HANDLE;
@@ -229,8 +227,7 @@ CU_API cuMipmappedArrayCreate(void **handle, const cu_array3d_desc *desc, unsign
 
 CU_API cuMipmappedArrayGetLevel(void **array, void *handle, unsigned level)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_mipmap *mipmap = nc_object_find(handle, NC_MIPMAP);
 	if (!mipmap)
 		return CU_INVALID_HANDLE;
@@ -257,8 +254,7 @@ CU_API cuMipmappedArrayGetMemoryRequirements(cu_array_requirements *out, void *h
 
 CU_API cuMipmappedArrayDestroy(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_mipmap *mipmap = nc_object_find(handle, NC_MIPMAP);
 	if (!mipmap)
 		return CU_INVALID_HANDLE;

@@ -15,8 +15,7 @@ cu_result nc_capture_node(struct nc_stream *stream, const struct nc_work *work, 
 cu_result nc_capture_submit(void *handle, const struct nc_work *work, bool *captured)
 {
 	struct nc_stream *stream;
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(nc_stream_from_handle(handle, &stream));
 	return nc_capture_node(stream, work, captured);
 }
@@ -97,8 +96,7 @@ static cu_result begin(void *handle, struct nc_graph *graph, int mode)
 
 CU_API cuStreamBeginCapture_v2(void *stream, int mode)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	return begin(stream, NULL, mode);
 }
 
@@ -108,8 +106,7 @@ CU_API cuStreamBeginCaptureToGraph(void *stream, void *graph_handle, void *const
                                    size_t count, int mode)
 {
 	(void)data;
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_graph *graph = nc_object_find(graph_handle, NC_GRAPH);
 	if (!graph || (count && !dependencies))
 		return CU_INVALID_VALUE;

@@ -141,8 +141,7 @@ CU_API cuCtxCreate_v4(void **handle, void *params, unsigned flags, cu_device dev
 
 CU_API cuCtxDestroy_v2(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_context *context = find(handle);
 	if (!context || context->primary)
 		return CU_INVALID_CONTEXT;
@@ -158,8 +157,7 @@ CU_API cuCtxDestroy(void *handle) { return cuCtxDestroy_v2(handle); }
 
 CU_API cuCtxPushCurrent_v2(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_context *context = find(handle);
 	if (!context)
 		return CU_INVALID_CONTEXT;

@@ -46,6 +46,12 @@ static inline void nc_unlock_guard(int *unused) { (void)unused; pthread_mutex_un
 #define NC_LOCKED() \
 	__attribute__((cleanup(nc_unlock_guard), unused)) int locked_ = pthread_mutex_lock(&nc_lock)
 
+// The start of an entry point that works on registries: refuses in forked
+// children, where the lock may never come free, then takes the lock.
+#define NC_ENTER()                \
+	NC_TRY(nc_init_check());  \
+	NC_LOCKED()
+
 static inline size_t nc_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 // Largest size any call accepts; beyond it sums of addresses could wrap.

@@ -35,8 +35,7 @@ CU_API cuEventCreate(void **handle, unsigned flags)
 
 CU_API cuEventDestroy_v2(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_event *event = nc_object_find(handle, NC_EVENT);
 	if (!event)
 		return CU_INVALID_HANDLE;
@@ -86,15 +85,13 @@ CU_API cuStreamWaitEvent(void *stream_handle, void *handle, unsigned flags)
 
 CU_API cuEventQuery(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	return nc_object_find(handle, NC_EVENT) ? CU_OK : CU_INVALID_HANDLE;
 }
 
 CU_API cuEventSynchronize(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_event *event = nc_object_find(handle, NC_EVENT);
 	if (!event)
 		return CU_INVALID_HANDLE;
@@ -126,8 +123,7 @@ CU_API cuEventElapsedTime_v2(float *milliseconds, void *start, void *end)
 CU_API cuCtxRecordEvent(void *context_handle, void *event_handle)
 {
 	struct nc_context *context;
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(nc_context_from_handle(context_handle, &context));
 	struct nc_event *event = nc_object_find(event_handle, NC_EVENT);
 	if (!event)
@@ -140,8 +136,7 @@ CU_API cuCtxRecordEvent(void *context_handle, void *event_handle)
 CU_API cuCtxWaitEvent(void *context_handle, void *event_handle)
 {
 	struct nc_context *context;
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(nc_context_from_handle(context_handle, &context));
 	return nc_object_find(event_handle, NC_EVENT) ? CU_OK : CU_INVALID_HANDLE;
 }

@@ -6,7 +6,6 @@
 
 static cu_result find_graph(void *handle, struct nc_graph **graph)
 {
-	NC_TRY(nc_init_check());
 	*graph = nc_object_find(handle, NC_GRAPH);
 	return *graph ? CU_OK : CU_INVALID_VALUE;
 }
@@ -16,7 +15,7 @@ CU_API cuGraphCreate(void **graph, unsigned flags)
 	NC_TRY(nc_init_check());
 	if (!graph || flags)
 		return CU_INVALID_VALUE;
-	NC_LOCKED();
+	NC_ENTER();
 	*graph = nc_graph_new();
 	return *graph ? CU_OK : CU_OUT_OF_MEMORY;
 }
@@ -24,7 +23,7 @@ CU_API cuGraphCreate(void **graph, unsigned flags)
 CU_API cuGraphDestroy(void *handle)
 {
 	struct nc_graph *graph;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_graph(handle, &graph));
 	if (graph->child || graph->captures)
 		return CU_INVALID_VALUE;
@@ -35,7 +34,7 @@ CU_API cuGraphDestroy(void *handle)
 CU_API cuGraphClone(void **clone, void *handle)
 {
 	struct nc_graph *graph, *copy;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_graph(handle, &graph));
 	if (!clone)
 		return CU_INVALID_VALUE;
@@ -48,7 +47,7 @@ static cu_result add(void **out, void *handle, void *const *dependencies, size_t
 {
 	struct nc_graph *graph;
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_graph(handle, &graph));
 	if (!out)
 		return CU_INVALID_VALUE;
@@ -134,7 +133,7 @@ CU_API cuGraphAddChildGraphNode(void **out, void *handle, void *const *dependenc
 {
 	struct nc_graph *graph, *child;
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_graph(handle, &graph));
 	NC_TRY(find_graph(child_handle, &child));
 	if (!out || child == graph)
@@ -150,7 +149,7 @@ CU_API cuGraphAddMemAllocNode(void **out, void *handle, void *const *dependencie
 {
 	struct nc_graph *graph;
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_graph(handle, &graph));
 	if (!out || !alloc || alloc->pool.type != CU_ALLOCATION_PINNED || alloc->pool.location.type != CU_LOCATION_DEVICE)
 		return CU_INVALID_VALUE;

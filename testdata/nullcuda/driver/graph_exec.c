@@ -14,7 +14,6 @@ struct nc_exec {
 
 static cu_result find_exec(void *handle, struct nc_exec **exec)
 {
-	NC_TRY(nc_init_check());
 	*exec = nc_object_find(handle, NC_EXEC);
 	return *exec ? CU_OK : CU_INVALID_VALUE;
 }
@@ -22,8 +21,7 @@ static cu_result find_exec(void *handle, struct nc_exec **exec)
 static cu_result instantiate(void **out, void *handle, uint64_t flags)
 {
 	struct nc_graph *copy;
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_graph *graph = nc_object_find(handle, NC_GRAPH);
 	if (!out || !graph)
 		return CU_INVALID_VALUE;
@@ -73,7 +71,7 @@ CU_API cuGraphInstantiateWithParams(void **exec, void *graph, cu_instantiate_par
 CU_API cuGraphExecDestroy(void *handle)
 {
 	struct nc_exec *exec;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_exec(handle, &exec));
 	nc_graph_delete(exec->graph);
 	nc_object_delete(exec);
@@ -83,7 +81,7 @@ CU_API cuGraphExecDestroy(void *handle)
 CU_API cuGraphExecGetFlags(void *handle, uint64_t *flags)
 {
 	struct nc_exec *exec;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_exec(handle, &exec));
 	if (!flags)
 		return CU_INVALID_VALUE;
@@ -95,7 +93,7 @@ CU_API cuGraphUpload(void *handle, void *stream_handle)
 {
 	struct nc_exec *exec;
 	struct nc_stream *stream;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_exec(handle, &exec));
 	return nc_stream_from_handle(stream_handle, &stream);
 }
@@ -147,7 +145,7 @@ static cu_result find_target(void *handle, void *node, enum nc_node_type type, s
 static cu_result set_params(void *exec, void *node, enum nc_node_type type, const void *in, size_t bytes)
 {
 	struct nc_node *target;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_target(exec, node, type, &target));
 	if (!in)
 		return CU_INVALID_VALUE;
@@ -185,7 +183,7 @@ CU_API cuGraphExecHostNodeSetParams(void *exec, void *node, const void *in)
 CU_API cuGraphNodeSetEnabled(void *handle, void *node, unsigned enabled)
 {
 	struct nc_exec *exec;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_exec(handle, &exec));
 	struct nc_node *target = nc_graph_counterpart(exec->graph, node);
 	if (!target || target->work.type > NC_NODE_FILL)
@@ -197,7 +195,7 @@ CU_API cuGraphNodeSetEnabled(void *handle, void *node, unsigned enabled)
 CU_API cuGraphNodeGetEnabled(void *handle, void *node, unsigned *enabled)
 {
 	struct nc_exec *exec;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_exec(handle, &exec));
 	struct nc_node *target = nc_graph_counterpart(exec->graph, node);
 	if (!target || !enabled)
@@ -236,7 +234,7 @@ CU_API cuGraphExecUpdate_v2(void *handle, void *graph_handle, cu_update_result *
 {
 	enum { SUCCESS = 0, TOPOLOGY_CHANGED = 2 };
 	struct nc_exec *exec;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_exec(handle, &exec));
 	struct nc_graph *graph = nc_object_find(graph_handle, NC_GRAPH);
 	if (!graph)

@@ -6,14 +6,12 @@
 
 static cu_result find_graph(void *handle, struct nc_graph **graph)
 {
-	NC_TRY(nc_init_check());
 	*graph = nc_object_find(handle, NC_GRAPH);
 	return *graph ? CU_OK : CU_INVALID_VALUE;
 }
 
 static cu_result find_node(void *handle, struct nc_node **node)
 {
-	NC_TRY(nc_init_check());
 	*node = nc_object_find(handle, NC_NODE);
 	return *node ? CU_OK : CU_INVALID_VALUE;
 }
@@ -27,7 +25,7 @@ static cu_result find_typed(void *handle, enum nc_node_type type, struct nc_node
 CU_API cuGraphNodeGetType(void *handle, int *type)
 {
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_node(handle, &node));
 	if (!type)
 		return CU_INVALID_VALUE;
@@ -65,7 +63,7 @@ static void answer_finish(struct answer *answer, size_t *count)
 static cu_result list_nodes(void *handle, void **nodes, size_t *count, bool roots_only)
 {
 	struct nc_graph *graph;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_graph(handle, &graph));
 	if (!count)
 		return CU_INVALID_VALUE;
@@ -83,7 +81,7 @@ CU_API cuGraphGetRootNodes(void *graph, void **nodes, size_t *count) { return li
 CU_API cuGraphGetEdges(void *handle, void **from, void **to, size_t *count)
 {
 	struct nc_graph *graph;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_graph(handle, &graph));
 	if (!count || !from != !to)
 		return CU_INVALID_VALUE;
@@ -110,7 +108,7 @@ CU_API cuGraphGetEdges_v2(void *graph, void **from, void **to, cu_edge_data *dat
 CU_API cuGraphNodeGetDependencies(void *handle, void **nodes, size_t *count)
 {
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_node(handle, &node));
 	if (!count)
 		return CU_INVALID_VALUE;
@@ -140,7 +138,7 @@ static bool depends_on(const struct nc_node *node, const struct nc_node *other)
 CU_API cuGraphNodeGetDependentNodes(void *handle, void **nodes, size_t *count)
 {
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_node(handle, &node));
 	if (!count)
 		return CU_INVALID_VALUE;
@@ -196,7 +194,7 @@ static cu_result change_edges(void *handle, void *const *from, void *const *to, 
 {
 	struct nc_graph *graph;
 	struct nc_node *source, *target;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_graph(handle, &graph));
 	if (count && (!from || !to))
 		return CU_INVALID_VALUE;
@@ -232,7 +230,7 @@ CU_API cuGraphRemoveDependencies_v2(void *graph, void *const *from, void *const 
 CU_API cuGraphDestroyNode(void *handle)
 {
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_node(handle, &node));
 	for (struct nc_node *other = node->graph->first; other; other = other->next)
 		remove_edge(node, other);
@@ -243,7 +241,7 @@ CU_API cuGraphDestroyNode(void *handle)
 CU_API cuGraphNodeFindInClone(void **out, void *original, void *handle)
 {
 	struct nc_graph *clone;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_graph(handle, &clone));
 	struct nc_node *node = nc_graph_counterpart(clone, original);
 	if (!out || !node)
@@ -255,7 +253,7 @@ CU_API cuGraphNodeFindInClone(void **out, void *original, void *handle)
 CU_API cuGraphChildGraphNodeGetGraph(void *handle, void **graph)
 {
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_typed(handle, NC_NODE_CHILD, &node));
 	if (!graph)
 		return CU_INVALID_VALUE;
@@ -267,7 +265,7 @@ CU_API cuGraphChildGraphNodeGetGraph(void *handle, void **graph)
 static cu_result get_params(void *handle, enum nc_node_type type, void *out, size_t bytes)
 {
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_typed(handle, type, &node));
 	if (!out)
 		return CU_INVALID_VALUE;
@@ -278,7 +276,7 @@ static cu_result get_params(void *handle, enum nc_node_type type, void *out, siz
 static cu_result set_params(void *handle, enum nc_node_type type, const void *in, size_t bytes)
 {
 	struct nc_node *node;
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(find_typed(handle, type, &node));
 	if (!in)
 		return CU_INVALID_VALUE;

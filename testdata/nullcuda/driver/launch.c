@@ -10,8 +10,7 @@ enum { THREADS_PER_BLOCK = 1024, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32, SHAR
 
 static cu_result find(void *handle, struct nc_function **function)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	*function = nc_function_find(handle);
 	return *function ? CU_OK : CU_INVALID_HANDLE;
 }

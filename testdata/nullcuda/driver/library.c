@@ -29,8 +29,7 @@ CU_API cuLibraryLoadFromFile(void **handle, const char *path, int *jit_options, 
 
 CU_API cuLibraryUnload(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_module *library = nc_object_find(handle, NC_LIBRARY);
 	if (!library)
 		return CU_INVALID_HANDLE;
@@ -88,8 +87,7 @@ CU_API cuLibraryGetManaged(cu_ptr *address, size_t *bytes, void *handle, const c
 
 static cu_result find(void *handle, struct nc_function **function)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	*function = nc_function_find(handle);
 	return *function ? CU_OK : CU_INVALID_HANDLE;
 }

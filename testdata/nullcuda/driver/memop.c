@@ -20,8 +20,7 @@ static cu_result run(void *stream_handle, const struct operation *operation)
 {
 	struct nc_stream *stream;
 	size_t bytes = operation->type == OP_WRITE_32 || operation->type == OP_WAIT_32 ? 4 : 8;
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(nc_stream_from_handle(stream_handle, &stream));
 	if (operation->type == OP_FLUSH || operation->type == OP_BARRIER)
 		return CU_OK;

@@ -129,8 +129,7 @@ CU_API cuModuleLoad(void **handle, const char *path)
 
 CU_API cuModuleUnload(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_module *module = nc_object_find(handle, NC_MODULE_OBJECT);
 	if (!module)
 		return CU_INVALID_HANDLE;
@@ -191,8 +190,7 @@ CU_API cuLinkCreate_v2(unsigned count, int *options, void **values, void **state
 
 static cu_result link_check(void *state)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	return nc_object_find(state, NC_LINK) ? CU_OK : CU_INVALID_HANDLE;
 }
 

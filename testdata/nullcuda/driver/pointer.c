@@ -173,8 +173,7 @@ CU_API cuPointerSetAttribute(const void *value, int attribute, cu_ptr address)
 // Managed memory never moves, so advice about it is checked and forgotten.
 static cu_result check_managed(cu_ptr address, size_t bytes)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_range *range = nc_range_at(address);
 	if (!range || range->kind != NC_MANAGED || !bytes || bytes > range->base + range->size - address)
 		return CU_INVALID_VALUE;

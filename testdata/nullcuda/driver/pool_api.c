@@ -105,8 +105,7 @@ CU_API cuMemPoolCreate(void **handle, const cu_pool_props *props)
 
 CU_API cuMemPoolDestroy(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_pool *pool = nc_object_find(handle, NC_POOL_OBJECT);
 	if (!pool || pool->is_default)
 		return CU_INVALID_VALUE;
@@ -119,8 +118,7 @@ CU_API cuMemPoolDestroy(void *handle)
 
 CU_API cuMemPoolTrimTo(void *handle, size_t keep)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_pool *pool = nc_object_find(handle, NC_POOL_OBJECT);
 	if (!pool)
 		return CU_INVALID_VALUE;
@@ -146,8 +144,7 @@ enum {
 
 CU_API cuMemPoolGetAttribute(void *handle, int attribute, void *value)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_pool *pool = nc_object_find(handle, NC_POOL_OBJECT);
 	if (!pool || !value)
 		return CU_INVALID_VALUE;
@@ -171,8 +168,7 @@ CU_API cuMemPoolGetAttribute(void *handle, int attribute, void *value)
 
 CU_API cuMemPoolSetAttribute(void *handle, int attribute, void *value)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_pool *pool = nc_object_find(handle, NC_POOL_OBJECT);
 	if (!pool || !value)
 		return CU_INVALID_VALUE;
@@ -201,8 +197,7 @@ CU_API cuMemPoolSetAttribute(void *handle, int attribute, void *value)
 
 CU_API cuMemPoolSetAccess(void *handle, const cu_access_desc *access, size_t count)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_pool *pool = nc_object_find(handle, NC_POOL_OBJECT);
 	if (!pool || (count && !access))
 		return CU_INVALID_VALUE;
@@ -221,8 +216,7 @@ CU_API cuMemPoolSetAccess(void *handle, const cu_access_desc *access, size_t cou
 
 CU_API cuMemPoolGetAccess(int *flags, void *handle, cu_location *location)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_pool *pool = nc_object_find(handle, NC_POOL_OBJECT);
 	if (!pool || !flags || !location || location->type != CU_LOCATION_DEVICE)
 		return CU_INVALID_VALUE;

@@ -33,8 +33,7 @@ cu_result nc_stream_from_handle(void *handle, struct nc_stream **stream)
 cu_result nc_stream_check(void *handle)
 {
 	struct nc_stream *stream;
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	return nc_stream_from_handle(handle, &stream);
 }
 
@@ -72,8 +71,7 @@ CU_API cuStreamCreate(void **handle, unsigned flags) { return cuStreamCreateWith
 
 CU_API cuStreamDestroy_v2(void *handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_stream *stream = nc_object_find(handle, NC_STREAM);
 	if (!stream)
 		return CU_INVALID_HANDLE;
@@ -167,8 +165,7 @@ CU_API cuStreamQuery(void *handle)
 CU_API cuStreamSynchronize(void *handle)
 {
 	struct nc_stream *stream;
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	NC_TRY(nc_stream_from_handle(handle, &stream));
 	if (stream->capture)
 		return CU_STREAM_CAPTURE_UNSUPPORTED;

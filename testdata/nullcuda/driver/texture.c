@@ -32,8 +32,7 @@ static cu_result create(uint64_t *out, const void *resource, const void *texture
 
 static cu_result destroy(uint64_t handle)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct texture *object = nc_object_find((void *)handle, NC_TEXTURE);
 	if (!object)
 		return CU_INVALID_HANDLE;

@@ -119,8 +119,7 @@ CU_API cuMemCreate(uint64_t *out, size_t size, const cu_allocation_prop *prop, u
 
 CU_API cuMemRelease(uint64_t value)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	struct nc_vmm_handle *handle = nc_object_find((void *)value, NC_VMM_HANDLE);
 	if (!handle)
 		return CU_INVALID_VALUE;

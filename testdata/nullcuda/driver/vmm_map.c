@@ -74,8 +74,7 @@ CU_API cuMemAddressReserve(cu_ptr *address, size_t size, size_t align, cu_ptr hi
 
 CU_API cuMemAddressFree(cu_ptr address, size_t size)
 {
-	NC_TRY(nc_init_check());
-	NC_LOCKED();
+	NC_ENTER();
 	for (struct reservation **link = &reservations, *r; (r = *link); link = &r->next) {
 		if (r->base != address || r->size != size)
 			continue;
