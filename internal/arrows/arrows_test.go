@@ -1,0 +1,137 @@
+// Package arrows keeps the edges between packages: who may import whom, of ours and of others'.
+package arrows
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "memtrace/"
+
+// ours lists, for every package that ships, which packages of the module it may import directly. Packages below internal/ that are not listed are tools and
+// helpers of the tests: they may import what they like but the two mains, and nothing that ships may import them.
+var ours = map[string][]string{
+	"cuda":             {},
+	"cuda/nvml":        {"cuda"},
+	"trace":            {"cuda"},
+	"trace/spool":      {"trace", "cuda"},
+	"analyzer":         {"trace", "cuda"},
+	"analyzer/render":  {"analyzer", "trace", "cuda"},
+	"cmd/memtrace":     {"analyzer/render", "analyzer", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/version"},
+	"cshim":            {},
+	"interpose":        {"trace/spool", "trace", "cuda", "cshim", "internal/version"},
+	"internal/version": {},
+}
+
+// theirs lists who may import a module of others directly. Modules that are not listed may be imported where the package's own rules allow it.
+var theirs = map[string][]string{
+	"golang.org/x/sys":          {"trace/spool", "interpose", "cmd/memtrace"},
+	"github.com/rs/zerolog":     {"interpose", "cmd/memtrace"},
+	"github.com/NVIDIA/go-nvml": {"cuda/nvml"},
+	"github.com/spf13/cobra":    {"cmd/memtrace"},
+	"C":                         {"cshim", "interpose", "cuda/nvml"},
+}
+
+// guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols, with which LD_BIND_NOW=1 ends every
+// program at its start; the others are dead weight in somebody's process.
+var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", module + "analyzer", module + "cmd", module + "cuda/nvml", "net/http", "os/exec"}
+
+// pkg is what `go list` says of one package.
+type pkg struct {
+	ImportPath, Name                   string
+	Imports, TestImports, XTestImports []string
+	Deps                               []string
+}
+
+// list returns the packages that match the patterns.
+func list(t *testing.T, patterns ...string) []pkg {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Imports,TestImports,XTestImports,Deps"}, patterns...)...)
+	cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..")
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		all = append(all, p)
+	}
+}
+
+// under reports whether a package is path or lies below it.
+func under(pkg, path string) bool { return pkg == path || strings.HasPrefix(pkg, path+"/") }
+
+// TestOwnImports: arrows point downwards only, and every package that ships has a row.
+func TestOwnImports(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		allowed, listed := ours[name]
+		helper := !listed && strings.HasPrefix(name, "internal/")
+		if !listed && !helper {
+			t.Errorf("%s has no row in the table of arrows: add one that says what it may import", name)
+		}
+		for _, imported := range p.Imports {
+			if !strings.HasPrefix(imported, module) {
+				continue
+			}
+			imported = strings.TrimPrefix(imported, module)
+			if under(imported, "cmd") || imported == "interpose" {
+				t.Errorf("%s imports %s, a main", name, imported)
+			} else if !helper && !slices.Contains(allowed, imported) {
+				t.Errorf("%s imports %s; it may import %v", name, imported, allowed)
+			}
+		}
+		for _, imported := range append(p.TestImports, p.XTestImports...) {
+			if imported = strings.TrimPrefix(imported, module); under(imported, "cmd") || imported == "interpose" {
+				t.Errorf("a test of %s imports %s, a main", name, imported)
+			}
+		}
+	}
+}
+
+// TestForeignImports: a few modules have one place each, so that they can be replaced there and are looked for there.
+func TestForeignImports(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, imported := range p.Imports {
+			for foreign, users := range theirs {
+				if under(imported, foreign) && !slices.Contains(users, name) && !strings.HasPrefix(name, "internal/") {
+					t.Errorf("%s imports %s; only %v may", name, imported, users)
+				}
+			}
+		}
+	}
+}
+
+// TestGuestStaysSmall looks at everything that is linked into the preloaded library, however indirectly.
+func TestGuestStaysSmall(t *testing.T) {
+	found := list(t, "./interpose")
+	if len(found) != 1 || len(found[0].Deps) == 0 {
+		t.Fatalf("go list gives %d packages for the library", len(found))
+	}
+	for _, dep := range found[0].Deps {
+		for _, never := range guestNever {
+			if under(dep, never) {
+				t.Errorf("the preloaded library contains %s", dep)
+			}
+		}
+	}
+}
