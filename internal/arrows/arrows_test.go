@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -50,12 +51,29 @@ type pkg struct {
 	Deps                               []string
 }
 
+// root returns the module's root folder. It also opens every folder in it: a test's result is cached until something that the test opened changes, and what a
+// command opens on its behalf does not count.
+func root(t *testing.T) string {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(file), "..", "..")
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() && (strings.HasPrefix(entry.Name(), ".git") || entry.Name() == "build" || entry.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
 // list returns the packages that match the patterns.
 func list(t *testing.T, patterns ...string) []pkg {
 	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
 	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Imports,TestImports,XTestImports,Deps"}, patterns...)...)
-	cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..")
+	cmd.Dir = root(t)
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
