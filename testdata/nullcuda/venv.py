@@ -1,0 +1,276 @@
+"""Make a virtual environment with a framework that runs on the null GPU.
+
+    venv.py torch==2.7.1 [--dir DIR] [--python PYTHON]
+
+Installs the framework without the vendor packages it asks for, and puts stand-ins
+for them into DIR/nullcuda: the null driver, runtime and NVML, and stubs for every
+other vendor library. Run programs with DIR/bin/nullcuda-run:
+
+    $(venv.py torch==2.7.1)/bin/nullcuda-run python train.py
+
+Prints DIR on stdout, progress on stderr. DIR defaults to a folder of the cache
+named after the framework. Nothing is done twice: the packages are installed once,
+the libraries are rebuilt when the null GPU's sources change. Two callers of one
+DIR wait for each other.
+"""
+import argparse
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import stubs
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CUDA_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How to install a framework without its vendor packages."""
+    module: str
+    packages: tuple                  # what it needs besides itself
+    versions: dict = dataclasses.field(default_factory=dict)  # of stubs, where the wheel does not say
+    also: tuple = ()                 # vendor libraries it opens by name at run time
+
+
+TORCH = Recipe("torch", ("numpy<3", "typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "setuptools<81"),
+               also=("libnvToolsExt.so.1",))
+MXNET = Recipe("mxnet", ("numpy==1.23.5", "graphviz<0.9", "requests<3"), {
+    "cublas": "11.4.1", "cudnn": "8.1.1", "cufft": "10.4.1", "curand": "10.2.3", "cusolver": "11.1.0",
+    "nccl": "2.8.4", "nvrtc": "11.2.0"})
+CUPY12 = Recipe("cupy", ("numpy<2.3", "fastrlock", "cuda-pathfinder"), {"cutensor": "2.0.2"}, also=("libnvrtc.so.12", "libcublasLt.so.12"))
+RECIPES = [
+    (r"torch", TORCH),
+    (r"mxnet-cu112", MXNET),
+    (r"cupy-cuda12x", CUPY12),
+]
+# The wheel's own requirements name the vendor libraries' versions.
+REQUIRED = re.compile(r"Requires-Dist: nvidia-([a-z-]+?)(?:-cu1\d)? ?\(?==([\d.]+)")
+FAMILY_OF = {"cublas": ("cublas", "cublasLt"), "cudnn": ("cudnn",), "cufft": ("cufft",), "curand": ("curand",),
+             "cusolver": ("cusolver",), "cusparse": ("cusparse",), "cusparselt": ("cusparseLt",), "nccl": ("nccl",),
+             "cuda-nvrtc": ("nvrtc",), "cuda-cupti": ("cupti",), "cufile": ("cufile",), "nvshmem": ("nvshmem_host",)}
+
+
+class Failure(Exception):
+    """Something the caller can act on; the message says what."""
+
+
+def say(text):
+    print(f"venv: {text}", file=sys.stderr, flush=True)
+
+
+def run(*command, **kwargs):
+    """Runs a command with its output on stderr."""
+    shown = " ".join(str(part) for part in command[:6] if "\n" not in str(part))
+    try:
+        done = subprocess.run([str(part) for part in command], stdout=sys.stderr, **kwargs)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{shown} ... did not end in {kwargs['timeout']} s") from None
+    if done.returncode:
+        raise Failure(f"{shown} ... ended with status {done.returncode}; see above")
+
+
+def cache():
+    if folder := os.environ.get("MEMTRACE_CACHE"):
+        return pathlib.Path(folder)
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "memtrace"
+
+
+@contextlib.contextmanager
+def locked(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another run that holds {path}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def recipe_of(spec):
+    match = re.fullmatch(r"([A-Za-z0-9_-]+)==([\w.]+)", spec)
+    if not match:
+        raise Failure(f"{spec}: say a package and its exact version, such as torch==2.7.1")
+    for pattern, recipe in RECIPES:
+        if re.fullmatch(pattern, match[1]):
+            return recipe
+    known = ", ".join(pattern for pattern, _ in RECIPES)
+    raise Failure(f"{match[1]}: no recipe for this package; known: {known}")
+
+
+def digest_of_sources():
+    """Changes when anything changes that the libraries in DIR/nullcuda are made from."""
+    digest = hashlib.sha256()
+    for folder in ("driver", "nvml", "shared", "runtime", "stubs"):
+        for path in sorted((HERE / folder).rglob("*")):
+            if path.is_file() and path.suffix in (".c", ".h", ".def", ".txt", ".py"):
+                digest.update(f"{path.relative_to(HERE)}\0".encode() + path.read_bytes())
+    for name in ("stubs.py", "venv.py", "driver.mk", "cudart.mk"):
+        digest.update((HERE / name).read_bytes())
+    return digest.hexdigest()
+
+
+def stamp_of(path):
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def install(directory, spec, recipe, python):
+    """The environment with the framework and what it needs, but no vendor package."""
+    if directory.exists():
+        if any(directory.iterdir()) and not (directory / "pyvenv.cfg").exists():
+            raise Failure(f"{directory} is not empty and no virtual environment; choose another --dir")
+        shutil.rmtree(directory)
+    say(f"creating {directory}")
+    run(python, "-m", "venv", directory)
+    environment = {**os.environ, "PIP_CACHE_DIR": str(cache() / "pip"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    pip = [directory / "bin" / "python", "-m", "pip", "install", "-q"]
+    say(f"installing {spec} without its vendor packages (0.2 to 0.8 GB the first time)")
+    run(*pip, *recipe.packages, env=environment)
+    run(*pip, "--no-deps", spec, env=environment)
+
+
+def site_packages(directory):
+    found = list(directory.glob("lib/python*/site-packages"))
+    if len(found) != 1:
+        raise Failure(f"{directory}: expected one site-packages folder, found {len(found)}; remove {directory} and try again")
+    return found[0]
+
+
+def required_versions(site, spec):
+    """Versions of the vendor libraries that the wheel was made for, by stub family."""
+    versions = {}
+    name = re.sub(r"[-_.]+", "_", spec.split("==")[0])
+    for metadata in site.glob(f"{name}-*.dist-info/METADATA"):
+        for package, version in REQUIRED.findall(metadata.read_text(errors="replace")):
+            for family in FAMILY_OF.get(package, ()):
+                versions[family] = version
+    return versions
+
+
+def build_null_gpu():
+    """The driver, NVML and runtimes, in the tree's build folder."""
+    say("building the null GPU")
+    for fragment, targets in (("driver.mk", ["nullcuda-driver", "nullcuda-nvml"]), ("cudart.mk", ["nullcuda-runtime"])):
+        run("make", "-s", "-C", ROOT, "-f", f"testdata/nullcuda/{fragment}", *targets,
+            env={key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "NULLCUDA_OUT"))})
+    return ROOT / "build" / "nullcuda" / "lib"
+
+
+RUN_SCRIPT = """#!/bin/sh
+# Runs a command of this environment on the null GPU. Made by venv.py.
+here=$(CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")/.." && pwd) || exit 2
+for vendor in "$here"/lib/python*/site-packages/nvidia/*/lib; do
+\tif [ -d "$vendor" ]; then
+\t\techo "nullcuda-run: $vendor holds a vendor's library, which would be found before the null one." >&2
+\t\techo "nullcuda-run: uninstall that package; install packages that ask for it with pip install --no-deps." >&2
+\t\texit 2
+\tfi
+done
+if [ $# -eq 0 ]; then
+\techo "usage: nullcuda-run COMMAND [ARGUMENT...]" >&2
+\texit 2
+fi
+LD_LIBRARY_PATH=$here/nullcuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+PATH=$here/bin:$PATH
+VIRTUAL_ENV=$here
+export LD_LIBRARY_PATH PATH VIRTUAL_ENV
+exec "$@"
+"""
+
+
+def add_null_gpu(directory, spec, recipe):
+    """DIR/nullcuda and DIR/bin/nullcuda-run."""
+    site = site_packages(directory)
+    with locked(ROOT / "build" / "nullcuda" / ".lock"):
+        built = build_null_gpu()
+        folder = directory / "nullcuda"
+        folder.mkdir(exist_ok=True)
+        versions = {**recipe.versions, **required_versions(site, spec)}
+        report, needed = stubs.make(folder, [site], versions, recipe.also)
+        if recipe is CUPY12:
+            needed.append("libcudart.so.12")
+        for name in sorted({*CUDA_LIBRARIES, *needed}):
+            if not (built / name).exists():
+                raise Failure(f"{spec} needs {name}, which the null GPU does not have")
+            fresh = folder / f".{name}.new"
+            shutil.copyfile(built / name, fresh)
+            fresh.replace(folder / name)
+    for line in report:
+        say(f"stub {line}")
+    script = directory / "bin" / "nullcuda-run"
+    script.write_text(RUN_SCRIPT)
+    script.chmod(0o755)
+
+
+CHECK = """
+import importlib, sys
+importlib.import_module(sys.argv[1])
+maps = {line.split()[-1] for line in open("/proc/self/maps") if "/" in line}
+names = ("libcuda.so", "libcudart", "libcublas", "libcudnn", "libnccl", "libcufft", "libnvidia-ml", "libcusolver", "libcusparse")
+wrong = [path for path in maps if path.rsplit("/", 1)[1].startswith(names) and not path.startswith(sys.argv[2])]
+if wrong:
+    sys.exit("loaded from elsewhere: " + ", ".join(sorted(wrong)))
+"""
+
+
+def check(directory, recipe):
+    """The framework loads, and every vendor library in the process is ours."""
+    say(f"checking that {recipe.module} loads on it")
+    run(directory / "bin" / "nullcuda-run", directory / "bin" / "python", "-c", CHECK, recipe.module, directory / "nullcuda",
+        env={**os.environ, "NULLCUDA_SHARED": "none"}, timeout=300)
+
+
+def ensure(spec, directory=None, python=sys.executable):
+    """Makes the environment, or brings it up to date, and returns its folder."""
+    recipe = recipe_of(spec)
+    version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+                             capture_output=True, text=True)
+    if version.returncode:
+        raise Failure(f"{python}: does not run as a Python interpreter")
+    if directory is None:
+        directory = cache() / "venvs" / f"{spec.replace('==', '-')}-py{version.stdout.strip()}"
+    directory = pathlib.Path(directory).resolve()
+    wanted = {"spec": spec, "packages": list(recipe.packages), "python": version.stdout.strip()}
+    stamp = directory / "nullcuda.json"
+    with locked(directory.parent / f".{directory.name}.lock"):
+        have = stamp_of(stamp)
+        digest = digest_of_sources()
+        if have.get("installed") != wanted:
+            install(directory, spec, recipe, python)
+            stamp.write_text(json.dumps({"installed": wanted}))
+        if have.get("installed") != wanted or have.get("digest") != digest:
+            add_null_gpu(directory, spec, recipe)
+            check(directory, recipe)
+            stamp.write_text(json.dumps({"installed": wanted, "digest": digest}))
+    return directory
+
+
+def main():
+    parser = argparse.ArgumentParser(description="A virtual environment whose framework runs on the null GPU.")
+    parser.add_argument("spec", help="package and exact version, such as torch==2.7.1")
+    parser.add_argument("--dir", type=pathlib.Path, help="where to make it (default: in the cache)")
+    parser.add_argument("--python", default=sys.executable, help="interpreter to make it with")
+    options = parser.parse_args()
+    try:
+        print(ensure(options.spec, options.dir, options.python))
+    except Failure as failure:
+        sys.exit(f"venv: {failure}")
+    except OSError as error:
+        sys.exit(f"venv: {error.strerror}: {error.filename}")
+
+
+if __name__ == "__main__":
+    main()
