@@ -10,7 +10,7 @@
 
 set -eu
 
-root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+root=$(cd -- "$(dirname -- "$0")/.." && pwd)
 python=${PYTHON:-python3}
 
 if ! command -v "$python" >/dev/null 2>&1; then

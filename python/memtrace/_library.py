@@ -76,7 +76,7 @@ def _absent() -> dict[str, Callable[..., object]]:
     def nothing(*_arguments: object) -> None:
         return None
 
-    return {name: nothing for name in Calls.__slots__}
+    return dict.fromkeys(Calls.__slots__, nothing)
 
 
 calls = Calls()

@@ -25,7 +25,6 @@ type Dictionary interface {
 type dictCursor struct {
 	next    uint32   // first index slot not looked at
 	waiting []uint32 // slots that were reserved but not yet committed
-	threads map[uint32]trace.Thread
 }
 
 // read passes new entries on. An entry that an already committed record refers to is always committed before it.

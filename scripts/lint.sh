@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Style and static checks of everything in the tree. Prints a line per check, and what a failed one says. Tools are pinned: Go's in internal/tools/go.mod,
+# Python's and the shell's in internal/tools/requirements.txt.
+#
+# Usage: scripts/lint.sh [CHECK...]     all checks if none is named
+
+set -uo pipefail
+cd "$(dirname -- "$0")/.." || exit
+
+c_flags=(-std=gnu11 -O2 -Wall -Wextra -Werror -fvisibility=hidden -c -o /dev/null)
+
+# tracked PATTERN...: files that match and exist, new ones included.
+tracked() { git ls-files -co --exclude-standard -- "$@" | while read -r file; do [ -f "$file" ] && echo "$file"; done; }
+
+check_gofmt() {
+	local files
+	files=$(tracked '*.go' | xargs gofmt -l)
+	[ -z "$files" ] || { echo "not formatted, run gofmt -w on:" && echo "$files" && return 1; }
+}
+
+check_vet() { go vet ./...; }
+
+check_staticcheck() { go tool -modfile=internal/tools/go.mod staticcheck ./...; }
+
+check_arrows() { go test ./internal/arrows; }
+
+check_modules() { go mod tidy -diff && (cd internal/tools && go mod tidy -diff) && go mod verify; }
+
+check_third_party() { scripts/check-third-party.sh; }
+
+# The library's half in C, each header also on its own. cgo compiles the same files with the same warnings.
+check_c_library() {
+	local bad=0 file
+	for file in $(tracked 'cshim/*.c'); do
+		[[ $file == cshim/*/* ]] || gcc "${c_flags[@]}" -Icshim "$file" || bad=1
+	done
+	for file in $(tracked 'cshim/*.h' 'cshim/include/*.h'); do
+		gcc "${c_flags[@]}" -D_GNU_SOURCE -Icshim -Wno-unused-function -Wno-unused-variable -x c <(printf '#include "%s"\n' "$PWD/$file") || bad=1
+	done
+	return $bad
+}
+
+check_c_nullcuda() {
+	local bad=0 file flags
+	for file in $(tracked 'testdata/nullcuda/driver/*.c' 'testdata/nullcuda/nvml/*.c' 'testdata/nullcuda/shared/*.c' 'testdata/nullcuda/runtime/*.c'); do
+		flags=(-D_GNU_SOURCE -fPIC -pthread)
+		[[ $file == */runtime/* ]] && flags+=(-Itestdata/nullcuda/runtime -DRT_MAJOR=12)
+		gcc "${c_flags[@]}" "${flags[@]}" "$file" || bad=1
+	done
+	return $bad
+}
+
+check_shell() { tracked '*.sh' | xargs "$(scripts/python-tools.sh)/shellcheck" --severity=warning; }
+
+check_python() { tracked '*.py' | xargs "$(scripts/python-tools.sh)/ruff" check --quiet; }
+
+check_types() { (tools=$(scripts/python-tools.sh) && cd python && "$tools/mypy" --no-error-summary); }
+
+# Text files end in a newline and have no blanks at the ends of lines; a blank in expected output is what a program printed.
+check_blanks() {
+	local bad=0 file
+	if tracked '*.c' '*.h' '*.def' '*.go' '*.py' '*.sh' '*.md' '*.mk' Makefile | xargs grep -nP '[ \t\r]+$'; then bad=1; fi
+	for file in $(tracked '*.c' '*.h' '*.go' '*.py' '*.sh' '*.md' '*.mk'); do
+		if [ -s "$file" ] && [ "$(tail -c 1 "$file" | od -An -c | tr -d ' ')" != '\n' ]; then
+			echo "$file: no newline at the end"
+			bad=1
+		fi
+	done
+	return $bad
+}
+
+checks=("$@")
+[ $# -gt 0 ] || checks=(gofmt vet staticcheck arrows modules third_party c_library c_nullcuda shell python types blanks)
+failed=0
+for check in "${checks[@]}"; do
+	if ! declare -F "check_$check" >/dev/null; then
+		echo "lint: no check $check" >&2
+		exit 2
+	fi
+	if output=$("check_$check" 2>&1); then
+		echo "ok    $check"
+	else
+		echo "FAIL  $check"
+		printf '      %s\n' "${output//$'\n'/$'\n'      }"
+		failed=$((failed + 1))
+	fi
+done
+echo "$((${#checks[@]} - failed)) passed, $failed failed"
+[ "$failed" -eq 0 ]
