@@ -90,7 +90,7 @@ func (d *drainer) loop() error {
 			return err
 		}
 		switch {
-		case more:
+		case more && moved > 0: // without the second, a spool that something scribbled over would keep this loop spinning
 		case stop:
 			return d.finish()
 		case moved > 0 || d.unflushed > 0:

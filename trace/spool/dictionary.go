@@ -25,6 +25,7 @@ type Dictionary interface {
 type dictCursor struct {
 	next    uint32   // first index slot not looked at
 	waiting []uint32 // slots that were reserved but not yet committed
+	passed  uint64   // bytes of entries passed on: entries never overlap, so a damaged file cannot have more than it is long
 }
 
 // read passes new entries on. An entry that an already committed record refers to is always committed before it.
@@ -44,6 +45,9 @@ func (d *dictCursor) read(s *Spool, out Dictionary) error {
 		length, at := uint64(s.u32(off+4)), s.u64(off+8)
 		if at > s.dataMax || length > s.dataMax-at || !s.in(s.dataOffset+at, length) {
 			return nil // only a damaged file has such an entry
+		}
+		if d.passed += length; d.passed > uint64(len(s.data)) {
+			return nil
 		}
 		return passEntry(out, kind, slot+1, s.data[s.dataOffset+at:s.dataOffset+at+length])
 	}

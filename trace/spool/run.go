@@ -112,9 +112,12 @@ func (r *Run) snapshot() error {
 		r.info[key] = value
 	}
 	cursor := NewCursor(r.spool)
-	for more := true; more; {
+	// In a damaged spool a chain may bite its own tail, or hold numbers that were never drawn: reading ends when it has as many records as fit, or none more.
+	room := len(r.spool.data) / recordSize
+	for more := true; more && len(r.pending) < room; {
 		var events []trace.Event
 		events, _, more = cursor.Collect(true)
+		more = more && len(events) > 0
 		for i := range events {
 			events[i].Flags &^= trace.FlagLate // decided when they are merged
 		}
@@ -155,7 +158,7 @@ func (r *Run) leftover() ([]trace.Event, error) {
 	}
 	kept := r.pending[:0]
 	for _, e := range r.pending {
-		if r.have.Contains(e.Seq) {
+		if !r.have.Add(e.Seq) {
 			continue
 		}
 		if e.Seq < mark {
@@ -169,9 +172,6 @@ func (r *Run) leftover() ([]trace.Event, error) {
 		return nil, io.EOF
 	}
 	r.events += uint64(len(kept))
-	for i := range kept {
-		r.have.Add(kept[i].Seq)
-	}
 	return kept, nil
 }
 

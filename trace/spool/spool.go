@@ -15,6 +15,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync/atomic"
 	"unsafe"
@@ -101,7 +102,19 @@ func (s *Spool) readHeader() error {
 		}
 		end = p.start + p.size
 	}
+	// Loops run over what the file has room for, not over what it claims.
+	s.ringsMax = min(s.ringsMax, s.room(s.ringsOffset, ringSize))
+	s.indexMax = min(s.indexMax, s.room(s.indexOffset, indexEntrySize))
+	s.segmentsMax = min(s.segmentsMax, s.room(s.segmentsOffset, segmentSize))
 	return nil
+}
+
+// room returns how many elements of a size fit between off and the end of the file.
+func (s *Spool) room(off, size uint64) uint32 {
+	if off >= uint64(len(s.data)) {
+		return 0
+	}
+	return uint32(min((uint64(len(s.data))-off)/size, math.MaxUint32))
 }
 
 // in reports whether [off, off+n) lies inside the mapping; a cut copy of a spool simply ends early.
@@ -140,11 +153,7 @@ func (s *Spool) segmentOffset(number uint32) (off uint64, ok bool) {
 
 // ringsUsed returns how many ring descriptors may hold something.
 func (s *Spool) ringsUsed() uint32 {
-	n := min(s.load32(offRingsUsed), s.ringsMax)
-	for n > 0 && !s.in(s.ringOffset(n-1), ringSize) {
-		n--
-	}
-	return n
+	return min(s.load32(offRingsUsed), s.ringsMax)
 }
 
 // Lost returns what the recorder had to drop so far: records, threads that got no ring, dictionary entries.

@@ -1,0 +1,295 @@
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"memtrace/trace"
+)
+
+// smallSpool lays out a spool by hand: two rings, the first with two segments in a chain, one dictionary entry of each kind, one record of each kind.
+type smallSpool struct {
+	data []byte
+	dict uint64 // bytes of dictionary data so far
+	ids  uint32
+	seq  uint64
+}
+
+const (
+	seedRings, seedIndex, seedData, seedSegments = 2, 8, 512, 3
+
+	seedRingsAt    = pageSize
+	seedIndexAt    = seedRingsAt + seedRings*ringSize
+	seedDataAt     = seedIndexAt + seedIndex*indexEntrySize
+	seedSegmentsAt = seedDataAt + seedData
+)
+
+func newSmallSpool() *smallSpool {
+	s := &smallSpool{data: make([]byte, seedSegmentsAt+seedSegments*segmentSize)}
+	copy(s.data, magic)
+	for off, v := range map[int]uint32{offVersion: layoutVersion, offRecordSize: recordSize, offSegmentSize: segmentSize, offSegmentsMax: seedSegments,
+		offRingsMax: seedRings, offIndexMax: seedIndex, offPID: 1 << 22, offRingsUsed: seedRings, offSegmentsUsed: seedSegments} {
+		s.put32(off, v)
+	}
+	for off, v := range map[int]uint64{offRingsOffset: seedRingsAt, offIndexOffset: seedIndexAt, offDataOffset: seedDataAt, offDataMax: seedData,
+		offSegmentsOffset: seedSegmentsAt, offFileSize: uint64(len(s.data)), offClockFirst: 1000, offClockFirst + 8: 1, offClockLast: 5000, offClockLast + 8: 2001} {
+		s.put64(off, v)
+	}
+	s.put32(offClockIsTSC, 1)
+	for i := range seedRings {
+		ring := seedRingsAt + i*ringSize
+		s.put32(ring+ringState, ringActive)
+		s.put32(ring+ringThread, uint32(i+1))
+		s.put32(ring+ringFirstSegment, uint32(2*i+1))
+	}
+	s.put32(seedSegmentsAt+segmentNext, 2)
+	return s
+}
+
+func (s *smallSpool) put32(off int, v uint32) { binary.LittleEndian.PutUint32(s.data[off:], v) }
+func (s *smallSpool) put64(off int, v uint64) { binary.LittleEndian.PutUint64(s.data[off:], v) }
+
+func (s *smallSpool) entry(kind uint32, b []byte) {
+	at := seedIndexAt + int(s.ids)*indexEntrySize
+	s.put32(at, kind)
+	s.put32(at+4, uint32(len(b)))
+	s.put64(at+8, s.dict)
+	copy(s.data[seedDataAt+s.dict:], b)
+	s.dict += uint64(len(b)+7) &^ 7
+	s.ids++
+	s.put32(offIndexUsed, s.ids)
+}
+
+// record fills a slot (1..255) of a segment (1..3).
+func (s *smallSpool) record(segment, slot int, kind trace.EventKind, api uint16, addr, size uint64) {
+	s.seq++
+	at := seedSegmentsAt + (segment-1)*segmentSize + slot*recordSize
+	s.put64(at+recSeq, s.seq)
+	s.put64(at+recTicks, 1000+s.seq*10)
+	s.put64(at+recAddr, addr)
+	s.put64(at+recSize, size)
+	s.put32(at+recStack, 3)
+	s.put32(at+recTag, 1)
+	binary.LittleEndian.PutUint16(s.data[at+recAPI:], api)
+	s.data[at+recKind] = byte(kind)
+	s.put64(offSeq, s.seq)
+}
+
+// whole is a spool as a short run leaves it.
+func whole() *smallSpool {
+	s := newSmallSpool()
+	s.entry(dictString, []byte("model.layer"))
+	s.entry(dictThread, append([]byte{7, 0, 0, 0}, "python"...))
+	s.entry(dictStack, make([]byte, 24))
+	module := make([]byte, 32)
+	binary.LittleEndian.PutUint64(module[8:], 1<<20)
+	module[24], module[28] = 4, 5
+	s.entry(dictModule, append(module, "\x01\x02\x03\x04libc."...))
+	device := make([]byte, 32)
+	device[4] = 8
+	s.entry(dictDevice, append(device, "Null GPU"...))
+	s.entry(dictInfo, []byte("process.argv\x00train\x00--fast\x00"))
+	for slot := 1; slot < segmentSlots; slot++ {
+		s.record(1, slot, trace.EventAlloc, 64, uint64(slot)<<20, 512)
+	}
+	s.record(3, 1, trace.EventAlloc, 32, 1<<40, 2<<20)
+	s.record(2, 1, trace.EventFree, 64, 1<<20, 512)
+	s.record(2, 2, trace.EventMark, 0, 0, 0)
+	s.record(3, 2, trace.EventMap, 49, 2<<40, 2<<20)
+	s.record(2, 3, trace.EventStep, 0, 0, 7)
+	s.record(2, 4, trace.EventOOM, 66, 0, 1<<30)
+	return s
+}
+
+// damaged lists what a hostile file does: chains that bite their tail, two rings in one segment, counts far beyond the file, numbers that were never drawn.
+func damaged() [][]byte {
+	change := func(f func(*smallSpool)) []byte {
+		s := whole()
+		f(s)
+		return s.data
+	}
+	return [][]byte{
+		change(func(s *smallSpool) { s.put32(seedSegmentsAt+segmentSize+segmentNext, 1); fill(s, 2) }),
+		change(func(s *smallSpool) { s.put32(seedRingsAt+ringSize+ringFirstSegment, 1) }),
+		change(func(s *smallSpool) {
+			s.put32(offRingsMax, 1<<31)
+			s.put32(offRingsUsed, 1<<31)
+			s.put64(offIndexOffset, seedIndexAt+1<<38)
+			s.put64(offDataOffset, seedIndexAt+1<<39)
+			s.put64(offSegmentsOffset, seedIndexAt+1<<39+512)
+		}),
+		change(func(s *smallSpool) {
+			s.put32(offIndexMax, 1<<31)
+			s.put32(offIndexUsed, 1<<31)
+			s.put64(offDataOffset, seedIndexAt+1<<38)
+			s.put64(offSegmentsOffset, seedIndexAt+1<<39)
+		}),
+		change(func(s *smallSpool) { s.put64(offSeq, 0) }),
+		change(func(s *smallSpool) { s.put64(offSeq, 1<<64-1); s.put64(offDrainedSeq, 1<<64-1) }),
+		change(func(s *smallSpool) { s.put64(seedRingsAt+ringInflight, 5) }),
+		change(func(s *smallSpool) { s.put32(offClockVersion, 1); s.put64(offClockLast, 1) }),
+		change(func(s *smallSpool) { s.put32(seedRingsAt+ringReadSegment, 3); s.put32(seedRingsAt+ringReadSlot, 1<<31) }),
+		change(func(s *smallSpool) {
+			for i := range 4 { // entries that share their bytes
+				s.put32(seedIndexAt+i*indexEntrySize, dictString)
+				s.put32(seedIndexAt+i*indexEntrySize+4, seedData)
+				s.put64(seedIndexAt+i*indexEntrySize+8, 0)
+			}
+		}),
+	}
+}
+
+func fill(s *smallSpool, segment int) {
+	for slot := 1; slot < segmentSlots; slot++ {
+		s.record(segment, slot, trace.EventAlloc, 64, uint64(slot)<<30, 512)
+	}
+}
+
+// A whole spool gives all its events in order; the seeds of the fuzzer are worth something only if this holds.
+func TestSmallSpool(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s"+Extension)
+	s := whole()
+	if err := os.WriteFile(path, s.data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	events, tables := readSpool(t, path, len(s.data))
+	if uint64(len(events)) != s.seq {
+		t.Fatalf("%d events of %d", len(events), s.seq)
+	}
+	for i, e := range events {
+		if e.Seq != uint64(i+1) {
+			t.Fatalf("event %d has number %d", i, e.Seq)
+		}
+	}
+	if len(tables.Stack(3)) != 3 || tables.String(1) != "model.layer" || len(tables.Modules()) != 1 || len(tables.Devices()) != 1 || len(tables.Threads()) != 1 {
+		t.Errorf("dictionary: stack %v, string %q, %d modules, %d devices, %d threads", tables.Stack(3), tables.String(1), len(tables.Modules()), len(tables.Devices()), len(tables.Threads()))
+	}
+}
+
+// Damage costs events at most, never an endless read, a crash or memory that the file's size does not justify.
+func TestDamagedSpools(t *testing.T) {
+	for i, data := range damaged() {
+		path := filepath.Join(t.TempDir(), "s"+Extension)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("damage %d", i)
+		checkSpool(t, path, len(data))
+	}
+}
+
+// FuzzSpool: any bytes give a run or an error; a run can be read to its end, drained and finished, within memory that its size justifies.
+func FuzzSpool(f *testing.F) {
+	seed := whole().data
+	f.Add(seed)
+	f.Add(seed[:seedSegmentsAt+segmentSize/2])
+	f.Add(seed[:pageSize])
+	f.Add([]byte(magic))
+	for _, data := range damaged() {
+		f.Add(data)
+	}
+	path := filepath.Join(f.TempDir(), "s"+Extension)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<20 {
+			return
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		checkSpool(t, path, len(data))
+	})
+}
+
+// checkSpool does everything to a spool file that the three callers of the package do.
+func checkSpool(t *testing.T, path string, size int) {
+	t.Helper()
+	if s, err := Open(path, false); (s == nil) == (err == nil) {
+		t.Fatalf("spool %v, error %v", s, err)
+	} else if err != nil {
+		if !errors.Is(err, ErrNotSpool) && !errors.Is(err, ErrVersion) {
+			t.Fatalf("unexpected error %v", err)
+		}
+		return
+	} else if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	readSpool(t, path, size)
+	drainSpool(t, path, size)
+}
+
+// readSpool reads as the command does.
+func readSpool(t *testing.T, path string, size int) ([]trace.Event, *trace.Tables) {
+	t.Helper()
+	before := allocated()
+	run, err := OpenRun(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	var all []trace.Event
+	var seen trace.SeqSet
+	for {
+		events, err := run.ReadBatch()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if !seen.Add(e.Seq) {
+				t.Fatalf("event %d came twice", e.Seq)
+			}
+		}
+		all = append(all, events...)
+	}
+	if len(all) > size/recordSize {
+		t.Fatalf("%d events in %d bytes", len(all), size)
+	}
+	// A record of 64 bytes becomes an event of 128, a few times over while slices grow and are sorted.
+	if used := allocated() - before; used > 1<<20+64*uint64(size) {
+		t.Fatalf("%d bytes allocated for a file of %d", used, size)
+	}
+	run.Lost()
+	run.Ended()
+	run.Tables().ModuleAt(1)
+	return all, run.Tables()
+}
+
+// drainSpool reads as the drainer does, which gives segments back; the process that would use them is not there.
+func drainSpool(t *testing.T, path string, size int) {
+	t.Helper()
+	s, err := Open(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w, err := trace.NewWriter(io.Discard, trace.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cursor := NewCursor(s)
+	for round := range 4 {
+		events, watermark, _ := cursor.Collect(round == 3)
+		if len(events) > size/recordSize*(int(s.ringsUsed())+1) {
+			t.Fatalf("%d events in %d bytes", len(events), size)
+		}
+		// The writer may refuse what no recorder would write: numbers out of order, oversized names.
+		if cursor.Dictionary(w) != nil || w.WriteEvents(events) != nil || w.WriteEvents(cursor.Lost()) != nil || w.Flush(watermark) != nil {
+			return
+		}
+		cursor.Release()
+	}
+}
+
+// allocated is the number of bytes that the process has ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
