@@ -2,7 +2,8 @@
 repeated: what it allocates is what matters.
 
 `--width 2` doubles the hidden layer of one block's MLP, h.5, and nothing else: a
-pair of runs for `memtrace diff`.
+pair of runs for `memtrace diff`. The program names its parts with memtrace tags
+where the Python package can be imported, and runs the same without it.
 """
 import time
 
@@ -44,17 +45,25 @@ class Block(nn.Module):
 class GPT2(nn.Module):
     def __init__(self, layers, width):
         super().__init__()
-        self.wte = nn.Embedding(VOCABULARY, DIM)
-        self.wpe = nn.Embedding(CONTEXT, DIM)
-        self.h = nn.ModuleList(Block(4 * DIM * (width if i == WIDENED else 1)) for i in range(layers))
-        self.ln_f = nn.LayerNorm(DIM)
-        self.head = nn.Linear(DIM, VOCABULARY, bias=False)
+        with oracle.tag("embedding"):
+            self.wte = nn.Embedding(VOCABULARY, DIM).cuda()
+            self.wpe = nn.Embedding(CONTEXT, DIM).cuda()
+        self.h = nn.ModuleList()
+        for i in range(layers):
+            with oracle.tag(f"h.{i}"):
+                self.h.append(Block(4 * DIM * (width if i == WIDENED else 1)).cuda())
+        with oracle.tag("head"):
+            self.ln_f = nn.LayerNorm(DIM).cuda()
+            self.head = nn.Linear(DIM, VOCABULARY, bias=False).cuda()
 
     def forward(self, tokens):
-        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
-        for block in self.h:
-            x = block(x)
-        return self.head(self.ln_f(x))
+        with oracle.tag("embedding"):
+            x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
+        for i, block in enumerate(self.h):
+            with oracle.tag(f"h.{i}"):
+                x = block(x)
+        with oracle.tag("head"):
+            return self.head(self.ln_f(x))
 
 
 def main():
@@ -65,7 +74,7 @@ def main():
     options = parser.parse_args()
     torch.backends.cudnn.enabled = False
     torch.manual_seed(0)
-    model = GPT2(options.layers, options.width).cuda()
+    model = GPT2(options.layers, options.width)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=options.foreach)
     tokens = torch.zeros(BATCH, CONTEXT, dtype=torch.long, device="cuda")
     times = []
@@ -73,9 +82,11 @@ def main():
         oracle.step()
         start = time.perf_counter()
         logits = model(tokens)
-        loss = nn.functional.cross_entropy(logits.view(-1, VOCABULARY), tokens.view(-1))
+        with oracle.tag("loss"):
+            loss = nn.functional.cross_entropy(logits.view(-1, VOCABULARY), tokens.view(-1))
         loss.backward()
-        optimizer.step()
+        with oracle.tag("optimizer"):
+            optimizer.step()
         optimizer.zero_grad()
         times.append(time.perf_counter() - start)
     print(f"{options.steps} steps, median {sorted(times)[len(times) // 2] * 1e3:.2f} ms, "

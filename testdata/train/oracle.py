@@ -8,6 +8,7 @@ state that the counters describe. Python frees memory while it exits; with
 --exit-now the process ends at once and the trace's last state is that one, too.
 """
 import argparse
+import contextlib
 import gc
 import json
 import os
@@ -35,6 +36,11 @@ def positive(text):
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
     return value
+
+
+def tag(name):
+    """A context in which memory belongs to `name`."""
+    return memtrace.tag(name) if memtrace else contextlib.nullcontext()
 
 
 def step():

@@ -1,0 +1,106 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const kills = 100
+
+// A training process that is killed at any moment leaves everything that was committed until then, and the report says that it was killed.
+func TestKilledTraining(t *testing.T) {
+	p := program{framework: torch27, args: []string{"zygote.py"}}
+	cmd, r := p.start(t)
+	for i, v := range cmd.Env {
+		if strings.HasPrefix(v, "MEMTRACE_OUTPUT=") {
+			cmd.Env[i] = "MEMTRACE_OUTPUT=" + filepath.Join(r.dir, "%p.bin")
+		}
+	}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		cmd.Wait()
+	}()
+	out := bufio.NewScanner(pipe)
+	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
+	inFile := 0
+	for round := range kills {
+		if killOne(t, r.dir, in, out, random, round) {
+			inFile++
+		}
+	}
+	t.Logf("%d of %d kills came after the drainer had written a block", inFile, kills)
+}
+
+// killOne starts a child, kills it some time after its first count, and compares. It reports whether the trace file itself held events already.
+func killOne(t *testing.T, dir string, in io.Writer, out *bufio.Scanner, random *rand.Rand, round int) bool {
+	t.Helper()
+	counts := filepath.Join(dir, fmt.Sprintf("count%d", round))
+	if err := os.WriteFile(counts, make([]byte, 8), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, counts)
+	if !out.Scan() {
+		t.Fatal("the parent of the children has ended")
+	}
+	pid, err := strconv.Atoi(out.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := func() uint64 {
+		b, err := os.ReadFile(counts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return binary.LittleEndian.Uint64(b)
+	}
+	for wait := 0; counted() == 0; wait++ {
+		if wait > 60_000 {
+			t.Fatal("the child never trained")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	// Up to two seconds, short ones more often: before the first flush, in the middle of one, between two.
+	time.Sleep(time.Duration(random.Float64() * random.Float64() * float64(2*time.Second)))
+	syscall.Kill(pid, syscall.SIGKILL)
+	out.Scan()
+	trace := filepath.Join(dir, fmt.Sprintf("%d.bin", pid))
+	st, err := os.Stat(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := jsonReport(t, trace)
+	if want := counted(); rep.Framework.AllocCount < want {
+		t.Errorf("round %d: %d allocations were committed, the report has %d", round, want, rep.Framework.AllocCount)
+	}
+	if rep.Process.Ended != "killed" || rep.LostRecords != 0 || rep.Health.Gaps > 1 {
+		t.Errorf("round %d: ended %q, %d lost, %d missing", round, rep.Process.Ended, rep.LostRecords, rep.Health.Gaps)
+	}
+	if text := memtrace(t, "report", trace); !strings.Contains(text, "killed") {
+		t.Errorf("round %d: the report does not say that the run was killed:\n%s", round, text)
+	}
+	return st.Size() > 4096
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every test there is, one part after the other; all parts run even when one fails. Closes with `N passed, N failed`, counting parts.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+passed=0 failed=0 broken=()
+part() {
+	local name=$1
+	shift
+	echo "== $name"
+	if "$@"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		broken+=("$name")
+	fi
+}
+
+part "build" make --no-print-directory all nullcuda
+part "Go, with the race detector" go test -race ./...
+part "Go, without cgo" env CGO_ENABLED=0 go test ./trace/... ./analyzer/... ./cuda/...
+part "C" make --no-print-directory test-c
+part "Python" make --no-print-directory test-python
+part "end to end" scripts/e2e.sh
+
+for name in "${broken[@]}"; do
+	echo "failed: $name"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
