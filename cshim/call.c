@@ -51,8 +51,12 @@ static void end(struct mt_call *call) {
   if (call->announced) mt_seq_end(call->self, call->outer);
 }
 
+/* cudaMalloc of 0 bytes succeeds with a null pointer: nothing was allocated. */
+static bool is_nothing(const struct mt_outcome *o) { return o->kind == MT_ALLOC && !o->status && !o->addr; }
+
 static void write_record(struct mt_call *call, const struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
   struct mt_thread *self = call->self;
+  if (MT_UNLIKELY(is_nothing(o))) return;
   if (MT_UNLIKELY(self->busy)) {
     __atomic_add_fetch(&mt_header()->lost_nested, 1, __ATOMIC_RELAXED);
     return;
