@@ -25,12 +25,13 @@ nullcuda-runtime: $(foreach m,$(cudart_majors),$(NULLCUDA_OUT)/$(cudart_node_$(m
 define cudart_objects
 $(cudart_obj)/$(1)/$(2)/%.o: $(cudart_dir)/%.c $(cudart_headers)
 	@mkdir -p $$(@D)
-	$$(CC) $(cudart_cflags) -DRT_MAJOR=$(1) $(3) -c $$< -o $$@
+	$$(CC) $(cudart_cflags) -DRT_MAJOR=$(1) $(3) -c $$< -o $$@.$$$$$$$$ && mv $$@.$$$$$$$$ $$@
 $(cudart_obj)/$(1)/$(2)/%_thread.o: $(cudart_dir)/%.c $(cudart_headers)
 	@mkdir -p $$(@D)
-	$$(CC) $(cudart_cflags) -DRT_MAJOR=$(1) -DRT_THREAD_STREAM $(3) -c $$< -o $$@
+	$$(CC) $(cudart_cflags) -DRT_MAJOR=$(1) -DRT_THREAD_STREAM $(3) -c $$< -o $$@.$$$$$$$$ && mv $$@.$$$$$$$$ $$@
 $(cudart_obj)/$(1)/$(2)/placeholders.o: $(cudart_obj)/$(1)/placeholders.c $(cudart_headers)
-	$$(CC) $(cudart_cflags) -DRT_MAJOR=$(1) $(3) -c $$< -o $$@
+	@mkdir -p $$(@D)
+	$$(CC) $(cudart_cflags) -DRT_MAJOR=$(1) $(3) -c $$< -o $$@.$$$$$$$$ && mv $$@.$$$$$$$$ $$@
 cudart_objects_$(1)_$(2) := $(cudart_names:%=$(cudart_obj)/$(1)/$(2)/%.o) $(cudart_twins:%=$(cudart_obj)/$(1)/$(2)/%_thread.o)
 endef
 
@@ -38,25 +39,24 @@ define cudart_library
 $(call cudart_objects,$(1),shared,)
 $(call cudart_objects,$(1),static,-DRT_STATIC)
 $(cudart_obj)/$(1)/placeholders.c $(cudart_obj)/$(1)/exports.map &: $$(cudart_objects_$(1)_shared) $(cudart_lists)
-	python3 $(cudart_dir)/exports.py $(1) $(cudart_node_$(1)) $(cudart_obj)/$(1)/exports.map $(cudart_obj)/$(1)/placeholders.c \
+	@python3 $(cudart_dir)/exports.py $(1) $(cudart_node_$(1)) $(cudart_obj)/$(1)/exports.map $(cudart_obj)/$(1)/placeholders.c \
 		$$(cudart_objects_$(1)_shared)
 
-# Replaced in one step: a program may have the old one mapped.
+# Everything appears in one step: a program may have the old library mapped, and
+# another make may run beside this one.
 $(NULLCUDA_OUT)/$(cudart_node_$(1)): $$(cudart_objects_$(1)_shared) $(cudart_obj)/$(1)/shared/placeholders.o $(cudart_obj)/$(1)/exports.map
 	@mkdir -p $$(@D)
 	$$(CC) -shared -Wl,-soname,$(cudart_node_$(1)) -Wl,-Bsymbolic -Wl,-z,defs -Wl,--version-script=$(cudart_obj)/$(1)/exports.map \
-		-pthread -o $$@.new $$(filter %.o,$$^) -ldl
-	mv $$@.new $$@
+		-pthread -o $$@.$$$$$$$$ $$(filter %.o,$$^) -ldl && mv $$@.$$$$$$$$ $$@
 $(NULLCUDA_OUT)/static$(1)/libcudart_static.a: $$(cudart_objects_$(1)_static) $(cudart_obj)/$(1)/static/placeholders.o
 	@mkdir -p $$(@D)
-	rm -f $$@.new
-	$$(AR) rc $$@.new $$^
-	mv $$@.new $$@
+	@$$(AR) rc $$@.$$$$$$$$ $$^ && mv $$@.$$$$$$$$ $$@
 endef
 $(foreach m,$(cudart_majors),$(eval $(call cudart_library,$(m))))
 
-# Every behaviour test is built four times: against each shared library, and as a
-# shared object that holds the static one and is loaded by a plain program.
+# Every behaviour test is built five times: against each shared library, as a
+# shared object that holds the static one and is loaded by a plain program, and
+# under the sanitizers.
 cudart_test_src := $(wildcard testdata/nullcuda/test/runtime_*.c)
 cudart_tests := $(basename $(notdir $(cudart_test_src)))
 cudart_test_cflags := $(cudart_cflags) -Itestdata/nullcuda/test
@@ -75,6 +75,13 @@ $(cudart_test)/static/host: testdata/nullcuda/test/load_host.c
 	@mkdir -p $(@D)
 	$(CC) $(cudart_test_cflags) $< -o $@ -ldl
 
+# Once more with the runtime compiled into the test, all under the sanitizers.
+cudart_sanitize := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+$(eval $(call cudart_objects,12,sanitized,-DRT_STATIC -O1 $(cudart_sanitize)))
+$(cudart_test)/sanitized/%: testdata/nullcuda/test/%.c $(wildcard testdata/nullcuda/test/*.h) $(cudart_objects_12_sanitized) $(cudart_obj)/12/sanitized/placeholders.o
+	@mkdir -p $(@D)
+	$(CC) $(cudart_test_cflags) $(cudart_sanitize) -DRT_MAJOR=12 $< -o $@ $(cudart_objects_12_sanitized) $(cudart_obj)/12/sanitized/placeholders.o -pthread -ldl
+
 # The driver that the tests run on; driver.mk's own rule when both are included.
 ifeq ($(nullcuda_driver_src),)
 .PHONY: cudart-driver
@@ -87,10 +94,11 @@ endif
 
 test-nullcuda-runtime: nullcuda-runtime cudart-driver \
 		$(foreach m,$(cudart_majors),$(addprefix $(cudart_test)/$(m)/,$(cudart_tests))) \
-		$(cudart_tests:%=$(cudart_test)/static/%.so) $(cudart_test)/static/host
+		$(cudart_tests:%=$(cudart_test)/static/%.so) $(cudart_test)/static/host $(cudart_tests:%=$(cudart_test)/sanitized/%)
 	@set -e; export LD_LIBRARY_PATH=$(abspath $(NULLCUDA_OUT)) NULLCUDA_SHARED=none NULLCUDA_DEVICES=2; \
 	for t in $(cudart_tests); do \
 		for m in $(cudart_majors); do $(cudart_test)/$$m/$$t; done; \
 		$(cudart_test)/static/host $(abspath $(cudart_test))/static/$$t.so; \
+		$(cudart_test)/sanitized/$$t; \
 	done
-	python3 testdata/nullcuda/test/runtime_abi.py $(NULLCUDA_OUT)
+	python3 testdata/nullcuda/test/abi_runtime.py $(NULLCUDA_OUT)

@@ -47,11 +47,15 @@ TORCH = Recipe("torch", ("numpy<3", "typing_extensions", "sympy", "networkx", "j
 MXNET = Recipe("mxnet", ("numpy==1.23.5", "graphviz<0.9", "requests<3"), {
     "cublas": "11.4.1", "cudnn": "8.1.1", "cufft": "10.4.1", "curand": "10.2.3", "cusolver": "11.1.0",
     "nccl": "2.8.4", "nvrtc": "11.2.0"})
-CUPY12 = Recipe("cupy", ("numpy<2.3", "fastrlock", "cuda-pathfinder"), {"cutensor": "2.0.2"}, also=("libnvrtc.so.12", "libcublasLt.so.12"))
+CUPY = Recipe("cupy", ("numpy<1.27", "fastrlock"))
 RECIPES = [
-    (r"torch", TORCH),
-    (r"mxnet-cu112", MXNET),
-    (r"cupy-cuda12x", CUPY12),
+    (r"torch==.+", TORCH),
+    (r"mxnet-cu112==.+", MXNET),
+    (r"cupy-cuda1[12]x==1[12]\..+", CUPY),
+]
+# What cannot work, and why.
+REFUSED = [
+    (r"cupy-cuda\w+==.+", "CuPy from 13 on carries the vendor's own runtime, which needs undocumented parts of the driver; take 12.3.0"),
 ]
 # The wheel's own requirements name the vendor libraries' versions.
 REQUIRED = re.compile(r"Requires-Dist: nvidia-([a-z-]+?)(?:-cu1\d)? ?\(?==([\d.]+)")
@@ -98,14 +102,15 @@ def locked(path):
 
 
 def recipe_of(spec):
-    match = re.fullmatch(r"([A-Za-z0-9_-]+)==([\w.]+)", spec)
-    if not match:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+==[\w.]+", spec):
         raise Failure(f"{spec}: say a package and its exact version, such as torch==2.7.1")
     for pattern, recipe in RECIPES:
-        if re.fullmatch(pattern, match[1]):
+        if re.fullmatch(pattern, spec):
             return recipe
-    known = ", ".join(pattern for pattern, _ in RECIPES)
-    raise Failure(f"{match[1]}: no recipe for this package; known: {known}")
+    for pattern, reason in REFUSED:
+        if re.fullmatch(pattern, spec):
+            raise Failure(f"{spec}: {reason}")
+    raise Failure(f"{spec}: no recipe; there are some for torch, mxnet-cu112, cupy-cuda11x and cupy-cuda12x")
 
 
 def digest_of_sources():
@@ -200,8 +205,6 @@ def add_null_gpu(directory, spec, recipe):
         folder.mkdir(exist_ok=True)
         versions = {**recipe.versions, **required_versions(site, spec)}
         report, needed = stubs.make(folder, [site], versions, recipe.also)
-        if recipe is CUPY12:
-            needed.append("libcudart.so.12")
         for name in sorted({*CUDA_LIBRARIES, *needed}):
             if not (built / name).exists():
                 raise Failure(f"{spec} needs {name}, which the null GPU does not have")

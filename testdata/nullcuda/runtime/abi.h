@@ -1,6 +1,6 @@
 // The part of the CUDA runtime ABI that the null runtime speaks, for one major
 // version at a time (RT_MAJOR is 11, 12 or 13). Declared here by hand so that
-// building needs no vendor header; test/runtime_abi.py compares every layout
+// building needs no vendor header; test/abi_runtime.py compares every layout
 // with the vendor's headers. Driver-side layouts come from ../driver/abi.h.
 #ifndef NULLCUDART_ABI_H
 #define NULLCUDART_ABI_H

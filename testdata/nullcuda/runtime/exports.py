@@ -6,6 +6,7 @@ exports.txt says what each major version exports; what the objects do not
 define must be listed in placeholders.txt, so that nothing is pretended by
 accident. Exits 1 and names the symbols if a name is in neither, or in both.
 """
+import os
 import pathlib
 import subprocess
 import sys
@@ -26,6 +27,13 @@ def defined(objects):
     return {line.split()[2] for line in out.splitlines() if len(line.split()) == 3}
 
 
+def write(path, text):
+    """Writes a file that appears in one step."""
+    fresh = pathlib.Path(f"{path}.{os.getpid()}")
+    fresh.write_text(text)
+    fresh.replace(path)
+
+
 def main():
     major, node, map_path, c_path, *objects = sys.argv[1:]
     exported = {name for name, *majors in table("exports.txt") if major in majors}
@@ -36,9 +44,9 @@ def main():
     if problems:
         sys.exit("\n".join(problems))
     functions = [f"RT_API {name}(void) {{ {BODIES[kind]} }}" for name, kind in sorted(placeholders.items())]
-    pathlib.Path(c_path).write_text("\n".join(['#include "runtime.h"', *functions, ""]))
+    write(c_path, "\n".join(['#include "runtime.h"', *functions, ""]))
     names = "\n".join(f"\t\t{name};" for name in sorted(exported))
-    pathlib.Path(map_path).write_text(f"{node} {{\n\tglobal:\n{names}\n\tlocal:\n\t\t*;\n}};\n")
+    write(map_path, f"{node} {{\n\tglobal:\n{names}\n\tlocal:\n\t\t*;\n}};\n")
 
 
 main()

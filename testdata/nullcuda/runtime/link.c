@@ -83,14 +83,20 @@ static void resolve_all(void)
 
 static int bring_up(void)
 {
+	int version = 0;
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
 	if (!driver)
 		return RT_INSUFFICIENT_DRIVER;
+#if RT_MAJOR >= 13 // from 13 on the version is asked for beforehand
+	int (*get_version)(int *);
+	*(void **)&get_version = dlsym(driver, "cuDriverGetVersion");
+	if (!get_version || get_version(&version) != CU_OK || version / 1000 < RT_MAJOR)
+		return RT_INSUFFICIENT_DRIVER;
+#endif
 	look_up.symbol = dlsym(driver, RT_MAJOR == 11 ? "cuGetProcAddress" : "cuGetProcAddress_v2");
 	if (!look_up.symbol)
 		return RT_INSUFFICIENT_DRIVER;
 	resolve_all();
-	int version = 0;
 	if (rt_call_sets[0].cuDriverGetVersion(&version) != CU_OK || version / 1000 < RT_MAJOR)
 		return RT_INSUFFICIENT_DRIVER;
 	return rt_call_sets[0].cuInit(0);

@@ -11,8 +11,10 @@
 // functions is called, so the twins cannot differ in anything else.
 //
 // Invariants
-// 1. The driver is reached by one dlopen, one dlsym and the pointer that dlsym
-//    gave. Otherwise a tool that watches that route would be tested on a lie.
+// 1. The driver is reached by one dlopen, one dlsym (in 13 one more, for the
+//    version) and the pointer that dlsym gave, asking for the versions that the
+//    vendor's runtime asks for. Otherwise a tool that watches that route would be
+//    tested on a lie. test/abi_runtime.py compares the two.
 // 2. A function's out-parameters are written only on success.
 // 3. No lock is held while the driver is called, except the one that creates
 //    primary contexts.
