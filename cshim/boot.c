@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -18,6 +20,11 @@
 
 /* A Go runtime reserves address space generously and ends the process when it cannot. */
 #define MT_GO_ADDRESS_SPACE (4ull << 30)
+
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE 2u
+#endif
+#define MT_CLOSE_AT_MOST 65536u
 
 typedef void (*go_entry)(int argc, char **argv, char **environment);
 
@@ -89,6 +96,29 @@ static const char *refusal(void) {
   return NULL;
 }
 
+/* Gives the calling thread, and with it every thread that the runtime starts, a descriptor table of its own. A program may close all descriptors and reuse
+ * the numbers: the runtime would end it over a lost epoll descriptor, and the drainer would write into the program's files. Nothing of the program's may stay
+ * open here, or the other end of a pipe would wait for us. */
+static bool leave_descriptors(void) {
+#ifdef SYS_close_range
+  bool left = !syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
+#else
+  bool left = false;
+#endif
+  if (!left) {
+    struct rlimit most;
+    if (unshare(CLONE_FILES) || getrlimit(RLIMIT_NOFILE, &most)) return false;
+    for (unsigned fd = 0; fd < most.rlim_cur && fd < MT_CLOSE_AT_MOST; fd++) close((int)fd);
+  }
+  /* 0 to 2 must not become files of ours: the runtime writes to 2 when it dies */
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR);
+    if (fd < 0) fd = open("/", O_RDONLY | O_DIRECTORY);
+  } while (fd >= 0 && fd < 2);
+  return true;
+}
+
 /* Starts the runtime and gives back the signal dispositions that it takes: they are the program's. */
 static void boot_go(void) {
   static const int taken[] = {SIGBUS, SIGFPE, SIGSEGV, SIGPIPE, SIGURG};
@@ -114,6 +144,7 @@ static void *boot_thread(void *unused) {
     __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
     return NULL;
   }
+  if (!leave_descriptors()) mt_dict_info("drain.descriptors", "shared with the program", 23);
   boot_go();
   __atomic_store_n(&state, BOOTED, __ATOMIC_RELEASE);
   return NULL;

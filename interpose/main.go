@@ -13,7 +13,9 @@
 //  2. It never ends the process, whatever happens: a panic is recovered, said once, and ends the draining only. The spool keeps recording, and readers find it.
 //  3. It publishes its read position only after the write that holds the records succeeded. Otherwise a kill would lose them.
 //  4. It takes no signal: C blocked all of them before the first of our threads was born, and gives the dispositions back that the runtime took.
-//  5. It reads no environment and no arguments of the program: C hands it an environment block of three variables.
+//  5. It has a descriptor table of its own, where the kernel allows it. Otherwise a program that closes all descriptors would take the runtime's away, and the
+//     runtime ends the process over that.
+//  6. It reads no environment and no arguments of the program: C hands it an environment block of three variables.
 package main
 
 import "C"
