@@ -34,9 +34,8 @@ struct mt_live *mt_live = &not_started;
 
 enum phase { IDLE, STARTING, READY, OFF };
 
-/* Survives fork on purpose: phase_pid tells whether the phase is this process's own. */
-static uint32_t phase;
-static pid_t phase_pid;
+/* pid << 32 | phase. Survives fork on purpose: the pid tells whether the phase is this process's own. One word, or two threads might both start. */
+static uint64_t life;
 static uint64_t last_epoch;
 static uint64_t free_threads; /* tag << 48 | address: a stack of recycled mt_thread blocks */
 static pthread_key_t thread_end;
@@ -52,8 +51,12 @@ void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c
   errno = error;
 }
 
+static uint64_t life_in(enum phase phase) { return (uint64_t)(uint32_t)getpid() << 32 | phase; }
+
+static void set_phase(enum phase phase) { __atomic_store_n(&life, life_in(phase), __ATOMIC_RELEASE); }
+
 void mt_fail(const char *what, int error) {
-  __atomic_store_n(&phase, OFF, __ATOMIC_RELEASE);
+  set_phase(OFF);
   mt_log(MT_LOG_ERROR, "recording is off: ", what, "");
   if (error) mt_log(MT_LOG_ERROR, "the system says: ", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", "");
 }
@@ -166,31 +169,33 @@ static bool start_here(void) {
 
 /* One thread starts, the others wait: a few hundred microseconds, in which the starter takes no lock of the program's. */
 static bool start(void) {
-  pid_t me = getpid();
+  const uint64_t starting = life_in(STARTING), ready = life_in(READY);
   for (;;) {
-    uint32_t seen = __atomic_load_n(&phase, __ATOMIC_ACQUIRE);
-    if (seen == OFF) return false;
-    pid_t owner = __atomic_load_n(&phase_pid, __ATOMIC_ACQUIRE);
-    if (seen == READY && owner == me) return true;
-    if (seen == STARTING && owner == me) {
+    uint64_t seen = __atomic_load_n(&life, __ATOMIC_ACQUIRE);
+    if ((uint32_t)seen == OFF) return false;
+    if (seen == ready && __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) return true;
+    if (seen == starting) {
       sched_yield();
       continue;
     }
-    /* IDLE, or a forked child that inherited its parent's phase: begin */
-    if (!__atomic_compare_exchange_n(&phase_pid, &owner, me, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-    __atomic_store_n(&phase, STARTING, __ATOMIC_RELEASE);
+    /* IDLE, or a forked child that inherited its parent's phase; it may even have the same pid, in a namespace of its own: begin */
+    if (!__atomic_compare_exchange_n(&life, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     if (!start_here()) return false;
     __atomic_store_n(&mt_live->epoch, ++last_epoch, __ATOMIC_RELEASE);
-    __atomic_store_n(&phase, READY, __ATOMIC_RELEASE);
+    set_phase(READY);
     mt_boot_start();
     return true;
   }
 }
 
-static uint32_t note_thread(int32_t tid) {
+/* Once per thread and spool: a thread that finds no ring comes back with every event. */
+static uint32_t note_thread(struct mt_thread *self, int32_t tid) {
+  if (self->named_in == mt_live->epoch) return self->name;
   char name[17] = {0};
   prctl(PR_GET_NAME, name, 0, 0, 0);
-  return mt_dict_append(MT_DICT_THREAD, (struct mt_bytes[]){{&tid, sizeof tid}, {name, strlen(name)}}, 2);
+  self->name = mt_dict_append(MT_DICT_THREAD, (struct mt_bytes[]){{&tid, sizeof tid}, {name, strlen(name)}}, 2);
+  self->named_in = mt_live->epoch;
+  return self->name;
 }
 
 static void make_thread_end(void) { thread_end_made = !pthread_key_create(&thread_end, on_thread_end); }
@@ -208,13 +213,13 @@ struct mt_thread *mt_thread_idle(void) {
 }
 
 static struct mt_thread *attach(void) {
-  if (mt_config.disabled || !start()) return NULL;
+  if (!start()) return NULL;
   struct mt_thread *self = mt_thread_idle();
   if (!self) return NULL;
-  memset(self, 0, offsetof(struct mt_thread, tags));
+  memset(self, 0, offsetof(struct mt_thread, named_in));
   self->epoch = MT_EPOCH_NONE;
   int32_t tid = (int32_t)syscall(SYS_gettid);
-  if (!mt_ring_take(self, note_thread(tid), tid)) {
+  if (!mt_ring_take(self, note_thread(self, tid), tid)) {
     __atomic_add_fetch(&mt_header()->lost_no_ring, 1, __ATOMIC_RELAXED);
     return NULL;
   }
@@ -224,9 +229,13 @@ static struct mt_thread *attach(void) {
 }
 
 struct mt_thread *mt_thread_attach(void) {
-  if (mt_guest_off()) return NULL;
+  if (mt_config.disabled || mt_guest_off()) return NULL;
   int error = errno;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* an event in a signal handler would wait for the very thread it interrupts */
   struct mt_thread *self = attach();
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   errno = error;
   return self;
 }
@@ -236,7 +245,7 @@ struct mt_thread *mt_thread_recording_now(void) {
   return mt_thread_get();
 }
 
-bool mt_guest_off(void) { return __atomic_load_n(&phase, __ATOMIC_ACQUIRE) == OFF; }
+bool mt_guest_off(void) { return (uint32_t)__atomic_load_n(&life, __ATOMIC_ACQUIRE) == OFF; }
 
 /* Asks the drainer for a last flush and waits for it, so that a clean exit leaves one whole trace and no spool. */
 static void stop(void) {
@@ -252,10 +261,10 @@ static void stop(void) {
 }
 
 __attribute__((destructor)) static void on_exit_of_process(void) {
-  if (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != READY || phase_pid != getpid()) return;
+  if (__atomic_load_n(&life, __ATOMIC_ACQUIRE) != life_in(READY) || !mt_live->epoch) return;
   int error = errno;
   stop();
-  __atomic_store_n(&phase, OFF, __ATOMIC_RELEASE);
+  set_phase(OFF);
   __atomic_store_n(&mt_live->epoch, 0, __ATOMIC_RELEASE);
   errno = error;
 }

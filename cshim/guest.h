@@ -38,7 +38,10 @@ struct mt_thread {
   uintptr_t runtime_caller;
   uint64_t reserved_seq; /* number drawn by a runtime free for the driver free below it */
   struct mt_thread *free_next;
-  struct mt_tags tags; /* outlives the fields above */
+  /* what follows outlives the fields above */
+  uint64_t named_in; /* epoch of the spool that has name */
+  uint32_t name;     /* dictionary id of the thread */
+  struct mt_tags tags;
 };
 
 /* One page of its own, wiped by the kernel in every forked child, raw clone() included: epoch 0 there sends the first event down the slow path. */
