@@ -93,5 +93,6 @@ void mt_config_load(char **environment) {
     const char *name = *e + sizeof prefix - 1, *equals = strchr(name, '=');
     if (equals) take(name, (size_t)(equals - name), equals + 1);
   }
-  if (!mt_config.disabled && mt_config.output[0] != '/') mt_config.start_directory_known = getcwd(mt_config.start_directory, sizeof mt_config.start_directory) != NULL;
+  bool relative = mt_config.output[0] != '/' || (mt_config.spool_dir[0] && mt_config.spool_dir[0] != '/');
+  if (!mt_config.disabled && relative) mt_config.start_directory_known = getcwd(mt_config.start_directory, sizeof mt_config.start_directory) != NULL;
 }

@@ -210,6 +210,11 @@ static int open_spool(struct mt_output *out) {
   if (!mt_config.spool_dir[0]) return open(out->spool, flags, 0600);
   static char real[MT_PATH_MAX];
   struct text t = {.at = real, .room = sizeof real};
+  if (mt_config.spool_dir[0] != '/') {
+    if (!mt_config.start_directory_known) return errno = ENOENT, -1;
+    put_string(&t, mt_config.start_directory);
+    put_string(&t, "/");
+  }
   put_string(&t, mt_config.spool_dir);
   put_string(&t, strrchr(out->trace, '/'));
   put_string(&t, ".");

@@ -165,6 +165,7 @@ int mt_region_create(const char **what) {
   memset(&wanted, 0, sizeof wanted);
   *what = "planning the spool (a limit on file size or address space is too small)";
   if (!plan(&wanted)) return errno = EFBIG, -1;
+  mt_region.real_path[0] = 0; /* until it is known, there is nothing to discard: a child inherited its parent's */
   mt_region.index_ready = mt_region.data_ready = mt_region.rings_ready = mt_region.segments_ready = 0;
   int fd = mt_output_create(&mt_region.output, what);
   if (fd < 0) return -1;
