@@ -16,6 +16,13 @@ static uint32_t ctx_device_sought;
 
 void mt_learn_ctx_device(void *real) { __atomic_store_n(&ctx_device, (ctx_device_function)real, __ATOMIC_RELEASE); }
 
+void mt_forget_ctx_device(void) {
+  void *have = (void *)__atomic_load_n(&ctx_device, __ATOMIC_ACQUIRE);
+  if (have && mt_module_find((uintptr_t)have)) return;
+  mt_learn_ctx_device(NULL);
+  __atomic_store_n(&ctx_device_sought, 0, __ATOMIC_RELAXED);
+}
+
 /* Two table look-ups in the driver, legal during stream capture; only asked after calls that cost far more. */
 static int current_device(void) {
   ctx_device_function ask = __atomic_load_n(&ctx_device, __ATOMIC_ACQUIRE);

@@ -21,3 +21,6 @@ extern const unsigned mt_hook_count;
 
 /* Keeps the real cuCtxGetDevice that a route came across. */
 void mt_learn_ctx_device(void *real);
+
+/* Drops it if its library is gone. */
+void mt_forget_ctx_device(void);

@@ -43,6 +43,13 @@ struct link_map *mt_module_find(uintptr_t pc) {
   return find(pc, &start, &end, &map) ? map : NULL;
 }
 
+bool mt_module_is_cuda(uintptr_t pc) {
+  struct link_map *map = mt_module_find(pc);
+  if (!map) return false;
+  const char *slash = strrchr(map->l_name, '/'), *name = slash ? slash + 1 : map->l_name;
+  return !strncmp(name, "libcuda.so", 10) || !strncmp(name, "libcudart.so", 12) || !strncmp(name, "libcudart-", 10);
+}
+
 /* True when start was noted before or cannot be: the table is far larger than any program's module count. */
 static bool already(uintptr_t start) {
   uint32_t slot = (uint32_t)((start >> 12) * 2654435761u) % MT_MODULES;
@@ -52,6 +59,17 @@ static bool already(uintptr_t start) {
     if (!have) return !__atomic_compare_exchange_n(&noted[slot], &have, start, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   }
   return true;
+}
+
+void mt_module_forget(void) {
+  uintptr_t loaded[MT_MODULES];
+  unsigned count = 0;
+  for (unsigned i = 0; i < MT_MODULES; i++) {
+    uintptr_t start = __atomic_load_n(&noted[i], __ATOMIC_RELAXED);
+    if (start && mt_module_find(start)) loaded[count++] = start;
+  }
+  mt_module_start();
+  for (unsigned i = 0; i < count; i++) already(loaded[i]);
 }
 
 /* The build-id note, read from the mapped program headers; size 0 if there is none. */

@@ -12,5 +12,11 @@ void mt_module_note(uintptr_t pc);
 /* Forgets what was noted, for a fresh spool. */
 void mt_module_start(void);
 
+/* Forgets the modules that are not loaded any more: another one may come to lie at the same address. */
+void mt_module_forget(void);
+
+/* True if pc lies in a copy of CUDA's runtime or driver library. */
+bool mt_module_is_cuda(uintptr_t pc);
+
 /* The loader's record of the object that holds pc, or NULL (also where the C library cannot tell without a lock). */
 struct link_map *mt_module_find(uintptr_t pc);

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "guest.h"
+#include "hooks.h"
 #include "module.h"
 
 typedef void *(*dlsym_function)(void *, const char *);
@@ -32,7 +34,7 @@ bool mt_real_ready(void) {
 
 void *mt_real_dlsym(void *handle, const char *name) { return mt_real_ready() ? mt_dlsym_next(handle, name) : NULL; }
 
-static bool ours(void *function) {
+bool mt_real_is_ours(void *function) {
   struct link_map *map = mt_module_find((uintptr_t)function);
   return map && map == mt_module_find((uintptr_t)&mt_slot_find);
 }
@@ -42,24 +44,41 @@ static void *from_object(const char *path, const char *name) {
   if (!handle) return NULL;
   void *found = mt_real_dlsym(handle, name);
   dlclose(handle); /* only the count that dlopen raised */
-  return found && !ours(found) ? found : NULL;
+  return found && !mt_real_is_ours(found) ? found : NULL;
 }
 
 void *mt_driver_symbol(const char *name) { return from_object("libcuda.so.1", name); }
 
-/* The scope of the calling object; for the main program and its like the global scope behind us. */
+/* What stands behind us in the global scope comes first, as for the loader, so that a second interposer gets its turn. Only between two copies of CUDA does
+ * the caller's own scope decide: the loader tells those apart by symbol versions, which are lost here. An interposer in front of us must not get itself. */
 static void *from_scope(struct link_map *caller, const char *name) {
-  void *found = caller && caller->l_name[0] ? from_object(caller->l_name, name) : NULL;
-  return found ? found : mt_real_dlsym(RTLD_NEXT, name);
+  void *next = mt_real_dlsym(RTLD_NEXT, name);
+  if (next && !mt_module_is_cuda((uintptr_t)next)) return next;
+  void *own = caller && caller->l_name[0] ? from_object(caller->l_name, name) : NULL;
+  if (!own || (mt_module_find((uintptr_t)own) == caller && mt_real_dlsym(RTLD_DEFAULT, name) == own)) return next;
+  return own;
+}
+
+void *mt_real_find(const char *name, uintptr_t caller) { return from_scope(mt_module_find(caller - 1), name); }
+
+static struct mt_slot *slots;
+
+static void enlist(struct mt_slot *slot) {
+  if (__atomic_exchange_n(&slot->listed, 1, __ATOMIC_RELAXED)) return;
+  slot->next = __atomic_load_n(&slots, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&slots, &slot->next, slot, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
 }
 
 void *mt_slot_learn(struct mt_slot *slot, void *real) {
   void *none = NULL;
+  enlist(slot);
   __atomic_compare_exchange_n(&slot->fallback, &none, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   return slot->fallback;
 }
 
 static void *remember(struct mt_slot *slot, struct link_map *caller, void *real) {
+  enlist(slot);
   for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
     struct link_map *none = NULL;
     if (slot->scope[i].caller) continue;
@@ -75,11 +94,40 @@ void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   struct link_map *map = mt_module_find(caller - 1);
   for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
     struct link_map *known = __atomic_load_n(&slot->scope[i].caller, __ATOMIC_ACQUIRE);
-    if (known && known == map) return slot->scope[i].real;
+    if (!known || known != map) continue;
+    void *real = __atomic_load_n(&slot->scope[i].real, __ATOMIC_ACQUIRE);
+    if (MT_LIKELY(real && __atomic_load_n(&slot->scope[i].caller, __ATOMIC_RELAXED) == map)) return real;
   }
   int error = errno;
   void *real = from_scope(map, name);
   if (!real) real = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
   errno = error;
   return real && map ? remember(slot, map, real) : real;
+}
+
+static void forget(struct mt_slot *slot) {
+  for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
+    __atomic_store_n(&slot->scope[i].caller, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->scope[i].real, NULL, __ATOMIC_RELEASE);
+  }
+  void *fallback = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
+  if (fallback && !mt_module_find((uintptr_t)fallback)) __atomic_compare_exchange_n(&slot->fallback, &fallback, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static int read_unload_count(struct dl_phdr_info *info, size_t size, void *count) {
+  (void)size;
+  *(unsigned long long *)count = info->dlpi_subs;
+  return 1;
+}
+
+void mt_real_forget(void) {
+  static unsigned long long seen;
+  unsigned long long count = 0;
+  struct mt_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+  if (!slot) return;
+  dl_iterate_phdr(read_unload_count, &count);
+  if (__atomic_exchange_n(&seen, count, __ATOMIC_RELAXED) == count) return;
+  for (; slot; slot = slot->next) forget(slot);
+  mt_module_forget();
+  mt_forget_ctx_device();
 }

@@ -6,16 +6,18 @@
 
 struct link_map;
 
-#define MT_SLOT_SCOPES 4u
+#define MT_SLOT_SCOPES 16u
 
 /* One hooked function's originals. A process may hold two CUDA runtimes: what a caller means is what its own library scope says, so originals are kept per
- * calling object. Words are set once; no locks. */
+ * calling object. Words are set once and cleared when a library goes; no locks. */
 struct mt_slot {
   void *fallback; /* learned from a route (dlsym, cuGetProcAddress), good for callers whose scope says nothing */
   struct {
     struct link_map *caller;
     void *real;
   } scope[MT_SLOT_SCOPES];
+  struct mt_slot *next; /* of all slots that hold something */
+  uint32_t listed;
 };
 
 /* The original that the code at caller means by name, or NULL. */
@@ -23,6 +25,15 @@ void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller);
 
 /* Keeps an original that a route handed out; returns the one that is now the fallback. */
 void *mt_slot_learn(struct mt_slot *slot, void *real);
+
+/* True if function is one of our wrappers. */
+bool mt_real_is_ours(void *function);
+
+/* What the code at caller would reach by name without us, or NULL: nobody behind us defines it. May wait for the loader. */
+void *mt_real_find(const char *name, uintptr_t caller);
+
+/* Drops what points into unloaded libraries, if any was unloaded since the last time. */
+void mt_real_forget(void);
 
 /* Finds the next dlsym in line; later calls cost one load. False on a C library without one. */
 bool mt_real_ready(void);

@@ -2,6 +2,7 @@
 /* The two routes by which programs get driver functions without naming them to the linker: dlsym and cuGetProcAddress. Both hand out our wrappers in place of
  * the functions in the hook list, and nothing else. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,13 +90,6 @@ MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int versi
   return result;
 }
 
-static bool in_cuda_library(void *function) {
-  struct link_map *map = mt_module_find((uintptr_t)function);
-  if (!map) return false;
-  const char *slash = strrchr(map->l_name, '/'), *name = slash ? slash + 1 : map->l_name;
-  return !strncmp(name, "libcuda.so", 10) || !strncmp(name, "libcudart.so", 12) || !strncmp(name, "libcudart-", 10);
-}
-
 static void *substitute(const char *name, void *real) {
   if (!strcmp(name, "cuGetProcAddress")) return mt_slot_learn(&slot_v1, real), (void *)cuGetProcAddress;
   if (!strcmp(name, "cuGetProcAddress_v2")) return mt_slot_learn(&slot_v2, real), (void *)cuGetProcAddress_v2;
@@ -111,14 +105,40 @@ static bool hooked_name(const char *name) {
   return false;
 }
 
-/* Called by the dlsym stub. Returns the wrapper to hand out, or NULL: then the stub jumps to the real dlsym, which sees the real caller. Pseudo handles are
- * left alone, since their answer depends on that caller, and so is a second copy of the runtime, whose functions a wrapper would confuse with the first's. */
-__attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name);
-__attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name) {
+/* What the stub turns into NULL. */
+#define MT_ABSENT ((void *)-1)
+
+/* The loader finds our wrapper in every process, also where nobody has CUDA. A program that looks must not be told that it is there: a failing look-up sets
+ * the error text, too. */
+static void *pretend_absent(const char *name) {
+  mt_real_dlsym(RTLD_NEXT, name);
+  return MT_ABSENT;
+}
+
+/* Called by the dlsym stub. Returns the wrapper to hand out, MT_ABSENT, or NULL: then the stub jumps to the real dlsym, which sees the real caller. What
+ * RTLD_NEXT and RTLD_DEFAULT find depends on that caller, and a second copy of the runtime must not be confused with the first. */
+__attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller);
+__attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller) {
   if (!mt_real_ready()) return NULL;
-  if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT || handle == RTLD_DEFAULT || !hooked_name(name)) return NULL;
+  if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT || !hooked_name(name)) return NULL;
   void *real = mt_real_dlsym(handle, name);
-  return real && in_cuda_library(real) ? substitute(name, real) : NULL;
+  if (!real) return NULL;
+  if (mt_real_is_ours(real)) return mt_real_find(name, caller) ? NULL : pretend_absent(name);
+  return handle != RTLD_DEFAULT && mt_module_is_cuda((uintptr_t)real) ? substitute(name, real) : NULL;
+}
+
+/* Libraries come and go, and with them the originals that wrappers remember. */
+MT_EXPORT int dlclose(void *handle);
+MT_EXPORT int dlclose(void *handle) {
+  static int (*next)(void *);
+  int (*real)(void *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
+  if (!real) __atomic_store_n(&next, real = (int (*)(void *))mt_real_dlsym(RTLD_NEXT, "dlclose"), __ATOMIC_RELAXED);
+  if (!real) return -1;
+  int result = real(handle);
+  int error = errno;
+  mt_real_forget();
+  errno = error;
+  return result;
 }
 
 /* A true tail jump: with an ordinary call the C library would take us for the caller, and RTLD_NEXT and RTLD_DEFAULT of every library would break. */
@@ -131,6 +151,7 @@ __asm__(
     "dlsym:\n"
     "  .cfi_startproc\n"
     "  endbr64\n"
+    "  movq (%rsp), %rdx\n"
     "  pushq %rdi\n"
     "  .cfi_adjust_cfa_offset 8\n"
     "  pushq %rsi\n"
@@ -147,7 +168,10 @@ __asm__(
     "  testq %rax, %rax\n"
     "  jne 1f\n"
     "  jmp *mt_dlsym_next(%rip)\n"
-    "1: ret\n"
+    "1: cmpq $-1, %rax\n"
+    "  jne 2f\n"
+    "  xorl %eax, %eax\n"
+    "2: ret\n"
     "  .cfi_endproc\n"
     ".size dlsym, .-dlsym\n");
 #elif defined(__aarch64__)
@@ -162,6 +186,7 @@ __asm__(
     "  .cfi_adjust_cfa_offset 32\n"
     "  str x30, [sp, #16]\n"
     "  .cfi_offset x30, -16\n"
+    "  mov x2, x30\n"
     "  bl mt_route_dlsym\n"
     "  mov x9, x0\n"
     "  ldr x30, [sp, #16]\n"
@@ -172,7 +197,8 @@ __asm__(
     "  adrp x16, mt_dlsym_next\n"
     "  ldr x16, [x16, #:lo12:mt_dlsym_next]\n"
     "  br x16\n"
-    "1: mov x0, x9\n"
+    "1: cmn x9, #1\n"
+    "  csel x0, xzr, x9, eq\n"
     "  ret\n"
     "  .cfi_endproc\n"
     ".size dlsym, .-dlsym\n");
