@@ -2,6 +2,7 @@
 # and static. Runs alone from the root of the repository or beside driver.mk.
 #   nullcuda-runtime        the libraries, in $(NULLCUDA_OUT)
 #   test-nullcuda-runtime   behaviour, ABI layouts and exports
+#   test-nullcuda-frameworks  PyTorch, MXNet and CuPy on it (3 GB of downloads, once)
 NULLCUDA_OUT ?= build/nullcuda/lib
 
 cudart_dir := testdata/nullcuda/runtime
@@ -18,7 +19,7 @@ cudart_twins := forward entry_point memory_async copy copy_array fill launch
 cudart_headers := $(wildcard $(cudart_dir)/*.h $(cudart_dir)/*.def) testdata/nullcuda/driver/abi.h
 cudart_lists := $(addprefix $(cudart_dir)/,exports.py exports.txt placeholders.txt)
 
-.PHONY: nullcuda-runtime test-nullcuda-runtime
+.PHONY: nullcuda-runtime test-nullcuda-runtime test-nullcuda-frameworks
 nullcuda-runtime: $(foreach m,$(cudart_majors),$(NULLCUDA_OUT)/$(cudart_node_$(m)) $(NULLCUDA_OUT)/static$(m)/libcudart_static.a)
 
 # $(1) major, $(2) shared or static, $(3) flags
@@ -102,3 +103,6 @@ test-nullcuda-runtime: nullcuda-runtime cudart-driver \
 		$(cudart_test)/sanitized/$$t; \
 	done
 	python3 testdata/nullcuda/test/abi_runtime.py $(NULLCUDA_OUT)
+
+test-nullcuda-frameworks:
+	python3 testdata/nullcuda/test/frameworks.py

@@ -7,7 +7,7 @@ vendor library that one of them links to (and every SONAME) gets a stub in OUT
 with the soname and symbol versions that they ask for. A function is either
 written by hand in stubs/FAMILY.c or answers 0, "success"; functions that make a
 handle (the family's `makes` pattern) also store one through their first
-argument. libcuda, libcudart and libnvidia-ml are not stubs and are left alone.
+argument, and those of stubs/sizes.txt a size. libcuda, libcudart and libnvidia-ml are not stubs and are left alone.
 
 Prints one line per library on stdout: what was stubbed, how much by hand.
 Exits 2 when something cannot be read or built.
@@ -118,7 +118,24 @@ def symbols_for(soname, family, undefined):
     return symbols
 
 
-def placeholder(family, name):
+def load_sizes():
+    """[(pattern, C type, positions)] of stubs/sizes.txt."""
+    lines = (HERE / "sizes.txt").read_text().splitlines()
+    rows = [line.split() for line in lines if line and not line.startswith("#")]
+    return [(re.compile(pattern), of, [int(position) for position in positions]) for pattern, of, *positions in rows]
+
+
+def answer_sizes(name, of, positions):
+    """A function all of whose arguments are integers or pointers, which sets some of those to 0."""
+    arguments = ", ".join(f"intptr_t a{i}" for i in range(1, max(positions) + 1))
+    body = " ".join(f"if (a{position}) *({of} *)a{position} = 0;" for position in positions)
+    return f"STUB int {name}({arguments}) {{ {body} return 0; }}"
+
+
+def placeholder(family, name, sizes):
+    for pattern, of, positions in sizes:
+        if pattern.fullmatch(name):
+            return answer_sizes(name, of, positions)
     if STRINGS.search(name):
         return f'STUB const char *{name}(void) {{ return "null {family.name}"; }}'
     if re.match(family.makes, name):
@@ -163,7 +180,8 @@ def build(out, soname, family, version, symbols):
             objects.append(work / "hand.o")
             by_hand = defined_in(work / "hand.o")
         wanted = set().union(*symbols.values()) if symbols else set()
-        lines = ['#include "stub.h"'] + [placeholder(family, name) for name in sorted(wanted - by_hand)]
+        sizes = load_sizes()
+        lines = ['#include "stub.h"'] + [placeholder(family, name, sizes) for name in sorted(wanted - by_hand)]
         (work / "rest.c").write_text("\n".join(lines) + "\n")
         compile_object(work / "rest.c", version, work / "rest.o")
         objects.append(work / "rest.o")

@@ -191,7 +191,9 @@ fi
 LD_LIBRARY_PATH=$here/nullcuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 PATH=$here/bin:$PATH
 VIRTUAL_ENV=$here
-export LD_LIBRARY_PATH PATH VIRTUAL_ENV
+# The stub of cuDNN plans nothing; PyTorch's attention has other ways.
+: "${TORCH_CUDNN_SDPA_DEPRIORITIZED=1}"
+export LD_LIBRARY_PATH PATH VIRTUAL_ENV TORCH_CUDNN_SDPA_DEPRIORITIZED
 exec "$@"
 """
 

@@ -10,6 +10,14 @@ STUB int cudnnGetProperty(int which, int *value) { *value = which == 0 ? STUB_MA
 STUB const char *cudnnGetErrorString(int status) { return status ? "null cuDNN error" : "null cuDNN success"; }
 STUB void cudnnGetLastErrorString(char *text, size_t size) { if (size) *text = '\0'; }
 STUB int cudnnBackendCreateDescriptor(int type, void **descriptor) { (void)type; *descriptor = stub_handle(); return 0; }
+// No engine, no plan: the frontend says so instead of trusting a count never set.
+STUB int cudnnBackendGetAttribute(void *descriptor, int name, int type, long long requested, long long *count, void *elements)
+{
+	(void)descriptor, (void)name, (void)type, (void)requested, (void)elements;
+	if (count)
+		*count = 0;
+	return 0;
+}
 STUB int cudnnGetStream(void *handle, void **stream) { (void)handle; *stream = NULL; return 0; }
 STUB int cudnnDropoutGetStatesSize(void *handle, size_t *bytes) { (void)handle; *bytes = 1024; return 0; }
 STUB int cudnnDropoutGetReserveSpaceSize(void *descriptor, size_t *bytes) { (void)descriptor; *bytes = 1024; return 0; }

@@ -4,6 +4,7 @@
 #define NULLCUDA_STUB_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 // Dotted version numbers of the library that is stood in for, from stubs.py.

@@ -59,6 +59,28 @@ graph.replay()
 torch.cuda.synchronize()
 assert y.shape == x.shape
 """
+LIBRARIES = """
+import torch
+from torch import nn
+torch.backends.cudnn.enabled = False
+layer = nn.TransformerEncoderLayer(256, 8, batch_first=True).cuda()
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    layer(torch.randn(4, 64, 256, device="cuda")).float().mean().backward()
+q = torch.randn(2, 8, 128, 64, device="cuda", dtype=torch.half, requires_grad=True)
+nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+    layer(torch.randn(4, 64, 256, device="cuda"))
+assert len(profile.key_averages()) > 10
+torch.cuda.memory._record_memory_history()
+block = torch.empty(100, device="cuda")
+assert torch.cuda.memory._snapshot()["segments"]
+torch.fft.fft(torch.randn(64, device="cuda"))
+torch.linalg.svd(torch.randn(8, 8, device="cuda"))
+torch.sort(torch.randn(1000, device="cuda"))
+torch.sparse_coo_tensor([[0], [0]], [1.0], (2, 2), device="cuda") @ torch.zeros(2, 2, device="cuda")
+assert torch.cuda.nccl.version() > (2, 0) and torch.backends.cudnn.version() > 9000
+"""
 FORK = """
 import os, torch
 torch.zeros(1, device="cuda")
@@ -137,6 +159,7 @@ def torch_cases(suite):
     suite.run("features", ["-c", FEATURES])
     suite.run("out of memory", ["-c", OOM], NULLCUDA_MEM="100000000")
     suite.run("fork", ["-c", FORK])
+    suite.run("other libraries", ["-c", LIBRARIES])
     suite.run("graph", ["-c", GRAPH])
     suite.run("gpt2", ["gpt2.py"], caching(4 * GIB, 6 * GIB))
     suite.run("gpt2 wider", ["gpt2.py", "--width", "2", "--exit-now"], caching(4 * GIB, 6 * GIB))
