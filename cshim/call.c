@@ -38,14 +38,17 @@ static int current_device(void) {
 }
 
 uint32_t mt_stack_of(struct mt_thread *self, uintptr_t caller) {
-  if (MT_LIKELY(self->stack_caller == caller)) return self->stack_id;
+  __typeof__(&self->stacks[0]) recent = &self->stacks[caller * 0x9E3779B97F4A7C15ull >> (64 - MT_RECENT_BITS)];
+  uint32_t generation = __atomic_load_n(&mt_module_generation, __ATOMIC_RELAXED);
+  if (MT_LIKELY(recent->caller == caller && recent->generation == generation)) return recent->id;
   int error = errno;
   uint64_t frame = caller;
   mt_module_note(caller - 1);
-  self->stack_id = mt_dict_intern(MT_DICT_STACK, &frame, sizeof frame);
-  self->stack_caller = caller;
+  recent->id = mt_dict_intern(MT_DICT_STACK, &frame, sizeof frame);
+  recent->caller = caller;
+  recent->generation = generation;
   errno = error;
-  return self->stack_id;
+  return recent->id;
 }
 
 static void draw(struct mt_call *call) {

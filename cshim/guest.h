@@ -10,6 +10,8 @@
 #define MT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define MT_TAG_DEPTH 64u
+#define MT_RECENT_BITS 3u
+#define MT_RECENT_STACKS (1u << MT_RECENT_BITS)
 
 /* The thread's tags: the full path as text, and for each level where it ends and which id it has in the present spool. */
 struct mt_tags {
@@ -33,9 +35,12 @@ struct mt_thread {
   uint32_t tag;           /* id of the full tag path, 0 untagged */
   uint16_t runtime;       /* id of the runtime call this thread is inside, 0 none */
   uint16_t driver_events; /* driver events recorded since that call began */
-  uint32_t stack_id;      /* of stack_caller: loops skip the table */
-  uintptr_t stack_caller;
   uintptr_t runtime_caller;
+  struct {
+    uintptr_t caller;
+    uint32_t id;
+    uint32_t generation; /* of mt_module_generation, when it was looked up */
+  } stacks[MT_RECENT_STACKS]; /* of recent callers, by hash: an allocator reports from two or three places, in turns */
   uint64_t reserved_seq; /* number drawn by a runtime free for the driver free below it */
   struct mt_thread *free_next;
   /* what follows outlives the fields above */

@@ -19,6 +19,8 @@ extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 /* Start addresses of noted modules; 0 is an empty slot. Lost updates only write a module twice. */
 static uintptr_t noted[MT_MODULES];
 
+uint32_t mt_module_generation;
+
 void mt_module_start(void) { memset(noted, 0, sizeof noted); }
 
 static bool find(uintptr_t pc, uintptr_t *start, uintptr_t *end, struct link_map **map) {
@@ -69,6 +71,7 @@ void mt_module_forget(void) {
     if (start && mt_module_find(start)) loaded[count++] = start;
   }
   mt_module_start();
+  __atomic_add_fetch(&mt_module_generation, 1, __ATOMIC_RELAXED);
   for (unsigned i = 0; i < count; i++) already(loaded[i]);
 }
 

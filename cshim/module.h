@@ -12,6 +12,9 @@ void mt_module_note(uintptr_t pc);
 /* Forgets what was noted, for a fresh spool. */
 void mt_module_start(void);
 
+/* Changes whenever modules are forgotten: what was remembered of a code address may be another module's by now. */
+extern uint32_t mt_module_generation;
+
 /* Forgets the modules that are not loaded any more: another one may come to lie at the same address. */
 void mt_module_forget(void);
 
