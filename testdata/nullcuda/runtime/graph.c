@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { NODE_KERNEL, NODE_COPY };
-
 static int kernel_to_driver(const rt_kernel_node *in, cu_kernel_node *out)
 {
 	struct rt_kernel kernel;
