@@ -31,7 +31,7 @@ typedef void (*go_entry)(int argc, char **argv, char **environment);
 /* The runtime's entry, moved out of .init_array by interpose/lazy.ld. Weak: the C tests link this file without any Go. */
 extern go_entry mt_go_init_start[] __attribute__((weak, visibility("hidden")));
 extern go_entry mt_go_init_end[] __attribute__((weak, visibility("hidden")));
-extern void mtDrainStart(void) __attribute__((weak));
+extern int mtDrainStart(void) __attribute__((weak));
 
 enum { NO_DRAINER, BOOTING, BOOTED };
 static uint32_t state;
@@ -119,16 +119,17 @@ static bool leave_descriptors(void) {
   return true;
 }
 
-/* Starts the runtime and gives back the signal dispositions that it takes: they are the program's. */
-static void boot_go(void) {
+/* Starts the runtime and gives back the signal dispositions that it takes: they are the program's. False if there is no drainer in the end. */
+static bool boot_go(void) {
   static const int taken[] = {SIGBUS, SIGFPE, SIGSEGV, SIGPIPE, SIGURG};
   enum { COUNT = sizeof taken / sizeof *taken };
   struct sigaction before[COUNT];
   for (int i = 0; i < COUNT; i++) sigaction(taken[i], NULL, &before[i]);
   booted_in_an_ancestor = true;
   for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++) (*entry)(1, (char **)block, (char **)block + ARGV_WORDS);
-  mtDrainStart(); /* waits for the runtime to be up */
+  int draining = mtDrainStart(); /* waits for the runtime to be up */
   for (int i = 0; i < COUNT; i++) sigaction(taken[i], &before[i], NULL);
+  return draining;
 }
 
 static void *boot_thread(void *unused) {
@@ -145,8 +146,7 @@ static void *boot_thread(void *unused) {
     return NULL;
   }
   if (!leave_descriptors()) mt_dict_info("drain.descriptors", "shared with the program", 23);
-  boot_go();
-  __atomic_store_n(&state, BOOTED, __ATOMIC_RELEASE);
+  __atomic_store_n(&state, boot_go() ? BOOTED : NO_DRAINER, __ATOMIC_RELEASE);
   return NULL;
 }
 

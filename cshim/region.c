@@ -27,16 +27,28 @@ static bool allocate_fd(int fd, uint64_t offset, uint64_t size) {
   return error == 0;
 }
 
+/* Faulting pages in through the mapping reserves their blocks, too, and fails without a signal. For when the file cannot be opened: it was deleted, the
+ * program changed its root or ran out of descriptors. Linux 5.14. */
+static bool populate(uint64_t offset, uint64_t size) {
+#ifdef MADV_POPULATE_WRITE
+  return !madvise(mt_region.base + offset, size, MADV_POPULATE_WRITE);
+#else
+  (void)offset, (void)size;
+  return false;
+#endif
+}
+
 /* No descriptor is kept open: a program that closes all descriptors and opens its own files would have us grow one of those. */
 static bool allocate(uint64_t offset, uint64_t size) {
   int error = errno;
   struct stat s;
   bool done = false;
   int fd = open(mt_region.real_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (fd >= 0) {
-    done = !fstat(fd, &s) && s.st_ino == mt_region.inode && s.st_dev == mt_region.device && allocate_fd(fd, offset, size);
-    close(fd);
-  }
+  if (fd >= 0 && !fstat(fd, &s) && s.st_ino == mt_region.inode && s.st_dev == mt_region.device)
+    done = allocate_fd(fd, offset, size);
+  else
+    done = populate(offset, size);
+  if (fd >= 0) close(fd);
   errno = error;
   return done;
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"time"
@@ -39,16 +41,8 @@ type drainer struct {
 }
 
 // run drains until the process ends or something breaks.
-func run(spoolPath, tracePath string, log zerolog.Logger) {
+func (d *drainer) run() {
 	debug.SetGCPercent(400) // the live heap is a few MiB: fewer collections beside the program's own work
-	d, err := newDrainer(spoolPath, tracePath, log)
-	if err != nil {
-		log.Error().Msg("the drainer cannot start, records stay in the spool: " + err.Error())
-		if d != nil && d.spool != nil {
-			d.spool.SetDraining(true)
-		}
-		return
-	}
 	defer func() {
 		if fault := recover(); fault != nil {
 			d.fail(fmt.Errorf("internal fault: %v", fault))
@@ -60,20 +54,36 @@ func run(spoolPath, tracePath string, log zerolog.Logger) {
 	}
 }
 
-func newDrainer(spoolPath, tracePath string, log zerolog.Logger) (*drainer, error) {
-	s, err := spool.Open(spoolPath, true)
-	if err != nil {
+// newDrainer opens both files. A failure, panics included, is said and returned; then nothing stays open.
+func newDrainer(spoolPath, tracePath string, log zerolog.Logger) (_ *drainer, err error) {
+	d := &drainer{log: log, progress: time.Now()}
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("internal fault: %v", fault)
+		}
+		if err == nil {
+			return
+		}
+		log.Error().Msg("the drainer cannot start, records stay in the spool: " + err.Error())
+		if d.file != nil {
+			d.file.Close()
+		}
+		if d.spool != nil {
+			d.spool.Close()
+		}
+	}()
+	if d.spool, err = spool.Open(spoolPath, true); err != nil {
 		return nil, err
 	}
-	d := &drainer{spool: s, cursor: spool.NewCursor(s), log: log, progress: time.Now()}
+	d.cursor = spool.NewCursor(d.spool)
 	// C made the file; it is opened, never created, so that nothing is written where nobody asked for it.
 	if d.file, err = os.OpenFile(tracePath, os.O_WRONLY, 0); err != nil {
-		return d, err
+		return nil, err
 	}
 	if d.writer, err = trace.NewWriter(d.file, trace.WriterOptions{}); err != nil {
-		return d, err
+		return nil, err
 	}
-	return d, d.writer.WriteInfo(s.Info())
+	return d, d.writer.WriteInfo(d.spool.Info())
 }
 
 // fail gives up draining. What was not released stays in the spool, from where readers take it.
@@ -166,5 +176,8 @@ func (d *drainer) finish() error {
 	}
 	err := spool.Remove(d.file.Name())
 	d.spool.Drained()
+	if errors.Is(err, fs.ErrNotExist) { // the program or its user was faster
+		return nil
+	}
 	return err
 }

@@ -28,11 +28,17 @@ import (
 
 var _ = cshim.Linked
 
-// mtDrainStart is called once by C, on a thread without signals, when the Go runtime is up.
+// mtDrainStart is called once by C, on a thread without signals, when the Go runtime is up. It returns 0 if there will be no drainer, so that the program's end
+// does not wait for one.
 //
 //export mtDrainStart
-func mtDrainStart() {
-	go run(os.Getenv("MEMTRACE_DRAIN_SPOOL"), os.Getenv("MEMTRACE_DRAIN_TRACE"), newLogger(os.Getenv("MEMTRACE_LOG")))
+func mtDrainStart() C.int {
+	d, err := newDrainer(os.Getenv("MEMTRACE_DRAIN_SPOOL"), os.Getenv("MEMTRACE_DRAIN_TRACE"), newLogger(os.Getenv("MEMTRACE_LOG")))
+	if err != nil {
+		return 0
+	}
+	go d.run()
+	return 1
 }
 
 func main() {}
