@@ -1,0 +1,129 @@
+package hostile
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"memtrace/trace"
+)
+
+func routes(t *testing.T) string {
+	nullGPU(t)
+	return compile(t, "routes", []string{"testdata/guest/routes.c"})
+}
+
+// runtimeUser builds a library around one copy of the runtime: "11", "12", "13" linked, "static12" built in.
+func runtimeUser(t *testing.T, version string) string {
+	t.Helper()
+	lib, source := nullGPU(t), []string{"testdata/guest/user.c"}
+	file := map[string]string{"11": "libcudart.so.11.0", "12": "libcudart.so.12", "13": "libcudart.so.13", "static12": "static12/libcudart_static.a"}[version]
+	return compile(t, "libuser"+version+".so", source, "-shared", "-fPIC", filepath.Join(lib, file))
+}
+
+func TestRoutes(t *testing.T) {
+	nullGPU(t)
+	next := compile(t, "libnext.so", []string{"testdata/guest/next.c"}, append([]string{"-shared", "-fPIC", "-Wl,--no-as-needed"}, withDriver(t)...)...)
+	for _, c := range []struct {
+		mode  string
+		args  []string
+		sizes []uint64
+	}{
+		{mode: "dlsym", sizes: []uint64{11001}},
+		{mode: "default", sizes: []uint64{11002}},
+		{mode: "default-local"},
+		{mode: "proc", sizes: []uint64{11003, 11004, 11005, 11006, 11007}},
+		{mode: "next", args: []string{next}, sizes: []uint64{11008}},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			got := run{program: routes(t), args: append([]string{c.mode}, c.args...)}.both(t, "")
+			if len(c.sizes) == 0 {
+				return
+			}
+			if c.mode == "next" && len(got.traces(t)) == 0 {
+				t.Skip("the loader gave the library the driver behind it, which is what it asked for")
+			}
+			r := got.only(t)
+			for _, size := range c.sizes {
+				if r.allocations(size) != 1 {
+					t.Errorf("the allocation of %d bytes was seen %d times", size, r.allocations(size))
+				}
+			}
+			for _, e := range r.events {
+				perThread := strings.HasSuffix(e.API.String(), "_ptsz")
+				if e.Kind == trace.EventAlloc && perThread != (e.Size == 11005) {
+					t.Errorf("%d bytes came from %s", e.Size, e.API)
+				}
+			}
+		})
+	}
+}
+
+func TestPresence(t *testing.T) {
+	got := run{program: routes(t), args: []string{"presence"}}.both(t, "")
+	if !strings.Contains(got.stdout, "cudaMalloc: none") {
+		t.Errorf("a program without CUDA was told\n%s", got.stdout)
+	}
+}
+
+func TestRuntimes(t *testing.T) {
+	for _, c := range []struct{ mode, first, second string }{
+		{"two", "11", "13"}, {"two", "13", "11"}, {"two", "static12", "13"}, {"two", "12", "static12"}, {"unload", "11", "13"}, {"unload", "static12", "11"},
+	} {
+		t.Run(c.mode+" "+c.first+" "+c.second, func(t *testing.T) {
+			r := run{program: routes(t), args: []string{c.mode, runtimeUser(t, c.first), runtimeUser(t, c.second)}}.both(t, "").only(t)
+			want := map[uint64]int{31000: 1, 31001: 1}
+			if c.mode == "unload" {
+				want = map[uint64]int{}
+				for i := range uint64(20) {
+					want[21000+i] = 1
+				}
+			}
+			for size, n := range want {
+				if got := r.allocations(size); got != n {
+					t.Errorf("%d allocations of %d bytes, want %d", got, size, n)
+				}
+			}
+			if c.first == "static12" || c.second == "static12" {
+				return // a runtime that is built in shows its driver calls only
+			}
+			for _, e := range r.events {
+				if e.Runtime == 0 {
+					t.Errorf("event %d of %s has no runtime call", e.Seq, e.API)
+					break
+				}
+			}
+		})
+	}
+	t.Run("deepbind", func(t *testing.T) {
+		run{program: routes(t), args: []string{"deepbind", runtimeUser(t, "11"), runtimeUser(t, "13")}}.both(t, "")
+	})
+}
+
+func TestSecondInterposer(t *testing.T) {
+	other := compile(t, "libother.so", []string{"testdata/guest/interposer.c"}, "-shared", "-fPIC")
+	linked := compile(t, "linked", []string{"testdata/guest/user.c", "int use_runtime(unsigned long);\nint main(void) { return use_runtime(5000) + use_runtime(5000); }\n"},
+		filepath.Join(nullGPU(t), "libcudart.so.12"))
+	users := run{program: routes(t), args: []string{"two", runtimeUser(t, "12"), runtimeUser(t, "13")}}
+	for _, c := range []struct {
+		name    string
+		run     run
+		preload []string
+		says    string
+	}{
+		{"before, called by the program", run{program: linked}, []string{other, ""}, "other interposer: 2 calls"},
+		{"after, called by the program", run{program: linked}, []string{"", other}, "other interposer: 2 calls"},
+		{"after, called by libraries", users, []string{"", other}, "other interposer: 4 calls"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.run.preload = c.preload
+			got := c.run.both(t, "")
+			if !strings.Contains(got.stderr, c.says) {
+				t.Errorf("the other interposer says\n%s", got.stderr)
+			}
+			if c.run.program == linked && got.only(t).allocations(5000) != 2 {
+				t.Errorf("the allocations were not seen twice")
+			}
+		})
+	}
+}

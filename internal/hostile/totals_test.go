@@ -1,0 +1,95 @@
+package hostile
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// TestTotals compares what the trace says is live at the end with what the null driver says, kind by kind.
+func TestTotals(t *testing.T) {
+	program := compile(t, "totals", []string{"testdata/guest/totals.c"}, withDriver(t)...)
+	dir := t.TempDir()
+	log := filepath.Join(dir, "null.log")
+	got := run{program: program, preload: []string{""}, dir: dir, env: []string{"NULLCUDA_LOG=" + log}}.do(t)
+	if got.exit != 0 || got.stdout != "end\n" {
+		t.Fatalf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
+	}
+	want := driverTotals(t, log)
+	have := traceTotals(t, got.only(t))
+	for _, kind := range []string{"device", "managed", "host", "async", "vmm"} {
+		if want[kind].count == 0 || want[kind] != have[kind] {
+			t.Errorf("%s: the driver has %+v, the trace %+v", kind, want[kind], have[kind])
+		}
+	}
+}
+
+// total is what is live of one kind.
+type total struct {
+	count int
+	bytes uint64
+}
+
+func driverTotals(t *testing.T, path string) map[string]total {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	totals := map[string]total{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var seq, ns, requested uint64
+		var device int
+		var kind, op, address string
+		if _, err := fmt.Sscan(lines.Text(), &seq, &ns, &device, &kind, &op, &address, &requested); err != nil {
+			t.Fatalf("%q: %v", lines.Text(), err)
+		}
+		have := totals[kind]
+		switch op {
+		case "alloc":
+			have.count, have.bytes = have.count+1, have.bytes+requested
+		case "free":
+			have.count, have.bytes = have.count-1, have.bytes-requested
+		}
+		totals[kind] = have
+	}
+	return totals
+}
+
+// traceTotals replays a trace in the simplest way. Every free must name something live.
+func traceTotals(t *testing.T, r recorded) map[string]total {
+	t.Helper()
+	type block struct {
+		addr uint64
+		vmm  bool
+	}
+	live := map[block]trace.Event{}
+	for _, e := range r.events {
+		key := block{e.Addr, e.Mem == cuda.MemoryVMM}
+		switch e.Kind {
+		case trace.EventAlloc:
+			if _, taken := live[key]; taken {
+				t.Errorf("event %d allocates %#x, which is live", e.Seq, e.Addr)
+			}
+			live[key] = e
+		case trace.EventFree:
+			if _, ok := live[key]; !ok {
+				t.Errorf("event %d frees %#x, which is not live", e.Seq, e.Addr)
+			}
+			delete(live, key)
+		}
+	}
+	totals := map[string]total{}
+	for _, e := range live {
+		kind := strings.ToLower(e.Mem.String())
+		totals[kind] = total{totals[kind].count + 1, totals[kind].bytes + e.Size}
+	}
+	return totals
+}
