@@ -3,7 +3,7 @@
 #
 # Every test there is, one part after the other; all parts run even when one fails. Closes with `N passed, N failed`, counting parts.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 passed=0 failed=0 broken=()
 part() {

@@ -8,7 +8,6 @@ reaches the driver. The packages are downloaded into the cache once (6 MB).
 """
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
