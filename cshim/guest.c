@@ -212,6 +212,14 @@ struct mt_thread *mt_thread_idle(void) {
   return mt_self = self;
 }
 
+/* An event that found no ring is lost, and the thread is one more that lost some. */
+static void count_ringless(struct mt_thread *self) {
+  __atomic_add_fetch(&mt_header()->lost_no_ring, 1, __ATOMIC_RELAXED);
+  if (self->ringless_in == mt_live->epoch) return;
+  self->ringless_in = mt_live->epoch;
+  __atomic_add_fetch(&mt_header()->lost_threads, 1, __ATOMIC_RELAXED);
+}
+
 static struct mt_thread *attach(void) {
   if (!start()) return NULL;
   struct mt_thread *self = mt_thread_idle();
@@ -220,7 +228,7 @@ static struct mt_thread *attach(void) {
   self->epoch = MT_EPOCH_NONE;
   int32_t tid = (int32_t)syscall(SYS_gettid);
   if (!mt_ring_take(self, note_thread(self, tid), tid)) {
-    __atomic_add_fetch(&mt_header()->lost_no_ring, 1, __ATOMIC_RELAXED);
+    count_ringless(self);
     return NULL;
   }
   self->epoch = mt_live->epoch;

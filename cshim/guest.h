@@ -44,8 +44,9 @@ struct mt_thread {
   uint64_t reserved_seq; /* number drawn by a runtime free for the driver free below it */
   struct mt_thread *free_next;
   /* what follows outlives the fields above */
-  uint64_t named_in; /* epoch of the spool that has name */
-  uint32_t name;     /* dictionary id of the thread */
+  uint64_t named_in;    /* epoch of the spool that has name */
+  uint32_t name;        /* dictionary id of the thread */
+  uint64_t ringless_in; /* epoch in which it found no ring */
   struct mt_tags tags;
 };
 

@@ -152,9 +152,10 @@ struct mt_spool_header {
   uint32_t segments_used;
   uint32_t segments_free;
 
-  _Alignas(64) uint64_t lost_no_ring;
+  _Alignas(64) uint64_t lost_no_ring; /* records of threads that found no ring */
   uint64_t lost_dict;
   uint64_t lost_nested;
+  uint64_t lost_threads; /* threads that lost records so */
 
   _Alignas(64) uint32_t control;
   uint32_t drain_wake;     /* futex: bumped to wake the drainer */

@@ -23,7 +23,7 @@ type Info map[string]string
 type End struct {
 	Reason      string // "exit", or why recording stopped
 	LostRecords uint64 // records dropped because the rings were full
-	LostRings   uint64 // threads that got no ring
+	LostRings   uint64 // threads that at some time got no ring; their records are among LostRecords
 	LostDict    uint64 // dictionary entries dropped because the cap was reached
 	EventCount  uint64 // events written; the writer fills it in where it is 0
 	Time        int64  // nanoseconds since the trace's time base

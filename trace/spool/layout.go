@@ -44,6 +44,7 @@ const (
 	offLostNoRing     = 384
 	offLostDict       = 392
 	offLostNested     = 400
+	offLostThreads    = 408
 	offControl        = 448
 	offDrainWake      = 452
 	offDrainSleeping  = 456

@@ -25,7 +25,7 @@ var mirrored = []struct {
 	{"H(pid_namespace)", offPIDNamespace}, {"H(clock_first)", offClockFirst}, {"H(clock_last)", offClockLast}, {"H(clock_version)", offClockVersion},
 	{"H(seq)", offSeq}, {"H(rings_used)", offRingsUsed}, {"H(index_used)", offIndexUsed}, {"H(data_used)", offDataUsed},
 	{"H(free_segments)", offFreeSegments}, {"H(segments_used)", offSegmentsUsed}, {"H(segments_free)", offSegmentsFree},
-	{"H(lost_no_ring)", offLostNoRing}, {"H(lost_dict)", offLostDict}, {"H(lost_nested)", offLostNested}, {"H(control)", offControl},
+	{"H(lost_no_ring)", offLostNoRing}, {"H(lost_dict)", offLostDict}, {"H(lost_nested)", offLostNested}, {"H(lost_threads)", offLostThreads}, {"H(control)", offControl},
 	{"H(drain_wake)", offDrainWake}, {"H(drain_sleeping)", offDrainSleeping}, {"H(drain_state)", offDrainState}, {"H(drained_seq)", offDrainedSeq},
 	{"offsetof(struct mt_ring, inflight)", ringInflight}, {"offsetof(struct mt_ring, lost)", ringLost}, {"offsetof(struct mt_ring, state)", ringState},
 	{"offsetof(struct mt_ring, thread)", ringThread}, {"offsetof(struct mt_ring, first_segment)", ringFirstSegment},

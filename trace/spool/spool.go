@@ -156,12 +156,12 @@ func (s *Spool) ringsUsed() uint32 {
 	return min(s.load32(offRingsUsed), s.ringsMax)
 }
 
-// Lost returns what the recorder had to drop so far: records, threads that got no ring, dictionary entries.
+// Lost returns what the recorder had to drop so far: records, threads for which it found no ring (their records are among the first), dictionary entries.
 func (s *Spool) Lost() (records, rings, dict uint64) {
 	for i := range s.ringsUsed() {
 		records += s.load64(s.ringOffset(i) + ringLost)
 	}
-	return records + s.load64(offLostNested), s.load64(offLostNoRing), s.load64(offLostDict)
+	return records + s.load64(offLostNested) + s.load64(offLostNoRing), s.load64(offLostThreads), s.load64(offLostDict)
 }
 
 // PID returns the recording process's id in its own pid namespace.
