@@ -1,15 +1,19 @@
 #define _GNU_SOURCE
 #include "boot.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -25,6 +29,8 @@
 #define CLOSE_RANGE_UNSHARE 2u
 #endif
 #define MT_CLOSE_AT_MOST 65536u
+#define MT_THREAD_NAME "memtrace"
+#define MT_ALONE_CHECK_MS 500
 
 typedef void (*go_entry)(int argc, char **argv, char **environment);
 
@@ -89,7 +95,6 @@ static const char *refusal(void) {
   struct rlimit space;
   bool other_go = false;
   if (!mt_go_init_start || !mtDrainStart) return "the library was built without its drainer";
-  if (booted_in_an_ancestor) return "forked from a process that was recording";
   if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur < MT_GO_ADDRESS_SPACE) return "the address space limit is too small";
   dl_iterate_phdr(is_go_module, &other_go);
   if (other_go) return "the program has a Go runtime of its own";
@@ -132,39 +137,104 @@ static bool boot_go(void) {
   return draining;
 }
 
+static ssize_t read_file(const char *path, char *text, size_t room) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  ssize_t n = read(fd, text, room);
+  close(fd);
+  return n;
+}
+
+/* True when the program's last thread is gone; *status is then what its first one left with. That one stays as a zombie until the process ends; ours carry our
+ * name. */
+static bool only_ours_left(int *status) {
+  char text[1024];
+  ssize_t n = read_file("/proc/self/stat", text, sizeof text - 1);
+  if (n <= 0) return false;
+  text[n] = 0;
+  const char *end = strrchr(text, ')'), *last = strrchr(text, ' ');
+  if (!end || end[1] != ' ' || end[2] != 'Z') return false;
+  *status = atoi(last) >> 8 & 0xff;
+  DIR *tasks = opendir("/proc/self/task");
+  bool alone = tasks != NULL;
+  for (struct dirent *task; alone && (task = readdir(tasks));) {
+    if (task->d_name[0] == '.' || atoi(task->d_name) == getpid()) continue;
+    char path[sizeof "/proc/self/task//comm" + sizeof task->d_name];
+    stpcpy(stpcpy(stpcpy(path, "/proc/self/task/"), task->d_name), "/comm");
+    n = read_file(path, text, sizeof text);
+    if (n > 0 && (n != sizeof MT_THREAD_NAME || memcmp(text, MT_THREAD_NAME "\n", (size_t)n))) alone = false;
+  }
+  if (tasks) closedir(tasks);
+  return alone;
+}
+
+/* A process whose first thread left by pthread_exit ends with its last thread. The runtime's threads would keep it for ever, so ours do what the C library does
+ * for the last one: the drainer's starter, on descriptors of its own, looks; the boot thread, on the program's, leaves. */
+static uint32_t alone;
+static int alone_status;
+
+static void *drain_thread(void *unused) {
+  (void)unused;
+  if (!leave_descriptors()) mt_dict_info("drain.descriptors", "shared with the program", 23);
+  __atomic_store_n(&state, boot_go() ? BOOTED : NO_DRAINER, __ATOMIC_RELEASE);
+  const struct timespec pause = {.tv_nsec = MT_ALONE_CHECK_MS * 1000000l};
+  while (!only_ours_left(&alone_status)) nanosleep(&pause, NULL);
+  __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
+  syscall(SYS_futex, &alone, FUTEX_WAKE, 1, NULL, NULL, 0);
+  return NULL;
+}
+
+static bool start_thread(void *(*run)(void *)) {
+  pthread_t thread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, 256 << 10);
+  bool started = !pthread_create(&thread, &attributes, run, NULL);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
 static void *boot_thread(void *unused) {
   (void)unused;
-  prctl(PR_SET_NAME, "memtrace", 0, 0, 0);
+  prctl(PR_SET_NAME, MT_THREAD_NAME, 0, 0, 0);
   mt_probe_devices();
   mt_clock_refresh(mt_header());
   const char *why = refusal();
   if (!why && !make_block()) why = "/proc is not there";
+  if (!why && !start_thread(drain_thread)) why = "no thread for the drainer";
   if (why) {
     mt_dict_info("drain", why, strlen(why));
     mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
     __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
     return NULL;
   }
-  if (!leave_descriptors()) mt_dict_info("drain.descriptors", "shared with the program", 23);
-  __atomic_store_n(&state, boot_go() ? BOOTED : NO_DRAINER, __ATOMIC_RELEASE);
-  return NULL;
+  while (!__atomic_load_n(&alone, __ATOMIC_ACQUIRE)) syscall(SYS_futex, &alone, FUTEX_WAIT, 0, NULL, NULL, 0);
+  if (alone_status) _exit(alone_status); /* it left behind the C library's back */
+  exit(0);
+}
+
+/* A child of a process with a drainer has nothing that a thread could do: that runtime is dead here, and so is the driver. After a raw clone() the C library's
+ * locks may be held by threads that do not exist here, so none is started. */
+static bool inherited(void) {
+  static const char why[] = "forked from a process that was recording";
+  if (!booted_in_an_ancestor) return false;
+  mt_dict_info("drain", why, sizeof why - 1);
+  mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
+  __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
+  return true;
 }
 
 void mt_boot_start(void) {
   sigset_t all, before;
-  pthread_t thread;
-  pthread_attr_t attributes;
+  if (inherited()) return;
   __atomic_store_n(&state, BOOTING, __ATOMIC_RELEASE);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the program may ever run on our threads */
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 256 << 10);
-  if (pthread_create(&thread, &attributes, boot_thread, NULL)) {
+  if (!start_thread(boot_thread)) {
     __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
     mt_log(MT_LOG_WARN, "no thread for the drainer; records stay in the spool", "", "");
   }
-  pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

@@ -15,7 +15,7 @@ import (
 func TestCleanEnds(t *testing.T) {
 	for mode, want := range map[string]int{
 		"plain": 100, "vfork": 200, "threads": 40 * 16 * 5, "dispositions": 100, "closefrom": 100 + 40000 + 100, "daemon": 100 + 100, "chdir": 100,
-		"gone": 100, "clearenv": 100, "fork-after": 200,
+		"gone": 100, "clearenv": 100, "fork-after": 200, "pthread_exit": 100,
 	} {
 		t.Run(mode, func(t *testing.T) {
 			got := run{program: manners(t), args: []string{mode}}.both(t, "").only(t)

@@ -368,7 +368,24 @@ static void quiet_threads(void) {
   for (int i = 0; i < COUNT; i++) pthread_join(t[i], NULL);
 }
 
+static void say_goodbye(void) { printf("goodbye\n"); }
+
 static pthread_barrier_t together;
+static void *outlives_main(void *unused) {
+  (void)unused;
+  usleep(100000);
+  atexit(say_goodbye);
+  return NULL;
+}
+
+/* The process ends with its last thread, and then runs its handlers. */
+static void leave_main(void) {
+  pthread_t t;
+  begin();
+  check(pthread_create(&t, NULL, outlives_main, NULL), "pthread_create");
+  pthread_exit(NULL);
+}
+
 static void *first_call(void *context) {
   uint64_t p;
   pthread_barrier_wait(&together);
@@ -403,7 +420,7 @@ static const struct {
     {"threads", threads}, {"_exit", quick_exit_mode}, {"abort", abort_mode}, {"segv-handled", segv_handled}, {"segv", segv_plain}, {"dispositions", dispositions},
     {"pipe", broken_pipe}, {"signals", signals}, {"closefrom", close_all}, {"daemon", daemon_like}, {"chroot", change_root}, {"chdir", change_folder},
     {"gone", gone_folder}, {"nofile", no_descriptors}, {"fsize", file_size}, {"fsize-later", file_size_later}, {"as", address_space}, {"clearenv", no_environment},
-    {"delete", delete_files}, {"errno", keeps_errno}, {"quiet", quiet_threads}, {"race", race_to_start},
+    {"delete", delete_files}, {"errno", keeps_errno}, {"quiet", quiet_threads}, {"race", race_to_start}, {"pthread_exit", leave_main},
 };
 
 int main(int argc, char **argv) {
