@@ -98,7 +98,7 @@ class Training:
         """memray around the same program; it is installed for the bench alone."""
         where = self.setup.folder / "memray"
         if not where.exists():
-            subprocess.run([self.start, "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", where, "memray==1.20.0"], check=True)
+            subprocess.run([self.start, "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-conflicts", "--target", where, "memray==1.20.0"], check=True)
         out = self.setup.folder / "memray.bin"
         forget(out)
         return self.once(through=("-m", "memray", "run", "--quiet", *flags, "--output", str(out)), extra={"PYTHONPATH": str(where)})
