@@ -1,0 +1,72 @@
+/* What MEMTRACE_* variables become. */
+#define _GNU_SOURCE
+#include "../config.h"
+
+#include <string.h>
+
+#include "../guest.h"
+#include "check.h"
+
+static void sizes(void) {
+  static const struct {
+    const char *text;
+    uint64_t value;
+  } good[] = {{"1", 1}, {"4096", 4096}, {"64M", 64 << 20}, {"64MB", 64 << 20}, {"64MiB", 64 << 20}, {"64mib", 64 << 20}, {"1g", 1 << 30}, {"2T", 2ull << 40},
+              {"3kB", 3 << 10}, {"18446744073709551609", UINT64_MAX - 6}, {"16777215T", 16777215ull << 40}, {"007", 7}};
+  static const char *const bad[] = {"", "M", "-1", "+1", " 1", "1 ", "1.5G", "0x10", "1X", "1MM", "1MiBs", "18446744073709551616", "99999999999999999999999", "16777216T",
+                                    "18446744073709551615K", "0", "0M"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECK_EQ(mt_parse_size(good[i].text), good[i].value);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK_EQ(mt_parse_size(bad[i]), 0);
+}
+
+static void load(const char *a, const char *b, const char *c) { mt_config_load((char *[]){(char *)"HOME=/", (char *)a, (char *)b, (char *)c, NULL}); }
+
+static void values(void) {
+  load("MEMTRACE_OUTPUT=/x/y.bin", "MEMTRACE_SPOOL_MAX=128M", "MEMTRACE_LOG=debug");
+  CHECK_TEXT(mt_config.output, "/x/y.bin");
+  CHECK_EQ(mt_config.spool_max, 128 << 20);
+  CHECK_EQ(mt_config.log_level, MT_LOG_DEBUG);
+  load("MEMTRACE_OUTPUT=", "MEMTRACE_SPOOL_MAX=nonsense", "MEMTRACE_LOG=nonsense");
+  CHECK_TEXT(mt_config.output, "/x/y.bin");
+  CHECK_EQ(mt_config.spool_max, 128 << 20);
+  CHECK_EQ(mt_config.log_level, MT_LOG_DEBUG);
+  load("MEMTRACE_SPOOL_MAX=1", "MEMTRACE_DISABLE=1", "MEMTRACE_FORCE=yes");
+  CHECK_EQ(mt_config.spool_max, 1 << 20);
+  CHECK(mt_config.disabled && mt_config.force);
+  load("MEMTRACE_SPOOL_MAX=1T", "MEMTRACE_DISABLE=0", "MEMTRACE_FORCE=off");
+  CHECK_EQ(mt_config.spool_max, 64ull << 30);
+  CHECK(!mt_config.disabled && !mt_config.force);
+  CHECK_TEXT(mt_config.unknown, "");
+}
+
+static void unknown(void) {
+  load("MEMTRACE_OUTPT=x", "MEMTRACE_ALSO=y", "MEMTRACE=z");
+  CHECK_TEXT(mt_config.unknown, "MEMTRACE_OUTPT");
+}
+
+static void known_to_others(void) {
+  load("MEMTRACE_LIBRARY=x", "MEMTRACE_CACHE=y", "MEMTRACE_STACKS=full");
+  CHECK_TEXT(mt_config.unknown, "");
+}
+
+static void strange(void) {
+  char name[400];
+  memset(name, 'N', sizeof name - 1);
+  memcpy(name, "MEMTRACE_", 9);
+  memcpy(name + sizeof name - 3, "=v", 3);
+  load(name, "MEMTRACE_OUTPUT", "=MEMTRACE_OUTPUT=q");
+  CHECK_EQ(strlen(mt_config.unknown), sizeof mt_config.unknown - 1);
+  CHECK_TEXT(mt_config.output, "memtrace.%e.%p.bin");
+  static char huge[3 * MT_PATH_MAX] = "MEMTRACE_OUTPUT=/";
+  memset(huge + 17, 'h', sizeof huge - 18);
+  load(huge, NULL, NULL);
+  CHECK_EQ(strlen(mt_config.output), MT_PATH_MAX - 1);
+  mt_config_load(NULL);
+}
+
+int main(void) {
+  static const struct check_case cases[] = {
+      {"sizes", sizes}, {"values", values}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
+  };
+  return check_main("config", cases, sizeof cases / sizeof *cases);
+}

@@ -1,0 +1,145 @@
+#!/bin/bash
+# The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag output config clock region header library null
+set -u
+cd "$(dirname "$0")/.."
+out=build/ctest
+cc=${CC:-gcc}
+flags="-std=gnu11 -g -Wall -Wextra -Werror -fvisibility=hidden -Icshim"
+library=${MEMTRACE_LIBRARY:-build/libmemtrace.so}
+passed=0
+failed=0
+
+wanted() { [[ " $only " == "  " || " $only " == *" $1 "* ]]; }
+only="$*"
+
+note() { # adds a test program's own sums, or one failure if it did not get that far
+  local sums
+  sums=$(grep -Eo '[0-9]+ passed, [0-9]+ failed' "$2" | tail -n 1)
+  if [[ -n $sums ]]; then
+    read -r p _ f _ <<<"${sums//,/}"
+    passed=$((passed + p)) failed=$((failed + f))
+    [[ $1 == 0 || $f != 0 ]] && return
+  fi
+  [[ $1 == 0 ]] || failed=$((failed + 1))
+}
+
+check() { # check TEXT COMMAND...: one check that a command decides
+  local text=$1
+  shift
+  if "$@"; then passed=$((passed + 1)); else
+    failed=$((failed + 1))
+    echo "failed: $text" >&2
+  fi
+}
+
+# compile VARIANT FLAGS...: all of the C half but the routes, which would put their dlsym before the sanitizers'
+compile() {
+  local variant=$1 source
+  shift
+  mkdir -p "$out/$variant"
+  for source in cshim/*.c cshim/ctest/check.c cshim/ctest/oracle.c; do
+    [[ $source == cshim/route.c ]] && continue
+    $cc $flags "$@" -c "$source" -o "$out/$variant/$(basename "$source" .c).o" || return 1
+  done
+}
+
+run_tests() { # run_tests VARIANT "NAMES" FLAGS...
+  local variant=$1 names=$2 name program log status
+  shift 2
+  local selected=""
+  for name in $names; do wanted "$name" && selected+=" $name"; done
+  [[ -z $selected ]] && return
+  echo "== $variant"
+  rm -rf "${out:?}/$variant"
+  if ! compile "$variant" "$@"; then
+    failed=$((failed + 1))
+    return
+  fi
+  for name in $selected; do
+    program=$out/$variant/${name}_test log=$program.log
+    if ! $cc $flags "$@" "cshim/ctest/${name}_test.c" "$out/$variant"/*.o -o "$program" -ldl -lpthread; then
+      failed=$((failed + 1))
+      continue
+    fi
+    timeout 300 "$program" 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    note "$status" "$log"
+  done
+}
+
+test_header() {
+  local dir=$out/header standard compiler source
+  echo "== header"
+  mkdir -p "$dir"
+  check "the header's stand-in library compiles" $cc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -Icshim/include cshim/include/test/fake_memtrace.c -o "$dir/libfake.so"
+  for standard in c99 c11 c17 c++98 c++11 c++17; do
+    compiler=$cc source=cshim/include/test/tags.c
+    [[ $standard == c++* ]] && compiler=${CXX:-g++} source=cshim/include/test/tags.cpp
+    check "$source compiles as $standard" $compiler -std=$standard -pedantic -Wall -Wextra -Werror -Icshim/include $source -o "$dir/tags-$standard"
+    check "$standard without the library" test "$("$dir/tags-$standard" 2>&1)" = 0
+    check "$standard with it" test "$(MEMTRACE_FAKE_LOG=$dir/log LD_PRELOAD=$PWD/$dir/libfake.so "$dir/tags-$standard" 2>&1)" = 1
+    check "$standard without the API compiles" $compiler -std=$standard -DMEMTRACE_NO_API -Wall -Wextra -Werror -Icshim/include $source -o "$dir/none-$standard"
+    check "$standard without the API" test "$(LD_PRELOAD=$PWD/$dir/libfake.so "$dir/none-$standard" 2>&1)" = 0
+  done
+}
+
+expected_exports() {
+  sed -nE 's/^MT_HOOK\([0-9]+, [A-Z]+, ([A-Za-z0-9_]+),.*/\1/p; s/^MT_REPORT\([0-9]+, [A-Za-z0-9_]+, ([A-Za-z0-9_]+),.*/\1/p' cshim/hooks.def
+  printf '%s\n' dlsym dlclose cuGetProcAddress cuGetProcAddress_v2
+  sed -nE 's/^MEMTRACE_API .*(memtrace_[a-z_]+)\(.*/\1/p' cshim/include/memtrace.h
+}
+
+foreign_symbols() { # undefined names that do not carry a version of the C library, less the weak ones of the linker's own
+  nm -D --undefined-only "$library" | awk '{print $1, $NF}' | grep -vE '@GLIBC_[0-9.]+$' | grep -vE '^[wv] (__gmon_start__|_ITM_(de)?registerTMCloneTable|__cxa_finalize)$'
+}
+
+dlsym_jumps() { # the stub must reach the real one by a jump, or that would take us for its caller
+  local code
+  code=$(objdump -d --no-show-raw-insn --disassemble=dlsym "$library")
+  grep -qE '\b(jmp +\*|br +x)' <<<"$code" && [[ $(grep -cE '\b(call|bl)\b' <<<"$code") == 1 ]]
+}
+
+runs_bound_now() { [[ $(LD_BIND_NOW=1 LD_PRELOAD=$(realpath "$library") sh -c 'echo well' 2>&1) == well ]]; }
+
+test_library() {
+  echo "== library"
+  if [[ ! -e $library ]]; then make -s lib || { failed=$((failed + 1)) && return; }; fi
+  local expected actual
+  expected=$(expected_exports | sort)
+  actual=$(nm -D --defined-only "$library" | awk '{print $3}' | sort)
+  check "it exports its hooks and the tag API, and nothing else: $(diff <(echo "$expected") <(echo "$actual") | grep '^[<>]' | tr '\n' ' ')" test "$expected" = "$actual"
+  check "$(wc -l <<<"$expected") exports are too few to believe" test "$(wc -l <<<"$expected")" -gt 40
+  check "undefined beyond the C library: $(foreign_symbols | tr '\n' ' ')" test -z "$(foreign_symbols)"
+  check "it needs only the C library: $(objdump -p "$library" | awk '/NEEDED/{print $2}' | tr '\n' ' ')" \
+    test -z "$(objdump -p "$library" | awk '/NEEDED/{print $2}' | grep -vE '^(libc|libdl|libpthread|ld-linux.*)\.so')"
+  check "it mentions nvml symbols" test -z "$(nm -D "$library" | grep -i nvml)"
+  check "its stack would be executable" test -z "$(readelf -lW "$library" | grep 'GNU_STACK.*RWE')"
+  check "it has an initialiser beyond the C constructor" test "$(readelf -SW "$library" | awk '$2 == ".init_array" || $3 == ".init_array" {print}' | wc -l)" = 1
+  check "dlsym does not forward by a jump" dlsym_jumps
+  check "LD_BIND_NOW=1 breaks it" runs_bound_now
+}
+
+test_null() {
+  local target log status
+  echo "== null GPU"
+  mkdir -p "$out"
+  for target in "driver.mk test-nullcuda-driver" "cudart.mk test-nullcuda-runtime"; do
+    log=$out/${target##* }.log
+    make -s -f "testdata/nullcuda/${target% *}" "${target#* }" 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    while read -r p _ f _; do
+      passed=$((passed + p)) failed=$((failed + ${f:-0}))
+    done < <(grep -Eo '[0-9]+ passed, [0-9]+ failed' "$log" | tr -d ,)
+    if [[ $status != 0 ]] && ! grep -qE '[1-9][0-9]* failed' "$log"; then failed=$((failed + 1)); fi
+  done
+}
+
+run_tests plain "ring dict tag output config clock region" -O2
+run_tests sanitized "ring dict tag output config clock region" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+run_tests threads "ring dict tag clock" -O1 -fsanitize=thread -Wno-tsan
+wanted header && test_header
+wanted library && test_library
+wanted null && test_null
+echo "$passed passed, $failed failed"
+[[ $failed == 0 && $passed != 0 ]]
