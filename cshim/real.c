@@ -27,12 +27,18 @@ static dlsym_function find_dlsym(void) {
   return next ? next : libc;
 }
 
-bool mt_real_ready(void) {
-  if (!__atomic_load_n(&mt_dlsym_next, __ATOMIC_ACQUIRE)) __atomic_store_n(&mt_dlsym_next, find_dlsym(), __ATOMIC_RELEASE);
-  return mt_dlsym_next != NULL;
+static dlsym_function next_dlsym(void) {
+  dlsym_function next = __atomic_load_n(&mt_dlsym_next, __ATOMIC_ACQUIRE);
+  if (!next) __atomic_store_n(&mt_dlsym_next, next = find_dlsym(), __ATOMIC_RELEASE);
+  return next;
 }
 
-void *mt_real_dlsym(void *handle, const char *name) { return mt_real_ready() ? mt_dlsym_next(handle, name) : NULL; }
+bool mt_real_ready(void) { return next_dlsym() != NULL; }
+
+void *mt_real_dlsym(void *handle, const char *name) {
+  dlsym_function next = next_dlsym();
+  return next ? next(handle, name) : NULL;
+}
 
 bool mt_real_is_ours(void *function) {
   struct link_map *map = mt_module_find((uintptr_t)function);

@@ -14,6 +14,7 @@
 #include "guest.h"
 
 #define MT_CHUNK (256u << 10)
+#define MT_REFUSALS 1000u
 
 struct mt_region mt_region;
 
@@ -53,13 +54,30 @@ static bool allocate(uint64_t offset, uint64_t size) {
   return done;
 }
 
+/* On a full disk the question takes far longer than an event should, so it is asked only now and then. */
+static uint32_t refusals;
+
+static bool refusing(void) {
+  uint32_t left = __atomic_load_n(&refusals, __ATOMIC_RELAXED);
+  if (!left) return false;
+  __atomic_store_n(&refusals, left - 1, __ATOMIC_RELAXED);
+  return true;
+}
+
 bool mt_region_ensure(uint64_t *ready, uint64_t start, uint64_t upto, uint64_t limit) {
   uint64_t have = __atomic_load_n(ready, __ATOMIC_ACQUIRE);
   if (MT_LIKELY(upto <= have)) return true;
   if (upto > limit) return false;
+  if (refusing()) return false;
   uint64_t want = round_up(upto, MT_CHUNK);
   if (want > limit) want = limit;
-  if (!allocate(start + have, want - have)) return false; /* two threads may both do it: harmless */
+  if (!allocate(start + have, want - have)) { /* two threads may both do it: harmless */
+    want = round_up(upto, MT_PAGE);           /* the last rest of a disk */
+    if (want > limit || !allocate(start + have, want - have)) {
+      __atomic_store_n(&refusals, MT_REFUSALS, __ATOMIC_RELAXED);
+      return false;
+    }
+  }
   while (have < want && !__atomic_compare_exchange_n(ready, &have, want, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
   }
   return true;
@@ -178,6 +196,7 @@ int mt_region_create(const char **what) {
   *what = "planning the spool (a limit on file size or address space is too small)";
   if (!plan(&wanted)) return errno = EFBIG, -1;
   mt_region.real_path[0] = 0; /* until it is known, there is nothing to discard: a child inherited its parent's */
+  refusals = 0;
   mt_region.index_ready = mt_region.data_ready = mt_region.rings_ready = mt_region.segments_ready = 0;
   int fd = mt_output_create(&mt_region.output, what);
   if (fd < 0) return -1;
