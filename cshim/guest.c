@@ -41,13 +41,23 @@ static uint64_t free_threads; /* tag << 48 | address: a stack of recycled mt_thr
 static pthread_key_t thread_end;
 static bool thread_end_made;
 
+/* Writes to a pipe that may be broken, without the signal: it would end a program that never wrote there itself. */
+static void write_quietly(int fd, const struct iovec *parts, int count) {
+  sigset_t pipe_only, before, pending;
+  sigemptyset(&pipe_only);
+  sigaddset(&pipe_only, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+  sigpending(&pending);
+  if (writev(fd, parts, count) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE)) sigtimedwait(&pipe_only, NULL, &(struct timespec){0});
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c) {
   if ((int)level > mt_config.log_level) return;
   int error = errno;
   static const char prefix[] = "memtrace: ", end[] = "\n";
   struct iovec parts[5] = {{(void *)prefix, sizeof prefix - 1}, {(void *)a, strlen(a)}, {(void *)b, strlen(b)}, {(void *)c, strlen(c)}, {(void *)end, 1}};
-  ssize_t ignored = writev(STDERR_FILENO, parts, 5);
-  (void)ignored;
+  write_quietly(STDERR_FILENO, parts, 5);
   errno = error;
 }
 

@@ -170,6 +170,15 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// Messages to a stderr that nobody reads do not end the program, whichever half says them: this one makes the drainer fail.
+func TestBrokenStderr(t *testing.T) {
+	script := `exec 3>&1; { sleep 0.1; LD_PRELOAD="$1" "$2" fsize-later; echo "exit $?" >&3; } 2>&1 >/dev/null | true`
+	got := run{program: "/bin/bash", args: []string{"-c", script, "sh", library(t), manners(t)}, env: []string{"MEMTRACE_LOG=debug"}}.do(t)
+	if got.stdout != "exit 0\n" {
+		t.Errorf("%s%s", got.stdout, got.stderr)
+	}
+}
+
 func TestDisabled(t *testing.T) {
 	got := run{program: manners(t), args: []string{"threads"}, env: []string{"MEMTRACE_DISABLE=1"}}.both(t, "")
 	if left, _ := os.ReadDir(got.dir); len(left) != 0 {
