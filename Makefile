@@ -45,7 +45,7 @@ demo: all ## train a small model under the library, on a GPU if there is one, an
 test: all ## every test: Go, C, Python, and end to end under real frameworks
 	scripts/test.sh
 
-test-go: ## Go tests, with the race detector
+test-go: all nullcuda ## Go tests, with the race detector
 	$(GO) test -race ./...
 	CGO_ENABLED=0 $(GO) test ./trace/... ./analyzer/... ./cuda/...
 
