@@ -112,15 +112,23 @@ class Training:
         return ways
 
 
-def training(setup, rounds, steps, memray):
-    """Rows of the table of costs, of the comparison with peers and of the table of sizes."""
-    work = Training(setup, steps)
+def pairs_of_training(work, pairs):
+    """The step's cost from pairs of runs alone: a few rounds of everything spread too widely on a shared machine to decide about one twentieth."""
+    say(f"training GPT-2 small on PyTorch, {pairs} pairs, plain and traced")
+    plain, traced = in_turns(pairs, work.once, lambda: work.once(traced=True))
+    step = [[run["step_ms"] for run in runs] for runs in (plain, traced)]
+    busy = [[run["cpu_s"] for run in runs] for runs in (plain, traced)]
+    return [[f"GPT-2 small, eager training step, PyTorch, ms; {pairs} pairs of runs", spread(step[0]), spread(step[1]), spread(ratios(*step), 3), "at most 1.05"],
+            ["the same, processor time of the whole run with the drainer's, s", spread(busy[0]), spread(busy[1]), spread(ratios(*busy), 3), ""]]
+
+
+def training(work, rounds, memray):
+    """The row of the drainer, the comparison with peers and the table of sizes."""
     ways = work.ways(memray)
     say(f"training GPT-2 small on PyTorch, {rounds} rounds of {', '.join(ways)}")
     found = dict(zip(ways, in_turns(rounds, *ways.values())))
     steps_of = {name: [run["step_ms"] for run in runs] for name, runs in found.items()}
     plain, ours = steps_of["plain"], found["memtrace"]
-    cost = ["GPT-2 small, eager training step, PyTorch, ms", spread(plain), spread(steps_of["memtrace"]), spread(ratios(plain, steps_of["memtrace"]), 3), "at most 1.05"]
     peers, sizes = [], []
     for name, runs in found.items():
         size = spread([run["bytes"] / run["events"] for run in runs], 1) if "events" in runs[0] else ""
@@ -129,7 +137,7 @@ def training(setup, rounds, steps, memray):
         peers.append([name, spread(steps_of[name]), spread(ratios(plain, steps_of[name]), 3), spread(busy, 3), size, dump])
     sizes.append(["GPT-2 small, PyTorch", str(ours[0]["events"]), spread([run["bytes"] / run["events"] for run in ours]), str(sum(run["lost"] for run in ours)), "at most 5"])
     drain = ["drainer, share of one core during the training, %", "", spread([100 * run["drainer_s"] / run["wall_s"] for run in ours], 1), "", ""]
-    return cost, drain, peers, sizes
+    return drain, peers, sizes
 
 
 BENCHMARKS = [
@@ -191,8 +199,10 @@ def measure(options):
     if options.no_torch:
         costs.append(ending(setup, 3 if quick else 9))
     else:
-        cost, drain, peers, sizes = training(setup, 1 if quick else options.rounds, 10 if quick else STEPS, options.memray)
-        costs += [cost, drain, ending(setup, 3 if quick else 9)]
+        work = Training(setup, 10 if quick else STEPS)
+        costs += pairs_of_training(work, 2 if quick else options.pairs)
+        drain, peers, sizes = training(work, 1 if quick else options.rounds, options.memray)
+        costs += [drain, ending(setup, 3 if quick else 9)]
         parts = [table(["trace", "events", "bytes per event", "records lost", "budget"], sizes),
                  table([f"GPT-2 small, {STEPS} steps, recorded by", "step, ms", "ratio to plain", "ratio of processor time", "bytes per event", "dump at the end, ms"], peers)]
     head = f"{date} Command: `make bench`. Medians, in brackets the quartiles; ratios and differences between runs of the same round."
@@ -205,7 +215,8 @@ def measure(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds: to see that everything runs, not to quote")
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of training (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of training in the comparison (default %(default)s)")
+    parser.add_argument("--pairs", type=int, default=20, help="pairs of training runs, plain and traced (default %(default)s)")
     parser.add_argument("--no-torch", action="store_true", help="leave out what needs PyTorch")
     parser.add_argument("--memray", action="store_true", help="compare with memray, too")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.relative_to(ROOT)}")
