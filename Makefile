@@ -28,8 +28,9 @@ cli: $(BUILD)/memtrace ## the command
 
 $(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -ldflags "-s -w $(VERSION_FLAG) $(LIB_LINK)" -o $@ ./interpose
-	@rm -f $(BUILD)/libmemtrace.h
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -ldflags "-s -w $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
+	$(GO) run ./internal/lazyrela $@.new
+	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
 $(BUILD)/memtrace: $(GO_SOURCES)
 	@mkdir -p $(BUILD)

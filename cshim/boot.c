@@ -21,6 +21,7 @@
 #include "guest.h"
 #include "probe.h"
 #include "region.h"
+#include "relocate.h"
 
 /* A Go runtime reserves address space generously and ends the process when it cannot. */
 #define MT_GO_ADDRESS_SPACE (4ull << 30)
@@ -202,6 +203,7 @@ static void *boot_thread(void *unused) {
   mt_clock_refresh(mt_header());
   const char *why = refusal();
   if (!why && !make_block()) why = "/proc is not there";
+  if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !start_thread(drain_thread)) why = "no thread for the drainer";
   if (why) {
     mt_dict_info("drain", why, strlen(why));

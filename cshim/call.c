@@ -37,18 +37,19 @@ static int current_device(void) {
   return ask && !ask(&device) ? device : MT_HOST;
 }
 
-uint32_t mt_stack_of(struct mt_thread *self, uintptr_t caller) {
-  __typeof__(&self->stacks[0]) recent = &self->stacks[caller * 0x9E3779B97F4A7C15ull >> (64 - MT_RECENT_BITS)];
+struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller) {
+  struct mt_recent *recent = &self->recent[caller * 0x9E3779B97F4A7C15ull >> (64 - MT_RECENT_BITS)];
   uint32_t generation = __atomic_load_n(&mt_module_generation, __ATOMIC_RELAXED);
-  if (MT_LIKELY(recent->caller == caller && recent->generation == generation)) return recent->id;
+  if (MT_LIKELY(recent->caller == caller && recent->generation == generation)) return recent;
   int error = errno;
   uint64_t frame = caller;
   mt_module_note(caller - 1);
-  recent->id = mt_dict_intern(MT_DICT_STACK, &frame, sizeof frame);
+  recent->stack = mt_dict_intern(MT_DICT_STACK, &frame, sizeof frame);
+  recent->real = NULL;
   recent->caller = caller;
   recent->generation = generation;
   errno = error;
-  return recent->id;
+  return recent;
 }
 
 static void draw(struct mt_call *call) {
@@ -74,7 +75,7 @@ static void write_record(struct mt_call *call, const struct mt_outcome *o, uint1
   self->busy = 1;
   struct mt_record *r = mt_ring_reserve(self);
   if (MT_LIKELY(r != NULL)) {
-    r->stack = mt_stack_of(self, call->caller);
+    r->stack = mt_recent_caller(self, call->caller)->stack;
     r->addr = o->addr;
     r->size = o->size;
     r->stream = o->stream;

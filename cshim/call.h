@@ -34,5 +34,6 @@ void mt_runtime_open(struct mt_call *call, uint16_t id, uintptr_t caller, int re
 void mt_driver_close(struct mt_call *call, const struct mt_outcome *outcome);
 void mt_runtime_close(struct mt_call *call, const struct mt_outcome *outcome);
 
-/* The id of the call stack that the code address stands for: depth one, the caller. */
-uint32_t mt_stack_of(struct mt_thread *self, uintptr_t caller);
+/* What is remembered of a calling code address: its call stack (depth one, the caller) and the original it means. Belongs to the thread, valid until its next
+ * look-up. */
+struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller);

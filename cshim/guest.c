@@ -79,7 +79,7 @@ static void on_thread_end(void *block) {
   mt_self = NULL;
   uint64_t head = __atomic_load_n(&free_threads, __ATOMIC_RELAXED), want;
   do {
-    self->free_next = (struct mt_thread *)(head & 0xffffffffffffull);
+    __atomic_store_n(&self->free_next, (struct mt_thread *)(head & 0xffffffffffffull), __ATOMIC_RELAXED);
     want = ((head >> 48) + 1) << 48 | (uint64_t)self;
   } while (!__atomic_compare_exchange_n(&free_threads, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
@@ -88,9 +88,9 @@ static struct mt_thread *new_block(void) {
   uint64_t head = __atomic_load_n(&free_threads, __ATOMIC_ACQUIRE);
   while (head & 0xffffffffffffull) { /* blocks are never unmapped, so reading free_next of a lost race is safe */
     struct mt_thread *block = (struct mt_thread *)(head & 0xffffffffffffull);
-    uint64_t want = ((head >> 48) + 1) << 48 | (uint64_t)block->free_next;
+    uint64_t want = ((head >> 48) + 1) << 48 | (uint64_t)__atomic_load_n(&block->free_next, __ATOMIC_RELAXED);
     if (__atomic_compare_exchange_n(&free_threads, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      memset(block, 0, sizeof *block);
+      memset(block, 0, offsetof(struct mt_thread, free_next));
       return block;
     }
   }

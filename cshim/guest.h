@@ -36,18 +36,19 @@ struct mt_thread {
   uint16_t runtime;       /* id of the runtime call this thread is inside, 0 none */
   uint16_t driver_events; /* driver events recorded since that call began */
   uintptr_t runtime_caller;
-  struct {
+  struct mt_recent {
     uintptr_t caller;
-    uint32_t id;
+    uint32_t stack;
     uint32_t generation; /* of mt_module_generation, when it was looked up */
-  } stacks[MT_RECENT_STACKS]; /* of recent callers, by hash: an allocator reports from two or three places, in turns */
+    void *real;          /* what this call site means by the reporting function it calls, or NULL: not looked up yet */
+  } recent[MT_RECENT_STACKS]; /* callers, by hash: an allocator reports from two or three places, in turns */
   uint64_t reserved_seq; /* number drawn by a runtime free for the driver free below it */
-  struct mt_thread *free_next;
   /* what follows outlives the fields above */
   uint64_t named_in;    /* epoch of the spool that has name */
   uint32_t name;        /* dictionary id of the thread */
   uint64_t ringless_in; /* epoch in which it found no ring */
   struct mt_tags tags;
+  struct mt_thread *free_next; /* link of the list of recycled blocks; never cleared: a thread that loses the race for a block may still read it */
 };
 
 /* One page of its own, wiped by the kernel in every forked child, raw clone() included: epoch 0 there sends the first event down the slow path. */

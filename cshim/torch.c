@@ -10,6 +10,15 @@
 
 #define MT_C10_CUDA 1 /* c10::DeviceType */
 
+/* The original behind a reporting function, for a call site. A thread that records remembers it with the caller; one that does not asks the slot. */
+static void *original(struct mt_slot *slot, const char *name, uintptr_t caller) {
+  struct mt_thread *self = mt_self;
+  if (!self || !mt_thread_recording(self)) return mt_slot_find(slot, name, caller);
+  struct mt_recent *recent = mt_recent_caller(self, caller);
+  if (MT_UNLIKELY(!recent->real)) recent->real = mt_slot_find(slot, name, caller);
+  return recent->real;
+}
+
 /* c10::Device as it travels in a register: type in the low byte, index above it. */
 static int cuda_device(uint16_t device) {
   if ((int8_t)device != MT_C10_CUDA) return MT_HOST;
@@ -32,7 +41,7 @@ static void record(uint16_t id, uint8_t kind, uintptr_t caller, uint64_t addr, u
     r->addr = addr;
     r->size = size;
     r->allocated = allocated;
-    r->stack = mt_stack_of(self, caller);
+    r->stack = mt_recent_caller(self, caller)->stack;
     r->pystack = 0;
     r->tag = self->tag;
     r->api = id;
@@ -61,7 +70,7 @@ static void usage(uint16_t id, uintptr_t caller, void *ptr, int64_t size, uint64
   MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {               \
     uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
     usage(number, caller, ptr, size, allocated, reserved, device);                                                        \
-    void (*real)(void *, int64_t, uint64_t, uint64_t, uint16_t) = mt_slot_find(&slot_##number, #mangled, caller);         \
+    void (*real)(void *, int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);             \
     if (real) real(ptr, size, allocated, reserved, device);                                                               \
   }
 
@@ -72,7 +81,7 @@ static void usage(uint16_t id, uintptr_t caller, void *ptr, int64_t size, uint64
     uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
     int index = cuda_device(device);                                                                                      \
     if (index >= 0) record(number, MT_OOM, caller, 0, (uint64_t)size, allocated, reserved, index);                        \
-    void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = mt_slot_find(&slot_##number, #mangled, caller);                 \
+    void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);                     \
     if (real) real(size, allocated, reserved, device);                                                                    \
   }
 

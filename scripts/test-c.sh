@@ -2,7 +2,7 @@
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
 # Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag output config clock region header library null
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 out=build/ctest
 cc=${CC:-gcc}
 flags="-std=gnu11 -g -Wall -Wextra -Werror -fvisibility=hidden -Icshim"

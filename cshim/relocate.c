@@ -1,0 +1,43 @@
+#define _GNU_SOURCE
+#include "relocate.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies, and how many entries it has. */
+struct mt_lazy_rela {
+  uint64_t offset;
+  uint64_t count;
+};
+__attribute__((section("mt_lazy_rela"), used)) static volatile struct mt_lazy_rela lazy = {0, 0};
+
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+
+/* The part that the loader made read-only after its own relocations. */
+static bool find_relro(uintptr_t base, uintptr_t *start, uintptr_t *end) {
+  const ElfW(Ehdr) *header = (const void *)base;
+  const ElfW(Phdr) *p = (const void *)(base + header->e_phoff);
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  for (unsigned i = 0; i < header->e_phnum; i++) {
+    if (p[i].p_type != PT_GNU_RELRO) continue;
+    *start = (base + p[i].p_vaddr) & -page;
+    *end = (base + p[i].p_vaddr + p[i].p_memsz) & -page;
+    return *end > *start;
+  }
+  return false;
+}
+
+bool mt_relocate_go(void) {
+  static bool done;
+  uintptr_t base = (uintptr_t)__ehdr_start, start = 0, end = 0;
+  if (done || !lazy.count) return true;
+  bool sealed = find_relro(base, &start, &end);
+  if (sealed && mprotect((void *)start, end - start, PROT_READ | PROT_WRITE)) return false;
+  const ElfW(Rela) *r = (const void *)(base + lazy.offset);
+  for (uint64_t i = 0; i < lazy.count; i++) *(uint64_t *)(base + r[i].r_offset) = base + (uint64_t)r[i].r_addend;
+  if (sealed) mprotect((void *)start, end - start, PROT_READ); /* a refusal leaves data writable that is never written */
+  return done = true;
+}

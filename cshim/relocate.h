@@ -1,0 +1,7 @@
+/* The relocations of the sleeping Go half, which internal/lazyrela took away from the loader. */
+#pragma once
+
+#include <stdbool.h>
+
+/* Applies them, once in a process and its children, before the runtime starts. False when the system refuses; then no runtime may be started. */
+bool mt_relocate_go(void);
