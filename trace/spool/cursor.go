@@ -133,9 +133,7 @@ func (s *Spool) record(at *position) (seq, off uint64, ok bool) {
 
 // take turns the keys below the watermark into events and moves the cursors past them.
 func (c *Cursor) take(watermark uint64) {
-	for i := range c.rings {
-		c.advance(uint32(i), watermark)
-	}
+	c.advance(watermark)
 	kept := c.keys[:0]
 	for _, k := range c.keys {
 		if k.seq < watermark && k.offset != 0 {
@@ -159,16 +157,16 @@ func (c *Cursor) take(watermark uint64) {
 
 func bySeq(a, b key) int { return cmp.Compare(a.seq, b.seq) }
 
-// advance moves ring i's cursor over its taken records up to the first that stays, and remembers those taken behind that one. Keys of records that an earlier
-// call took are struck out.
-func (c *Cursor) advance(i uint32, watermark uint64) {
-	r := &c.rings[i]
+// advance moves each ring's cursor over its taken records up to the first that stays, and remembers those taken behind that one. Keys of records that an earlier
+// call took are struck out. The keys of a ring stand together, as scan left them.
+func (c *Cursor) advance(watermark uint64) {
 	stuck := false
 	for n := range c.keys {
 		k := &c.keys[n]
-		if k.ring != i {
-			continue
+		if n == 0 || c.keys[n-1].ring != k.ring {
+			stuck = false
 		}
+		r := &c.rings[k.ring]
 		_, taken := r.ahead[k.seq]
 		if !taken && k.seq >= watermark {
 			stuck = true
@@ -200,7 +198,7 @@ func (c *Cursor) Lost() []trace.Event {
 		r := &c.rings[i]
 		total := c.spool.load64(c.spool.ringOffset(uint32(i)) + ringLost)
 		if total > r.lost {
-			lost = append(lost, trace.Event{Kind: trace.EventLost, Seq: max(c.low, 1) - 1, Thread: r.thread, Count: total - r.lost, Time: c.clock.last.monotonic - c.clock.first.monotonic})
+			lost = append(lost, trace.Event{Kind: trace.EventLost, Seq: max(c.low, 1) - 1, Thread: r.thread, Count: total - r.lost, Time: c.Now()})
 			r.lost = total
 		}
 	}

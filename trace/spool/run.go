@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 
@@ -22,7 +23,6 @@ const (
 
 // Run is one process's recording: its trace file, continued by what a killed or running process has in its spool. It is a trace.Source.
 type Run struct {
-	path   string
 	file   *os.File
 	size   int64
 	reader *trace.Reader // nil when the trace file is empty or absent
@@ -42,7 +42,7 @@ type Run struct {
 // OpenRun opens the recording at path: a trace, whose spool is looked for beside it, or a spool alone. Besides the system's errors it returns trace.ErrNotTrace,
 // trace.ErrVersion, trace.ErrEmpty, ErrNotSpool and ErrVersion, wrapped with the path.
 func OpenRun(path string) (*Run, error) {
-	r := &Run{path: path}
+	r := &Run{}
 	spoolPath := path + Extension
 	if strings.HasSuffix(path, Extension) {
 		spoolPath, path = path, ""
@@ -108,9 +108,7 @@ func (r *Run) snapshot() error {
 	if r.tables == nil {
 		r.tables, r.info = &trace.Tables{}, trace.Info{}
 	}
-	for key, value := range r.spool.Info() {
-		r.info[key] = value
-	}
+	maps.Copy(r.info, r.spool.Info())
 	cursor := NewCursor(r.spool)
 	// In a damaged spool a chain may bite its own tail, or hold numbers that were never drawn: reading ends when it has as many records as fit, or none more.
 	room := len(r.spool.data) / recordSize
@@ -262,9 +260,7 @@ type tableFiller struct {
 }
 
 func (t tableFiller) WriteInfo(info trace.Info) error {
-	for key, value := range info {
-		t.info[key] = value
-	}
+	maps.Copy(t.info, info)
 	return nil
 }
 

@@ -31,9 +31,7 @@ var (
 
 // Spool is a mapped spool file. Methods are for one goroutine.
 type Spool struct {
-	data     []byte
-	path     string
-	writable bool
+	data []byte
 
 	ringsMax, indexMax, segmentsMax                               uint32
 	ringsOffset, indexOffset, dataOffset, dataMax, segmentsOffset uint64
@@ -61,7 +59,7 @@ func Open(path string, writable bool) (*Spool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", path, err)
 	}
-	s := &Spool{data: data, path: path, writable: writable}
+	s := &Spool{data: data}
 	if err := s.readHeader(); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
