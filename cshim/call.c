@@ -14,6 +14,8 @@ typedef int (*ctx_device_function)(int *device);
 static ctx_device_function ctx_device;
 static uint32_t ctx_device_sought;
 
+bool mt_knows_ctx_device(void) { return __atomic_load_n(&ctx_device, __ATOMIC_RELAXED) != NULL; }
+
 void mt_learn_ctx_device(void *real) { __atomic_store_n(&ctx_device, (ctx_device_function)real, __ATOMIC_RELEASE); }
 
 void mt_forget_ctx_device(void) {
@@ -68,31 +70,24 @@ static bool is_nothing(const struct mt_outcome *o) { return o->kind == MT_ALLOC 
 static void write_record(struct mt_call *call, const struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
   struct mt_thread *self = call->self;
   if (MT_UNLIKELY(is_nothing(o))) return;
-  if (MT_UNLIKELY(self->busy)) {
-    __atomic_add_fetch(&mt_header()->lost_nested, 1, __ATOMIC_RELAXED);
-    return;
-  }
-  self->busy = 1;
-  struct mt_record *r = mt_ring_reserve(self);
-  if (MT_LIKELY(r != NULL)) {
-    r->stack = mt_recent_caller(self, call->caller)->stack;
-    r->addr = o->addr;
-    r->size = o->size;
-    r->stream = o->stream;
-    r->pystack = 0;
-    r->tag = self->tag;
-    r->api = call->id;
-    r->kind = o->kind;
-    r->device = (int8_t)(o->device == MT_CURRENT ? current_device() : o->device);
-    r->status = o->status;
-    r->runtime = runtime;
-    r->mem = o->mem;
-    r->flags = flags;
-    if (!call->seq) draw(call); /* an allocation: after the real call */
-    r->ticks = mt_clock_ticks();
-    mt_ring_commit(self, r, call->seq);
-  }
-  self->busy = 0;
+  struct mt_record *r = mt_record_open(self);
+  if (MT_UNLIKELY(!r)) return;
+  r->stack = mt_recent_caller(self, call->caller)->stack;
+  r->addr = o->addr;
+  r->size = o->size;
+  r->stream = o->stream;
+  r->pystack = 0;
+  r->tag = self->tag;
+  r->api = call->id;
+  r->kind = o->kind;
+  r->device = (int8_t)(o->device == MT_CURRENT ? current_device() : o->device);
+  r->status = o->status;
+  r->runtime = runtime;
+  r->mem = o->mem;
+  r->flags = flags;
+  if (!call->seq) draw(call); /* an allocation: after the real call */
+  r->ticks = mt_clock_ticks();
+  mt_record_commit(self, r, call->seq);
 }
 
 void mt_driver_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases) {

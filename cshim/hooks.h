@@ -1,6 +1,7 @@
 /* The hook table: what routes need to know to hand out wrappers. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "real.h"
@@ -21,6 +22,9 @@ extern const unsigned mt_hook_count;
 
 /* Keeps the real cuCtxGetDevice that a route came across. */
 void mt_learn_ctx_device(void *real);
+
+/* Whether one is kept: a runtime asks for four hundred functions in a row, and this one need be fetched along only once. */
+bool mt_knows_ctx_device(void);
 
 /* Drops it if its library is gone. */
 void mt_forget_ctx_device(void);

@@ -40,3 +40,21 @@ static inline void mt_ring_commit(struct mt_thread *self, struct mt_record *slot
   __atomic_store_n(&slot->seq, seq, __ATOMIC_RELEASE);
   self->next = slot + 1;
 }
+
+/* Opens a record of the calling thread, to be filled and committed. NULL means that it is lost, and counted: no room is left, or a signal handler interrupted
+ * the thread while it wrote another one. */
+static inline struct mt_record *mt_record_open(struct mt_thread *self) {
+  if (MT_UNLIKELY(self->busy)) {
+    __atomic_add_fetch(&mt_header()->lost_nested, 1, __ATOMIC_RELAXED);
+    return NULL;
+  }
+  self->busy = 1;
+  struct mt_record *record = mt_ring_reserve(self);
+  if (MT_UNLIKELY(!record)) self->busy = 0;
+  return record;
+}
+
+static inline void mt_record_commit(struct mt_thread *self, struct mt_record *record, uint64_t seq) {
+  mt_ring_commit(self, record, seq);
+  self->busy = 0;
+}

@@ -35,10 +35,6 @@ static const struct mt_hook *best_row(const char *base, int version, uint64_t fl
   return best;
 }
 
-static void learn_ctx_device(void **found, int status) {
-  if (!status && *found) mt_learn_ctx_device(*found);
-}
-
 /* What the caller gets in place of found. same_as_known answers whether the driver gives the same function for the row's own version. */
 static void *replace(const char *symbol, void *found, int version, uint64_t flags, bool (*same_as_known)(const struct mt_hook *, void *, uint64_t)) {
   if (symbol[0] != 'c' || symbol[1] != 'u') return found;
@@ -73,7 +69,7 @@ MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version,
   int result = real(symbol, function, version, flags);
   if (result || !symbol || !function || !*function) return result;
   void *device = NULL;
-  learn_ctx_device(&device, real("cuCtxGetDevice", &device, 2000, 0));
+  if (!mt_knows_ctx_device() && !real("cuCtxGetDevice", &device, 2000, 0)) mt_learn_ctx_device(device);
   *function = replace(symbol, *function, version, flags, same_v1);
   return result;
 }
@@ -85,7 +81,7 @@ MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int versi
   if (result || !symbol || !function || !*function) return result;
   void *device = NULL;
   int found;
-  learn_ctx_device(&device, real("cuCtxGetDevice", &device, 2000, 0, &found));
+  if (!mt_knows_ctx_device() && !real("cuCtxGetDevice", &device, 2000, 0, &found)) mt_learn_ctx_device(device);
   *function = replace(symbol, *function, version, flags, same_v2);
   return result;
 }

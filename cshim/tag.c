@@ -78,22 +78,18 @@ MT_EXPORT void memtrace_tag_pop(void) {
 
 static void note(uint8_t kind, uint64_t number, uint64_t name) {
   struct mt_thread *self = mt_thread_recording_now();
-  if (!self || self->busy) return;
-  self->busy = 1;
-  struct mt_record *r = mt_ring_reserve(self);
-  if (r) {
-    uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
-    memset((char *)r + sizeof r->seq, 0, sizeof *r - sizeof r->seq);
-    r->ticks = mt_clock_ticks();
-    r->size = number;
-    r->name = name;
-    r->tag = self->tag;
-    r->kind = kind;
-    r->device = -1;
-    mt_ring_commit(self, r, seq);
-    mt_seq_end(self, outer);
-  }
-  self->busy = 0;
+  struct mt_record *r = self ? mt_record_open(self) : NULL;
+  if (!r) return;
+  uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
+  memset((char *)r + sizeof r->seq, 0, sizeof *r - sizeof r->seq);
+  r->ticks = mt_clock_ticks();
+  r->size = number;
+  r->name = name;
+  r->tag = self->tag;
+  r->kind = kind;
+  r->device = -1;
+  mt_record_commit(self, r, seq);
+  mt_seq_end(self, outer);
 }
 
 MT_EXPORT void memtrace_mark(const char *name) {

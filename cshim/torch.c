@@ -29,29 +29,22 @@ static int cuda_device(uint16_t device) {
 static void record(uint16_t id, uint8_t kind, uintptr_t caller, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
-  if (MT_UNLIKELY(self->busy)) {
-    __atomic_add_fetch(&mt_header()->lost_nested, 1, __ATOMIC_RELAXED);
-    return;
-  }
-  self->busy = 1;
-  struct mt_record *r = mt_ring_reserve(self);
-  if (MT_LIKELY(r != NULL)) {
-    uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
-    r->ticks = mt_clock_ticks();
-    r->addr = addr;
-    r->size = size;
-    r->allocated = allocated;
-    r->stack = mt_recent_caller(self, caller)->stack;
-    r->pystack = 0;
-    r->tag = self->tag;
-    r->api = id;
-    r->kind = kind;
-    r->device = (int8_t)device;
-    r->reserved = reserved;
-    mt_ring_commit(self, r, seq);
-    mt_seq_end(self, outer);
-  }
-  self->busy = 0;
+  struct mt_record *r = mt_record_open(self);
+  if (MT_UNLIKELY(!r)) return;
+  uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
+  r->ticks = mt_clock_ticks();
+  r->addr = addr;
+  r->size = size;
+  r->allocated = allocated;
+  r->stack = mt_recent_caller(self, caller)->stack;
+  r->pystack = 0;
+  r->tag = self->tag;
+  r->api = id;
+  r->kind = kind;
+  r->device = (int8_t)device;
+  r->reserved = reserved;
+  mt_record_commit(self, r, seq);
+  mt_seq_end(self, outer);
 }
 
 static void usage(uint16_t id, uintptr_t caller, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
