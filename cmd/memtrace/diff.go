@@ -33,11 +33,7 @@ func (a *app) diffCommand() *cobra.Command {
 }
 
 func (a *app) diff(flags *summaryFlags, basePath, newPath string) error {
-	options, err := flags.options()
-	if err != nil {
-		return err
-	}
-	style, err := flags.style(flags.outputFile(a))
+	options, style, err := flags.check(a)
 	if err != nil {
 		return err
 	}

@@ -46,11 +46,7 @@ type readSummary struct {
 }
 
 func (a *app) report(flags *summaryFlags, args []string) error {
-	options, err := flags.options()
-	if err != nil {
-		return err
-	}
-	style, err := flags.style(flags.outputFile(a))
+	options, style, err := flags.check(a)
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,16 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	}
 }
 
+// check turns the flags into what to count and how to show it, before any trace is read.
+func (s *summaryFlags) check(a *app) (analyzer.Options, render.Options, error) {
+	options, err := s.options()
+	if err != nil {
+		return options, render.Options{}, err
+	}
+	style, err := s.style(s.outputFile(a))
+	return options, style, err
+}
+
 // options checks the flags about what to count.
 func (s *summaryFlags) options() (analyzer.Options, error) {
 	o := analyzer.Options{Groupings: s.by, Tag: s.tag, Library: s.library}
