@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 1u
+#define MT_SPOOL_VERSION 2u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -29,10 +29,16 @@
 #define MT_INDEX_MAX 262144u
 
 /* Event kinds, numbered as trace.EventKind. */
-enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, MT_MARK = 6, MT_STEP = 7, MT_EPOCH = 8 };
+enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, MT_MARK = 6, MT_STEP = 7, MT_EPOCH = 8,
+               MT_CREATE = 10, MT_DESTROY = 11, MT_RESERVE = 12, MT_LAUNCH = 13, MT_SAMPLE = 14 };
 
 /* Memory kinds, numbered as cuda.MemoryKind. */
-enum mt_mem { MT_MEM_DEVICE = 1, MT_MEM_MANAGED = 2, MT_MEM_HOST = 3, MT_MEM_REGISTERED = 4, MT_MEM_ASYNC = 5, MT_MEM_VMM = 6 };
+enum mt_mem { MT_MEM_DEVICE = 1, MT_MEM_MANAGED = 2, MT_MEM_HOST = 3, MT_MEM_REGISTERED = 4, MT_MEM_ASYNC = 5, MT_MEM_VMM = 6,
+              MT_MEM_ARRAY = 7, MT_MEM_FOREIGN = 8, MT_MEM_GRAPH = 9, MT_MEM_ADDRESS = 10, MT_MEM_MULTICAST = 11, MT_MEM_IMPORTED = 12, MT_MEM_MODULE = 13 };
+
+/* Object kinds, numbered as cuda.ObjectKind. */
+enum mt_object { MT_OBJECT_CONTEXT = 1, MT_OBJECT_GREEN = 2, MT_OBJECT_POOL = 3, MT_OBJECT_MODULE = 4, MT_OBJECT_LIBRARY = 5, MT_OBJECT_GRAPH = 6, MT_OBJECT_EXEC = 7,
+                 MT_OBJECT_EXTERNAL = 8, MT_OBJECT_GRAPH_POOL = 9 };
 
 /* Dictionary kinds. */
 enum mt_dict_kind {
@@ -45,31 +51,32 @@ enum mt_dict_kind {
 };
 
 /* Flags of a driver record, as trace.Flags. */
-enum { MT_FLAG_RUNTIME_ONLY = 2, MT_FLAG_ESTIMATED = 4 };
+enum { MT_FLAG_RUNTIME_ONLY = 2, MT_FLAG_ESTIMATED = 4, MT_FLAG_REFERENCE = 8, MT_FLAG_NOTICED = 16, MT_FLAG_UNSETTLED = 32, MT_FLAG_SHARE_UNKNOWN = 64 };
 
 struct mt_record {
   uint64_t seq;   /* 0 until committed, then the order number: stored last, with release */
   uint64_t ticks; /* clock ticks of the header's clock source */
-  uint64_t addr;
-  uint64_t size; /* bytes; for STEP and EPOCH the number */
+  uint64_t addr; /* SAMPLE: bytes of other processes */
+  uint64_t size; /* bytes; for STEP and EPOCH the number; SAMPLE: bytes in use on the device */
   union {
-    uint64_t stream;    /* driver ALLOC, FREE */
+    uint64_t stream;    /* ALLOC and FREE of stream-ordered memory */
+    uint64_t owner;     /* ALLOC of other driver memory: the context or graph that it ends with, 0 unknown */
     uint64_t handle;    /* MAP */
-    uint64_t allocated; /* framework: its own count after the event */
+    uint64_t allocated; /* framework: its own count after the event; RESERVE: bytes in use; SAMPLE: the process's own bytes */
   };
-  uint32_t stack;
-  uint32_t pystack;
+  uint32_t stack;   /* SAMPLE: string id of the occasion */
+  uint32_t pystack; /* SAMPLE: flags */
   uint32_t tag;
   uint16_t api;
   uint8_t kind;
   int8_t device;
   union {
-    uint64_t reserved; /* framework: its own count after the event */
+    uint64_t reserved; /* framework: its own count after the event; SAMPLE: bytes that the driver keeps for itself */
     uint64_t name;     /* MARK: string id */
     struct {
       int32_t status;
       uint16_t runtime;
-      uint8_t mem;
+      uint8_t mem; /* enum mt_mem; CREATE, DESTROY, RESERVE, LAUNCH: enum mt_object */
       uint8_t flags;
     };
   };

@@ -18,7 +18,13 @@ const (
 	EventEpoch EventKind = 8 // an epoch began, set by the program
 	EventLost  EventKind = 9 // records that were dropped because no room was left; Count says how many
 
-	eventKindCount = 10
+	EventCreate  EventKind = 10 // an object that owns memory came to be (Object says which), or was noticed for the first time
+	EventDestroy EventKind = 11 // an object ended, and with it what it owned
+	EventReserve EventKind = 12 // what a memory pool holds from its device at this moment
+	EventLaunch  EventKind = 13 // a graph with allocation nodes was launched
+	EventSample  EventKind = 14 // what the device reports about its memory
+
+	eventKindCount = 15
 )
 
 // Ids name entries of the trace's dictionary; zero means none. They share one number space, as the recorder hands them out.
@@ -44,6 +50,14 @@ const (
 	FlagRuntimeOnly Flags = 1 << 1
 	// FlagEstimated marks a size that the recorder computed instead of reading it from the call.
 	FlagEstimated Flags = 1 << 2
+	// FlagReference marks an alloc that is one more reference to memory that exists, and a destroy that took one of several references away.
+	FlagReference Flags = 1 << 3
+	// FlagNoticed marks a create event of an object that existed before: it was noticed in the call that API names.
+	FlagNoticed Flags = 1 << 4
+	// FlagUnsettled marks a sample during which memory changed, so that it fits no single moment.
+	FlagUnsettled Flags = 1 << 5
+	// FlagShareUnknown marks a sample in which the device does not say what the process itself uses.
+	FlagShareUnknown Flags = 1 << 6
 )
 
 // Event is one recorded fact. It is a plain value: readers hand out slices of Events that stay valid until the next read. Fields that the kind's
@@ -54,10 +68,10 @@ type Event struct {
 	Addr      uint64          // device or host address; for VMM memory the handle
 	Size      uint64          // bytes asked for; for framework blocks the rounded block size
 	Stream    uint64          // CUDA stream handle as the program passed it, 0 the default stream
-	Allocated uint64          // framework events: bytes the framework says are allocated on the device after this event
-	Reserved  uint64          // framework events: bytes the framework says it holds from the driver after this event
-	Handle    uint64          // map events: the VMM handle
-	Count     uint64          // lost events: number of records; step and epoch events: the number given by the program
+	Allocated uint64          // framework events: bytes the framework says are allocated on the device after this event; reserve: bytes in use; sample: the process's own
+	Reserved  uint64          // framework events: bytes the framework says it holds from the driver after this event; sample: bytes the driver keeps for itself
+	Handle    uint64          // map events: the VMM handle; driver allocs: the owner, a context or a graph, 0 unknown
+	Count     uint64          // lost events: number of records; step and epoch events: the number given by the program; sample: bytes of other processes
 	Stack     StackID         // native call stack, innermost frame first
 	PyStack   StackID         // Python call stack
 	Tag       StringID        // full tag path active on the thread
@@ -71,4 +85,5 @@ type Event struct {
 	Level     cuda.Level      //
 	Mem       cuda.MemoryKind //
 	Flags     Flags           //
+	Object    cuda.ObjectKind // create, destroy, reserve, launch: what Addr is the handle of
 }

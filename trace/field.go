@@ -97,6 +97,10 @@ func gatherMore(values []uint64, f Field, events []Event) {
 		for i := range events {
 			values[i] = events[i].Count
 		}
+	case FieldObject:
+		for i := range events {
+			values[i] = uint64(events[i].Object)
+		}
 	}
 }
 
@@ -106,7 +110,7 @@ func constantFields(events []Event) (set uint64) {
 	first := &events[0]
 	var thread ThreadID
 	var tag StringID
-	var stream uint64
+	var stream, handle uint64
 	var status int32
 	var api, runtime cuda.API
 	var device int16
@@ -118,6 +122,7 @@ func constantFields(events []Event) (set uint64) {
 		thread |= ev.Thread ^ first.Thread
 		tag |= ev.Tag ^ first.Tag
 		stream |= ev.Stream ^ first.Stream
+		handle |= ev.Handle ^ first.Handle
 		status |= ev.Status ^ first.Status
 		api |= ev.API ^ first.API
 		runtime |= ev.Runtime ^ first.Runtime
@@ -130,7 +135,8 @@ func constantFields(events []Event) (set uint64) {
 		field   Field
 		differs bool
 	}{{FieldThread, thread != 0}, {FieldTag, tag != 0}, {FieldStream, stream != 0}, {FieldStatus, status != 0}, {FieldAPI, api != 0},
-		{FieldRuntime, runtime != 0}, {FieldDevice, device != 0}, {FieldLevel, level != 0}, {FieldMem, mem != 0}, {FieldFlags, flags != 0}} {
+		{FieldRuntime, runtime != 0}, {FieldDevice, device != 0}, {FieldLevel, level != 0}, {FieldMem, mem != 0}, {FieldFlags, flags != 0},
+		{FieldHandle, handle != 0}} {
 		if !c.differs {
 			set |= 1 << c.field
 		}
@@ -260,6 +266,12 @@ func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
 		for i := range events {
 			events[i].Count = values[i]
 		}
+	case FieldObject:
+		for i := range events {
+			seen |= values[i]
+			events[i].Object = cuda.ObjectKind(values[i])
+		}
+		return seen>>8 == 0
 	}
 	return true
 }

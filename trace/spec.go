@@ -28,6 +28,7 @@ const (
 	FieldHandle
 	FieldName
 	FieldCount
+	FieldObject
 
 	fieldCount
 )
@@ -100,15 +101,17 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldSize, "size", EncodingPlain, false, "bytes", "size asked for; framework blocks: the rounded block"},
 	{FieldStream, "stream", EncodingRun, false, "", "CUDA stream handle as the program passed it"},
 	{FieldStatus, "status", EncodingRun, true, "", "CUDA error code; 0 success"},
-	{FieldFlags, "flags", EncodingRun, false, "bits", "1 late, 2 runtime only, 4 estimated size"},
+	{FieldFlags, "flags", EncodingRun, false, "bits",
+		"1 late, 2 runtime only, 4 estimated size, 8 a reference more or less, 16 noticed, 32 unsettled sample, 64 the process's share is unknown"},
 	{FieldStack, "stack", EncodingPlain, false, "id", "native call stack"},
 	{FieldPyStack, "pystack", EncodingPlain, false, "id", "Python call stack"},
 	{FieldTag, "tag", EncodingRun, false, "id", "full tag path"},
 	{FieldAllocated, "allocated", EncodingBalance, false, "bytes", "the framework's own count of allocated bytes after the event"},
 	{FieldReserved, "reserved", EncodingAccount, false, "bytes", "the framework's own count of reserved bytes after the event"},
-	{FieldHandle, "handle", EncodingDelta, false, "", "VMM handle"},
-	{FieldName, "name", EncodingPlain, false, "id", "name of a mark"},
-	{FieldCount, "count", EncodingPlain, false, "", "lost records, or the step's or epoch's number"},
+	{FieldHandle, "handle", EncodingSame, false, "", "VMM handle of a mapping; owner of an allocation (context or graph)"},
+	{FieldName, "name", EncodingPlain, false, "id", "name of a mark, occasion of a sample"},
+	{FieldCount, "count", EncodingPlain, false, "", "lost records, the step's or epoch's number, bytes of other processes"},
+	{FieldObject, "object", EncodingRun, false, "", "kind of object whose handle addr is"},
 }
 
 // EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and docs/format.md.
@@ -121,7 +124,10 @@ type EventSpec struct {
 }
 
 var memoryFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldMem, FieldDevice, FieldAddr, FieldSize, FieldStream,
-	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved}
+	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved, FieldHandle}
+
+var objectFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldDevice, FieldAddr, FieldSize, FieldStatus, FieldFlags, FieldStack,
+	FieldPyStack, FieldTag, FieldObject}
 
 // EventSpecs is indexed by EventKind.
 var EventSpecs = [eventKindCount]EventSpec{
@@ -138,6 +144,13 @@ var EventSpecs = [eventKindCount]EventSpec{
 	{EventStep, "step", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldTag, FieldCount}, "an iteration began, set by the program"},
 	{EventEpoch, "epoch", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldTag, FieldCount}, "an epoch began, set by the program"},
 	{EventLost, "lost", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldCount}, "records dropped because no room was left"},
+	{EventCreate, "create", 1, objectFields, "an object that owns memory came to be or was noticed; a context of addr 0 is the device's primary one"},
+	{EventDestroy, "destroy", 1, objectFields, "an object ended, and with it what it owned; with a status, the call failed and it lives on"},
+	{EventReserve, "reserve", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldDevice, FieldAddr, FieldSize, FieldFlags, FieldAllocated, FieldObject},
+		"what a pool holds from its device: size in all, allocated of it in use"},
+	{EventLaunch, "launch", 1, objectFields, "a graph was launched by a process whose graphs allocate memory"},
+	{EventSample, "sample", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldDevice, FieldSize, FieldFlags, FieldAllocated, FieldReserved, FieldCount, FieldName},
+		"what the device reports: size in use, allocated by this process, reserved by the driver, count of other processes"},
 }
 
 // String returns the kind's name as it appears in the text form.

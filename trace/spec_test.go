@@ -15,8 +15,8 @@ var recorded = []struct {
 	fields string
 }{
 	{"none", ""},
-	{"alloc", "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved"},
-	{"free", "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved"},
+	{"alloc", "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle"},
+	{"free", "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle"},
 	{"map", "seq time thread level api device addr size status flags stack pystack tag handle"},
 	{"unmap", "seq time thread level api device addr size status flags stack pystack tag"},
 	{"oom", "seq time thread level api device size flags stack pystack tag allocated reserved"},
@@ -24,9 +24,14 @@ var recorded = []struct {
 	{"step", "seq time thread flags tag count"},
 	{"epoch", "seq time thread flags tag count"},
 	{"lost", "seq time thread flags count"},
+	{"create", "seq time thread level api runtime device addr size status flags stack pystack tag object"},
+	{"destroy", "seq time thread level api runtime device addr size status flags stack pystack tag object"},
+	{"reserve", "seq time thread level api device addr size flags allocated object"},
+	{"launch", "seq time thread level api runtime device addr size status flags stack pystack tag object"},
+	{"sample", "seq time thread device size flags allocated reserved count name"},
 }
 
-const recordedFields = "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle name count"
+const recordedFields = "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle name count object"
 
 func TestSpecOnlyGrows(t *testing.T) {
 	var names []string

@@ -223,6 +223,10 @@ func appendFieldText(dst []byte, f Field, v uint64) []byte {
 		name = cuda.MemoryKind(v).String()
 		mem, ok := cuda.ParseMemoryKind(name)
 		named = ok && uint64(mem) == v
+	case FieldObject:
+		name = cuda.ObjectKind(v).String()
+		object, ok := cuda.ParseObjectKind(name)
+		named = ok && uint64(object) == v
 	case FieldAddr, FieldStream, FieldHandle:
 		return appendHex(dst, v)
 	}

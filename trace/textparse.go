@@ -209,6 +209,10 @@ func parseFieldText(f Field, a textArg) (v uint64, err error) {
 		if mem, ok := cuda.ParseMemoryKind(a.value); ok {
 			return uint64(mem), nil
 		}
+	case FieldObject:
+		if object, ok := cuda.ParseObjectKind(a.value); ok {
+			return uint64(object), nil
+		}
 	}
 	if FieldSpecs[f].Signed {
 		n, err := strconv.ParseInt(a.value, 0, 64)

@@ -25,6 +25,8 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	case trace.EventStep, trace.EventEpoch:
 		e.Count = le64(b, recSize)
 		return e
+	case trace.EventSample:
+		return sample(e, b)
 	}
 	e.Device = int16(int8(b[recDevice]))
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
@@ -37,13 +39,32 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	e.Level = cuda.LevelDriver
 	e.Status = int32(le32(b, recStatus))
 	e.Runtime = cuda.API(uint16(b[recRuntime]) | uint16(b[recRuntime+1])<<8)
-	e.Mem = cuda.MemoryKind(b[recMem])
 	e.Flags = trace.Flags(b[recFlags])
-	if e.Kind == trace.EventMap {
+	switch e.Kind {
+	case trace.EventCreate, trace.EventDestroy, trace.EventLaunch:
+		e.Object = cuda.ObjectKind(b[recMem])
+		return e
+	case trace.EventReserve:
+		e.Object, e.Allocated = cuda.ObjectKind(b[recMem]), le64(b, recUnion)
+		e.Runtime, e.Status, e.Stack, e.PyStack, e.Tag = 0, 0, 0, 0, 0
+		return e
+	}
+	e.Mem = cuda.MemoryKind(b[recMem])
+	switch {
+	case e.Kind == trace.EventMap, e.Kind == trace.EventAlloc && e.Mem != cuda.MemoryAsync:
 		e.Handle = le64(b, recUnion)
-	} else {
+	default:
 		e.Stream = le64(b, recUnion)
 	}
+	return e
+}
+
+// sample completes what the device reported.
+func sample(e trace.Event, b []byte) trace.Event {
+	e.API, e.Level, e.Tag, e.Stack, e.PyStack = 0, 0, 0, 0, 0
+	e.Device = int16(int8(b[recDevice]))
+	e.Count, e.Size, e.Allocated, e.Reserved = le64(b, recAddr), le64(b, recSize), le64(b, recUnion), le64(b, recReserved)
+	e.Name, e.Flags = trace.StringID(le32(b, recStack)), trace.Flags(le32(b, recPyStack))
 	return e
 }
 

@@ -1,0 +1,47 @@
+//go:build cgo && linux && amd64
+
+/*
+ * Stand-ins for the functions of the vendor's library.
+ *
+ * go-nvml calls NVML by name and leaves the names undefined, for the dynamic linker to find once the library was loaded. That works only with lazy binding: with
+ * LD_BIND_NOW=1, or linked with -z now, the command would not even start. So every name is defined here, as a jump through a slot.
+ *
+ * Invariants
+ * 1. A slot leads to nvml_symbol_missing until mt_nvml_symbols_bind has found the function. Otherwise a driver that lacks one would be called at address 0.
+ * 2. The names are hidden. Otherwise the vendor's library, which calls some of its own functions by name, would find ours.
+ * 3. Arguments and result pass through untouched: a jump, no call, and no register but the instruction pointer changes.
+ */
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "symbols.h"
+
+static int nvml_symbol_missing(void) { return 13; /* NVML_ERROR_FUNCTION_NOT_FOUND */ }
+
+#define NVML_SYMBOL(name)                                                                               \
+  __attribute__((visibility("hidden"), used)) void *mt_nvml_slot_##name = (void *)nvml_symbol_missing;  \
+  __asm__(".pushsection .text\n"                                                                        \
+          ".globl " #name "\n"                                                                          \
+          ".hidden " #name "\n"                                                                         \
+          ".type " #name ", @function\n" #name ":\n"                                                    \
+          "\tjmp *mt_nvml_slot_" #name "(%rip)\n"                                                       \
+          ".size " #name ", . - " #name "\n"                                                            \
+          ".popsection\n");
+#include "symbols.def"
+#undef NVML_SYMBOL
+
+static const struct {
+  const char *name;
+  void **slot;
+} symbols[] = {
+#define NVML_SYMBOL(name) {#name, &mt_nvml_slot_##name},
+#include "symbols.def"
+#undef NVML_SYMBOL
+};
+
+void mt_nvml_symbols_bind(void *library) {
+  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    void *function = library ? dlsym(library, symbols[i].name) : NULL;
+    *symbols[i].slot = function ? function : (void *)nvml_symbol_missing;
+  }
+}
