@@ -16,9 +16,11 @@ import (
 // fakeDevice answers as a GPU does on which nothing runs; a test replaces the answers that it is about.
 func fakeDevice(uuid string) *mock.Device {
 	return &mock.Device{
-		GetNameFunc:             func() (string, nvml.Return) { return "Mock GPU", nvml.SUCCESS },
-		GetUUIDFunc:             func() (string, nvml.Return) { return uuid, nvml.SUCCESS },
-		GetMemoryInfo_v2Func:    func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{Total: 100, Reserved: 10, Free: 60, Used: 30}, nvml.SUCCESS },
+		GetNameFunc: func() (string, nvml.Return) { return "Mock GPU", nvml.SUCCESS },
+		GetUUIDFunc: func() (string, nvml.Return) { return uuid, nvml.SUCCESS },
+		GetMemoryInfo_v2Func: func() (nvml.Memory_v2, nvml.Return) {
+			return nvml.Memory_v2{Total: 100, Reserved: 10, Free: 60, Used: 30}, nvml.SUCCESS
+		},
 		GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 42}, nvml.SUCCESS },
 		GetMigModeFunc:          func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_NOT_SUPPORTED },
 		GetComputeRunningProcessesFunc: func() ([]nvml.ProcessInfo, nvml.Return) {
@@ -117,7 +119,9 @@ func TestProcessFigureNotReported(t *testing.T) {
 // A divided GPU has its instances behind it, each with its own memory and processes; the GPU itself names no process a second time.
 func TestMIG(t *testing.T) {
 	instance := fakeDevice("MIG-1")
-	instance.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{Total: 20, Free: 15, Used: 5}, nvml.SUCCESS }
+	instance.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
+		return nvml.Memory_v2{Total: 20, Free: 15, Used: 5}, nvml.SUCCESS
+	}
 	instance.GetComputeRunningProcessesFunc = processes(nvml.ProcessInfo{Pid: 10, UsedGpuMemory: 5})
 	device := fakeDevice("GPU-1")
 	device.GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }

@@ -27,7 +27,7 @@ static int nvml_symbol_missing(void) { return 13; /* NVML_ERROR_FUNCTION_NOT_FOU
           "\tjmp *mt_nvml_slot_" #name "(%rip)\n"                                                       \
           ".size " #name ", . - " #name "\n"                                                            \
           ".popsection\n");
-#include "symbols.def"
+#include "symbols_list.h"
 #undef NVML_SYMBOL
 
 static const struct {
@@ -35,7 +35,7 @@ static const struct {
   void **slot;
 } symbols[] = {
 #define NVML_SYMBOL(name) {#name, &mt_nvml_slot_##name},
-#include "symbols.def"
+#include "symbols_list.h"
 #undef NVML_SYMBOL
 };
 
