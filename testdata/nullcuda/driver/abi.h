@@ -24,6 +24,7 @@ enum {
 	CU_ALREADY_MAPPED = 208,
 	CU_UNSUPPORTED_LIMIT = 215,
 	CU_FILE_NOT_FOUND = 301,
+	CU_OPERATING_SYSTEM = 304,
 	CU_INVALID_HANDLE = 400,
 	CU_ILLEGAL_STATE = 401,
 	CU_NOT_FOUND = 500,
@@ -39,12 +40,16 @@ enum {
 	CU_STREAM_CAPTURE_UNSUPPORTED = 900,
 	CU_STREAM_CAPTURE_UNMATCHED = 903,
 	CU_GRAPH_EXEC_UPDATE_FAILURE = 910,
+	CU_INVALID_RESOURCE_TYPE = 914,
+	CU_INVALID_RESOURCE_CONFIGURATION = 915,
+	CU_STREAM_DETACHED = 917,
 };
 
 enum { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2, CU_MEMORY_ARRAY = 3, CU_MEMORY_UNIFIED = 4 };
 
 typedef struct { unsigned char bytes[16]; } cu_uuid;
 typedef struct { unsigned char data[64]; } cu_ipc_handle;
+typedef struct { unsigned char data[64]; } cu_pool_export;
 
 enum { CU_LOCATION_NONE, CU_LOCATION_DEVICE, CU_LOCATION_HOST, CU_LOCATION_HOST_NUMA,
        CU_LOCATION_HOST_NUMA_CURRENT };
@@ -133,6 +138,82 @@ typedef struct {
 	size_t size, alignment;
 	unsigned reserved[4];
 } cu_array_requirements;
+
+// The layout of a sparse array: tiles of elements, and the levels that are smaller
+// than a tile together in one tail.
+typedef struct {
+	unsigned tile_width, tile_height, tile_depth;
+	unsigned tail_first_level;
+	unsigned long long tail_bytes;
+	unsigned flags;
+	unsigned reserved[4];
+} cu_sparse_properties;
+
+enum { CU_ARRAY_LAYERED = 0x01, CU_ARRAY_CUBEMAP = 0x04, CU_ARRAY_SPARSE = 0x40, CU_ARRAY_DEFERRED_MAPPING = 0x80 };
+enum { CU_RESOURCE_ARRAY = 0, CU_RESOURCE_MIPMAP = 1 };
+enum { CU_SUBRESOURCE_LEVEL = 0, CU_SUBRESOURCE_TAIL = 1 };
+enum { CU_TILES_MAP = 1, CU_TILES_UNMAP = 2 };
+
+// One change of cuMemMapArrayAsync.
+typedef struct {
+	int resource_type;
+	void *resource;
+	int subresource_type;
+	union {
+		struct { unsigned level, layer, x, y, z, width, height, depth; } sparse_level;
+		struct { unsigned layer; unsigned long long offset, size; } tail;
+	};
+	int operation;
+	int handle_type;
+	uint64_t handle;
+	unsigned long long offset;
+	unsigned device_mask;
+	unsigned flags;
+	unsigned reserved[2];
+} cu_array_map;
+
+// Memory of another API. The handle is a file descriptor or a pointer.
+enum { CU_EXTERNAL_OPAQUE_FD = 1 };
+typedef struct {
+	int type;
+	union {
+		int fd;
+		struct { void *handle; const void *name; } win32;
+	};
+	unsigned long long size;
+	unsigned flags;
+	unsigned reserved[16]; // absent from the runtime's struct before 13
+} cu_external_memory;
+
+typedef struct {
+	unsigned long long offset, size;
+	unsigned flags;
+	unsigned reserved[16];
+} cu_external_buffer;
+
+typedef struct {
+	unsigned long long offset;
+	cu_array3d_desc array;
+	unsigned levels;
+	unsigned reserved[16];
+} cu_external_mipmap;
+
+typedef struct {
+	unsigned devices;
+	size_t size;
+	unsigned long long handle_types, flags;
+} cu_multicast_prop;
+
+enum { CU_RESOURCE_SM = 1 };
+typedef struct cu_dev_resource {
+	int type;
+	unsigned char internal[92]; // the driver's
+	union {
+		struct { unsigned count, min_partition, alignment, flags, locality; } sm;
+		unsigned char bytes[40];
+	};
+	struct cu_dev_resource *next;
+} cu_dev_resource;
 
 typedef struct {
 	int max_threads_per_block, max_threads_dim[3], max_grid_size[3];

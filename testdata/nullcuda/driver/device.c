@@ -58,6 +58,7 @@ static const int attributes[] = {
 	[111] = 1024,                           // reserved shared memory per block
 	[113] = 1,                              // read-only host register
 	[115] = 1,                              // memory pools
+	[119] = CU_HANDLE_FD,                   // handles that memory pools can be exported as
 	[120] = 1,                              // cluster launch
 	[122] = 1, [123] = 1,                   // stream memory operations
 	[125] = 1,                              // IPC events

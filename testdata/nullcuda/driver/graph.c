@@ -183,10 +183,10 @@ cu_result nc_graph_order(struct nc_graph *graph)
 	return waiting ? CU_INVALID_VALUE : CU_OK;
 }
 
-static cu_result run_alloc(const cu_alloc_node *alloc, struct nc_context *context)
+static cu_result run_alloc(const cu_alloc_node *alloc)
 {
 	NC_LOCKED();
-	return nc_graph_memory_begin(alloc->address, alloc->size, context);
+	return nc_graph_memory_begin(alloc->address, alloc->size);
 }
 
 static cu_result run_free(cu_ptr address)
@@ -199,23 +199,23 @@ static cu_result run_free(cu_ptr address)
 	return CU_OK;
 }
 
-static cu_result run_node(const struct nc_node *node, struct nc_context *context)
+static cu_result run_node(const struct nc_node *node)
 {
 	switch (node->work.type) {
 	case NC_NODE_COPY: return nc_copy_run(&node->work.copy);
 	case NC_NODE_FILL: return nc_fill_run(&node->work.fill);
 	case NC_NODE_HOST: node->work.host.fn(node->work.host.user); return CU_OK;
-	case NC_NODE_CHILD: return nc_graph_run(node->work.child, context);
-	case NC_NODE_ALLOC: return run_alloc(&node->work.alloc, context);
+	case NC_NODE_CHILD: return nc_graph_run(node->work.child);
+	case NC_NODE_ALLOC: return run_alloc(&node->work.alloc);
 	case NC_NODE_FREE: return run_free(node->work.free_address);
 	default: return CU_OK;
 	}
 }
 
-cu_result nc_graph_run(struct nc_graph *graph, struct nc_context *context)
+cu_result nc_graph_run(struct nc_graph *graph)
 {
 	for (struct nc_node *node = graph->first; node; node = node->next)
 		if (node->enabled)
-			NC_TRY(run_node(node, context));
+			NC_TRY(run_node(node));
 	return CU_OK;
 }

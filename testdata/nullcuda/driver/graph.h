@@ -79,7 +79,7 @@ void nc_graph_remove(struct nc_node *node);
 // CU_INVALID_VALUE when they form a cycle.
 cu_result nc_graph_order(struct nc_graph *graph);
 
-// Runs the nodes in order, without nc_lock. `context` pays for allocations.
-cu_result nc_graph_run(struct nc_graph *graph, struct nc_context *context);
+// Runs the nodes in order, without nc_lock.
+cu_result nc_graph_run(struct nc_graph *graph);
 
 #endif

@@ -130,7 +130,7 @@ CU_API cuGraphLaunch(void *handle, void *stream_handle)
 	pthread_mutex_unlock(&nc_lock);
 	if (result != CU_OK || captured)
 		return result;
-	return nc_graph_run(exec->graph, stream->object.owner);
+	return nc_graph_run(exec->graph);
 }
 
 // The executable node made from a node of the original graph.

@@ -60,7 +60,7 @@ static cu_result charge(struct segment *segment)
 	return CU_OK;
 }
 
-cu_result nc_graph_memory_begin(cu_ptr address, size_t bytes, struct nc_context *context)
+cu_result nc_graph_memory_begin(cu_ptr address, size_t bytes)
 {
 	struct segment *segment = segment_at(address);
 	if (!segment || segment->live)
@@ -74,7 +74,7 @@ cu_result nc_graph_memory_begin(cu_ptr address, size_t bytes, struct nc_context 
 	int device = segment->device;
 	*range = (struct nc_range){
 		.base = address, .requested = bytes, .size = nc_round_up(bytes, NC_UNIT), .kind = NC_ASYNC,
-		.device = device, .owner = context,
+		.device = device,
 	};
 	segment->live = true;
 	totals[device].used += range->size;

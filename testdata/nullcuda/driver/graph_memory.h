@@ -12,7 +12,7 @@ cu_result nc_graph_memory_reserve(int device, size_t bytes, cu_ptr *address);
 
 // A launch allocates at a reserved address. CU_INVALID_VALUE while the memory of
 // an earlier launch is not freed.
-cu_result nc_graph_memory_begin(cu_ptr address, size_t bytes, struct nc_context *context);
+cu_result nc_graph_memory_begin(cu_ptr address, size_t bytes);
 
 // The block is freed; its reserve stays.
 void nc_graph_memory_end(struct nc_range *block);

@@ -95,7 +95,7 @@ static struct nc_range *opened_before(uint64_t inode)
 {
 	cu_ptr address = 0;
 	for (struct nc_range *range; (range = nc_range_after(address)); address = range->base + range->size)
-		if (range->kind == NC_IPC && range->ipc->inode == inode)
+		if (range->kind == NC_IPC && range->ipc && range->ipc->inode == inode)
 			return range;
 	return NULL;
 }
@@ -148,7 +148,7 @@ CU_API cuIpcOpenMemHandle_v2(cu_ptr *address, cu_ipc_handle handle, unsigned fla
 			.shared = true, .ipc = ipc,
 		};
 		nc_range_insert(range);
-		nc_ledger_alloc(range->device, NC_IPC, range->base, range->requested, range->size);
+		nc_ledger_alloc(range->device, NC_IPC, range->base, range->requested, 0);
 	}
 	range->open_count++;
 	*address = range->base;
@@ -165,7 +165,7 @@ CU_API cuIpcCloseMemHandle(cu_ptr address)
 	NC_CURRENT(context);
 	NC_LOCKED();
 	struct nc_range *range = nc_range_based(address);
-	if (!range || range->kind != NC_IPC)
+	if (!range || range->kind != NC_IPC || !range->ipc)
 		return CU_INVALID_VALUE;
 	if (--range->open_count == 0)
 		nc_memory_release(range);

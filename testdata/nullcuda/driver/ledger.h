@@ -19,7 +19,8 @@ enum nc_kind {
 	NC_MANAGED, // cuMemAllocManaged
 	NC_HOST,    // pinned host memory
 	NC_ASYNC,   // cuMemAllocAsync and cuMemAllocFromPoolAsync
-	NC_IPC,     // another process's memory opened here: foreign, never charged
+	NC_IPC,     // another process's or API's memory opened here: foreign, never charged
+	NC_MULTICAST, // a multicast object: addresses for memory that is charged elsewhere
 };
 
 // Device memory is handed out in units of 512 bytes, as its addresses are

@@ -58,11 +58,13 @@ void nc_memory_release(struct nc_range *range)
 		return;
 	}
 	nc_range_remove(range);
-	nc_ledger_free(range->device, range->kind, range->base, range->requested, range->size);
+	nc_ledger_free(range->device, range->kind, range->base, range->requested, range->kind == NC_IPC ? 0 : range->size);
 	if (range->ipc)
 		nc_ipc_forget(range);
 	if (range->mapped)
-		munmap((void *)range->base, range->mapped);
+		munmap((void *)(range->pages ? range->pages : range->base), range->mapped);
+	if (range->kind == NC_IPC && range->pool)
+		nc_pool_unuse(range->pool);
 	free(range);
 }
 
@@ -103,6 +105,16 @@ CU_API cuMemAllocPitch_v2(cu_ptr *address, size_t *pitch, size_t width, size_t h
 	return CU_OK;
 }
 
+// Memory opened by cuIpcOpenMemHandle is closed, not freed; imported memory is freed.
+bool nc_memory_is_freeable(const struct nc_range *range)
+{
+	switch (range->kind) {
+	case NC_DEVICE: case NC_MANAGED: case NC_ASYNC: return true;
+	case NC_IPC: return range->pool || range->external;
+	default: return false;
+	}
+}
+
 CU_API cuMemFree_v2(cu_ptr address)
 {
 	NC_CURRENT(context);
@@ -110,7 +122,7 @@ CU_API cuMemFree_v2(cu_ptr address)
 		return CU_OK;
 	NC_LOCKED();
 	struct nc_range *range = nc_range_based(address);
-	if (!range || (range->kind != NC_DEVICE && range->kind != NC_MANAGED && range->kind != NC_ASYNC))
+	if (!range || !nc_memory_is_freeable(range))
 		return CU_INVALID_VALUE;
 	nc_memory_release(range);
 	return CU_OK;

@@ -8,6 +8,9 @@
 // the address space is exhausted. `bytes` is a multiple of the page size.
 void *nc_pages_new(size_t bytes);
 
+// Whether cuMemFree takes it.
+bool nc_memory_is_freeable(const struct nc_range *range);
+
 // Frees a range of any kind but a VMM mapping: pages, charge, registry entry.
 // nc_lock held.
 void nc_memory_release(struct nc_range *range);

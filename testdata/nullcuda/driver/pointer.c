@@ -65,6 +65,8 @@ static bool is_host(const struct nc_range *range)
 
 static uint64_t allowed_handle_types(const struct nc_range *range)
 {
+	if (range->pool)
+		return (uint64_t)range->pool->props.handle_types;
 	return range->handle ? (uint64_t)range->handle->prop.handle_types : 0;
 }
 

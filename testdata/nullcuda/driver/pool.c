@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define CHUNK_UNIT ((size_t)32 << 20)
 #define CHUNK_UNIT_SMALL ((size_t)2 << 20)
@@ -21,6 +22,7 @@ struct nc_chunk {
 	cu_ptr base;
 	size_t size;
 	size_t blocks;
+	int fd; // memfd that holds the pages when the pool may be exported, else -1
 };
 
 static struct nc_pool *pools;
@@ -35,6 +37,7 @@ struct nc_pool *nc_pool_new(int device, const cu_pool_props *props)
 	pool->props = *props;
 	pool->reuse[0] = pool->reuse[1] = pool->reuse[2] = 1;
 	pool->access[device] = CU_ACCESS_READ_WRITE;
+	pool->fd = -1;
 	pool->next = pools;
 	pools = pool;
 	return pool;
@@ -54,11 +57,30 @@ static void chunk_delete(struct nc_pool *pool, struct nc_chunk *chunk)
 	nc_ledger_free(pool->device, NC_POOL, chunk->base, chunk->size, chunk->size);
 	pool->reserved -= chunk->size;
 	munmap((void *)chunk->base, chunk->size);
+	if (chunk->fd >= 0)
+		close(chunk->fd);
 	for (struct hole *hole = chunk->holes, *next; hole; hole = next) {
 		next = hole->next;
 		free(hole);
 	}
 	free(chunk);
+}
+
+// Pages for a chunk: shareable ones have a memfd behind them. NULL when out of memory.
+static void *chunk_pages(const struct nc_pool *pool, size_t size, int *fd)
+{
+	*fd = -1;
+	if (!(pool->props.handle_types & CU_HANDLE_FD))
+		return nc_pages_new(size);
+	void *pages = MAP_FAILED;
+	*fd = memfd_create("nullcuda-chunk", MFD_CLOEXEC);
+	if (*fd >= 0 && ftruncate(*fd, (off_t)size) == 0)
+		pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *fd, 0);
+	if (pages != MAP_FAILED)
+		return pages;
+	if (*fd >= 0)
+		close(*fd);
+	return NULL;
 }
 
 // Adds a chunk with room for the request. The size is chosen before charging so
@@ -73,19 +95,22 @@ static cu_result grow(struct nc_pool *pool, size_t bytes)
 		return CU_OUT_OF_MEMORY;
 	struct nc_chunk *chunk = calloc(1, sizeof *chunk);
 	struct hole *hole = calloc(1, sizeof *hole);
-	void *pages = chunk && hole ? nc_pages_new(size) : NULL;
+	int fd = -1;
+	void *pages = chunk && hole ? chunk_pages(pool, size, &fd) : NULL;
 	cu_result result = CU_OUT_OF_MEMORY;
 	if (pages)
 		result = nc_ledger_alloc(pool->device, NC_POOL, (uintptr_t)pages, size, size);
 	if (result != CU_OK) {
 		if (pages)
 			munmap(pages, size);
+		if (pages && fd >= 0)
+			close(fd);
 		free(chunk);
 		free(hole);
 		return result;
 	}
 	*hole = (struct hole){.base = (uintptr_t)pages, .size = size};
-	*chunk = (struct nc_chunk){.next = pool->chunks, .holes = hole, .base = (uintptr_t)pages, .size = size};
+	*chunk = (struct nc_chunk){.next = pool->chunks, .holes = hole, .base = (uintptr_t)pages, .size = size, .fd = fd};
 	pool->chunks = chunk;
 	pool->reserved += size;
 	if (pool->reserved > pool->reserved_high)
@@ -140,7 +165,7 @@ static void give(struct nc_chunk *chunk, cu_ptr base, size_t size)
 	}
 }
 
-cu_result nc_pool_alloc(struct nc_pool *pool, struct nc_context *context, size_t bytes, struct nc_range **out)
+cu_result nc_pool_alloc(struct nc_pool *pool, size_t bytes, struct nc_range **out)
 {
 	if (!bytes)
 		return CU_INVALID_VALUE;
@@ -163,7 +188,7 @@ cu_result nc_pool_alloc(struct nc_pool *pool, struct nc_context *context, size_t
 	}
 	*range = (struct nc_range){
 		.base = base, .requested = bytes, .size = size, .kind = NC_ASYNC, .device = pool->device,
-		.owner = context, .pool = pool, .chunk = chunk,
+		.pool = pool, .chunk = chunk, .shared = chunk->fd >= 0,
 	};
 	pool->blocks++;
 	pool->used += size;
@@ -182,10 +207,21 @@ void nc_pool_free(struct nc_range *block)
 	nc_ledger_free(block->device, NC_ASYNC, block->base, block->requested, block->size);
 	give(block->chunk, block->base, block->size);
 	pool->used -= block->size;
-	pool->blocks--;
 	free(block);
+	nc_pool_unuse(pool);
+}
+
+void nc_pool_unuse(struct nc_pool *pool)
+{
+	pool->blocks--;
 	if (pool->destroyed && !pool->blocks)
 		nc_pool_destroy(pool);
+}
+
+struct nc_pool_piece nc_pool_piece_of(const struct nc_range *block)
+{
+	const struct nc_chunk *chunk = block->chunk;
+	return (struct nc_pool_piece){chunk->base, chunk->size, chunk->fd};
 }
 
 void nc_pool_trim(struct nc_pool *pool, uint64_t keep)
@@ -226,5 +262,7 @@ void nc_pool_destroy(struct nc_pool *pool)
 	while (*link != pool)
 		link = &(*link)->next;
 	*link = pool->next;
+	if (pool->fd >= 0)
+		close(pool->fd);
 	free(pool);
 }

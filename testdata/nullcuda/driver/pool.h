@@ -24,17 +24,32 @@ struct nc_pool {
 	uint64_t reserved, reserved_high, used, used_high; // bytes
 	uint64_t blocks;
 	unsigned char access[NC_MAX_DEVICES];
+	int fd;           // exported: the descriptor that stands for the pool, else -1
+	uint64_t inode;   // of that descriptor, also in the importing process
+	bool imported;    // another process's: blocks are imported one by one, none is made
 };
+
+// A piece of a pool's reserve: its pages, and the memfd that holds them if the pool
+// may be exported, else -1.
+struct nc_pool_piece {
+	cu_ptr base;
+	size_t size;
+	int fd;
+};
+struct nc_pool_piece nc_pool_piece_of(const struct nc_range *block);
 
 // The pool that cuMemAllocAsync uses unless told otherwise. NULL when out of host
 // memory. nc_lock held, as for all functions here.
 struct nc_pool *nc_pool_default(int device);
 
-// Cuts a block from the pool for the context.
-cu_result nc_pool_alloc(struct nc_pool *pool, struct nc_context *context, size_t bytes, struct nc_range **out);
+// Cuts a block from the pool. It belongs to the device: it outlives every context.
+cu_result nc_pool_alloc(struct nc_pool *pool, size_t bytes, struct nc_range **out);
 
 // Gives a block back to its pool, and ends a destroyed pool with its last block.
 void nc_pool_free(struct nc_range *block);
+
+// A block that was imported into the pool is gone.
+void nc_pool_unuse(struct nc_pool *pool);
 
 // Gives chunks without live blocks back while more than `keep` bytes are reserved.
 void nc_pool_trim(struct nc_pool *pool, uint64_t keep);

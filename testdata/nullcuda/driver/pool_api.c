@@ -39,9 +39,11 @@ static cu_result allocate(cu_ptr *address, size_t bytes, void *pool_handle, bool
 	struct nc_pool *pool = from_pool ? nc_object_find(pool_handle, NC_POOL_OBJECT) : current_pool(context->device);
 	if (!pool)
 		return from_pool ? CU_INVALID_VALUE : CU_OUT_OF_MEMORY;
+	if (pool->imported)
+		return CU_INVALID_VALUE;
 	if (stream->capture)
 		return capture_alloc(stream, pool, bytes, address);
-	NC_TRY(nc_pool_alloc(pool, context, bytes, &range));
+	NC_TRY(nc_pool_alloc(pool, bytes, &range));
 	*address = range->base;
 	return CU_OK;
 }
@@ -70,7 +72,7 @@ CU_API cuMemFreeAsync(cu_ptr address, void *stream_handle)
 		return nc_capture_node(stream, &work, &captured);
 	}
 	struct nc_range *range = nc_range_based(address);
-	if (!range || (range->kind != NC_ASYNC && range->kind != NC_DEVICE))
+	if (!range || range->kind == NC_MANAGED || range->external || !nc_memory_is_freeable(range))
 		return CU_INVALID_VALUE;
 	nc_memory_release(range);
 	return CU_OK;
@@ -96,7 +98,7 @@ CU_API cuMemPoolCreate(void **handle, const cu_pool_props *props)
 	if (!handle || !props)
 		return CU_INVALID_VALUE;
 	NC_TRY(location_device(&props->location, props->type, &device));
-	if (props->handle_types != CU_HANDLE_NONE)
+	if (props->handle_types & ~CU_HANDLE_FD)
 		return CU_NOT_SUPPORTED;
 	NC_LOCKED();
 	*handle = nc_pool_new(device, props);
@@ -257,7 +259,7 @@ CU_API cuDeviceSetMemPool(cu_device device, void *handle)
 		return CU_INVALID_DEVICE;
 	NC_LOCKED();
 	struct nc_pool *pool = nc_object_find(handle, NC_POOL_OBJECT);
-	if (!pool || pool->device != device)
+	if (!pool || pool->device != device || pool->imported)
 		return CU_INVALID_VALUE;
 	current[device] = pool;
 	return CU_OK;

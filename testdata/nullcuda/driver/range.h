@@ -17,6 +17,7 @@ struct nc_range {
 	cu_ptr base;
 	size_t requested; // as the program asked
 	size_t size;      // usable bytes from base: requested rounded up to the unit
+	cu_ptr pages;     // start of the mapping that holds base, 0 when base starts it
 	size_t mapped;    // bytes to munmap, 0 when the pages belong to someone else
 	enum nc_kind kind;
 	int device;
@@ -28,11 +29,12 @@ struct nc_range {
 	unsigned char access[NC_MAX_DEVICES]; // VMM mappings: what each device may do
 	int sync_memops;         // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS as set
 	unsigned open_count;     // IPC: times opened
-	struct nc_pool *pool;           // async blocks; NULL: memory of a graph
+	struct nc_pool *pool;           // async and imported blocks; NULL: memory of a graph
 	void *chunk;                    // async blocks: the piece of the pool they lie in
 	struct nc_vmm_handle *handle;   // VMM mappings
 	size_t handle_offset;           // VMM mappings: where in the handle they start
 	struct nc_ipc *ipc;             // memory exported to or opened from a process
+	bool external;                  // a buffer mapped from external memory
 };
 
 // Adds a range, drawing its buffer id. The caller filled in everything else and

@@ -18,7 +18,8 @@ struct nc_vmm_handle {
 	size_t size;
 	cu_allocation_prop prop;
 	int device;           // of the charge; 0 for host memory
-	enum nc_kind kind;    // NC_VMM, NC_HOST, or NC_IPC when imported
+	enum nc_kind kind;    // NC_VMM, NC_HOST, NC_MULTICAST, or NC_IPC when imported
+	size_t charged;       // in the log: 0 for foreign memory and multicast objects
 	unsigned references;  // creations, retains and imports not yet released
 	unsigned mappings;
 	uint64_t id;

@@ -19,6 +19,10 @@ static void check_errors(void)
 	SAME_VALUE(CU_MAP_FAILED, CUDA_ERROR_MAP_FAILED);
 	SAME_VALUE(CU_UNSUPPORTED_LIMIT, CUDA_ERROR_UNSUPPORTED_LIMIT);
 	SAME_VALUE(CU_FILE_NOT_FOUND, CUDA_ERROR_FILE_NOT_FOUND);
+	SAME_VALUE(CU_OPERATING_SYSTEM, CUDA_ERROR_OPERATING_SYSTEM);
+	SAME_VALUE(CU_INVALID_RESOURCE_TYPE, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+	SAME_VALUE(CU_INVALID_RESOURCE_CONFIGURATION, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+	SAME_VALUE(CU_STREAM_DETACHED, CUDA_ERROR_STREAM_DETACHED);
 	SAME_VALUE(CU_INVALID_HANDLE, CUDA_ERROR_INVALID_HANDLE);
 	SAME_VALUE(CU_ILLEGAL_STATE, CUDA_ERROR_ILLEGAL_STATE);
 	SAME_VALUE(CU_NOT_FOUND, CUDA_ERROR_NOT_FOUND);
@@ -52,6 +56,52 @@ static void check_memory_structs(void)
 	SAME_VALUE(CU_ACCESS_READ_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	SAME_VALUE(CU_ALLOCATION_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
 	SAME_VALUE(CU_MEMORY_UNIFIED, CU_MEMORYTYPE_UNIFIED);
+}
+
+static void check_sharing_structs(void)
+{
+	SAME_SIZE(cu_pool_export, CUmemPoolPtrExportData);
+	SAME_SIZE(cu_external_memory, CUDA_EXTERNAL_MEMORY_HANDLE_DESC);
+	SAME_FIELD(cu_external_memory, fd, CUDA_EXTERNAL_MEMORY_HANDLE_DESC, handle);
+	SAME_FIELD(cu_external_memory, size, CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size);
+	SAME_FIELD(cu_external_memory, flags, CUDA_EXTERNAL_MEMORY_HANDLE_DESC, flags);
+	SAME_SIZE(cu_external_buffer, CUDA_EXTERNAL_MEMORY_BUFFER_DESC);
+	SAME_SIZE(cu_external_mipmap, CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC);
+	SAME_FIELD(cu_external_mipmap, levels, CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC, numLevels);
+	SAME_VALUE(CU_EXTERNAL_OPAQUE_FD, CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD);
+	SAME_SIZE(cu_multicast_prop, CUmulticastObjectProp);
+	SAME_FIELD(cu_multicast_prop, size, CUmulticastObjectProp, size);
+	SAME_FIELD(cu_multicast_prop, handle_types, CUmulticastObjectProp, handleTypes);
+}
+
+static void check_sparse_structs(void)
+{
+	SAME_SIZE(cu_sparse_properties, CUDA_ARRAY_SPARSE_PROPERTIES);
+	SAME_FIELD(cu_sparse_properties, tail_first_level, CUDA_ARRAY_SPARSE_PROPERTIES, miptailFirstLevel);
+	SAME_FIELD(cu_sparse_properties, flags, CUDA_ARRAY_SPARSE_PROPERTIES, flags);
+	SAME_SIZE(cu_array_map, CUarrayMapInfo);
+	SAME_FIELD(cu_array_map, resource, CUarrayMapInfo, resource);
+	SAME_FIELD(cu_array_map, sparse_level.depth, CUarrayMapInfo, subresource.sparseLevel.extentDepth);
+	SAME_FIELD(cu_array_map, tail.size, CUarrayMapInfo, subresource.miptail.size);
+	SAME_FIELD(cu_array_map, operation, CUarrayMapInfo, memOperationType);
+	SAME_FIELD(cu_array_map, handle, CUarrayMapInfo, memHandle);
+	SAME_FIELD(cu_array_map, device_mask, CUarrayMapInfo, deviceBitMask);
+	SAME_VALUE(CU_RESOURCE_MIPMAP, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
+	SAME_VALUE(CU_SUBRESOURCE_TAIL, CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL);
+	SAME_VALUE(CU_TILES_UNMAP, CU_MEM_OPERATION_TYPE_UNMAP);
+	SAME_VALUE(CU_ARRAY_LAYERED, CUDA_ARRAY3D_LAYERED);
+	SAME_VALUE(CU_ARRAY_CUBEMAP, CUDA_ARRAY3D_CUBEMAP);
+	SAME_VALUE(CU_ARRAY_SPARSE, CUDA_ARRAY3D_SPARSE);
+	SAME_VALUE(CU_ARRAY_DEFERRED_MAPPING, CUDA_ARRAY3D_DEFERRED_MAPPING);
+}
+
+static void check_resource_structs(void)
+{
+	SAME_SIZE(cu_dev_resource, CUdevResource);
+	SAME_FIELD(cu_dev_resource, sm, CUdevResource, sm);
+	SAME_FIELD(cu_dev_resource, sm.alignment, CUdevResource, sm.smCoscheduledAlignment);
+	SAME_FIELD(cu_dev_resource, next, CUdevResource, nextResource);
+	SAME_VALUE(CU_RESOURCE_SM, CU_DEV_RESOURCE_TYPE_SM);
 }
 
 static void check_copy_structs(void)
@@ -106,6 +156,9 @@ int main(void)
 {
 	check_errors();
 	check_memory_structs();
+	check_sharing_structs();
+	check_sparse_structs();
+	check_resource_structs();
 	check_copy_structs();
 	check_graph_structs();
 	return check_done("abi_driver");

@@ -5,7 +5,7 @@ enum { THRESHOLD = 4, RESERVED = 5, RESERVED_HIGH = 6, USED = 7, USED_HIGH = 8 }
 
 static uint64_t get(void *pool, int attribute)
 {
-	uint64_t value = ~0ull;
+	uint64_t value = 0;
 	CHECK_OK(cuMemPoolGetAttribute(pool, attribute, &value));
 	return value;
 }
@@ -140,6 +140,59 @@ static void test_blocks_are_reused(void)
 	CHECK_OK(cuCtxSynchronize());
 }
 
+static const cu_pool_props shareable = {
+	.type = CU_ALLOCATION_PINNED, .handle_types = CU_HANDLE_FD, .location = {CU_LOCATION_DEVICE, 0}};
+
+// Pools by location, as CUDA 13 asks for them.
+static void test_pools_by_location(void)
+{
+	cu_location device = {CU_LOCATION_DEVICE, 0}, host = {CU_LOCATION_HOST, 0}, beyond = {CU_LOCATION_DEVICE, 7};
+	void *pool, *found;
+	cu_ptr a;
+	CHECK_OK(cuMemGetDefaultMemPool(&found, &device, CU_ALLOCATION_PINNED));
+	CHECK_OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	CHECK(found == pool);
+	CHECK_EQ(cuMemGetDefaultMemPool(&found, &host, CU_ALLOCATION_PINNED), CU_NOT_SUPPORTED);
+	CHECK_EQ(cuMemGetDefaultMemPool(&found, &device, CU_ALLOCATION_MANAGED), CU_NOT_SUPPORTED);
+	CHECK_EQ(cuMemGetDefaultMemPool(&found, &beyond, CU_ALLOCATION_PINNED), CU_INVALID_DEVICE);
+	CHECK_OK(cuMemPoolCreate(&pool, &shareable));
+	CHECK_OK(cuMemSetMemPool(&device, CU_ALLOCATION_PINNED, pool));
+	CHECK_OK(cuMemGetMemPool(&found, &device, CU_ALLOCATION_PINNED));
+	CHECK(found == pool);
+	CHECK_OK(cuMemAllocAsync(&a, MIB, NULL));
+	CHECK_EQ(get(pool, USED), MIB);
+	CHECK_OK(cuMemFreeAsync(a, NULL));
+	CHECK_OK(cuMemPoolDestroy(pool));
+	CHECK_OK(cuMemGetMemPool(&found, &device, CU_ALLOCATION_PINNED));
+	CHECK(found != pool);
+}
+
+static void test_export_arguments(void)
+{
+	void *pool, *plain;
+	int fd = -1;
+	cu_ptr a;
+	cu_pool_export out;
+	const cu_pool_props fabric = {.type = CU_ALLOCATION_PINNED, .handle_types = 8, .location = {CU_LOCATION_DEVICE, 0}};
+	CHECK_EQ(cuMemPoolCreate(&pool, &fabric), CU_NOT_SUPPORTED);
+	CHECK_OK(cuDeviceGetDefaultMemPool(&plain, 0));
+	CHECK_EQ(cuMemPoolExportToShareableHandle(&fd, plain, CU_HANDLE_FD, 0), CU_INVALID_VALUE);
+	CHECK_OK(cuMemPoolCreate(&pool, &shareable));
+	CHECK_EQ(get(pool, 10) & 0xffffffff, CU_HANDLE_FD);
+	CHECK_EQ(cuMemPoolExportToShareableHandle(&fd, pool, 8, 0), CU_INVALID_VALUE);
+	CHECK_EQ(cuMemPoolExportToShareableHandle(&fd, pool, CU_HANDLE_FD, 1), CU_INVALID_VALUE);
+	CHECK_OK(cuMemAllocFromPoolAsync(&a, 100, pool, NULL));
+	CHECK_EQ(cuMemPoolExportPointer(&out, a), CU_INVALID_VALUE); // the pool was not exported yet
+	CHECK_OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_HANDLE_FD, 0));
+	CHECK_OK(cuMemPoolExportPointer(&out, a));
+	CHECK_EQ(cuMemPoolExportPointer(&out, a + 1), CU_INVALID_VALUE);
+	CHECK_OK(cuMemFreeAsync(a, NULL));
+	CHECK_EQ(cuMemPoolExportPointer(&out, a), CU_INVALID_VALUE);
+	CHECK_EQ(cuMemPoolImportFromShareableHandle(&plain, (void *)0, CU_HANDLE_FD, 0), CU_INVALID_VALUE); // not a pool's
+	close(fd);
+	CHECK_OK(cuMemPoolDestroy(pool));
+}
+
 int main(void)
 {
 	start();
@@ -148,5 +201,7 @@ int main(void)
 	test_threshold_and_trim();
 	test_own_pool();
 	test_blocks_are_reused();
+	test_pools_by_location();
+	test_export_arguments();
 	return check_done("driver_pool");
 }
