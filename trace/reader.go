@@ -12,9 +12,9 @@ type Reader struct {
 	sections sectionReader
 	version  uint32
 	done     bool
+	mayGrow  bool // reading ended where a section that is being written would begin
 
 	entries   entryDecoder
-	tables    Tables
 	info      Info
 	end       *End
 	lost      uint64 // records that lost events speak of
@@ -40,7 +40,7 @@ func NewReader(r io.Reader, size int64) (*Reader, error) {
 		return nil, err
 	}
 	reader := &Reader{version: version, info: make(Info), sections: sectionReader{r: r, size: size, offset: headSize}}
-	reader.entries.tables = &reader.tables
+	reader.entries.tables = &Tables{}
 	return reader, nil
 }
 
@@ -48,7 +48,7 @@ func NewReader(r io.Reader, size int64) (*Reader, error) {
 func (r *Reader) Version() uint32 { return r.version }
 
 // Tables returns the dictionary as far as it was read.
-func (r *Reader) Tables() *Tables { return &r.tables }
+func (r *Reader) Tables() *Tables { return r.entries.tables }
 
 // Info returns what is known about the run so far. It belongs to the reader.
 func (r *Reader) Info() Info { return r.info }
@@ -116,10 +116,11 @@ func (r *Reader) nextSection() error {
 	var damage *damageError
 	switch {
 	case err == io.EOF:
-		r.done = true
+		r.done, r.mayGrow = true, true
 		return nil
 	case errors.As(err, &damage):
 		r.stop(r.sections.offset, damage.reason)
+		r.mayGrow = true
 		return nil
 	case err != nil:
 		return err
