@@ -4,16 +4,7 @@
 
 #include <sys/mman.h>
 
-enum { PAGE = 4096, MIP_LEVELS_MAX = 32, EXTENT_MAX = 1 << 20 };
-
-struct nc_mipmap {
-	struct nc_object object;
-	int device;
-	unsigned levels;
-	size_t bytes, charged;
-	char *data;
-	struct nc_array *level[MIP_LEVELS_MAX];
-};
+enum { PAGE = 4096, EXTENT_MAX = 1 << 20 };
 
 // Bytes of one channel, 0 for formats that are not a plain array of channels.
 static size_t channel_bytes(int format)
@@ -46,29 +37,32 @@ static cu_result measure(const cu_array3d_desc *desc, size_t *element, size_t *b
 }
 
 // Pages for `bytes`, charged to the device under the handle's address.
-static cu_result charge_pages(int device, void *handle, size_t bytes, size_t *charged, char **data)
+static cu_result store_new(int device, void *handle, size_t bytes, struct nc_store *out)
 {
-	*charged = nc_round_up(bytes, NC_UNIT);
-	*data = nc_pages_new(nc_round_up(bytes, PAGE));
-	if (!*data)
+	size_t mapped = nc_round_up(bytes, PAGE), charged = nc_round_up(bytes, NC_UNIT);
+	char *pages = nc_pages_new(mapped);
+	if (!pages)
 		return CU_OUT_OF_MEMORY;
-	cu_result result = nc_ledger_alloc(device, NC_ARRAY, (uintptr_t)handle, bytes, *charged);
+	cu_result result = nc_ledger_alloc(device, NC_ARRAY, (uintptr_t)handle, bytes, charged);
 	if (result != CU_OK)
-		munmap(*data, nc_round_up(bytes, PAGE));
+		munmap(pages, mapped);
+	else
+		*out = (struct nc_store){NC_ARRAY, bytes, charged, pages, pages, mapped};
 	return result;
 }
 
-static void release_pages(int device, void *handle, size_t bytes, size_t charged, char *data)
+static void store_release(int device, void *handle, const struct nc_store *store)
 {
-	nc_ledger_free(device, NC_ARRAY, (uintptr_t)handle, bytes, charged);
-	munmap(data, nc_round_up(bytes, PAGE));
+	if (!store->mapped)
+		return;
+	nc_ledger_free(device, store->kind, (uintptr_t)handle, store->bytes, store->charged);
+	munmap(store->pages, store->mapped);
 }
 
 void nc_array_destroy(void *object)
 {
 	struct nc_array *array = object;
-	if (array->charged)
-		release_pages(array->device, array, array->bytes, array->charged, array->data);
+	store_release(array->device, array, &array->store);
 	nc_object_delete(array);
 }
 
@@ -78,8 +72,7 @@ void nc_mipmap_destroy(void *object)
 	for (unsigned i = 0; i < mipmap->levels; i++)
 		if (mipmap->level[i])
 			nc_object_delete(mipmap->level[i]);
-	if (mipmap->charged)
-		release_pages(mipmap->device, mipmap, mipmap->bytes, mipmap->charged, mipmap->data);
+	store_release(mipmap->device, mipmap, &mipmap->store);
 	nc_object_delete(mipmap);
 }
 
@@ -98,12 +91,14 @@ CU_API cuArray3DCreate_v2(void **handle, const cu_array3d_desc *desc)
 	array->device = context->device;
 	array->element = element;
 	array->bytes = bytes;
-	cu_result result = charge_pages(array->device, array, bytes, &array->charged, &array->data);
-	if (result != CU_OK)
+	cu_result result = store_new(array->device, array, bytes, &array->store);
+	if (result != CU_OK) {
 		nc_object_delete(array);
-	else
-		*handle = array;
-	return result;
+		return result;
+	}
+	array->data = array->store.data;
+	*handle = array;
+	return CU_OK;
 }
 
 CU_API cuArrayCreate_v2(void **handle, const cu_array_desc *desc)
@@ -189,38 +184,50 @@ static cu_result make_levels(struct nc_mipmap *mipmap, struct nc_context *contex
 	return CU_OK;
 }
 
-CU_API cuMipmappedArrayCreate(void **handle, const cu_array3d_desc *desc, unsigned levels)
+cu_result nc_mipmap_new(struct nc_context *context, const cu_array3d_desc *desc, unsigned levels, struct nc_mipmap **out)
 {
-	NC_CURRENT(context);
-	if (!handle || !desc || !levels)
-		return CU_INVALID_VALUE;
 	size_t largest = desc->width | desc->height | desc->depth;
 	unsigned useful = 0;
-	while (largest >> useful)
+	while (largest >> useful && useful < NC_MIP_LEVELS_MAX)
 		useful++;
-	NC_LOCKED();
 	struct nc_mipmap *mipmap = nc_object_new(NC_MIPMAP, sizeof *mipmap, context);
 	if (!mipmap)
 		return CU_OUT_OF_MEMORY;
 	mipmap->device = context->device;
 	mipmap->levels = levels < useful ? levels : useful;
-	if (mipmap->levels > MIP_LEVELS_MAX)
-		mipmap->levels = MIP_LEVELS_MAX;
-	cu_result result = make_levels(mipmap, context, desc);
-	if (result == CU_OK && !mipmap->levels)
-		result = CU_INVALID_VALUE;
-	if (result == CU_OK)
-		result = charge_pages(mipmap->device, mipmap, mipmap->bytes, &mipmap->charged, &mipmap->data);
-	if (result != CU_OK) {
-		mipmap->charged = 0;
+	cu_result result = mipmap->levels ? make_levels(mipmap, context, desc) : CU_INVALID_VALUE;
+	if (result != CU_OK)
 		nc_mipmap_destroy(mipmap);
-		return result;
-	}
-	char *data = mipmap->data;
+	else
+		*out = mipmap;
+	return result;
+}
+
+void nc_mipmap_place(struct nc_mipmap *mipmap, const struct nc_store *store)
+{
+	char *data = store->data;
+	mipmap->store = *store;
 	for (unsigned i = 0; i < mipmap->levels; i++) {
 		mipmap->level[i]->data = data;
 		data += mipmap->level[i]->bytes;
 	}
+}
+
+CU_API cuMipmappedArrayCreate(void **handle, const cu_array3d_desc *desc, unsigned levels)
+{
+	struct nc_mipmap *mipmap;
+	struct nc_store store;
+	NC_CURRENT(context);
+	if (!handle || !desc || !levels)
+		return CU_INVALID_VALUE;
+	NC_LOCKED();
+	NC_TRY(nc_mipmap_new(context, desc, levels, &mipmap));
+	cu_result result = store_new(mipmap->device, mipmap, mipmap->bytes, &store);
+	if (result != CU_OK) {
+		nc_mipmap_destroy(mipmap);
+		return result;
+	}
+	nc_mipmap_place(mipmap, &store);
 	*handle = mipmap;
 	return CU_OK;
 }
@@ -248,7 +255,7 @@ CU_API cuMipmappedArrayGetMemoryRequirements(cu_array_requirements *out, void *h
 	struct nc_mipmap *mipmap = nc_object_find(handle, NC_MIPMAP);
 	if (!mipmap)
 		return CU_INVALID_HANDLE;
-	*out = (cu_array_requirements){.size = mipmap->charged, .alignment = NC_UNIT};
+	*out = (cu_array_requirements){.size = nc_round_up(mipmap->bytes, NC_UNIT), .alignment = NC_UNIT};
 	return CU_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "context.h"
 #include "array.h"
+#include "external.h"
 #include "graph_memory.h"
 #include "memory.h"
 #include "module.h"
@@ -82,6 +83,7 @@ static void tear_down(struct nc_context *context)
 	nc_object_sweep(context, NC_TEXTURE, nc_object_delete);
 	nc_object_sweep(context, NC_MIPMAP, nc_mipmap_destroy);
 	nc_object_sweep(context, NC_ARRAY_OBJECT, nc_array_destroy);
+	nc_object_sweep(context, NC_EXTERNAL, nc_external_destroy);
 	nc_range_sweep(context, nc_memory_release);
 	if (--contexts_on[context->device] == 0) {
 		nc_pool_trim_device(context->device);

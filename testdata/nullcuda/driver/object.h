@@ -23,6 +23,9 @@ enum nc_object_type {
 	NC_LINK,
 	NC_TEXTURE,
 	NC_USER_OBJECT,
+	NC_EXTERNAL,
+	NC_GREEN,
+	NC_DESCRIPTOR,
 	NC_OBJECT_TYPES,
 };
 

@@ -148,6 +148,11 @@ int cuIpcGetMemHandle(cu_ipc_handle *handle, cu_ptr address);
 int cuIpcOpenMemHandle_v2(cu_ptr *address, cu_ipc_handle handle, unsigned flags);
 int cuIpcCloseMemHandle(cu_ptr address);
 
+int cuImportExternalMemory(void **memory, const cu_external_memory *desc);
+int cuExternalMemoryGetMappedBuffer(cu_ptr *address, void *memory, const cu_external_buffer *desc);
+int cuExternalMemoryGetMappedMipmappedArray(void **mipmap, void *memory, const cu_external_mipmap *desc);
+int cuDestroyExternalMemory(void *memory);
+
 int cuModuleLoadData(void **module, const void *image);
 int cuModuleUnload(void *module);
 int cuModuleGetFunction(void **function, void *module, const char *name);
