@@ -6,7 +6,7 @@ import "io"
 // false, and changes nothing, where the file cannot have grown a part that the reader could use: its end section was read, what a section holds was damaged, or
 // the end was not reached yet. A section that was half written when the reader came to it is read anew.
 func (r *Reader) Continue(from io.Reader, size int64) bool {
-	if !r.done || !r.mayGrow {
+	if !r.MayGrow() {
 		return false
 	}
 	r.done, r.mayGrow = false, false
@@ -17,3 +17,6 @@ func (r *Reader) Continue(from io.Reader, size int64) bool {
 
 // Fill lets the reader add to a dictionary and to facts that the caller already has, instead of to its own. It must be called before the first ReadBatch.
 func (r *Reader) Fill(tables *Tables, info Info) { r.entries.tables, r.info = tables, info }
+
+// MayGrow reports whether Continue would let the reader go on.
+func (r *Reader) MayGrow() bool { return r.done && r.mayGrow }

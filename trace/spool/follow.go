@@ -1,0 +1,298 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"memtrace/trace"
+)
+
+// snapshotTries bounds how often a look into the spool is repeated because the drainer moved records to the file meanwhile, which it does about once a second.
+const snapshotTries = 8
+
+// Follower reads the recording of a running process again and again, each time only what is new. It is a trace.Source whose ReadBatch returns io.EOF when it has
+// caught up; Refresh lets it go on.
+//
+// Order: the spool is looked at before the file is read on. What the drainer moves in between is then found in the file, and what is found in both places is
+// told by its number. The other way round, records could slip through between the two. Records that a thread commits after others with higher numbers were
+// returned come flagged late.
+type Follower struct {
+	path   string // of the trace; "": a spool alone
+	file   *os.File
+	size   int64
+	reader *trace.Reader // nil while the file has no head
+	spool  *Spool        // nil when there is none
+	dict   dictCursor
+
+	tables  *trace.Tables
+	info    trace.Info
+	have    trace.SeqSet // numbers returned
+	pending []trace.Event
+	events  uint64
+	late    uint64
+	lost    [3]uint64
+
+	stuckAt   int64 // where the last refresh found the file cut, -1 if it was whole
+	stuckSize int64
+}
+
+// Follow opens a running process's recording: tracePath, its trace, and spoolPath, the spool that it has mapped. Either may be empty, not both. Nothing is read before
+// the first Refresh. The errors are those of OpenRun.
+func Follow(tracePath, spoolPath string) (*Follower, error) {
+	f := &Follower{path: tracePath, tables: &trace.Tables{}, info: trace.Info{}, stuckAt: -1}
+	if spoolPath != "" {
+		s, err := Open(spoolPath, false)
+		if err != nil && (tracePath == "" || !errors.Is(err, fs.ErrNotExist)) {
+			return nil, err
+		}
+		f.spool = s
+	}
+	if tracePath == "" {
+		return f, nil
+	}
+	file, err := os.Open(tracePath)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	f.file = file
+	return f, nil
+}
+
+// Refresh looks for what is new; ReadBatch then returns it. Call it when ReadBatch has returned io.EOF.
+func (f *Follower) Refresh() error {
+	if f.spool != nil {
+		if err := f.snapshot(); err != nil {
+			return err
+		}
+	}
+	if f.file == nil {
+		return nil
+	}
+	st, err := f.file.Stat()
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	f.size = st.Size()
+	if f.reader == nil {
+		return f.begin()
+	}
+	f.noteDamage()
+	if _, err := f.file.Seek(f.reader.Offset(), io.SeekStart); err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	f.reader.Continue(f.file, f.size)
+	return nil
+}
+
+// begin reads the head of the file, once there is one.
+func (f *Follower) begin() error {
+	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	reader, err := trace.NewReader(f.file, f.size)
+	if errors.Is(err, trace.ErrEmpty) && f.spool != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	reader.Fill(f.tables, f.info)
+	f.reader = reader
+	return nil
+}
+
+// noteDamage tells a section that is being written from one that never becomes whole.
+func (f *Follower) noteDamage() {
+	h := f.reader.Health()
+	if !h.Truncated {
+		f.stuckAt = -1
+		return
+	}
+	if f.stuckAt != h.TruncatedAt {
+		f.stuckAt, f.stuckSize = h.TruncatedAt, f.size
+	}
+}
+
+// Damage returns where and why the file cannot be read on; ok is false while it can. A section that was half written when it was seen is no damage: the file
+// has to grow by more than a section behind it, or the reader to give up on what it holds.
+func (f *Follower) Damage() (offset int64, reason string, ok bool) {
+	if f.reader == nil {
+		return 0, "", false
+	}
+	h := f.reader.Health()
+	if !h.Truncated {
+		return 0, "", false
+	}
+	grown := f.stuckAt == h.TruncatedAt && f.size-f.stuckSize > trace.MaxSectionBytes
+	if grown || !f.reader.MayGrow() {
+		return h.TruncatedAt, h.Reason, true
+	}
+	return 0, "", false
+}
+
+// snapshot copies what the spool holds now.
+func (f *Follower) snapshot() error {
+	for range snapshotTries {
+		before := f.positions()
+		cursor := NewCursor(f.spool)
+		cursor.dict = f.dict
+		f.collect(cursor)
+		if err := cursor.Dictionary(tableFiller{f.tables, f.info}); err != nil {
+			return err
+		}
+		f.dict = cursor.dict
+		if slices.Equal(before, f.positions()) {
+			break
+		}
+	}
+	maps.Copy(f.info, f.spool.Info())
+	f.lost[0], f.lost[1], f.lost[2] = f.spool.Lost()
+	return nil
+}
+
+// positions says how far the drainer has published that it read. While they stay as they are, no segment that a cursor looks at is given back.
+func (f *Follower) positions() []uint64 {
+	s := f.spool
+	list := []uint64{s.load64(offDrainedSeq)}
+	for i := range s.ringsUsed() {
+		off := s.ringOffset(i)
+		list = append(list, uint64(s.load32(off+ringFirstSegment)), uint64(s.load32(off+ringReadSegment))<<32|uint64(s.load32(off+ringReadSlot)))
+	}
+	return list
+}
+
+// collect takes all committed records. One whose slot was given back while it was read no longer has its number: it is in the file.
+func (f *Follower) collect(cursor *Cursor) {
+	f.pending = f.pending[:0]
+	room := len(f.spool.data) / recordSize // no more fit, whatever a damaged spool says
+	for more := true; more && len(f.pending) < room; {
+		var events []trace.Event
+		events, _, more = cursor.Collect(true)
+		more = more && len(events) > 0
+		for i := range events {
+			if f.spool.load64(cursor.keys[i].offset+recSeq) != events[i].Seq {
+				continue
+			}
+			events[i].Flags &^= trace.FlagLate // decided when they are returned
+			f.pending = append(f.pending, events[i])
+		}
+	}
+}
+
+// ReadBatch implements trace.Source.
+func (f *Follower) ReadBatch() ([]trace.Event, error) {
+	for f.reader != nil {
+		events, err := f.reader.ReadBatch()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path, err)
+		}
+		if events = f.unseen(events); len(events) > 0 {
+			return events, nil
+		}
+	}
+	events := f.unseen(f.pending)
+	f.pending = f.pending[:0]
+	if len(events) == 0 {
+		return nil, io.EOF
+	}
+	return events, nil
+}
+
+// unseen keeps what was not returned before, in place, and flags what comes behind higher numbers.
+func (f *Follower) unseen(events []trace.Event) []trace.Event {
+	kept := events[:0]
+	for _, e := range events {
+		if e.Kind == trace.EventLost { // its number is another event's
+			kept = append(kept, e)
+			continue
+		}
+		top, _ := f.have.Max()
+		if !f.have.Add(e.Seq) {
+			continue
+		}
+		e.Flags &^= trace.FlagLate
+		if e.Seq < top {
+			e.Flags |= trace.FlagLate
+			f.late++
+		}
+		f.events++
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// Tables implements trace.Source.
+func (f *Follower) Tables() *trace.Tables { return f.tables }
+
+// Info implements trace.Source.
+func (f *Follower) Info() trace.Info { return f.info }
+
+// End implements trace.Source.
+func (f *Follower) End() (trace.End, bool) {
+	if f.reader == nil {
+		return trace.End{}, false
+	}
+	return f.reader.End()
+}
+
+// Lost implements trace.Source. The spool's counters include what the file says.
+func (f *Follower) Lost() (records, rings, dict uint64) {
+	if f.spool == nil && f.reader != nil {
+		return f.reader.Lost()
+	}
+	return f.lost[0], f.lost[1], f.lost[2]
+}
+
+// Health implements trace.Source. A number that is missing now may belong to a call that has not returned.
+func (f *Follower) Health() trace.Health {
+	var h trace.Health
+	if f.reader != nil {
+		h = f.reader.Health()
+	}
+	h.Events, h.LateEvents, h.Gaps = f.events, f.late, f.have.Gaps()
+	h.MaxSeq, _ = f.have.Max()
+	if _, _, damaged := f.Damage(); !damaged {
+		h.Truncated, h.TruncatedAt, h.Reason = false, 0, ""
+	}
+	return h
+}
+
+// Ended says how things stand: EndedClean once the trace's end was read, else EndedRunning; whether the process still lives is for the caller to know.
+func (f *Follower) Ended() string {
+	if _, ok := f.End(); ok {
+		return EndedClean
+	}
+	return EndedRunning
+}
+
+// Size returns the trace file's size in bytes when it was last looked at, Offset how much of it was read: for progress.
+func (f *Follower) Size() int64 { return f.size }
+
+// Offset returns how many bytes of the trace file were read.
+func (f *Follower) Offset() int64 {
+	if f.reader == nil {
+		return 0
+	}
+	return f.reader.Offset()
+}
+
+// Close releases the file and the mapping.
+func (f *Follower) Close() error {
+	var err error
+	if f.spool != nil {
+		err = f.spool.Close()
+	}
+	if f.file != nil {
+		err = errors.Join(err, f.file.Close())
+	}
+	return err
+}
