@@ -64,6 +64,7 @@ static const int attributes[] = {
 	[125] = 1,                              // IPC events
 	[126] = 4,                              // memory synchronisation domains
 	[127] = 1,                              // tensor maps
+	[132] = 1,                              // multicast objects
 	[134] = -1,                             // NUMA node: none
 	[131] = -1,
 };

@@ -1,8 +1,10 @@
 #include "vmm.h"
+#include "multicast.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,10 +41,8 @@ static char *map_home(int fd, size_t size)
 	return home == MAP_FAILED ? NULL : home;
 }
 
-static int memfd_for(int device, size_t size)
+int nc_vmm_memfd(const char *name, size_t size)
 {
-	char name[64];
-	snprintf(name, sizeof name, MEMFD_NAME "%d", device);
 	int fd = memfd_create(name, MFD_CLOEXEC);
 	if (fd >= 0 && ftruncate(fd, (off_t)size) < 0) {
 		close(fd);
@@ -51,7 +51,15 @@ static int memfd_for(int device, size_t size)
 	return fd;
 }
 
-static struct nc_vmm_handle *handle_new(const cu_allocation_prop *prop, int device, enum nc_kind kind, size_t size, int fd)
+// One that says which device holds its memory.
+static int memfd_for(int device, size_t size)
+{
+	char name[64];
+	snprintf(name, sizeof name, MEMFD_NAME "%d", device);
+	return nc_vmm_memfd(name, size);
+}
+
+struct nc_vmm_handle *nc_vmm_handle_new(const cu_allocation_prop *prop, int device, enum nc_kind kind, size_t size, int fd)
 {
 	struct nc_vmm_handle *handle = nc_object_new(NC_VMM_HANDLE, sizeof *handle, NULL);
 	if (!handle)
@@ -60,6 +68,7 @@ static struct nc_vmm_handle *handle_new(const cu_allocation_prop *prop, int devi
 	handle->prop = *prop;
 	handle->device = device;
 	handle->kind = kind;
+	handle->charged = kind == NC_IPC || kind == NC_MULTICAST ? 0 : size;
 	handle->references = 1;
 	handle->id = ++last_handle_id;
 	handle->fd = fd;
@@ -73,6 +82,8 @@ static struct nc_vmm_handle *handle_new(const cu_allocation_prop *prop, int devi
 
 static void handle_free(struct nc_vmm_handle *handle)
 {
+	if (handle->multicast)
+		nc_multicast_free(handle->multicast);
 	munmap(handle->home, handle->size);
 	if (handle->fd >= 0)
 		close(handle->fd);
@@ -83,7 +94,7 @@ static void handle_settle(struct nc_vmm_handle *handle)
 {
 	if (handle->references || handle->mappings)
 		return;
-	nc_ledger_free(handle->device, handle->kind, (uintptr_t)handle, handle->size, handle->size);
+	nc_ledger_free(handle->device, handle->kind, (uintptr_t)handle, handle->size, handle->charged);
 	handle_free(handle);
 }
 
@@ -101,7 +112,7 @@ CU_API cuMemCreate(uint64_t *out, size_t size, const cu_allocation_prop *prop, u
 	int fd = -1;
 	if (prop->handle_types & CU_HANDLE_FD && (fd = memfd_for(device, size)) < 0)
 		return CU_OUT_OF_MEMORY;
-	struct nc_vmm_handle *handle = handle_new(prop, device, kind, size, fd);
+	struct nc_vmm_handle *handle = nc_vmm_handle_new(prop, device, kind, size, fd);
 	if (!handle) {
 		if (fd >= 0)
 			close(fd);
@@ -187,19 +198,27 @@ CU_API cuMemExportToShareableHandle(void *out, uint64_t value, int type, unsigne
 	return CU_OK;
 }
 
-// The device named by one of our memfds, -1 for any other descriptor.
+int nc_vmm_memfd_number(int fd, const char *name)
+{
+	char path[64], found[128], end;
+	int number;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(path, found, sizeof found - 1);
+	size_t skip = strlen("/memfd:") + strlen(name);
+	if (n < 0 || (size_t)n <= skip)
+		return -1;
+	found[n] = 0;
+	if (strncmp(found, "/memfd:", strlen("/memfd:")) || strncmp(found + strlen("/memfd:"), name, strlen(name)) ||
+	    sscanf(found + skip, "%d%c", &number, &end) != 2 || end != ' ')
+		return -1;
+	return number;
+}
+
+// The device of the memory behind one of our memfds, -1 for any other descriptor.
 static int exported_device(int fd)
 {
-	char path[64], name[128];
-	int device;
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	ssize_t n = readlink(path, name, sizeof name - 1);
-	if (n < 0)
-		return -1;
-	name[n] = 0;
-	if (sscanf(name, "/memfd:" MEMFD_NAME "%d", &device) != 1 || !nc_device_valid(device))
-		return -1;
-	return device;
+	int device = nc_vmm_memfd_number(fd, MEMFD_NAME);
+	return nc_device_valid(device) ? device : -1;
 }
 
 CU_API cuMemImportFromShareableHandle(uint64_t *out, void *os_handle, int type)
@@ -209,6 +228,8 @@ CU_API cuMemImportFromShareableHandle(uint64_t *out, void *os_handle, int type)
 	NC_TRY(nc_init_check());
 	if (!out || type != CU_HANDLE_FD)
 		return CU_INVALID_VALUE;
+	if (nc_multicast_is(fd))
+		return nc_multicast_import(out, fd);
 	int device = exported_device(fd);
 	if (device < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || !is_granular((uint64_t)st.st_size))
 		return CU_INVALID_VALUE;
@@ -219,15 +240,17 @@ CU_API cuMemImportFromShareableHandle(uint64_t *out, void *os_handle, int type)
 	if (own < 0)
 		return CU_OUT_OF_MEMORY;
 	NC_LOCKED();
-	struct nc_vmm_handle *handle = handle_new(&prop, device, NC_IPC, (size_t)st.st_size, own);
+	struct nc_vmm_handle *handle = nc_vmm_handle_new(&prop, device, NC_IPC, (size_t)st.st_size, own);
 	if (!handle) {
 		close(own);
 		return CU_OUT_OF_MEMORY;
 	}
-	nc_ledger_alloc(device, NC_IPC, (uintptr_t)handle, handle->size, handle->size);
+	nc_ledger_alloc(device, NC_IPC, (uintptr_t)handle, handle->size, handle->charged);
 	*out = (uintptr_t)handle;
 	return CU_OK;
 }
+
+void nc_vmm_mapped(struct nc_vmm_handle *handle) { handle->mappings++; }
 
 void nc_vmm_unmapped(struct nc_vmm_handle *handle)
 {

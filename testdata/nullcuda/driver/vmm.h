@@ -25,9 +25,23 @@ struct nc_vmm_handle {
 	uint64_t id;
 	char *home; // the pages, readable and writable
 	int fd;     // memfd, or -1
+	struct nc_multicast *multicast; // NULL unless the handle is a multicast object
 };
 
-// Tells the handle that one of its mappings is gone. nc_lock held.
+// A handle of `size` bytes with pages behind it and one reference. The memfd, if not
+// -1, becomes the handle's on success. NULL when out of memory. nc_lock held, as for
+// all functions here.
+struct nc_vmm_handle *nc_vmm_handle_new(const cu_allocation_prop *prop, int device, enum nc_kind kind, size_t size, int fd);
+
+// A named memfd of that size, -1 when there is none to be had.
+int nc_vmm_memfd(const char *name, size_t size);
+
+// The number that follows the name of a memfd made by nc_vmm_memfd("NAMEnumber"), -1
+// for any other descriptor.
+int nc_vmm_memfd_number(int fd, const char *name);
+
+// Tells the handle that one of its mappings, bindings or tiles came or is gone.
+void nc_vmm_mapped(struct nc_vmm_handle *handle);
 void nc_vmm_unmapped(struct nc_vmm_handle *handle);
 
 #endif

@@ -1,5 +1,6 @@
 // Address reservations and the mappings in them.
 #include "vmm.h"
+#include "multicast.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -114,6 +115,8 @@ CU_API cuMemMap(cu_ptr address, size_t size, size_t offset, uint64_t value, unsi
 	struct nc_vmm_handle *handle = nc_object_find((void *)value, NC_VMM_HANDLE);
 	if (!handle || offset > handle->size || size > handle->size - offset || !reservation_around(address, size))
 		return CU_INVALID_VALUE;
+	if (handle->multicast)
+		NC_TRY(nc_multicast_complete(handle->multicast));
 	struct nc_range *after = nc_range_after(address);
 	if (after && after->base < address + size)
 		return CU_INVALID_VALUE;
@@ -127,7 +130,7 @@ CU_API cuMemMap(cu_ptr address, size_t size, size_t offset, uint64_t value, unsi
 		.shared = true, .handle = handle, .handle_offset = offset,
 	};
 	// Mappings belong to the process: no context's end unmaps them.
-	handle->mappings++;
+	nc_vmm_mapped(handle);
 	nc_range_insert(range);
 	return CU_OK;
 }

@@ -144,6 +144,15 @@ int cuMemGetAllocationPropertiesFromHandle(cu_allocation_prop *prop, uint64_t ha
 int cuMemExportToShareableHandle(void *out, uint64_t handle, int type, ull flags);
 int cuMemImportFromShareableHandle(uint64_t *handle, void *os_handle, int type);
 
+int cuMulticastGetGranularity(size_t *granularity, const cu_multicast_prop *prop, int option);
+int cuMulticastCreate(uint64_t *handle, const cu_multicast_prop *prop);
+int cuMulticastAddDevice(uint64_t handle, int device);
+int cuMulticastBindMem(uint64_t handle, size_t at, uint64_t memory, size_t offset, size_t bytes, ull flags);
+int cuMulticastBindMem_v2(uint64_t handle, int device, size_t at, uint64_t memory, size_t offset, size_t bytes, ull flags);
+int cuMulticastBindAddr(uint64_t handle, size_t at, cu_ptr address, size_t bytes, ull flags);
+int cuMulticastBindAddr_v2(uint64_t handle, int device, size_t at, cu_ptr address, size_t bytes, ull flags);
+int cuMulticastUnbind(uint64_t handle, int device, size_t at, size_t bytes);
+
 int cuIpcGetMemHandle(cu_ipc_handle *handle, cu_ptr address);
 int cuIpcOpenMemHandle_v2(cu_ptr *address, cu_ipc_handle handle, unsigned flags);
 int cuIpcCloseMemHandle(cu_ptr address);
