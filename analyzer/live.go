@@ -1,0 +1,33 @@
+package analyzer
+
+import "memtrace/trace"
+
+// Live summarises a source that grows: a process that still runs. It replays each event once, however often it is asked.
+type Live struct {
+	src       trace.Source
+	opts      Options
+	collector *collector
+}
+
+// NewLive returns a Live over src, nothing of which is read yet. With Options.At "exit", the ledgers say how things stand now. The error is that of an unknown
+// grouping.
+func NewLive(src trace.Source, opts Options) (*Live, error) {
+	wanted := opts.Groupings
+	if len(wanted) == 0 {
+		wanted = defaultGroupings
+	}
+	picked, err := pickGroupings(wanted)
+	if err != nil {
+		return nil, err
+	}
+	return &Live{src: src, opts: opts, collector: newCollector(src.Tables(), picked, newFilter(&opts), opts.At)}, nil
+}
+
+// Update replays what the source has now and returns the summary of everything up to here. The errors are those of Summarize; after one, the next Update goes on
+// where this one stopped.
+func (l *Live) Update() (*Summary, error) {
+	if err := replay(l.src, l.collector, l.opts.Progress); err != nil {
+		return nil, err
+	}
+	return l.collector.summary(l.src, &l.opts)
+}
