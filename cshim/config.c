@@ -47,6 +47,7 @@ static void set_output(const char *v) {
 }
 static void set_force(const char *v) { mt_config.force = truthy(v); }
 static void set_disable(const char *v) { mt_config.disabled = truthy(v); }
+static void set_nvtx(const char *v) { mt_config.no_nvtx = !truthy(v); }
 static void set_spool_dir(const char *v) { copy(mt_config.spool_dir, sizeof mt_config.spool_dir, v); }
 static void set_run_dir(const char *v) { copy(mt_config.run_dir, sizeof mt_config.run_dir, v); }
 static void set_elsewhere(const char *v) { (void)v; }
@@ -68,6 +69,7 @@ static const struct {
 } variables[] = {
     {"OUTPUT", set_output},       {"FORCE", set_force},         {"DISABLE", set_disable},     {"LOG", set_log},
     {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_elsewhere},
+    {"NVTX", set_nvtx},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"CACHE", set_elsewhere},   /* read by the project's own scripts */
 };
@@ -88,6 +90,7 @@ static void take(const char *name, size_t length, const char *value) {
 void mt_config_load(char **environment) {
   static const char prefix[] = "MEMTRACE_";
   if (!environment) return;
+  mt_config.loaded = true;
   for (char **e = environment; *e; e++) {
     if (strncmp(*e, prefix, sizeof prefix - 1)) continue;
     const char *name = *e + sizeof prefix - 1, *equals = strchr(name, '=');

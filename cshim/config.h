@@ -7,8 +7,10 @@
 #define MT_PATH_MAX 4096
 
 struct mt_config {
+  bool loaded;
   bool disabled;
   bool force;
+  bool no_nvtx;
   bool start_directory_known;
   int log_level; /* enum mt_log_level */
   uint64_t spool_max;

@@ -84,7 +84,7 @@ static bool equals(uint32_t id, enum mt_dict_kind kind, const void *data, size_t
   return __atomic_load_n(&entry->kind, __ATOMIC_ACQUIRE) == kind && entry->length == size && !memcmp(mt_data() + entry->offset, data, size);
 }
 
-uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size) {
+static uint32_t intern(enum mt_dict_kind kind, const void *data, size_t size, bool may_append) {
   uint64_t hash = hash_bytes(kind, data, size), mark = hash & ~0xffffffffull;
   uint32_t mask = (1u << MT_INTERN_BITS) - 1, slot = (uint32_t)hash & mask;
   for (unsigned i = 0; i < MT_INTERN_PROBES; i++, slot = (slot + 1) & mask) {
@@ -93,12 +93,22 @@ uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size) {
       if ((word & ~0xffffffffull) == mark && equals((uint32_t)word, kind, data, size)) return (uint32_t)word;
       continue;
     }
+    if (!may_append) break;
     uint32_t id = mt_dict_append(kind, &(struct mt_bytes){data, size}, 1);
     if (id) __atomic_compare_exchange_n(&table[slot], &word, mark | id, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     return id;
   }
   return lost();
 }
+
+uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size) { return intern(kind, data, size, true); }
+
+static bool half_free(void) {
+  const struct mt_spool_header *h = mt_header();
+  return __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) < h->index_max / 2 && __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) < h->data_max / 2;
+}
+
+uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size) { return intern(kind, data, size, half_free()); }
 
 void mt_dict_info(const char *key, const void *value, size_t size) {
   mt_dict_append(MT_DICT_INFO, (struct mt_bytes[]){{key, strlen(key) + 1}, {value, size}}, 2);

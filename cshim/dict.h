@@ -18,6 +18,10 @@ uint32_t mt_dict_append(enum mt_dict_kind kind, const struct mt_bytes *parts, un
 /* Returns the id of an equal entry, appending one at first sight. For strings and stacks. */
 uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size);
 
+/* The same for texts that a program may make up without end, such as "step 4711": once half of the dictionary is in use they only find what is there, so that
+ * stacks, modules and threads keep the other half. 0 for the others (counted). */
+uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size);
+
 /* One key and value about the process. */
 void mt_dict_info(const char *key, const void *value, size_t size);
 

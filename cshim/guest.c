@@ -20,6 +20,7 @@
 #include "config.h"
 #include "dict.h"
 #include "module.h"
+#include "nvtx.h"
 #include "region.h"
 #include "ring.h"
 #include "tag.h"
@@ -161,6 +162,7 @@ static void note_process(void) {
   if (getcwd(exe, sizeof exe)) mt_dict_info("process.cwd", exe, strlen(exe));
   if (!gethostname(exe, 256)) mt_dict_info("process.host", exe, strnlen(exe, 255));
   note_environment();
+  mt_nvtx_note();
 }
 
 static bool start_here(void) {
@@ -292,4 +294,5 @@ __attribute__((constructor)) static void on_load(int argc, char **argv, char **e
   (void)argc;
   (void)argv;
   mt_config_load(environment);
+  mt_nvtx_load();
 }

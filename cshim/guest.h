@@ -10,14 +10,21 @@
 #define MT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define MT_TAG_DEPTH 64u
+#define MT_TAG_UNSTORED_OWNERS 32u
 #define MT_RECENT_BITS 3u
 #define MT_RECENT_STACKS (1u << MT_RECENT_BITS)
 
-/* The thread's tags: the full path as text, and for each level where it ends and which id it has in the present spool. */
+/* The thread's tags: the full path as text, and for each level who pushed it, where it ends and which id the path up to it has in the present spool. */
 struct mt_tags {
-  uint32_t depth; /* may exceed MT_TAG_DEPTH: deeper levels count, but are not stored */
+  uint32_t depth;  /* levels that are stored */
+  uint32_t beyond; /* levels that found no room: they count, but are not stored */
+  uint32_t owner[MT_TAG_DEPTH];
   uint32_t id[MT_TAG_DEPTH];
   uint16_t length[MT_TAG_DEPTH];
+  struct {
+    uint32_t owner;
+    uint32_t count;
+  } unstored[MT_TAG_UNSTORED_OWNERS]; /* the levels beyond, by owner; the first entry is the program's own */
   char path[4096];
 };
 

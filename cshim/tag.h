@@ -1,7 +1,28 @@
-/* A thread's tags survive what its recording state does not: the start of recording and a fork. */
+/* A thread's stack of tags. The program's own calls and every NVTX domain share it in the order of the calls, and each of them undoes only its own levels. It
+ * survives what a thread's recording state does not: the start of recording and a fork. */
 #pragma once
 
+#include <stddef.h>
+
 #include "guest.h"
+
+#define MT_TAG_API 0u /* owner of the levels that the program's own calls push; others are NVTX domains */
+
+/* Pushes a level for the calling thread. Returns how many levels of this owner lie below it, or -1 if the thread has no state. A level that cannot be honoured
+ * (no name, too deep, no room) counts all the same and adds nothing to the path. */
+int mt_tag_push(uint32_t owner, const char *name, size_t size);
+
+/* Takes the owner's latest level away, wherever it lies. Returns how many levels of this owner lie below, or -1 if it has none. */
+int mt_tag_pop(uint32_t owner);
+
+/* Records a named moment if this process records already. Returns the id of the name, 0 if nothing was recorded. For names that may be made up without end. */
+uint32_t mt_tag_mark(const char *name, size_t size);
+
+/* The id of a text in the present spool, 0 if this process does not record or has no room for it. */
+uint32_t mt_tag_text(const char *text, size_t size);
+
+/* The same as mt_tag_mark for a name that has its id. */
+void mt_tag_mark_again(uint32_t name);
 
 /* Gives ids in the present spool to the tags that the thread already holds. */
 void mt_tag_rename(struct mt_thread *self);

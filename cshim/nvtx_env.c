@@ -1,0 +1,177 @@
+#define _GNU_SOURCE
+/* The getenv that the program's libraries call. It answers one question by itself: NVTX_INJECTION64_PATH, where nobody set it. Everything else goes to the next
+ * getenv in line, and the environment is never written.
+ *
+ * The loader may call this before it has relocated this library: a function of another library that chooses its variant by a variable. Until then no function
+ * and no variable of another library can be reached from here, and after that, until the constructor has run, dlsym could run into an allocator that is
+ * itself just reading its variables. So there are three ways to the answer, by the stage of the start. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "dict.h"
+#include "guest.h"
+#include "module.h"
+#include "nvtx.h"
+#include "real.h"
+
+/* <stdlib.h> promises that the name is never null; what a null does is the next one's business. */
+MT_EXPORT char *getenv(const char *name);
+typedef char *(*getenv_function)(const char *name);
+
+static const char variable[] = "NVTX_INJECTION64_PATH";
+static getenv_function next_getenv;
+
+/* Set by the loader's relocation of this library: null before. */
+static const void *volatile relocated = &next_getenv;
+
+#define MT_NO_LIBRARY_CALLS __attribute__((noinline, optimize("no-tree-loop-distribute-patterns")))
+
+/* The value if the entry is "name=value", else NULL. */
+MT_NO_LIBRARY_CALLS static char *value_of(char *entry, const char *name) {
+  while (*name && *entry == *name) entry++, name++;
+  return !*name && *entry == '=' ? entry + 1 : NULL;
+}
+
+/* More than the kernel lets an environment be; only pages that are read into are ever used. */
+#define MT_ENVIRONMENT_MAX (8l << 20)
+
+#if defined(__x86_64__)
+static long kernel(long number, long a, long b, long c, long d, long e, long f) {
+  long result;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  return result;
+}
+#elif defined(__aarch64__)
+static long kernel(long number, long a, long b, long c, long d, long e, long f) {
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  return x0;
+}
+#else
+#error "write the system call for this architecture"
+#endif
+
+/* The environment as the kernel has it, entries ended by zeros; the pages are kept, since values are handed out. NULL if there is no /proc. */
+MT_NO_LIBRARY_CALLS static char *kernel_environment(char **end) {
+  static char *text, *stop;
+  if (!text) {
+    static const char path[] = "/proc/self/environ";
+    long size = 0, n, at = kernel(SYS_mmap, 0, MT_ENVIRONMENT_MAX, 3 /* read, write */, 0x4022 /* private, anonymous, no reserve */, -1, 0);
+    if (at < 0 && at > -4096) return NULL;
+    long fd = kernel(SYS_openat, -100 /* the working folder */, (long)path, 0, 0, 0, 0);
+    if (fd < 0) return NULL;
+    while (size < MT_ENVIRONMENT_MAX - 1 && (n = kernel(SYS_read, fd, at + size, MT_ENVIRONMENT_MAX - 1 - size, 0, 0, 0)) > 0) size += n;
+    kernel(SYS_close, fd, 0, 0, 0, 0, 0);
+    text = (char *)at;
+    stop = text + size;
+  }
+  *end = stop;
+  return text;
+}
+
+MT_NO_LIBRARY_CALLS static char *before_relocation(const char *name) {
+  char *end = NULL;
+  for (char *entry = kernel_environment(&end); entry && entry < end; entry++) {
+    char *value = value_of(entry, name);
+    if (value) return value;
+    while (entry < end && *entry) entry++;
+  }
+  return NULL;
+}
+
+static char *before_constructor(const char *name) {
+  for (char **entry = environ; entry && *entry; entry++) {
+    char *value = value_of(*entry, name);
+    if (value) return value;
+  }
+  return NULL;
+}
+
+/* Tools that come with the CUDA driver advertise themselves by a file; NVTX asks for them only where no library is named, so naming one would shut them out. */
+static bool tool_of_driver(void) {
+  static int known; /* 1 no, 2 yes; two threads that ask at once find the same */
+  int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (answer) return answer == 2;
+  char path[MT_PATH_MAX];
+  getenv_function next = __atomic_load_n(&next_getenv, __ATOMIC_RELAXED);
+  const char *folder = next ? next("XDG_RUNTIME_DIR") : before_constructor("XDG_RUNTIME_DIR");
+  static const char file[] = "/nvidia/nvtx/nvtx-cuda.yaml";
+  bool found = !access("/run/nvidia/nvtx/nvtx-cuda.yaml", F_OK) || !access("/run/nvidia/nvtx/user.0/nvtx-cuda.yaml", F_OK);
+  if (!found && folder && *folder && strlen(folder) + sizeof file <= sizeof path) {
+    strcpy(stpcpy(path, folder), file);
+    found = !access(path, F_OK);
+  }
+  __atomic_store_n(&known, found ? 2 : 1, __ATOMIC_RELAXED);
+  return found;
+}
+
+/* The name under which the loader has this library: opening it gives what is loaded, without a look at the disk, whatever became of the file, of the working
+ * folder or of the root. NULL when this code is part of a program. */
+static const char *own_path(void) {
+  struct link_map *map = mt_module_find((uintptr_t)&own_path);
+  return map && map->l_name && map->l_name[0] ? map->l_name : NULL;
+}
+
+bool mt_nvtx_wanted(void) {
+  if (!mt_config.loaded) mt_config_load(environ);
+  return !mt_config.no_nvtx && !mt_config.disabled && !mt_guest_off();
+}
+
+static char *offer(void) {
+  int error = errno;
+  const char *path = mt_nvtx_wanted() && !tool_of_driver() ? own_path() : NULL;
+  errno = error;
+  return (char *)path;
+}
+
+static bool is_injection(const char *name) {
+  const char *want = variable;
+  while (*want && *name == *want) name++, want++;
+  return *name == *want;
+}
+
+char *getenv(const char *name) {
+  getenv_function next = __atomic_load_n(&next_getenv, __ATOMIC_RELAXED);
+  if (MT_LIKELY(next)) {
+    if (MT_LIKELY(!name || name[0] != 'N' || !is_injection(name))) return next(name);
+    char *value = next(name);
+    return value ? value : offer();
+  }
+  if (!name || !*name) return NULL;
+  if (!relocated) return before_relocation(name);
+  char *value = before_constructor(name);
+  return value || !is_injection(name) ? value : offer();
+}
+
+void mt_nvtx_load(void) {
+  getenv_function next = (getenv_function)mt_real_dlsym(RTLD_NEXT, "getenv");
+  if (next != getenv) __atomic_store_n(&next_getenv, next, __ATOMIC_RELEASE);
+}
+
+void mt_nvtx_note(void) {
+  if (mt_config.no_nvtx) return;
+  getenv_function next = __atomic_load_n(&next_getenv, __ATOMIC_RELAXED);
+  const char *value = next ? next(variable) : before_constructor(variable), *own = own_path();
+  if (!value && !tool_of_driver()) return;
+  if (value && own && !strcmp(value, own)) return;
+  const char *slash = value ? strrchr(value, '/') : NULL, *base = slash ? slash + 1 : value ? value : "the CUDA driver";
+  char text[256] = "taken by ";
+  size_t size = strlen(text), n = strnlen(base, sizeof text - size);
+  memcpy(text + size, base, n);
+  mt_dict_info("nvtx", text, size + n);
+}
