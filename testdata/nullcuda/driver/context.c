@@ -20,13 +20,19 @@ static __thread struct {
 	int depth;
 } stack;
 
+// A green context does nothing itself: its primary one does.
+static cu_result resolve(struct nc_context *handle, struct nc_context **context)
+{
+	*context = handle->base ? handle->base : handle;
+	return handle->live && (*context)->live ? CU_OK : CU_CONTEXT_IS_DESTROYED;
+}
+
 cu_result nc_context_current(struct nc_context **context)
 {
 	NC_TRY(nc_init_check());
 	if (!stack.depth)
 		return CU_INVALID_CONTEXT;
-	*context = stack.entry[stack.depth - 1];
-	return (*context)->live ? CU_OK : CU_CONTEXT_IS_DESTROYED;
+	return resolve(stack.entry[stack.depth - 1], context);
 }
 
 // Contexts are never freed, so the list also knows those that are gone.
@@ -42,10 +48,8 @@ cu_result nc_context_from_handle(void *handle, struct nc_context **context)
 {
 	if (!handle)
 		return nc_context_current(context);
-	*context = find(handle);
-	if (!*context)
-		return CU_INVALID_CONTEXT;
-	return (*context)->live ? CU_OK : CU_CONTEXT_IS_DESTROYED;
+	struct nc_context *found = find(handle);
+	return found ? resolve(found, context) : CU_INVALID_CONTEXT;
 }
 
 // Makes a context live, charging what it costs on the device.
@@ -115,6 +119,7 @@ static cu_result create(void **handle, unsigned flags, cu_device device)
 		return CU_OUT_OF_MEMORY;
 	context->device = device;
 	context->flags = flags;
+	context->references = 1;
 	NC_LOCKED();
 	cu_result result = stack.depth < STACK_DEPTH ? bring_up(context) : CU_OUT_OF_MEMORY;
 	if (result != CU_OK) {
@@ -141,17 +146,47 @@ CU_API cuCtxCreate_v4(void **handle, void *params, unsigned flags, cu_device dev
 	return create(handle, flags, device);
 }
 
+static void destroy(struct nc_context *context)
+{
+	tear_down(context);
+	if (stack.depth && stack.entry[stack.depth - 1] == context)
+		stack.depth--;
+}
+
+// The counted life of contexts before CUDA 4.
+CU_API cuCtxAttach(void **handle, unsigned flags)
+{
+	NC_CURRENT(context);
+	if (!handle || flags)
+		return CU_INVALID_VALUE;
+	NC_LOCKED();
+	context->references++;
+	*handle = context;
+	return CU_OK;
+}
+
+CU_API cuCtxDetach(void *handle)
+{
+	NC_CURRENT(context);
+	if (handle != context)
+		return CU_INVALID_CONTEXT;
+	NC_LOCKED();
+	if (context->primary)
+		return nc_context_release_primary(context->device);
+	if (--context->references == 0)
+		destroy(context);
+	return CU_OK;
+}
+
 CU_API cuCtxDestroy_v2(void *handle)
 {
 	NC_ENTER();
 	struct nc_context *context = find(handle);
-	if (!context || context->primary)
+	if (!context || context->primary || context->base)
 		return CU_INVALID_CONTEXT;
 	if (!context->live)
 		return CU_CONTEXT_IS_DESTROYED;
-	tear_down(context);
-	if (stack.depth && stack.entry[stack.depth - 1] == context)
-		stack.depth--;
+	destroy(context);
 	return CU_OK;
 }
 
@@ -207,6 +242,41 @@ CU_API cuCtxGetCurrent(void **handle)
 	return CU_OK;
 }
 
+cu_result nc_context_retain_primary(int device, struct nc_context **out)
+{
+	struct nc_context *context = &primaries[device];
+	context->primary = true;
+	context->device = device;
+	if (!context->live)
+		NC_TRY(bring_up(context));
+	context->references++;
+	*out = context;
+	return CU_OK;
+}
+
+// A reset ends the context and forgets no user: each may still release it, once.
+cu_result nc_context_release_primary(int device)
+{
+	struct nc_context *context = &primaries[device];
+	if (!context->references)
+		return CU_INVALID_CONTEXT;
+	if (--context->references == 0 && context->live)
+		tear_down(context);
+	return CU_OK;
+}
+
+struct nc_context *nc_context_new_green(struct nc_context *primary)
+{
+	struct nc_context *context = calloc(1, sizeof *context);
+	if (!context)
+		return NULL;
+	*context = (struct nc_context){.next = contexts, .device = primary->device, .live = true, .base = primary, .id = ++last_context_id};
+	contexts = context;
+	return context;
+}
+
+void nc_context_end_green(struct nc_context *context) { context->live = false; }
+
 CU_API cuDevicePrimaryCtxRetain(void **handle, cu_device device)
 {
 	NC_TRY(nc_init_check());
@@ -214,15 +284,9 @@ CU_API cuDevicePrimaryCtxRetain(void **handle, cu_device device)
 		return CU_INVALID_VALUE;
 	if (!nc_device_valid(device))
 		return CU_INVALID_DEVICE;
+	struct nc_context *context;
 	NC_LOCKED();
-	struct nc_context *context = &primaries[device];
-	context->primary = true;
-	context->device = device;
-	if (!context->live) {
-		context->references = 0;
-		NC_TRY(bring_up(context));
-	}
-	context->references++;
+	NC_TRY(nc_context_retain_primary(device, &context));
 	*handle = context;
 	return CU_OK;
 }
@@ -233,12 +297,7 @@ CU_API cuDevicePrimaryCtxRelease_v2(cu_device device)
 	if (!nc_device_valid(device))
 		return CU_INVALID_DEVICE;
 	NC_LOCKED();
-	struct nc_context *context = &primaries[device];
-	if (!context->live)
-		return CU_INVALID_CONTEXT;
-	if (--context->references == 0)
-		tear_down(context);
-	return CU_OK;
+	return nc_context_release_primary(device);
 }
 
 CU_API cuDevicePrimaryCtxRelease(cu_device device) { return cuDevicePrimaryCtxRelease_v2(device); }

@@ -11,7 +11,8 @@ struct nc_context {
 	int device;
 	bool live;
 	bool primary;
-	unsigned references; // primary: retains not yet released
+	unsigned references; // primary: retains not yet released; others: creation and attaches not yet detached
+	struct nc_context *base; // a green context's: the primary one, which does and owns everything; else NULL
 	unsigned flags;
 	unsigned api_version;
 	int cache_config, shared_config;
@@ -27,6 +28,16 @@ cu_result nc_context_current(struct nc_context **context);
 
 // NULL stands for the current context. nc_lock held.
 cu_result nc_context_from_handle(void *handle, struct nc_context **context);
+
+// One more, and one less, user of the device's primary context, which is made with the
+// first and torn down with the last. nc_lock held.
+cu_result nc_context_retain_primary(int device, struct nc_context **context);
+cu_result nc_context_release_primary(int device);
+
+// A context that stands for the primary one of its device. It is never freed: ended, it
+// answers as a destroyed one. NULL when out of host memory. nc_lock held.
+struct nc_context *nc_context_new_green(struct nc_context *primary);
+void nc_context_end_green(struct nc_context *context);
 
 // Runs at every synchronising call: pools give back what they keep above their
 // release thresholds. nc_lock held.

@@ -5,13 +5,13 @@
 
 static uint64_t last_stream_id;
 
-static struct nc_stream *stream_new(struct nc_context *context, unsigned flags, int priority)
+struct nc_stream *nc_stream_new(struct nc_context *context, unsigned flags, int priority)
 {
 	struct nc_stream *stream = nc_object_new(NC_STREAM, sizeof *stream, context);
 	if (!stream)
 		return NULL;
 	stream->flags = flags;
-	stream->priority = priority;
+	stream->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
 	stream->id = ++last_stream_id;
 	return stream;
 }
@@ -20,12 +20,14 @@ cu_result nc_stream_from_handle(void *handle, struct nc_stream **stream)
 {
 	if (handle && handle != NC_STREAM_LEGACY && handle != NC_STREAM_PER_THREAD) {
 		*stream = nc_object_find(handle, NC_STREAM);
-		return *stream ? CU_OK : CU_INVALID_HANDLE;
+		if (!*stream)
+			return CU_INVALID_HANDLE;
+		return (*stream)->detached ? CU_STREAM_DETACHED : CU_OK;
 	}
 	NC_CURRENT(context);
 	struct nc_stream **slot = &context->default_streams[handle == NC_STREAM_PER_THREAD];
 	if (!*slot)
-		*slot = stream_new(context, 0, 0);
+		*slot = nc_stream_new(context, 0, 0);
 	*stream = *slot;
 	return *stream ? CU_OK : CU_OUT_OF_MEMORY;
 }
@@ -49,6 +51,18 @@ static void forget(void *object, void *graph)
 
 void nc_stream_forget_capture(struct nc_graph *graph) { nc_object_each(NC_STREAM, forget, graph); }
 
+static void detach(void *object, void *green)
+{
+	struct nc_stream *stream = object;
+	if (stream->green != green)
+		return;
+	nc_capture_abandon(stream);
+	stream->green = NULL;
+	stream->detached = true;
+}
+
+void nc_stream_detach(struct nc_green *green) { nc_object_each(NC_STREAM, detach, green); }
+
 void nc_stream_destroy(void *object)
 {
 	struct nc_stream *stream = object;
@@ -62,8 +76,7 @@ CU_API cuStreamCreateWithPriority(void **handle, unsigned flags, int priority)
 	if (!handle || flags > 1)
 		return CU_INVALID_VALUE;
 	NC_LOCKED();
-	int clamped = priority > 0 ? 0 : priority < -5 ? -5 : priority;
-	*handle = stream_new(context, flags, clamped);
+	*handle = nc_stream_new(context, flags, priority);
 	return *handle ? CU_OK : CU_OUT_OF_MEMORY;
 }
 
@@ -123,7 +136,7 @@ CU_API cuStreamGetCtx_v2(void *handle, void **context, void **green)
 	STREAM_QUERY(context);
 	*context = stream->object.owner;
 	if (green)
-		*green = NULL;
+		*green = stream->green;
 	return CU_OK;
 }
 

@@ -15,6 +15,8 @@ struct nc_stream {
 	unsigned flags;
 	int priority;
 	uint64_t id;
+	struct nc_green *green;   // of which it is a stream, or NULL
+	bool detached;            // its green context is gone: it can only be destroyed
 	struct nc_graph *capture; // records instead of running, NULL: runs
 	bool capture_origin;          // the capture began here, so it must end here
 	struct nc_node *capture_last; // what the next captured node depends on
@@ -29,6 +31,13 @@ struct nc_event {
 	struct nc_stream *capture_origin; // recorded while this stream was capturing
 	struct nc_node *capture_node;
 };
+
+// A new stream of the context; priority is brought into the range there is. NULL when
+// out of host memory. nc_lock held.
+struct nc_stream *nc_stream_new(struct nc_context *context, unsigned flags, int priority);
+
+// Every stream of the green context that is about to go. nc_lock held.
+void nc_stream_detach(struct nc_green *green);
 
 // NULL and the two reserved handles need a current context. nc_lock held.
 cu_result nc_stream_from_handle(void *handle, struct nc_stream **stream);

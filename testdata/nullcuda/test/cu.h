@@ -46,6 +46,24 @@ int cuDevicePrimaryCtxReset_v2(int device);
 int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags);
 int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active);
 
+int cuCtxAttach(void **context, unsigned flags);
+int cuCtxDetach(void *context);
+int cuDeviceGetDevResource(int device, cu_dev_resource *resource, int type);
+int cuCtxGetDevResource(void *context, cu_dev_resource *resource, int type);
+int cuGreenCtxGetDevResource(void *green, cu_dev_resource *resource, int type);
+int cuStreamGetDevResource(void *stream, cu_dev_resource *resource, int type);
+int cuDevSmResourceSplitByCount(cu_dev_resource *result, unsigned *groups, const cu_dev_resource *input,
+                                cu_dev_resource *remainder, unsigned flags, unsigned least);
+int cuDevResourceGenerateDesc(void **desc, cu_dev_resource *resources, unsigned count);
+int cuGreenCtxCreate(void **green, void *desc, int device, unsigned flags);
+int cuGreenCtxDestroy(void *green);
+int cuCtxFromGreenCtx(void **context, void *green);
+int cuGreenCtxStreamCreate(void **stream, void *green, unsigned flags, int priority);
+int cuGreenCtxGetId(void *green, ull *id);
+int cuGreenCtxRecordEvent(void *green, void *event);
+int cuGreenCtxWaitEvent(void *green, void *event);
+int cuStreamGetGreenCtx(void *stream, void **green);
+
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority);
 int cuStreamDestroy_v2(void *stream);
@@ -54,6 +72,7 @@ int cuStreamSynchronize(void *stream);
 int cuStreamGetPriority(void *stream, int *priority);
 int cuStreamGetId(void *stream, ull *id);
 int cuStreamGetCtx(void *stream, void **context);
+int cuStreamGetCtx_v2(void *stream, void **context, void **green);
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
 int cuStreamWriteValue32_v2(void *stream, cu_ptr address, uint32_t value, unsigned flags);
 int cuStreamBeginCapture_v2(void *stream, int mode);

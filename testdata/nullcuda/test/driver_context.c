@@ -38,6 +38,9 @@ static void test_primary(void)
 	CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
 	CHECK_EQ(used_now(), 100 * MIB);
 	CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
+	CHECK_EQ(used_now(), 100 * MIB); // a reset releases for nobody: the retain before it counts
+	CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
+	CHECK_EQ(cuDevicePrimaryCtxRelease_v2(0), CU_INVALID_CONTEXT);
 	CHECK_OK(cuCtxSetCurrent(NULL));
 	CHECK_EQ(cuDevicePrimaryCtxRetain(&context, 2), CU_INVALID_DEVICE);
 }
