@@ -22,6 +22,7 @@
 #include "probe.h"
 #include "region.h"
 #include "relocate.h"
+#include "sandbox.h"
 
 /* A Go runtime reserves address space generously and ends the process when it cannot. */
 #define MT_GO_ADDRESS_SPACE (4ull << 30)
@@ -49,7 +50,7 @@ static bool booted_in_an_ancestor; /* survives fork: that runtime is dead in the
 enum { ARGV_WORDS = 2, AUXV_WORDS = 64 };
 static void *block[ARGV_WORDS + 8 + AUXV_WORDS];
 
-static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32];
+static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64];
 
 static char *variable(char *buffer, const char *name, const char *value) {
   char *p = stpcpy(buffer, name);
@@ -68,6 +69,7 @@ static bool make_block(void) {
   *word++ = variable(spool_variable, "MEMTRACE_DRAIN_SPOOL=", mt_region.real_path);
   *word++ = variable(trace_variable, "MEMTRACE_DRAIN_TRACE=", mt_region.output.trace);
   *word++ = variable(log_variable, "MEMTRACE_LOG=", levels[mt_config.log_level]);
+  *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_guest_stderr());
   *word++ = NULL;
   int fd = open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -95,7 +97,7 @@ static int is_go_module(struct dl_phdr_info *info, size_t size, void *found) {
 static const char *refusal(void) {
   struct rlimit space;
   bool other_go = false;
-  if (!mt_go_init_start || !mtDrainStart) return "the library was built without its drainer";
+  if (!mt_go_init_start || !mtDrainStart || !mt_go_is_quiet()) return "the library was built without its drainer";
   if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur < MT_GO_ADDRESS_SPACE) return "the address space limit is too small";
   dl_iterate_phdr(is_go_module, &other_go);
   if (other_go) return "the program has a Go runtime of its own";
@@ -104,7 +106,7 @@ static const char *refusal(void) {
 
 /* Gives the calling thread, and with it every thread that the runtime starts, a descriptor table of its own. A program may close all descriptors and reuse
  * the numbers: the runtime would end it over a lost epoll descriptor, and the drainer would write into the program's files. Nothing of the program's may stay
- * open here, or the other end of a pipe would wait for us. */
+ * open here, or the other end of a pipe would wait for us. Under a filter only the call is tried that containers and service managers let pass. */
 static bool leave_descriptors(void) {
 #ifdef SYS_close_range
   bool left = !syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
@@ -113,7 +115,7 @@ static bool leave_descriptors(void) {
 #endif
   if (!left) {
     struct rlimit most;
-    if (unshare(CLONE_FILES) || getrlimit(RLIMIT_NOFILE, &most)) return false;
+    if (mt_sandbox_kind() != MT_SANDBOX_NONE || unshare(CLONE_FILES) || getrlimit(RLIMIT_NOFILE, &most)) return false;
     for (unsigned fd = 0; fd < most.rlim_cur && fd < MT_CLOSE_AT_MOST; fd++) close((int)fd);
   }
   /* 0 to 2 must not become files of ours: the runtime writes to 2 when it dies */
@@ -125,17 +127,11 @@ static bool leave_descriptors(void) {
   return true;
 }
 
-/* Starts the runtime and gives back the signal dispositions that it takes: they are the program's. False if there is no drainer in the end. */
+/* Starts the runtime, which touches no signal disposition (internal/lazyrela). False if there is no drainer in the end. */
 static bool boot_go(void) {
-  static const int taken[] = {SIGBUS, SIGFPE, SIGSEGV, SIGPIPE, SIGURG};
-  enum { COUNT = sizeof taken / sizeof *taken };
-  struct sigaction before[COUNT];
-  for (int i = 0; i < COUNT; i++) sigaction(taken[i], NULL, &before[i]);
   booted_in_an_ancestor = true;
   for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++) (*entry)(1, (char **)block, (char **)block + ARGV_WORDS);
-  int draining = mtDrainStart(); /* waits for the runtime to be up */
-  for (int i = 0; i < COUNT; i++) sigaction(taken[i], &before[i], NULL);
-  return draining;
+  return mtDrainStart(); /* waits for the runtime to be up */
 }
 
 static ssize_t read_file(const char *path, char *text, size_t room) {
@@ -174,10 +170,17 @@ static bool only_ours_left(int *status) {
 static uint32_t alone;
 static int alone_status;
 
+/* Says why the records stay in the spool. */
+static void stay_without(const char *why) {
+  mt_dict_info("drain", why, strlen(why));
+  mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
+  __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
+}
+
 static void *drain_thread(void *unused) {
   (void)unused;
-  if (!leave_descriptors()) mt_dict_info("drain.descriptors", "shared with the program", 23);
-  __atomic_store_n(&state, boot_go() ? BOOTED : NO_DRAINER, __ATOMIC_RELEASE);
+  if (leave_descriptors()) __atomic_store_n(&state, boot_go() ? BOOTED : NO_DRAINER, __ATOMIC_RELEASE);
+  else stay_without("no descriptors of our own can be had");
   const struct timespec pause = {.tv_nsec = MT_ALONE_CHECK_MS * 1000000l};
   while (!only_ours_left(&alone_status)) nanosleep(&pause, NULL);
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
@@ -205,12 +208,7 @@ static void *boot_thread(void *unused) {
   if (!why && !make_block()) why = "/proc is not there";
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !start_thread(drain_thread)) why = "no thread for the drainer";
-  if (why) {
-    mt_dict_info("drain", why, strlen(why));
-    mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
-    __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
-    return NULL;
-  }
+  if (why) return stay_without(why), NULL;
   while (!__atomic_load_n(&alone, __ATOMIC_ACQUIRE)) syscall(SYS_futex, &alone, FUTEX_WAIT, 0, NULL, NULL, 0);
   if (alone_status) _exit(alone_status); /* it left behind the C library's back */
   exit(0);
@@ -219,17 +217,16 @@ static void *boot_thread(void *unused) {
 /* A child of a process with a drainer has nothing that a thread could do: that runtime is dead here, and so is the driver. After a raw clone() the C library's
  * locks may be held by threads that do not exist here, so none is started. */
 static bool inherited(void) {
-  static const char why[] = "forked from a process that was recording";
   if (!booted_in_an_ancestor) return false;
-  mt_dict_info("drain", why, sizeof why - 1);
-  mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
-  __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
+  stay_without("forked from a process that was recording");
   return true;
 }
 
 void mt_boot_start(void) {
   sigset_t all, before;
   if (inherited()) return;
+  /* A program that filters its own system calls may have itself killed over the ones that a runtime makes, a new thread among them. */
+  if (mt_sandbox_kind() == MT_SANDBOX_OWN) return stay_without("the program filters its system calls (seccomp)");
   __atomic_store_n(&state, BOOTING, __ATOMIC_RELEASE);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the program may ever run on our threads */

@@ -5,13 +5,16 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "guest.h"
+#include "identity.h"
 
 #define MT_NAME_TRIES 10000u
+#define MT_CREATE_SPOOL (O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC)
 
 struct text {
   char *at;
@@ -143,21 +146,6 @@ static int numbered(char *out, size_t room, const char *path, unsigned number) {
   return t.overflow ? -1 : 0;
 }
 
-static int reserve_trace(const char *path) {
-  int flags = O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
-  int fd = -1;
-  if (mt_config.force) {
-    struct stat s;
-    if (!lstat(path, &s) && !S_ISREG(s.st_mode)) return errno = EEXIST, -1; /* never through a link, never a device */
-    unlink(path);
-  }
-  fd = open(path, flags | O_EXCL, 0600);
-  if (fd < 0) return -1;
-  fchmod(fd, 0600);
-  close(fd);
-  return 0;
-}
-
 static int absolute_pattern(char *out, size_t room) {
   struct text t = {.at = out, .room = room};
   if (mt_config.output[0] != '/') {
@@ -177,8 +165,110 @@ static int join(char *out, size_t room, const char *a, const char *b, const char
   return t.overflow ? (errno = ENAMETOOLONG, -1) : 0;
 }
 
+static int absolute_spool_dir(struct text *t) {
+  if (mt_config.spool_dir[0] != '/') {
+    if (!mt_config.start_directory_known) return errno = ENOENT, -1;
+    put_string(t, mt_config.start_directory);
+    put_string(t, "/");
+  }
+  put_string(t, mt_config.spool_dir);
+  return t->overflow ? (errno = ENAMETOOLONG, -1) : 0;
+}
+
+/* With MEMTRACE_SPOOL_DIR the spool lives there under the trace's name, our pid and, since a pid comes again and processes of several containers may share the
+ * folder, the first number that is free. A link beside the trace leads readers to it. Returns the descriptor, or -1: EEXIST if the link's name is taken. */
+static int open_distant_spool(const struct mt_output *out) {
+  static char real[MT_PATH_MAX];
+  int fd = -1;
+  for (unsigned i = 0; i < MT_NAME_TRIES && fd < 0; i++) {
+    struct text t = {.at = real, .room = sizeof real};
+    if (absolute_spool_dir(&t)) return -1;
+    put_string(&t, strrchr(out->trace, '/'));
+    put_string(&t, ".");
+    put_number(&t, (uint64_t)getpid(), 0);
+    if (i) put_string(&t, "."), put_number(&t, i, 0);
+    put_string(&t, ".spool");
+    if (t.overflow) return errno = ENAMETOOLONG, -1;
+    if (!i) make_parents(real);
+    fd = open(real, MT_CREATE_SPOOL, 0600);
+    if (fd < 0 && errno != EEXIST) return -1;
+  }
+  if (fd >= 0 && symlink(real, out->spool)) {
+    int error = errno;
+    close(fd);
+    unlink(real);
+    return errno = error, -1;
+  }
+  return fd;
+}
+
+static int open_spool(const struct mt_output *out) { return mt_config.spool_dir[0] ? open_distant_spool(out) : open(out->spool, MT_CREATE_SPOOL, 0600); }
+
+static void remove_spool(const char *path) {
+  static char target[MT_PATH_MAX];
+  ssize_t n = readlink(path, target, sizeof target - 1);
+  if (n > 0) {
+    target[n] = 0;
+    unlink(target);
+  }
+  unlink(path);
+}
+
+/* Whether the file is a spool that nobody will ever write to again. One without a header is just being made. */
+static bool is_abandoned(int fd) {
+  struct mt_spool_header header;
+  if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header) return false;
+  return !memcmp(header.magic, MT_SPOOL_MAGIC, sizeof header.magic) && !mt_identity_lives(&header);
+}
+
+/* For MEMTRACE_FORCE: removes the spool of a dead process. The lock, and the look whether the name still means the same file, keep two processes that find
+ * the same spool from removing each other's new one. */
+static bool remove_abandoned(const char *path) {
+  struct stat opened, named;
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT && !unlink(path); /* a link to nowhere */
+  bool ours = !fstat(fd, &opened) && S_ISREG(opened.st_mode) && !flock(fd, LOCK_EX | LOCK_NB) && is_abandoned(fd);
+  ours = ours && !stat(path, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+  if (ours) remove_spool(path);
+  close(fd);
+  return ours;
+}
+
+enum claim { CLAIMED, TAKEN, FAILED };
+
+static enum claim claim_trace(const char *path) {
+  struct stat s;
+  if (mt_config.force && !lstat(path, &s)) {
+    if (!S_ISREG(s.st_mode)) return errno = EEXIST, FAILED; /* never through a link, never a device */
+    unlink(path);
+  }
+  int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return errno == EEXIST ? TAKEN : FAILED;
+  fchmod(fd, 0600);
+  close(fd);
+  return CLAIMED;
+}
+
+/* The spool's name is claimed first and decides who has the trace's: while a process records, both exist, and when it was killed, its records stay. */
+static enum claim claim(const struct mt_output *out, int *fd, const char **what) {
+  struct stat s;
+  *what = mt_config.spool_dir[0] ? "creating the spool" : "creating the trace"; /* in the same folder */
+  if (!mt_config.force && !lstat(out->trace, &s)) return TAKEN;
+  *fd = open_spool(out);
+  if (*fd < 0 && errno == EEXIST && mt_config.force && remove_abandoned(out->spool)) *fd = open_spool(out);
+  if (*fd < 0) return errno == EEXIST ? TAKEN : FAILED;
+  *what = "creating the trace";
+  enum claim result = claim_trace(out->trace);
+  if (result == CLAIMED) return CLAIMED;
+  int error = errno;
+  close(*fd);
+  remove_spool(out->spool);
+  errno = error;
+  return result;
+}
+
 /* Takes the pattern's name, or the next free number behind it. */
-static int choose_trace(struct mt_output *out, const char **what) {
+int mt_output_create(struct mt_output *out, const char **what) {
   static char pattern[MT_PATH_MAX], wanted[MT_PATH_MAX];
   *what = "the output name";
   if (absolute_pattern(pattern, sizeof pattern)) return -1;
@@ -191,56 +281,12 @@ static int choose_trace(struct mt_output *out, const char **what) {
     } else if (numbered(out->trace, sizeof out->trace, wanted, i))
       return errno = ENAMETOOLONG, -1;
     if (join(out->spool, sizeof out->spool, out->trace, ".spool", "")) return -1;
-    struct stat leftover;
-    if (!mt_config.force && !lstat(out->spool, &leftover)) continue; /* a killed run's records: as precious as its trace */
-    *what = "creating the trace";
-    if (!reserve_trace(out->trace)) {
-      if (i && !counts) mt_log(MT_LOG_WARN, wanted, " exists and is kept; this trace goes to ", out->trace);
-      return 0;
-    }
-    if (errno != EEXIST || mt_config.force) return -1;
+    int fd = -1;
+    enum claim result = claim(out, &fd, what);
+    if (result == FAILED) return -1;
+    if (result == TAKEN) continue;
+    if (i && !counts) mt_log(MT_LOG_WARN, wanted, mt_config.force ? " is being written; this trace goes to " : " exists and is kept; this trace goes to ", out->trace);
+    return fd;
   }
-  return -1;
-}
-
-/* With MEMTRACE_SPOOL_DIR the spool lives there under a name that holds our pid, and a link beside the trace leads readers to it. */
-static int open_spool(struct mt_output *out) {
-  int flags = O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC;
-  if (mt_config.force) unlink(out->spool);
-  if (!mt_config.spool_dir[0]) return open(out->spool, flags, 0600);
-  static char real[MT_PATH_MAX];
-  struct text t = {.at = real, .room = sizeof real};
-  if (mt_config.spool_dir[0] != '/') {
-    if (!mt_config.start_directory_known) return errno = ENOENT, -1;
-    put_string(&t, mt_config.start_directory);
-    put_string(&t, "/");
-  }
-  put_string(&t, mt_config.spool_dir);
-  put_string(&t, strrchr(out->trace, '/'));
-  put_string(&t, ".");
-  put_number(&t, (uint64_t)getpid(), 0);
-  put_string(&t, ".spool");
-  if (t.overflow) return errno = ENAMETOOLONG, -1;
-  make_parents(real);
-  unlink(real); /* nobody alive has our pid: a leftover */
-  int fd = open(real, flags, 0600);
-  if (fd >= 0 && symlink(real, out->spool)) {
-    int error = errno;
-    close(fd);
-    unlink(real);
-    errno = error;
-    return -1;
-  }
-  return fd;
-}
-
-int mt_output_create(struct mt_output *out, const char **what) {
-  if (choose_trace(out, what)) return -1;
-  *what = "creating the spool";
-  int fd = open_spool(out);
-  if (fd >= 0) return fd;
-  int error = errno;
-  unlink(out->trace);
-  errno = error;
-  return -1;
+  return errno = EEXIST, -1;
 }

@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "guest.h"
+#include "identity.h"
 
 #define MT_CHUNK (256u << 10)
 #define MT_REFUSALS 1000u
@@ -124,41 +125,6 @@ static bool plan(struct mt_spool_header *h) {
   return true;
 }
 
-static uint64_t process_start(void) {
-  char text[1024];
-  int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (n <= 0) return 0;
-  text[n] = 0;
-  char *p = strrchr(text, ')'); /* the name may hold anything */
-  for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
-  uint64_t value = 0;
-  for (p = p ? p + 1 : text + n; *p >= '0' && *p <= '9'; p++) value = value * 10 + (uint64_t)(*p - '0');
-  return value;
-}
-
-static uint64_t boot_hash(void) {
-  char text[64] = {0};
-  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) {
-    if (read(fd, text, sizeof text - 1) < 0) text[0] = 0;
-    close(fd);
-  }
-  uint64_t hash = 14695981039346656037ull; /* FNV-1a, computed alike in trace/spool */
-  for (const char *p = text; *p && *p != '\n'; p++) hash = (hash ^ (uint8_t)*p) * 1099511628211ull;
-  return hash;
-}
-
-static void identify(struct mt_spool_header *h) {
-  struct stat s;
-  h->pid = getpid();
-  h->process_start = process_start();
-  h->boot_hash = boot_hash();
-  if (!stat("/proc/self/ns/pid", &s)) h->pid_namespace = s.st_ino;
-}
-
 static void discard(int fd) {
   int error = errno;
   close(fd);
@@ -205,7 +171,7 @@ int mt_region_create(const char **what) {
     return -1;
   }
   close(fd);
-  identify(&wanted);
+  mt_identity_take(&wanted);
   mt_clock_start(&wanted);
   memcpy(mt_header(), &wanted, sizeof wanted);
   return 0;

@@ -7,12 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies, and how many entries it has. */
+/* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies, how many entries it has, and whether the
+ * runtime was told to leave signals alone. */
 struct mt_lazy_rela {
   uint64_t offset;
   uint64_t count;
+  uint64_t quiet;
 };
-__attribute__((section("mt_lazy_rela"), used)) static volatile struct mt_lazy_rela lazy = {0, 0};
+__attribute__((section("mt_lazy_rela"), used)) static volatile struct mt_lazy_rela lazy = {0, 0, 0};
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
@@ -41,3 +43,5 @@ bool mt_relocate_go(void) {
   if (sealed) mprotect((void *)start, end - start, PROT_READ); /* a refusal leaves data writable that is never written */
   return done = true;
 }
+
+bool mt_go_is_quiet(void) { return lazy.quiet != 0; }

@@ -5,3 +5,6 @@
 
 /* Applies them, once in a process and its children, before the runtime starts. False when the system refuses; then no runtime may be started. */
 bool mt_relocate_go(void);
+
+/* Whether internal/lazyrela kept the runtime away from the program's signals; otherwise it must not be started. */
+bool mt_go_is_quiet(void);

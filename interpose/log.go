@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 
 	"github.com/rs/zerolog"
@@ -9,30 +11,50 @@ import (
 
 // programStderr is the program's standard error as it stands at each write. This half has descriptors of its own (cshim/boot.c), and keeping a copy would hold
 // open what the program closes. Package os is not used for the write: on a broken pipe it ends the process.
-type programStderr struct{}
+//
+// It is the file that the program was loaded with, "device:inode", or nothing is written: a program that turns itself into a service closes its standard error
+// and may have a file of its own under the number.
+type programStderr string
 
-func (programStderr) Write(p []byte) (int, error) {
+func (s programStderr) Write(p []byte) (int, error) {
 	fd, err := openProgramStderr()
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || fmt.Sprintf("%d:%d", st.Dev, st.Ino) != string(s) {
+		return len(p), err
+	}
 	return unix.Write(fd, p)
 }
 
 func openProgramStderr() (int, error) {
+	if filtered() {
+		return openByProc()
+	}
 	if process, err := unix.PidfdOpen(os.Getpid(), 0); err == nil {
 		defer unix.Close(process)
 		if fd, err := unix.PidfdGetfd(process, 2, 0); err == nil {
 			return fd, nil
 		}
 	}
-	// Older kernels and some containers: /proc/self is the process's first thread, so this is its descriptor, opened anew.
+	return openByProc()
+}
+
+// filtered reports whether a filter stands between this process and the kernel. It might end the process over a call as rare as those for foreign descriptors.
+func filtered() bool {
+	status, err := os.ReadFile("/proc/thread-self/status")
+	return err != nil || !bytes.Contains(status, []byte("\nSeccomp:\t0\n"))
+}
+
+// openByProc is for older kernels and some containers: /proc/self is the process's first thread, so this is its descriptor, opened anew.
+func openByProc() (int, error) {
 	return unix.Open("/proc/self/fd/2", unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 }
 
 // newLogger writes lines like those of the C half to the program's stderr, for levels at and above the named one; "off" silences it.
-func newLogger(level string) zerolog.Logger {
+func newLogger(level, stderr string) zerolog.Logger {
 	threshold, err := zerolog.ParseLevel(level)
 	if err != nil || level == "" {
 		threshold = zerolog.WarnLevel
@@ -40,7 +62,7 @@ func newLogger(level string) zerolog.Logger {
 	if level == "off" {
 		threshold = zerolog.Disabled
 	}
-	out := zerolog.ConsoleWriter{Out: programStderr{}, NoColor: true, PartsOrder: []string{"message"}, FormatMessage: func(m any) string {
+	out := zerolog.ConsoleWriter{Out: programStderr(stderr), NoColor: true, PartsOrder: []string{"message"}, FormatMessage: func(m any) string {
 		text, _ := m.(string)
 		return "memtrace: " + text
 	}}

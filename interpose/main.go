@@ -12,10 +12,11 @@
 //     collection, or does not exist in a forked child.
 //  2. It never ends the process, whatever happens: a panic is recovered, said once, and ends the draining only. The spool keeps recording, and readers find it.
 //  3. It publishes its read position only after the write that holds the records succeeded. Otherwise a kill would lose them.
-//  4. It takes no signal: C blocked all of them before the first of our threads was born, and gives the dispositions back that the runtime took.
-//  5. It has a descriptor table of its own, where the kernel allows it. Otherwise a program that closes all descriptors would take the runtime's away, and the
+//  4. It takes no signal and changes no disposition: C blocked all of them before the first of our threads was born, and internal/lazyrela made the runtime
+//     leave that so. Otherwise a handler of the program could run on a goroutine's stack.
+//  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would take the runtime's away, and the
 //     runtime ends the process over that.
-//  6. It reads no environment and no arguments of the program: C hands it an environment block of three variables.
+//  6. It reads no environment and no arguments of the program: C hands it an environment block of four variables.
 package main
 
 import "C"
@@ -33,7 +34,7 @@ var _ = cshim.Linked
 //
 //export mtDrainStart
 func mtDrainStart() C.int {
-	d, err := newDrainer(os.Getenv("MEMTRACE_DRAIN_SPOOL"), os.Getenv("MEMTRACE_DRAIN_TRACE"), newLogger(os.Getenv("MEMTRACE_LOG")))
+	d, err := newDrainer(os.Getenv("MEMTRACE_DRAIN_SPOOL"), os.Getenv("MEMTRACE_DRAIN_TRACE"), newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
 	if err != nil {
 		return 0
 	}

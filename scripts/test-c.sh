@@ -86,7 +86,7 @@ test_header() {
 
 expected_exports() {
   sed -nE 's/^MT_HOOK\([0-9]+, [A-Z]+, ([A-Za-z0-9_]+),.*/\1/p; s/^MT_REPORT\([0-9]+, [A-Za-z0-9_]+, ([A-Za-z0-9_]+),.*/\1/p' cshim/hooks.def
-  printf '%s\n' dlsym dlclose getenv InitializeInjectionNvtx2 cuGetProcAddress cuGetProcAddress_v2
+  printf '%s\n' dlsym dlclose _exit _Exit getenv InitializeInjectionNvtx2 cuGetProcAddress cuGetProcAddress_v2
   sed -nE 's/^MEMTRACE_API .*(memtrace_[a-z_]+)\(.*/\1/p' cshim/include/memtrace.h
 }
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../identity.h"
 #include "check.h"
 
 static const char *expand(const char *pattern, unsigned counter) {
@@ -110,17 +111,72 @@ static void modes(void) {
   CHECK(!stat("m.bin", &s) && (s.st_mode & 0777) == 0600);
 }
 
-static void force(void) {
+/* What a process of this identity leaves when it is killed. */
+static void leave_spool(const char *path, uint64_t start_offset, uint64_t namespace_offset) {
+  struct mt_spool_header header = {.magic = MT_SPOOL_MAGIC};
+  mt_identity_take(&header);
+  header.process_start += start_offset;
+  header.pid_namespace += namespace_offset;
+  int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+  CHECK_EQ(write(fd, &header, sizeof header), sizeof header);
+  close(fd);
+}
+
+static off_t size_of(const char *path) {
   struct stat s;
+  return stat(path, &s) ? -1 : s.st_size;
+}
+
+static void force(void) {
   CHECK_TEXT(create("t.bin"), "t.bin");
+  CHECK(!unlink("t.bin.spool")); /* it ended */
   int fd = open("t.bin", O_WRONLY);
   CHECK_EQ(write(fd, "old", 3), 3);
   close(fd);
   mt_config.force = true;
   CHECK_TEXT(create("t.bin"), "t.bin");
-  CHECK(!stat("t.bin", &s) && s.st_size == 0);
+  CHECK_EQ(size_of("t.bin"), 0);
   CHECK(!mkdir("folder.bin", 0700));
   CHECK_TEXT(create("folder.bin"), check_format("creating the trace: %d", EEXIST));
+}
+
+/* A trace that somebody writes is never replaced; that of a dead process is, spool and all. */
+static void force_beside_others(void) {
+  mt_config.force = true;
+  CHECK_TEXT(create("t.bin"), "t.bin");
+  mt_config.log_level = 0;
+  CHECK_TEXT(create("t.bin"), "t.1.bin"); /* a spool without a header is just being made */
+  leave_spool("t.bin.spool", 0, 0);
+  CHECK_TEXT(create("t.bin"), "t.2.bin"); /* our own process lives */
+  leave_spool("t.bin.spool", 0, 1);
+  CHECK_TEXT(create("t.bin"), "t.3.bin"); /* one in another namespace may */
+  leave_spool("t.bin.spool", 1, 0);
+  CHECK_TEXT(create("t.bin"), "t.bin"); /* the pid came again */
+  CHECK_EQ(size_of("t.bin.spool"), 0);
+  CHECK(!symlink("nowhere", "l.bin.spool"));
+  CHECK_TEXT(create("l.bin"), "l.bin");
+  CHECK(!mkdir("d.bin.spool", 0700));
+  CHECK_TEXT(create("d.bin"), "d.1.bin");
+}
+
+/* Spools of several containers in one folder: the pid is not enough of a name. */
+static void shared_spool_folder(void) {
+  char target[4096] = {0};
+  check_output("t.bin");
+  snprintf(mt_config.spool_dir, sizeof mt_config.spool_dir, "%.*s/spools", (int)(strlen(mt_config.output) - strlen("/t.bin")), mt_config.output);
+  CHECK(!mkdir("spools", 0700));
+  const char *other = check_format("spools/t.bin.%d.spool", getpid());
+  leave_spool(other, 0, 1);
+  off_t before = size_of(other);
+  CHECK_TEXT(create("t.bin"), "t.bin");
+  CHECK_EQ(size_of(other), before);
+  CHECK(readlink("t.bin.spool", target, sizeof target - 1) > 0);
+  CHECK_TEXT(target, check_format("%s/t.bin.%d.1.spool", mt_config.spool_dir, getpid()));
+  leave_spool(target, 1, 0);
+  mt_config.force = true; /* removes link and target of a dead one */
+  CHECK_TEXT(create("t.bin"), "t.bin");
+  CHECK_EQ(size_of("t.bin.spool"), 0);
+  CHECK_EQ(size_of(other), before);
 }
 
 static void relative(void) {
@@ -160,7 +216,8 @@ static void unwritable(void) {
 int main(void) {
   static const struct check_case cases[] = {
       {"placeholders", placeholders}, {"variables", variables}, {"too long", too_long}, {"next free number", next_free_number}, {"links", links},
-      {"modes", modes},               {"force", force},         {"relative", relative}, {"unwritable", unwritable},
+      {"modes", modes},               {"force", force},         {"force beside others", force_beside_others}, {"shared spool folder", shared_spool_folder},
+      {"relative", relative},         {"unwritable", unwritable},
   };
   return check_main("output", cases, sizeof cases / sizeof *cases);
 }

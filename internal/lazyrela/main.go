@@ -5,7 +5,9 @@
 // A Go shared object has thousands of relative relocations, and the loader would apply them, page after page, in every process that the library is preloaded
 // into, though hardly any of those processes ever runs Go. lazyrela sorts the table so that those of Go's own data sections come last, shortens the table that
 // the loader sees, and tells the C half where the rest is (section mt_lazy_rela, struct mt_lazy_rela in cshim/relocate.c), which applies it before it starts the
-// runtime. The linker script keeps the C half's own data out of these sections. A library that was not treated works the same, only slower to load.
+// runtime. The linker script keeps the C half's own data out of these sections.
+//
+// It also keeps the runtime away from the program's signals (signals.go). The C half never starts the Go half of a library that was not treated.
 package main
 
 import (
@@ -46,6 +48,9 @@ func run(path string) error {
 		return err
 	}
 	defer file.Close()
+	if err := quietSignals(data, file); err != nil {
+		return fmt.Errorf("keep Go off the program's signals: %w", err)
+	}
 	if err := deferGo(data, file); err != nil {
 		return err
 	}

@@ -84,7 +84,11 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	if err != nil {
 		return err
 	}
-	if err := w.WriteInfo(r.spool.Info()); err != nil {
+	info := r.spool.Info()
+	if r.left {
+		info[endedKey] = endedByExit
+	}
+	if err := w.WriteInfo(info); err != nil {
 		return err
 	}
 	cursor := NewCursor(r.spool)

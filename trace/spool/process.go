@@ -1,21 +1,30 @@
 package spool
 
 import (
+	"bufio"
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Alive reports whether the recording process still runs: same machine since the same boot, same pid namespace, same pid, same start time.
+// Alive reports whether the recording process still writes to this spool: same machine since the same boot, same pid namespace, same pid, same start time, and
+// the spool mapped. Without the last, a process that replaced its program by exec would seem to record for ever: it keeps pid and start time. The program that
+// recorded is gone then, as after a kill.
 func (s *Spool) Alive() bool {
 	if s.u64(offBootHash) != bootHash() || s.u64(offPIDNamespace) != pidNamespace() {
 		return false
 	}
-	start, ok := processStart(s.PID())
-	return ok && start == s.u64(offProcessStart)
+	p, ok := findProcess(s.PID())
+	return ok && p.start == s.u64(offProcessStart) && p.maps(s.name, s.inode)
 }
+
+// leftByItself reports whether the process, which is dead, ended by exit or _exit: it asked for a last flush, and whether or not that came to its end, the spool
+// holds what is missing.
+func (s *Spool) leftByItself() bool { return s.load32(offControl) != controlRecording }
 
 func bootHash() uint64 {
 	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -34,16 +43,71 @@ func pidNamespace() uint64 {
 	return st.Ino
 }
 
-// processStart reads field 22 of /proc/PID/stat, in clock ticks since boot; ok is false when there is no such process or it is a zombie.
-func processStart(pid int) (start uint64, ok bool) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+// process is a process that runs.
+type process struct {
+	task  string // folder in /proc of one of its threads that runs
+	start uint64 // in clock ticks since boot
+}
+
+// findProcess looks a process up; ok is false if there is none or only its zombie. The first thread of a process may have ended before the others: then it
+// looks like a zombie, and has no memory map, while the process goes on.
+func findProcess(pid int) (process, bool) {
+	folder := "/proc/" + strconv.Itoa(pid)
+	state, start, ok := readStat(folder)
+	if !ok {
+		return process{}, false
+	}
+	if running(state) {
+		return process{folder, start}, true
+	}
+	tasks, err := filepath.Glob(folder + "/task/*")
 	if err != nil {
-		return 0, false
+		return process{}, false
+	}
+	for _, task := range tasks {
+		if state, _, ok := readStat(task); ok && running(state) {
+			return process{task, start}, true
+		}
+	}
+	return process{}, false
+}
+
+func running(state byte) bool { return state != 'Z' && state != 'X' }
+
+// readStat reads fields 3 and 22 of a stat file.
+func readStat(folder string) (state byte, start uint64, ok bool) {
+	text, err := os.ReadFile(folder + "/stat")
+	if err != nil {
+		return 0, 0, false
 	}
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) < 20 || len(fields[0]) == 0 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-		return 0, false
+	if len(fields) < 20 {
+		return 0, 0, false
 	}
 	start, err = strconv.ParseUint(string(fields[19]), 10, 64)
-	return start, err == nil
+	return fields[0][0], start, err == nil
+}
+
+// maps reports whether the process has a file mapped, known by its inode or its name: some file systems show different inodes in a map and in a folder, and a
+// process may know the file by another path. A map that may not be read counts as one that has it.
+func (p process) maps(name string, inode uint64) bool {
+	file, err := os.Open(p.task + "/maps")
+	if err != nil {
+		return true
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		// start-end permissions offset device inode, then spaces and the path
+		fields := strings.SplitN(lines.Text(), " ", 6)
+		if len(fields) < 6 || fields[4] == "0" {
+			continue
+		}
+		path := strings.TrimSuffix(strings.TrimLeft(fields[5], " "), " (deleted)")
+		if fields[4] == strconv.FormatUint(inode, 10) || filepath.Base(path) == name {
+			return true
+		}
+	}
+	return lines.Err() != nil
 }

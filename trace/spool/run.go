@@ -21,6 +21,12 @@ const (
 	EndedRunning = "running"
 )
 
+// A program that ended by itself while its drainer could not write the end section: what the spool said about that goes to the trace's info.
+const (
+	endedKey    = "process.ended"
+	endedByExit = "exit"
+)
+
 // Run is one process's recording: its trace file, continued by what a killed or running process has in its spool. It is a trace.Source.
 type Run struct {
 	file   *os.File
@@ -28,6 +34,7 @@ type Run struct {
 	reader *trace.Reader // nil when the trace file is empty or absent
 	spool  *Spool        // nil when there is none
 	alive  bool
+	left   bool // the process asked for its last flush: it ended by itself
 
 	tables  *trace.Tables
 	info    trace.Info
@@ -74,7 +81,7 @@ func (r *Run) openSpool(path string, optional bool) error {
 	if err != nil {
 		return err
 	}
-	r.spool, r.alive = s, s.Alive()
+	r.spool, r.alive, r.left = s, s.Alive(), s.leftByItself()
 	return nil
 }
 
@@ -216,12 +223,13 @@ func (r *Run) Health() trace.Health {
 	return h
 }
 
-// Ended says how the run ended: EndedClean, EndedKilled or EndedRunning. It is final after the last ReadBatch.
+// Ended says how the run ended: EndedClean, EndedKilled or EndedRunning. A run whose program was replaced by exec counts as killed: the program that recorded
+// got no chance to say goodbye. It is final after the last ReadBatch.
 func (r *Run) Ended() string {
 	if r.alive {
 		return EndedRunning
 	}
-	if _, ok := r.End(); ok {
+	if _, ok := r.End(); ok || r.left || r.info[endedKey] == endedByExit {
 		return EndedClean
 	}
 	return EndedKilled

@@ -85,7 +85,7 @@ func TestSpoolAlone(t *testing.T) {
 				t.Errorf("thread %d: %d events of 10000", thread, have[thread])
 			}
 		}
-		if run.Ended() != spool.EndedKilled {
+		if run.Ended() != spool.EndedClean {
 			t.Errorf("ended %q", run.Ended())
 		}
 		if info := run.Info(); info["process.command"] == "" || info["process.exe"] == "" || !strings.HasPrefix(info["drain"], "off: ") {

@@ -17,7 +17,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +33,9 @@ var (
 
 // Spool is a mapped spool file. Methods are for one goroutine.
 type Spool struct {
-	data []byte
+	data  []byte
+	name  string // base name of the file, links resolved
+	inode uint64
 
 	ringsMax, indexMax, segmentsMax                               uint32
 	ringsOffset, indexOffset, dataOffset, dataMax, segmentsOffset uint64
@@ -59,7 +63,10 @@ func Open(path string, writable bool) (*Spool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", path, err)
 	}
-	s := &Spool{data: data}
+	s := &Spool{data: data, name: filepath.Base(path), inode: info.Sys().(*syscall.Stat_t).Ino}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		s.name = filepath.Base(real)
+	}
 	if err := s.readHeader(); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)

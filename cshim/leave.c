@@ -1,0 +1,54 @@
+#define _GNU_SOURCE
+/* exit() runs handlers and destructors, quick_exit() handlers of its own, _exit() and _Exit() nothing: Python's os._exit, and with it every worker process of
+ * its multiprocessing, ends by the last. After each of them the trace is whole. abort() and fatal signals are left alone: the spool holds everything.
+ *
+ * _exit may be called in a signal handler, while other threads record, and in a vfork child, which shares this memory: mt_guest_end is made for that, and
+ * nothing here looks up a symbol then. */
+#include "leave.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "guest.h"
+#include "real.h"
+
+typedef void (*exit_function)(int status);
+
+static exit_function next_exit, next_Exit;
+
+/* Of the C library's, which is not declared. Without an owner the handler is not run when an object is unloaded. */
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
+
+static void at_end(void *unused) {
+  (void)unused;
+  mt_guest_end();
+}
+
+static void at_quick_end(void) { mt_guest_end(); }
+
+/* What is registered first runs last. At this moment the program has registered nothing, and the loader has not registered its own handler, which runs the
+ * destructors of all libraries: what they free is still recorded. A destructor of this library would run before theirs. */
+void mt_leave_prepare(void) {
+  __cxa_atexit(at_end, NULL, NULL);
+  at_quick_exit(at_quick_end);
+  next_exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_exit");
+  next_Exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_Exit");
+}
+
+static void leave(exit_function next, int status) {
+  mt_guest_end();
+  if (next) next(status);
+  for (;;) syscall(SYS_exit_group, status);
+}
+
+MT_EXPORT void _exit(int status) {
+  leave(next_exit, status);
+  __builtin_unreachable();
+}
+
+MT_EXPORT void _Exit(int status) {
+  leave(next_Exit, status);
+  __builtin_unreachable();
+}
