@@ -1,6 +1,7 @@
 #include "array.h"
 #include "context.h"
 #include "memory.h"
+#include "sparse.h"
 
 #include <sys/mman.h>
 
@@ -36,18 +37,20 @@ static cu_result measure(const cu_array3d_desc *desc, size_t *element, size_t *b
 	return CU_OK;
 }
 
-// Pages for `bytes`, charged to the device under the handle's address.
-static cu_result store_new(int device, void *handle, size_t bytes, struct nc_store *out)
+// Pages for `bytes`, charged to the device under the handle's address unless the array
+// is sparse.
+static cu_result store_new(int device, void *handle, size_t bytes, bool sparse, struct nc_store *out)
 {
-	size_t mapped = nc_round_up(bytes, PAGE), charged = nc_round_up(bytes, NC_UNIT);
+	enum nc_kind kind = sparse ? NC_SPARSE : NC_ARRAY;
+	size_t mapped = nc_round_up(bytes, PAGE), charged = sparse ? 0 : nc_round_up(bytes, NC_UNIT);
 	char *pages = nc_pages_new(mapped);
 	if (!pages)
 		return CU_OUT_OF_MEMORY;
-	cu_result result = nc_ledger_alloc(device, NC_ARRAY, (uintptr_t)handle, bytes, charged);
+	cu_result result = nc_ledger_alloc(device, kind, (uintptr_t)handle, bytes, charged);
 	if (result != CU_OK)
 		munmap(pages, mapped);
 	else
-		*out = (struct nc_store){NC_ARRAY, bytes, charged, pages, pages, mapped};
+		*out = (struct nc_store){kind, bytes, charged, pages, pages, mapped};
 	return result;
 }
 
@@ -62,6 +65,8 @@ static void store_release(int device, void *handle, const struct nc_store *store
 void nc_array_destroy(void *object)
 {
 	struct nc_array *array = object;
+	if (array->sparse)
+		nc_sparse_free(array->sparse);
 	store_release(array->device, array, &array->store);
 	nc_object_delete(array);
 }
@@ -72,6 +77,8 @@ void nc_mipmap_destroy(void *object)
 	for (unsigned i = 0; i < mipmap->levels; i++)
 		if (mipmap->level[i])
 			nc_object_delete(mipmap->level[i]);
+	if (mipmap->sparse)
+		nc_sparse_free(mipmap->sparse);
 	store_release(mipmap->device, mipmap, &mipmap->store);
 	nc_object_delete(mipmap);
 }
@@ -91,9 +98,12 @@ CU_API cuArray3DCreate_v2(void **handle, const cu_array3d_desc *desc)
 	array->device = context->device;
 	array->element = element;
 	array->bytes = bytes;
-	cu_result result = store_new(array->device, array, bytes, &array->store);
+	bool sparse = nc_array_is_sparse(desc);
+	cu_result result = sparse ? nc_sparse_new(desc, 1, element, bytes, &array->sparse) : CU_OK;
+	if (result == CU_OK)
+		result = store_new(array->device, array, bytes, sparse, &array->store);
 	if (result != CU_OK) {
-		nc_object_delete(array);
+		nc_array_destroy(array);
 		return result;
 	}
 	array->data = array->store.data;
@@ -157,12 +167,14 @@ CU_API cuArrayGetMemoryRequirements(cu_array_requirements *out, void *handle, cu
 	return CU_OK;
 }
 
-static cu_array3d_desc level_desc(const cu_array3d_desc *base, unsigned level)
+// Layers stay as many as they are.
+cu_array3d_desc nc_array_level(const cu_array3d_desc *base, unsigned level)
 {
 	cu_array3d_desc desc = *base;
 	desc.width = at_least_one(base->width >> level);
 	desc.height = base->height ? at_least_one(base->height >> level) : 0;
-	desc.depth = base->depth ? at_least_one(base->depth >> level) : 0;
+	if (!(base->flags & CU_ARRAY_LAYERED))
+		desc.depth = base->depth ? at_least_one(base->depth >> level) : 0;
 	return desc;
 }
 
@@ -175,7 +187,7 @@ static cu_result make_levels(struct nc_mipmap *mipmap, struct nc_context *contex
 		if (!array)
 			return CU_OUT_OF_MEMORY;
 		mipmap->level[i] = array;
-		array->desc = level_desc(desc, i);
+		array->desc = nc_array_level(desc, i);
 		array->device = context->device;
 		array->parent = mipmap;
 		NC_TRY(measure(&array->desc, &array->element, &array->bytes));
@@ -222,7 +234,12 @@ CU_API cuMipmappedArrayCreate(void **handle, const cu_array3d_desc *desc, unsign
 		return CU_INVALID_VALUE;
 	NC_LOCKED();
 	NC_TRY(nc_mipmap_new(context, desc, levels, &mipmap));
-	cu_result result = store_new(mipmap->device, mipmap, mipmap->bytes, &store);
+	bool sparse = nc_array_is_sparse(desc);
+	cu_result result = CU_OK;
+	if (sparse)
+		result = nc_sparse_new(desc, mipmap->levels, mipmap->level[0]->element, mipmap->bytes, &mipmap->sparse);
+	if (result == CU_OK)
+		result = store_new(mipmap->device, mipmap, mipmap->bytes, sparse, &store);
 	if (result != CU_OK) {
 		nc_mipmap_destroy(mipmap);
 		return result;

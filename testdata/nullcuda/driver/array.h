@@ -10,9 +10,9 @@ enum { NC_MIP_LEVELS_MAX = 32 };
 
 // The memory of an array or of all levels of a mipmapped one.
 struct nc_store {
-	enum nc_kind kind; // NC_ARRAY, or NC_IPC: another API's memory
+	enum nc_kind kind; // NC_ARRAY, NC_SPARSE, or NC_IPC: another API's memory
 	size_t bytes;      // of the data
-	size_t charged;    // 0 for foreign memory, and for sparse arrays, whose tiles are paid for by handles
+	size_t charged;    // 0 unless NC_ARRAY
 	char *data;
 	void *pages;   // the mapping that holds the data
 	size_t mapped; // its bytes, 0: no memory yet, or a level's, which lies in the mipmapped array's
@@ -40,8 +40,16 @@ struct nc_mipmap {
 	struct nc_array *level[NC_MIP_LEVELS_MAX];
 };
 
+static inline bool nc_array_is_sparse(const cu_array3d_desc *desc)
+{
+	return desc->flags & (CU_ARRAY_SPARSE | CU_ARRAY_DEFERRED_MAPPING);
+}
+
 void nc_array_destroy(void *array);
 void nc_mipmap_destroy(void *mipmap);
+
+// What the level of a mipmapped array with this descriptor is.
+cu_array3d_desc nc_array_level(const cu_array3d_desc *base, unsigned level);
 
 // A mipmapped array with its levels and without memory. nc_lock held.
 cu_result nc_mipmap_new(struct nc_context *context, const cu_array3d_desc *desc, unsigned levels, struct nc_mipmap **out);

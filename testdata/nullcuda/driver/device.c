@@ -56,10 +56,12 @@ static const int attributes[] = {
 	[106] = 32,                             // blocks per multiprocessor
 	[109] = 134213632,                      // access policy window
 	[111] = 1024,                           // reserved shared memory per block
+	[112] = 1,                              // sparse arrays
 	[113] = 1,                              // read-only host register
 	[115] = 1,                              // memory pools
 	[119] = CU_HANDLE_FD,                   // handles that memory pools can be exported as
 	[120] = 1,                              // cluster launch
+	[121] = 1,                              // arrays whose memory is mapped later
 	[122] = 1, [123] = 1,                   // stream memory operations
 	[125] = 1,                              // IPC events
 	[126] = 4,                              // memory synchronisation domains

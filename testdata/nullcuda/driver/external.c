@@ -101,7 +101,7 @@ CU_API cuExternalMemoryGetMappedMipmappedArray(void **out, void *handle, const c
 	struct nc_store part;
 	struct nc_mipmap *mipmap;
 	NC_CURRENT(context);
-	if (!out || !desc || !desc->levels || desc->array.flags & (CU_ARRAY_SPARSE | CU_ARRAY_DEFERRED_MAPPING))
+	if (!out || !desc || !desc->levels || nc_array_is_sparse(&desc->array))
 		return CU_INVALID_VALUE;
 	NC_LOCKED();
 	struct nc_external *external = nc_object_find(handle, NC_EXTERNAL);

@@ -19,7 +19,7 @@ static const char *const kind_names[] = {
 	[NC_DEVICE] = "device",   [NC_POOL] = "pool",       [NC_VMM] = "vmm",   [NC_ARRAY] = "array",
 	[NC_CONTEXT] = "context", [NC_MODULE] = "module",   [NC_MANAGED] = "managed",
 	[NC_HOST] = "host",       [NC_ASYNC] = "async",     [NC_IPC] = "ipc",
-	[NC_MULTICAST] = "multicast",
+	[NC_SPARSE] = "sparse",   [NC_MULTICAST] = "multicast",
 };
 
 // Writes the configured path with every %p replaced by the pid. False when it

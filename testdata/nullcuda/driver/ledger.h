@@ -20,6 +20,7 @@ enum nc_kind {
 	NC_HOST,    // pinned host memory
 	NC_ASYNC,   // cuMemAllocAsync and cuMemAllocFromPoolAsync
 	NC_IPC,     // another process's or API's memory opened here: foreign, never charged
+	NC_SPARSE,    // arrays without memory of their own: VMM handles pay for their tiles
 	NC_MULTICAST, // a multicast object: addresses for memory that is charged elsewhere
 };
 

@@ -129,6 +129,10 @@ int cuArrayDestroy(void *array);
 int cuMipmappedArrayCreate(void **mipmap, const cu_array3d_desc *desc, unsigned levels);
 int cuMipmappedArrayGetLevel(void **array, void *mipmap, unsigned level);
 int cuMipmappedArrayDestroy(void *mipmap);
+int cuArrayGetSparseProperties(cu_sparse_properties *out, void *array);
+int cuMipmappedArrayGetSparseProperties(cu_sparse_properties *out, void *mipmap);
+int cuMemMapArrayAsync(cu_array_map *list, unsigned count, void *stream);
+int cuMemMapArrayAsync_ptsz(cu_array_map *list, unsigned count, void *stream);
 
 int cuMemAllocAsync(cu_ptr *address, size_t bytes, void *stream);
 int cuMemAllocFromPoolAsync(cu_ptr *address, size_t bytes, void *pool, void *stream);
