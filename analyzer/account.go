@@ -17,12 +17,16 @@ const (
 	AccountHost               // pinned host memory that the driver allocated
 	AccountRegistered         // host memory of the program, pinned in place
 	AccountForeign            // opened from another process or another API
+	AccountAddress            // reserved address space, which is no memory
+	AccountGraph              // what the allocation nodes of graphs ask for; their memory is in the device's graph pool
+	AccountMulticast          // multicast objects, which have no memory of their own
 	AccountOther              // a framework's host blocks, and driver memory of a kind that this version does not know
 
 	accountCount
 )
 
-var accountNames = [accountCount]string{"none", "driver", "framework", "managed", "host", "registered", "foreign", "other"}
+var accountNames = [accountCount]string{"none", "driver", "framework", "managed", "host", "registered", "foreign", "address", "graph",
+	"multicast", "other"}
 
 // String returns the account's name as it appears in reports.
 func (a Account) String() string {
@@ -57,8 +61,14 @@ func driverAccount(kind cuda.MemoryKind) Account {
 		return AccountHost
 	case cuda.MemoryRegistered:
 		return AccountRegistered
-	case cuda.MemoryForeign:
+	case cuda.MemoryForeign, cuda.MemoryImported:
 		return AccountForeign
+	case cuda.MemoryAddress:
+		return AccountAddress
+	case cuda.MemoryGraph:
+		return AccountGraph
+	case cuda.MemoryMulticast:
+		return AccountMulticast
 	}
 	return AccountOther
 }
@@ -67,23 +77,34 @@ func driverAccount(kind cuda.MemoryKind) Account {
 type space uint8
 
 const (
-	spaceDevice    space = iota // driver addresses: device, managed, async, array, foreign
+	spaceDevice    space = iota // driver addresses: device, managed, async, array, module, foreign
 	spaceHost                   // pinned and registered host memory
 	spaceFramework              // a framework's blocks
-	spaceHandle                 // VMM handles
+	spaceHandle                 // VMM handles, imported and multicast ones among them
+	spaceAddress                // reserved address space, in which other memory may be mapped
+	spaceGraph                  // allocation nodes of graphs
 
 	spaceCount
 )
 
 // spaceOf says where to look an allocation or a free up.
 func spaceOf(e *trace.Event) space {
-	switch {
-	case e.Level == cuda.LevelFramework:
+	if e.Level == cuda.LevelFramework {
 		return spaceFramework
-	case e.Mem == cuda.MemoryHost, e.Mem == cuda.MemoryRegistered:
+	}
+	return driverSpace(e.Mem)
+}
+
+func driverSpace(kind cuda.MemoryKind) space {
+	switch kind {
+	case cuda.MemoryHost, cuda.MemoryRegistered:
 		return spaceHost
-	case e.Mem == cuda.MemoryVMM:
+	case cuda.MemoryVMM, cuda.MemoryImported, cuda.MemoryMulticast:
 		return spaceHandle
+	case cuda.MemoryAddress:
+		return spaceAddress
+	case cuda.MemoryGraph:
+		return spaceGraph
 	}
 	return spaceDevice
 }

@@ -8,9 +8,13 @@ import (
 // maxBlockBytes is more than any address space holds. A larger size is damage; counting it would drown every other number.
 const maxBlockBytes = 1 << 57
 
-// maxOrphans bounds how many addresses are remembered at which something late may still come: an allocation whose free was seen, a free whose block was
-// displaced.
-const maxOrphans = 1 << 14
+const (
+	// maxOrphans bounds how many addresses are remembered at which something late may still come: an allocation whose free was seen, a free whose block was
+	// displaced.
+	maxOrphans = 1 << 14
+	// maxNodes bounds how many addresses of graph nodes are remembered after their nodes ended.
+	maxNodes = 1 << 20
+)
 
 // Block is a live allocation. Observers may keep its id, never the pointer: blocks move when the heap grows and are reused after Closed. A block fills
 // one cache line, which the speed of the replay rests on.
@@ -26,12 +30,22 @@ type Block struct {
 	Call    cuda.API // the runtime call where there was one, else the driver's or the framework's
 	Device  int16
 	Account Account
+	Mem     cuda.MemoryKind
 
-	released bool   // VMM: the handle was given back
-	hidden   bool   // belongs to the observer: the filters leave the block out
-	ordinal  uint32 // belongs to the observer: number of the allocation within its thread
-	link     uint32 // VMM: how many mappings keep the memory alive; while unused: the next unused block, plus one
+	state   blockState
+	hidden  bool   // belongs to the observer: the filters leave the block out
+	ordinal uint32 // belongs to the observer: number of the allocation within its thread
+	link    uint32 // handles: how many mappings keep the memory alive; other driver memory: its owner's number; while unused: the next unused block, plus one
 }
+
+// blockState are facts about a block that few blocks have.
+type blockState uint8
+
+const (
+	blockReleased blockState = 1 << iota // the handle was given back, mappings keep the memory
+	blockShared                          // there are references beyond the first, see Heap.references
+	blockUnsized                         // an imported handle before its first mapping, which tells its size: the observer does not know it yet
+)
 
 // Observer is told what happens to blocks. b is valid during the call only; id is the block's number until Closed returns.
 type Observer interface {
@@ -55,6 +69,9 @@ type HeapHealth struct {
 	LateAllocs       uint64 // allocations that came after their block had ended
 	FailedFrees      uint64 // frees that CUDA refused; the block lived on
 	ImplausibleSizes uint64 // allocations left out because their size exceeds any address space
+
+	UnmatchedReferences uint64 // further references to VMM handles that no event created
+	ImplicitFrees       uint64 // blocks that ended with their context, graph or module; no fault
 }
 
 // Heap is the state machine of live memory. Its rules:
@@ -65,16 +82,28 @@ type HeapHealth struct {
 //     free where no block is live but one was displaced.
 //   - A free that finds no block is counted. If its allocation comes late, the pair is put together again.
 //   - A refused allocation changes nothing; a refused free leaves its block live. Address 0 is never a block: freeing it is legal and does nothing.
-//   - The memory behind a VMM handle lives until the handle is released and its last mapping has ended, in whatever order.
+//   - The memory behind a VMM handle lives until the handle is released and its last mapping has ended, in whatever order. References are counted: each
+//     takes a release of its own.
+//   - The size of an imported handle is that of its first mapping; until then there is no block. Memory of other processes that is opened again at the
+//     same address takes a close for each opening.
+//   - With a context, a graph or a module ends the memory that it owns, see destroy. Only blocks older than the event end: a destruction that comes late
+//     tells of an earlier object of the same handle. A late allocation whose owner has ended since has elapsed.
+//   - A free of a device address where nothing is live may mean a graph's node. An address that ever was a node's is freed once per launch, so such frees
+//     are never unmatched.
 type Heap struct {
-	observer Observer
-	blocks   []Block
-	free     uint32 // first unused block, plus one
-	live     [spaceCount]addrMap
-	maps     mappings
-	orphans  map[place]unmatched // frees without a block
-	owed     map[place]uint64    // displaced blocks whose free has not come
-	health   HeapHealth
+	observer   Observer
+	blocks     []Block
+	free       uint32 // first unused block, plus one
+	live       [spaceCount]addrMap
+	maps       mappings
+	lingering  addrMap             // released handles whose memory is still mapped
+	references map[uint32]uint64   // by block id: references beyond the first
+	nodes      addrMap             // addresses that ever were a graph node's
+	orphans    map[place]unmatched // frees without a block
+	owed       map[place]uint64    // blocks closed without their free, which may still come
+	owners     owners
+	objects    objects
+	health     HeapHealth
 }
 
 // place is an address in its space.
@@ -91,11 +120,15 @@ type unmatched struct {
 
 // NewHeap returns an empty heap that reports to observer.
 func NewHeap(observer Observer) *Heap {
-	return &Heap{observer: observer, orphans: make(map[place]unmatched), owed: make(map[place]uint64)}
+	return &Heap{observer: observer, references: make(map[uint32]uint64), orphans: make(map[place]unmatched), owed: make(map[place]uint64),
+		objects: newObjects()}
 }
 
 // Health returns what had to be repaired so far.
 func (h *Heap) Health() HeapHealth { return h.health }
+
+// Objects counts the contexts, pools, modules, graphs and so on, by the name of their kind.
+func (h *Heap) Objects() map[string]ObjectCount { return h.objects.values() }
 
 // Apply replays one event. Kinds that do not concern memory are ignored. In steady state it allocates nothing.
 func (h *Heap) Apply(e *trace.Event) {
@@ -108,6 +141,10 @@ func (h *Heap) Apply(e *trace.Event) {
 		h.mapHandle(e)
 	case trace.EventUnmap:
 		h.unmap(e)
+	case trace.EventCreate:
+		h.objects.begin(e)
+	case trace.EventDestroy:
+		h.destroy(e)
 	}
 }
 
@@ -115,6 +152,9 @@ func (h *Heap) alloc(e *trace.Event) {
 	account := accountOf(e)
 	switch {
 	case account == AccountNone:
+		return
+	case e.Flags&trace.FlagReference != 0:
+		h.refer(e)
 		return
 	case e.Status != 0:
 		h.observer.Refused(e)
@@ -129,38 +169,78 @@ func (h *Heap) alloc(e *trace.Event) {
 	live := &h.live[at]
 	live.reserve()
 	slot := live.find(e.Addr)
-	if old := live.slots[slot]; old.addr != 0 {
-		if h.blocks[old.block].Seq > e.Seq {
-			h.adopt(place{e.Addr, at}, e.Seq)
-			h.elapse(e, account)
-			return
-		}
+	old := live.slots[slot]
+	switch {
+	case old.addr != 0 && h.repeats(old.block, e):
+		return
+	case old.addr != 0 && h.blocks[old.block].Seq > e.Seq:
+		h.adopt(place{e.Addr, at}, e.Seq)
+		h.elapse(e, account)
+		return
+	case e.Flags&trace.FlagLate != 0 && h.hasEnded(e, at, old.addr != 0):
+		h.elapse(e, account)
+		return
+	case old.addr != 0:
 		h.displace(place{e.Addr, at}, old.block, e)
-	} else {
-		if e.Flags&trace.FlagLate != 0 && h.adopt(place{e.Addr, at}, e.Seq) {
-			h.elapse(e, account)
-			return
-		}
+	default:
 		live.used++
 	}
 	id := h.take()
 	live.slots[slot] = addrSlot{e.Addr, id}
+	fillBlock(&h.blocks[id], e, account)
+	if e.Level == cuda.LevelDriver && !h.begin(id, e) {
+		return
+	}
+	h.observer.Opened(id, &h.blocks[id], e)
+}
+
+// begin does what only blocks of the driver need, and reports whether their size is known.
+func (h *Heap) begin(id uint32, e *trace.Event) bool {
 	b := &h.blocks[id]
-	fillBlock(b, e, account)
-	h.observer.Opened(id, b, e)
+	if key := ownerOf(e); key.handle != 0 {
+		b.link = h.owners.add(id, key)
+	}
+	if e.Mem == cuda.MemoryGraph {
+		if h.nodes.used >= maxNodes {
+			h.nodes = addrMap{}
+		}
+		h.nodes.put(e.Addr, 0)
+	}
+	if e.Mem == cuda.MemoryImported && e.Size == 0 {
+		b.state = blockUnsized
+		return false
+	}
+	return true
+}
+
+// hasEnded reports whether the block of a late allocation has ended already: its free was seen, or its owner has ended since.
+func (h *Heap) hasEnded(e *trace.Event, at space, taken bool) bool {
+	switch {
+	case taken:
+	case h.adopt(place{e.Addr, at}, e.Seq), at == spaceGraph && h.adopt(place{e.Addr, spaceDevice}, e.Seq):
+		return true
+	}
+	owner := ownerOf(e)
+	return owner.handle != 0 && h.objects.endedSince(owner, e.Seq)
 }
 
 // displace closes the block at an address that was handed out again; the caller lets the address lead to the new one.
 func (h *Heap) displace(key place, id uint32, e *trace.Event) {
 	h.health.Displaced++
+	h.owe(key)
+	h.dropReferences(id)
+	h.end(id, e)
+}
+
+// owe remembers that the free of a closed block may still come. When there are too many, all are forgotten: only recent ones can still come.
+func (h *Heap) owe(key place) {
 	if len(h.owed) >= maxOrphans {
 		clear(h.owed)
 	}
 	h.owed[key]++
-	h.end(id, e)
 }
 
-// settle takes in a free that came after its block had been displaced.
+// settle takes in a free that came after its block had been closed without it.
 func (h *Heap) settle(key place) {
 	h.health.LateFrees++
 	if h.owed[key] > 1 {
@@ -174,8 +254,8 @@ func (h *Heap) settle(key place) {
 func fillBlock(b *Block, e *trace.Event, account Account) {
 	b.Addr, b.Size, b.Seq, b.Time = e.Addr, e.Size, e.Seq, e.Time
 	b.Stack, b.PyStack, b.Tag, b.Thread = e.Stack, e.PyStack, e.Tag, e.Thread
-	b.Call, b.Device, b.Account = callOf(e), e.Device, account
-	b.link, b.released = 0, false
+	b.Call, b.Device, b.Account, b.Mem = callOf(e), e.Device, account, e.Mem
+	b.link, b.state = 0, 0
 }
 
 // callOf names the call as the program made it.
@@ -219,21 +299,45 @@ func (h *Heap) release(e *trace.Event) {
 		return
 	}
 	at := spaceOf(e)
+	if h.releaseAt(at, e) || at == spaceDevice && h.live[spaceGraph].used > 0 && h.releaseAt(spaceGraph, e) {
+		return
+	}
+	key := place{e.Addr, at}
+	late := e.Flags&trace.FlagLate != 0
+	switch {
+	case late && h.owed[key] > 0:
+		h.settle(key)
+	case late && at == spaceDevice && h.owed[place{e.Addr, spaceGraph}] > 0:
+		h.settle(place{e.Addr, spaceGraph})
+	case (at == spaceDevice || at == spaceGraph) && h.wasNode(e.Addr):
+	default:
+		h.health.UnmatchedFrees++
+		h.remember(key, e.Seq)
+	}
+}
+
+// releaseAt takes in a free in one space and reports whether a block is live there.
+func (h *Heap) releaseAt(at space, e *trace.Event) bool {
 	live := &h.live[at]
 	live.reserve()
 	slot := live.find(e.Addr)
 	found := live.slots[slot]
-	known := found.addr != 0
+	if found.addr == 0 {
+		return false
+	}
 	switch {
-	case known && h.blocks[found.block].Seq <= e.Seq:
+	case h.blocks[found.block].Seq > e.Seq:
+		h.settle(place{e.Addr, at})
+	case !h.dropReference(found.block):
 		live.remove(slot)
 		h.end(found.block, e)
-	case known, e.Flags&trace.FlagLate != 0 && h.owed[place{e.Addr, at}] > 0:
-		h.settle(place{e.Addr, at})
-	default:
-		h.health.UnmatchedFrees++
-		h.remember(place{e.Addr, at}, e.Seq)
 	}
+	return true
+}
+
+func (h *Heap) wasNode(addr uint64) bool {
+	_, was := h.nodes.get(addr)
+	return was
 }
 
 // remember keeps an unmatched free. When there are too many, all are forgotten: only recent ones can still be adopted.
@@ -245,14 +349,24 @@ func (h *Heap) remember(key place, seq uint64) {
 	h.orphans[key] = unmatched{seq: max(frees.seq, seq), count: frees.count + 1}
 }
 
-// end closes a block that its address no longer leads to; VMM memory waits for its last mapping.
+// end closes a block that its address no longer leads to; memory behind a handle waits for its last mapping.
 func (h *Heap) end(id uint32, e *trace.Event) {
 	b := &h.blocks[id]
 	if b.link > 0 {
-		b.released = true
-		return
+		if driverSpace(b.Mem) == spaceHandle {
+			b.state |= blockReleased
+			h.lingering.put(b.Addr, id)
+			return
+		}
+		h.owners.remove(id, b.link)
 	}
-	h.observer.Closed(id, b, e)
+	h.close(id, b, e)
+}
+
+func (h *Heap) close(id uint32, b *Block, e *trace.Event) {
+	if b.state&blockUnsized == 0 {
+		h.observer.Closed(id, b, e)
+	}
 	h.giveBack(id)
 }
 

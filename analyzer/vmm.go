@@ -74,10 +74,26 @@ func (h *Heap) mapHandle(e *trace.Event) {
 	if id, known := h.live[spaceHandle].get(e.Handle); known {
 		h.blocks[id].link++
 		v.block = id + 1
+		h.size(id, e)
 	} else {
 		h.health.UnmatchedMaps++
 	}
 	h.maps.add(e.Addr, v)
+}
+
+// size opens the block of an imported handle, whose size its first mapping tells.
+func (h *Heap) size(id uint32, e *trace.Event) {
+	b := &h.blocks[id]
+	if b.state&blockUnsized == 0 {
+		return
+	}
+	if e.Size > maxBlockBytes {
+		h.health.ImplausibleSizes++
+		return
+	}
+	b.Size, b.Time = e.Size, e.Time
+	b.state &^= blockUnsized
+	h.observer.Opened(id, b, e)
 }
 
 // unmap ends every mapping in the event's range: CUDA lets one call undo several neighbouring mappings.
@@ -120,7 +136,10 @@ func (h *Heap) endMapping(addr uint64, e *trace.Event) {
 	}
 	b := &h.blocks[v.block-1]
 	b.link--
-	if b.released && b.link == 0 {
-		h.end(v.block-1, e)
+	if b.state&blockReleased != 0 && b.link == 0 {
+		if id, ok := h.lingering.get(b.Addr); ok && id == v.block-1 {
+			h.lingering.take(b.Addr)
+		}
+		h.close(v.block-1, b, e)
 	}
 }

@@ -1,0 +1,119 @@
+package analyzer
+
+import (
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// objectKey names an object. Only objects without a handle, such as a device's primary context or default pool, are told apart by their device.
+type objectKey struct {
+	handle uint64
+	device int16
+	kind   cuda.ObjectKind
+}
+
+func keyOf(kind cuda.ObjectKind, handle uint64, device int16) objectKey {
+	if handle != 0 {
+		device = 0
+	}
+	return objectKey{handle: handle, device: device, kind: kind}
+}
+
+// ownerOf names the object with which the memory of a driver allocation ends; the zero key stands for none. Async, VMM, imported and multicast memory and
+// reserved addresses belong to the device or to the process. Modules and libraries, whose variables are alike, share a kind here.
+func ownerOf(e *trace.Event) objectKey {
+	if e.Handle == 0 || e.Level != cuda.LevelDriver {
+		return objectKey{}
+	}
+	switch e.Mem {
+	case cuda.MemoryDevice, cuda.MemoryManaged, cuda.MemoryHost, cuda.MemoryRegistered, cuda.MemoryArray, cuda.MemoryForeign:
+		return objectKey{handle: e.Handle, kind: cuda.ObjectContext}
+	case cuda.MemoryGraph:
+		return objectKey{handle: e.Handle, kind: cuda.ObjectGraph}
+	case cuda.MemoryModule:
+		return objectKey{handle: e.Handle, kind: cuda.ObjectModule}
+	}
+	return objectKey{}
+}
+
+// owners lists the live blocks of every owner. Adding, removing and finding a block are O(1) and allocate nothing once the lists have grown.
+type owners struct {
+	index map[objectKey]uint32
+	list  []owner
+	place []uint32 // by block id: where it stands in its owner's list
+	free  []uint32 // unused owners
+	last  uint32   // owner of the latest block, as neighbours mostly have the same
+}
+
+type owner struct {
+	key    objectKey
+	blocks []uint32
+}
+
+// add notes a block's owner and returns the owner's number, which begins at 1.
+func (o *owners) add(id uint32, key objectKey) uint32 {
+	n := o.number(key)
+	if int(id) >= len(o.place) {
+		extend(&o.place, int(id)+1)
+	}
+	own := &o.list[n]
+	o.place[id] = uint32(len(own.blocks))
+	own.blocks = append(own.blocks, id)
+	return n + 1
+}
+
+func (o *owners) number(key objectKey) uint32 {
+	if int(o.last) < len(o.list) && o.list[o.last].key == key {
+		return o.last
+	}
+	n, known := o.index[key]
+	if !known {
+		n = o.unused()
+		o.list[n].key = key
+		if o.index == nil {
+			o.index = make(map[objectKey]uint32)
+		}
+		o.index[key] = n
+	}
+	o.last = n
+	return n
+}
+
+func (o *owners) unused() uint32 {
+	if k := len(o.free); k > 0 {
+		n := o.free[k-1]
+		o.free = o.free[:k-1]
+		return n
+	}
+	o.list = append(o.list, owner{})
+	return uint32(len(o.list) - 1)
+}
+
+// remove takes a block out of the list of the owner whose number add returned.
+func (o *owners) remove(id, number uint32) {
+	own := &o.list[number-1]
+	at, end := o.place[id], len(own.blocks)-1
+	moved := own.blocks[end]
+	own.blocks[at] = moved
+	o.place[moved] = at
+	own.blocks = own.blocks[:end]
+}
+
+// of returns the blocks of an owner.
+func (o *owners) of(key objectKey) []uint32 {
+	if n, known := o.index[key]; known {
+		return o.list[n].blocks
+	}
+	return nil
+}
+
+// forget drops an owner that has no blocks left, so that its number serves another.
+func (o *owners) forget(key objectKey) {
+	n, known := o.index[key]
+	if !known || len(o.list[n].blocks) > 0 {
+		return
+	}
+	delete(o.index, key)
+	o.list[n].key = objectKey{}
+	o.free = append(o.free, n)
+}

@@ -1,0 +1,80 @@
+package analyzer
+
+import (
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// refer takes in one more reference to the memory behind a VMM handle. A handle that was released while mappings kept its memory is valid again. A failed
+// attempt is how programs ask whether memory has a handle, so it says nothing.
+func (h *Heap) refer(e *trace.Event) {
+	if accountOf(e) == AccountNone || e.Status != 0 || e.Addr == 0 {
+		return
+	}
+	at := spaceOf(e)
+	key := place{e.Addr, at}
+	if id, known := h.live[at].get(e.Addr); known {
+		if h.blocks[id].Seq <= e.Seq {
+			h.addReference(id)
+			return
+		}
+		h.adopt(key, e.Seq)
+		h.health.LateAllocs++
+		return
+	}
+	if id, mapped := h.lingering.get(e.Addr); mapped && at == spaceHandle && h.blocks[id].Seq <= e.Seq {
+		h.lingering.take(e.Addr)
+		h.blocks[id].state &^= blockReleased
+		h.live[at].put(e.Addr, id)
+		return
+	}
+	if e.Flags&trace.FlagLate != 0 && h.adopt(key, e.Seq) {
+		h.health.LateAllocs++
+		return
+	}
+	h.health.UnmatchedReferences++
+}
+
+// addReference counts a reference beyond the first.
+func (h *Heap) addReference(id uint32) {
+	h.blocks[id].state |= blockShared
+	h.references[id]++
+}
+
+// dropReference takes one away and reports whether there was one beyond the first.
+func (h *Heap) dropReference(id uint32) bool {
+	if h.blocks[id].state&blockShared == 0 {
+		return false
+	}
+	if h.references[id]--; h.references[id] == 0 {
+		h.dropReferences(id)
+	}
+	return true
+}
+
+func (h *Heap) dropReferences(id uint32) {
+	if b := &h.blocks[id]; b.state&blockShared != 0 {
+		b.state &^= blockShared
+		delete(h.references, id)
+	}
+}
+
+// repeats takes in an allocation at the address of a live block that tells of the same memory once more: memory of another process opened again, which
+// counts the openings, or a module's variable asked for again, which does not.
+func (h *Heap) repeats(id uint32, e *trace.Event) bool {
+	b := &h.blocks[id]
+	switch {
+	case e.Level != cuda.LevelDriver || b.Mem != e.Mem:
+		return false
+	case e.Mem == cuda.MemoryModule:
+		return true
+	case e.Mem == cuda.MemoryForeign && b.Size == e.Size:
+		if b.Seq > e.Seq && h.adopt(place{e.Addr, spaceDevice}, e.Seq) {
+			h.elapse(e, AccountForeign) // closed before the live one was opened
+		} else {
+			h.addReference(id)
+		}
+		return true
+	}
+	return false
+}
