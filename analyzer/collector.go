@@ -5,12 +5,8 @@ import (
 	"memtrace/trace"
 )
 
-const (
-	// maxOOMEvents bounds the list of OOM events; all are counted.
-	maxOOMEvents = 100
-	// maxThreadOrdinals bounds the threads whose events are numbered; only damaged traces have more.
-	maxThreadOrdinals = 1 << 16
-)
+// maxThreadOrdinals bounds the threads whose events are numbered; only damaged traces have more.
+const maxThreadOrdinals = 1 << 16
 
 // collector observes a heap and keeps every number of a summary.
 type collector struct {
@@ -38,7 +34,7 @@ type collector struct {
 	markIndex   map[trace.StringID]int
 	steps       Iterations
 	epochs      Iterations
-	oom         OOM
+	ooms        oomTracker
 	moment      *moment
 }
 
@@ -72,8 +68,6 @@ func (c *collector) event(e *trace.Event) {
 		}
 	case trace.EventMap, trace.EventUnmap:
 		c.heap.Apply(e)
-	case trace.EventOOM:
-		c.addOOM(e)
 	case trace.EventMark:
 		c.addMark(e)
 		c.keepIfWanted(e)
@@ -85,6 +79,7 @@ func (c *collector) event(e *trace.Event) {
 	case trace.EventLost:
 		c.lost += e.Count
 	}
+	c.oomEvent(e)
 	c.lastTime = max(c.lastTime, e.Time)
 }
 
@@ -232,19 +227,6 @@ func (c *collector) addMark(e *trace.Event) {
 	m.LastTimeNS = e.Time
 	m.DriverBytes = c.details[AccountDriver].total.current
 	m.FrameworkBytes = c.details[AccountFramework].total.current
-}
-
-func (c *collector) addOOM(e *trace.Event) {
-	if !c.filter.hasDevice(e.Device) {
-		return
-	}
-	c.oom.Count++
-	if len(c.oom.Events) == maxOOMEvents {
-		return
-	}
-	c.oom.Events = append(c.oom.Events, OOMEvent{TimeNS: e.Time, Device: e.Device, RequestedBytes: e.Size, Tag: c.resolver.tables.String(e.Tag),
-		Thread: threadKey(&c.resolver, uint64(e.Thread)), AllocatedBytes: e.Allocated, ReservedBytes: e.Reserved,
-		DriverBytes: c.details[AccountDriver].total.current})
 }
 
 func (i *Iterations) add(e *trace.Event) {

@@ -18,6 +18,7 @@ const (
 	momentMark
 	momentStep
 	momentTime
+	momentOOM
 )
 
 // At names a moment of the run. The zero value names none.
@@ -26,10 +27,12 @@ type At struct {
 	name string
 	step uint64
 	time int64
+	oom  int // number of the OOM event, from 1; 0: the first that failed
 	text string
 }
 
-// ParseAt reads what stands behind --at: "peak", "exit", "mark:NAME" (the last mark of that name), "step:N" (the beginning of step N), or a duration
+// ParseAt reads what stands behind --at: "peak", "exit", "mark:NAME" (the last mark of that name), "step:N" (the beginning of step N), "oom"
+// (the first time that memory ran out and the program did not get it) or "oom:N" (the Nth of the list of OOM events), or a duration
 // since the start of the trace such as "1.5s" or "200ms".
 func ParseAt(text string) (At, error) {
 	at := At{text: text}
@@ -48,9 +51,20 @@ func ParseAt(text string) (At, error) {
 		at.kind, at.step = momentStep, n
 		return at, nil
 	}
+	if number, ok := strings.CutPrefix(text, "oom:"); ok {
+		n, err := strconv.ParseUint(number, 10, 31)
+		if err != nil || n == 0 {
+			return At{}, fmt.Errorf("--at oom: needs the event's number from 1, as in oom:1; got %q", number)
+		}
+		at.kind, at.oom = momentOOM, int(n)
+		return at, nil
+	}
 	switch text {
 	case "":
 		return At{}, nil
+	case "oom":
+		at.kind = momentOOM
+		return at, nil
 	case "peak":
 		at.kind = momentPeak
 		return at, nil
@@ -60,7 +74,7 @@ func ParseAt(text string) (At, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return At{}, fmt.Errorf("no moment %q; use peak, exit, mark:NAME, step:N or a time since the start such as 1.5s", text)
+		return At{}, fmt.Errorf("no moment %q; use peak, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s", text)
 	}
 	at.kind, at.time = momentTime, d.Nanoseconds()
 	return at, nil

@@ -40,6 +40,9 @@ func (c *collector) noMoment(want At, s *Summary) error {
 	if want.kind == momentStep {
 		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.step, s.Steps.Count, s.Steps.FirstNumber, s.Steps.LastNumber)
 	}
+	if want.kind == momentOOM {
+		return c.noOOM(want)
+	}
 	if len(s.Marks) == 0 {
 		return fmt.Errorf("the trace has no mark %q: it has no marks at all", want.name)
 	}

@@ -502,14 +502,6 @@ func (o *oracle) announce(e trace.Event) {
 		again(&o.s.Epochs)
 	case trace.EventLost:
 		o.s.LostRecords += e.Count
-	case trace.EventOOM:
-		if len(o.opts.Devices) > 0 && !slices.Contains(o.opts.Devices, e.Device) {
-			return
-		}
-		if o.s.OOM.Count++; o.s.OOM.Count <= maxOOMEvents {
-			o.s.OOM.Events = append(o.s.OOM.Events, OOMEvent{TimeNS: e.Time, Device: e.Device, RequestedBytes: e.Size, Tag: o.src.tables.String(e.Tag),
-				Thread: o.key(e, "thread"), AllocatedBytes: e.Allocated, ReservedBytes: e.Reserved, DriverBytes: o.s.Driver.LiveBytes})
-		}
 	}
 }
 

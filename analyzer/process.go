@@ -13,22 +13,27 @@ import (
 type ender interface{ Ended() string }
 
 func (c *collector) process(src trace.Source) Process {
-	info := src.Info()
-	p := Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"], Host: info["process.host"], Ended: EndedKilled,
-		DurationNS: c.lastTime}
-	p.PID, _ = strconv.ParseInt(info["process.pid"], 10, 64)
-	if argv := strings.TrimSuffix(info["process.argv"], "\x00"); argv != "" {
-		p.Args = strings.Split(argv, "\x00")
-	}
-	if ns, err := strconv.ParseInt(info["process.start_unix_ns"], 10, 64); err == nil {
-		p.Started = time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
-	}
+	p := processOf(src.Info())
+	p.Ended, p.DurationNS = EndedKilled, c.lastTime
 	if end, ok := src.End(); ok {
 		p.Ended = EndedClean
 		p.DurationNS = max(p.DurationNS, end.Time)
 	}
 	if e, ok := src.(ender); ok {
 		p.Ended = e.Ended()
+	}
+	return p
+}
+
+// processOf takes from info who ran, which leaves out how it ended.
+func processOf(info trace.Info) Process {
+	p := Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"], Host: info["process.host"]}
+	p.PID, _ = strconv.ParseInt(info["process.pid"], 10, 64)
+	if argv := strings.TrimSuffix(info["process.argv"], "\x00"); argv != "" {
+		p.Args = strings.Split(argv, "\x00")
+	}
+	if ns, err := strconv.ParseInt(info["process.start_unix_ns"], 10, 64); err == nil {
+		p.Started = time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
 	}
 	return p
 }

@@ -30,6 +30,7 @@ func Summarize(src trace.Source, opts Options) (*Summary, error) {
 type offsetter interface{ Offset() int64 }
 
 func replay(src trace.Source, c *collector, progress func(int64)) error {
+	c.ooms.info = src.Info
 	for {
 		events, err := src.ReadBatch()
 		for i := range events {
@@ -57,6 +58,7 @@ func bytesRead(src trace.Source) int64 {
 // summary turns what was collected into the value that reports are made of.
 func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	info := src.Info()
+	defer c.endOOMForNow()()
 	s := &Summary{
 		Process:   c.process(src),
 		Versions:  versions(info),
@@ -67,7 +69,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 		Lifetimes: map[string]LifetimeHist{},
 		Steps:     c.steps,
 		Epochs:    c.epochs,
-		OOM:       c.oom,
+		OOM:       c.ooms.OOM,
 		Filter:    opts.words(),
 	}
 	if s.OOM.Events == nil {

@@ -170,24 +170,6 @@ type Iterations struct {
 	LastTimeNS  int64  `json:"last_time_ns"`
 }
 
-// OOM lists the moments at which a framework's allocator gave up, the first ones where there are many.
-type OOM struct {
-	Count  uint64     `json:"count"`
-	Events []OOMEvent `json:"events"`
-}
-
-// OOMEvent is one of them.
-type OOMEvent struct {
-	TimeNS         int64  `json:"time_ns"`
-	Device         int16  `json:"device"`
-	RequestedBytes uint64 `json:"requested_bytes"`
-	Tag            string `json:"tag"`
-	Thread         string `json:"thread"`
-	AllocatedBytes uint64 `json:"allocated_bytes"` // in the framework's words
-	ReservedBytes  uint64 `json:"reserved_bytes"`  // in the framework's words
-	DriverBytes    uint64 `json:"driver_live_bytes"`
-}
-
 // Moment is the state at the moment that Options.At names.
 type Moment struct {
 	What      string         `json:"what"`

@@ -8,9 +8,6 @@ import (
 	"memtrace/analyzer"
 )
 
-// maxOOMLines bounds the OOM events that the text report spells out.
-const maxOOMLines = 3
-
 // remarks are the lines under the tables: what each means in a sentence.
 func (p *page) remarks(s *analyzer.Summary) {
 	if text := slackLine(s); text != "" {
@@ -28,7 +25,6 @@ func (p *page) remarks(s *analyzer.Summary) {
 	if n := s.Driver.FailedCount + s.Framework.FailedCount; n > 0 {
 		p.field("refused", plural(n, "allocation was", "allocations were")+" refused")
 	}
-	p.oom(s)
 	if text := progressLine(s); text != "" {
 		p.field("progress", text)
 	}
@@ -122,23 +118,6 @@ func otherLine(s *analyzer.Summary) string {
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, "; ")
-}
-
-func (p *page) oom(s *analyzer.Summary) {
-	for i, e := range s.OOM.Events {
-		if i == maxOOMLines {
-			break
-		}
-		text := fmt.Sprintf("at %s on %s: %s asked for, %s allocated, %s reserved, %s taken from the driver", moment(e.TimeNS), deviceName(e.Device),
-			Bytes(e.RequestedBytes), Bytes(e.AllocatedBytes), Bytes(e.ReservedBytes), Bytes(e.DriverBytes))
-		if e.Tag != "" {
-			text += ", under " + clean(e.Tag)
-		}
-		p.styled(alarm, "OUT OF MEM", text)
-	}
-	if more := s.OOM.Count - uint64(min(len(s.OOM.Events), maxOOMLines)); more > 0 {
-		p.field("", "and "+plural(more, "time", "times")+" more out of memory")
-	}
 }
 
 // progressLine sums up what the program announced about itself.

@@ -14,6 +14,7 @@ import (
 func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	p := &page{w: w, o: o}
 	p.heading(s)
+	p.oom(s)
 	p.peaks(s)
 	p.moment(s)
 	for _, by := range s.By {

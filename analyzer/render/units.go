@@ -6,26 +6,12 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+
+	"memtrace/analyzer"
 )
 
-var binaryUnits = [...]string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-
 // Bytes writes a size in binary units with three or four digits: 512 B, 1.50 GiB, 23.4 MiB, 640.0 KiB.
-func Bytes(n uint64) string {
-	if n < 1024 {
-		return strconv.FormatUint(n, 10) + " B"
-	}
-	value, unit := float64(n)/1024, 0
-	for value >= 1023.95 && unit < len(binaryUnits)-1 { // what would be rounded up to 1024.0 belongs to the next unit
-		value /= 1024
-		unit++
-	}
-	digits := 1
-	if value < 9.995 {
-		digits = 2
-	}
-	return strconv.FormatFloat(value, 'f', digits, 64) + " " + binaryUnits[unit]
-}
+func Bytes(n uint64) string { return analyzer.SizeText(n) }
 
 // SignedBytes writes a difference of sizes, always with its sign: +1.50 GiB, -512 B; "0 B" if there is none.
 func SignedBytes(n int64) string {

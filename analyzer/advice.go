@@ -1,0 +1,110 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"memtrace/trace"
+)
+
+// adviceFacts is what advice may look at besides the event.
+type adviceFacts struct {
+	info trace.Info
+}
+
+func (t *oomTracker) facts() adviceFacts {
+	if t.info == nil {
+		return adviceFacts{}
+	}
+	return adviceFacts{t.info()}
+}
+
+func (f adviceFacts) torch() bool { return f.info["framework.torch"] != "" }
+
+// expandable reports whether PyTorch's segments grow already.
+func (f adviceFacts) expandable() bool {
+	return strings.Contains(strings.ToLower(allocatorSettings(f.info)), "expandable_segments:true")
+}
+
+// adviceRule is one row of the table: when it applies, what it would give, and how to say it. Numbers that the text names with {braces} are sizes.
+type adviceRule struct {
+	name string
+	// ask returns false where the rule does not apply. Otherwise frees is about how much following the advice would give at this moment.
+	ask func(e *OOMEvent, f adviceFacts) (frees uint64, words map[string]string, applies bool)
+	// rank puts rules before those of a higher one, whatever they free: what makes all other advice idle comes first, remarks last.
+	rank int
+	text string
+}
+
+const (
+	rankFirst  = -1
+	rankSize   = 0
+	rankRemark = 1
+)
+
+// adviseOOM returns what to try, the most promising first.
+func adviseOOM(e *OOMEvent, f adviceFacts) []Advice {
+	type ranked struct {
+		Advice
+		rank int
+	}
+	var found []ranked
+	for _, rule := range adviceRules {
+		frees, words, applies := rule.ask(e, f)
+		if !applies {
+			continue
+		}
+		pairs := []string{"{asked}", SizeText(e.RequestedBytes), "{total}", SizeText(e.TotalBytes), "{frees}", SizeText(frees), "{device}", deviceText(e.Device)}
+		for name, value := range words {
+			pairs = append(pairs, "{"+name+"}", value)
+		}
+		found = append(found, ranked{Advice{Rule: rule.name, FreesBytes: frees, Text: strings.NewReplacer(pairs...).Replace(rule.text)}, rule.rank})
+	}
+	slices.SortStableFunc(found, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.FreesBytes, a.FreesBytes))
+	})
+	list := []Advice{}
+	for _, r := range found {
+		list = append(list, r.Advice)
+	}
+	return list
+}
+
+func deviceText(device int16) string {
+	if device < 0 {
+		return "the device"
+	}
+	return "device " + uintText(uint64(device))
+}
+
+// ledger returns the event's ledger by a grouping; an empty one if it has none.
+func (e *OOMEvent) ledger(by string) *Ledger {
+	for i := range e.Ledgers {
+		if e.Ledgers[i].By == by {
+			return &e.Ledgers[i]
+		}
+	}
+	return &Ledger{}
+}
+
+// largest returns the first row of an owner's kind for which keep is true.
+func (l *Ledger) largest(owner string, keep func(LedgerRow) bool) (row LedgerRow, found bool) {
+	for _, r := range l.Rows {
+		if r.Owner == owner && keep(r) && (!found || r.Bytes > row.Bytes) {
+			row, found = r, true
+		}
+	}
+	return row, found
+}
+
+// missing is how much more room the request needs than there is, as far as known; at least 1.
+func (e *OOMEvent) missing() uint64 {
+	asked := max(e.RequestedBytes, e.DriverRequestedBytes)
+	return max(asked-min(asked, e.FreeBytes), 1)
+}
+
+// sizeable reports whether so many bytes would help here: they cover what is missing, or are a good part of the device.
+func (e *OOMEvent) sizeable(bytes uint64) bool {
+	return bytes > 0 && (bytes >= e.missing() || bytes >= e.UsedBytes/5)
+}

@@ -1,0 +1,105 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+)
+
+// span is the range of addresses [start, end).
+type span struct {
+	start, end uint64
+	joins      bool // one allocation may reach from this range into the next one
+}
+
+// Fragments tells how the memory of an allocator that is in no block lies between its blocks.
+type Fragments struct {
+	FreeBytes        uint64 `json:"free_bytes"`         // in no block
+	FreePieces       uint64 `json:"free_pieces"`        // into how many pieces it is cut
+	LargestFreeBytes uint64 `json:"largest_free_bytes"` // the largest of them: what the allocator can hand out at once
+	WholeFreeBytes   uint64 `json:"whole_free_bytes"`   // in segments without any block, which the allocator can give back
+}
+
+// fragmentsOf finds the gaps that blocks leave in segments. Both are put in order. Segments that join and touch are one; blocks outside of all segments, and
+// what is covered twice, change nothing.
+func fragmentsOf(segments, blocks []span) Fragments {
+	byStart := func(a, b span) int { return cmp.Compare(a.start, b.start) }
+	slices.SortFunc(segments, byStart)
+	slices.SortFunc(blocks, byStart)
+	var f Fragments
+	for _, s := range joined(segments) {
+		at, used := s.start, false
+		for len(blocks) > 0 && blocks[0].start < s.end {
+			b := blocks[0]
+			if b.end > s.start {
+				used = true
+				f.piece(at, min(b.start, s.end))
+				at = max(at, b.end)
+			}
+			if b.end > s.end {
+				break // it may reach into the next segment, if the records are wrong
+			}
+			blocks = blocks[1:]
+		}
+		f.piece(at, s.end)
+		if !used {
+			f.WholeFreeBytes += s.end - s.start
+		}
+	}
+	return f
+}
+
+func (f *Fragments) piece(start, end uint64) {
+	if end <= start {
+		return
+	}
+	f.FreeBytes += end - start
+	f.FreePieces++
+	f.LargestFreeBytes = max(f.LargestFreeBytes, end-start)
+}
+
+// joined merges ordered segments that overlap, or that touch where both may be crossed.
+func joined(segments []span) []span {
+	var list []span
+	for _, s := range segments {
+		if n := len(list); n > 0 && (s.start < list[n-1].end || s.start == list[n-1].end && s.joins && list[n-1].joins) {
+			list[n-1].end = max(list[n-1].end, s.end)
+			continue
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// fragments looks at what the framework's allocator holds on a device: its segments are the driver memory of the library that makes the framework's reports.
+func (c *collector) fragments(device int16) Fragments {
+	var segments, blocks []span
+	h := c.heap
+	ours := func(b *Block) bool {
+		return b.Account == AccountDriver && b.Device == device && c.resolver.libraries.of(b.Stack) == c.holding.library
+	}
+	for id := range h.blocks {
+		b := &h.blocks[id]
+		switch {
+		case b.Account == AccountFramework && b.Device == device:
+			blocks = append(blocks, span{start: b.Addr, end: b.Addr + b.Size})
+		case ours(b) && !h.isHandle(uint32(id)):
+			segments = append(segments, span{start: b.Addr, end: b.Addr + b.Size})
+		}
+	}
+	h.maps.at.each(func(addr uint64, slot uint32) {
+		if m := h.maps.slots[slot]; m.block != 0 && ours(&h.blocks[m.block-1]) {
+			segments = append(segments, span{start: addr, end: addr + m.size, joins: true})
+		}
+	})
+	return fragmentsOf(segments, blocks)
+}
+
+// isHandle reports whether a live block is memory behind a VMM handle, whose address is no address.
+func (h *Heap) isHandle(id uint32) bool {
+	b := &h.blocks[id]
+	if b.link > 0 {
+		return true
+	}
+	live, known := h.live[spaceHandle].get(b.Addr)
+	return known && live == id
+}

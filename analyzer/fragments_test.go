@@ -1,0 +1,94 @@
+package analyzer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// slowFragments paints every byte.
+func slowFragments(segments, blocks []span) Fragments {
+	const size = 512
+	var inside, taken, open [size + 1]bool // open: one may go on from the byte before
+	for _, s := range segments {
+		for i := s.start; i < s.end; i++ {
+			if i > s.start || inside[i] {
+				open[i] = true
+			}
+			inside[i] = true
+		}
+	}
+	for _, a := range segments {
+		for _, b := range segments {
+			if a.end == b.start && a.joins && b.joins {
+				open[a.end] = true
+			}
+			if a.start < b.start && b.start < a.end {
+				open[b.start] = true
+			}
+		}
+	}
+	for _, b := range blocks {
+		for i := b.start; i < min(b.end, size); i++ {
+			taken[i] = true
+		}
+	}
+	var f Fragments
+	var piece, segment uint64
+	used := false
+	endPiece := func() {
+		if piece > 0 {
+			f.FreePieces++
+			f.LargestFreeBytes = max(f.LargestFreeBytes, piece)
+		}
+		piece = 0
+	}
+	endSegment := func() {
+		if endPiece(); !used {
+			f.WholeFreeBytes += segment
+		}
+		segment, used = 0, false
+	}
+	for i := range size + 1 {
+		if !inside[i] || !open[i] {
+			endSegment()
+		}
+		switch {
+		case !inside[i]:
+			continue
+		case taken[i]:
+			endPiece()
+			used = true
+		default:
+			f.FreeBytes++
+			piece++
+		}
+		segment++
+	}
+	return f
+}
+
+func TestFragmentsAgainstPaint(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for round := range 3000 {
+		var segments, blocks []span
+		for at := uint64(0); at < 400; {
+			at += rng.Uint64N(3) * rng.Uint64N(20)
+			s := span{at, at + 1 + rng.Uint64N(60), rng.IntN(2) == 0}
+			segments = append(segments, s)
+			at = s.end
+		}
+		for at := uint64(0); at < 500; {
+			at += rng.Uint64N(40)
+			b := span{start: at, end: min(at+1+rng.Uint64N(50), 512)}
+			blocks = append(blocks, b)
+			at = b.end
+		}
+		rng.Shuffle(len(blocks), func(i, j int) { blocks[i], blocks[j] = blocks[j], blocks[i] })
+		want := slowFragments(segments, blocks)
+		what := fmt.Sprintf("round %d: segments %v, blocks %v", round, segments, blocks)
+		if got := fragmentsOf(segments, blocks); got != want {
+			t.Fatalf("%s: got %+v, want %+v", what, got, want)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package analyzer
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memtrace/trace"
+)
+
+// oomGroupings are what an OOM event's ledgers divide by, the first one for people.
+var oomGroupings = []string{"tag", "library", "api"}
+
+// Kinds of ledger rows that only OOM events have; see OwnerBlocks and its like.
+const (
+	OwnerContext = "context" // reported by the device for this process and not tracked: the context, code, what the recorder does not see
+	OwnerKept    = "kept"    // kept by the driver and the firmware
+	OwnerOthers  = "others"  // held by other processes
+)
+
+func uintText(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// describe takes a picture of the device for a case: who holds what, at the event that refused.
+func (c *collector) describe(o *oomCase, e *trace.Event, final bool) {
+	v := &o.event
+	v.Seq, v.TimeNS, v.Tag = e.Seq, e.Time, c.resolver.tables.String(e.Tag)
+	v.DriverBytes = c.details[AccountDriver].total.current
+	now := c.holding.driverBytes(o.device)
+	v.ReleasedBytes = o.first - min(o.first, now)
+	if c.want.kind == momentOOM {
+		o.moment = c.now(e.Time)
+	}
+	if !c.wantPicture(v, e, final) {
+		v.dropDetails()
+		return
+	}
+	v.Detailed = true
+	for _, d := range c.resolver.tables.Devices() {
+		if d.Index == o.device {
+			v.TotalBytes = d.TotalBytes
+		}
+	}
+	if slot := deviceSlot(o.device); slot < len(c.ooms.samples) {
+		v.Sample = c.ooms.samples[slot]
+	}
+	c.picture(v)
+	v.settle()
+}
+
+// wantPicture bounds what a program costs that runs out of memory all the time. The end of a framework's attempts is always worth one: what is failed
+// for certain matters most.
+func (c *collector) wantPicture(v *OOMEvent, e *trace.Event, final bool) bool {
+	t := &c.ooms
+	switch {
+	case v.Device < 0, t.failed >= maxOOMDetailed:
+		return false
+	case !final && t.pictures >= maxOOMPictures && e.Time-t.lastPicture < oomPictureEvery:
+		return false
+	}
+	t.pictures++
+	t.lastPicture = e.Time
+	return true
+}
+
+// ownerKey is a row of a ledger in the making.
+type ownerKey struct{ owner, key string }
+
+// picture walks over the live blocks of a device.
+func (c *collector) picture(v *OOMEvent) {
+	by, err := pickGroupings(oomGroupings)
+	if err != nil {
+		panic(err) // the names above are the registry's
+	}
+	sums := make([]map[ownerKey]uint64, len(by))
+	for g := range sums {
+		sums[g] = make(map[ownerKey]uint64)
+	}
+	young := make(map[ownerKey]uint64)
+	framework, held := c.frameworkOn(v.Device)
+	main := AccountDriver
+	if framework {
+		main = AccountFramework
+	}
+	var inBlocks uint64
+	names := newKeyNames(&c.resolver, by)
+	for id := range c.heap.blocks {
+		b := &c.heap.blocks[id]
+		if b.Device != v.Device || b.Account != AccountDriver && b.Account != main {
+			continue
+		}
+		if framework && b.Account == AccountDriver {
+			if library := c.resolver.libraries.of(b.Stack); c.holding.fromDriver() && library != c.holding.library {
+				for g := range by {
+					sums[g][ownerKey{OwnerOutside, c.resolver.libraries.name(library)}] += b.Size
+				}
+			}
+			continue
+		}
+		inBlocks += b.Size
+		for g := range by {
+			sums[g][ownerKey{OwnerBlocks, names.of(g, b)}] += b.Size
+		}
+		if c.ooms.since != nil && b.Seq > c.ooms.sinceSeq {
+			young[ownerKey{OwnerBlocks, names.of(0, b)}] += b.Size
+		}
+	}
+	if driver := c.holding.driverBytes(v.Device); framework && !c.holding.fromDriver() && driver > held {
+		for g := range by {
+			sums[g][ownerKey{OwnerOutside, UnknownLibrary}] = driver - held
+		}
+	}
+	if framework {
+		v.Allocator = &OOMAllocator{ReservedBytes: held, AllocatedBytes: inBlocks, IdleBytes: held - min(held, inBlocks)}
+		if c.holding.fromDriver() {
+			if pieces := c.fragments(v.Device); pieces.FreeBytes == v.Allocator.IdleBytes {
+				v.Allocator.Pieces = pieces // otherwise records are missing, and there are not the gaps that there seem to be
+			}
+		}
+	}
+	v.Ledgers = []Ledger{}
+	for g := range by {
+		l := Ledger{By: by[g].name, Level: main.String(), Moment: "oom", TimeNS: v.TimeNS, Rows: ownerRows(sums[g])}
+		if framework {
+			l.SlackBytes = int64(held) - int64(inBlocks)
+			if l.SlackBytes > 0 {
+				l.Rows = append(l.Rows, LedgerRow{Owner: OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
+			}
+		}
+		v.Ledgers = append(v.Ledgers, l)
+	}
+	v.Since = nil
+	if c.ooms.since != nil {
+		since := *c.ooms.since
+		since.Rows = ownerRows(young)
+		for _, row := range since.Rows {
+			since.Bytes += row.Bytes
+		}
+		v.Since = &since
+	}
+	v.StepBytes = []uint64{}
+	if slot := deviceSlot(v.Device); slot < len(c.ooms.steps) {
+		v.StepBytes = slices.Clone(c.ooms.steps[slot])
+	}
+}
+
+// frameworkOn tells whether a framework's allocator reports blocks on a device, and what it holds from the driver there.
+func (c *collector) frameworkOn(device int16) (reports bool, held uint64) {
+	slot := deviceSlot(device)
+	if slot >= len(c.holding.devices) {
+		return false, 0
+	}
+	d := &c.holding.devices[slot]
+	return d.counted || d.blocks > 0, d.current(c.holding.library, c.holding.fromDriver())
+}
+
+// settle adds to the ledgers what only the device itself knows, and makes the sums. It may be repeated with another sample.
+func (v *OOMEvent) settle() {
+	for i := range v.Ledgers {
+		l := &v.Ledgers[i]
+		l.Rows = slices.DeleteFunc(l.Rows, func(r LedgerRow) bool {
+			return r.Owner == OwnerContext || r.Owner == OwnerKept || r.Owner == OwnerOthers
+		})
+		if s := v.Sample; s != nil {
+			context := "CUDA context and code"
+			if !s.OwnKnown && s.OthersBytes == 0 {
+				context = "CUDA context and code, other processes"
+			}
+			for _, row := range []LedgerRow{
+				{Owner: OwnerContext, Key: context, Bytes: uint64(max(s.UnattributedBytes, 0))},
+				{Owner: OwnerOthers, Key: "other processes", Bytes: s.OthersBytes},
+				{Owner: OwnerKept, Key: "driver and firmware", Bytes: s.KeptBytes},
+			} {
+				if row.Bytes > 0 {
+					l.Rows = append(l.Rows, row)
+				}
+			}
+		}
+		l.WholeBytes = 0
+		for _, row := range l.Rows {
+			l.WholeBytes += row.Bytes
+		}
+		v.UsedBytes = l.WholeBytes
+	}
+	v.FreeBytes = v.TotalBytes - min(v.TotalBytes, v.UsedBytes)
+}
+
+// ownerRows sorts what a map holds, most first.
+func ownerRows(sums map[ownerKey]uint64) []LedgerRow {
+	rows := make([]LedgerRow, 0, len(sums))
+	for k, bytes := range sums {
+		rows = append(rows, LedgerRow{Owner: k.owner, Key: k.key, Bytes: bytes})
+	}
+	slices.SortFunc(rows, func(a, b LedgerRow) int {
+		return cmp.Or(strings.Compare(a.Owner, b.Owner), cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key))
+	})
+	return rows
+}
+
+// keyNames remembers the text of each identifier: a picture names every live block.
+type keyNames struct {
+	resolver *resolver
+	by       []*grouping
+	known    []map[uint64]string
+}
+
+func newKeyNames(r *resolver, by []*grouping) *keyNames {
+	n := &keyNames{resolver: r, by: by}
+	for range by {
+		n.known = append(n.known, make(map[uint64]string))
+	}
+	return n
+}
+
+func (n *keyNames) of(g int, b *Block) string {
+	id := n.by[g].id(n.resolver, b)
+	name, known := n.known[g][id]
+	if !known {
+		name = n.by[g].key(n.resolver, id)
+		n.known[g][id] = name
+	}
+	return name
+}
+
+// callerOf names the place of a call, as far as the trace knows it.
+func (c *collector) callerOf(stack trace.StackID) string {
+	frames := c.resolver.tables.Stack(stack)
+	if len(frames) == 0 {
+		return ""
+	}
+	m, known := c.resolver.tables.ModuleAt(frames[0] - 1)
+	if !known {
+		return fmt.Sprintf("%#x", frames[0])
+	}
+	return fmt.Sprintf("%s+%#x", path.Base(m.Path), frames[0]-m.Base)
+}
+
+// driverBytes returns the live driver memory of a device, whatever the filters are.
+func (h *holdings) driverBytes(device int16) uint64 {
+	if slot := deviceSlot(device); slot < len(h.devices) {
+		return h.devices[slot].driverBytes()
+	}
+	return 0
+}
+
+func (d *deviceHoldings) driverBytes() (sum uint64) {
+	for i := range d.byLibrary {
+		sum += d.byLibrary[i].current
+	}
+	return sum
+}
+
+// occupied returns what the process is known to occupy on a device.
+func (c *collector) occupied(device int16) uint64 { return c.holding.driverBytes(device) }

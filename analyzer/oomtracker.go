@@ -1,0 +1,297 @@
+package analyzer
+
+import (
+	"fmt"
+	"slices"
+
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+const (
+	// maxOOMEvents bounds the list of OOM events; all are counted.
+	maxOOMEvents = 100
+	// maxOOMDetailed bounds those of one outcome that say who held the memory.
+	maxOOMDetailed = 20
+	// maxOOMPictures bounds how often the live blocks are looked through without pause; after that it is done at most once in oomPictureEvery.
+	maxOOMPictures  = 64
+	oomPictureEvery = 1e9 // nanoseconds
+	// oomWindow is how long an OOM event waits for the next attempt, and for the device's own word, before it counts as over.
+	oomWindow = 200e6 // nanoseconds
+	// maxOOMOpen bounds how many threads may be out of memory at once.
+	maxOOMOpen = 64
+	// maxOOMSteps is how many beginnings of steps are remembered.
+	maxOOMSteps = 8
+)
+
+// statusOutOfMemory is the driver's and the runtime's code for it.
+const statusOutOfMemory = 2
+
+// oomTracker turns refusals into OOM events. Attempts belong together if one thread makes them for one device within a short time: an allocator asks,
+// gives back what it has cached, asks again and tells its caller. An allocation that is granted in between ends the matter only if nothing is refused after
+// it, since expandable segments ask piece by piece.
+type oomTracker struct {
+	OOM
+	open     []*oomCase // in the order in which they began
+	told     func(*OOMEvent)
+	info     func() trace.Info
+	samples  []*OOMSample // latest, by device slot
+	since    *OOMGrowth   // the latest step or mark, without its bytes
+	sinceSeq uint64
+	steps    [][]uint64 // live bytes at the latest beginnings of steps, by device slot
+
+	failed, recovered int // detailed events so far
+	pictures          int
+	lastPicture       int64
+	number            int // of the event that was told last, from 1
+}
+
+// oomCase is an OOM event that may go on.
+type oomCase struct {
+	event   OOMEvent
+	thread  trace.ThreadID
+	device  int16
+	last    int64  // time of the latest attempt
+	first   uint64 // driver bytes of the device at the first attempt
+	decided bool   // nothing that comes can change the outcome
+	granted bool   // since the last refusal, as much was granted
+	moment  *moment
+}
+
+// outOfMemory reports whether a refused allocation was refused for want of memory.
+func outOfMemory(e *trace.Event) bool {
+	return e.Kind == trace.EventAlloc && e.Status == statusOutOfMemory && e.Level == cuda.LevelDriver && e.Mem != cuda.MemoryAddress
+}
+
+// oomEvent lets the tracker see an event, after the heap. It costs next to nothing while memory does not run out.
+func (c *collector) oomEvent(e *trace.Event) {
+	t := &c.ooms
+	switch e.Kind {
+	case trace.EventAlloc:
+		if e.Status == 0 && len(t.open) == 0 {
+			return
+		}
+		if outOfMemory(e) {
+			c.refusedForMemory(e)
+		}
+	case trace.EventOOM:
+		c.gaveUp(e)
+	case trace.EventStep:
+		c.stepBegan(e)
+	case trace.EventMark:
+		t.since, t.sinceSeq = &OOMGrowth{What: "mark " + c.resolver.tables.String(e.Name), TimeNS: e.Time}, e.Seq
+	case trace.EventSample:
+		c.sampled(e)
+	}
+	if len(t.open) > 0 {
+		c.oomProgress(e)
+	}
+}
+
+// refusedForMemory takes in one refused driver call.
+func (c *collector) refusedForMemory(e *trace.Event) {
+	if !c.filter.hasDevice(e.Device) {
+		return
+	}
+	t := &c.ooms
+	t.RefusedCount++
+	o := t.find(e.Thread, e.Device)
+	if o != nil && o.decided {
+		c.tell(o)
+		o = nil
+	}
+	if o == nil {
+		o = c.beginCase(e)
+	}
+	o.last, o.granted = e.Time, false
+	o.event.Attempts++
+	o.event.Level = e.Level.String()
+	o.event.Memory, o.event.DriverRequestedBytes, o.event.RequestedBytes = e.Mem.String(), e.Size, e.Size
+	o.event.Call, o.event.Library, o.event.Caller = callOf(e).String(), c.resolver.libraries.name(c.resolver.libraries.of(e.Stack)), c.callerOf(e.Stack)
+	c.describe(o, e, false)
+}
+
+// gaveUp takes in a framework's own report.
+func (c *collector) gaveUp(e *trace.Event) {
+	if !c.filter.hasDevice(e.Device) {
+		return
+	}
+	t := &c.ooms
+	o := t.find(e.Thread, e.Device)
+	if o != nil && o.decided {
+		c.tell(o)
+		o = nil
+	}
+	if o == nil {
+		o = c.beginCase(e)
+	}
+	o.last, o.decided, o.granted = e.Time, true, false
+	o.event.Level, o.event.RequestedBytes = e.Level.String(), e.Size
+	o.event.AllocatedBytes, o.event.ReservedBytes = e.Allocated, e.Reserved
+	if o.event.Memory == "" {
+		o.event.Memory = cuda.MemoryDevice.String()
+	}
+	if o.event.Library == "" {
+		o.event.Library, o.event.Caller = c.resolver.libraries.name(c.resolver.libraries.of(e.Stack)), c.callerOf(e.Stack)
+	}
+	c.describe(o, e, true)
+}
+
+func (t *oomTracker) find(thread trace.ThreadID, device int16) *oomCase {
+	for _, o := range t.open {
+		if o.thread == thread && o.device == device {
+			return o
+		}
+	}
+	return nil
+}
+
+func (c *collector) beginCase(e *trace.Event) *oomCase {
+	if len(c.ooms.open) == maxOOMOpen {
+		c.tell(c.ooms.open[0])
+	}
+	o := &oomCase{thread: e.Thread, device: e.Device, first: c.holding.driverBytes(e.Device)}
+	o.event = OOMEvent{Device: e.Device, FirstTimeNS: e.Time, Thread: threadKey(&c.resolver, uint64(e.Thread)), Ledgers: []Ledger{}, StepBytes: []uint64{},
+		Advice: []Advice{}}
+	c.ooms.open = append(c.ooms.open, o)
+	return o
+}
+
+// oomProgress looks what an event means for the open cases: whether they are over, and whether the caller got what it wanted after all.
+func (c *collector) oomProgress(e *trace.Event) {
+	for _, o := range slices.Clone(c.ooms.open) {
+		if e.Time > o.last+oomWindow && e.Flags&trace.FlagLate == 0 {
+			c.tell(o)
+			continue
+		}
+		if o.decided || e.Kind != trace.EventAlloc || e.Status != 0 || e.Thread != o.thread || e.Device != o.device {
+			continue
+		}
+		switch {
+		case e.Level == cuda.LevelFramework: // the allocator handed out a block
+			o.decided = o.granted
+		case e.Level == cuda.LevelDriver && e.Size >= o.event.DriverRequestedBytes:
+			o.granted = true
+		}
+	}
+}
+
+// tell ends a case and puts it on the list.
+func (c *collector) tell(o *oomCase) {
+	t := &c.ooms
+	t.open = slices.DeleteFunc(t.open, func(other *oomCase) bool { return other == o })
+	e := &o.event
+	detailed := &t.failed
+	e.Outcome = OOMFailed
+	if o.granted {
+		e.Outcome, detailed = OOMRecovered, &t.recovered
+		t.RecoveredCount++
+	} else {
+		t.Count++
+	}
+	t.number++
+	if c.want.kind == momentOOM && (c.want.oom == t.number || c.want.oom == 0 && c.moment == nil && e.Outcome == OOMFailed) {
+		c.moment = o.moment
+	}
+	if e.Detailed && *detailed >= maxOOMDetailed {
+		e.dropDetails()
+	}
+	if e.Detailed || e.Device < 0 && *detailed < maxOOMDetailed {
+		*detailed++
+		e.Advice = adviseOOM(e, t.facts())
+	}
+	if t.told != nil {
+		t.told(e)
+		return
+	}
+	if len(t.Events) < maxOOMEvents {
+		t.Events = append(t.Events, *e)
+	}
+}
+
+func (e *OOMEvent) dropDetails() {
+	e.Detailed, e.Sample, e.Allocator, e.Since = false, nil, nil, nil
+	e.Ledgers, e.StepBytes, e.Advice = []Ledger{}, []uint64{}, []Advice{}
+	e.UsedBytes, e.FreeBytes = 0, 0
+}
+
+// finishOOM ends every case: nothing more will come.
+func (c *collector) finishOOM() {
+	for len(c.ooms.open) > 0 {
+		c.tell(c.ooms.open[0])
+	}
+}
+
+// endOOMForNow ends every case as if nothing more came, and returns what takes that back: a trace that grows may say more.
+func (c *collector) endOOMForNow() (undo func()) {
+	tracker, moment := c.ooms, c.moment
+	c.ooms.Events = slices.Clip(c.ooms.Events)
+	c.ooms.open = nil
+	for _, o := range tracker.open {
+		copied := *o
+		c.ooms.open = append(c.ooms.open, &copied)
+	}
+	c.finishOOM()
+	return func() { c.ooms, c.moment = tracker, moment }
+}
+
+// stepBegan remembers what is live, so that growth from step to step can be seen.
+func (c *collector) stepBegan(e *trace.Event) {
+	t := &c.ooms
+	t.since, t.sinceSeq = &OOMGrowth{What: "step " + uintText(e.Count), TimeNS: e.Time}, e.Seq
+	for slot := range c.holding.devices {
+		d := &c.holding.devices[slot]
+		live := d.blocks
+		if !d.counted {
+			live = d.driverBytes()
+		}
+		kept := at(&t.steps, slot)
+		if len(*kept) == maxOOMSteps {
+			*kept = slices.Delete(*kept, 0, 1)
+		}
+		*kept = append(*kept, live)
+	}
+}
+
+// sampled keeps the device's word. One that was asked for because memory ran out completes the cases that wait for it; an unsettled one never replaces
+// a settled one that young.
+func (c *collector) sampled(e *trace.Event) {
+	slot := deviceSlot(e.Device)
+	last := at(&c.ooms.samples, slot)
+	if e.Flags&trace.FlagUnsettled != 0 && *last != nil && e.Time-(*last).TimeNS < oomPictureEvery {
+		return
+	}
+	s := &OOMSample{TimeNS: e.Time, Occasion: c.resolver.tables.String(e.Name), UsedBytes: e.Size, OwnBytes: e.Allocated, KeptBytes: e.Reserved,
+		OwnKnown: e.Flags&trace.FlagShareUnknown == 0, OthersBytes: e.Count}
+	tracked := c.occupied(e.Device)
+	if !s.OwnKnown {
+		s.OwnBytes = 0
+	}
+	reported := s.OwnBytes
+	if !s.OwnKnown {
+		reported = s.UsedBytes - min(s.UsedBytes, s.KeptBytes+s.OthersBytes)
+	}
+	s.UnattributedBytes = int64(reported) - int64(tracked)
+	*last = s
+	if s.Occasion != "oom" {
+		return
+	}
+	for _, o := range c.ooms.open {
+		if o.device == e.Device && o.event.Detailed {
+			o.event.Sample = s
+			o.event.settle()
+		}
+	}
+}
+
+// noOOM says why there is no such moment.
+func (c *collector) noOOM(want At) error {
+	t := &c.ooms
+	if t.number == 0 {
+		return fmt.Errorf("the trace has no moment %s: memory never ran out", want)
+	}
+	if want.oom == 0 {
+		return fmt.Errorf("the trace has no moment %s: memory ran out %d times, but the program got it in the end; choose oom:1 to oom:%d", want, t.number, t.number)
+	}
+	return fmt.Errorf("the trace has no moment %s: memory ran out %d times, so oom:%d is the last", want, t.number, t.number)
+}

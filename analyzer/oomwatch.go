@@ -1,0 +1,83 @@
+package analyzer
+
+import (
+	"maps"
+	"slices"
+
+	"memtrace/trace"
+)
+
+// OOMReport is an OOM event with what a reader must know of the run when the trace is not at hand.
+type OOMReport struct {
+	Process  Process           `json:"process"`
+	Versions map[string]string `json:"versions"`
+	NullGPU  bool              `json:"null_gpu"`
+	Devices  []Device          `json:"devices"`
+	Event    OOMEvent          `json:"event"`
+}
+
+// OOMWatch tells OOM events while the trace is being written. It replays every event, so its cost is that of a replay without groupings, and its memory is
+// bounded by the live blocks. It is not safe for use by several goroutines.
+type OOMWatch struct {
+	collector *collector
+	tables    *trace.Tables
+	info      trace.Info
+	found     []*OOMReport
+	last      int64 // time of the latest event
+}
+
+// NewOOMWatch returns a watch over events whose dictionary the caller keeps in tables, and what is known of the run in info; both may grow.
+func NewOOMWatch(tables *trace.Tables, info trace.Info) *OOMWatch {
+	w := &OOMWatch{collector: newCollector(tables, nil, nil, At{}), tables: tables, info: info}
+	w.collector.ooms.info = func() trace.Info { return info }
+	w.collector.ooms.told = w.take
+	return w
+}
+
+func (w *OOMWatch) take(e *OOMEvent) {
+	r := &OOMReport{Versions: versions(w.info), NullGPU: w.info["nullgpu"] == "1", Event: *e}
+	r.Process = processOf(w.info)
+	r.Process.Ended, r.Process.DurationNS = EndedRunning, w.last
+	for _, d := range w.tables.Devices() {
+		r.Devices = append(r.Devices, Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes})
+	}
+	w.found = append(w.found, r)
+}
+
+// Apply replays events in the order of the trace.
+func (w *OOMWatch) Apply(events []trace.Event) {
+	for i := range events {
+		w.collector.event(&events[i])
+		w.last = max(w.last, events[i].Time)
+	}
+}
+
+// Pending reports whether an OOM event waits for what comes next: see Expire.
+func (w *OOMWatch) Pending() bool { return len(w.collector.ooms.open) > 0 }
+
+// Expire ends the events that nothing was added to for long. now is a time on the clock of the events, at which every earlier event has been applied.
+func (w *OOMWatch) Expire(now int64) {
+	for _, o := range slices.Clone(w.collector.ooms.open) {
+		if now > o.last+oomWindow {
+			w.collector.tell(o)
+		}
+	}
+}
+
+// Finish ends all events: nothing more will come.
+func (w *OOMWatch) Finish() { w.collector.finishOOM() }
+
+// Take returns the OOM events that ended since the last call, in the order in which they did.
+func (w *OOMWatch) Take() []*OOMReport {
+	found := w.found
+	w.found = nil
+	return found
+}
+
+// Counts returns how often memory ran out, and how often it was granted after all.
+func (w *OOMWatch) Counts() (failed, recovered uint64) {
+	return w.collector.ooms.Count, w.collector.ooms.RecoveredCount
+}
+
+// UpdateInfo adds to what is known of the run.
+func (w *OOMWatch) UpdateInfo(info trace.Info) { maps.Copy(w.info, info) }

@@ -1,0 +1,295 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"memtrace/analyzer"
+)
+
+// maxOOMLines bounds the OOM events that the text report lists besides the one that it tells in full.
+const maxOOMLines = 5
+
+// oom tells the first time that memory ran out for good, or was short, in full, and lists the others.
+func (p *page) oom(s *analyzer.Summary) {
+	list := s.OOM.Events
+	if len(list) == 0 {
+		return
+	}
+	first := max(slices.IndexFunc(list, func(e analyzer.OOMEvent) bool { return e.Outcome == analyzer.OOMFailed }), 0)
+	p.oomStory(&list[first], frameworkName(s))
+	shown := 0
+	for i := range list {
+		if i == first {
+			continue
+		}
+		if shown++; shown > maxOOMLines {
+			break
+		}
+		p.field("", fmt.Sprintf("oom:%d at %s: %s", i+1, moment(list[i].TimeNS), oomLine(&list[i])))
+	}
+	if more := s.OOM.Count + s.OOM.RecoveredCount - uint64(1+min(shown, maxOOMLines)); more > 0 {
+		p.field("", "and "+plural(more, "time", "times")+" more")
+	}
+	p.gap()
+}
+
+// oomLine is an event in one line.
+func oomLine(e *analyzer.OOMEvent) string {
+	text := fmt.Sprintf("%s asked for on %s", Bytes(e.RequestedBytes), deviceName(e.Device))
+	if e.Tag != "" {
+		text += ", under " + clean(e.Tag)
+	}
+	if e.Outcome == analyzer.OOMRecovered {
+		return text + "; granted after " + Bytes(e.ReleasedBytes) + " were given back"
+	}
+	return text
+}
+
+// oomStory tells one event: what was asked by whom, who held the memory, what was idle, and what to try.
+func (p *page) oomStory(e *analyzer.OOMEvent, framework string) {
+	title := fmt.Sprintf("Out of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
+	switch {
+	case e.Outcome == analyzer.OOMRecovered:
+		title = fmt.Sprintf("Short of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
+	case e.Device < 0:
+		title = fmt.Sprintf("Out of %s memory at %s", hostWord(e), moment(e.TimeNS))
+	}
+	p.line("%s", p.o.paint(alarm, title))
+	p.gap()
+	p.field("asked for", oomRequest(e, framework))
+	p.field("by", oomCaller(e))
+	if e.Detailed {
+		p.field(deviceName(e.Device), oomDevice(e))
+	}
+	if a := e.Allocator; a != nil {
+		p.field("cached", oomCache(a, framework))
+	}
+	if s := e.Since; s != nil {
+		p.field("lately", oomSince(s))
+	}
+	if text := oomSteps(e.StepBytes); text != "" {
+		p.field("steps", text)
+	}
+	p.gap()
+	p.oomOwners(e, framework)
+	p.oomAdvice(e)
+}
+
+func hostWord(e *analyzer.OOMEvent) string {
+	if e.Memory == "registered" || e.Memory == "host" {
+		return "pinned host"
+	}
+	return clean(e.Memory)
+}
+
+func oomRequest(e *analyzer.OOMEvent, framework string) string {
+	text := Bytes(e.RequestedBytes)
+	if e.Memory != "device" {
+		text += " of " + clean(e.Memory) + " memory"
+	}
+	if e.Level == "framework" {
+		text += ", a block of " + framework + "'s"
+		if e.DriverRequestedBytes > 0 && e.DriverRequestedBytes != e.RequestedBytes {
+			text += ", for which it wanted " + Bytes(e.DriverRequestedBytes) + " from the driver"
+		}
+	}
+	if e.Attempts == 0 {
+		return text + "; it gave up without asking the driver"
+	}
+	if e.Attempts > 1 {
+		text += "; the driver refused " + plural(e.Attempts, "time", "times") + " within " + Duration(e.TimeNS-e.FirstTimeNS)
+	} else {
+		text += "; the driver refused"
+	}
+	if e.ReleasedBytes > 0 {
+		text += ", " + Bytes(e.ReleasedBytes) + " were given back in between"
+	}
+	if e.Outcome == analyzer.OOMRecovered {
+		text += ", and then it was granted"
+	}
+	return text
+}
+
+func oomCaller(e *analyzer.OOMEvent) string {
+	text := "thread " + clean(e.Thread)
+	if e.Tag != "" {
+		text += ", under tag " + clean(e.Tag)
+	}
+	if e.Call != "" {
+		text += ", by " + clean(e.Call)
+	}
+	if e.Caller != "" {
+		text += " called from " + clean(e.Caller)
+	}
+	return text
+}
+
+func oomDevice(e *analyzer.OOMEvent) string {
+	text := Bytes(e.UsedBytes) + " in use"
+	if e.TotalBytes > 0 {
+		text += " of " + Bytes(e.TotalBytes)
+	}
+	if e.Sample == nil {
+		if e.TotalBytes > 0 {
+			text += ", so at most " + Bytes(e.FreeBytes) + " free"
+		}
+		return text + "; the device itself was not asked, so its context, its code and other processes are missing here"
+	}
+	text += ", " + Bytes(e.FreeBytes) + " free"
+	return text + fmt.Sprintf("; the device said %s in use at %s", Bytes(e.Sample.UsedBytes), moment(e.Sample.TimeNS))
+}
+
+func oomCache(a *analyzer.OOMAllocator, framework string) string {
+	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, Bytes(a.ReservedBytes), Bytes(a.AllocatedBytes))
+	if a.IdleBytes == 0 {
+		return text + ": nothing is cached but idle"
+	}
+	text += fmt.Sprintf(": %s are cached but idle", Bytes(a.IdleBytes))
+	if a.Pieces.FreePieces > 0 {
+		text += fmt.Sprintf(", in %s; the largest free block is %s", plural(a.Pieces.FreePieces, "piece", "pieces"), Bytes(a.Pieces.LargestFreeBytes))
+	}
+	return text
+}
+
+func oomSince(s *analyzer.OOMGrowth) string {
+	text := fmt.Sprintf("%s came since %s at %s and are still held", Bytes(s.Bytes), clean(s.What), moment(s.TimeNS))
+	const shown = 3
+	var parts []string
+	for _, row := range s.Rows[:min(shown, len(s.Rows))] {
+		parts = append(parts, clean(row.Key)+" "+Bytes(row.Bytes))
+	}
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return text
+}
+
+// oomSteps shows what was live when the latest steps began.
+func oomSteps(steps []uint64) string {
+	if len(steps) < 2 {
+		return ""
+	}
+	var parts []string
+	for _, bytes := range steps {
+		parts = append(parts, Bytes(bytes))
+	}
+	return "the last " + plural(uint64(len(steps)), "step", "steps") + " began with " + strings.Join(parts, ", ")
+}
+
+// oomOwners is the table of who filled the device.
+func (p *page) oomOwners(e *analyzer.OOMEvent, framework string) {
+	l := oomLedger(e)
+	if l == nil || len(l.Rows) == 0 {
+		return
+	}
+	p.title("Who filled " + deviceName(e.Device) + ", by " + l.By)
+	p.gap()
+	rows := slices.Clone(l.Rows)
+	slices.SortStableFunc(rows, func(a, b analyzer.LedgerRow) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	if limit := p.o.rows(); len(rows) > limit {
+		rest := analyzer.LedgerRow{Owner: analyzer.OwnerBlocks, Key: fmt.Sprintf("Others (%d more)", len(rows)-limit)}
+		for _, row := range rows[limit:] {
+			rest.Bytes += row.Bytes
+		}
+		rows = append(rows[:limit], rest)
+	}
+	values := make([]uint64, len(rows))
+	for i, row := range rows {
+		values[i] = row.Bytes
+	}
+	shares := tenths(values)
+	var cells [][]cell
+	for i, row := range rows {
+		cells = append(cells, []cell{{oomOwner(&row, framework), plain}, {Bytes(row.Bytes), strong}, {percent(shares[i]), plain},
+			{bar(row.Bytes, slices.Max(values), barWidth, p.o.ASCII), oomStyle(row.Owner)}})
+	}
+	cells = append(cells, []cell{{"in use", strong}, {Bytes(l.WholeBytes), strong}, {"100.0%", plain}, {}})
+	p.table([]column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, cells)
+	p.gap()
+}
+
+func oomStyle(owner string) style {
+	switch owner {
+	case analyzer.OwnerBlocks:
+		return blocks
+	case analyzer.OwnerSlack:
+		return slack
+	}
+	return outside
+}
+
+// oomLedger picks the grouping that says most, as bestGrouping does for the whole run.
+func oomLedger(e *analyzer.OOMEvent) *analyzer.Ledger {
+	for i := range e.Ledgers {
+		l := &e.Ledgers[i]
+		if i == len(e.Ledgers)-1 || slices.ContainsFunc(l.Rows, func(r analyzer.LedgerRow) bool {
+			return r.Owner == analyzer.OwnerBlocks && r.Key != analyzer.Untagged && r.Key != analyzer.UnknownLibrary
+		}) {
+			return l
+		}
+	}
+	return nil
+}
+
+func oomOwner(r *analyzer.LedgerRow, framework string) string {
+	switch r.Owner {
+	case analyzer.OwnerBlocks:
+		return clean(r.Key)
+	case analyzer.OwnerSlack:
+		return framework + " cache, idle"
+	case analyzer.OwnerOutside:
+		return "outside of " + framework + ": " + clean(r.Key)
+	}
+	return "(" + clean(r.Key) + ")"
+}
+
+func (p *page) oomAdvice(e *analyzer.OOMEvent) {
+	if len(e.Advice) == 0 {
+		return
+	}
+	p.title("What to try")
+	p.gap()
+	for _, a := range e.Advice {
+		p.item(clean(a.Text))
+	}
+	p.gap()
+}
+
+// OOMText writes one OOM event as a text that stands without its trace.
+func OOMText(w io.Writer, r *analyzer.OOMReport, o Options) error {
+	p := &page{w: w, o: o}
+	framework := "the framework"
+	for _, n := range softwareNames[:2] {
+		if r.Versions[n.key] != "" {
+			framework = n.name
+			break
+		}
+	}
+	p.oomStory(&r.Event, framework)
+	p.title("The run")
+	p.gap()
+	p.field("command", orUnknown(command(r.Process)))
+	p.field("process", process(r.Process))
+	if started, err := time.Parse(time.RFC3339Nano, r.Process.Started); err == nil {
+		p.field("happened", started.Add(time.Duration(r.Event.TimeNS)).Format("2006-01-02 15:04:05 MST"))
+	}
+	if text := software(r.Versions); text != "" {
+		p.field("software", text)
+	}
+	for _, d := range r.Devices {
+		p.field(deviceName(d.Index), device(d, r.NullGPU))
+	}
+	p.gap()
+	if o.Path != "" {
+		p.line("%s memtrace report --at oom %s", o.paint(strong, "Next:"), shellWord(clean(o.Path)))
+	}
+	if p.err != nil {
+		return fmt.Errorf("write the OOM text: %w", p.err)
+	}
+	return nil
+}
