@@ -35,6 +35,7 @@ enum {
 
 enum { RT_HOST_TO_HOST, RT_HOST_TO_DEVICE, RT_DEVICE_TO_HOST, RT_DEVICE_TO_DEVICE, RT_COPY_DEFAULT };
 enum { RT_MEMORY_UNREGISTERED, RT_MEMORY_HOST, RT_MEMORY_DEVICE, RT_MEMORY_MANAGED };
+enum { RT_NODE_KERNEL = 0, RT_NODE_COPY = 1, RT_NODE_FILL = 2, RT_NODE_ALLOC = 10, RT_NODE_FREE = 11 };
 enum { RT_CPU_DEVICE = -1, RT_INVALID_DEVICE_ID = -2 };
 
 typedef struct { unsigned x, y, z; } rt_dim3;
@@ -106,6 +107,56 @@ typedef struct {
 	unsigned value, element_bytes;
 	size_t width, height;
 } rt_memset_node;
+
+// A node of any type, from 12 on. 13 appends to the kernel a context and the kind of
+// its function, to the fill a context, and puts one in the place of copy.reserved[1].
+typedef struct {
+	int type;
+	int reserved0[3];
+	union {
+		long long reserved1[29];
+		rt_kernel_node kernel;
+		struct { int flags, reserved[3]; rt_copy3d params; } copy;
+		rt_memset_node fill;
+		cu_host_node host;
+		void *child;
+		void *event;
+		cu_alloc_node alloc;
+		cu_ptr free_address;
+	} of;
+	long long reserved2;
+} rt_node_params;
+
+typedef struct {
+	int type;
+	union {
+		int fd;
+		struct { void *handle; const void *name; } win32;
+	} handle;
+	unsigned long long size;
+	unsigned flags;
+#if RT_MAJOR >= 13
+	unsigned reserved[16];
+#endif
+} rt_external_memory;
+
+typedef struct {
+	unsigned long long offset, size;
+	unsigned flags;
+#if RT_MAJOR >= 13
+	unsigned reserved[16];
+#endif
+} rt_external_buffer;
+
+typedef struct {
+	unsigned long long offset;
+	rt_channel channel;
+	rt_extent extent;
+	unsigned flags, levels;
+#if RT_MAJOR >= 13
+	unsigned reserved[16];
+#endif
+} rt_external_mipmap;
 
 typedef struct {
 	int type;

@@ -16,7 +16,7 @@ static int format_of(int kind, int bits)
 }
 
 // Components are all alike and fill the descriptor from the front.
-static int to_driver(const rt_channel *channel, int *format, unsigned *channels)
+int rt_channel_to_driver(const rt_channel *channel, int *format, unsigned *channels)
 {
 	if (!channel)
 		return RT_INVALID_VALUE;
@@ -53,7 +53,7 @@ static int create(void **array, const rt_channel *channel, rt_extent extent, uns
 	RT_TRY(rt_enter());
 	if (!array)
 		return RT_INVALID_VALUE;
-	RT_TRY(to_driver(channel, &desc.format, &desc.channels));
+	RT_TRY(rt_channel_to_driver(channel, &desc.format, &desc.channels));
 	if (extent.depth || flags)
 		return rt_calls->cuArray3DCreate(array, &desc);
 	const cu_array_desc flat = {extent.width, extent.height, desc.format, desc.channels};
@@ -66,7 +66,7 @@ static int create_mipmapped(void **array, const rt_channel *channel, rt_extent e
 	RT_TRY(rt_enter());
 	if (!array)
 		return RT_INVALID_VALUE;
-	RT_TRY(to_driver(channel, &desc.format, &desc.channels));
+	RT_TRY(rt_channel_to_driver(channel, &desc.format, &desc.channels));
 	return rt_calls->cuMipmappedArrayCreate(array, &desc, levels);
 }
 
@@ -99,7 +99,7 @@ static int linear_width(size_t *elements, const rt_channel *channel, int device)
 	int format;
 	unsigned channels;
 	RT_TRY(rt_driver());
-	RT_TRY(to_driver(channel, &format, &channels));
+	RT_TRY(rt_channel_to_driver(channel, &format, &channels));
 	return rt_calls->cuDeviceGetTexture1DLinearMaxWidth(elements, format, channels, device);
 }
 

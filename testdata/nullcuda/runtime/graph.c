@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static int kernel_to_driver(const rt_kernel_node *in, cu_kernel_node *out)
+int rt_kernel_node_to_driver(const rt_kernel_node *in, cu_kernel_node *out)
 {
 	struct rt_kernel kernel;
 	if (!in)
@@ -25,7 +25,7 @@ static int add_kernel(void **node, void *graph, void *const *dependencies, size_
 {
 	cu_kernel_node driver;
 	RT_TRY(rt_enter());
-	RT_TRY(kernel_to_driver(params, &driver));
+	RT_TRY(rt_kernel_node_to_driver(params, &driver));
 	return rt_calls->cuGraphAddKernelNode(node, graph, dependencies, count, &driver);
 }
 

@@ -91,6 +91,13 @@ int rt_primary(int device, void **context);
 // The device that calls of this thread act on.
 int rt_device_current(int *device);
 
+// What an array of these channels is to the driver; RT_INVALID_CHANNEL_DESCRIPTOR when
+// there is no such format.
+int rt_channel_to_driver(const rt_channel *channel, int *format, unsigned *channels);
+
+// What a graph's kernel is to the driver.
+int rt_kernel_node_to_driver(const rt_kernel_node *in, cu_kernel_node *out);
+
 // cuGetProcAddress as the driver gave it, with 11's shape mapped to 12's.
 int rt_proc_address(const char *name, void **function, int version, unsigned long long flags, int *status);
 

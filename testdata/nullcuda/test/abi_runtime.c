@@ -69,12 +69,29 @@ AT(rt_texture, disable_trilinear, struct cudaTextureDesc, disableTrilinearOptimi
 SIZE(rt_resource_view, struct cudaResourceViewDesc);
 AT(rt_resource_view, last_layer, struct cudaResourceViewDesc, lastLayer);
 
+SIZE(rt_external_memory, struct cudaExternalMemoryHandleDesc);
+AT(rt_external_memory, size, struct cudaExternalMemoryHandleDesc, size);
+SIZE(rt_external_buffer, struct cudaExternalMemoryBufferDesc);
+SIZE(rt_external_mipmap, struct cudaExternalMemoryMipmappedArrayDesc);
+AT(rt_external_mipmap, extent, struct cudaExternalMemoryMipmappedArrayDesc, extent);
+AT(rt_external_mipmap, levels, struct cudaExternalMemoryMipmappedArrayDesc, numLevels);
+#if RT_MAJOR >= 12
+SIZE(rt_node_params, struct cudaGraphNodeParams);
+AT(rt_node_params, of.kernel.extra, struct cudaGraphNodeParams, kernel.extra);
+AT(rt_node_params, of.copy.params, struct cudaGraphNodeParams, memcpy.copyParams);
+AT(rt_node_params, of.fill.height, struct cudaGraphNodeParams, memset.height);
+AT(rt_node_params, of.alloc.address, struct cudaGraphNodeParams, alloc.dptr);
+_Static_assert((int)cudaGraphNodeTypeMemFree == RT_NODE_FREE && (int)cudaGraphNodeTypeMemset == RT_NODE_FILL, "node types");
+#endif
+
 // Structures that pass through to the driver as they are.
 SIZE(cu_pool_props, struct cudaMemPoolProps);
 AT(cu_pool_props, location, struct cudaMemPoolProps, location);
 SIZE(cu_access_desc, struct cudaMemAccessDesc);
 SIZE(cu_location, struct cudaMemLocation);
 SIZE(cu_ipc_handle, cudaIpcMemHandle_t);
+SIZE(cu_sparse_properties, struct cudaArraySparseProperties);
+SIZE(cu_pool_export, struct cudaMemPoolPtrExportData);
 SIZE(cu_array_requirements, struct cudaArrayMemoryRequirements);
 SIZE(cu_host_node, struct cudaHostNodeParams);
 SIZE(cu_alloc_node, struct cudaMemAllocNodeParams);

@@ -65,6 +65,31 @@ int cudaMalloc3DArray(void **array, const rt_channel *channel, rt_extent extent,
 int cudaFreeArray(void *array);
 int cudaArrayGetInfo(rt_channel *channel, rt_extent *extent, unsigned *flags, void *array);
 rt_channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind);
+int cudaMallocMipmappedArray(void **mipmap, const rt_channel *channel, rt_extent extent, unsigned levels, unsigned flags);
+int cudaGetMipmappedArrayLevel(void **array, void *mipmap, unsigned level);
+int cudaFreeMipmappedArray(void *mipmap);
+int cudaArrayGetSparseProperties(cu_sparse_properties *out, void *array);
+int cudaMipmappedArrayGetSparseProperties(cu_sparse_properties *out, void *mipmap);
+int cudaMemPoolExportToShareableHandle(void *out, void *pool, int type, unsigned flags);
+int cudaMemPoolImportFromShareableHandle(void **pool, void *handle, int type, unsigned flags);
+int cudaMemPoolExportPointer(cu_pool_export *out, void *address);
+int cudaMemPoolImportPointer(void **address, void *pool, cu_pool_export *in);
+int cudaImportExternalMemory(void **memory, const rt_external_memory *desc);
+int cudaExternalMemoryGetMappedBuffer(void **address, void *memory, const rt_external_buffer *desc);
+int cudaExternalMemoryGetMappedMipmappedArray(void **mipmap, void *memory, const rt_external_mipmap *desc);
+int cudaDestroyExternalMemory(void *memory);
+int cudaGraphAddMemAllocNode(void **node, void *graph, void *const *dependencies, size_t count, cu_alloc_node *params);
+int cudaGraphAddMemFreeNode(void **node, void *graph, void *const *dependencies, size_t count, void *address);
+int cudaDeviceGraphMemTrim(int device);
+#if RT_MAJOR == 12
+int cudaGraphAddNode(void **node, void *graph, void *const *dependencies, size_t count, rt_node_params *params);
+int cudaGraphAddNode_v2(void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params);
+#elif RT_MAJOR >= 13
+int cudaGraphAddNode(void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params);
+int cudaMemGetDefaultMemPool(void **pool, cu_location *location, int type);
+int cudaMemGetMemPool(void **pool, cu_location *location, int type);
+int cudaMemSetMemPool(cu_location *location, int type, void *pool);
+#endif
 int cudaIpcGetMemHandle(cu_ipc_handle *handle, void *address);
 
 int cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
