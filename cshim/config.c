@@ -7,10 +7,11 @@
 
 #include "guest.h"
 
-struct mt_config mt_config = {.log_level = MT_LOG_WARN, .spool_max = 64ull << 20, .output = "memtrace.%e.%p.bin"};
+struct mt_config mt_config = {.log_level = MT_LOG_WARN, .nvml_seconds = 1, .spool_max = 64ull << 20, .output = "memtrace.%e.%p.bin"};
 
 #define MT_SPOOL_MIN (1ull << 20)
 #define MT_SPOOL_LIMIT (64ull << 30)
+#define MT_NVML_SECONDS_MAX 3600u
 
 uint64_t mt_parse_size(const char *text) {
   uint64_t value = 0;
@@ -58,6 +59,12 @@ static void set_log(const char *v) {
     if (!strcmp(v, names[i])) mt_config.log_level = i;
 }
 
+/* A switch, or the seconds between two samples. */
+static void set_nvml(const char *v) {
+  uint64_t n = mt_parse_size(v);
+  mt_config.nvml_seconds = !truthy(v) ? 0 : n < 1 ? 1 : n > MT_NVML_SECONDS_MAX ? MT_NVML_SECONDS_MAX : (uint32_t)n;
+}
+
 static void set_spool_max(const char *v) {
   uint64_t n = mt_parse_size(v);
   if (n) mt_config.spool_max = n < MT_SPOOL_MIN ? MT_SPOOL_MIN : n > MT_SPOOL_LIMIT ? MT_SPOOL_LIMIT : n;
@@ -69,7 +76,7 @@ static const struct {
 } variables[] = {
     {"OUTPUT", set_output},       {"FORCE", set_force},         {"DISABLE", set_disable},     {"LOG", set_log},
     {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_elsewhere},
-    {"NVTX", set_nvtx},
+    {"NVTX", set_nvtx},           {"NVML", set_nvml},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"CACHE", set_elsewhere},   /* read by the project's own scripts */
 };

@@ -12,7 +12,8 @@ struct mt_config {
   bool force;
   bool no_nvtx;
   bool start_directory_known;
-  int log_level; /* enum mt_log_level */
+  int log_level;         /* enum mt_log_level */
+  uint32_t nvml_seconds; /* between two samples of the device, 0: none */
   uint64_t spool_max;
   char output[MT_PATH_MAX]; /* pattern with placeholders */
   char spool_dir[MT_PATH_MAX];

@@ -82,6 +82,7 @@ bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid) {
     return false;
   }
   ring->inflight = 0;
+  ring->calls += ring->calls & 1; /* a thread may have ended inside a call */
   ring->thread = thread_id;
   ring->tid = tid;
   start_segment(self, number);

@@ -30,6 +30,9 @@ static inline uint64_t mt_seq_draw(void) { return __atomic_add_fetch(&mt_header(
 
 static inline void mt_seq_end(struct mt_thread *self, uint64_t outer) { __atomic_store_n(&self->ring->inflight, outer, __ATOMIC_RELEASE); }
 
+/* At both ends of a driver call that changes memory, for whoever wants to know that none is under way: what the driver has done already has no number yet. */
+static inline void mt_ring_call(struct mt_thread *self) { __atomic_store_n(&self->ring->calls, self->ring->calls + 1, __ATOMIC_RELEASE); }
+
 /* Returns the slot to fill, or NULL (lost, counted). */
 static inline struct mt_record *mt_ring_reserve(struct mt_thread *self) {
   struct mt_record *slot = self->next;

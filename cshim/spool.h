@@ -102,7 +102,8 @@ struct mt_ring {
   uint32_t thread; /* dictionary id */
   int32_t tid;
   uint32_t first_segment; /* set when the ring is taken; the consumer starts here */
-  uint64_t pad[4];
+  uint64_t calls;         /* driver calls begun plus driver calls ended: odd while the thread is inside one */
+  uint64_t pad[3];
   /* The consumer's line. */
   uint32_t read_segment; /* 0: start at first_segment */
   uint32_t read_slot;

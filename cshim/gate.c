@@ -1,0 +1,57 @@
+#define _GNU_SOURCE
+#include "gate.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* The forking thread may itself hold what our thread waits for inside (the loader's lock, in a constructor), so it waits only so long. */
+#define MT_FORK_WAIT_MS 50u
+
+static uint32_t inside; /* futex */
+static uint32_t forking; /* threads that are in fork() */
+
+static void sleep_on(uint32_t *word, uint32_t value, long ns) {
+  const struct timespec limit = {.tv_nsec = ns};
+  syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
+}
+
+static void before_fork(void) {
+  __atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST)) return;
+  int error = errno;
+  uint64_t give_up = mt_clock_monotonic() + MT_FORK_WAIT_MS * 1000000ull;
+  while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) && mt_clock_monotonic() < give_up) sleep_on(&inside, 1, 10000000);
+  errno = error;
+}
+
+static void after_in_parent(void) { __atomic_sub_fetch(&forking, 1, __ATOMIC_SEQ_CST); }
+
+static void after_in_child(void) {
+  __atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&inside, 0, __ATOMIC_RELAXED);
+}
+
+bool mt_gate_open(void) { return !pthread_atfork(before_fork, after_in_parent, after_in_child); }
+
+void mt_gate_enter(void) {
+  for (;;) {
+    __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) return;
+    mt_gate_leave();
+    const struct timespec pause = {.tv_nsec = 1000000};
+    nanosleep(&pause, NULL);
+  }
+}
+
+void mt_gate_leave(void) {
+  __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) syscall(SYS_futex, &inside, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}

@@ -1,0 +1,42 @@
+/* What the device itself says about its memory, asked of the management library that comes with the driver. It is loaded at run time, and only a handful of its
+ * functions are used: linked, it would keep every program from starting where it is missing. All calls come from one thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct mt_nvml_device *mt_nvml_device;
+
+struct mt_nvml_memory {
+  uint64_t total;
+  uint64_t used;     /* everything that is not free, what the driver keeps included */
+  uint64_t reserved; /* kept by the driver and the firmware; 0 where the library is too old to say */
+};
+
+struct mt_nvml_share {
+  uint64_t own, others; /* bytes */
+  bool own_known;
+  bool others_known;   /* every listed process has a figure */
+  const char *why_not; /* why own or others is unknown, NULL if both are known; lives for ever */
+};
+
+/* Finds a function by name, NULL if it is not there. */
+typedef void *(*mt_nvml_finder)(void *from, const char *name);
+
+/* Loads and initialises the library. NULL on success, else why there is none: a text that stays valid. */
+const char *mt_nvml_open(void);
+
+/* The same with functions that find() knows. */
+const char *mt_nvml_bind(mt_nvml_finder find, void *from);
+
+/* Gives the library back; nothing below may be called afterwards. */
+void mt_nvml_close(void);
+
+/* The device by what cuDeviceGetUuid said: ordinals differ between the two libraries. NULL if there is none; *slice tells a part of a GPU (MIG). */
+mt_nvml_device mt_nvml_find(const uint8_t uuid[16], bool *slice);
+
+/* Cheap: tens of microseconds. False when the library refuses. */
+bool mt_nvml_memory(mt_nvml_device device, struct mt_nvml_memory *out);
+
+/* Dear: milliseconds, under a lock of the driver. pid is how the library knows this process. */
+void mt_nvml_share(mt_nvml_device device, uint32_t pid, struct mt_nvml_share *out);
