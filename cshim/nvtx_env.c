@@ -2,15 +2,14 @@
 /* The getenv that the program's libraries call. It answers one question by itself: NVTX_INJECTION64_PATH, where nobody set it. Everything else goes to the next
  * getenv in line, and the environment is never written.
  *
- * The loader may call this before it has relocated this library: a function of another library that chooses its variant by a variable. Until then no function
- * and no variable of another library can be reached from here, and after that, until the constructor has run, dlsym could run into an allocator that is
- * itself just reading its variables. So there are three ways to the answer, by the stage of the start. */
+ * The loader may call this before it has relocated this library, for a function of another library that chooses its variant by a variable: no function and no
+ * variable of another library can be reached then. Later, until the constructor has run, dlsym could run into an allocator that is itself just reading its
+ * variables, so the environment is searched here. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -27,71 +26,13 @@ typedef char *(*getenv_function)(const char *name);
 static const char variable[] = "NVTX_INJECTION64_PATH";
 static getenv_function next_getenv;
 
-/* Set by the loader's relocation of this library: null before. */
+/* Right once the loader has relocated this library. */
 static const void *volatile relocated = &next_getenv;
 
-#define MT_NO_LIBRARY_CALLS __attribute__((noinline, optimize("no-tree-loop-distribute-patterns")))
-
 /* The value if the entry is "name=value", else NULL. */
-MT_NO_LIBRARY_CALLS static char *value_of(char *entry, const char *name) {
+static char *value_of(char *entry, const char *name) {
   while (*name && *entry == *name) entry++, name++;
   return !*name && *entry == '=' ? entry + 1 : NULL;
-}
-
-/* More than the kernel lets an environment be; only pages that are read into are ever used. */
-#define MT_ENVIRONMENT_MAX (8l << 20)
-
-#if defined(__x86_64__)
-static long kernel(long number, long a, long b, long c, long d, long e, long f) {
-  long result;
-  register long r10 __asm__("r10") = d;
-  register long r8 __asm__("r8") = e;
-  register long r9 __asm__("r9") = f;
-  __asm__ volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-  return result;
-}
-#elif defined(__aarch64__)
-static long kernel(long number, long a, long b, long c, long d, long e, long f) {
-  register long x8 __asm__("x8") = number;
-  register long x0 __asm__("x0") = a;
-  register long x1 __asm__("x1") = b;
-  register long x2 __asm__("x2") = c;
-  register long x3 __asm__("x3") = d;
-  register long x4 __asm__("x4") = e;
-  register long x5 __asm__("x5") = f;
-  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
-  return x0;
-}
-#else
-#error "write the system call for this architecture"
-#endif
-
-/* The environment as the kernel has it, entries ended by zeros; the pages are kept, since values are handed out. NULL if there is no /proc. */
-MT_NO_LIBRARY_CALLS static char *kernel_environment(char **end) {
-  static char *text, *stop;
-  if (!text) {
-    static const char path[] = "/proc/self/environ";
-    long size = 0, n, at = kernel(SYS_mmap, 0, MT_ENVIRONMENT_MAX, 3 /* read, write */, 0x4022 /* private, anonymous, no reserve */, -1, 0);
-    if (at < 0 && at > -4096) return NULL;
-    long fd = kernel(SYS_openat, -100 /* the working folder */, (long)path, 0, 0, 0, 0);
-    if (fd < 0) return NULL;
-    while (size < MT_ENVIRONMENT_MAX - 1 && (n = kernel(SYS_read, fd, at + size, MT_ENVIRONMENT_MAX - 1 - size, 0, 0, 0)) > 0) size += n;
-    kernel(SYS_close, fd, 0, 0, 0, 0, 0);
-    text = (char *)at;
-    stop = text + size;
-  }
-  *end = stop;
-  return text;
-}
-
-MT_NO_LIBRARY_CALLS static char *before_relocation(const char *name) {
-  char *end = NULL;
-  for (char *entry = kernel_environment(&end); entry && entry < end; entry++) {
-    char *value = value_of(entry, name);
-    if (value) return value;
-    while (entry < end && *entry) entry++;
-  }
-  return NULL;
 }
 
 static char *before_constructor(const char *name) {
@@ -152,8 +93,8 @@ char *getenv(const char *name) {
     char *value = next(name);
     return value ? value : offer();
   }
-  if (!name || !*name) return NULL;
-  if (!relocated) return before_relocation(name);
+  /* The C library's own has no environment either before it is initialised, and answers so. */
+  if (relocated != &next_getenv || !environ || !name || !*name) return NULL;
   char *value = before_constructor(name);
   return value || !is_injection(name) ? value : offer();
 }
