@@ -25,6 +25,7 @@ type Reader struct {
 	blockAt int64 // offset of the open block's section
 	seqs    SeqSet
 	health  Health
+	oom     []string
 }
 
 // NewReader reads the head of a trace. size is the number of bytes in r, -1 if unknown; knowing it lets an absurd length be refused at once. The errors
@@ -144,6 +145,8 @@ func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 		r.blockAt = at
 		r.watermark = max(r.watermark, r.block.watermark)
 		r.health.Blocks++
+	case SectionOOM:
+		return r.takeOOM(payload)
 	case SectionEnd:
 		end, err := decodeEnd(payload)
 		if err != nil {

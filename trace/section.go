@@ -17,9 +17,10 @@ const (
 	SectionIndex      SectionKind = 5 // where event blocks stand, written when the run ended cleanly
 	SectionEnd        SectionKind = 6 // last section of a run that ended cleanly
 	SectionClock      SectionKind = 7 // reserved: clock corrections
+	SectionOOM        SectionKind = 8 // the recorder's report of running out of memory
 )
 
-var sectionNames = [...]string{"", "info", "dictionary", "events", "samples", "index", "end", "clock"}
+var sectionNames = [...]string{"", "info", "dictionary", "events", "samples", "index", "end", "clock", "oom"}
 
 // String returns the kind's name, or "unknown".
 func (k SectionKind) String() string {

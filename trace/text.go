@@ -22,6 +22,7 @@ import (
 //	device index=0 name="GPU" uuid="GPU-1" total=85899345920
 //	alloc seq=1 time=1200 thread=1 level=driver api=cuMemAlloc_v2 mem=device addr=0x7f5a40000000 size=20971520 stack=5 tag=3
 //	flush watermark=2
+//	oomreport json="{...}"
 //	end reason="exit" events=1 time=5000
 //
 // An event's word is the name of its kind and its names are those of FieldSpecs. Calls, levels and memory kinds go by name, or by number where this
@@ -59,6 +60,7 @@ type textWriter struct {
 	line    []byte
 	info    Info // as far as it was written
 	entries int  // dictionary entries written
+	oom     int  // reports of running out of memory written
 
 	tracker   blockTracker
 	block     uint64 // number of the block that the last events came from, 0 before the first
@@ -83,6 +85,7 @@ func (t *textWriter) events() error {
 		t.endBlock(err == io.EOF)
 		t.writeInfo()
 		t.writeEntries()
+		t.writeOOM()
 		if err == io.EOF {
 			break
 		}

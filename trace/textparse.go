@@ -101,7 +101,7 @@ func (p *textParser) parseLine(line string) error {
 	}
 	parse, ok := lineParsers[word]
 	if !ok {
-		return p.errorAt(start, "unknown word %q; a line begins with trace, info, string, stack, module, thread, device, flush, end or the name of an event kind", word)
+		return p.errorAt(start, "unknown word %q; a line begins with trace, info, string, stack, module, thread, device, flush, oomreport, end or the name of an event kind", word)
 	}
 	if err := parse(p); err != nil {
 		return p.located(start, err)
@@ -312,6 +312,7 @@ var lineParsers = map[string]func(*textParser) error{
 			return nil
 		})
 	},
+	"oomreport": parseOOM,
 	"info": func(p *textParser) error {
 		r := argReader{p: p}
 		info := Info{r.text("key"): r.text("value")}

@@ -194,6 +194,14 @@ func (r *Run) End() (trace.End, bool) {
 	return r.reader.End()
 }
 
+// OOMReports implements trace.OOMReporter. A killed process's last one may be missing: the events are there.
+func (r *Run) OOMReports() []string {
+	if r.reader == nil {
+		return nil
+	}
+	return r.reader.OOMReports()
+}
+
 // Lost implements trace.Source. The spool's counters include what the file says.
 func (r *Run) Lost() (records, rings, dict uint64) {
 	if r.spool != nil {
