@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <link.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,6 +21,7 @@
 #include "probe.h"
 #include "region.h"
 #include "relocate.h"
+#include "sample.h"
 #include "sandbox.h"
 
 /* A Go runtime reserves address space generously and ends the process when it cannot. */
@@ -184,7 +184,7 @@ static void *drain_thread(void *unused) {
   const struct timespec pause = {.tv_nsec = MT_ALONE_CHECK_MS * 1000000l};
   while (!only_ours_left(&alone_status)) nanosleep(&pause, NULL);
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
-  syscall(SYS_futex, &alone, FUTEX_WAKE, 1, NULL, NULL, 0);
+  mt_sample_wake(MT_OCCASION_NONE);
   return NULL;
 }
 
@@ -208,8 +208,8 @@ static void *boot_thread(void *unused) {
   if (!why && !make_block()) why = "/proc is not there";
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !start_thread(drain_thread)) why = "no thread for the drainer";
-  if (why) return stay_without(why), NULL;
-  while (!__atomic_load_n(&alone, __ATOMIC_ACQUIRE)) syscall(SYS_futex, &alone, FUTEX_WAIT, 0, NULL, NULL, 0);
+  if (why) return mt_sample_off(why), stay_without(why), NULL;
+  mt_sample_run(&alone);
   if (alone_status) _exit(alone_status); /* it left behind the C library's back */
   exit(0);
 }
@@ -218,7 +218,9 @@ static void *boot_thread(void *unused) {
  * locks may be held by threads that do not exist here, so none is started. */
 static bool inherited(void) {
   if (!booted_in_an_ancestor) return false;
-  stay_without("forked from a process that was recording");
+  static const char why[] = "forked from a process that was recording";
+  mt_sample_off(why);
+  stay_without(why);
   return true;
 }
 
@@ -226,11 +228,16 @@ void mt_boot_start(void) {
   sigset_t all, before;
   if (inherited()) return;
   /* A program that filters its own system calls may have itself killed over the ones that a runtime makes, a new thread among them. */
-  if (mt_sandbox_kind() == MT_SANDBOX_OWN) return stay_without("the program filters its system calls (seccomp)");
+  if (mt_sandbox_kind() == MT_SANDBOX_OWN) {
+    static const char why[] = "the program filters its system calls (seccomp)";
+    mt_sample_off(why);
+    return stay_without(why);
+  }
   __atomic_store_n(&state, BOOTING, __ATOMIC_RELEASE);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the program may ever run on our threads */
   if (!start_thread(boot_thread)) {
+    mt_sample_off("no thread for it");
     __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
     mt_log(MT_LOG_WARN, "no thread for the drainer; records stay in the spool", "", "");
   }

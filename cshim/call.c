@@ -2,42 +2,18 @@
 #include "call.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
+#include "abi.h"
+#include "abi.h"
 #include "clock.h"
+#include "context.h"
 #include "dict.h"
-#include "hooks.h"
+#include "graph.h"
 #include "module.h"
+#include "reserve.h"
 #include "ring.h"
-
-typedef int (*ctx_device_function)(int *device);
-
-static ctx_device_function ctx_device;
-static uint32_t ctx_device_sought;
-
-bool mt_knows_ctx_device(void) { return __atomic_load_n(&ctx_device, __ATOMIC_RELAXED) != NULL; }
-
-void mt_learn_ctx_device(void *real) { __atomic_store_n(&ctx_device, (ctx_device_function)real, __ATOMIC_RELEASE); }
-
-void mt_forget_ctx_device(void) {
-  void *have = (void *)__atomic_load_n(&ctx_device, __ATOMIC_ACQUIRE);
-  if (have && mt_module_find((uintptr_t)have)) return;
-  mt_learn_ctx_device(NULL);
-  __atomic_store_n(&ctx_device_sought, 0, __ATOMIC_RELAXED);
-}
-
-/* Two table look-ups in the driver, legal during stream capture; only asked after calls that cost far more. */
-static int current_device(void) {
-  ctx_device_function ask = __atomic_load_n(&ctx_device, __ATOMIC_ACQUIRE);
-  if (MT_UNLIKELY(!ask)) {
-    if (__atomic_exchange_n(&ctx_device_sought, 1, __ATOMIC_RELAXED)) return MT_HOST;
-    int error = errno;
-    mt_learn_ctx_device(mt_driver_symbol("cuCtxGetDevice"));
-    errno = error;
-    ask = __atomic_load_n(&ctx_device, __ATOMIC_ACQUIRE);
-  }
-  int device;
-  return ask && !ask(&device) ? device : MT_HOST;
-}
+#include "sample.h"
 
 struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller) {
   struct mt_recent *recent = &self->recent[caller * 0x9E3779B97F4A7C15ull >> (64 - MT_RECENT_BITS)];
@@ -67,33 +43,73 @@ static void end(struct mt_call *call) {
 /* cudaMalloc of 0 bytes succeeds with a null pointer: nothing was allocated. */
 static bool is_nothing(const struct mt_outcome *o) { return o->kind == MT_ALLOC && !o->status && !o->addr; }
 
+/* Memory that ends with the context in which it was allocated. */
+static bool context_owns(const struct mt_outcome *o) {
+  switch (o->mem) {
+    case MT_MEM_DEVICE: case MT_MEM_MANAGED: case MT_MEM_HOST: case MT_MEM_REGISTERED: case MT_MEM_ARRAY: case MT_MEM_FOREIGN:
+      return o->kind == MT_ALLOC;
+  }
+  return false;
+}
+
+/* Completes an outcome by what only the driver knows: the device and the context of the calling thread, whether the stream is being captured. */
+static void complete(struct mt_call *call, struct mt_outcome *o) {
+  if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && mt_graph_captures(o->with, call->id)) && o->kind <= MT_FREE) {
+    o->mem = MT_MEM_GRAPH; /* a node of the graph to be, which gets its memory when that is launched */
+    o->with = 0;
+  }
+  bool owned = context_owns(o);
+  if (!owned && o->device != MT_CURRENT) return;
+  uint64_t context = 0;
+  int device = mt_context_here(call->self, call->id, call->caller, &context);
+  if (o->device == MT_CURRENT) o->device = device;
+  if (owned) o->with = context;
+  if (o->mem == MT_MEM_ARRAY && o->size) o->flags |= MT_FLAG_ESTIMATED;
+}
+
 static void write_record(struct mt_call *call, const struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
   struct mt_thread *self = call->self;
-  if (MT_UNLIKELY(is_nothing(o))) return;
   struct mt_record *r = mt_record_open(self);
   if (MT_UNLIKELY(!r)) return;
   r->stack = mt_recent_caller(self, call->caller)->stack;
   r->addr = o->addr;
   r->size = o->size;
-  r->stream = o->stream;
+  r->stream = o->with;
   r->pystack = 0;
   r->tag = self->tag;
   r->api = call->id;
   r->kind = o->kind;
-  r->device = (int8_t)(o->device == MT_CURRENT ? current_device() : o->device);
+  r->device = (int8_t)o->device;
   r->status = o->status;
   r->runtime = runtime;
   r->mem = o->mem;
-  r->flags = flags;
+  r->flags = o->flags | flags;
   if (!call->seq) draw(call); /* an allocation: after the real call */
   r->ticks = mt_clock_ticks();
   mt_record_commit(self, r, call->seq);
 }
 
+static void tell(struct mt_call *call, const struct mt_outcome *outcome, uint16_t runtime, uint8_t flags) {
+  if (MT_UNLIKELY(is_nothing(outcome))) return;
+  struct mt_outcome o = *outcome;
+  complete(call, &o);
+  write_record(call, &o, runtime, flags);
+  if (MT_UNLIKELY(o.status == MT_CUDA_NO_MEMORY && o.kind == MT_ALLOC)) mt_sample_wake(MT_OCCASION_OOM);
+  if (MT_UNLIKELY(o.mem == MT_MEM_ASYNC && o.kind == MT_ALLOC && !o.status)) mt_reserve_grown(call->self, call->id, call->caller, o.device, o.size);
+}
+
+void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) {
+  struct mt_call call = {.self = self, .id = id, .caller = caller};
+  write_record(&call, outcome, self->runtime, 0);
+  end(&call);
+}
+
 void mt_driver_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases) {
   *call = (struct mt_call){.self = mt_thread_get(), .id = id, .caller = caller};
   struct mt_thread *self = call->self;
-  if (!self || !releases) return;
+  if (!self) return;
+  mt_ring_call(self);
+  if (!releases) return;
   if (self->reserved_seq) { /* the runtime call around us drew it */
     call->seq = self->reserved_seq;
     self->reserved_seq = 0;
@@ -107,9 +123,16 @@ void mt_driver_close(struct mt_call *call, const struct mt_outcome *outcome) {
   uint16_t runtime = self->runtime;
   if (runtime) {
     call->caller = self->runtime_caller;
-    self->driver_events++;
+    self->driver_events += outcome->kind == MT_ALLOC;
   }
-  write_record(call, outcome, runtime, 0);
+  tell(call, outcome, runtime, 0);
+  mt_ring_call(self);
+  end(call);
+}
+
+void mt_driver_skip(struct mt_call *call) {
+  if (!call->self) return;
+  mt_ring_call(call->self);
   end(call);
 }
 
@@ -128,13 +151,16 @@ void mt_runtime_open(struct mt_call *call, uint16_t id, uintptr_t caller, int re
 }
 
 /* The driver event inside carries everything. Where none was seen, the runtime call itself is the event, so that nothing is missed and nothing is counted
- * twice. */
+ * twice. A call that is no event itself (kind 0) only lends its name. */
 void mt_runtime_close(struct mt_call *call, const struct mt_outcome *outcome) {
   struct mt_thread *self = call->self;
   if (!self || !call->outermost) return;
-  bool alone = call->seq ? self->reserved_seq != 0 : self->driver_events == 0;
-  self->runtime = 0;
+  bool alone = call->seq ? self->reserved_seq != 0 : outcome->kind && self->driver_events == 0;
   self->reserved_seq = 0;
-  if (alone) write_record(call, outcome, call->id, MT_FLAG_RUNTIME_ONLY);
+  self->runtime = 0;
+  if (alone) {
+    call->caller = self->runtime_caller;
+    tell(call, outcome, call->id, MT_FLAG_RUNTIME_ONLY);
+  }
   end(call);
 }

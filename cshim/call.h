@@ -19,20 +19,28 @@ struct mt_call {
 };
 
 struct mt_outcome {
-  uint64_t addr, size, stream; /* stream: the handle for MT_MAP */
+  uint64_t addr, size;
+  uint64_t with; /* stream of stream-ordered memory; handle of a MAP; owner of what no context owns; for RESERVE the bytes in use */
   int status;
   int device;
-  uint8_t kind; /* enum mt_kind */
-  uint8_t mem;  /* enum mt_mem */
+  uint8_t kind;  /* enum mt_kind */
+  uint8_t mem;   /* enum mt_mem; for CREATE, DESTROY, RESERVE and LAUNCH enum mt_object */
+  uint8_t flags; /* MT_FLAG_* */
 };
 
-/* Before the real call. releases: it is a free or unmap of something that exists, so its order number is drawn now. */
+/* Before the real call. releases: it ends something that exists, so its order number is drawn now, and its close must come. */
 void mt_driver_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases);
 void mt_runtime_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases);
 
 /* After the real call. */
 void mt_driver_close(struct mt_call *call, const struct mt_outcome *outcome);
 void mt_runtime_close(struct mt_call *call, const struct mt_outcome *outcome);
+
+/* Ends a call about which there is nothing to say, and none of whose numbers was drawn. */
+void mt_driver_skip(struct mt_call *call);
+
+/* Records something that was found out beside a call: a context that nobody saw begin, what a pool holds. */
+void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome);
 
 /* What is remembered of a calling code address: its call stack (depth one, the caller) and the original it means. Belongs to the thread, valid until its next
  * look-up. */

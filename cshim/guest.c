@@ -26,6 +26,7 @@
 #include "region.h"
 #include "ring.h"
 #include "tag.h"
+#include "unseen.h"
 
 /* How long the end of the program may wait for the drainer. It is busy for milliseconds; the limit only matters when the machine hangs. */
 #define MT_STOP_WAIT_MS 5000u
@@ -203,6 +204,7 @@ static bool start_here(void) {
   if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;
   mt_module_start();
   note_process();
+  mt_unseen_tell();
   announce_to_runner();
   if (mt_config.unknown[0]) mt_log(MT_LOG_WARN, "unknown variable ", mt_config.unknown, " has no effect; see docs/environment.md");
   mt_log(MT_LOG_INFO, "recording to ", mt_region.output.trace, "");

@@ -41,7 +41,7 @@ struct mt_thread {
   uint32_t busy;          /* a record is being written: an event from a signal handler is dropped and counted */
   uint32_t tag;           /* id of the full tag path, 0 untagged */
   uint16_t runtime;       /* id of the runtime call this thread is inside, 0 none */
-  uint16_t driver_events; /* driver events recorded since that call began */
+  uint16_t driver_events; /* driver allocations recorded since that call began */
   uintptr_t runtime_caller;
   struct mt_recent {
     uintptr_t caller;
@@ -50,6 +50,10 @@ struct mt_thread {
     void *real;          /* what this call site means by the reporting function it calls, or NULL: not looked up yet */
   } recent[MT_RECENT_STACKS]; /* callers, by hash: an allocator reports from two or three places, in turns */
   uint64_t reserved_seq; /* number drawn by a runtime free for the driver free below it */
+  uint64_t context;            /* the thread's context when it was last asked for */
+  uint64_t context_generation; /* of mt_context_generation then */
+  int32_t context_device;
+  uint64_t pool; /* named by the call that is being made, 0: the device's current one */
   /* what follows outlives the fields above */
   uint64_t named_in;    /* epoch of the spool that has name */
   uint32_t name;        /* dictionary id of the thread */

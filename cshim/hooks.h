@@ -1,9 +1,11 @@
-/* The hook table: what routes need to know to hand out wrappers. */
+/* The hook table: what routes need to know to hand out wrappers, and what wrappers written by hand have in common. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "abi.h"
+#include "call.h"
 #include "real.h"
 
 enum mt_level { MT_LEVEL_DRIVER = 1, MT_LEVEL_RUNTIME = 2 };
@@ -20,11 +22,25 @@ struct mt_hook {
 extern const struct mt_hook mt_hooks[];
 extern const unsigned mt_hook_count;
 
-/* Keeps the real cuCtxGetDevice that a route came across. */
-void mt_learn_ctx_device(void *real);
+/* The numbers of hooks.def. */
+#define MT_HOOK(number, level, symbol, ...) MT_ID_##symbol = number,
+#define MT_CUSTOM(number, level, symbol, base, version, variant) MT_ID_##symbol = number,
+#define MT_REPORT(number, symbol, mangled, shape)
+enum mt_id {
+#include "hooks.def"
+};
+#undef MT_HOOK
+#undef MT_CUSTOM
+#undef MT_REPORT
 
-/* Whether one is kept: a runtime asks for four hundred functions in a row, and this one need be fetched along only once. */
-bool mt_knows_ctx_device(void);
-
-/* Drops it if its library is gone. */
-void mt_forget_ctx_device(void);
+/* A wrapper of a MT_CUSTOM row: the head of its definition, and what it begins with. The latter declares caller, real and call. */
+#define MT_HOOKED(symbol, params)  \
+  struct mt_slot mt_slot_##symbol; \
+  MT_EXPORT int symbol params;     \
+  MT_EXPORT int symbol params
+#define MT_HOOKED_OPEN(symbol, types, level, releases)                      \
+  uintptr_t caller = (uintptr_t)__builtin_return_address(0);                \
+  int(*real) types = mt_slot_find(&mt_slot_##symbol, #symbol, caller);      \
+  if (MT_UNLIKELY(!real)) return MT_CUDA_UNKNOWN;                           \
+  struct mt_call call;                                                      \
+  mt_##level##_open(&call, MT_ID_##symbol, caller, releases)

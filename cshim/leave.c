@@ -13,6 +13,7 @@
 
 #include "guest.h"
 #include "real.h"
+#include "sample.h"
 
 typedef void (*exit_function)(int status);
 
@@ -26,7 +27,10 @@ static void at_end(void *unused) {
   mt_guest_end();
 }
 
-static void at_quick_end(void) { mt_guest_end(); }
+static void at_quick_end(void) {
+  mt_sample_end();
+  mt_guest_end();
+}
 
 /* What is registered first runs last. At this moment the program has registered nothing, and the loader has not registered its own handler, which runs the
  * destructors of all libraries: what they free is still recorded. A destructor of this library would run before theirs. */
@@ -38,6 +42,7 @@ void mt_leave_prepare(void) {
 }
 
 static void leave(exit_function next, int status) {
+  mt_sample_end(); /* exit() has had it taken by now, or it is too late for it */
   mt_guest_end();
   if (next) next(status);
   for (;;) syscall(SYS_exit_group, status);

@@ -11,6 +11,7 @@
 #include "guest.h"
 #include "hooks.h"
 #include "module.h"
+#include "query.h"
 
 typedef void *(*dlsym_function)(void *, const char *);
 
@@ -135,5 +136,5 @@ void mt_real_forget(void) {
   if (__atomic_exchange_n(&seen, count, __ATOMIC_RELAXED) == count) return;
   for (; slot; slot = slot->next) forget(slot);
   mt_module_forget();
-  mt_forget_ctx_device();
+  mt_query_forget();
 }

@@ -11,9 +11,11 @@
 #include "guest.h"
 #include "hooks.h"
 #include "module.h"
+#include "query.h"
+#include "unseen.h"
 
 /* The newest CUDA whose ABIs hooks.def is known to describe; a newer request is compared with what this version would get. */
-#define MT_KNOWN_CUDA 13990
+#define MT_KNOWN_CUDA 13050
 
 MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
 MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
@@ -43,9 +45,9 @@ static void *replace(const char *symbol, void *found, int version, uint64_t flag
     mt_slot_learn(v2 ? &slot_v2 : &slot_v1, found);
     return v2 ? (void *)cuGetProcAddress_v2 : (void *)cuGetProcAddress;
   }
-  if (!strcmp(symbol, "cuCtxGetDevice")) mt_learn_ctx_device(found);
   const struct mt_hook *row = best_row(symbol, version, flags);
-  if (!row || (version > MT_KNOWN_CUDA && !same_as_known(row, found, flags))) return found;
+  if (!row) return found;
+  if (version > MT_KNOWN_CUDA && !same_as_known(row, found, flags)) return mt_unseen_add(symbol, version), found;
   mt_slot_learn(row->slot, found);
   return row->wrapper;
 }
@@ -68,8 +70,12 @@ MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version,
   if (!real) return 999;
   int result = real(symbol, function, version, flags);
   if (result || !symbol || !function || !*function) return result;
-  void *device = NULL;
-  if (!mt_knows_ctx_device() && !real("cuCtxGetDevice", &device, 2000, 0)) mt_learn_ctx_device(device);
+  for (int i = MT_QUERY_CONTEXT; i <= MT_QUERY_DEVICE; i++) {
+    int known;
+    void *query = NULL;
+    const char *base = mt_query_base((enum mt_query)i, &known);
+    if (!mt_query_known((enum mt_query)i) && !real(base, &query, known, 0)) mt_query_learn((enum mt_query)i, query);
+  }
   *function = replace(symbol, *function, version, flags, same_v1);
   return result;
 }
@@ -79,9 +85,12 @@ MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int versi
   if (!real) return 999;
   int result = real(symbol, function, version, flags, status);
   if (result || !symbol || !function || !*function) return result;
-  void *device = NULL;
-  int found;
-  if (!mt_knows_ctx_device() && !real("cuCtxGetDevice", &device, 2000, 0, &found)) mt_learn_ctx_device(device);
+  for (int i = MT_QUERY_CONTEXT; i <= MT_QUERY_DEVICE; i++) {
+    int known, found;
+    void *query = NULL;
+    const char *base = mt_query_base((enum mt_query)i, &known);
+    if (!mt_query_known((enum mt_query)i) && !real(base, &query, known, 0, &found)) mt_query_learn((enum mt_query)i, query);
+  }
   *function = replace(symbol, *function, version, flags, same_v2);
   return result;
 }

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "real.h"
 #include "ring.h"
+#include "sample.h"
 
 #define MT_C10_CUDA 1 /* c10::DeviceType */
 
@@ -55,6 +56,7 @@ static void usage(uint16_t id, uintptr_t caller, void *ptr, int64_t size, uint64
 }
 
 #define MT_HOOK(...)
+#define MT_CUSTOM(...)
 #define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
 
 #define MT_REPORT_USAGE(number, mangled)                                                                                  \
@@ -73,7 +75,10 @@ static void usage(uint16_t id, uintptr_t caller, void *ptr, int64_t size, uint64
   MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {                          \
     uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
     int index = cuda_device(device);                                                                                      \
-    if (index >= 0) record(number, MT_OOM, caller, 0, (uint64_t)size, allocated, reserved, index);                        \
+    if (index >= 0) {                                                                                                     \
+      record(number, MT_OOM, caller, 0, (uint64_t)size, allocated, reserved, index);                                      \
+      mt_sample_wake(MT_OCCASION_OOM);                                                                                    \
+    }                                                                                                                     \
     void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);                     \
     if (real) real(size, allocated, reserved, device);                                                                    \
   }

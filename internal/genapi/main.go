@@ -12,7 +12,7 @@ import (
 	"strconv"
 )
 
-var rowPattern = regexp.MustCompile(`(?m)^MT_(HOOK|REPORT)\(\s*(\d+),\s*(?:(DRIVER|RUNTIME),\s*)?(\w+),`)
+var rowPattern = regexp.MustCompile(`(?m)^MT_(HOOK|CUSTOM|REPORT)\(\s*(\d+),\s*(?:(DRIVER|RUNTIME),\s*)?(\w+),`)
 
 type row struct {
 	id     int

@@ -1,0 +1,181 @@
+#define _GNU_SOURCE
+#include "context.h"
+
+#include "call.h"
+#include "hooks.h"
+#include "query.h"
+#include "sample.h"
+
+#define MT_CONTEXTS 256u
+#define MT_DEVICES 64
+
+/* Entries are claimed by their handle and never move. A table that is full forgets nothing: later contexts are then noticed again and again, which costs
+ * records, not truth. */
+static struct known {
+  uint64_t context; /* 0: unused */
+  int32_t device;
+  bool own; /* made by the program, not the device's primary one */
+} known[MT_CONTEXTS];
+static uint64_t table_epoch;   /* mt_live->epoch of the process that the table belongs to: a forked child has no contexts */
+static uint64_t generation = 1; /* bumped when a context ends: what threads remember is then asked for again */
+
+static void refresh(void) {
+  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED), have = __atomic_load_n(&table_epoch, __ATOMIC_ACQUIRE);
+  if (MT_LIKELY(have == epoch) || !__atomic_compare_exchange_n(&table_epoch, &have, epoch, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  mt_context_drop(0, -1);
+}
+
+bool mt_context_add(uint64_t context, int device, bool own) {
+  refresh();
+  if (!context) return false;
+  for (unsigned i = 0; i < MT_CONTEXTS; i++) {
+    uint64_t have = __atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE);
+    if (!have && __atomic_compare_exchange_n(&known[i].context, &have, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      __atomic_store_n(&known[i].own, own, __ATOMIC_RELAXED);
+      __atomic_store_n(&known[i].device, device, __ATOMIC_RELEASE);
+      mt_sample_wake(MT_OCCASION_CONTEXT);
+      return true;
+    }
+    if (have == context) return false;
+  }
+  return true;
+}
+
+static bool meant(const struct known *entry, uint64_t context, int device) {
+  if (context) return __atomic_load_n(&entry->context, __ATOMIC_RELAXED) == context;
+  return device < 0 || (__atomic_load_n(&entry->device, __ATOMIC_RELAXED) == device && !__atomic_load_n(&entry->own, __ATOMIC_RELAXED));
+}
+
+void mt_context_drop(uint64_t context, int device) {
+  for (unsigned i = 0; i < MT_CONTEXTS; i++)
+    if (meant(&known[i], context, device)) __atomic_store_n(&known[i].context, 0, __ATOMIC_RELEASE);
+  __atomic_add_fetch(&generation, 1, __ATOMIC_RELEASE);
+}
+
+void mt_context_devices(void (*visit)(int device, void *argument), void *argument) {
+  uint64_t seen = 0;
+  refresh();
+  for (unsigned i = 0; i < MT_CONTEXTS; i++) {
+    int device = __atomic_load_n(&known[i].device, __ATOMIC_RELAXED);
+    if (!__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) || device < 0 || device >= MT_DEVICES || seen >> device & 1) continue;
+    seen |= 1ull << device;
+    visit(device, argument);
+  }
+}
+
+int mt_context_here(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context) {
+  uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+  int device;
+  *context = 0;
+  if (mt_ask_context(context)) return mt_ask_device(&device) ? MT_HOST : device;
+  if (!*context) return MT_HOST;
+  if (MT_LIKELY(self->context == *context && self->context_generation == now)) return self->context_device;
+  if (mt_ask_device(&device)) return MT_HOST;
+  if (mt_context_add(*context, device, false)) {
+    const struct mt_outcome noticed = {.kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = *context, .device = device, .flags = MT_FLAG_NOTICED};
+    mt_call_remark(self, api, caller, &noticed);
+  }
+  self->context = *context;
+  self->context_device = device;
+  self->context_generation = now;
+  return device;
+}
+
+/* Whether the device's primary context is alive. When in doubt it is: then nothing is believed to be gone. */
+static bool primary_alive(int device) {
+  int (*ask)(int, unsigned *, int *) = mt_query_find(MT_QUERY_PRIMARY_STATE);
+  unsigned flags;
+  int active = 1;
+  return !ask || ask(device, &flags, &active) || active;
+}
+
+/* A primary context was let go of: perhaps by its last holder. */
+static struct mt_outcome primary_let_go(int device, int status) {
+  struct mt_outcome o = {.kind = MT_DESTROY, .mem = MT_OBJECT_CONTEXT, .device = device, .status = status};
+  if (!status && primary_alive(device)) o.flags = MT_FLAG_REFERENCE;
+  if (!status && !o.flags) mt_context_drop(0, device);
+  return o;
+}
+
+MT_HOOKED(cuDevicePrimaryCtxRetain, (uint64_t *out, int device)) {
+  MT_HOOKED_OPEN(cuDevicePrimaryCtxRetain, (uint64_t *, int), driver, 0);
+  int status = real(out, device);
+  if (!call.self) return status;
+  if (!status && !mt_context_add(*out, device, false)) return mt_driver_skip(&call), status;
+  mt_driver_close(&call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = status ? 0 : *out, .device = device, .status = status});
+  return status;
+}
+
+#define MT_PRIMARY_LET_GO(symbol)                                            \
+  MT_HOOKED(symbol, (int device)) {                                          \
+    MT_HOOKED_OPEN(symbol, (int), driver, 1);                                \
+    int status = real(device);                                               \
+    if (!call.self) return status;                                           \
+    struct mt_outcome o = primary_let_go(device, status);                    \
+    mt_driver_close(&call, &o);                                              \
+    return status;                                                           \
+  }
+MT_PRIMARY_LET_GO(cuDevicePrimaryCtxRelease)
+MT_PRIMARY_LET_GO(cuDevicePrimaryCtxRelease_v2)
+MT_PRIMARY_LET_GO(cuDevicePrimaryCtxReset)
+MT_PRIMARY_LET_GO(cuDevicePrimaryCtxReset_v2)
+
+/* The runtime resets its device's primary context by a way of its own, past the driver's exported functions. Afterwards there is no context to ask for the
+ * device. */
+#define MT_RUNTIME_RESET(symbol)                                             \
+  MT_HOOKED(symbol, (void)) {                                                \
+    MT_HOOKED_OPEN(symbol, (void), runtime, 1);                              \
+    int device = MT_HOST;                                                    \
+    if (call.self && mt_ask_device(&device)) device = MT_HOST;               \
+    int status = real();                                                     \
+    if (!call.self) return status;                                           \
+    struct mt_outcome o = primary_let_go(device, status);                    \
+    mt_runtime_close(&call, &o);                                             \
+    return status;                                                           \
+  }
+MT_RUNTIME_RESET(cudaDeviceReset)
+MT_RUNTIME_RESET(cudaThreadExit)
+
+/* The new context is the thread's current one, so the driver says its device; the argument may belong to another version of the call. */
+static int made(struct mt_call *call, const uint64_t *out, int status) {
+  int device = MT_HOST;
+  if (!call->self) return status;
+  if (!status && !mt_ask_device(&device)) mt_context_add(*out, device, true);
+  mt_driver_close(call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = status ? 0 : *out, .device = device, .status = status});
+  return status;
+}
+
+#define MT_CONTEXT_MADE(symbol, params, types, args)         \
+  MT_HOOKED(symbol, params) {                                \
+    MT_HOOKED_OPEN(symbol, types, driver, 0);                \
+    return made(&call, out, real args);                      \
+  }
+MT_CONTEXT_MADE(cuCtxCreate, (uint64_t *out, unsigned flags, int device), (uint64_t *, unsigned, int), (out, flags, device))
+MT_CONTEXT_MADE(cuCtxCreate_v2, (uint64_t *out, unsigned flags, int device), (uint64_t *, unsigned, int), (out, flags, device))
+MT_CONTEXT_MADE(cuCtxCreate_v3, (uint64_t *out, void *affinities, int count, unsigned flags, int device), (uint64_t *, void *, int, unsigned, int),
+                (out, affinities, count, flags, device))
+MT_CONTEXT_MADE(cuCtxCreate_v4, (uint64_t *out, void *how, unsigned flags, int device), (uint64_t *, void *, unsigned, int), (out, how, flags, device))
+
+/* The context of a green context draws on the primary one's memory: it is no owner of its own, and must not be taken for a primary context either. */
+MT_HOOKED(cuCtxFromGreenCtx, (uint64_t *out, void *green)) {
+  MT_HOOKED_OPEN(cuCtxFromGreenCtx, (uint64_t *, void *), driver, 0);
+  int status = real(out, green);
+  if (!call.self) return status;
+  if (status || !mt_context_add(*out, MT_HOST, true)) return mt_driver_skip(&call), status;
+  mt_driver_close(&call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_GREEN, .addr = *out, .device = MT_CURRENT});
+  return status;
+}
+
+#define MT_CONTEXT_ENDED(symbol)                                                                                                         \
+  MT_HOOKED(symbol, (uint64_t context)) {                                                                                                \
+    MT_HOOKED_OPEN(symbol, (uint64_t), driver, 1);                                                                                       \
+    int status = real(context);                                                                                                          \
+    if (!call.self) return status;                                                                                                       \
+    if (!status) mt_context_drop(context, MT_HOST);                                                                                      \
+    mt_driver_close(&call, &(struct mt_outcome){.kind = MT_DESTROY, .mem = MT_OBJECT_CONTEXT, .addr = context, .device = MT_HOST, .status = status}); \
+    return status;                                                                                                                       \
+  }
+MT_CONTEXT_ENDED(cuCtxDestroy)
+MT_CONTEXT_ENDED(cuCtxDestroy_v2)
+MT_CONTEXT_ENDED(cuCtxDetach)
+

@@ -1,0 +1,15 @@
+/* What memory pools hold from the device: the part that no call shows. */
+#pragma once
+
+#include <stdint.h>
+
+#include "guest.h"
+
+/* After a stream-ordered allocation: asks the pool what it holds, if it may have grown since it was last asked. */
+void mt_reserve_grown(struct mt_thread *self, uint16_t api, uintptr_t caller, int device, uint64_t size);
+
+/* After a launch: asks the current device what its graphs hold. */
+void mt_reserve_graph(struct mt_thread *self, uint16_t api, uintptr_t caller);
+
+/* Asks every device that has a context about its current pool and its graphs, and records what changed. For the sampler's thread. */
+void mt_reserve_note(void);
