@@ -14,7 +14,7 @@ VERSION_FLAG := -X memtrace/internal/version.String=$(VERSION)
 # The linker script keeps the Go runtime asleep, the version script exports the hooks and nothing else.
 LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -Wl,--version-script,$(CURDIR)/cshim/exports.map -Wl,-z,now'
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
-GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') go.mod go.sum
+GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h) go.mod go.sum
 
 .PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz bench install uninstall clean generate check-generate check tools
 
@@ -34,7 +34,7 @@ $(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
 
 $(BUILD)/memtrace: $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+	CGO_ENABLED=1 $(GO) build -trimpath -ldflags "-s -w $(VERSION_FLAG)" -o $@ ./cmd/memtrace
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
@@ -49,6 +49,7 @@ test: all ## every test: Go, C, Python, and end to end under real frameworks
 test-go: all nullcuda ## Go tests, with the race detector
 	$(GO) test -race ./...
 	CGO_ENABLED=0 $(GO) test ./trace/... ./analyzer/... ./cuda/...
+	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/memtrace
 
 test-c: ## C tests of the library and of the null GPU, plain and with sanitizers
 	scripts/test-c.sh

@@ -37,6 +37,8 @@ var theirs = map[string][]string{
 	"github.com/rs/zerolog":     {"interpose", "cmd/memtrace"},
 	"github.com/NVIDIA/go-nvml": {"cuda/nvml"},
 	"github.com/spf13/cobra":    {"cmd/memtrace"},
+	"charm.land":                {"cmd/memtrace"},
+	"github.com/charmbracelet":  {"cmd/memtrace"},
 	"C":                         {"cshim", "interpose", "cuda/nvml"},
 }
 

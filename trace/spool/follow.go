@@ -296,3 +296,6 @@ func (f *Follower) Close() error {
 	}
 	return err
 }
+
+// Moved reports whether records of this spool were moved to a trace, so that the spool alone no longer tells everything.
+func (s *Spool) Moved() bool { return s.load64(offDrainedSeq) != 0 }

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"memtrace/analyzer"
+	"memtrace/trace/spool"
+)
+
+// readShare bounds the time that reading one trace takes from a core: a refresh waits for at least so many times as long as the last one took.
+const readShare = 4
+
+// topReader follows one recorded process. Reading runs on a goroutine of its own, one at a time, so that a long trace delays nothing but its own figures.
+type topReader struct {
+	found topFound
+	by    string
+
+	mu       sync.Mutex
+	done     chan struct{} // closed when the reading that is under way ends; nil if there is none
+	closed   bool
+	next     time.Time // not before
+	source   *spool.Follower
+	live     *analyzer.Live
+	owners   *topOwners
+	problem  string
+	fraction float64 // of the first reading
+}
+
+func newTopReader(found topFound, by string) *topReader { return &topReader{found: found, by: by} }
+
+// advance starts to read what is new, unless the last reading goes on or was so long that it is too early for another. The channel is closed when nothing is being
+// read; nil means that nothing is.
+func (r *topReader) advance() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.done == nil && time.Now().Before(r.next) || r.found.problem != "" {
+		return nil
+	}
+	if r.done == nil {
+		r.done = make(chan struct{})
+		go r.read()
+	}
+	return r.done
+}
+
+// read does one refresh. A fault in reading ends this reader, not the view: the terminal is in another state, and nobody could read what was said.
+func (r *topReader) read() {
+	begin := time.Now()
+	var owners *topOwners
+	var err error
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("internal fault: %v", fault)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		close(r.done)
+		r.done = nil
+		end := time.Now()
+		r.next = end.Add(readShare * end.Sub(begin))
+		if err != nil {
+			r.problem = err.Error()
+		} else {
+			r.owners, r.problem = owners, ""
+		}
+		if r.closed {
+			r.release()
+		}
+	}()
+	owners, err = r.refresh(begin)
+}
+
+func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
+	if r.live == nil {
+		if err := r.begin(); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.source.Refresh(); err != nil {
+		return nil, err
+	}
+	summary, err := r.live.Update()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.found.name(), err)
+	}
+	owners := ownersOf(summary)
+	owners.ReadAt = begin
+	if offset, reason, damaged := r.source.Damage(); damaged {
+		owners.Problem = fmt.Sprintf("the trace is damaged at offset %d (%s): the figures are as of there", offset, reason)
+	}
+	return owners, nil
+}
+
+func (r *topReader) begin() error {
+	source, err := spool.Follow(r.found.tracePath, r.found.spoolPath)
+	if err != nil {
+		return openError(r.found.name(), err)
+	}
+	at, err := analyzer.ParseAt("exit")
+	if err != nil {
+		return err
+	}
+	opts := analyzer.Options{At: at, Progress: r.progress}
+	if r.by != "" {
+		opts.Groupings = []string{r.by}
+	}
+	live, err := analyzer.NewLive(source, opts)
+	if err != nil {
+		return err
+	}
+	r.source, r.live = source, live
+	return nil
+}
+
+func (r *topReader) progress(read int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if size := r.source.Size(); size > 0 {
+		r.fraction = min(1, float64(read)/float64(size))
+	}
+}
+
+// state returns what was last read, why that is nothing, and while the first reading lasts, how far it is.
+func (r *topReader) state() (owners *topOwners, problem string, fraction *float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.found.problem != "" {
+		return nil, r.found.problem, nil
+	}
+	if r.owners == nil && r.problem == "" {
+		part := r.fraction
+		return nil, "", &part
+	}
+	return r.owners, r.problem, nil
+}
+
+// close gives files back; a reading that is under way does so when it ends.
+func (r *topReader) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	if r.done == nil {
+		r.release()
+	}
+}
+
+func (r *topReader) release() {
+	if r.source != nil {
+		_ = r.source.Close() // read only
+		r.source, r.live = nil, nil
+	}
+}
