@@ -48,9 +48,9 @@ static bool booted_in_an_ancestor; /* survives fork: that runtime is dead in the
 /* What the runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays
  * them out. */
 enum { ARGV_WORDS = 2, AUXV_WORDS = 64 };
-static void *block[ARGV_WORDS + 8 + AUXV_WORDS];
+static void *block[ARGV_WORDS + 9 + AUXV_WORDS];
 
-static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64];
+static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64], oom_variable[32];
 
 static char *variable(char *buffer, const char *name, const char *value) {
   char *p = stpcpy(buffer, name);
@@ -60,6 +60,7 @@ static char *variable(char *buffer, const char *name, const char *value) {
 
 static bool make_block(void) {
   static const char *const levels[] = {"off", "error", "warn", "info", "debug"};
+  static const char *const oom_texts[] = {"none", "failed", "all"};
   void **word = block;
   *word++ = "memtrace";
   *word++ = NULL;
@@ -70,6 +71,7 @@ static bool make_block(void) {
   *word++ = variable(trace_variable, "MEMTRACE_DRAIN_TRACE=", mt_region.output.trace);
   *word++ = variable(log_variable, "MEMTRACE_LOG=", levels[mt_config.log_level]);
   *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_guest_stderr());
+  *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);
   *word++ = NULL;
   int fd = open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;

@@ -7,7 +7,7 @@
 
 #include "guest.h"
 
-struct mt_config mt_config = {.log_level = MT_LOG_WARN, .nvml_seconds = 1, .spool_max = 64ull << 20, .output = "memtrace.%e.%p.bin"};
+struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .output = "memtrace.%e.%p.bin"};
 
 #define MT_SPOOL_MIN (1ull << 20)
 #define MT_SPOOL_LIMIT (64ull << 30)
@@ -53,6 +53,8 @@ static void set_spool_dir(const char *v) { copy(mt_config.spool_dir, sizeof mt_c
 static void set_run_dir(const char *v) { copy(mt_config.run_dir, sizeof mt_config.run_dir, v); }
 static void set_elsewhere(const char *v) { (void)v; }
 
+static void set_oom(const char *v) { mt_config.oom = !truthy(v) ? MT_OOM_NONE : !strcmp(v, "all") ? MT_OOM_ALL : MT_OOM_FAILED; }
+
 static void set_log(const char *v) {
   static const char *const names[] = {"off", "error", "warn", "info", "debug"};
   for (int i = 0; i < 5; i++)
@@ -77,6 +79,7 @@ static const struct {
     {"OUTPUT", set_output},       {"FORCE", set_force},         {"DISABLE", set_disable},     {"LOG", set_log},
     {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_elsewhere},
     {"NVTX", set_nvtx},           {"NVML", set_nvml},
+    {"OOM", set_oom},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"CACHE", set_elsewhere},   /* read by the project's own scripts */
 };

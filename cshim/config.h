@@ -6,6 +6,9 @@
 
 #define MT_PATH_MAX 4096
 
+/* Which times of running out of memory get a text file beside the trace. */
+enum mt_oom_texts { MT_OOM_NONE, MT_OOM_FAILED, MT_OOM_ALL };
+
 struct mt_config {
   bool loaded;
   bool disabled;
@@ -14,6 +17,7 @@ struct mt_config {
   bool start_directory_known;
   int log_level;         /* enum mt_log_level */
   uint32_t nvml_seconds; /* between two samples of the device, 0: none */
+  int oom;               /* enum mt_oom_texts */
   uint64_t spool_max;
   char output[MT_PATH_MAX]; /* pattern with placeholders */
   char spool_dir[MT_PATH_MAX];
