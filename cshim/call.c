@@ -5,7 +5,6 @@
 #include <stdbool.h>
 
 #include "abi.h"
-#include "abi.h"
 #include "clock.h"
 #include "context.h"
 #include "dict.h"
