@@ -19,6 +19,10 @@ type collector struct {
 	totals  [accountCount]meter // accounts without detail
 	details [accountCount]*detail
 	holding holdings
+	sizes   sizes
+
+	implicit [accountCount]ImplicitFrees
+	launches uint64
 
 	keys []uint32 // by block id and grouping: the block's row
 	pass []uint32 // scratch: the rows of a block that was never live
@@ -66,8 +70,19 @@ func (c *collector) event(e *trace.Event) {
 		if e.Level == cuda.LevelFramework && e.Status == 0 && accountOf(e) == AccountFramework {
 			c.report(e, epoch)
 		}
-	case trace.EventMap, trace.EventUnmap:
+	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
 		c.heap.Apply(e)
+	case trace.EventDestroy:
+		c.heap.Apply(e)
+		c.sizes.forget(e)
+	case trace.EventReserve:
+		if e.Flags&trace.FlagLate == 0 || !c.heap.objects.endedSince(keyOf(e.Object, e.Addr, e.Device), e.Seq) {
+			c.sizes.reserve(e)
+		}
+	case trace.EventLaunch:
+		if e.Status == 0 {
+			c.launches++
+		}
 	case trace.EventMark:
 		c.addMark(e)
 		c.keepIfWanted(e)
@@ -154,6 +169,9 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 	if b.hidden {
 		return
 	}
+	if e.Kind == trace.EventDestroy {
+		c.implicit[b.Account].add(b)
+	}
 	d := c.details[b.Account]
 	if d == nil {
 		c.totals[b.Account].shrink(b.Size)
@@ -201,6 +219,7 @@ func (c *collector) holdingOpened(b *Block) {
 	switch b.Account {
 	case AccountDriver:
 		c.holding.openDriver(deviceSlot(b.Device), c.resolver.libraries.of(b.Stack), b.Size, c.frameworkEpoch())
+		c.sizes.opened(b)
 	case AccountFramework:
 		c.holding.device(deviceSlot(b.Device)).blocks += b.Size
 	}
@@ -210,6 +229,7 @@ func (c *collector) holdingClosed(b *Block) {
 	switch b.Account {
 	case AccountDriver:
 		c.holding.closeDriver(deviceSlot(b.Device), c.resolver.libraries.of(b.Stack), b.Size, c.frameworkEpoch())
+		c.sizes.closed(b)
 	case AccountFramework:
 		c.holding.device(deviceSlot(b.Device)).blocks -= b.Size
 	}

@@ -200,17 +200,23 @@ func (h *Heap) begin(id uint32, e *trace.Event) bool {
 	if key := ownerOf(e); key.handle != 0 {
 		b.link = h.owners.add(id, key)
 	}
-	if e.Mem == cuda.MemoryGraph {
-		if h.nodes.used >= maxNodes {
-			h.nodes = addrMap{}
-		}
-		h.nodes.put(e.Addr, 0)
-	}
+	h.noteNode(e)
 	if e.Mem == cuda.MemoryImported && e.Size == 0 {
 		b.state = blockUnsized
 		return false
 	}
 	return true
+}
+
+// noteNode remembers the address of a graph's node. When there are too many, all are forgotten: only frees of ended nodes lose their meaning.
+func (h *Heap) noteNode(e *trace.Event) {
+	if e.Mem != cuda.MemoryGraph {
+		return
+	}
+	if h.nodes.used >= maxNodes {
+		h.nodes = addrMap{}
+	}
+	h.nodes.put(e.Addr, 0)
 }
 
 // hasEnded reports whether the block of a late allocation has ended already: its free was seen, or its owner has ended since.
@@ -268,6 +274,7 @@ func callOf(e *trace.Event) cuda.API {
 
 func (h *Heap) elapse(e *trace.Event, account Account) {
 	h.health.LateAllocs++
+	h.noteNode(e)
 	var b Block
 	fillBlock(&b, e, account)
 	h.observer.Elapsed(&b, e)

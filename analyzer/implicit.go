@@ -5,6 +5,17 @@ import (
 	"memtrace/trace"
 )
 
+// ImplicitFrees counts blocks that nobody freed because their context, graph or module ended.
+type ImplicitFrees struct {
+	Count uint64 `json:"count"`
+	Bytes uint64 `json:"bytes"`
+}
+
+func (f *ImplicitFrees) add(b *Block) {
+	f.Count++
+	f.Bytes += b.Size
+}
+
 // destroy ends an object and the memory that dies with it, which are the owner's blocks older than the event. A context takes along what was allocated
 // while it was current, a graph its allocation nodes, a module or library its variables.
 //

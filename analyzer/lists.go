@@ -9,7 +9,7 @@ import (
 )
 
 func (c *collector) deviceList() []Device {
-	slots := max(len(c.details[AccountDriver].devices), len(c.details[AccountFramework].devices), len(c.holding.devices))
+	slots := max(len(c.details[AccountDriver].devices), len(c.details[AccountFramework].devices), len(c.holding.devices), len(c.sizes.devices))
 	known := make(map[int16]Device)
 	for _, d := range c.resolver.tables.Devices() {
 		if c.filter.hasDevice(d.Index) {
@@ -26,6 +26,7 @@ func (c *collector) deviceList() []Device {
 		d.Index = index
 		d.Driver = c.details[AccountDriver].deviceLevel(slot)
 		d.Framework = c.details[AccountFramework].deviceLevel(slot)
+		d.Sizes = c.sizes.value(slot)
 		if slot < len(c.holding.devices) && c.holding.source() != "" {
 			held := &c.holding.devices[slot]
 			d.ReservedBytesCurrent = held.current(c.holding.library, fromDriver)

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,12 +18,15 @@ var notes = []note{
 	noteTruncated,
 	noteLost,
 	noteDrain,
+	noteBlind,
+	noteUnhooked,
 	noteNothing,
 	noteSilentTorch,
 	noteMismatches,
 	noteSlack,
 	noteEstimates,
 	noteForeign,
+	noteImplicit,
 	noteNullGPU,
 }
 
@@ -63,6 +67,44 @@ func noteDrain(_ *Summary, info trace.Info) string {
 		return ""
 	}
 	return "The recorder could not write the trace while the program ran (" + reason + "); the records come from the spool."
+}
+
+// noteBlind repeats what the recorder found to be out of its sight.
+func noteBlind(_ *Summary, info trace.Info) string {
+	if info["blind"] == "" {
+		return ""
+	}
+	return "The program used the GPU in a way that could not be seen (" + info["blind"] + "), so memory that it took that way is missing from every figure. " +
+		"What nvidia-smi shows for the process beyond the device memory here is that, the context and code. " +
+		"Where a library is opened with RTLD_DEEPBIND, opening it without that flag makes its calls visible."
+}
+
+// noteUnhooked lists calls that a program asked for in a version that the recorder does not know: they went to the driver unseen.
+func noteUnhooked(_ *Summary, info trace.Info) string {
+	const shown = 5
+	var calls []string
+	for _, key := range slices.Sorted(maps.Keys(info)) {
+		if name, ok := strings.CutPrefix(key, "unhooked."); ok {
+			calls = append(calls, name+cudaVersion(info[key]))
+		}
+	}
+	if len(calls) == 0 {
+		return ""
+	}
+	if more := len(calls) - shown; more > 0 {
+		calls = append(calls[:shown], fmt.Sprintf("%d more", more))
+	}
+	return "The program asked the driver for newer versions of calls than this memtrace knows: " + strings.Join(calls, ", ") +
+		". They work as ever, but memory that they took is missing from every figure. Record with a newer memtrace, or run with the CUDA version that it knows."
+}
+
+// cudaVersion writes 13040 as CUDA 13.4 does, in parentheses.
+func cudaVersion(number string) string {
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || n < 1000 {
+		return ""
+	}
+	return fmt.Sprintf(" (CUDA %d.%d)", n/1000, n%1000/10)
 }
 
 func noteNothing(s *Summary, _ trace.Info) string {
@@ -136,6 +178,26 @@ func noteForeign(s *Summary, _ trace.Info) string {
 	}
 	return "Memory opened from other processes is listed but not counted: it belongs to them."
 }
+
+// noteImplicit is no blame: programs that end rarely free everything, and a context that ends in the middle of a run does so on purpose.
+func noteImplicit(s *Summary, _ trace.Info) string {
+	var parts []string
+	for a := range accountCount {
+		if n := s.Implicit[a.String()]; n.Count > 0 {
+			parts = append(parts, some(n.Count, "block", "blocks")+" of "+accountWords[a]+" ("+SizeText(n.Bytes)+")")
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Never freed by the program, ended with the context, graph or module that owned it: " + strings.Join(parts, ", ") +
+		". If the program goes on with another context, free such memory before the old one is destroyed or reset."
+}
+
+// accountWords are what notes call the memory of an account.
+var accountWords = [accountCount]string{AccountDriver: "device memory", AccountFramework: "a framework", AccountManaged: "managed memory",
+	AccountHost: "pinned host memory", AccountRegistered: "registered host memory", AccountForeign: "opened memory", AccountAddress: "address space",
+	AccountGraph: "graph nodes", AccountMulticast: "multicast objects", AccountOther: "other kinds"}
 
 func noteNullGPU(s *Summary, _ trace.Info) string {
 	if !s.NullGPU {

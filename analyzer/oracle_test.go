@@ -30,6 +30,8 @@ type oracle struct {
 	holdPeak map[string]uint64
 	at       *oracleState
 	last     int64
+
+	oracleObjects
 }
 
 type oracleBlock struct {
@@ -37,6 +39,8 @@ type oracleBlock struct {
 	account  Account
 	ordinal  int
 	mapped   int
+	extra    int  // references beyond the first
+	unsized  bool // an imported handle that was never mapped
 	released bool
 	visible  bool
 }
@@ -133,7 +137,8 @@ func oracleAccount(e trace.Event) Account {
 	}
 	return map[cuda.MemoryKind]Account{cuda.MemoryDevice: AccountDriver, cuda.MemoryAsync: AccountDriver, cuda.MemoryVMM: AccountDriver,
 		cuda.MemoryArray: AccountDriver, cuda.MemoryManaged: AccountManaged, cuda.MemoryHost: AccountHost, cuda.MemoryRegistered: AccountRegistered,
-		cuda.MemoryForeign: AccountForeign, cuda.MemoryUnknown: AccountOther}[e.Mem]
+		cuda.MemoryForeign: AccountForeign, cuda.MemoryUnknown: AccountOther, cuda.MemoryModule: AccountDriver, cuda.MemoryImported: AccountForeign,
+		cuda.MemoryGraph: AccountGraph, cuda.MemoryAddress: AccountAddress, cuda.MemoryMulticast: AccountMulticast}[e.Mem]
 }
 
 // sameSpace says whether two events' addresses may collide.
@@ -142,8 +147,10 @@ func sameSpace(a, b trace.Event) bool {
 		switch {
 		case e.Level == cuda.LevelFramework:
 			return "framework"
-		case e.Mem == cuda.MemoryVMM:
+		case e.Mem == cuda.MemoryVMM || e.Mem == cuda.MemoryImported || e.Mem == cuda.MemoryMulticast:
 			return "handle"
+		case e.Mem == cuda.MemoryGraph || e.Mem == cuda.MemoryAddress:
+			return e.Mem.String()
 		case e.Mem == cuda.MemoryHost || e.Mem == cuda.MemoryRegistered:
 			return "host"
 		}
@@ -224,6 +231,10 @@ func (o *oracle) alloc(e trace.Event) {
 	if a == AccountNone {
 		return
 	}
+	if e.Flags&trace.FlagReference != 0 {
+		o.refer(e)
+		return
+	}
 	if e.Status != 0 {
 		o.tell(e, a, func(l *Level) { l.FailedCount++ }, nil)
 		return
@@ -233,11 +244,14 @@ func (o *oracle) alloc(e trace.Event) {
 		return
 	}
 	old := o.find(e)
-	if old != nil && old.e.Seq > e.Seq || old == nil && e.Flags&trace.FlagLate != 0 && o.hasLaterFree(e) {
-		o.takeLaterFree(e)
-		o.s.Health.LateAllocs++
-		o.countAlloc(e, a)
-		o.countFree(e, a)
+	if old != nil && o.again(old, e) {
+		return
+	}
+	if e.Mem == cuda.MemoryGraph {
+		o.nodes[e.Addr] = true
+	}
+	if o.hasPassed(old, e) {
+		o.pass(e, a)
 		return
 	}
 	if old != nil {
@@ -245,8 +259,33 @@ func (o *oracle) alloc(e trace.Event) {
 		o.owed = append(o.owed, old.e)
 		o.close(old, e)
 	}
-	o.live = append(o.live, &oracleBlock{e: e, account: a, ordinal: o.ordinal[e.Thread], visible: o.visible(e)})
+	b := &oracleBlock{e: e, account: a, ordinal: o.ordinal[e.Thread], visible: o.visible(e), unsized: e.Mem == cuda.MemoryImported && e.Size == 0}
+	o.live = append(o.live, b)
+	if !b.unsized {
+		o.countAlloc(e, a)
+	}
+}
+
+// pass counts an allocation that came after its end.
+func (o *oracle) pass(e trace.Event, a Account) {
+	o.s.Health.LateAllocs++
 	o.countAlloc(e, a)
+	o.countFree(e, a)
+}
+
+// hasPassed says whether an allocation that comes late had ended before, and matches the free that ended it.
+func (o *oracle) hasPassed(old *oracleBlock, e trace.Event) bool {
+	late := e.Flags&trace.FlagLate != 0
+	asFree := e
+	if old == nil && !o.hasLaterFree(e) && e.Mem == cuda.MemoryGraph {
+		asFree.Mem = cuda.MemoryDevice // programs free nodes as they free other memory
+	}
+	switch {
+	case old != nil && old.e.Seq > e.Seq, old == nil && late && o.hasLaterFree(asFree):
+		o.takeLaterFree(asFree)
+		return true
+	}
+	return late && o.ownerEndedAfter(e)
 }
 
 func (o *oracle) hasLaterFree(e trace.Event) bool {
@@ -268,11 +307,16 @@ func (o *oracle) takeLaterFree(e trace.Event) {
 }
 
 func (o *oracle) close(b *oracleBlock, e trace.Event) {
+	b.extra = 0
 	if b.mapped > 0 {
 		b.released = true
+		o.lingering[b.e.Addr] = b
 		return
 	}
 	o.live = slices.DeleteFunc(o.live, func(x *oracleBlock) bool { return x == b })
+	if b.unsized {
+		return
+	}
 	o.countFree(b.e, b.account)
 	if !b.visible || b.account != AccountDriver && b.account != AccountFramework {
 		return
@@ -294,7 +338,17 @@ func (o *oracle) close(b *oracleBlock, e trace.Event) {
 
 func (o *oracle) free(e trace.Event) {
 	b := o.find(e)
+	asNode := e
+	if e.Level == cuda.LevelDriver && sameSpace(e, trace.Event{Level: cuda.LevelDriver, Mem: cuda.MemoryDevice}) {
+		asNode.Mem = cuda.MemoryGraph
+	}
+	if b == nil {
+		b = o.find(asNode)
+	}
 	owed := slices.IndexFunc(o.owed, func(x trace.Event) bool { return x.Addr == e.Addr && sameSpace(x, e) })
+	if owed < 0 || b != nil && b.e.Mem == cuda.MemoryGraph {
+		owed = slices.IndexFunc(o.owed, func(x trace.Event) bool { return x.Addr == e.Addr && sameSpace(x, asNode) })
+	}
 	switch {
 	case oracleAccount(e) == AccountNone || e.Addr == 0:
 	case e.Status != 0:
@@ -304,8 +358,11 @@ func (o *oracle) free(e trace.Event) {
 		if owed >= 0 {
 			o.owed = slices.Delete(o.owed, owed, owed+1)
 		}
+	case b == nil && o.nodes[e.Addr] && asNode.Mem == cuda.MemoryGraph && e.Level == cuda.LevelDriver:
 	case b == nil:
 		o.lateFree = append(o.lateFree, e)
+	case b.extra > 0:
+		b.extra--
 	default:
 		o.close(b, e)
 	}
@@ -327,6 +384,10 @@ func (o *oracle) mapHandle(e trace.Event) {
 	handle := o.find(trace.Event{Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, Addr: e.Handle})
 	if handle != nil {
 		handle.mapped++
+		if handle.unsized {
+			handle.unsized, handle.e.Size, handle.e.Flags = false, e.Size, e.Flags
+			o.countAlloc(handle.e, handle.account)
+		}
 	} else {
 		o.s.Health.UnmatchedMaps++
 	}
@@ -393,6 +454,13 @@ func (o *oracle) measure(e trace.Event) {
 			l.PeakBytes, l.PeakTimeNS = bytes, e.Time
 			o.peaks[name] = o.now(e.Time)
 		}
+	}
+	for index := range o.deviceOf {
+		v := o.sizes(index)
+		if d := o.device(index); v.RequestedBytes > d.Sizes.AtPeak.RequestedBytes {
+			d.Sizes.AtPeak = v
+		}
+		o.device(index).Sizes.AtEnd = v
 	}
 	for a := AccountDriver; a < accountCount; a++ {
 		mine := func(b *oracleBlock) bool { return b.visible && b.account == a }
@@ -462,6 +530,12 @@ func (o *oracle) event(e trace.Event) {
 		o.mapHandle(e)
 	case trace.EventUnmap:
 		o.unmap(e)
+	case trace.EventCreate:
+		o.create(e)
+	case trace.EventDestroy:
+		o.destroy(e)
+	case trace.EventReserve:
+		o.reserve(e)
 	}
 	if (e.Kind == trace.EventAlloc || e.Kind == trace.EventFree) && oracleAccount(e) == AccountFramework && e.Status == 0 {
 		o.report(e)
@@ -500,6 +574,8 @@ func (o *oracle) announce(e trace.Event) {
 		again(&o.s.Steps)
 	case trace.EventEpoch:
 		again(&o.s.Epochs)
+	case trace.EventLaunch:
+		o.s.Launches++
 	case trace.EventLost:
 		o.s.LostRecords += e.Count
 	}
@@ -508,9 +584,9 @@ func (o *oracle) announce(e trace.Event) {
 // expected replays a source the slow way.
 func expected(src *memorySource, opts Options) *Summary {
 	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
-		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{},
+		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{}, oracleObjects: newOracleObjects(),
 		hist: map[Account]map[int]*LifetimeBucket{AccountDriver: {}, AccountFramework: {}},
-		s: &Summary{Other: map[string]Level{}, Lifetimes: map[string]LifetimeHist{}, Devices: []Device{}, Groups: []Group{}, Ledgers: []Ledger{},
+		s: &Summary{Other: map[string]Level{}, Implicit: map[string]ImplicitFrees{}, Objects: map[string]ObjectCount{}, Lifetimes: map[string]LifetimeHist{}, Devices: []Device{}, Groups: []Group{}, Ledgers: []Ledger{},
 			Marks: []Mark{}, OOM: OOM{Events: []OOMEvent{}}}}
 	for _, index := range []int16{-1, 0, 1} {
 		*o.device(index) = Device{Index: index}

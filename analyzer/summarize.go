@@ -66,6 +66,9 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 		Driver:    c.details[AccountDriver].total.level(),
 		Framework: c.details[AccountFramework].total.level(),
 		Other:     map[string]Level{},
+		Implicit:  map[string]ImplicitFrees{},
+		Objects:   c.heap.Objects(),
+		Launches:  c.launches,
 		Lifetimes: map[string]LifetimeHist{},
 		Steps:     c.steps,
 		Epochs:    c.epochs,
@@ -80,6 +83,9 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	for a := range accountCount {
 		if l := c.totals[a].level(); !l.Empty() {
 			s.Other[a.String()] = l
+		}
+		if n := c.implicit[a]; n.Count > 0 {
+			s.Implicit[a.String()] = n
 		}
 	}
 	s.Groups = c.groupList(s)

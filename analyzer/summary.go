@@ -8,13 +8,16 @@ type Summary struct {
 	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
 	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
 
-	Devices   []Device                `json:"devices"`
-	Driver    Level                   `json:"driver"`    // all devices
-	Framework Level                   `json:"framework"` // all devices
-	Other     map[string]Level        `json:"other_memory"`
-	Groups    []Group                 `json:"groups"`
-	Ledgers   []Ledger                `json:"ledgers"`
-	Lifetimes map[string]LifetimeHist `json:"lifetimes"`
+	Devices   []Device                 `json:"devices"`
+	Driver    Level                    `json:"driver"`    // all devices
+	Framework Level                    `json:"framework"` // all devices
+	Other     map[string]Level         `json:"other_memory"`
+	Implicit  map[string]ImplicitFrees `json:"implicit_frees"` // by account
+	Objects   map[string]ObjectCount   `json:"objects"`        // contexts, pools, modules, graphs and so on, by kind
+	Launches  uint64                   `json:"graph_launches"`
+	Groups    []Group                  `json:"groups"`
+	Ledgers   []Ledger                 `json:"ledgers"`
+	Lifetimes map[string]LifetimeHist  `json:"lifetimes"`
 
 	Marks  []Mark     `json:"marks"`
 	Steps  Iterations `json:"steps"`
@@ -64,15 +67,16 @@ func (l Level) Empty() bool { return l.AllocCount == 0 && l.FailedCount == 0 }
 
 // Device is one GPU.
 type Device struct {
-	Index                int16    `json:"index"` // -1: device unknown
-	Name                 string   `json:"name"`
-	UUID                 string   `json:"uuid"`
-	TotalBytes           uint64   `json:"total_bytes"`
-	Driver               Level    `json:"driver"`
-	Framework            Level    `json:"framework"`
-	ReservedBytesCurrent uint64   `json:"reserved_bytes_current"` // what the framework's allocator holds from the driver
-	ReservedBytesPeak    uint64   `json:"reserved_bytes_peak"`
-	Reported             *Counter `json:"reported"` // nil if the framework reports no counters
+	Index                int16       `json:"index"` // -1: device unknown
+	Name                 string      `json:"name"`
+	UUID                 string      `json:"uuid"`
+	TotalBytes           uint64      `json:"total_bytes"`
+	Driver               Level       `json:"driver"`
+	Framework            Level       `json:"framework"`
+	ReservedBytesCurrent uint64      `json:"reserved_bytes_current"` // what the framework's allocator holds from the driver
+	ReservedBytesPeak    uint64      `json:"reserved_bytes_peak"`
+	Reported             *Counter    `json:"reported"` // nil if the framework reports no counters
+	Sizes                DeviceSizes `json:"sizes"`
 }
 
 // Counter holds the framework's own words about its allocator: the last ones and the highest ones.
@@ -229,6 +233,8 @@ type Health struct {
 	LateAllocs          uint64 `json:"late_allocs"`
 	FailedFrees         uint64 `json:"failed_frees"`
 	ImplausibleSizes    uint64 `json:"implausible_sizes"`
+	UnmatchedReferences uint64 `json:"unmatched_references"`
+	ImplicitFrees       uint64 `json:"implicit_frees"`       // blocks that ended with their context, graph or module; no fault
 	EstimatedSizes      uint64 `json:"estimated_sizes"`      // allocations whose size the recorder computed
 	RuntimeOnly         uint64 `json:"runtime_only"`         // allocations seen at the runtime's surface only
 	ReservedMismatches  uint64 `json:"reserved_mismatches"`  // framework events at which its reserved bytes were not the driver bytes seen

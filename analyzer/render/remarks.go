@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"memtrace/analyzer"
@@ -19,8 +18,8 @@ func (p *page) remarks(s *analyzer.Summary) {
 	if text := lifetimeLine(s); text != "" {
 		p.field("lifetimes", text)
 	}
-	if text := otherLine(s); text != "" {
-		p.field("besides", text)
+	if text := objectsLine(s); text != "" {
+		p.field("objects", text)
 	}
 	if n := s.Driver.FailedCount + s.Framework.FailedCount; n > 0 {
 		p.field("refused", plural(n, "allocation was", "allocations were")+" refused")
@@ -103,21 +102,6 @@ func medianBelow(h analyzer.LifetimeHist) uint64 {
 		}
 	}
 	return 0
-}
-
-// otherLine lists memory that is no part of the ledger.
-func otherLine(s *analyzer.Summary) string {
-	words := map[string]string{"host": "pinned host", "registered": "registered host", "foreign": "of other processes", "other": "of other kinds"}
-	var parts []string
-	for kind, level := range s.Other {
-		name := words[kind]
-		if name == "" {
-			name = kind
-		}
-		parts = append(parts, fmt.Sprintf("%s: peak %s, %s", name, Bytes(level.PeakBytes), liveWords(level)))
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, "; ")
 }
 
 // progressLine sums up what the program announced about itself.

@@ -20,6 +20,8 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	for _, by := range s.By {
 		p.ledger(s, by)
 	}
+	p.totals(s)
+	p.sizes(s)
 	p.remarks(s)
 	p.next(s)
 	if p.err != nil {
@@ -177,6 +179,7 @@ func health(s *analyzer.Summary) string {
 	add(h.UnknownEvents, "event of an unknown kind", "events of unknown kinds")
 	add(h.UnmatchedFrees, "free without allocation", "frees without allocation")
 	add(h.UnmatchedMaps, "mapping without handle", "mappings without handle")
+	add(h.UnmatchedReferences, "reference without handle", "references without handle")
 	add(h.DisplacedBlocks, "block closed by its successor", "blocks closed by their successors")
 	add(h.ImplausibleSizes, "size beyond belief", "sizes beyond belief")
 	return "INCOMPLETE: " + strings.Join(faults, ", ") + " (" + events + ")"

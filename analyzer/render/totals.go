@@ -1,0 +1,125 @@
+package render
+
+import (
+	"strings"
+
+	"memtrace/analyzer"
+)
+
+// totalNames are the accounts beside a framework's blocks in the order in which they are shown, and what people call them.
+var totalNames = []struct{ account, name string }{
+	{"driver", "device memory"},
+	{"managed", "managed memory"},
+	{"host", "pinned host memory"},
+	{"registered", "registered host memory"},
+	{"address", "reserved address space"},
+	{"foreign", "opened from others"},
+	{"graph", "graph nodes"},
+	{"multicast", "multicast objects"},
+	{"other", "of other kinds"},
+}
+
+// totals are the accounts side by side: what is never added up stands under its own name.
+func (p *page) totals(s *analyzer.Summary) {
+	if s.Driver.Empty() && len(s.Other) == 0 {
+		return
+	}
+	p.title("Separate totals, never added up")
+	p.gap()
+	columns := []column{{}, {title: "peak", right: true}, {title: "when", right: true, optional: 2}, {title: "at end", right: true},
+		{title: "blocks left", right: true, optional: 1}, {title: "allocs", right: true, optional: 3}}
+	var rows [][]cell
+	for _, n := range totalNames {
+		l := s.Other[n.account]
+		if n.account == "driver" {
+			l = s.Driver
+		}
+		if l.Empty() {
+			continue
+		}
+		rows = append(rows, []cell{{text: n.name}, {Bytes(l.PeakBytes), strong}, {text: moment(l.PeakTimeNS)}, {text: Bytes(l.LiveBytes)},
+			{text: Count(l.AllocCount - l.FreeCount)}, {text: Count(l.AllocCount)}})
+	}
+	p.table(columns, rows)
+	p.gap()
+}
+
+// sizes compares, for every device, what was asked for with what it takes.
+func (p *page) sizes(s *analyzer.Summary) {
+	var rows [][]cell
+	var pools, graphs bool
+	for _, d := range s.Devices {
+		pools = pools || d.Sizes.AtPeak.PoolReservedBytes > 0 || d.Sizes.AtEnd.PoolReservedBytes > 0
+		graphs = graphs || d.Sizes.AtPeak.GraphPoolBytes > 0 || d.Sizes.AtEnd.GraphPoolBytes > 0
+	}
+	for _, d := range s.Devices {
+		if d.Sizes == (analyzer.DeviceSizes{}) {
+			continue
+		}
+		name := deviceName(d.Index)
+		rows = append(rows, sizesRow(name+" at its peak", d.Sizes.AtPeak, pools, graphs), sizesRow(name+" at the end", d.Sizes.AtEnd, pools, graphs))
+	}
+	if len(rows) == 0 {
+		return
+	}
+	columns := []column{{}, {title: "requested", right: true}, {title: "in 512 B units", right: true, optional: 3}, {title: "in 2 MiB pages", right: true}}
+	if pools {
+		columns = append(columns, column{title: "pools idle", right: true, optional: 1})
+	}
+	if graphs {
+		columns = append(columns, column{title: "graph pool", right: true, optional: 2})
+	}
+	p.title("Requested and actual size of device memory, pages estimated")
+	p.gap()
+	p.table(columns, rows)
+	p.gap()
+}
+
+func sizesRow(name string, v analyzer.SizesAt, pools, graphs bool) []cell {
+	row := []cell{{text: name}, {text: Bytes(v.RequestedBytes)}, {text: Bytes(v.RoundedBytes)}, {text: Bytes(v.PageBytes)}}
+	if pools {
+		row = append(row, cell{text: Bytes(v.PoolIdleBytes)})
+	}
+	if graphs {
+		row = append(row, cell{text: Bytes(v.GraphPoolBytes)})
+	}
+	return row
+}
+
+// objectNames are the kinds of objects that a report speaks of, in its order.
+var objectNames = []struct{ kind, one, many string }{
+	{"context", "context", "contexts"},
+	{"green", "green context", "green contexts"},
+	{"pool", "memory pool", "memory pools"},
+	{"module", "module", "modules"},
+	{"library", "library", "libraries"},
+	{"graph", "graph", "graphs"},
+	{"exec", "executable graph", "executable graphs"},
+	{"external", "external memory object", "external memory objects"},
+}
+
+// objectsLine counts what owns memory besides blocks.
+func objectsLine(s *analyzer.Summary) string {
+	var parts []string
+	for _, n := range objectNames {
+		c := s.Objects[n.kind]
+		if c.CreatedCount == 0 && c.FailedCount == 0 {
+			continue
+		}
+		text := plural(c.CreatedCount, n.one, n.many)
+		switch {
+		case c.CreatedCount == 0:
+			text = "no " + n.one
+		case c.LiveCount != c.CreatedCount:
+			text += " (" + Count(c.LiveCount) + " at the end)"
+		}
+		if c.FailedCount > 0 {
+			text += " (" + Count(c.FailedCount) + " refused)"
+		}
+		parts = append(parts, text)
+	}
+	if s.Launches > 0 {
+		parts = append(parts, plural(s.Launches, "graph launch", "graph launches"))
+	}
+	return strings.Join(parts, ", ")
+}
