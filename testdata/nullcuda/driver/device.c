@@ -127,11 +127,17 @@ CU_API cuDeviceGetUuid(cu_uuid *uuid, cu_device device)
 		return CU_INVALID_VALUE;
 	if (!nc_device_valid(device))
 		return CU_INVALID_DEVICE;
-	nc_device_uuid(device, uuid->bytes);
+	nc_device_uuid(device, false, uuid->bytes);
 	return CU_OK;
 }
 
-CU_API cuDeviceGetUuid_v2(cu_uuid *uuid, cu_device device) { return cuDeviceGetUuid(uuid, device); }
+// Unlike the first version it names the MIG instance that the device is.
+CU_API cuDeviceGetUuid_v2(cu_uuid *uuid, cu_device device)
+{
+	NC_TRY(cuDeviceGetUuid(uuid, device));
+	nc_device_uuid(device, nc_config()->nvml == NC_NVML_MIG, uuid->bytes);
+	return CU_OK;
+}
 
 CU_API cuDeviceTotalMem_v2(size_t *bytes, cu_device device)
 {

@@ -48,7 +48,7 @@ CU_API cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags)
 	if (!range)
 		return CU_OUT_OF_MEMORY;
 	*range = (struct nc_range){
-		.base = base, .requested = bytes, .size = bytes, .kind = NC_HOST,
+		.base = base, .requested = bytes, .size = bytes, .charged = bytes, .kind = NC_HOST,
 		.device = context->device, .owner = context, .flags = flags, .registered = true,
 	};
 	nc_range_insert(range);

@@ -7,6 +7,7 @@
 #include "ipc.h"
 #include "context.h"
 #include "memory.h"
+#include "page.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct ticket {
 	int32_t pid, fd;
 	int32_t device, unused;
 	uint64_t inode, requested, mapped;
+	uint64_t offset; // of the memory in what is mapped: small blocks share a page
 };
 _Static_assert(sizeof(struct ticket) <= sizeof(cu_ipc_handle), "a ticket must fit a handle");
 static const char ticket_magic[16] = "nullcuda memory";
@@ -36,18 +38,18 @@ static void copy_touched(char *to, const char *from, size_t bytes)
 			memcpy(to + at, from + at, PAGE);
 }
 
-static cu_result export(struct nc_range *range)
+static cu_result export(cu_ptr base, size_t bytes, struct nc_ipc **out)
 {
 	struct stat st;
 	struct nc_ipc *ipc = malloc(sizeof *ipc);
 	int fd = memfd_create("nullcuda-ipc", MFD_CLOEXEC);
 	void *copy = MAP_FAILED;
-	if (ipc && fd >= 0 && ftruncate(fd, (off_t)range->mapped) == 0 && fstat(fd, &st) == 0)
-		copy = mmap(NULL, range->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ipc && fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && fstat(fd, &st) == 0)
+		copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (copy != MAP_FAILED) {
-		copy_touched(copy, (char *)range->base, range->mapped);
-		munmap(copy, range->mapped);
-		copy = mmap((void *)range->base, range->mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+		copy_touched(copy, (char *)base, bytes);
+		munmap(copy, bytes);
+		copy = mmap((void *)base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 	}
 	if (copy == MAP_FAILED) {
 		if (fd >= 0)
@@ -56,17 +58,15 @@ static cu_result export(struct nc_range *range)
 		return CU_OUT_OF_MEMORY;
 	}
 	*ipc = (struct nc_ipc){fd, st.st_ino};
-	range->ipc = ipc;
-	range->shared = true;
+	*out = ipc;
 	return CU_OK;
 }
 
-void nc_ipc_forget(struct nc_range *range)
+void nc_ipc_forget(struct nc_ipc *ipc)
 {
-	if (range->ipc->fd >= 0)
-		close(range->ipc->fd);
-	free(range->ipc);
-	range->ipc = NULL;
+	if (ipc->fd >= 0)
+		close(ipc->fd);
+	free(ipc);
 }
 
 CU_API cuIpcGetMemHandle(cu_ipc_handle *handle, cu_ptr address)
@@ -78,11 +78,15 @@ CU_API cuIpcGetMemHandle(cu_ipc_handle *handle, cu_ptr address)
 	struct nc_range *range = nc_range_at(address);
 	if (!range || range->kind != NC_DEVICE)
 		return CU_INVALID_VALUE;
-	if (!range->ipc)
-		NC_TRY(export(range));
+	cu_ptr base = range->page ? range->page->base : range->base;
+	size_t bytes = range->page ? nc_config()->page_bytes : range->mapped;
+	struct nc_ipc **ipc = range->page ? &range->page->ipc : &range->ipc;
+	if (!*ipc)
+		NC_TRY(export(base, bytes, ipc));
+	range->shared = true;
 	struct ticket ticket = {
-		.pid = getpid(), .fd = range->ipc->fd, .device = range->device,
-		.inode = range->ipc->inode, .requested = range->requested, .mapped = range->mapped,
+		.pid = getpid(), .fd = (*ipc)->fd, .device = range->device, .inode = (*ipc)->inode,
+		.requested = range->requested, .mapped = bytes, .offset = range->base - base,
 	};
 	memcpy(ticket.magic, ticket_magic, sizeof ticket.magic);
 	*handle = (cu_ipc_handle){0};
@@ -91,11 +95,11 @@ CU_API cuIpcGetMemHandle(cu_ipc_handle *handle, cu_ptr address)
 }
 
 // The range of an earlier open of the same memory, NULL when this is the first.
-static struct nc_range *opened_before(uint64_t inode)
+static struct nc_range *opened_before(uint64_t inode, uint64_t offset)
 {
 	cu_ptr address = 0;
 	for (struct nc_range *range; (range = nc_range_after(address)); address = range->base + range->size)
-		if (range->kind == NC_IPC && range->ipc && range->ipc->inode == inode)
+		if (range->kind == NC_IPC && range->ipc && range->ipc->inode == inode && range->base - range->pages == offset)
 			return range;
 	return NULL;
 }
@@ -124,13 +128,13 @@ CU_API cuIpcOpenMemHandle_v2(cu_ptr *address, cu_ipc_handle handle, unsigned fla
 		return CU_INVALID_VALUE;
 	memcpy(&ticket, handle.data, sizeof ticket);
 	if (memcmp(ticket.magic, ticket_magic, sizeof ticket.magic) || !ticket.mapped || ticket.mapped > NC_SIZE_MAX ||
-	    ticket.requested > ticket.mapped || !nc_device_valid(ticket.device))
+	    ticket.offset > ticket.mapped || ticket.requested > ticket.mapped - ticket.offset || !nc_device_valid(ticket.device))
 		return CU_INVALID_HANDLE;
 	// As with a real device, a process cannot open its own memory.
 	if (ticket.pid == getpid())
 		return CU_INVALID_CONTEXT;
 	NC_LOCKED();
-	struct nc_range *range = opened_before(ticket.inode);
+	struct nc_range *range = opened_before(ticket.inode, ticket.offset);
 	if (!range) {
 		void *pages;
 		struct nc_ipc *ipc = malloc(sizeof *ipc);
@@ -143,8 +147,8 @@ CU_API cuIpcOpenMemHandle_v2(cu_ptr *address, cu_ipc_handle handle, unsigned fla
 		}
 		*ipc = (struct nc_ipc){-1, ticket.inode};
 		*range = (struct nc_range){
-			.base = (uintptr_t)pages, .requested = ticket.requested, .size = ticket.mapped,
-			.mapped = ticket.mapped, .kind = NC_IPC, .device = ticket.device, .owner = context,
+			.base = (uintptr_t)pages + ticket.offset, .requested = ticket.requested, .size = ticket.mapped - ticket.offset,
+			.pages = (uintptr_t)pages, .mapped = ticket.mapped, .kind = NC_IPC, .device = ticket.device, .owner = context,
 			.shared = true, .ipc = ipc,
 		};
 		nc_range_insert(range);

@@ -10,7 +10,7 @@ struct nc_ipc {
 	uint64_t inode; // of the memfd: names the memory
 };
 
-// Releases what the range holds for sharing, before its pages go. nc_lock held.
-void nc_ipc_forget(struct nc_range *range);
+// Releases what exported or opened memory holds for sharing, before its pages go. nc_lock held.
+void nc_ipc_forget(struct nc_ipc *ipc);
 
 #endif

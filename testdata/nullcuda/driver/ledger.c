@@ -16,7 +16,8 @@ static struct {
 } live[NC_MAX_DEVICES];
 
 static const char *const kind_names[] = {
-	[NC_DEVICE] = "device",   [NC_POOL] = "pool",       [NC_VMM] = "vmm",   [NC_ARRAY] = "array",
+	[NC_DEVICE] = "device",   [NC_PAGE] = "page",
+	 [NC_POOL] = "pool",       [NC_VMM] = "vmm",   [NC_ARRAY] = "array",
 	[NC_CONTEXT] = "context", [NC_MODULE] = "module",   [NC_MANAGED] = "managed",
 	[NC_HOST] = "host",       [NC_ASYNC] = "async",     [NC_IPC] = "ipc",
 	[NC_SPARSE] = "sparse",   [NC_MULTICAST] = "multicast",
@@ -93,7 +94,7 @@ static void log_event(int device, enum nc_kind kind, const char *op, uint64_t ad
 // Bytes of the device not taken. Account lock held.
 static uint64_t room(int device)
 {
-	uint64_t used = nc_account_used(&account, device), total = nc_config()->device_bytes;
+	uint64_t used = nc_account_used(&account, device), total = nc_config()->device_bytes - nc_config()->reserved_bytes;
 	return used < total ? total - used : 0;
 }
 

@@ -10,6 +10,7 @@
 // memory lie in host memory, an async block lies inside its pool's reserve.
 enum nc_kind {
 	NC_DEVICE,  // cuMemAlloc, cuMemAllocPitch
+	NC_PAGE,    // what small blocks of the former lie in, if pages are played
 	NC_POOL,    // reserve of an asynchronous pool
 	NC_VMM,     // cuMemCreate
 	NC_ARRAY,   // arrays and mipmapped arrays

@@ -2,6 +2,7 @@
 #include "context.h"
 #include "graph_memory.h"
 #include "ipc.h"
+#include "page.h"
 #include "pool.h"
 
 #include <stdlib.h>
@@ -21,12 +22,16 @@ cu_result nc_memory_new(struct nc_context *context, enum nc_kind kind, size_t by
 		return CU_INVALID_VALUE;
 	if (bytes > NC_SIZE_MAX)
 		return CU_OUT_OF_MEMORY;
+	size_t unit = kind == NC_DEVICE && nc_config()->page_bytes ? nc_config()->page_bytes : NC_UNIT;
+	if (unit > NC_UNIT && bytes < NC_PAGE_SMALL)
+		return nc_page_alloc(context, bytes, out);
 	struct nc_range *range = calloc(1, sizeof *range);
 	if (!range)
 		return CU_OUT_OF_MEMORY;
 	*range = (struct nc_range){
 		.requested = bytes,
 		.size = nc_round_up(bytes, NC_UNIT),
+		.charged = nc_round_up(bytes, unit),
 		.mapped = nc_round_up(bytes, PAGE),
 		.kind = kind,
 		.device = context->device,
@@ -36,7 +41,7 @@ cu_result nc_memory_new(struct nc_context *context, enum nc_kind kind, size_t by
 	range->base = (uintptr_t)pages;
 	cu_result result = CU_OUT_OF_MEMORY;
 	if (pages)
-		result = nc_ledger_alloc(range->device, kind, range->base, bytes, range->size);
+		result = nc_ledger_alloc(range->device, kind, range->base, bytes, range->charged);
 	if (result != CU_OK) {
 		if (pages)
 			munmap(pages, range->mapped);
@@ -58,11 +63,13 @@ void nc_memory_release(struct nc_range *range)
 		return;
 	}
 	nc_range_remove(range);
-	nc_ledger_free(range->device, range->kind, range->base, range->requested, range->kind == NC_IPC ? 0 : range->size);
+	nc_ledger_free(range->device, range->kind, range->base, range->requested, range->charged);
 	if (range->ipc)
-		nc_ipc_forget(range);
+		nc_ipc_forget(range->ipc);
 	if (range->mapped)
 		munmap((void *)(range->pages ? range->pages : range->base), range->mapped);
+	if (range->page)
+		nc_page_give(range);
 	if (range->kind == NC_IPC && range->pool)
 		nc_pool_unuse(range->pool);
 	free(range);

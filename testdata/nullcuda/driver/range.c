@@ -1,6 +1,7 @@
 // A treap: a search tree by address that is also a heap by a hash of the
 // address, which keeps it balanced whatever the order of insertion.
 #include "range.h"
+#include "page.h"
 
 static struct nc_range *root;
 static uint64_t last_buffer_id;
@@ -106,6 +107,11 @@ struct nc_range *nc_range_after(cu_ptr address)
 		}
 	}
 	return best;
+}
+
+bool nc_range_is_shared(const struct nc_range *range)
+{
+	return range->shared || (range->page && range->page->ipc);
 }
 
 bool nc_range_accessible(const struct nc_range *range)

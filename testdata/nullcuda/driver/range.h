@@ -18,6 +18,7 @@ struct nc_range {
 	size_t requested; // as the program asked
 	size_t size;      // usable bytes from base: requested rounded up to the unit
 	cu_ptr pages;     // start of the mapping that holds base, 0 when base starts it
+	size_t charged;   // in the log, of what nc_memory_release frees
 	size_t mapped;    // bytes to munmap, 0 when the pages belong to someone else
 	enum nc_kind kind;
 	int device;
@@ -30,6 +31,7 @@ struct nc_range {
 	int sync_memops;         // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS as set
 	unsigned open_count;     // IPC: times opened
 	struct nc_pool *pool;           // async and imported blocks; NULL: memory of a graph
+	struct nc_page *page;           // small blocks of device memory, if pages are played
 	void *chunk;                    // async blocks: the piece of the pool they lie in
 	struct nc_vmm_handle *handle;   // VMM mappings
 	size_t handle_offset;           // VMM mappings: where in the handle they start
@@ -54,6 +56,9 @@ struct nc_range *nc_range_based(cu_ptr address);
 // The first range that ends beyond the address, or NULL: walks the ranges in
 // address order.
 struct nc_range *nc_range_after(cu_ptr address);
+
+// Whether the pages are shared with another mapping.
+bool nc_range_is_shared(const struct nc_range *range);
 
 // True when every byte can be read and written; false for a VMM mapping that was
 // given no access.

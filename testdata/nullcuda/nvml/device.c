@@ -9,12 +9,17 @@ struct nvml_device {
 };
 
 static struct nvml_device devices[NC_MAX_DEVICES] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+static struct nvml_device instances[NC_MAX_DEVICES] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+
+static bool mig_enabled(void) { return nc_config()->nvml == NC_NVML_MIG; }
+
+bool nvml_is_mig(nvml_device device) { return device >= instances && device < instances + NC_MAX_DEVICES; }
 
 int nvml_check_device(nvml_device device, int *index)
 {
 	NVML_TRY(nvml_check());
 	for (int i = 0; i < nc_config()->devices; i++)
-		if (device == &devices[i]) {
+		if (device == &devices[i] || (mig_enabled() && device == &instances[i])) {
 			*index = i;
 			return NVML_OK;
 		}
@@ -50,11 +55,13 @@ NVML_API nvmlDeviceGetHandleByUUID(const char *uuid, nvml_device *device)
 	if (!uuid || !device)
 		return NVML_INVALID_ARGUMENT;
 	for (int i = 0; i < nc_config()->devices; i++) {
-		nc_device_uuid_text(i, text);
-		if (strcmp(text, uuid))
-			continue;
-		*device = &devices[i];
-		return NVML_OK;
+		for (int mig = 0; mig <= mig_enabled(); mig++) {
+			nc_device_uuid_text(i, mig, text);
+			if (strcmp(text, uuid))
+				continue;
+			*device = mig ? &instances[i] : &devices[i];
+			return NVML_OK;
+		}
 	}
 	return NVML_NOT_FOUND;
 }
@@ -83,14 +90,14 @@ NVML_API nvmlDeviceGetHandleByPciBusId(const char *id, nvml_device *device) { re
 NVML_API nvmlDeviceGetName(nvml_device device, char *name, unsigned length)
 {
 	NVML_DEVICE(device);
-	return nvml_copy_text(name, length, "Null GPU");
+	return nvml_copy_text(name, length, nvml_is_mig(device) ? "Null GPU MIG 1g" : "Null GPU");
 }
 
 NVML_API nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned length)
 {
 	char text[41];
 	NVML_DEVICE(device);
-	nc_device_uuid_text(index, text);
+	nc_device_uuid_text(index, nvml_is_mig(device), text);
 	return nvml_copy_text(uuid, length, text);
 }
 
@@ -117,17 +124,54 @@ NUMBER(nvmlDeviceGetComputeMode, int, 0) // shared
 NUMBER(nvmlDeviceGetArchitecture, unsigned, 9)
 NUMBER(nvmlDeviceGetNumGpuCores, unsigned, 132 * 128)
 NUMBER(nvmlDeviceGetMemoryBusWidth, unsigned, 5120)
-NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 0)
-NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, 0)
+NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, mig_enabled())
+NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, nvml_is_mig(device))
 
 NVML_API nvmlDeviceGetMigMode(nvml_device device, unsigned *current, unsigned *pending)
 {
 	NVML_DEVICE(device);
 	if (!current || !pending)
 		return NVML_INVALID_ARGUMENT;
-	*current = *pending = 0;
+	*current = *pending = mig_enabled();
 	return NVML_OK;
 }
+
+NVML_API nvmlDeviceGetMigDeviceHandleByIndex(nvml_device device, unsigned instance, nvml_device *out)
+{
+	NVML_DEVICE(device);
+	if (!out || nvml_is_mig(device))
+		return NVML_INVALID_ARGUMENT;
+	if (!mig_enabled())
+		return NVML_NOT_SUPPORTED;
+	if (instance)
+		return NVML_NOT_FOUND;
+	*out = &instances[index];
+	return NVML_OK;
+}
+
+NVML_API nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvml_device device, nvml_device *out)
+{
+	NVML_DEVICE(device);
+	if (!out || !nvml_is_mig(device))
+		return NVML_INVALID_ARGUMENT;
+	*out = &devices[index];
+	return NVML_OK;
+}
+
+// The one instance of each device, in the numbering that the driver begins with.
+static int instance_id(nvml_device device, unsigned *out, unsigned id)
+{
+	NVML_DEVICE(device);
+	if (!out)
+		return NVML_INVALID_ARGUMENT;
+	if (!nvml_is_mig(device))
+		return NVML_NOT_SUPPORTED;
+	*out = id;
+	return NVML_OK;
+}
+
+NVML_API nvmlDeviceGetGpuInstanceId(nvml_device device, unsigned *id) { return instance_id(device, id, NVML_GPU_INSTANCE); }
+NVML_API nvmlDeviceGetComputeInstanceId(nvml_device device, unsigned *id) { return instance_id(device, id, NVML_COMPUTE_INSTANCE); }
 
 NVML_API nvmlDeviceGetCudaComputeCapability(nvml_device device, int *major, int *minor)
 {

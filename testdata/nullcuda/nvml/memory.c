@@ -1,7 +1,8 @@
 // Memory and processes, out of the accounting file.
 #include "nvml.h"
 
-static void read_memory(int index, unsigned long long *total, unsigned long long *used)
+// `used` is what processes hold, beside what the device keeps for itself.
+static void read_memory(int index, unsigned long long *total, unsigned long long *reserved, unsigned long long *used)
 {
 	struct nc_account *account = nvml_account();
 	nc_account_lock(account);
@@ -9,17 +10,21 @@ static void read_memory(int index, unsigned long long *total, unsigned long long
 	*used = nc_account_used(account, index);
 	nc_account_unlock(account);
 	*total = nc_config()->device_bytes;
+	*reserved = nc_config()->reserved_bytes;
 	// Processes may have been started with a larger NULLCUDA_MEM than this one.
-	if (*used > *total)
-		*total = *used;
+	if (*used + *reserved > *total)
+		*total = *used + *reserved;
 }
 
+// The first version counts what is reserved as used.
 NVML_API nvmlDeviceGetMemoryInfo(nvml_device device, nvml_memory *memory)
 {
+	unsigned long long reserved;
 	NVML_DEVICE(device);
 	if (!memory)
 		return NVML_INVALID_ARGUMENT;
-	read_memory(index, &memory->total, &memory->used);
+	read_memory(index, &memory->total, &reserved, &memory->used);
+	memory->used += reserved;
 	memory->free = memory->total - memory->used;
 	return NVML_OK;
 }
@@ -31,20 +36,35 @@ NVML_API nvmlDeviceGetMemoryInfo_v2(nvml_device device, nvml_memory_v2 *memory)
 		return NVML_INVALID_ARGUMENT;
 	if (memory->version != NVML_MEMORY_VERSION_2)
 		return NVML_ARGUMENT_VERSION_MISMATCH;
-	memory->reserved = 0;
-	read_memory(index, &memory->total, &memory->used);
-	memory->free = memory->total - memory->used;
+	read_memory(index, &memory->total, &memory->reserved, &memory->used);
+	memory->free = memory->total - memory->reserved - memory->used;
 	return NVML_OK;
 }
 
-// Fills the list and its count, or says how many entries it needs.
+// What NULLCUDA_NVML makes of an entry. No pid on Linux is as large as the shift.
+static struct nc_account_process seen(struct nc_account_process process)
+{
+	enum { PID_SHIFT = 1 << 22 };
+	if (nc_config()->nvml == NC_NVML_NO_PROCESSES)
+		process.used = ~0ull;
+	if (nc_config()->nvml == NC_NVML_FOREIGN_PIDS)
+		process.pid += PID_SHIFT;
+	return process;
+}
+
+// Fills the list and its count, or says how many entries it needs. Under MIG only the
+// instance knows its processes.
 static int list_processes(nvml_device device, unsigned *count, struct nc_account_process *list, unsigned room)
 {
 	struct nc_account *account = nvml_account();
 	NVML_DEVICE(device);
+	if (nc_config()->nvml == NC_NVML_MIG && !nvml_is_mig(device))
+		return NVML_NO_PERMISSION;
 	nc_account_lock(account);
 	unsigned found = nc_account_processes(account, index, list, room);
 	nc_account_unlock(account);
+	for (unsigned i = 0; i < found && i < room; i++)
+		list[i] = seen(list[i]);
 	*count = found;
 	return found > room ? NVML_INSUFFICIENT_SIZE : NVML_OK;
 }
@@ -69,13 +89,15 @@ NVML_API nvmlDeviceGetComputeRunningProcesses(nvml_device device, unsigned *coun
 
 NVML_API nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *count, nvml_process_v2 *infos)
 {
-	const unsigned no_instance = 0xffffffff;
+	const unsigned none = 0xffffffff;
+	bool mig = nvml_is_mig(device);
 	struct nc_account_process list[NC_ACCOUNT_SLOTS];
 	if (!count)
 		return NVML_INVALID_ARGUMENT;
 	NVML_TRY(list_processes(device, count, list, usable_room(count, infos)));
 	for (unsigned i = 0; i < *count; i++)
-		infos[i] = (nvml_process_v2){(unsigned)list[i].pid, list[i].used, no_instance, no_instance};
+		infos[i] = (nvml_process_v2){(unsigned)list[i].pid, list[i].used, mig ? NVML_GPU_INSTANCE : none,
+		                              mig ? NVML_COMPUTE_INSTANCE : none};
 	return NVML_OK;
 }
 

@@ -14,12 +14,15 @@ enum {
 	NVML_UNINITIALIZED = 1,
 	NVML_INVALID_ARGUMENT = 2,
 	NVML_NOT_SUPPORTED = 3,
+	NVML_NO_PERMISSION = 4,
 	NVML_NOT_FOUND = 6,
 	NVML_INSUFFICIENT_SIZE = 7,
 	NVML_ARGUMENT_VERSION_MISMATCH = 25,
 };
 
 typedef struct nvml_device *nvml_device;
+
+enum { NVML_GPU_INSTANCE = 1, NVML_COMPUTE_INSTANCE = 0 };
 
 typedef struct {
 	char bus_id_legacy[16];
@@ -52,6 +55,10 @@ int nvml_check(void);
 
 // The same, and the handle is one that we gave out.
 int nvml_check_device(nvml_device device, int *index);
+
+// Whether the handle is that of a MIG instance; there is one on each device, and only
+// where NULLCUDA_NVML says so.
+bool nvml_is_mig(nvml_device device);
 
 // Copies a text with its final zero, or NVML_INSUFFICIENT_SIZE.
 int nvml_copy_text(char *out, unsigned length, const char *text);

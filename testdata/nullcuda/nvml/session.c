@@ -54,6 +54,7 @@ __attribute__((visibility("default"))) const char *nvmlErrorString(int code)
 	case NVML_UNINITIALIZED: return "Uninitialized";
 	case NVML_INVALID_ARGUMENT: return "Invalid Argument";
 	case NVML_NOT_SUPPORTED: return "Not Supported";
+	case NVML_NO_PERMISSION: return "Insufficient Permissions";
 	case NVML_NOT_FOUND: return "Not Found";
 	case NVML_INSUFFICIENT_SIZE: return "Insufficient Size";
 	case NVML_ARGUMENT_VERSION_MISMATCH: return "Argument Version Mismatch";

@@ -49,6 +49,30 @@ static uint64_t bytes_from(const char *name, uint64_t low, uint64_t high, uint64
 	return fallback;
 }
 
+static uint64_t page_bytes(void)
+{
+	const uint64_t page = 2 << 20;
+	uint64_t bytes = bytes_from("NULLCUDA_PAGES", 0, page, 0, "2M, or 0 for units of 512 bytes");
+	if (!bytes || bytes == page)
+		return bytes;
+	fprintf(stderr, "nullcuda: NULLCUDA_PAGES=%s ignored, using 0: give 2M, or 0 for units of 512 bytes\n", getenv("NULLCUDA_PAGES"));
+	return 0;
+}
+
+static enum nc_nvml_mode nvml_mode(void)
+{
+	static const char *const names[] = {
+		[NC_NVML_NO_PROCESSES] = "no-processes", [NC_NVML_FOREIGN_PIDS] = "foreign-pids", [NC_NVML_MIG] = "mig"};
+	const char *text = getenv("NULLCUDA_NVML");
+	if (!text || !*text)
+		return NC_NVML_PLAIN;
+	for (int mode = NC_NVML_NO_PROCESSES; mode <= NC_NVML_MIG; mode++)
+		if (strcmp(text, names[mode]) == 0)
+			return mode;
+	fprintf(stderr, "nullcuda: NULLCUDA_NVML=%s ignored: give no-processes, foreign-pids or mig\n", text);
+	return NC_NVML_PLAIN;
+}
+
 static void config_read(void)
 {
 	const uint64_t size_max = 16 * 1024 * GIB;
@@ -57,6 +81,10 @@ static void config_read(void)
 	                                 "the bytes of each device, 1M to 16T, with K, M, G or T for binary units");
 	config.context_bytes = bytes_from("NULLCUDA_CONTEXT", 0, config.device_bytes, 0,
 	                                  "the bytes that one context occupies, at most NULLCUDA_MEM");
+	config.reserved_bytes = bytes_from("NULLCUDA_RESERVED", 0, config.device_bytes, 0,
+	                                   "the bytes of each device that are never free, at most NULLCUDA_MEM");
+	config.page_bytes = page_bytes();
+	config.nvml = nvml_mode();
 	config.driver_version = (int)bytes_from("NULLCUDA_DRIVER_VERSION", 2000, 99990, 13000,
 	                                        "a CUDA version as 1000*major + 10*minor, for example 12040");
 	config.shared = getenv("NULLCUDA_SHARED");
@@ -76,18 +104,19 @@ const struct nc_config *nc_config(void)
 	return &config;
 }
 
-void nc_device_uuid(int device, unsigned char uuid[16])
+void nc_device_uuid(int device, bool mig, unsigned char uuid[16])
 {
 	static const unsigned char base[16] = {0x6e, 0x75, 0x6c, 0x6c, 0x67, 0x70, 0x40, 0x00,
 	                                       0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00};
 	memcpy(uuid, base, 16);
+	uuid[14] = mig;
 	uuid[15] = (unsigned char)device;
 }
 
-void nc_device_uuid_text(int device, char text[41])
+void nc_device_uuid_text(int device, bool mig, char text[41])
 {
 	unsigned char u[16];
-	nc_device_uuid(device, u);
-	snprintf(text, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
+	nc_device_uuid(device, mig, u);
+	snprintf(text, 41, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", mig ? "MIG" : "GPU", u[0], u[1], u[2],
 	         u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }

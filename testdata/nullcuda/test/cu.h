@@ -14,6 +14,7 @@ int cuDriverGetVersion(int *version);
 int cuDeviceGet(int *device, int ordinal);
 int cuDeviceGetCount(int *count);
 int cuDeviceGetName(char *name, int size, int device);
+int cuDeviceGetUuid(cu_uuid *uuid, int device);
 int cuDeviceGetUuid_v2(cu_uuid *uuid, int device);
 int cuDeviceGetAttribute(int *value, int attribute, int device);
 int cuDeviceGetPCIBusId(char *text, int size, int device);

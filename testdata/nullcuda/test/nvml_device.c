@@ -228,10 +228,113 @@ static void test_private_account(void)
 	CHECK_EQ(status, 0);
 }
 
+int nvmlDeviceGetMigDeviceHandleByIndex(nvml_device device, unsigned index, nvml_device *out);
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvml_device device, nvml_device *out);
+int nvmlDeviceIsMigDeviceHandle(nvml_device device, unsigned *is);
+int nvmlDeviceGetGpuInstanceId(nvml_device device, unsigned *id);
+enum { NO_PERMISSION = 4 };
+
+static void check_mig(nvml_device parent)
+{
+	nvml_device instance, same;
+	nvml_process info = {0};
+	unsigned count = 1, current = 0, pending = 0, yes = 0, id = 0;
+	char uuid[96], hex[3];
+	cu_uuid of_gpu, of_instance;
+	CHECK_OK(nvmlDeviceGetMigMode(parent, &current, &pending));
+	CHECK(current == 1 && pending == 1);
+	CHECK_EQ(nvmlDeviceGetComputeRunningProcesses_v3(parent, &count, &info), NO_PERMISSION);
+	CHECK_OK(nvmlDeviceGetMigDeviceHandleByIndex(parent, 0, &instance));
+	CHECK_EQ(nvmlDeviceGetMigDeviceHandleByIndex(parent, 1, &same), NOT_FOUND);
+	CHECK_EQ(nvmlDeviceGetMigDeviceHandleByIndex(instance, 0, &same), INVALID);
+	CHECK_OK(nvmlDeviceIsMigDeviceHandle(instance, &yes));
+	CHECK_EQ(yes, 1);
+	CHECK_OK(nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance, &same));
+	CHECK(same == parent);
+	CHECK_OK(nvmlDeviceGetComputeRunningProcesses_v3(instance, &count, &info));
+	CHECK_EQ(count, 1);
+	CHECK_EQ(info.pid, getpid());
+	CHECK_EQ(info.used, 10 * MIB);
+	CHECK_OK(nvmlDeviceGetGpuInstanceId(instance, &id));
+	CHECK_EQ(info.gpu_instance, id);
+	CHECK_EQ(info.compute_instance, 0);
+	// The driver names the instance, in its second version.
+	CHECK_OK(nvmlDeviceGetUUID(instance, uuid, sizeof uuid));
+	CHECK(strncmp(uuid, "MIG-", 4) == 0);
+	CHECK_OK(nvmlDeviceGetHandleByUUID(uuid, &same));
+	CHECK(same == instance);
+	CHECK_OK(cuDeviceGetUuid(&of_gpu, 0));
+	CHECK_OK(cuDeviceGetUuid_v2(&of_instance, 0));
+	CHECK(memcmp(&of_gpu, &of_instance, sizeof of_gpu) != 0);
+	snprintf(hex, sizeof hex, "%02x", of_instance.bytes[14]);
+	CHECK(strncmp(uuid + strlen(uuid) - 4, hex, 2) == 0);
+}
+
+// Machines whose NVML knows less. A configuration is read once: each in its own process.
+static void test_mode(const char *mode)
+{
+	void *context;
+	nvml_device zero, none;
+	nvml_process info = {0};
+	nvml_memory memory;
+	nvml_memory_v2 second = {.version = sizeof second | 2u << 24};
+	unsigned count = 1;
+	CHECK_OK(cuInit(0));
+	CHECK_OK(cuCtxCreate_v2(&context, 0, 0));
+	CHECK_OK(nvmlInit_v2());
+	CHECK_OK(nvmlDeviceGetHandleByIndex_v2(0, &zero));
+	if (strcmp(mode, "mig") == 0) {
+		check_mig(zero);
+	} else {
+		CHECK_EQ(nvmlDeviceGetMigDeviceHandleByIndex(zero, 0, &none), NOT_SUPPORTED);
+		CHECK_OK(nvmlDeviceGetComputeRunningProcesses_v3(zero, &count, &info));
+		CHECK_EQ(count, 1);
+		CHECK_EQ(info.pid == (unsigned)getpid(), strcmp(mode, "foreign-pids") != 0);
+		CHECK_EQ(info.used, strcmp(mode, "no-processes") == 0 ? -1 : (long long)(10 * MIB));
+	}
+	// 40 MiB are reserved in all of these.
+	CHECK_OK(nvmlDeviceGetMemoryInfo(zero, &memory));
+	CHECK_EQ(memory.used, 50 * MIB);
+	CHECK_EQ(memory.free, 150 * MIB);
+	CHECK_OK(nvmlDeviceGetMemoryInfo_v2(zero, &second));
+	CHECK_EQ(second.used, 10 * MIB);
+	CHECK_EQ(second.reserved, 40 * MIB);
+	CHECK_EQ(second.free, 150 * MIB);
+	CHECK_EQ(second.total, 200 * MIB);
+	CHECK_EQ(used_now(), 50 * MIB);
+	cu_ptr a;
+	CHECK_EQ(cuMemAlloc_v2(&a, 150 * MIB + 1), CU_OUT_OF_MEMORY);
+	CHECK_OK(cuMemAlloc_v2(&a, 150 * MIB));
+	CHECK_OK(cuMemFree_v2(a));
+}
+
+static void run_modes(char **argv)
+{
+	static const char *const modes[] = {"no-processes", "foreign-pids", "mig"};
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+		int status = -1;
+		fflush(NULL);
+		pid_t child = fork();
+		if (!child) {
+			setenv("NULLCUDA_NVML", modes[i], 1);
+			setenv("NULLCUDA_RESERVED", "40M", 1);
+			setenv("NULLCUDA_SHARED", "none", 1);
+			execv("/proc/self/exe", argv);
+			_exit(98);
+		}
+		waitpid(child, &status, 0);
+		CHECK_EQ(status, 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	char account[64];
 	(void)argc;
+	if (getenv("NULLCUDA_NVML")) {
+		test_mode(getenv("NULLCUDA_NVML"));
+		return check_done(getenv("NULLCUDA_NVML"));
+	}
 	setenv("NULLCUDA_MEM", "200M", 1);
 	setenv("NULLCUDA_CONTEXT", "10M", 1);
 	setenv("NULLCUDA_DEVICES", "2", 1);
@@ -241,6 +344,7 @@ int main(int argc, char **argv)
 	}
 	snprintf(account, sizeof account, "/tmp/nullcuda-account-%d", getpid());
 	setenv("NULLCUDA_SHARED", account, 1);
+	run_modes(argv);
 	pid_t holder = start_holder(); // before this process initialises
 	test_system();
 	CHECK_OK(cuInit(0));
