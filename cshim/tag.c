@@ -83,10 +83,11 @@ static int levels_of(struct mt_tags *t, uint32_t owner) {
 /* While levels are missing from the stack none is stored above them, so that an owner's latest level is always among the missing ones first. */
 static int push(struct mt_thread *self, uint32_t owner, const char *name, size_t size) {
   struct mt_tags *t = &self->tags;
-  if (t->depth < MT_TAG_DEPTH && !t->beyond) {
-    t->owner[t->depth] = owner;
-    int result = extend(self, t->depth, name, size);
-    t->depth++;
+  uint32_t level = t->depth;
+  if (level < MT_TAG_DEPTH && !t->beyond) {
+    t->owner[level] = owner;
+    int result = extend(self, level, name, size);
+    t->depth = level + 1; /* not one more: a signal handler may have pushed meanwhile */
     return result;
   }
   uint32_t *count = unstored(t, owner, true);

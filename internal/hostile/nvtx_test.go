@@ -275,6 +275,19 @@ func TestNvtxTaken(t *testing.T) {
 			})
 		}
 	}
+	t.Run("driver's tool", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, "nvidia/nvtx"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "nvidia/nvtx/nvtx-cuda.yaml"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := run{program: nvtxGuest(t, "v3.5"), args: []string{"names"}, env: []string{"XDG_RUNTIME_DIR=" + dir}}.both(t, "")
+		if n := got.onlyNames(t); n.nvtx != "taken by the CUDA driver" || n.tags[1002][0] != "" {
+			t.Errorf("NVTX is %q with tags %v", n.nvtx, n.tags)
+		}
+	})
 	t.Run("ourselves", func(t *testing.T) {
 		got := run{program: nvtxGuest(t, "v3.0"), args: []string{"names"}, env: []string{"NVTX_INJECTION64_PATH=" + library(t)}, preload: []string{""}}.do(t)
 		n := got.onlyNames(t)
