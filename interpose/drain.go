@@ -38,6 +38,8 @@ type drainer struct {
 	watermark uint64
 	progress  time.Time // when the watermark last moved, or nothing was held back
 	looked    bool      // versions were looked up
+
+	oom *oomTeller // nil: no texts about running out of memory
 }
 
 // run drains until the process ends or something breaks.
@@ -55,7 +57,7 @@ func (d *drainer) run() {
 }
 
 // newDrainer opens both files. A failure, panics included, is said and returned; then nothing stays open.
-func newDrainer(spoolPath, tracePath string, log zerolog.Logger) (_ *drainer, err error) {
+func newDrainer(spoolPath, tracePath, oomTexts string, log zerolog.Logger) (_ *drainer, err error) {
 	d := &drainer{log: log, progress: time.Now()}
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -83,6 +85,7 @@ func newDrainer(spoolPath, tracePath string, log zerolog.Logger) (_ *drainer, er
 	if d.writer, err = trace.NewWriter(d.file, trace.WriterOptions{}); err != nil {
 		return nil, err
 	}
+	d.oom = newOOMTeller(oomTexts, d.spool.Info())
 	return d, d.writer.WriteInfo(d.spool.Info())
 }
 
@@ -103,7 +106,7 @@ func (d *drainer) loop() error {
 		case more && moved > 0: // without the second, a spool that something scribbled over would keep this loop spinning
 		case stop:
 			return d.finish()
-		case moved > 0 || d.unflushed > 0:
+		case moved > 0 || d.unflushed > 0 || d.pendingOOM():
 			d.spool.Wait(shortWait)
 		default:
 			d.spool.Wait(longWait)
@@ -118,13 +121,16 @@ func (d *drainer) round(stop bool) (moved int, more bool, err error) {
 	if watermark != d.watermark {
 		d.watermark, d.progress = watermark, now
 	}
-	if err := d.cursor.Dictionary(d.writer); err != nil {
+	if err := d.cursor.Dictionary(d.dictionary()); err != nil {
 		return 0, false, err
 	}
 	if err := d.write(events, now); err != nil {
 		return 0, false, err
 	}
 	if err := d.write(d.cursor.Lost(), now); err != nil {
+		return 0, false, err
+	}
+	if err := d.tellOOM(events, now, stop && !more); err != nil {
 		return 0, false, err
 	}
 	if d.unflushed >= flushEvents || stop || (d.unflushed > 0 && now.Sub(d.oldest) >= flushAge) {

@@ -16,7 +16,7 @@
 //     leave that so. Otherwise a handler of the program could run on a goroutine's stack.
 //  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would take the runtime's away, and the
 //     runtime ends the process over that.
-//  6. It reads no environment and no arguments of the program: C hands it an environment block of four variables.
+//  6. It reads no environment and no arguments of the program: C hands it an environment block of five variables.
 package main
 
 import "C"
@@ -34,7 +34,7 @@ var _ = cshim.Linked
 //
 //export mtDrainStart
 func mtDrainStart() C.int {
-	d, err := newDrainer(os.Getenv("MEMTRACE_DRAIN_SPOOL"), os.Getenv("MEMTRACE_DRAIN_TRACE"), newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
+	d, err := newDrainer(os.Getenv("MEMTRACE_DRAIN_SPOOL"), os.Getenv("MEMTRACE_DRAIN_TRACE"), os.Getenv("MEMTRACE_OOM"), newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
 	if err != nil {
 		return 0
 	}

@@ -27,7 +27,7 @@ var ours = map[string][]string{
 	"analyzer/render":  {"analyzer", "trace", "cuda"},
 	"cmd/memtrace":     {"analyzer/render", "analyzer", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/version"},
 	"cshim":            {},
-	"interpose":        {"trace/spool", "trace", "cuda", "cshim", "internal/version"},
+	"interpose":        {"analyzer/render", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/version"},
 	"internal/version": {},
 }
 
@@ -44,7 +44,7 @@ var theirs = map[string][]string{
 
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols, with which LD_BIND_NOW=1 ends every
 // program at its start; the others are dead weight in somebody's process.
-var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", module + "analyzer", module + "cmd", module + "cuda/nvml", "net/http", "os/exec"}
+var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", module + "cmd", module + "cuda/nvml", "net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.
 type pkg struct {

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/render"
+	"memtrace/trace"
+)
+
+const (
+	// maxSidecars bounds the text files of one process; what comes after is in the trace.
+	maxSidecars = 10
+	// maxSidecarNumber is the highest number that a text file may get where lower ones are taken.
+	maxSidecarNumber = 1000
+	// quietAfter is how long nothing may come before a time of running out of memory counts as over.
+	quietAfter = 200 * time.Millisecond
+)
+
+// Which times of running out of memory get a text file: the values of MEMTRACE_OOM as C hands them on.
+const (
+	oomTextsNone = "none"
+	oomTextsAll  = "all"
+)
+
+// oomTeller follows the live memory, so that the story of running out of it can be told at once, by the process that it happened to: the text must exist even if
+// nobody ever reads the trace. It is never the reason for draining to stop.
+type oomTeller struct {
+	watch    *analyzer.OOMWatch
+	tables   *trace.Tables
+	info     trace.Info
+	all      bool // those that recovered get a text, too
+	known    bool // versions were looked up
+	sidecars int
+	number   int       // of the latest text file
+	applied  time.Time // when events came last
+}
+
+// newOOMTeller returns nil where no texts are wanted.
+func newOOMTeller(texts string, info trace.Info) *oomTeller {
+	if texts == oomTextsNone {
+		return nil
+	}
+	t := &oomTeller{tables: &trace.Tables{}, info: info, all: texts == oomTextsAll}
+	t.watch = analyzer.NewOOMWatch(t.tables, info)
+	return t
+}
+
+// guardOOM runs a part of the teller's work. A panic in it ends the telling, not the draining.
+func (d *drainer) guardOOM(work func(t *oomTeller) error) (err error) {
+	if d.oom == nil {
+		return nil
+	}
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.oom = nil
+			d.log.Error().Msg(fmt.Sprintf("no more texts about running out of memory, internal fault: %v", fault))
+		}
+	}()
+	return work(d.oom)
+}
+
+// tellOOM replays events and tells what came of them. last says that no more will come.
+func (d *drainer) tellOOM(events []trace.Event, now time.Time, last bool) error {
+	return d.guardOOM(func(t *oomTeller) error {
+		t.apply(events, now)
+		if last || t.watch.Pending() && now.Sub(t.applied) > quietAfter {
+			t.watch.Finish()
+		}
+		for _, report := range t.watch.Take() {
+			if err := d.tellOne(t, report); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (t *oomTeller) apply(events []trace.Event, now time.Time) {
+	if len(events) == 0 {
+		return
+	}
+	t.applied = now
+	if !t.known && ranOut(events) {
+		t.known = true
+		t.watch.UpdateInfo(versions())
+	}
+	t.watch.Apply(events)
+}
+
+// ranOut reports whether memory may have run out among the events: only then is it worth the look at what the program is made of.
+func ranOut(events []trace.Event) bool {
+	for i := range events {
+		if events[i].Kind == trace.EventOOM || events[i].Kind == trace.EventAlloc && events[i].Status != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// pendingOOM reports whether the drainer should look again soon.
+func (d *drainer) pendingOOM() bool { return d.oom != nil && d.oom.watch.Pending() }
+
+// tellOne writes one report: the text file first, then the section that names it. Only the trace itself can make it fail.
+func (d *drainer) tellOne(t *oomTeller, report *analyzer.OOMReport) error {
+	failed := report.Event.Outcome == analyzer.OOMFailed
+	if (failed || t.all) && t.sidecars < maxSidecars {
+		t.sidecars++ // tries count: a full disk is not asked again and again
+		path, err := t.writeSidecar(d.file.Name(), report)
+		if err != nil {
+			d.log.Warn().Msg("no text about running out of memory: " + err.Error())
+		} else {
+			report.Event.Sidecar = filepath.Base(path)
+			d.log.Info().Msg("out of memory: see " + path)
+		}
+	}
+	if !report.Event.Detailed && report.Event.Sidecar == "" {
+		return nil // the events say as much
+	}
+	text, err := report.Section()
+	if err != nil {
+		d.log.Warn().Msg(err.Error())
+		return nil
+	}
+	if err := d.flush(); err != nil { // so that the events it speaks of stand before it
+		return err
+	}
+	if err := d.writer.WriteOOM(text); err != nil {
+		return fmt.Errorf("write the trace: %w", err)
+	}
+	return nil
+}
+
+// writeSidecar writes the text beside the trace and returns its path. A file that is there is kept, and nothing is written through a link; a text that does not
+// fit on the disk is taken away again.
+func (t *oomTeller) writeSidecar(tracePath string, report *analyzer.OOMReport) (string, error) {
+	var text bytes.Buffer
+	if err := render.OOMText(&text, report, render.Options{Path: tracePath}); err != nil {
+		return "", err
+	}
+	for t.number < maxSidecarNumber {
+		t.number++
+		path := tracePath + ".oom." + strconv.Itoa(t.number) + ".txt"
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = file.Write(text.Bytes())
+		if err = errors.Join(err, file.Close()); err != nil {
+			os.Remove(path)
+			return "", err
+		}
+		return path, nil
+	}
+	return "", fmt.Errorf("%s.oom.%d.txt and all lower numbers are taken", tracePath, maxSidecarNumber)
+}

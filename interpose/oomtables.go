@@ -1,0 +1,53 @@
+package main
+
+import (
+	"maps"
+
+	"memtrace/trace"
+	"memtrace/trace/spool"
+)
+
+// teeDictionary passes dictionary entries to the trace and keeps them for the texts about running out of memory.
+type teeDictionary struct {
+	spool.Dictionary
+	tables *trace.Tables
+	info   trace.Info
+}
+
+// dictionary is where the cursor's dictionary entries go.
+func (d *drainer) dictionary() spool.Dictionary {
+	if d.oom == nil {
+		return d.writer
+	}
+	return teeDictionary{d.writer, d.oom.tables, d.oom.info}
+}
+
+func (t teeDictionary) WriteInfo(info trace.Info) error {
+	maps.Copy(t.info, info)
+	return t.Dictionary.WriteInfo(info)
+}
+
+func (t teeDictionary) WriteString(id trace.StringID, s string) error {
+	t.tables.AddString(id, s)
+	return t.Dictionary.WriteString(id, s)
+}
+
+func (t teeDictionary) WriteStack(s trace.Stack) error {
+	t.tables.AddStack(s)
+	return t.Dictionary.WriteStack(s)
+}
+
+func (t teeDictionary) WriteModule(m trace.Module) error {
+	t.tables.AddModule(m)
+	return t.Dictionary.WriteModule(m)
+}
+
+func (t teeDictionary) WriteThread(th trace.Thread) error {
+	t.tables.AddThread(th)
+	return t.Dictionary.WriteThread(th)
+}
+
+func (t teeDictionary) WriteDevice(v trace.Device) error {
+	t.tables.AddDevice(v)
+	return t.Dictionary.WriteDevice(v)
+}
