@@ -84,6 +84,7 @@ static void tear_down(struct nc_context *context)
 	nc_object_sweep(context, NC_STREAM, nc_stream_destroy);
 	nc_object_sweep(context, NC_EVENT, nc_event_destroy);
 	nc_object_sweep(context, NC_MODULE_OBJECT, nc_module_destroy);
+	nc_library_leave(context);
 	nc_object_sweep(context, NC_TEXTURE, nc_object_delete);
 	nc_object_sweep(context, NC_MIPMAP, nc_mipmap_destroy);
 	nc_object_sweep(context, NC_ARRAY_OBJECT, nc_array_destroy);

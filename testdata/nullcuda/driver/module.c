@@ -12,6 +12,7 @@ enum { VARIABLE_BYTES = 64 << 10 };
 
 struct nc_variable {
 	struct nc_variable *next;
+	struct nc_context *context; // a library has one of each name in every context that asks
 	struct nc_range *range;
 	char *name;
 };
@@ -53,11 +54,13 @@ struct nc_function *nc_module_function(struct nc_module *module, const char *nam
 
 cu_result nc_module_variable(struct nc_module *module, const char *name, bool managed, cu_ptr *address, size_t *bytes)
 {
+	struct nc_context *context = module->object.owner; // NULL for a library
+	if (!context)
+		NC_TRY(nc_context_current(&context));
 	struct nc_variable *variable = module->variables;
-	while (variable && strcmp(variable->name, name))
+	while (variable && (variable->context != context || strcmp(variable->name, name)))
 		variable = variable->next;
 	if (!variable) {
-		NC_CURRENT(context);
 		variable = calloc(1, sizeof *variable);
 		char *copy = strdup(name);
 		cu_result result = CU_OUT_OF_MEMORY;
@@ -70,6 +73,7 @@ cu_result nc_module_variable(struct nc_module *module, const char *name, bool ma
 		}
 		variable->range->owner = NULL; // freed with the module, not by the context's sweep
 		variable->name = copy;
+		variable->context = context;
 		variable->next = module->variables;
 		module->variables = variable;
 	}
@@ -80,6 +84,16 @@ cu_result nc_module_variable(struct nc_module *module, const char *name, bool ma
 	return CU_OK;
 }
 
+// Frees the variable that the link names and moves the link on.
+static void variable_end(struct nc_variable **link)
+{
+	struct nc_variable *variable = *link;
+	*link = variable->next;
+	nc_memory_release(variable->range);
+	free(variable->name);
+	free(variable);
+}
+
 void nc_module_destroy(void *object)
 {
 	struct nc_module *module = object;
@@ -88,14 +102,22 @@ void nc_module_destroy(void *object)
 		free(function->name);
 		nc_object_delete(function);
 	}
-	for (struct nc_variable *variable = module->variables, *next; variable; variable = next) {
-		next = variable->next;
-		nc_memory_release(variable->range);
-		free(variable->name);
-		free(variable);
-	}
+	while (module->variables)
+		variable_end(&module->variables);
 	nc_object_delete(module);
 }
+
+static void end_variables_of(void *object, void *context)
+{
+	struct nc_module *library = object;
+	for (struct nc_variable **link = &library->variables; *link;)
+		if ((*link)->context == context)
+			variable_end(link);
+		else
+			link = &(*link)->next;
+}
+
+void nc_library_leave(struct nc_context *context) { nc_object_each(NC_LIBRARY, end_variables_of, context); }
 
 CU_API cuModuleLoadData(void **handle, const void *image)
 {

@@ -25,6 +25,10 @@ struct nc_function {
 // as for all functions here.
 void nc_module_destroy(void *module);
 
+// Frees what the variables of libraries take in the context, which is about to go; the
+// libraries stay.
+void nc_library_leave(struct nc_context *context);
+
 // The function that a CUfunction or CUkernel names, or NULL.
 struct nc_function *nc_function_find(const void *handle);
 
