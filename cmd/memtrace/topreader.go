@@ -58,8 +58,9 @@ func (r *topReader) read() {
 		defer r.mu.Unlock()
 		close(r.done)
 		r.done = nil
-		end := time.Now()
-		r.next = end.Add(readShare * end.Sub(begin))
+		if end := time.Now(); r.owners != nil { // the first reading catches up with the whole past, which says nothing about the next
+			r.next = end.Add(readShare * end.Sub(begin))
+		}
 		if err != nil {
 			r.problem = err.Error()
 		} else {
