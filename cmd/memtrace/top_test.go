@@ -376,3 +376,43 @@ func TestDescribeProcess(t *testing.T) {
 		t.Errorf("user %q, command %q of no process", user, command)
 	}
 }
+
+// Reading a trace that cannot be read, and one whose spool is cut while it is read, ends in words.
+func TestTopReaderProblem(t *testing.T) {
+	r := newTopReader(topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "")
+	<-r.advance()
+	if owners, problem, fraction := r.state(); owners != nil || fraction != nil || !strings.Contains(problem, "no such file") {
+		t.Errorf("owners %v, problem %q, fraction %v", owners, problem, fraction)
+	}
+	r.live = new(analyzer.Live) // as broken as it can be: without a source
+	r.next = time.Time{}
+	<-r.advance()
+	if _, problem, _ := r.state(); !strings.Contains(problem, "internal fault") {
+		t.Errorf("problem %q", problem)
+	}
+	r.close()
+	if r.advance() != nil {
+		t.Error("a closed reader reads")
+	}
+}
+
+// Quitting does not wait for a driver that does not answer.
+func TestTopCloseWhileSampling(t *testing.T) {
+	asked, answer := make(chan bool), make(chan bool)
+	sampler := newTopSampler(&topFlags{interval: minInterval}, nil)
+	sampler.finder.proc = t.TempDir()
+	sampler.open = func() (management, error) {
+		asked <- true
+		<-answer
+		return nil, nvml.ErrNoLibrary
+	}
+	done := make(chan bool)
+	go func() {
+		sampler.sample(0)
+		close(done)
+	}()
+	<-asked
+	sampler.close()
+	close(answer)
+	<-done
+}

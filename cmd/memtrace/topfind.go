@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,12 +130,10 @@ func (t *topFinder) inspect(key topKey) (topFound, bool) {
 		root = filepath.Join(dir, "root")
 	}
 	for _, path := range mappedSpools(dir) {
-		s, err := spool.Open(root+path, false)
+		pid, moved, err := lookInto(root + path)
 		if err != nil {
 			return topFound{key: key, spoolPath: root + path, problem: openError(path, err).Error()}, true
 		}
-		pid, moved := s.PID(), s.Moved()
-		s.Close()
 		if !pids[pid] {
 			continue
 		}
@@ -146,6 +146,22 @@ func (t *topFinder) inspect(key topKey) (topFound, bool) {
 		return found, true
 	}
 	return topFound{}, false
+}
+
+// lookInto returns which process a spool is of, and whether records were moved from it to a trace.
+func lookInto(path string) (pid int, moved bool, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // somebody may cut the file while it is mapped
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("%s: %v", path, fault)
+		}
+	}()
+	s, err := spool.Open(path, false)
+	if err != nil {
+		return 0, false, err
+	}
+	defer s.Close()
+	return s.PID(), s.Moved(), nil
 }
 
 // mappedSpools lists the files of /proc/PID/maps that are called like spools, each once.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -45,8 +46,10 @@ func (r *topReader) advance() <-chan struct{} {
 	return r.done
 }
 
-// read does one refresh. A fault in reading ends this reader, not the view: the terminal is in another state, and nobody could read what was said.
+// read does one refresh. A fault in reading, such as a spool that somebody cuts while it is mapped, is told like any error: the view goes on, and its terminal is in
+// a state in which nobody could read a crash.
 func (r *topReader) read() {
+	debug.SetPanicOnFault(true)
 	begin := time.Now()
 	var owners *topOwners
 	var err error

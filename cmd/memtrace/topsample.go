@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"memtrace/cuda/nvml"
@@ -122,8 +123,9 @@ func openManagement() (management, error) {
 	return library, nil
 }
 
-// topSampler collects samples. It is for one goroutine.
+// topSampler collects samples, one at a time.
 type topSampler struct {
+	mu       sync.Mutex // held while a sample is taken
 	flags    *topFlags
 	library  management // nil without one
 	problem  error      // why there is none
@@ -140,7 +142,12 @@ func newTopSampler(flags *topFlags, args []string) *topSampler {
 	return &topSampler{flags: flags, finder: newTopFinder(args), readers: make(map[topKey]*topReader), users: userNames{}, open: openManagement}
 }
 
+// close gives everything back, unless a sample is being taken: then the command is about to end, and a driver that does not answer must not keep it.
 func (t *topSampler) close() {
+	if !t.mu.TryLock() {
+		return
+	}
+	defer t.mu.Unlock()
 	if t.library != nil {
 		_ = t.library.Close() // nobody is left who could do anything about it
 	}
@@ -152,6 +159,8 @@ func (t *topSampler) close() {
 // sample looks once. It waits at most so long for the traces to be read to their present ends; what takes longer goes on beside, and the sample has what was
 // read before.
 func (t *topSampler) sample(patience time.Duration) topSample {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	s := topSample{Schema: topSchema, Time: time.Now(), Devices: []topDevice{}, Processes: []topProcess{}}
 	byPID := map[int]*topProcess{}
 	t.follow(byPID, patience)
