@@ -174,7 +174,7 @@ func (h *Heap) alloc(e *trace.Event) {
 	case old.addr != 0 && h.repeats(old.block, e):
 		return
 	case old.addr != 0 && h.blocks[old.block].Seq > e.Seq:
-		h.adopt(place{e.Addr, at}, e.Seq)
+		h.adoptFree(e, at)
 		h.elapse(e, account)
 		return
 	case e.Flags&trace.FlagLate != 0 && h.hasEnded(e, at, old.addr != 0):
@@ -217,13 +217,21 @@ func (h *Heap) noteNode(e *trace.Event) {
 		h.nodes = addrMap{}
 	}
 	h.nodes.put(e.Addr, 0)
+	if e.Flags&trace.FlagLate != 0 {
+		h.forgive(place{e.Addr, spaceGraph})
+		h.forgive(place{e.Addr, spaceDevice})
+	}
+}
+
+// forgive takes back that the frees at a place are unmatched.
+func (h *Heap) forgive(key place) {
+	h.health.UnmatchedFrees -= h.orphans[key].count
+	delete(h.orphans, key)
 }
 
 // hasEnded reports whether the block of a late allocation has ended already: its free was seen, or its owner has ended since.
 func (h *Heap) hasEnded(e *trace.Event, at space, taken bool) bool {
-	switch {
-	case taken:
-	case h.adopt(place{e.Addr, at}, e.Seq), at == spaceGraph && h.adopt(place{e.Addr, spaceDevice}, e.Seq):
+	if !taken && h.adoptFree(e, at) {
 		return true
 	}
 	owner := ownerOf(e)
@@ -295,6 +303,11 @@ func (h *Heap) adopt(key place, seq uint64) bool {
 	}
 	h.health.UnmatchedFrees--
 	return true
+}
+
+// adoptFree looks for the free of a late allocation; programs free nodes of graphs as they free other memory.
+func (h *Heap) adoptFree(e *trace.Event, at space) bool {
+	return h.adopt(place{e.Addr, at}, e.Seq) || at == spaceGraph && h.adopt(place{e.Addr, spaceDevice}, e.Seq)
 }
 
 func (h *Heap) release(e *trace.Event) {

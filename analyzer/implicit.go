@@ -72,13 +72,14 @@ func (h *Heap) resetPrimary(device int16, e *trace.Event) {
 
 // endModules ends the modules of a device that has no context any more, and the variables of its libraries, which themselves live on.
 func (h *Heap) endModules(device int16, e *trace.Event) {
+	for _, key := range h.objects.modulesOn(device, e.Seq) {
+		h.endOwned(key, e)
+		h.objects.finish(key, e.Seq)
+	}
 	for i := range h.owners.list {
 		if own := &h.owners.list[i]; own.key.kind == cuda.ObjectModule {
 			h.endBlocks(own.blocks, e, func(b *Block) bool { return b.Device == device })
 		}
-	}
-	for _, key := range h.objects.modulesOn(device, e.Seq) {
-		h.objects.finish(key, e.Seq)
 	}
 }
 

@@ -247,10 +247,11 @@ func (o *oracle) alloc(e trace.Event) {
 	if old != nil && o.again(old, e) {
 		return
 	}
+	passed := o.hasPassed(old, e)
 	if e.Mem == cuda.MemoryGraph {
-		o.nodes[e.Addr] = true
+		o.addNode(e)
 	}
-	if o.hasPassed(old, e) {
+	if passed {
 		o.pass(e, a)
 		return
 	}
@@ -277,7 +278,7 @@ func (o *oracle) pass(e trace.Event, a Account) {
 func (o *oracle) hasPassed(old *oracleBlock, e trace.Event) bool {
 	late := e.Flags&trace.FlagLate != 0
 	asFree := e
-	if old == nil && !o.hasLaterFree(e) && e.Mem == cuda.MemoryGraph {
+	if !o.hasLaterFree(e) && e.Mem == cuda.MemoryGraph {
 		asFree.Mem = cuda.MemoryDevice // programs free nodes as they free other memory
 	}
 	switch {

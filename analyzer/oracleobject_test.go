@@ -80,6 +80,19 @@ func (o *oracle) again(old *oracleBlock, e trace.Event) bool {
 	return false
 }
 
+// addNode notes the address of a graph's node. Frees that were taken for unmatched before it came, late, were frees of it.
+func (o *oracle) addNode(e trace.Event) {
+	o.nodes[e.Addr] = true
+	if e.Flags&trace.FlagLate == 0 {
+		return
+	}
+	o.lateFree = slices.DeleteFunc(o.lateFree, func(f trace.Event) bool {
+		device := e
+		device.Mem = cuda.MemoryDevice
+		return f.Addr == e.Addr && (sameSpace(f, e) || sameSpace(f, device))
+	})
+}
+
 func (o *oracle) refer(e trace.Event) {
 	if e.Status != 0 {
 		return
@@ -236,6 +249,7 @@ func (o *oracle) destroyContext(e trace.Event, owned func(string, uint64)) {
 	for _, x := range slices.Clone(o.objects) {
 		if x.Object == cuda.ObjectModule && x.Device == device && x.Seq < e.Seq {
 			o.end(x.Object, x.Addr, x.Device, e.Seq)
+			o.endBlocks(e, func(b *oracleBlock) bool { return oracleOwner(b.e) == oracleKey(x.Object, x.Addr, x.Device) })
 		}
 	}
 }

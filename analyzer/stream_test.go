@@ -16,6 +16,8 @@ type streamGenerator struct {
 	now    int64
 	alloc  [2]uint64 // the framework's own counters
 	held   [2]uint64
+
+	objects []trace.Event // create events of live objects
 }
 
 // stream options that the tests vary.
@@ -63,8 +65,10 @@ func (g *streamGenerator) add(e trace.Event) trace.Event {
 
 func (g *streamGenerator) step(shape streamShape) {
 	switch n := g.rng.IntN(100); {
-	case n < 35:
+	case n < 30:
 		g.framework(shape.wild)
+	case n < 35:
+		g.object(shape.wild)
 	case n < 60:
 		g.driver(shape.wild)
 	case n < 75 && !shape.noHandles:
@@ -83,6 +87,7 @@ var driverCalls = []struct {
 	{cuda.MemoryDevice, "cuMemAlloc_v2", "cudaMalloc"}, {cuda.MemoryDevice, "cuMemAlloc_v2", ""}, {cuda.MemoryAsync, "cuMemAllocAsync", "cudaMallocAsync"},
 	{cuda.MemoryManaged, "cuMemAllocManaged", ""}, {cuda.MemoryHost, "cuMemHostAlloc", "cudaHostAlloc"}, {cuda.MemoryRegistered, "cuMemHostRegister_v2", ""},
 	{cuda.MemoryArray, "cuMemAllocPitch_v2", ""}, {cuda.MemoryForeign, "cuMemAlloc_v2", ""}, {cuda.MemoryUnknown, "cuMemAlloc_v2", ""},
+	{cuda.MemoryGraph, "cuMemAllocAsync", ""}, {cuda.MemoryAddress, "cuMemAlloc_v2", ""}, {cuda.MemoryModule, "cuMemAlloc_v2", ""},
 }
 
 func api(name string) cuda.API {
@@ -93,10 +98,17 @@ func api(name string) cuda.API {
 	return a
 }
 
-// address returns one of few addresses, so that they are reused soon; never one that is live, unless the history is wild.
+// address returns one of few addresses, so that they are reused soon; never one that is live, unless the history is wild. Half of them have 4 MiB to
+// themselves, the others lie close together, so that blocks share pages.
 func (g *streamGenerator) address(at space, wild bool) uint64 {
 	for {
-		addr := uint64(0x7f00_0000_0000) + uint64(g.rng.IntN(64))<<21
+		addr := uint64(0x7f00_0000_0000) + uint64(g.rng.IntN(32))<<22
+		if g.chance(50) {
+			addr = crowded + uint64(g.rng.IntN(32))*crowdedRoom
+		}
+		if at == spaceGraph { // the driver gives them a range of their own
+			addr -= 0x0200_0000_0000
+		}
 		taken := false
 		for _, e := range g.live[at] {
 			taken = taken || e.Addr == addr
@@ -107,7 +119,20 @@ func (g *streamGenerator) address(at space, wild bool) uint64 {
 	}
 }
 
+const (
+	crowded     = 0x7f80_0000_0000
+	crowdedRoom = 0x2_3400
+)
+
 func (g *streamGenerator) size() uint64 { return uint64(g.rng.IntN(1 << (1 + g.rng.IntN(22)))) }
+
+// fit makes a size fit the room that its address has.
+func fit(addr, size uint64) uint64 {
+	if addr >= crowded || addr >= crowded-0x0200_0000_0000 && addr < 0x7f00_0000_0000 {
+		return size % crowdedRoom
+	}
+	return size
+}
 
 func (g *streamGenerator) driver(wild bool) {
 	call := driverCalls[g.rng.IntN(len(driverCalls))]
@@ -121,6 +146,11 @@ func (g *streamGenerator) driver(wild bool) {
 		return
 	}
 	e.Addr = g.address(at, wild)
+	e.Size = fit(e.Addr, e.Size)
+	g.own(&e)
+	if again, ok := g.again(call.mem); ok {
+		e.Addr, e.Size, e.Device, e.Handle = again.Addr, again.Size, again.Device, again.Handle
+	}
 	switch {
 	case g.chance(5):
 		e.Status, e.Addr = 2, 0
@@ -132,7 +162,7 @@ func (g *streamGenerator) driver(wild bool) {
 		e.Flags |= trace.FlagRuntimeOnly
 	}
 	e = g.add(e)
-	if e.Status == 0 && e.Size <= maxBlockBytes {
+	if e.Status == 0 && e.Size <= maxBlockBytes && !(e.Mem == cuda.MemoryModule && g.isLive(at, e.Addr)) {
 		g.live[at] = append(g.live[at], e)
 	}
 }
@@ -164,14 +194,22 @@ func (g *streamGenerator) counters(e *trace.Event, wild bool) {
 
 func (g *streamGenerator) handle(wild bool) {
 	handles := g.live[spaceHandle]
-	switch n := g.rng.IntN(4); {
+	switch n := g.rng.IntN(5); {
 	case n == 0 || len(handles) == 0:
 		if len(handles) > 20 {
 			return
 		}
 		e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, API: api("cuMemCreate"), Size: 2 << 20,
 			Device: int16(g.rng.IntN(2)), Addr: g.address(spaceHandle, wild)}
+		switch {
+		case g.chance(20):
+			e.Mem, e.Size = cuda.MemoryImported, 0
+		case g.chance(20):
+			e.Mem = cuda.MemoryMulticast
+		}
 		g.live[spaceHandle] = append(handles, g.add(e))
+	case n == 4:
+		g.retain(wild)
 	case n == 1 && len(g.mapped) > 0:
 		g.unmap(wild)
 	default:
@@ -181,12 +219,15 @@ func (g *streamGenerator) handle(wild bool) {
 
 func (g *streamGenerator) mapNext(h trace.Event, wild bool) {
 	addr := uint64(0x7e00_0000_0000) + uint64(g.rng.IntN(32))<<21
+	if g.chance(20) {
+		addr |= 1 << 63 // no address: a key of a sparse tile or of a multicast binding
+	}
 	for _, m := range g.mapped {
 		if m.Addr == addr && !(wild && g.chance(5)) {
 			return
 		}
 	}
-	e := trace.Event{Kind: trace.EventMap, Level: cuda.LevelDriver, API: api("cuMemMap"), Addr: addr, Size: h.Size, Handle: h.Addr, Device: h.Device}
+	e := trace.Event{Kind: trace.EventMap, Level: cuda.LevelDriver, API: api("cuMemMap"), Addr: addr, Size: 2 << 20, Handle: h.Addr, Device: h.Device}
 	if g.chance(5) {
 		e.Status = 1
 	}
@@ -242,7 +283,16 @@ func (g *streamGenerator) free(wild bool) {
 		i = len(g.live[at]) - 1 // soon enough to be temporary
 	}
 	b := g.live[at][i]
+	if b.Mem == cuda.MemoryModule {
+		return // ends with its module
+	}
 	e := trace.Event{Kind: trace.EventFree, Level: b.Level, Mem: b.Mem, API: api("cuMemFree_v2"), Addr: b.Addr, Device: -1}
+	if at == spaceGraph && g.chance(50) {
+		e.Mem = []cuda.MemoryKind{cuda.MemoryDevice, cuda.MemoryAsync}[g.rng.IntN(2)]
+		if g.chance(30) { // the graph is launched and its memory freed once more
+			defer func() { g.add(e) }()
+		}
+	}
 	if at == spaceFramework {
 		e.API, e.Device, e.Size = b.API, b.Device, b.Size
 		g.alloc[b.Device] -= b.Size
@@ -263,7 +313,11 @@ func (g *streamGenerator) free(wild bool) {
 }
 
 func (g *streamGenerator) other(wild bool) {
-	switch g.rng.IntN(6) {
+	switch g.rng.IntN(8) {
+	case 6:
+		g.add(trace.Event{Kind: trace.EventLaunch, Level: cuda.LevelDriver, Object: cuda.ObjectExec, Addr: 0xc0})
+	case 7:
+		g.reserve()
 	case 0:
 		g.add(trace.Event{Kind: trace.EventMark, Name: trace.StringID(20 + g.rng.IntN(2))})
 	case 1:
