@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
 )
 
 // patience is how long a picture waits for figures: most traces are read on in a few milliseconds.
@@ -50,9 +52,14 @@ type (
 
 // topLive fills the screen until the user ends it. Whatever happens, a panic included, the terminal is given back as it was.
 func (a *app) topLive(sampler *topSampler, flags *topFlags) error {
+	keys, err := a.keyboard()
+	if err != nil {
+		return err
+	}
+	defer keys.Close()
 	view := &topView{sampler: sampler, flags: flags, opened: make(map[int]bool), width: 80, height: 24}
-	program := tea.NewProgram(view, tea.WithInput(a.stdin), tea.WithOutput(a.stdout))
-	_, err := program.Run()
+	program := tea.NewProgram(view, tea.WithInput(keys), tea.WithOutput(a.stdout))
+	_, err = program.Run()
 	if errors.Is(err, tea.ErrInterrupted) {
 		return nil
 	}
@@ -60,6 +67,18 @@ func (a *app) topLive(sampler *topSampler, flags *topFlags) error {
 		return fmt.Errorf("show the screen: %w; --once prints the same without one", err)
 	}
 	return nil
+}
+
+// keyboard returns the terminal that keys come from: standard input may be a file.
+func (a *app) keyboard() (*os.File, error) {
+	if file, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return file, nil
+	}
+	terminal, err := os.Open("/dev/tty")
+	if err != nil {
+		return nil, fmt.Errorf("listen to keys: %w; --once prints the same without them", err)
+	}
+	return terminal, nil
 }
 
 // Init implements tea.Model.
