@@ -20,6 +20,7 @@ type collector struct {
 	details [accountCount]*detail
 	holding holdings
 	sizes   sizes
+	samples samples
 
 	implicit [accountCount]ImplicitFrees
 	launches uint64
@@ -79,6 +80,8 @@ func (c *collector) event(e *trace.Event) {
 		if e.Flags&trace.FlagLate == 0 || !c.heap.objects.endedSince(keyOf(e.Object, e.Addr, e.Device), e.Seq) {
 			c.sizes.reserve(e)
 		}
+	case trace.EventSample:
+		c.sample(e)
 	case trace.EventLaunch:
 		if e.Status == 0 {
 			c.launches++

@@ -103,6 +103,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	if err := c.addMoments(s, opts.At); err != nil {
 		return nil, err
 	}
+	s.DeviceLedger = c.deviceReport(info, s)
 	s.Notes = makeNotes(s, info)
 	return s, nil
 }

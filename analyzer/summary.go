@@ -19,6 +19,8 @@ type Summary struct {
 	Ledgers   []Ledger                 `json:"ledgers"`
 	Lifetimes map[string]LifetimeHist  `json:"lifetimes"`
 
+	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
+
 	Marks  []Mark     `json:"marks"`
 	Steps  Iterations `json:"steps"`
 	Epochs Iterations `json:"epochs"`

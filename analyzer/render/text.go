@@ -20,6 +20,9 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	for _, by := range s.By {
 		p.ledger(s, by)
 	}
+	if len(s.By) > 0 {
+		p.deviceLedgers(s, s.By[0])
+	}
 	p.totals(s)
 	p.sizes(s)
 	p.remarks(s)

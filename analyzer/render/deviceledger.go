@@ -1,0 +1,207 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer"
+)
+
+// deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains.
+func (p *page) deviceLedgers(s *analyzer.Summary, by string) {
+	r := s.DeviceLedger
+	if r == nil {
+		return
+	}
+	for _, d := range r.Devices {
+		var shown []*analyzer.DeviceLedger
+		for i := range d.Ledgers {
+			if d.Ledgers[i].By == by {
+				shown = append(shown, &d.Ledgers[i])
+			}
+		}
+		if len(shown) > 0 {
+			p.deviceLedger(s, d.Index, by, shown)
+		}
+	}
+	if len(r.Devices) == 0 {
+		p.field("device", noSamples(r))
+		p.gap()
+	}
+}
+
+func noSamples(r *analyzer.DeviceReport) string {
+	why := r.Why
+	if why == "" {
+		why = strings.Join(r.Notes, "; ")
+	}
+	if why == "" {
+		why = "no sample was taken"
+	}
+	return "it did not say what is in use (" + clean(why) + "): what other processes, the CUDA context and code hold is not known"
+}
+
+// deviceOwner is a printed row: the same owner at each moment.
+type deviceOwner struct {
+	name  string
+	style style
+	bytes []int64 // by moment
+}
+
+func (p *page) deviceLedger(s *analyzer.Summary, index int16, by string, moments []*analyzer.DeviceLedger) {
+	p.title(fmt.Sprintf("What fills %s, by %s", deviceName(index), by))
+	p.gap()
+	columns := []column{{title: "owner"}}
+	for _, l := range moments {
+		columns = append(columns, column{title: sampleTitle(l), right: true}, column{title: "of device", right: true, optional: 1})
+	}
+	var rows [][]cell
+	add := func(name string, st style, bytes func(i int) int64) {
+		row := []cell{{name, st}}
+		for i, l := range moments {
+			share := ""
+			if v := bytes(i); v > 0 && l.TotalBytes > 0 {
+				share = percentOf(uint64(v), l.TotalBytes)
+			}
+			row = append(row, cell{deviceBytes(bytes(i)), plain}, cell{share, plain})
+		}
+		rows = append(rows, row)
+	}
+	for _, o := range p.deviceOwners(s, moments) {
+		add(o.name, o.style, func(i int) int64 { return o.bytes[i] })
+	}
+	add("in use", strong, func(i int) int64 { return int64(moments[i].Sample.UsedBytes) })
+	if total := moments[0].TotalBytes; total > 0 {
+		add("free", plain, func(i int) int64 { return int64(moments[i].TotalBytes - moments[i].Sample.UsedBytes) })
+		add("the device", strong, func(i int) int64 { return int64(moments[i].TotalBytes) })
+	}
+	p.table(columns, rows)
+	p.deviceRemarks(s, moments)
+	p.gap()
+}
+
+// deviceBytes writes a size that is only in trouble below zero.
+func deviceBytes(n int64) string {
+	if n < 0 {
+		return SignedBytes(n)
+	}
+	return Bytes(uint64(n))
+}
+
+func sampleTitle(l *analyzer.DeviceLedger) string {
+	name := clean(l.Moment)
+	switch l.Moment {
+	case analyzer.MomentHighest:
+		name = "highest sample"
+	case analyzer.MomentLast:
+		name = "last sample"
+	}
+	return name + ", " + moment(l.Sample.TimeNS)
+}
+
+// deviceOwners joins the moments' rows, in the order of a ledger: blocks, slack and outside memory, then what surrounds them.
+func (p *page) deviceOwners(s *analyzer.Summary, moments []*analyzer.DeviceLedger) []deviceOwner {
+	byKind := make(map[string][]deviceOwner)
+	place := make(map[[2]string]int)
+	for i, l := range moments {
+		for _, r := range l.Rows {
+			list := byKind[r.Owner]
+			n, known := place[[2]string{r.Owner, r.Key}]
+			if !known {
+				n = len(list)
+				place[[2]string{r.Owner, r.Key}] = n
+				name, st := deviceOwnerName(s, r, l.Sample.ShareKnown)
+				list = append(list, deviceOwner{name, st, make([]int64, len(moments))})
+			}
+			list[n].bytes[i] = r.Bytes
+			byKind[r.Owner] = list
+		}
+	}
+	var owners []deviceOwner
+	for _, kind := range deviceOwnerKinds {
+		owners = append(owners, p.foldDevice(byKind[kind])...)
+	}
+	return owners
+}
+
+// deviceOwnerKinds is the order in which owners are printed.
+var deviceOwnerKinds = []string{analyzer.OwnerBlocks, analyzer.OwnerSlack, analyzer.OwnerOutside, analyzer.OwnerRounding, analyzer.OwnerPoolIdle, analyzer.OwnerGraphPool,
+	analyzer.OwnerContext, analyzer.OwnerOthers, analyzer.OwnerKept, analyzer.OwnerUnlisted, analyzer.OwnerRemainder}
+
+// foldDevice keeps as many owners as a table has rows, those with most bytes at some moment, and sums up the rest.
+func (p *page) foldDevice(list []deviceOwner) []deviceOwner {
+	limit := p.o.rows()
+	slices.SortStableFunc(list, func(a, b deviceOwner) int { return cmp.Compare(slices.Max(b.bytes), slices.Max(a.bytes)) })
+	if len(list) <= limit {
+		return list
+	}
+	rest := deviceOwner{name: fmt.Sprintf("Others (%d more)", len(list)-limit), style: list[0].style, bytes: make([]int64, len(list[0].bytes))}
+	for _, o := range list[limit:] {
+		for i, bytes := range o.bytes {
+			rest.bytes[i] += bytes
+		}
+	}
+	return append(list[:limit:limit], rest)
+}
+
+func deviceOwnerName(s *analyzer.Summary, r analyzer.DeviceRow, shareKnown bool) (name string, st style) {
+	switch r.Owner {
+	case analyzer.OwnerBlocks:
+		return clean(keyTitle(r.Key, r.Label)), blocks
+	case analyzer.OwnerOutside:
+		return clean(r.Key) + " (driver)", outside
+	case analyzer.OwnerSlack:
+		return frameworkName(s) + " reserved, unused (slack)", slack
+	case analyzer.OwnerRounding:
+		return "rounding to 512 B", slack
+	case analyzer.OwnerPoolIdle:
+		return "idle in memory pools", slack
+	case analyzer.OwnerGraphPool:
+		return "memory pool of graphs", slack
+	case analyzer.OwnerContext:
+		return "CUDA context and code", plain
+	case analyzer.OwnerOthers:
+		return "other processes", plain
+	case analyzer.OwnerKept:
+		return "kept by driver and firmware", plain
+	case analyzer.OwnerUnlisted:
+		return "in no listed process", plain
+	}
+	if !shareKnown {
+		return "context, code, other processes", plain
+	}
+	return "unexplained", plain
+}
+
+// deviceRemarks say what a reader must know to read the table rightly.
+func (p *page) deviceRemarks(s *analyzer.Summary, moments []*analyzer.DeviceLedger) {
+	l := moments[len(moments)-1]
+	var unexplained int64
+	for _, r := range l.Rows {
+		if r.Owner == analyzer.OwnerRemainder {
+			unexplained = r.Bytes
+		}
+	}
+	switch {
+	case !l.Sample.ShareKnown:
+		p.field("", "The device does not tell this process from others"+because(s.DeviceLedger.Notes)+".")
+	case unexplained > 0 && l.PartialPageBytes > 0:
+		p.field("", fmt.Sprintf("Pages of 2 MiB that are used in part explain up to %s of what is unexplained.", Bytes(l.PartialPageBytes)))
+	case unexplained < 0:
+		p.field("", "Less is in use than was tracked: a free was missed, or memory is shared.")
+	}
+	for _, l := range moments {
+		if !l.Sample.Settled {
+			p.field("", "Memory changed while the device was asked "+moment(l.Sample.TimeNS)+": the last rows are off by that much.")
+		}
+	}
+}
+
+func because(notes []string) string {
+	if len(notes) == 0 {
+		return ""
+	}
+	return ": " + clean(notes[0])
+}
