@@ -232,6 +232,17 @@ static bool start(void) {
   }
 }
 
+void mt_guest_confess(const char *key, const char *value) {
+  uint64_t idle = IDLE;
+  if (mt_config.disabled || !__atomic_compare_exchange_n(&life, &idle, life_in(STARTING), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  int error = errno;
+  if (start_here()) {
+    mt_dict_info(key, value, strlen(value));
+    set_phase(OFF);
+  }
+  errno = error;
+}
+
 /* Once per thread and spool: a thread that finds no ring comes back with every event. */
 static uint32_t note_thread(struct mt_thread *self, int32_t tid) {
   if (self->named_in == mt_live->epoch) return self->name;

@@ -51,6 +51,7 @@ struct mt_thread {
   } recent[MT_RECENT_STACKS]; /* callers, by hash: an allocator reports from two or three places, in turns */
   uint64_t reserved_seq; /* number drawn by a runtime free for the driver free below it */
   uint64_t context;            /* the thread's context when it was last asked for */
+  uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* of mt_context_generation then */
   int32_t context_device;
   uint64_t pool; /* named by the call that is being made, 0: the device's current one */
@@ -100,6 +101,9 @@ void mt_guest_end(void);
 
 /* "device:inode" of the standard error that the process was loaded with, "" without one. A program may close it and open a file of its own under the number. */
 const char *mt_guest_stderr(void);
+
+/* Leaves a recording without events, for a process that has nothing but this to say. Does nothing where recording began. */
+void mt_guest_confess(const char *key, const char *value);
 
 /* Stops recording for good and says why, once, on stderr. The program runs on. */
 void mt_fail(const char *what, int error);

@@ -14,6 +14,7 @@
 #include "guest.h"
 #include "real.h"
 #include "sample.h"
+#include "unseen.h"
 
 typedef void (*exit_function)(int status);
 
@@ -24,6 +25,7 @@ extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
 
 static void at_end(void *unused) {
   (void)unused;
+  mt_unseen_check();
   mt_guest_end();
 }
 

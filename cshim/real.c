@@ -12,6 +12,7 @@
 #include "hooks.h"
 #include "module.h"
 #include "query.h"
+#include "unseen.h"
 
 typedef void *(*dlsym_function)(void *, const char *);
 
@@ -106,6 +107,7 @@ void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller) {
     if (MT_LIKELY(real && __atomic_load_n(&slot->scope[i].caller, __ATOMIC_RELAXED) == map)) return real;
   }
   int error = errno;
+  mt_unseen_reach();
   void *real = from_scope(map, name);
   if (!real) real = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
   errno = error;

@@ -39,6 +39,7 @@ static const struct mt_hook *best_row(const char *base, int version, uint64_t fl
 
 /* What the caller gets in place of found. same_as_known answers whether the driver gives the same function for the row's own version. */
 static void *replace(const char *symbol, void *found, int version, uint64_t flags, bool (*same_as_known)(const struct mt_hook *, void *, uint64_t)) {
+  mt_unseen_reach();
   if (symbol[0] != 'c' || symbol[1] != 'u') return found;
   if (!strcmp(symbol, "cuGetProcAddress")) {
     bool v2 = version >= 12000;
@@ -96,6 +97,7 @@ MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int versi
 }
 
 static void *substitute(const char *name, void *real) {
+  mt_unseen_reach();
   if (!strcmp(name, "cuGetProcAddress")) return mt_slot_learn(&slot_v1, real), (void *)cuGetProcAddress;
   if (!strcmp(name, "cuGetProcAddress_v2")) return mt_slot_learn(&slot_v2, real), (void *)cuGetProcAddress_v2;
   for (unsigned i = 0; i < mt_hook_count; i++)

@@ -3,10 +3,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dict.h"
 #include "guest.h"
+#include "real.h"
 
 #define MT_UNSEEN 32u
 #define MT_UNSEEN_NAME 48u
@@ -46,4 +49,31 @@ void mt_unseen_add(const char *base, int version) {
 void mt_unseen_tell(void) {
   for (unsigned i = 0; i < MT_UNSEEN; i++)
     if (__atomic_load_n(&rows[i].state, __ATOMIC_ACQUIRE) == 2) tell(i);
+}
+
+uint32_t mt_unseen_reached;
+
+/* Whether the process has a device file mapped, as every process with a CUDA context does. */
+static bool holds_device(void) {
+  static const char wanted[] = "/dev/nvidia";
+  char text[4096 + sizeof wanted];
+  size_t kept = 0;
+  bool found = false;
+  int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  for (ssize_t n; !found && (n = read(fd, text + kept, 4096)) > 0;) {
+    size_t have = kept + (size_t)n;
+    found = memmem(text, have, wanted, sizeof wanted - 1) != NULL;
+    kept = have < sizeof wanted ? have : sizeof wanted - 2; /* a name may lie across two reads */
+    memmove(text, text + have - kept, kept);
+  }
+  close(fd);
+  return found;
+}
+
+void mt_unseen_check(void) {
+  static const char how[] = "a library was loaded with RTLD_DEEPBIND, or brings a loader of its own";
+  if (__atomic_load_n(&mt_unseen_reached, __ATOMIC_RELAXED) || !mt_driver_symbol("cuInit") || !holds_device()) return;
+  mt_guest_confess("blind", how);
+  mt_log(MT_LOG_WARN, "the program used a GPU past this library, which saw no call: ", how, "");
 }

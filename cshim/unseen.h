@@ -1,8 +1,17 @@
 /* What the library knows that it does not see, for the trace to say so. */
 #pragma once
 
+#include <stdint.h>
+
 /* Remembers that a function was handed out unhooked, because it was asked for in a version newer than those that hooks.def describes. */
 void mt_unseen_add(const char *base, int version);
 
 /* Writes what is remembered into the trace's information, as "unhooked.NAME" = version. For the start of recording and its end. */
 void mt_unseen_tell(void);
+
+/* Set once anybody reached CUDA by a way that leads through the hooks. */
+extern uint32_t mt_unseen_reached;
+static inline void mt_unseen_reach(void) { __atomic_store_n(&mt_unseen_reached, 1, __ATOMIC_RELAXED); }
+
+/* At the end of a process that recorded nothing: if it used a GPU all the same, says so, on stderr and in a trace of its own. */
+void mt_unseen_check(void);

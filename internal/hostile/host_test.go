@@ -220,6 +220,7 @@ func (r result) traces(t *testing.T) []string {
 // recorded is a trace read to its end.
 type recorded struct {
 	events []trace.Event
+	info   trace.Info
 	ended  string
 	lost   uint64
 }
@@ -231,7 +232,7 @@ func read(t *testing.T, path string) recorded {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	var r recorded
+	r := recorded{info: source.Info()}
 	for {
 		batch, err := source.ReadBatch()
 		if errors.Is(err, io.EOF) {

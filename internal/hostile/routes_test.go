@@ -96,7 +96,14 @@ func TestRuntimes(t *testing.T) {
 		})
 	}
 	t.Run("deepbind", func(t *testing.T) {
-		run{program: routes(t), args: []string{"deepbind", runtimeUser(t, "11"), runtimeUser(t, "13")}}.both(t, "")
+		got := run{program: routes(t), args: []string{"deepbind", runtimeUser(t, "11"), runtimeUser(t, "13")}}.both(t, "past this library")
+		if !strings.Contains(got.stderr, "RTLD_DEEPBIND") {
+			t.Errorf("nobody is told that nothing was seen:\n%s", got.stderr)
+		}
+		r := read(t, got.traces(t)[0])
+		if len(r.events) != 0 || r.info["blind"] == "" {
+			t.Errorf("%d events; the trace says %q", len(r.events), r.info["blind"])
+		}
 	})
 }
 
