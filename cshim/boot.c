@@ -73,7 +73,7 @@ static bool make_block(void) {
   *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_guest_stderr());
   *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);
   *word++ = NULL;
-  int fd = open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
+  int fd = open("/proc/thread-self/auxv", O_RDONLY | O_CLOEXEC); /* /proc/self is the first thread, which may have ended */
   if (fd < 0) return false;
   ssize_t n = read(fd, word, AUXV_WORDS * sizeof *word);
   close(fd);

@@ -187,8 +187,8 @@ static void note_environment(void) {
 /* What identifies the run, written at once, so that even a process killed a millisecond later has a name. */
 static void note_process(void) {
   char exe[MT_PATH_MAX];
-  note_file("process.argv", "/proc/self/cmdline");
-  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe);
+  note_file("process.argv", "/proc/thread-self/cmdline");
+  ssize_t n = readlink("/proc/thread-self/exe", exe, sizeof exe);
   if (n > 0) mt_dict_info("process.exe", exe, (size_t)n);
   if (getcwd(exe, sizeof exe)) mt_dict_info("process.cwd", exe, strlen(exe));
   if (!gethostname(exe, 256)) mt_dict_info("process.host", exe, strnlen(exe, 255));

@@ -48,7 +48,7 @@ static uint64_t boot_hash(void) {
 
 static uint64_t pid_namespace(void) {
   struct stat s;
-  return stat("/proc/self/ns/pid", &s) ? 0 : s.st_ino;
+  return stat("/proc/thread-self/ns/pid", &s) ? 0 : s.st_ino;
 }
 
 void mt_identity_take(struct mt_spool_header *h) {

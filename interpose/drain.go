@@ -180,10 +180,10 @@ func (d *drainer) finish() error {
 	if err := d.file.Close(); err != nil {
 		return fmt.Errorf("close the trace: %w", err)
 	}
-	err := spool.Remove(d.file.Name())
-	d.spool.Drained()
-	if errors.Is(err, fs.ErrNotExist) { // the program or its user was faster
-		return nil
+	// The program may have given up the rights to its folder, or left for another root. A spool beside a whole trace is superfluous and does no harm.
+	if err := spool.Remove(d.file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.log.Info().Msg("the trace is whole, its spool stays: " + err.Error())
 	}
-	return err
+	d.spool.Drained()
+	return nil
 }

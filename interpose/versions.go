@@ -14,7 +14,7 @@ import (
 // versions finds out what the program is made of by the files it has mapped, without asking the program.
 func versions() trace.Info {
 	info := trace.Info{"library.version": version.String}
-	maps, err := os.Open("/proc/self/maps")
+	maps, err := os.Open("/proc/thread-self/maps") // /proc/self is the first thread, which may have ended
 	if err != nil {
 		return info
 	}

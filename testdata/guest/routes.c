@@ -92,6 +92,22 @@ static void unload(const char *first, const char *second) {
   printf("\n");
 }
 
+/* The driver itself goes and comes back: what was found in it before is gone, or is another function now. */
+static void reopen(void) {
+  for (int round = 0; round < 10; round++) {
+    uint64_t p;
+    int (*destroy)(void *);
+    void *context;
+    driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    int (*init)(unsigned) = dlsym(driver, "cuInit"), (*make)(void **, unsigned, int) = dlsym(driver, "cuCtxCreate_v2");
+    allocate call = dlsym(driver, "cuMemAlloc_v2");
+    destroy = dlsym(driver, "cuCtxDestroy_v2");
+    printf("%d ", init(0) || make(&context, 0, 0) || call(&p, 41000 + (size_t)round) || destroy(context));
+    dlclose(driver);
+  }
+  printf("\n");
+}
+
 /* Two runtimes at once. Each keeps its own last error: a failure in one must not show in the other. */
 static void two_runtimes(const char *first, const char *second, int flags) {
   void *a = dlopen(first, RTLD_NOW | flags), *b = dlopen(second, RTLD_NOW | flags);
@@ -115,6 +131,7 @@ int main(int argc, char **argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (!strcmp(mode, "presence")) presence();
   else if (!strcmp(mode, "unload")) unload(argv[2], argv[3]);
+  else if (!strcmp(mode, "reopen")) reopen();
   else if (!strcmp(mode, "two")) two_runtimes(argv[2], argv[3], RTLD_LOCAL);
   else if (!strcmp(mode, "deepbind")) two_runtimes(argv[2], argv[3], RTLD_LOCAL | RTLD_DEEPBIND);
   else if (!ready(!strcmp(mode, "default") || !strcmp(mode, "next") ? RTLD_GLOBAL : RTLD_LOCAL)) printf("no driver\n");

@@ -1,0 +1,69 @@
+/* Limits on what a process may have. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "manners.h"
+
+static void no_descriptors(void) {
+  struct rlimit limit = {64, 64};
+  setrlimit(RLIMIT_NOFILE, &limit);
+  start_cuda();
+  int last = -1, fd;
+  while ((fd = open("/dev/null", O_RDONLY)) >= 0) last = fd;
+  printf("last descriptor %d, then %s\n", last, strerror(errno));
+  allocate(1000, 20000);
+}
+
+/* They run out while a recording goes on. */
+static void no_descriptors_later(void) {
+  struct rlimit limit = {64, 64};
+  begin();
+  let_settle();
+  setrlimit(RLIMIT_NOFILE, &limit);
+  while (open("/dev/null", O_RDONLY) >= 0) {
+  }
+  allocate(1000, 20000);
+  closefrom(3);
+}
+
+/* A write beyond the limit is SIGXFSZ, in whatever thread does it. */
+static void file_size(void) {
+  struct rlimit limit = {300 << 10, 300 << 10};
+  start_cuda();
+  setrlimit(RLIMIT_FSIZE, &limit);
+  allocate(1000, 20000);
+}
+
+static void file_size_later(void) {
+  struct rlimit limit = {64 << 10, 64 << 10};
+  begin();
+  setrlimit(RLIMIT_FSIZE, &limit);
+  for (int i = 0; i < 20; i++) {
+    allocate(1000 + (size_t)i, 5000);
+    usleep(60000);
+  }
+}
+
+/* No more threads may be made: a helper that counts on one waits for it at the end. */
+static void no_threads(void) {
+  struct rlimit limit = {1, 1};
+  if (setgid(65534) || setuid(65534)) printf("setuid\n"); /* root has no such limit */
+  setrlimit(RLIMIT_NPROC, &limit);
+  begin();
+}
+
+static void no_environment(void) {
+  clearenv();
+  begin();
+}
+
+const struct mode limits[] = {
+    {"nofile", no_descriptors}, {"nofile-later", no_descriptors_later}, {"fsize", file_size}, {"fsize-later", file_size_later},
+    {"nproc", no_threads},      {"clearenv", no_environment},           {NULL, NULL},
+};
