@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,8 +25,11 @@
 #include "sample.h"
 #include "sandbox.h"
 
-/* A Go runtime reserves address space generously and ends the process when it cannot. */
+/* A Go runtime takes generously, and ends the process when it cannot have what it wants: address space, writable memory, descriptors, threads. */
 #define MT_GO_ADDRESS_SPACE (4ull << 30)
+#define MT_GO_DATA (1ull << 30)
+#define MT_GO_DESCRIPTORS 32u
+#define MT_GO_THREADS 12u /* its drainer makes so many at once at its start (interpose/main.go) and none later */
 
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE 2u
@@ -43,7 +47,7 @@ extern int mtDrainStart(void) __attribute__((weak));
 
 enum { NO_DRAINER, BOOTING, BOOTED };
 static uint32_t state;
-static bool booted_in_an_ancestor; /* survives fork: that runtime is dead in the child and cannot be started twice */
+static bool started_in_an_ancestor; /* survives fork: a runtime is dead in the child and cannot be started twice */
 
 /* What the runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays
  * them out. */
@@ -95,14 +99,55 @@ static int is_go_module(struct dl_phdr_info *info, size_t size, void *found) {
   return 0;
 }
 
+static bool limited_below(int resource, uint64_t wanted) {
+  struct rlimit limit;
+  return !getrlimit(resource, &limit) && limit.rlim_cur < wanted;
+}
+
+static bool start_thread(void *(*run)(void *)) {
+  pthread_t thread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, 256 << 10);
+  bool started = !pthread_create(&thread, &attributes, run, NULL);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+static uint32_t rehearsal_over, rehearsing;
+
+static void *rehearse(void *unused) {
+  (void)unused;
+  while (!__atomic_load_n(&rehearsal_over, __ATOMIC_ACQUIRE)) syscall(SYS_futex, &rehearsal_over, FUTEX_WAIT, 0, NULL, NULL, 0);
+  __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+/* Limits on threads are the user's, the container's and the machine's, and what is left of them only a try can tell. */
+static bool threads_can_be_had(void) {
+  bool all = true;
+  for (unsigned i = 0; i < MT_GO_THREADS && all; i++) {
+    __atomic_add_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
+    all = start_thread(rehearse);
+    if (!all) __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&rehearsal_over, 1, __ATOMIC_RELEASE);
+  syscall(SYS_futex, &rehearsal_over, FUTEX_WAKE, MT_GO_THREADS, NULL, NULL, 0);
+  while (__atomic_load_n(&rehearsing, __ATOMIC_ACQUIRE)) sched_yield();
+  return all;
+}
+
 /* Why no Go runtime may be started here, or NULL. */
 static const char *refusal(void) {
-  struct rlimit space;
   bool other_go = false;
   if (!mt_go_init_start || !mtDrainStart || !mt_go_is_quiet()) return "the library was built without its drainer";
-  if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur < MT_GO_ADDRESS_SPACE) return "the address space limit is too small";
+  if (limited_below(RLIMIT_AS, MT_GO_ADDRESS_SPACE)) return "the address space limit is too small";
+  if (limited_below(RLIMIT_DATA, MT_GO_DATA)) return "the limit on data is too small";
+  if (limited_below(RLIMIT_NOFILE, MT_GO_DESCRIPTORS)) return "the limit on open files is too small";
   dl_iterate_phdr(is_go_module, &other_go);
   if (other_go) return "the program has a Go runtime of its own";
+  if (!threads_can_be_had()) return "the limit on threads is too small";
   return NULL;
 }
 
@@ -131,7 +176,6 @@ static bool leave_descriptors(void) {
 
 /* Starts the runtime, which touches no signal disposition (internal/lazyrela). False if there is no drainer in the end. */
 static bool boot_go(void) {
-  booted_in_an_ancestor = true;
   for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++) (*entry)(1, (char **)block, (char **)block + ARGV_WORDS);
   return mtDrainStart(); /* waits for the runtime to be up */
 }
@@ -190,17 +234,6 @@ static void *drain_thread(void *unused) {
   return NULL;
 }
 
-static bool start_thread(void *(*run)(void *)) {
-  pthread_t thread;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 256 << 10);
-  bool started = !pthread_create(&thread, &attributes, run, NULL);
-  pthread_attr_destroy(&attributes);
-  return started;
-}
-
 static void *boot_thread(void *unused) {
   (void)unused;
   prctl(PR_SET_NAME, MT_THREAD_NAME, 0, 0, 0);
@@ -216,10 +249,13 @@ static void *boot_thread(void *unused) {
   exit(0);
 }
 
-/* A child of a process with a drainer has nothing that a thread could do: that runtime is dead here, and so is the driver. After a raw clone() the C library's
- * locks may be held by threads that do not exist here, so none is started. */
+/* A child of a process that had threads of ours has nothing that one could do: that runtime is dead here, and so is the driver. After a raw clone() the C library's
+ * locks may be held by threads that do not exist here, ours among them from their first moment, so none is started. */
 static bool inherited(void) {
-  if (!booted_in_an_ancestor) return false;
+  if (!started_in_an_ancestor) {
+    started_in_an_ancestor = true;
+    return false;
+  }
   static const char why[] = "forked from a process that was recording";
   mt_sample_off(why);
   stay_without(why);

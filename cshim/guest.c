@@ -275,6 +275,8 @@ static void count_ringless(struct mt_thread *self) {
   __atomic_add_fetch(&mt_header()->lost_threads, 1, __ATOMIC_RELAXED);
 }
 
+static void load_once(void);
+
 static struct mt_thread *attach(void) {
   if (!start()) return NULL;
   struct mt_thread *self = mt_thread_idle();
@@ -293,6 +295,7 @@ static struct mt_thread *attach(void) {
 }
 
 struct mt_thread *mt_thread_attach(void) {
+  load_once(); /* a constructor of a library that was initialised before this one may make CUDA calls */
   if (mt_config.disabled || mt_guest_off()) return NULL;
   int error = errno;
   sigset_t all, before;
@@ -344,12 +347,17 @@ void mt_guest_end(void) {
   errno = error;
 }
 
-/* The whole price of a process that never touches CUDA. */
-__attribute__((constructor)) static void on_load(int argc, char **argv, char **environment) {
-  (void)argc;
-  (void)argv;
-  mt_config_load(environment);
+static void load(void) {
+  mt_config_load(environ);
   mt_nvtx_load();
   mt_leave_prepare();
   if (fstat(STDERR_FILENO, &stderr_at_load)) stderr_at_load.st_ino = 0;
 }
+
+static void load_once(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load);
+}
+
+/* The whole price of a process that never touches CUDA. */
+__attribute__((constructor)) static void on_load(void) { load_once(); }

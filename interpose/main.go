@@ -16,13 +16,16 @@
 //     leave that so. Otherwise a handler of the program could run on a goroutine's stack.
 //  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would take the runtime's away, and the
 //     runtime ends the process over that.
-//  6. It reads no environment and no arguments of the program: C hands it an environment block of five variables.
+//  6. It makes all its threads at its start. Otherwise the runtime would end the process when one cannot be had later.
+//  7. It reads no environment and no arguments of the program: C hands it an environment block of five variables.
 package main
 
 import "C"
 
 import (
 	"os"
+	"runtime"
+	"sync"
 
 	"memtrace/cshim"
 )
@@ -38,8 +41,33 @@ func mtDrainStart() C.int {
 	if err != nil {
 		return 0
 	}
+	reserveThreads()
 	go d.run()
 	return 1
+}
+
+// reserved is how many threads are made at the start: the two that run Go code, those that wait in system calls for the drainer, and the collector's.
+const reserved = 6
+
+// reserveThreads makes the runtime's threads now, when C has just seen that they can be had. The runtime keeps those that are idle. It would make them when it needs
+// them, and end the process if the user's or the container's limit was reached by then.
+func reserveThreads() {
+	var made, gone sync.WaitGroup
+	release := make(chan struct{})
+	for range reserved {
+		made.Add(1)
+		gone.Add(1)
+		go func() {
+			defer gone.Done()
+			runtime.LockOSThread() // a goroutine that waits keeps its thread
+			made.Done()
+			<-release
+			runtime.UnlockOSThread()
+		}()
+	}
+	made.Wait()
+	close(release)
+	gone.Wait()
 }
 
 func main() {}

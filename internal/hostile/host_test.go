@@ -88,7 +88,11 @@ func compile(t *testing.T, name string, sources []string, flags ...string) strin
 func withDriver(t *testing.T) []string { return []string{"-L" + nullGPU(t), "-lcuda"} }
 
 func manners(t *testing.T) string {
-	return compile(t, "manners", []string{"testdata/guest/manners.c"}, withDriver(t)...)
+	var sources []string
+	for _, family := range []string{"manners", "forks", "ends", "signals", "threads", "folders", "limits", "filters", "calls"} {
+		sources = append(sources, "testdata/guest/"+family+".c")
+	}
+	return compile(t, "manners", sources, withDriver(t)...)
 }
 
 // run is how a program is started.

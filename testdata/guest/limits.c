@@ -58,6 +58,19 @@ static void no_threads(void) {
   begin();
 }
 
+/* The limit is reached later: a runtime that then wants one more thread ends the process ("pthread_create failed"). */
+static void no_threads_later(void) {
+  struct rlimit limit = {1, 1};
+  begin();
+  let_settle();
+  if (setgid(65534) || setuid(65534)) printf("setuid\n");
+  setrlimit(RLIMIT_NPROC, &limit);
+  for (int i = 0; i < 10; i++) {
+    allocate(1000 + (size_t)i, 20000);
+    usleep(20000);
+  }
+}
+
 static void no_environment(void) {
   clearenv();
   begin();
@@ -65,5 +78,5 @@ static void no_environment(void) {
 
 const struct mode limits[] = {
     {"nofile", no_descriptors}, {"nofile-later", no_descriptors_later}, {"fsize", file_size}, {"fsize-later", file_size_later},
-    {"nproc", no_threads},      {"clearenv", no_environment},           {NULL, NULL},
+    {"nproc", no_threads},      {"nproc-later", no_threads_later},      {"clearenv", no_environment}, {NULL, NULL},
 };
