@@ -6,9 +6,11 @@
 //
 // # Accounts
 //
-// Blocks belong to accounts that are never added up. The driver account holds what occupies a device (device, async, VMM and array memory), the
-// framework account holds the blocks that a framework's allocator cuts out of driver memory; managed, pinned host, registered and foreign memory, and
-// memory of unknown kind, have an account each.
+// Blocks belong to accounts that are never added up. The driver account holds what occupies a device (device, async, VMM and array memory, variables of
+// modules), the framework account holds the blocks that a framework's allocator cuts out of driver memory; managed, pinned host, registered and foreign
+// memory, reserved addresses, allocation nodes of graphs, multicast objects, and memory of unknown kind, have an account each.
+//
+// The driver level says what the program asked for. What that takes on the device, and what memory pools keep beyond it, stands beside it: see DeviceSizes.
 //
 // # Order
 //
