@@ -115,8 +115,8 @@ func waitForSpool(t *testing.T, path string) {
 // it in, and knows what its stacks and tags are.
 func TestFollow(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
-	const threads, each = 4, 60000
-	cmd, path := record(t, program, nil, "4", "60000", "linger")
+	const threads, each = 4, 400000
+	cmd, path := record(t, program, nil, "4", "400000", "linger")
 	recorded, end := started(t, cmd)
 	defer end()
 	waitForSpool(t, path)
@@ -146,9 +146,7 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	events = append(events, readOn(t, f)...)
-	if looks < 3 {
-		t.Logf("only %d looks while the recorder worked", looks)
-	}
+	t.Logf("%d looks while the recorder worked", looks)
 	seen := map[uint64]int{}
 	for _, e := range events {
 		seen[e.Seq]++
