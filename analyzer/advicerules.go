@@ -20,8 +20,8 @@ var adviceRules = []adviceRule{
 	{name: "other-processes", ask: askOthers,
 		text: "Other processes hold {frees} of {device}. nvidia-smi lists them: end what is left over, or choose another device with CUDA_VISIBLE_DEVICES."},
 	{name: "fresh", ask: askFresh,
-		text: "{fresh} ({share} of what is in use) came since {since} began and is still held, most of it by {owner} ({owned}). If these are activations: a batch of half the size, " +
-			"or gradient checkpointing (torch.utils.checkpoint) for {owner}, gives back about {frees}."},
+		text: "{fresh} ({share} of what is in use) came since {since} began and is still held; the largest part is {owner} with {owned}. If these are activations, " +
+			"a batch of half the size, or gradient checkpointing (torch.utils.checkpoint), gives back about {frees}."},
 	{name: "largest-owner", ask: askLargestOwner,
 		text: "{owner} holds {owned}, {share} of what is in use, and held it before {since} began. Store it in half precision, shard it (FSDP, ZeRO) or keep it on the host; " +
 			"half precision alone gives back about {frees}."},
@@ -30,6 +30,11 @@ var adviceRules = []adviceRule{
 	{name: "growing", ask: askGrowing,
 		text: "Every step begins with more memory held than the one before: {frees} more over the last {steps} steps. Something keeps what it should drop: a loss that is added up " +
 			"with its graph (use loss.item()), a list of outputs, a cache."},
+	{name: "pool-idle", ask: askPoolIdle,
+		text: "{frees} lie idle in stream-ordered memory pools (cudaMallocAsync). cudaMemPoolTrimTo gives them back; a lower release threshold " +
+			"(cudaMemPoolAttrReleaseThreshold) keeps them from piling up."},
+	{name: "graph-pool", ask: askGraphPool,
+		text: "{frees} are held for the allocations of CUDA graphs. cudaDeviceGraphMemTrim gives back what no graph that runs needs."},
 	{name: "outside", ask: askOutside,
 		text: "{owner} holds {frees} outside of the framework's allocator. Look at its workspaces and caches{known}."},
 	{name: "mxnet-pool", ask: askMXNet,
@@ -169,16 +174,26 @@ func askOutside(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	return row.Bytes, w, found && e.sizeable(row.Bytes)
 }
 
+func askPoolIdle(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
+	row, found := e.ledger("tag").largest(OwnerPoolIdle, func(LedgerRow) bool { return true })
+	return row.Bytes, nil, found && e.sizeable(row.Bytes)
+}
+
+func askGraphPool(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
+	row, found := e.ledger("tag").largest(OwnerGraphPool, func(LedgerRow) bool { return true })
+	return row.Bytes, nil, found && e.sizeable(row.Bytes)
+}
+
 func askMXNet(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	row, found := e.ledger("library").largest(OwnerBlocks, func(r LedgerRow) bool { return strings.HasPrefix(r.Key, "libmxnet") })
 	return row.Bytes, nil, found && e.sizeable(row.Bytes)
 }
 
 func askContext(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
-	if e.Sample == nil || !e.Sample.OwnKnown {
+	if e.Sample == nil || !e.Sample.ShareKnown {
 		return 0, nil, false
 	}
-	own := uint64(max(e.Sample.UnattributedBytes, 0))
+	own := e.Sample.ContextBytes + uint64(max(e.Sample.RemainderBytes, 0))
 	return own, nil, own >= e.UsedBytes/5 && own > 0
 }
 

@@ -3,6 +3,8 @@ package analyzer
 import (
 	"cmp"
 	"slices"
+
+	"memtrace/cuda"
 )
 
 // span is the range of addresses [start, end).
@@ -82,24 +84,14 @@ func (c *collector) fragments(device int16) Fragments {
 		switch {
 		case b.Account == AccountFramework && b.Device == device:
 			blocks = append(blocks, span{start: b.Addr, end: b.Addr + b.Size})
-		case ours(b) && !h.isHandle(uint32(id)):
+		case ours(b) && b.Mem != cuda.MemoryVMM: // a handle's address is no address
 			segments = append(segments, span{start: b.Addr, end: b.Addr + b.Size})
 		}
 	}
 	h.maps.at.each(func(addr uint64, slot uint32) {
-		if m := h.maps.slots[slot]; m.block != 0 && ours(&h.blocks[m.block-1]) {
+		if m := h.maps.slots[slot]; m.block != 0 && addr>>63 == 0 && ours(&h.blocks[m.block-1]) {
 			segments = append(segments, span{start: addr, end: addr + m.size, joins: true})
 		}
 	})
 	return fragmentsOf(segments, blocks)
-}
-
-// isHandle reports whether a live block is memory behind a VMM handle, whose address is no address.
-func (h *Heap) isHandle(id uint32) bool {
-	b := &h.blocks[id]
-	if b.link > 0 {
-		return true
-	}
-	live, known := h.live[spaceHandle].get(b.Addr)
-	return known && live == id
 }

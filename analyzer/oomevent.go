@@ -44,7 +44,7 @@ type OOMEvent struct {
 	TotalBytes uint64        `json:"total_bytes"`            // of the device; 0 unknown
 	UsedBytes  uint64        `json:"used_bytes"`             // of the device, as far as known: what the rows of each ledger add up to
 	FreeBytes  uint64        `json:"free_bytes"`             // total minus used: at most this is free where there is no sample
-	Sample     *OOMSample    `json:"sample,omitempty"`       // the device's own latest word, if there is one
+	Sample     *Sample       `json:"sample,omitempty"`       // the device's own latest word, if there is one
 	Allocator  *OOMAllocator `json:"allocator,omitempty"`    // the framework's allocator, if one reports blocks on the device
 	Ledgers    []Ledger      `json:"ledgers"`                // what filled the device, by tag, library and call
 	Since      *OOMGrowth    `json:"since,omitempty"`        // what is younger than the last step or mark
@@ -52,18 +52,8 @@ type OOMEvent struct {
 	Advice     []Advice      `json:"advice"`                 // what to try, the most promising first
 	Sidecar    string        `json:"sidecar_file,omitempty"` // base name of the text file that the recorder wrote beside the trace
 
-}
+	sizes SizesAt `json:"-"` // of the device's memory at the moment
 
-// OOMSample is what the device reported.
-type OOMSample struct {
-	TimeNS            int64  `json:"time_ns"`
-	Occasion          string `json:"occasion"`
-	UsedBytes         uint64 `json:"used_bytes"`
-	OwnBytes          uint64 `json:"own_bytes"` // of this process; 0 where the device does not say
-	OwnKnown          bool   `json:"own_known"`
-	KeptBytes         uint64 `json:"kept_bytes"` // by the driver and the firmware
-	OthersBytes       uint64 `json:"others_bytes"`
-	UnattributedBytes int64  `json:"unattributed_bytes"` // reported minus tracked at the sample: the context, code, and what the recorder does not see
 }
 
 // OOMAllocator is what the framework's allocator held on the device.

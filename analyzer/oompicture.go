@@ -14,9 +14,9 @@ import (
 // oomGroupings are what an OOM event's ledgers divide by, the first one for people.
 var oomGroupings = []string{"tag", "library", "api"}
 
-// Kinds of ledger rows that only OOM events have; see OwnerBlocks and its like.
+// Kinds of ledger rows that only OOM events and device ledgers have; see OwnerBlocks and its like, and OwnerRounding.
 const (
-	OwnerContext = "context" // reported by the device for this process and not tracked: the context, code, what the recorder does not see
+	OwnerContext = "context" // the CUDA context and its code
 	OwnerKept    = "kept"    // kept by the driver and the firmware
 	OwnerOthers  = "others"  // held by other processes
 )
@@ -43,9 +43,7 @@ func (c *collector) describe(o *oomCase, e *trace.Event, final bool) {
 			v.TotalBytes = d.TotalBytes
 		}
 	}
-	if slot := deviceSlot(o.device); slot < len(c.ooms.samples) {
-		v.Sample = c.ooms.samples[slot]
-	}
+	v.Sample, v.sizes = c.lastSample(o.device), c.sizes.nowOn(deviceSlot(o.device))
 	c.picture(v)
 	v.settle()
 }
@@ -161,22 +159,25 @@ func (v *OOMEvent) settle() {
 	for i := range v.Ledgers {
 		l := &v.Ledgers[i]
 		l.Rows = slices.DeleteFunc(l.Rows, func(r LedgerRow) bool {
-			return r.Owner == OwnerContext || r.Owner == OwnerKept || r.Owner == OwnerOthers
+			return r.Owner != OwnerBlocks && r.Owner != OwnerSlack && r.Owner != OwnerOutside
 		})
+		add := func(owner, key string, bytes int64) {
+			if bytes > 0 {
+				l.Rows = append(l.Rows, LedgerRow{Owner: owner, Key: key, Bytes: uint64(bytes)})
+			}
+		}
+		add(OwnerRounding, "rounding to 512 bytes", int64(v.sizes.RoundedBytes-v.sizes.RequestedBytes))
+		add(OwnerPoolIdle, "memory pools, idle", int64(v.sizes.PoolIdleBytes))
+		add(OwnerGraphPool, "graph memory pool", int64(v.sizes.GraphPoolBytes))
 		if s := v.Sample; s != nil {
-			context := "CUDA context and code"
-			if !s.OwnKnown && s.OthersBytes == 0 {
-				context = "CUDA context and code, other processes"
+			add(OwnerContext, "CUDA context and code", int64(s.ContextBytes))
+			add(OwnerOthers, "other processes", int64(s.OthersBytes))
+			add(OwnerKept, "driver and firmware", int64(s.KeptBytes))
+			remainder := "reported by the device, not tracked"
+			if !s.ShareKnown {
+				remainder = "not tracked, or other processes"
 			}
-			for _, row := range []LedgerRow{
-				{Owner: OwnerContext, Key: context, Bytes: uint64(max(s.UnattributedBytes, 0))},
-				{Owner: OwnerOthers, Key: "other processes", Bytes: s.OthersBytes},
-				{Owner: OwnerKept, Key: "driver and firmware", Bytes: s.KeptBytes},
-			} {
-				if row.Bytes > 0 {
-					l.Rows = append(l.Rows, row)
-				}
-			}
+			add(OwnerRemainder, remainder, s.RemainderBytes)
 		}
 		l.WholeBytes = 0
 		for _, row := range l.Rows {
@@ -251,6 +252,3 @@ func (d *deviceHoldings) driverBytes() (sum uint64) {
 	}
 	return sum
 }
-
-// occupied returns what the process is known to occupy on a device.
-func (c *collector) occupied(device int16) uint64 { return c.holding.driverBytes(device) }

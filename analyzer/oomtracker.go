@@ -24,6 +24,9 @@ const (
 	maxOOMSteps = 8
 )
 
+// occasionOOM is what the recorder calls a sample that it takes because memory ran out.
+const occasionOOM = "oom"
+
 // statusOutOfMemory is the driver's and the runtime's code for it.
 const statusOutOfMemory = 2
 
@@ -35,8 +38,7 @@ type oomTracker struct {
 	open     []*oomCase // in the order in which they began
 	told     func(*OOMEvent)
 	info     func() trace.Info
-	samples  []*OOMSample // latest, by device slot
-	since    *OOMGrowth   // the latest step or mark, without its bytes
+	since    *OOMGrowth // the latest step or mark, without its bytes
 	sinceSeq uint64
 	steps    [][]uint64 // live bytes at the latest beginnings of steps, by device slot
 
@@ -63,14 +65,22 @@ func outOfMemory(e *trace.Event) bool {
 	return e.Kind == trace.EventAlloc && e.Status == statusOutOfMemory && e.Level == cuda.LevelDriver && e.Mem != cuda.MemoryAddress
 }
 
+// shortDevice is the device whose memory ran out: none for host memory.
+func shortDevice(e *trace.Event) int16 {
+	if e.Mem == cuda.MemoryHost || e.Mem == cuda.MemoryRegistered {
+		return -1
+	}
+	return e.Device
+}
+
 // oomEvent lets the tracker see an event, after the heap. It costs next to nothing while memory does not run out.
 func (c *collector) oomEvent(e *trace.Event) {
 	t := &c.ooms
+	if len(t.open) > 0 && e.Flags&trace.FlagLate == 0 {
+		c.expireOOM(e.Time)
+	}
 	switch e.Kind {
 	case trace.EventAlloc:
-		if e.Status == 0 && len(t.open) == 0 {
-			return
-		}
 		if outOfMemory(e) {
 			c.refusedForMemory(e)
 		}
@@ -83,8 +93,8 @@ func (c *collector) oomEvent(e *trace.Event) {
 	case trace.EventSample:
 		c.sampled(e)
 	}
-	if len(t.open) > 0 {
-		c.oomProgress(e)
+	if len(t.open) > 0 && e.Kind == trace.EventAlloc && e.Status == 0 {
+		c.granted(e)
 	}
 }
 
@@ -95,7 +105,7 @@ func (c *collector) refusedForMemory(e *trace.Event) {
 	}
 	t := &c.ooms
 	t.RefusedCount++
-	o := t.find(e.Thread, e.Device)
+	o := t.find(e.Thread, shortDevice(e))
 	if o != nil && o.decided {
 		c.tell(o)
 		o = nil
@@ -117,7 +127,7 @@ func (c *collector) gaveUp(e *trace.Event) {
 		return
 	}
 	t := &c.ooms
-	o := t.find(e.Thread, e.Device)
+	o := t.find(e.Thread, shortDevice(e))
 	if o != nil && o.decided {
 		c.tell(o)
 		o = nil
@@ -150,29 +160,37 @@ func (c *collector) beginCase(e *trace.Event) *oomCase {
 	if len(c.ooms.open) == maxOOMOpen {
 		c.tell(c.ooms.open[0])
 	}
-	o := &oomCase{thread: e.Thread, device: e.Device, first: c.holding.driverBytes(e.Device)}
-	o.event = OOMEvent{Device: e.Device, FirstTimeNS: e.Time, Thread: threadKey(&c.resolver, uint64(e.Thread)), Ledgers: []Ledger{}, StepBytes: []uint64{},
+	device := shortDevice(e)
+	o := &oomCase{thread: e.Thread, device: device, first: c.holding.driverBytes(device)}
+	o.event = OOMEvent{Device: device, FirstTimeNS: e.Time, Thread: threadKey(&c.resolver, uint64(e.Thread)), Ledgers: []Ledger{}, StepBytes: []uint64{},
 		Advice: []Advice{}}
 	c.ooms.open = append(c.ooms.open, o)
 	return o
 }
 
-// oomProgress looks what an event means for the open cases: whether they are over, and whether the caller got what it wanted after all.
-func (c *collector) oomProgress(e *trace.Event) {
+// expireOOM ends the cases that nothing was added to for long.
+func (c *collector) expireOOM(now int64) {
 	for _, o := range slices.Clone(c.ooms.open) {
-		if e.Time > o.last+oomWindow && e.Flags&trace.FlagLate == 0 {
+		if now > o.last+oomWindow {
 			c.tell(o)
-			continue
 		}
-		if o.decided || e.Kind != trace.EventAlloc || e.Status != 0 || e.Thread != o.thread || e.Device != o.device {
-			continue
-		}
-		switch {
-		case e.Level == cuda.LevelFramework: // the allocator handed out a block
-			o.decided = o.granted
-		case e.Level == cuda.LevelDriver && e.Size >= o.event.DriverRequestedBytes:
-			o.granted = true
-		}
+	}
+}
+
+// granted looks whether somebody who was refused got what it wanted after all.
+func (c *collector) granted(e *trace.Event) {
+	o := c.ooms.find(e.Thread, shortDevice(e))
+	if o == nil || o.decided {
+		return
+	}
+	switch {
+	case e.Level == cuda.LevelFramework: // the allocator handed out a block
+		o.decided = o.granted
+	case e.Level == cuda.LevelDriver && e.Size >= o.event.DriverRequestedBytes:
+		o.granted = true
+		now := c.holding.driverBytes(o.device)
+		before := now - min(now, e.Size)
+		o.event.ReleasedBytes = o.first - min(o.first, before)
 	}
 }
 
@@ -253,35 +271,28 @@ func (c *collector) stepBegan(e *trace.Event) {
 	}
 }
 
-// sampled keeps the device's word. One that was asked for because memory ran out completes the cases that wait for it; an unsettled one never replaces
-// a settled one that young.
+// sampled completes the cases that wait for the device's word, which is asked for when memory runs out.
 func (c *collector) sampled(e *trace.Event) {
-	slot := deviceSlot(e.Device)
-	last := at(&c.ooms.samples, slot)
-	if e.Flags&trace.FlagUnsettled != 0 && *last != nil && e.Time-(*last).TimeNS < oomPictureEvery {
-		return
-	}
-	s := &OOMSample{TimeNS: e.Time, Occasion: c.resolver.tables.String(e.Name), UsedBytes: e.Size, OwnBytes: e.Allocated, KeptBytes: e.Reserved,
-		OwnKnown: e.Flags&trace.FlagShareUnknown == 0, OthersBytes: e.Count}
-	tracked := c.occupied(e.Device)
-	if !s.OwnKnown {
-		s.OwnBytes = 0
-	}
-	reported := s.OwnBytes
-	if !s.OwnKnown {
-		reported = s.UsedBytes - min(s.UsedBytes, s.KeptBytes+s.OthersBytes)
-	}
-	s.UnattributedBytes = int64(reported) - int64(tracked)
-	*last = s
-	if s.Occasion != "oom" {
-		return
-	}
 	for _, o := range c.ooms.open {
-		if o.device == e.Device && o.event.Detailed {
-			o.event.Sample = s
+		if o.device == e.Device && o.event.Detailed && c.resolver.tables.String(e.Name) == occasionOOM {
+			o.event.Sample = c.lastSample(e.Device)
 			o.event.settle()
 		}
 	}
+}
+
+// lastSample returns the latest sample of a device, or the settled one before it if the latest fits no single moment; nil without any.
+func (c *collector) lastSample(device int16) *Sample {
+	slot := deviceSlot(device)
+	if slot >= len(c.samples.devices) || len(c.samples.devices[slot].list) == 0 {
+		return nil
+	}
+	list := c.samples.devices[slot].list
+	last := list[len(list)-1]
+	if n := len(list); n > 1 && !last.Settled && list[n-2].Settled && last.TimeNS-list[n-2].TimeNS < oomPictureEvery {
+		last = list[n-2]
+	}
+	return &last
 }
 
 // noOOM says why there is no such moment.

@@ -2,7 +2,6 @@ package analyzer
 
 import (
 	"maps"
-	"slices"
 
 	"memtrace/trace"
 )
@@ -52,17 +51,8 @@ func (w *OOMWatch) Apply(events []trace.Event) {
 	}
 }
 
-// Pending reports whether an OOM event waits for what comes next: see Expire.
+// Pending reports whether an OOM event waits for what comes next. Where nothing comes for long, Finish ends it.
 func (w *OOMWatch) Pending() bool { return len(w.collector.ooms.open) > 0 }
-
-// Expire ends the events that nothing was added to for long. now is a time on the clock of the events, at which every earlier event has been applied.
-func (w *OOMWatch) Expire(now int64) {
-	for _, o := range slices.Clone(w.collector.ooms.open) {
-		if now > o.last+oomWindow {
-			w.collector.tell(o)
-		}
-	}
-}
 
 // Finish ends all events: nothing more will come.
 func (w *OOMWatch) Finish() { w.collector.finishOOM() }

@@ -78,6 +78,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	if s.OOM.Events == nil {
 		s.OOM.Events = []OOMEvent{}
 	}
+	s.OOM.addSidecars(src)
 	s.LostRecords, s.Health = c.health(src)
 	s.Devices = c.deviceList()
 	for a := range accountCount {

@@ -30,7 +30,11 @@ func (p *page) oom(s *analyzer.Summary) {
 		if shown++; shown > maxOOMLines {
 			break
 		}
-		p.field("", fmt.Sprintf("oom:%d at %s: %s", i+1, moment(list[i].TimeNS), oomLine(&list[i])))
+		if shown == 1 {
+			p.title("Also short of memory")
+			p.gap()
+		}
+		p.item(fmt.Sprintf("oom:%d at %s: %s", i+1, moment(list[i].TimeNS), oomLine(&list[i])))
 	}
 	if more := s.OOM.Count + s.OOM.RecoveredCount - uint64(1+min(shown, maxOOMLines)); more > 0 {
 		p.field("", "and "+plural(more, "time", "times")+" more")
@@ -189,15 +193,7 @@ func (p *page) oomOwners(e *analyzer.OOMEvent, framework string) {
 	}
 	p.title("Who filled " + deviceName(e.Device) + ", by " + l.By)
 	p.gap()
-	rows := slices.Clone(l.Rows)
-	slices.SortStableFunc(rows, func(a, b analyzer.LedgerRow) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	if limit := p.o.rows(); len(rows) > limit {
-		rest := analyzer.LedgerRow{Owner: analyzer.OwnerBlocks, Key: fmt.Sprintf("Others (%d more)", len(rows)-limit)}
-		for _, row := range rows[limit:] {
-			rest.Bytes += row.Bytes
-		}
-		rows = append(rows[:limit], rest)
-	}
+	rows := p.foldOwners(l.Rows)
 	values := make([]uint64, len(rows))
 	for i, row := range rows {
 		values[i] = row.Bytes
@@ -211,6 +207,28 @@ func (p *page) oomOwners(e *analyzer.OOMEvent, framework string) {
 	cells = append(cells, []cell{{"in use", strong}, {Bytes(l.WholeBytes), strong}, {"100.0%", plain}, {}})
 	p.table([]column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, cells)
 	p.gap()
+}
+
+// foldOwners sums up the smallest blocks where there are more than a table has rows; what is no block stays. Largest first, what was summed up behind the blocks.
+func (p *page) foldOwners(list []analyzer.LedgerRow) []analyzer.LedgerRow {
+	n := 0
+	for n < len(list) && list[n].Owner == analyzer.OwnerBlocks {
+		n++
+	}
+	rows := slices.Clone(list)
+	rest := analyzer.LedgerRow{Owner: analyzer.OwnerBlocks}
+	if limit := p.o.rows(); n > limit {
+		for _, row := range rows[limit:n] {
+			rest.Bytes += row.Bytes
+		}
+		rest.Key = fmt.Sprintf("Others (%d more)", n-limit)
+		rows = slices.Delete(rows, limit, n)
+	}
+	slices.SortStableFunc(rows, func(a, b analyzer.LedgerRow) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	if rest.Key != "" {
+		rows = append(rows, rest)
+	}
+	return rows
 }
 
 func oomStyle(owner string) style {

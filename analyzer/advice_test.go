@@ -1,0 +1,182 @@
+package analyzer
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"memtrace/trace"
+)
+
+const gib = 1 << 30
+
+// plainOOM is an event to which no rule but remarks applies: 10 GiB, of which one owner of many holds a little each.
+func plainOOM() *OOMEvent {
+	e := &OOMEvent{Outcome: OOMFailed, Level: "framework", Memory: "device", RequestedBytes: gib, DriverRequestedBytes: gib, Attempts: 2, Detailed: true,
+		TotalBytes: 10 * gib, UsedBytes: 95 * gib / 10, FreeBytes: gib / 2, StepBytes: []uint64{}, Advice: []Advice{},
+		Allocator: &OOMAllocator{ReservedBytes: 9 * gib, AllocatedBytes: 9 * gib}}
+	l := Ledger{By: "tag", Level: "framework"}
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerBlocks, Key: key, Bytes: 3 * gib / 2})
+	}
+	library := l
+	library.By, library.Rows = "library", []LedgerRow{{Owner: OwnerBlocks, Key: "libc10_cuda.so", Bytes: 9 * gib}, {Owner: OwnerOutside, Key: "libcublas.so.12", Bytes: 32 * mib}}
+	e.Ledgers = []Ledger{l, library}
+	return e
+}
+
+func torchInfo() trace.Info { return trace.Info{"framework.torch": "2.7.1"} }
+
+func (e *OOMEvent) addRow(by string, row LedgerRow) {
+	for i := range e.Ledgers {
+		if e.Ledgers[i].By == by {
+			e.Ledgers[i].Rows = append(e.Ledgers[i].Rows, row)
+		}
+	}
+}
+
+// adviceCases: each makes one rule fire, and then takes away what it needs.
+var adviceCases = []struct {
+	rule string
+	fire func(e *OOMEvent, info trace.Info)
+	not  []func(e *OOMEvent, info trace.Info)
+	says string
+}{
+	{"larger-than-device", func(e *OOMEvent, _ trace.Info) { e.RequestedBytes = 11 * gib },
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.TotalBytes = 0 }, func(e *OOMEvent, _ trace.Info) { e.TotalBytes = 11 * gib }}, "11.0 GiB"},
+	{"own-limit", func(e *OOMEvent, _ trace.Info) { e.Attempts, e.FreeBytes = 0, 5*gib },
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Attempts = 1 }, func(e *OOMEvent, _ trace.Info) { e.FreeBytes = 0 }}, "5.00 GiB"},
+	{"fragmentation", func(e *OOMEvent, _ trace.Info) {
+		e.Allocator.IdleBytes, e.Allocator.Pieces = 2*gib, Fragments{FreeBytes: 2 * gib, FreePieces: 40, LargestFreeBytes: 600 * mib}
+	}, []func(*OOMEvent, trace.Info){
+		func(e *OOMEvent, _ trace.Info) { e.Allocator.Pieces.LargestFreeBytes = 2 * gib },
+		func(e *OOMEvent, _ trace.Info) { e.Allocator.IdleBytes = 100 * mib },
+		func(_ *OOMEvent, info trace.Info) { info["env.PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True" },
+		func(_ *OOMEvent, info trace.Info) { delete(info, "framework.torch") },
+		func(e *OOMEvent, _ trace.Info) { e.Outcome = OOMRecovered },
+		func(e *OOMEvent, _ trace.Info) { e.Allocator.Pieces = Fragments{} },
+	}, "600.0 MiB"},
+	{"idle-cache", func(e *OOMEvent, _ trace.Info) { e.Level, e.Allocator.Pieces.WholeFreeBytes = "driver", 3*gib },
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Level = "framework" }, func(e *OOMEvent, _ trace.Info) { e.Allocator.Pieces.WholeFreeBytes = mib }}, "3.00 GiB"},
+	{"other-processes", func(e *OOMEvent, _ trace.Info) { e.Sample = &Sample{ShareKnown: true, OthersBytes: 4 * gib} },
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Sample.OthersBytes = 10 * mib }, func(e *OOMEvent, _ trace.Info) { e.Sample = nil }}, "4.00 GiB"},
+	{"fresh", func(e *OOMEvent, _ trace.Info) {
+		e.Since = &OOMGrowth{What: "step 3", Bytes: 6 * gib, Rows: []LedgerRow{{OwnerBlocks, "e", "", gib}}}
+	}, []func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Since.Bytes = 100 * mib }, func(e *OOMEvent, _ trace.Info) { e.Since.What = "mark x" }}, "6.00 GiB"},
+	{"largest-owner", func(e *OOMEvent, _ trace.Info) {
+		e.Since = &OOMGrowth{What: "mark x"}
+		e.addRow("tag", LedgerRow{OwnerBlocks, "model", "", 4 * gib})
+	}, []func(*OOMEvent, trace.Info){
+		func(e *OOMEvent, _ trace.Info) { e.Since.Rows = []LedgerRow{{OwnerBlocks, "model", "", 4 * gib}} },
+		func(e *OOMEvent, _ trace.Info) { e.Since = nil },
+	}, "model holds 4.00 GiB"},
+	{"optimizer-state", func(e *OOMEvent, _ trace.Info) {
+		e.addRow("tag", LedgerRow{OwnerBlocks, "train.optimizer", "", 4 * gib})
+	},
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.UsedBytes = 100 * gib }, func(_ *OOMEvent, info trace.Info) { delete(info, "framework.torch") }}, "3.00 GiB"},
+	{"growing", func(e *OOMEvent, _ trace.Info) { e.StepBytes = []uint64{gib, 4 * gib, 5 * gib, 6 * gib, 7 * gib} },
+		[]func(*OOMEvent, trace.Info){
+			func(e *OOMEvent, _ trace.Info) { e.StepBytes = e.StepBytes[1:] },
+			func(e *OOMEvent, _ trace.Info) { e.StepBytes[3] = 5 * gib },
+			func(e *OOMEvent, _ trace.Info) { e.StepBytes = []uint64{0, 4 * gib, 4*gib + 1, 4*gib + 2, 4*gib + 3} },
+		}, "3.00 GiB more"},
+	{"pool-idle", func(e *OOMEvent, _ trace.Info) {
+		e.addRow("tag", LedgerRow{OwnerPoolIdle, "memory pools, idle", "", gib})
+	},
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerPoolIdle, mib) }}, "1.00 GiB lie idle"},
+	{"graph-pool", func(e *OOMEvent, _ trace.Info) {
+		e.addRow("tag", LedgerRow{OwnerGraphPool, "graph memory pool", "", gib})
+	},
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerGraphPool, mib) }}, "1.00 GiB are held"},
+	{"outside", func(e *OOMEvent, _ trace.Info) { e.addRow("library", LedgerRow{OwnerOutside, "libnccl.so.2", "", gib}) },
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerOutside, mib) }}, "NCCL_BUFFSIZE"},
+	{"mxnet-pool", func(e *OOMEvent, _ trace.Info) {
+		e.addRow("library", LedgerRow{OwnerBlocks, "libmxnet.so", "", 8 * gib})
+	},
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerBlocks, mib) }}, "8.00 GiB"},
+	{"context", func(e *OOMEvent, _ trace.Info) {
+		e.Sample = &Sample{ShareKnown: true, ContextBytes: 2 * gib, RemainderBytes: gib}
+	},
+		[]func(*OOMEvent, trace.Info){
+			func(e *OOMEvent, _ trace.Info) { e.Sample.ContextBytes = 0 },
+			func(e *OOMEvent, _ trace.Info) { e.Sample.ShareKnown = false },
+		}, "3.00 GiB"},
+	{"pinned", func(e *OOMEvent, _ trace.Info) { e.Memory, e.Device = "host", -1 },
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Memory = "managed" }}, "1.00 GiB"},
+	{"recovered", func(e *OOMEvent, _ trace.Info) { e.Outcome, e.ReleasedBytes = OOMRecovered, gib },
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Outcome = OOMFailed }, func(e *OOMEvent, _ trace.Info) { e.ReleasedBytes = 0 }}, "1.00 GiB back"},
+	{"null-gpu", func(_ *OOMEvent, info trace.Info) { info["nullgpu"] = "1" },
+		[]func(*OOMEvent, trace.Info){func(_ *OOMEvent, info trace.Info) { info["nullgpu"] = "" }}, "10.0 GiB"},
+}
+
+// addRowBytes sets the size of every row of a kind.
+func (e *OOMEvent) addRowBytes(owner string, bytes uint64) {
+	for i := range e.Ledgers {
+		for j := range e.Ledgers[i].Rows {
+			if e.Ledgers[i].Rows[j].Owner == owner {
+				e.Ledgers[i].Rows[j].Bytes = bytes
+			}
+		}
+	}
+}
+
+func ruleNames(list []Advice) (names []string) {
+	for _, a := range list {
+		names = append(names, a.Rule)
+	}
+	return names
+}
+
+// TestAdviceFires: each rule fires where it should, alone, with its number; and not when any one of its conditions is gone.
+func TestAdviceFires(t *testing.T) {
+	if got := adviseOOM(plainOOM(), adviceFacts{torchInfo()}); len(got) != 0 {
+		t.Fatalf("the plain event gets advice: %+v", got)
+	}
+	covered := map[string]bool{}
+	for _, c := range adviceCases {
+		covered[c.rule] = true
+		e, info := plainOOM(), torchInfo()
+		c.fire(e, info)
+		list := adviseOOM(e, adviceFacts{info})
+		i := slices.IndexFunc(list, func(a Advice) bool { return a.Rule == c.rule })
+		if i < 0 {
+			t.Errorf("%s does not fire; %q do", c.rule, ruleNames(list))
+			continue
+		}
+		if len(list) != 1 {
+			t.Errorf("with %s fire %q", c.rule, ruleNames(list))
+		}
+		if text := list[i].Text; !strings.Contains(text, c.says) || strings.ContainsAny(text, "{}") || !regexp.MustCompile(`\d+(\.\d+)? [KMGT]?i?B`).MatchString(text) {
+			t.Errorf("%s says %q, want %q in it", c.rule, text, c.says)
+		}
+		for n, not := range c.not {
+			e, info := plainOOM(), torchInfo()
+			c.fire(e, info)
+			not(e, info)
+			if list := adviseOOM(e, adviceFacts{info}); slices.Contains(ruleNames(list), c.rule) {
+				t.Errorf("%s fires without its condition %d", c.rule, n)
+			}
+		}
+	}
+	for _, rule := range adviceRules {
+		if !covered[rule.name] {
+			t.Errorf("rule %s has no case", rule.name)
+		}
+	}
+}
+
+// TestAdviceOrder: what makes the rest idle comes first, then what frees most, remarks last.
+func TestAdviceOrder(t *testing.T) {
+	e, info := plainOOM(), torchInfo()
+	info["nullgpu"] = "1"
+	e.RequestedBytes = 11 * gib
+	e.Sample = &Sample{ShareKnown: true, OthersBytes: 4 * gib}
+	e.addRow("tag", LedgerRow{OwnerBlocks, "optimizer", "", 8 * gib})
+	e.addRow("library", LedgerRow{OwnerOutside, "libother.so", "", 12 * gib})
+	got := ruleNames(adviseOOM(e, adviceFacts{info}))
+	want := []string{"larger-than-device", "outside", "optimizer-state", "other-processes", "null-gpu"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
