@@ -82,12 +82,7 @@ func noteBlind(_ *Summary, info trace.Info) string {
 // noteUnhooked lists calls that a program asked for in a version that the recorder does not know: they went to the driver unseen.
 func noteUnhooked(_ *Summary, info trace.Info) string {
 	const shown = 5
-	var calls []string
-	for _, key := range slices.Sorted(maps.Keys(info)) {
-		if name, ok := strings.CutPrefix(key, "unhooked."); ok {
-			calls = append(calls, name+cudaVersion(info[key]))
-		}
-	}
+	calls := unhooked(info)
 	if len(calls) == 0 {
 		return ""
 	}
@@ -96,6 +91,24 @@ func noteUnhooked(_ *Summary, info trace.Info) string {
 	}
 	return "The program asked the driver for newer versions of calls than this memtrace knows: " + strings.Join(calls, ", ") +
 		". They work as ever, but memory that they took is missing from every figure. Record with a newer memtrace, or run with the CUDA version that it knows."
+}
+
+func unhooked(info trace.Info) (calls []string) {
+	for _, key := range slices.Sorted(maps.Keys(info)) {
+		if name, ok := strings.CutPrefix(key, "unhooked."); ok {
+			calls = append(calls, name+cudaVersion(info[key]))
+		}
+	}
+	return calls
+}
+
+// unseen lists why memory may be missing from the trace although it is whole.
+func unseen(info trace.Info) []string {
+	list := append([]string{}, unhooked(info)...)
+	if info["blind"] != "" {
+		list = append(list, info["blind"])
+	}
+	return list
 }
 
 // cudaVersion writes 13040 as CUDA 13.4 does, in parentheses.

@@ -378,7 +378,9 @@ func (o *oracle) mapHandle(e trace.Event) {
 			return
 		}
 		if m.e.Addr == e.Addr {
-			o.s.Health.DisplacedBlocks++
+			if !isKey(e.Addr) {
+				o.s.Health.DisplacedBlocks++
+			}
 			o.endMapping(m, e)
 		}
 	}
@@ -415,7 +417,11 @@ func (o *oracle) unmap(e trace.Event) {
 	}
 	holes := false
 	for addr := e.Addr; addr < e.Addr+e.Size; addr += 2 << 20 {
-		holes = holes || !slices.ContainsFunc(o.mappings, func(m oracleMapping) bool { return m.e.Addr == addr })
+		hole := !slices.ContainsFunc(o.mappings, func(m oracleMapping) bool { return m.e.Addr == addr })
+		if hole && isKey(addr) { // tiles may be unmapped that never were mapped
+			e.Size = addr - e.Addr
+		}
+		holes = holes || hole && !isKey(addr)
 	}
 	if holes {
 		o.s.Health.UnmatchedMaps++
@@ -587,7 +593,7 @@ func expected(src *memorySource, opts Options) *Summary {
 	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
 		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{}, oracleObjects: newOracleObjects(),
 		hist: map[Account]map[int]*LifetimeBucket{AccountDriver: {}, AccountFramework: {}},
-		s: &Summary{Other: map[string]Level{}, Implicit: map[string]ImplicitFrees{}, Objects: map[string]ObjectCount{}, Lifetimes: map[string]LifetimeHist{}, Devices: []Device{}, Groups: []Group{}, Ledgers: []Ledger{},
+		s: &Summary{Other: map[string]Level{}, Health: Health{Unseen: []string{}}, Implicit: map[string]ImplicitFrees{}, Objects: map[string]ObjectCount{}, Lifetimes: map[string]LifetimeHist{}, Devices: []Device{}, Groups: []Group{}, Ledgers: []Ledger{},
 			Marks: []Mark{}, OOM: OOM{Events: []OOMEvent{}}}}
 	for _, index := range []int16{-1, 0, 1} {
 		*o.device(index) = Device{Index: index}

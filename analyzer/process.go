@@ -67,6 +67,7 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health Health)
 		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes, UnmatchedReferences: h.UnmatchedReferences,
 		ImplicitFrees: h.ImplicitFrees, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
 		ReservedMismatches: c.holding.reservedMismatches, AllocatedMismatches: c.holding.allocatedMismatches, ReservedFrom: c.holding.source(),
+		Unseen: unseen(src.Info()),
 	}
 	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
 		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced == 0 && h.ImplausibleSizes == 0

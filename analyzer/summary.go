@@ -228,20 +228,21 @@ type Health struct {
 	LostRings       uint64 `json:"lost_threads"`     // threads that could not be recorded
 	LostDictionary  uint64 `json:"lost_dictionary_entries"`
 
-	UnmatchedFrees      uint64 `json:"unmatched_frees"`
-	UnmatchedMaps       uint64 `json:"unmatched_maps"`
-	DisplacedBlocks     uint64 `json:"displaced_blocks"`
-	LateFrees           uint64 `json:"late_frees"`
-	LateAllocs          uint64 `json:"late_allocs"`
-	FailedFrees         uint64 `json:"failed_frees"`
-	ImplausibleSizes    uint64 `json:"implausible_sizes"`
-	UnmatchedReferences uint64 `json:"unmatched_references"`
-	ImplicitFrees       uint64 `json:"implicit_frees"`       // blocks that ended with their context, graph or module; no fault
-	EstimatedSizes      uint64 `json:"estimated_sizes"`      // allocations whose size the recorder computed
-	RuntimeOnly         uint64 `json:"runtime_only"`         // allocations seen at the runtime's surface only
-	ReservedMismatches  uint64 `json:"reserved_mismatches"`  // framework events at which its reserved bytes were not the driver bytes seen
-	AllocatedMismatches uint64 `json:"allocated_mismatches"` // framework events at which its allocated bytes were not the blocks seen
-	ReservedFrom        string `json:"reserved_from"`        // "driver", "reports" or ""
+	UnmatchedFrees      uint64   `json:"unmatched_frees"`
+	UnmatchedMaps       uint64   `json:"unmatched_maps"`
+	DisplacedBlocks     uint64   `json:"displaced_blocks"`
+	LateFrees           uint64   `json:"late_frees"`
+	LateAllocs          uint64   `json:"late_allocs"`
+	FailedFrees         uint64   `json:"failed_frees"`
+	ImplausibleSizes    uint64   `json:"implausible_sizes"`
+	UnmatchedReferences uint64   `json:"unmatched_references"`
+	ImplicitFrees       uint64   `json:"implicit_frees"`       // blocks that ended with their context, graph or module; no fault
+	EstimatedSizes      uint64   `json:"estimated_sizes"`      // allocations whose size the recorder computed
+	RuntimeOnly         uint64   `json:"runtime_only"`         // allocations seen at the runtime's surface only
+	ReservedMismatches  uint64   `json:"reserved_mismatches"`  // framework events at which its reserved bytes were not the driver bytes seen
+	AllocatedMismatches uint64   `json:"allocated_mismatches"` // framework events at which its allocated bytes were not the blocks seen
+	ReservedFrom        string   `json:"reserved_from"`        // "driver", "reports" or ""
+	Unseen              []string `json:"unseen"`               // ways to memory that the recorder could not watch
 }
 
 // Group returns the group of a level by name, nil if it is not in the summary.

@@ -59,6 +59,10 @@ func (m *mappings) starts(addr, size uint64) []uint64 {
 	return found
 }
 
+// isKey reports whether a mapping's place is a key instead of an address: a tile of a sparse array, a binding of a multicast object. Tiles are mapped over without
+// being unmapped, and unmapped without having been mapped.
+func isKey(addr uint64) bool { return addr>>63 != 0 }
+
 func (h *Heap) mapHandle(e *trace.Event) {
 	if e.Status != 0 || e.Addr == 0 {
 		return
@@ -67,7 +71,9 @@ func (h *Heap) mapHandle(e *trace.Event) {
 		if old.seq > e.Seq {
 			return // late: this mapping had ended before the live one began
 		}
-		h.health.Displaced++
+		if !isKey(e.Addr) {
+			h.health.Displaced++
+		}
 		h.endMapping(e.Addr, e)
 	}
 	v := mapping{size: e.Size, seq: e.Seq}
@@ -84,7 +90,7 @@ func (h *Heap) mapHandle(e *trace.Event) {
 // size opens the block of an imported handle, whose size its first mapping tells.
 func (h *Heap) size(id uint32, e *trace.Event) {
 	b := &h.blocks[id]
-	if b.state&blockUnsized == 0 {
+	if b.state&blockUnsized == 0 || e.Size == 0 { // the mapping of a tile says nothing
 		return
 	}
 	if e.Size > maxBlockBytes {
@@ -117,6 +123,9 @@ func (h *Heap) unmap(e *trace.Event) {
 
 // unmapScattered ends the mappings in a range with holes, which are those whose events were lost.
 func (h *Heap) unmapScattered(addr, size uint64, e *trace.Event) {
+	if isKey(addr) {
+		return
+	}
 	h.health.UnmatchedUnmaps++
 	for _, start := range h.maps.starts(addr, size) {
 		h.endMapping(start, e)

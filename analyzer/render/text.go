@@ -164,6 +164,9 @@ func health(s *analyzer.Summary) string {
 	h := s.Health
 	events := plural(h.Events, "event", "events")
 	if h.Complete {
+		if len(h.Unseen) > 0 {
+			return "complete: " + events + ", nothing lost, but some calls were out of sight (see the notes)"
+		}
 		return "complete: " + events + ", nothing lost"
 	}
 	var faults []string

@@ -103,11 +103,13 @@ func objectsLine(s *analyzer.Summary) string {
 	var parts []string
 	for _, n := range objectNames {
 		c := s.Objects[n.kind]
-		if c.CreatedCount == 0 && c.FailedCount == 0 {
+		if c == (analyzer.ObjectCount{}) {
 			continue
 		}
 		text := plural(c.CreatedCount, n.one, n.many)
 		switch {
+		case c.CreatedCount == 0 && c.DestroyedCount > 0: // their beginning is not recorded
+			text = plural(c.DestroyedCount, n.one, n.many) + " (all ended)"
 		case c.CreatedCount == 0:
 			text = "no " + n.one
 		case c.LiveCount != c.CreatedCount:
