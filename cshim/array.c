@@ -62,6 +62,7 @@ static uint64_t sum(uint64_t width, uint64_t height, uint64_t depth, int format,
   if (flags & (SPARSE | DEFERRED)) return 0;
   for (unsigned i = 0; i < levels && i < 64; i++) {
     total += level_bytes(width, height, depth, format, bits);
+    if (width <= 1 && height <= 1 && (layers || depth <= 1)) break; /* CUDA makes no more levels than that, whatever is asked for */
     width = width > 1 ? width / 2 : 1;
     if (height > 1) height /= 2;
     if (depth > 1 && !layers) depth /= 2;
@@ -102,7 +103,7 @@ static int tiles_changed(struct mt_call *call, const struct mt_cuda_tiles *tiles
   if (!call->self) return status;
   if (status || !tiles) return mt_driver_skip(call), status;
   for (unsigned i = 0; i < count; i++) {
-    bool map = tiles[i].operation == 1;
+    bool map = tiles[i].operation == 1 && tiles[i].handle; /* mapping no handle is unmapping */
     mt_call_remark(call->self, call->id, call->caller,
                    &(struct mt_outcome){.kind = map ? MT_MAP : MT_UNMAP, .mem = MT_MEM_VMM, .addr = mt_tile_key(&tiles[i]), .with = map ? tiles[i].handle : 0, .device = MT_HOST});
   }

@@ -14,7 +14,7 @@
 static struct known {
   uint64_t context; /* 0: unused */
   int32_t device;
-  bool own; /* made by the program, not the device's primary one */
+  enum mt_context_kind kind;
 } known[MT_CONTEXTS];
 static uint64_t table_epoch;   /* mt_live->epoch of the process that the table belongs to: a forked child has no contexts */
 static uint64_t generation = 1; /* bumped when a context ends: what threads remember is then asked for again */
@@ -25,13 +25,13 @@ static void refresh(void) {
   mt_context_drop(0, -1);
 }
 
-bool mt_context_add(uint64_t context, int device, bool own) {
+bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
   refresh();
   if (!context) return false;
   for (unsigned i = 0; i < MT_CONTEXTS; i++) {
     uint64_t have = __atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE);
     if (!have && __atomic_compare_exchange_n(&known[i].context, &have, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      __atomic_store_n(&known[i].own, own, __ATOMIC_RELAXED);
+      __atomic_store_n(&known[i].kind, kind, __ATOMIC_RELAXED);
       __atomic_store_n(&known[i].device, device, __ATOMIC_RELEASE);
       mt_sample_wake(MT_OCCASION_CONTEXT);
       return true;
@@ -43,7 +43,7 @@ bool mt_context_add(uint64_t context, int device, bool own) {
 
 static bool meant(const struct known *entry, uint64_t context, int device) {
   if (context) return __atomic_load_n(&entry->context, __ATOMIC_RELAXED) == context;
-  return device < 0 || (__atomic_load_n(&entry->device, __ATOMIC_RELAXED) == device && !__atomic_load_n(&entry->own, __ATOMIC_RELAXED));
+  return device < 0 || (__atomic_load_n(&entry->device, __ATOMIC_RELAXED) == device && __atomic_load_n(&entry->kind, __ATOMIC_RELAXED) == MT_CONTEXT_PRIMARY);
 }
 
 void mt_context_drop(uint64_t context, int device) {
@@ -63,19 +63,40 @@ void mt_context_devices(void (*visit)(int device, void *argument), void *argumen
   }
 }
 
+/* The primary context of a green one's device, or itself where that was never seen: then it stands for the primary context. */
+static uint64_t owner_of(uint64_t context, int device, bool *news) {
+  uint64_t primary = 0;
+  bool green = false;
+  for (unsigned i = 0; i < MT_CONTEXTS; i++) {
+    uint64_t have = __atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE);
+    enum mt_context_kind kind = __atomic_load_n(&known[i].kind, __ATOMIC_RELAXED);
+    if (have == context) green = kind == MT_CONTEXT_GREEN;
+    else if (have && kind == MT_CONTEXT_PRIMARY && __atomic_load_n(&known[i].device, __ATOMIC_RELAXED) == device) primary = have;
+  }
+  if (!green) return context;
+  *news = !primary;
+  return primary ? primary : context;
+}
+
 int mt_context_here(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context) {
   uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
   int device;
   *context = 0;
   if (mt_ask_context(context)) return mt_ask_device(&device) ? MT_HOST : device;
   if (!*context) return MT_HOST;
-  if (MT_LIKELY(self->context == *context && self->context_generation == now)) return self->context_device;
+  if (MT_LIKELY(self->context == *context && self->context_generation == now)) {
+    *context = self->context_owner;
+    return self->context_device;
+  }
   if (mt_ask_device(&device)) return MT_HOST;
-  if (mt_context_add(*context, device, false)) {
+  bool news = mt_context_add(*context, device, MT_CONTEXT_PRIMARY);
+  uint64_t owner = news ? *context : owner_of(*context, device, &news);
+  if (news) {
     const struct mt_outcome noticed = {.kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = *context, .device = device, .flags = MT_FLAG_NOTICED};
     mt_call_remark(self, api, caller, &noticed);
   }
   self->context = *context;
+  self->context_owner = *context = owner;
   self->context_device = device;
   self->context_generation = now;
   return device;
@@ -101,7 +122,7 @@ MT_HOOKED(cuDevicePrimaryCtxRetain, (uint64_t *out, int device)) {
   MT_HOOKED_OPEN(cuDevicePrimaryCtxRetain, (uint64_t *, int), driver, 0);
   int status = real(out, device);
   if (!call.self) return status;
-  if (!status && !mt_context_add(*out, device, false)) return mt_driver_skip(&call), status;
+  if (!status && !mt_context_add(*out, device, MT_CONTEXT_PRIMARY)) return mt_driver_skip(&call), status;
   mt_driver_close(&call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = status ? 0 : *out, .device = device, .status = status});
   return status;
 }
@@ -140,7 +161,7 @@ MT_RUNTIME_RESET(cudaThreadExit)
 static int made(struct mt_call *call, const uint64_t *out, int status) {
   int device = MT_HOST;
   if (!call->self) return status;
-  if (!status && !mt_ask_device(&device)) mt_context_add(*out, device, true);
+  if (!status && !mt_ask_device(&device)) mt_context_add(*out, device, MT_CONTEXT_MADE);
   mt_driver_close(call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = status ? 0 : *out, .device = device, .status = status});
   return status;
 }
@@ -156,26 +177,35 @@ MT_CONTEXT_MADE(cuCtxCreate_v3, (uint64_t *out, void *affinities, int count, uns
                 (out, affinities, count, flags, device))
 MT_CONTEXT_MADE(cuCtxCreate_v4, (uint64_t *out, void *how, unsigned flags, int device), (uint64_t *, void *, unsigned, int), (out, how, flags, device))
 
-/* The context of a green context draws on the primary one's memory: it is no owner of its own, and must not be taken for a primary context either. */
+/* Nothing is recorded: the green context was, and this is the handle under which it becomes current. It must not be taken for a primary context, which contexts
+ * are that nobody made. */
 MT_HOOKED(cuCtxFromGreenCtx, (uint64_t *out, void *green)) {
   MT_HOOKED_OPEN(cuCtxFromGreenCtx, (uint64_t *, void *), driver, 0);
   int status = real(out, green);
-  if (!call.self) return status;
-  if (status || !mt_context_add(*out, MT_HOST, true)) return mt_driver_skip(&call), status;
-  mt_driver_close(&call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_GREEN, .addr = *out, .device = MT_CURRENT});
+  if (!status) mt_context_add(*out, MT_HOST, MT_CONTEXT_GREEN);
+  mt_driver_skip(&call);
   return status;
 }
 
-#define MT_CONTEXT_ENDED(symbol)                                                                                                         \
+/* A context attached more than once outlives cuCtxDetach, and is the thread's current one as before. */
+static bool outlived(uint64_t context) {
+  uint64_t now;
+  int device;
+  return !mt_ask_context(&now) && now == context && !mt_ask_device(&device);
+}
+
+#define MT_CONTEXT_ENDED(symbol, references)                                                                                                         \
   MT_HOOKED(symbol, (uint64_t context)) {                                                                                                \
     MT_HOOKED_OPEN(symbol, (uint64_t), driver, 1);                                                                                       \
     int status = real(context);                                                                                                          \
     if (!call.self) return status;                                                                                                       \
-    if (!status) mt_context_drop(context, MT_HOST);                                                                                      \
-    mt_driver_close(&call, &(struct mt_outcome){.kind = MT_DESTROY, .mem = MT_OBJECT_CONTEXT, .addr = context, .device = MT_HOST, .status = status}); \
+    uint8_t flags = references && !status && outlived(context) ? MT_FLAG_REFERENCE : 0;                                                  \
+    if (!status && !flags) mt_context_drop(context, MT_HOST);                                                                            \
+    mt_driver_close(&call, &(struct mt_outcome){.kind = MT_DESTROY, .mem = MT_OBJECT_CONTEXT, .addr = context, .device = MT_HOST,        \
+                                                .status = status, .flags = flags});                                                      \
     return status;                                                                                                                       \
   }
-MT_CONTEXT_ENDED(cuCtxDestroy)
-MT_CONTEXT_ENDED(cuCtxDestroy_v2)
-MT_CONTEXT_ENDED(cuCtxDetach)
+MT_CONTEXT_ENDED(cuCtxDestroy, 0)
+MT_CONTEXT_ENDED(cuCtxDestroy_v2, 0)
+MT_CONTEXT_ENDED(cuCtxDetach, 1)
 

@@ -6,11 +6,15 @@
 
 #include "guest.h"
 
-/* The calling thread's device, MT_HOST if it has none, and its context. A context that is new here is recorded, as noticed in the call api. */
+/* A green context owns nothing: what is allocated while it is current belongs to its device's primary context. */
+enum mt_context_kind { MT_CONTEXT_PRIMARY, MT_CONTEXT_MADE, MT_CONTEXT_GREEN };
+
+/* The calling thread's device, MT_HOST if it has none, and the context that owns what it allocates. A context that is new here is recorded, as noticed in the
+ * call api. */
 int mt_context_here(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context);
 
-/* Remembers a context, one that the program made or its device's primary one; false if it is known already, or none. */
-bool mt_context_add(uint64_t context, int device, bool own);
+/* Remembers a context; false if it is known already, or none. */
+bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind);
 
 /* Forgets a context; with 0 a device's primary one, or for device -1 all. Handles are used again. */
 void mt_context_drop(uint64_t context, int device);
