@@ -127,7 +127,8 @@ static void *pretend_absent(const char *name) {
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller);
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller) {
   if (!mt_real_ready()) return NULL;
-  if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT || !hooked_name(name)) return NULL;
+  if (!name || name[0] != 'c' || name[1] != 'u' || !hooked_name(name)) return NULL;
+  if (handle == RTLD_NEXT) return mt_real_find(name, caller) ? NULL : pretend_absent(name);
   void *real = mt_real_dlsym(handle, name);
   if (!real) return NULL;
   if (mt_real_is_ours(real)) return mt_real_find(name, caller) ? NULL : pretend_absent(name);
