@@ -108,7 +108,7 @@ func (c *collector) deviceLedgers(slot int, s *Summary) []DeviceLedger {
 
 func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string, s *Summary) DeviceLedger {
 	l := DeviceLedger{By: c.groupings[g].name, Moment: label, Sample: m.sample, Rows: c.trackedRows(slot, m, g),
-		PartialPageBytes: m.sizes.PageBytes - min(m.sizes.PageBytes, m.sizes.RoundedBytes)}
+		PartialPageBytes: m.sizes.partialPages()}
 	for _, d := range s.Devices {
 		if d.Index == int16(slot-1) {
 			l.TotalBytes = d.TotalBytes

@@ -194,6 +194,19 @@ func TestContextCosts(t *testing.T) {
 	}
 }
 
+// A device that counts pages does not charge the rest of the first ones to the context.
+func TestContextOnPages(t *testing.T) {
+	free := trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x7f0000000000}
+	src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 512, 0), sampleEvent(0, 302*mib, 302*mib, 0, 0), free, sampleEvent(0, 300*mib, 300*mib, 0, 0)))
+	d := deviceReportOf(t, src, Options{Groupings: []string{"tag"}}).Devices[0]
+	if first := d.Ledgers[0]; first.PartialPageBytes != 2*mib-512 || first.Sample.RemainderBytes != 2*mib-512 || first.Sample.ContextBytes != 300*mib {
+		t.Errorf("%+v", first)
+	}
+	if last := d.Samples[1]; last.RemainderBytes != 0 {
+		t.Errorf("%+v", last)
+	}
+}
+
 // Memory that the device does not count leaves a negative remainder, and the context none.
 func TestNegativeRemainder(t *testing.T) {
 	src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 100*mib, 0), sampleEvent(0, 60*mib, 60*mib, 0, 0)))

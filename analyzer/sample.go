@@ -93,7 +93,7 @@ func (c *collector) sample(e *trace.Event) {
 	}
 	live := c.liveContexts(e.Device)
 	if s.rank() == 2 {
-		book.contexts.measure(live, int64(s.OwnBytes-s.TrackedBytes))
+		book.contexts.measure(live, int64(s.OwnBytes-s.TrackedBytes-uncountedPages(s, sizes)))
 	}
 	s.ContextBytes = book.contexts.sum(live)
 	s.RemainderBytes = int64(s.UsedBytes - s.TrackedBytes - s.ContextBytes - s.OthersBytes - s.KeptBytes)
@@ -101,6 +101,18 @@ func (c *collector) sample(e *trace.Event) {
 	if len(c.groupings) > 0 {
 		book.keep(s, c.samples.asked, c.samples.isAsked, func() *deviceMoment { return c.deviceMoment(slot, s, sizes) })
 	}
+}
+
+// partialPages is by how much the pages that blocks touch exceed the blocks.
+func (v *SizesAt) partialPages() uint64 { return v.PageBytes - min(v.PageBytes, v.RoundedBytes) }
+
+// uncountedPages is what a device that counts whole pages has counted beyond the blocks; such a device's figure is a multiple of a page where the blocks are none.
+// Without this a new context would be charged with the rest of the first pages, for as long as it lives.
+func uncountedPages(s Sample, sizes SizesAt) uint64 {
+	if s.OwnBytes%pageSize == 0 && s.TrackedBytes%pageSize != 0 {
+		return sizes.partialPages()
+	}
+	return 0
 }
 
 // nowOn returns the comparison of sizes for a device slot at the event that is being replayed.
