@@ -29,7 +29,15 @@ func (p *page) deviceLedgers(s *analyzer.Summary, by string) {
 	if len(r.Devices) == 0 {
 		p.field("device", noSamples(r))
 		p.gap()
+		return
 	}
+	for _, note := range r.Notes {
+		p.item(clean(upperFirst(note)) + ".")
+	}
+	if r.Why != "" {
+		p.item("No samples after the last one: " + clean(r.Why) + ".")
+	}
+	p.gap()
 }
 
 func noSamples(r *analyzer.DeviceReport) string {
@@ -78,7 +86,7 @@ func (p *page) deviceLedger(s *analyzer.Summary, index int16, by string, moments
 		add("the device", strong, func(i int) int64 { return int64(moments[i].TotalBytes) })
 	}
 	p.table(columns, rows)
-	p.deviceRemarks(s, moments)
+	p.deviceRemarks(moments)
 	p.gap()
 }
 
@@ -176,7 +184,7 @@ func deviceOwnerName(s *analyzer.Summary, r analyzer.DeviceRow, shareKnown bool)
 }
 
 // deviceRemarks say what a reader must know to read the table rightly.
-func (p *page) deviceRemarks(s *analyzer.Summary, moments []*analyzer.DeviceLedger) {
+func (p *page) deviceRemarks(moments []*analyzer.DeviceLedger) {
 	l := moments[len(moments)-1]
 	var unexplained int64
 	for _, r := range l.Rows {
@@ -186,7 +194,7 @@ func (p *page) deviceRemarks(s *analyzer.Summary, moments []*analyzer.DeviceLedg
 	}
 	switch {
 	case !l.Sample.ShareKnown:
-		p.field("", "The device does not tell this process from others"+because(s.DeviceLedger.Notes)+".")
+		p.field("", "The device did not tell this process from others.")
 	case unexplained > 0 && l.PartialPageBytes > 0:
 		p.field("", fmt.Sprintf("Pages of 2 MiB that are used in part explain up to %s of what is unexplained.", Bytes(l.PartialPageBytes)))
 	case unexplained < 0:
@@ -197,11 +205,4 @@ func (p *page) deviceRemarks(s *analyzer.Summary, moments []*analyzer.DeviceLedg
 			p.field("", "Memory changed while the device was asked "+moment(l.Sample.TimeNS)+": the last rows are off by that much.")
 		}
 	}
-}
-
-func because(notes []string) string {
-	if len(notes) == 0 {
-		return ""
-	}
-	return ": " + clean(notes[0])
 }
