@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks share: running guests with and without the library, reading reports, and keeping the score."""
+"""What the checks share: running guests with and without the library, each under a time limit, and reading reports."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-# All checks together end within this many seconds; what has not started by then fails.
-BUDGET = 460
+from score import FAIL, PASS, SKIP
 
 
 class Unmet(Exception):
@@ -17,63 +17,76 @@ class Unmet(Exception):
 
 
 class Skipped(Exception):
-    """A check's own precondition (nvcc, CuPy, JAX) is missing on this machine."""
+    """A check's own precondition (a second GPU, nvcc, CuPy) is missing on this machine."""
 
 
 class Harness:
     """One run of the checks.
 
-    folder holds traces and logs; library and command are the build under test.
+    folder holds traces and logs; library and command are the build under test. All checks together end within `budget` seconds: what has not
+    started by then fails.
     """
 
-    def __init__(self, root, folder):
+    def __init__(self, root, folder, score, budget):
         self.root = root
         self.folder = folder
+        self.score = score
         self.library = root / "build" / "libmemtrace.so"
         self.command = root / "build" / "memtrace"
         self.guests = Path(__file__).resolve().parent / "guests"
-        self.passed = 0
-        self.failed = 0
-        self.skipped = 0
-        self._deadline = time.monotonic() + BUDGET
+        self._deadline = time.monotonic() + budget
+
+    @property
+    def null_gpu(self):
+        """There is no hardware: kernels do nothing, so times and the contents of memory say nothing."""
+        return self.score.machine.get("gpu") == "Null GPU"
 
     # --- score
 
     def expect(self, claim, holds, detail=""):
         """Scores one claim. detail is printed either way."""
-        self.passed += bool(holds)
-        self.failed += not holds
-        self._say("PASS" if holds else "FAIL", claim, detail)
-        return holds
+        self.score.claim(PASS if holds else FAIL, claim, detail)
+        return bool(holds)
 
     def expect_equal(self, claim, ours, theirs):
         """Scores one claim of equality; the line shows both numbers when they differ."""
         detail = f"{ours}" if ours == theirs else f"memtrace {ours}, expected {theirs}"
         return self.expect(claim, ours == theirs, detail)
 
+    def expect_hardware(self, claim, holds, detail, why):
+        """Scores a claim that means something on hardware only; `why` says so where there is none."""
+        if self.null_gpu:
+            self.skip(claim, f"{why}; {detail}" if detail else why)
+        else:
+            self.expect(claim, holds, detail)
+
+    def skip(self, claim, reason):
+        self.score.claim(SKIP, claim, reason)
+
     def note(self, text):
-        self._say("    ", text, "")
+        self.score.note(text)
 
     def attempt(self, name, check):
-        """Runs one check function; whatever stops it is a failure, a missing precondition is a skip."""
-        print(f"--- {name}", flush=True)
-        if self.seconds_left() < 20:
-            self.expect(name, False, "not started: the time for all checks is spent")
+        """Runs one check function; whatever stops it is a failure, a missing precondition is a skip. Nothing but an interrupt stops the others."""
+        self.score.begin(name)
+        began = time.monotonic()
+        if self.seconds_left() < 10:
+            self.expect(name, False, "not started: the time for all checks is spent; name fewer with --only, or give more with --budget")
             return
         try:
             check(self)
         except Skipped as reason:
-            self.skipped += 1
-            self._say("SKIP", name, str(reason))
-        except (Unmet, subprocess.TimeoutExpired, OSError, KeyError, IndexError, ValueError, TypeError) as error:
+            self.skip(name, str(reason))
+        except subprocess.TimeoutExpired as error:
+            self.expect(name, False, f"{_words(error.cmd)} took more than {error.timeout:.0f} s and was ended")
+        except Unmet as error:
+            self.expect(name, False, f"stopped: {error}")
+        except Exception as error:  # a fault of the check itself must not cost the results of the others
             self.expect(name, False, f"stopped by {type(error).__name__}: {error}")
+        self.score.end(time.monotonic() - began)
 
     def seconds_left(self):
         return self._deadline - time.monotonic()
-
-    @staticmethod
-    def _say(verdict, claim, detail):
-        print(f"{verdict} {claim}" + (f": {detail}" if detail else ""), flush=True)
 
     # --- guests
 
@@ -86,24 +99,48 @@ class Harness:
         env.update(variables)
         return env
 
-    def run(self, argv, trace=None, seconds=150, **variables):
+    def start(self, argv, trace=None, stdin=None, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **variables):
+        """Starts a guest in a process group of its own, which end() ends as a whole."""
+        return subprocess.Popen([str(part) for part in argv], env=self.environment(trace, **variables), cwd=self.folder, stdin=stdin or subprocess.DEVNULL,
+                                stdout=stdout, stderr=stderr, universal_newlines=True, start_new_session=True)
+
+    @staticmethod
+    def end(guest):
+        """Ends a guest and whatever it started."""
+        try:
+            os.killpg(guest.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        guest.wait()
+        for stream in (guest.stdin, guest.stdout, guest.stderr):
+            if stream:
+                stream.close()
+
+    def run(self, argv, trace=None, seconds=120, **variables):
         """Runs a guest to its end and returns the finished process, its output as text."""
-        return subprocess.run([str(part) for part in argv], env=self.environment(trace, **variables), cwd=self.folder,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
-                              timeout=max(1, min(seconds, self.seconds_left())))
+        guest = self.start(argv, trace, **variables)
+        try:
+            out, err = guest.communicate(timeout=max(1, min(seconds, self.seconds_left())))
+        finally:
+            self.end(guest)
+        return subprocess.CompletedProcess(guest.args, guest.returncode, out, err)
 
-    def start(self, argv, trace, **variables):
-        """Starts a guest with the library and returns the running process; its output goes to a file beside the trace."""
-        with open(f"{trace}.log", "w") as log:
-            return subprocess.Popen([str(part) for part in argv], env=self.environment(trace, **variables), cwd=self.folder, stdout=log,
-                                    stderr=subprocess.STDOUT)
+    def run_python(self, name, *arguments, trace=None, status=0, seconds=120, **variables):
+        """Runs guests/NAME and returns the JSON object that it printed as its last line.
 
-    def run_python(self, name, *arguments, trace=None, status=0, **variables):
-        """Runs guests/NAME and returns the JSON object that it printed as its last line."""
-        finished = self.run([sys.executable, self.guests / name, *arguments], trace, **variables)
+        A guest that fails under the library is tried without it: where it fails then, too, the machine lacks something and the check is skipped.
+        """
+        argv = [sys.executable, self.guests / name, *arguments]
+        finished = self.run(argv, trace, seconds, **variables)
         if finished.returncode != status:
-            raise Unmet(f"{name} ended with status {finished.returncode}: {finished.stderr.strip()[-600:]}")
-        return json.loads(finished.stdout.strip().splitlines()[-1])
+            words = f"{name} ended with status {finished.returncode}: {finished.stderr.strip()[-600:]}"
+            if trace is None:
+                raise Unmet(words)
+            plain = self.run(argv, None, seconds, **variables)
+            if plain.returncode != status:
+                raise Skipped(f"{name} fails here without the library, too: {plain.stderr.strip()[-300:]}")
+            raise Unmet(f"{words}; without the library it ends with status {status}")
+        return last_object(finished.stdout)
 
     def has_module(self, module):
         return self.run([sys.executable, "-c", f"import importlib.util as u, sys; sys.exit(u.find_spec('{module}') is None)"]).returncode == 0
@@ -112,12 +149,32 @@ class Harness:
 
     def report(self, trace, *arguments):
         """The trace's JSON report."""
-        finished = subprocess.run([str(self.command), "report", "--json", *arguments, str(trace)], stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+        finished = subprocess.run([str(self.command), "report", "--json", *arguments, str(trace)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  universal_newlines=True, timeout=60)
         if finished.returncode != 0:
             raise Unmet(f"memtrace report ended with status {finished.returncode}: {finished.stderr.strip()[-600:]}")
         report = json.loads(finished.stdout)
         return report[0] if isinstance(report, list) else report
+
+    def expect_sound(self, report, run=""):
+        """No record is missing or in the wrong place."""
+        health = report["health"]
+        self.expect("no record was lost, cut or out of order" + run, report["lost_records"] == 0 and not health["truncated"]
+                    and health["sequence_gaps"] == 0 and health["unmatched_frees"] == 0, in_words(report))
+
+
+def last_object(text):
+    """The JSON object in the last line of a guest's output."""
+    lines = text.strip().splitlines()
+    if not lines:
+        raise Unmet("the guest printed nothing")
+    return json.loads(lines[-1])
+
+
+def in_words(report):
+    """What a report's health says beyond zeros."""
+    shown = {key: value for key, value in report["health"].items() if value and key not in ("complete", "bytes_read", "events", "reserved_from")}
+    return f"{report['health']['events']} events, lost {report['lost_records']}" + (f", {shown}" if shown else "")
 
 
 def rows(report, by, level):
@@ -134,3 +191,7 @@ def device(entries, index=0):
         if entry["index"] == index:
             return entry
     raise Unmet(f"the report does not know device {index}")
+
+
+def _words(command):
+    return " ".join(Path(part).name for part in command[:2])
