@@ -12,7 +12,8 @@
 
 /* Facts of the NVTX interface, in our own words. */
 #define MT_NVTX_VERSION 3
-#define MT_NVTX_NOT_TRACKED (-2) /* what push and pop answer when nobody keeps a stack */
+#define MT_NVTX_NOT_TRACKED (-2) /* what push and pop answer where no tool is: a program may print it, so it gets nothing else from us */
+#define MT_NVTX_NO_RANGE 0u      /* likewise what the start of a range answers */
 enum { MT_NVTX_TABLE_CALLBACKS = 1, MT_NVTX_TABLE_VERSION = 3 };
 enum { MT_NVTX_CORE = 1, MT_NVTX_CORE2 = 5 };
 enum { MT_NVTX_ASCII = 1, MT_NVTX_UNICODE = 2, MT_NVTX_REGISTERED = 3 };
@@ -92,15 +93,17 @@ static void compose_event(struct mt_nvtx_name *name, const void *domain, const s
 }
 
 static int push(const void *domain, const struct mt_nvtx_name *name) {
-  int error = errno, level = mt_tag_push(mt_nvtx_owner(domain), name->text, name->size);
+  int error = errno;
+  mt_tag_push(mt_nvtx_owner(domain), name->text, name->size);
   errno = error;
-  return level < 0 ? MT_NVTX_NOT_TRACKED : level;
+  return MT_NVTX_NOT_TRACKED;
 }
 
 static int pop(const void *domain) {
-  int error = errno, level = mt_tag_pop(mt_nvtx_owner(domain));
+  int error = errno;
+  mt_tag_pop(mt_nvtx_owner(domain));
   errno = error;
-  return level < 0 ? MT_NVTX_NOT_TRACKED : level;
+  return MT_NVTX_NOT_TRACKED;
 }
 
 static void mark(const struct mt_nvtx_name *name) {
@@ -109,13 +112,43 @@ static void mark(const struct mt_nvtx_name *name) {
   errno = error;
 }
 
-/* Ranges that begin in one thread and may end in another belong to no thread's stack: they become two marks. The id carries the name's, so that no table is
- * needed: 36 bits that differ for every range, 8 of the recording in which the name was written, 20 of the name. */
-#define MT_NVTX_RECORDING_BITS 8
+/* Ranges that begin in one thread and may end in another belong to no thread's stack: they become two marks. All of them have the same id, so what an end
+ * ends is known only while all open ranges of the domain have the same name. One word for that: 32 bits count the open ranges, 20 are the name of their end (0 for
+ * none), 12 the recording in which the name was written. */
+#define MT_NVTX_COUNT_BITS 32
 #define MT_NVTX_NAME_BITS 20
-_Static_assert(MT_INDEX_MAX < 1u << MT_NVTX_NAME_BITS, "a dictionary id fits");
+#define MT_NVTX_COUNT_MAX ((1ull << MT_NVTX_COUNT_BITS) - 1)
+#define MT_NVTX_SEVERAL ((1u << MT_NVTX_NAME_BITS) - 1) /* a name's place where the open ranges differ */
+_Static_assert(MT_INDEX_MAX < MT_NVTX_SEVERAL, "a dictionary id fits");
 
-static uint64_t recording_now(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED) & ((1u << MT_NVTX_RECORDING_BITS) - 1); }
+/* Domains whose hashes meet share a word: their names differ, so they are never taken for each other. */
+static uint64_t *open_ranges(const void *domain) {
+  enum { OWN = 3, HASH_BITS = 6 }; /* the default domain's owner and the one of no domain have a word of their own */
+  static uint64_t words[OWN + (1 << HASH_BITS)];
+  uint32_t owner = mt_nvtx_owner(domain);
+  return &words[owner < OWN ? owner : OWN + (owner * 2654435761u >> (32 - HASH_BITS))];
+}
+
+static uint64_t recording_now(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED) << (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS); }
+static uint64_t count_of(uint64_t word) { return word & MT_NVTX_COUNT_MAX; }
+static uint32_t end_name_of(uint64_t word) { return word >> MT_NVTX_COUNT_BITS & ((1u << MT_NVTX_NAME_BITS) - 1); }
+static uint64_t recording_of(uint64_t word) { return word >> (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS) << (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS); }
+
+static void open_range(uint64_t *word, uint32_t end_name) {
+  uint64_t recording = recording_now(), now = __atomic_load_n(word, __ATOMIC_RELAXED), next;
+  do {
+    uint64_t count = count_of(now);
+    uint32_t name = !count || (end_name_of(now) == end_name && recording_of(now) == recording) ? end_name : MT_NVTX_SEVERAL;
+    next = recording | (uint64_t)name << MT_NVTX_COUNT_BITS | (count < MT_NVTX_COUNT_MAX ? count + 1 : count);
+  } while (!__atomic_compare_exchange_n(word, &now, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+/* Returns the word as it was before the range was taken out of it; its count is 0 if no range was open. */
+static uint64_t close_range(uint64_t *word) {
+  uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (count_of(now) && !__atomic_compare_exchange_n(word, &now, now - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+  return now;
+}
 
 static void append(struct mt_nvtx_name *name, const char *end) {
   size_t n = strlen(end), most = sizeof name->text - n;
@@ -124,25 +157,34 @@ static void append(struct mt_nvtx_name *name, const char *end) {
   mt_nvtx_add(name, end);
 }
 
-static uint64_t start(struct mt_nvtx_name *name) {
-  static uint64_t started;
+static uint64_t start(const void *domain, struct mt_nvtx_name *name) {
   int error = errno;
-  uint64_t number = __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED), id = 0;
+  uint32_t end_name = 0;
   if (name->size) {
     struct mt_nvtx_name end = *name;
     append(name, " begin");
     append(&end, " end");
-    if (mt_tag_mark(name->text, name->size)) id = mt_tag_text(end.text, end.size);
+    if (mt_tag_mark(name->text, name->size)) end_name = mt_tag_text(end.text, end.size);
   }
+  open_range(open_ranges(domain), end_name);
   errno = error;
-  return number << (MT_NVTX_RECORDING_BITS + MT_NVTX_NAME_BITS) | recording_now() << MT_NVTX_NAME_BITS | id;
+  return MT_NVTX_NO_RANGE;
 }
 
-static void end(uint64_t range) {
+static void end(const void *domain, uint64_t range) {
+  if (range != MT_NVTX_NO_RANGE) return; /* not from us */
   int error = errno;
-  uint32_t name = range & ((1u << MT_NVTX_NAME_BITS) - 1);
-  uint64_t recording = range >> MT_NVTX_NAME_BITS & ((1u << MT_NVTX_RECORDING_BITS) - 1);
-  if (name && recording == recording_now()) mt_tag_mark_again(name);
+  uint64_t open = close_range(open_ranges(domain));
+  uint32_t name = end_name_of(open);
+  if (count_of(open) && name && recording_of(open) == recording_now()) {
+    struct mt_nvtx_name any;
+    if (name != MT_NVTX_SEVERAL) {
+      mt_tag_mark_again(name);
+    } else {
+      compose(&any, domain, "range end", NULL);
+      mt_tag_mark(any.text, any.size);
+    }
+  }
   errno = error;
 }
 
@@ -156,17 +198,18 @@ static void end(uint64_t range) {
 static void mark_event(const struct nvtx_attributes *e) { MT_NVTX_EVENT(NULL, e); mark(&name); }
 static void mark_ascii(const char *text) { MT_NVTX_NAMED(NULL, text, NULL); mark(&name); }
 static void mark_wide(const wchar_t *text) { MT_NVTX_NAMED(NULL, NULL, text); mark(&name); }
-static uint64_t start_event(const struct nvtx_attributes *e) { MT_NVTX_EVENT(NULL, e); return start(&name); }
-static uint64_t start_ascii(const char *text) { MT_NVTX_NAMED(NULL, text, NULL); return start(&name); }
-static uint64_t start_wide(const wchar_t *text) { MT_NVTX_NAMED(NULL, NULL, text); return start(&name); }
+static uint64_t start_event(const struct nvtx_attributes *e) { MT_NVTX_EVENT(NULL, e); return start(NULL, &name); }
+static uint64_t start_ascii(const char *text) { MT_NVTX_NAMED(NULL, text, NULL); return start(NULL, &name); }
+static uint64_t start_wide(const wchar_t *text) { MT_NVTX_NAMED(NULL, NULL, text); return start(NULL, &name); }
+static void end_default(uint64_t range) { end(NULL, range); }
 static int push_event(const struct nvtx_attributes *e) { MT_NVTX_EVENT(NULL, e); return push(NULL, &name); }
 static int push_ascii(const char *text) { MT_NVTX_NAMED(NULL, text, NULL); return push(NULL, &name); }
 static int push_wide(const wchar_t *text) { MT_NVTX_NAMED(NULL, NULL, text); return push(NULL, &name); }
 static int pop_default(void) { return pop(NULL); }
 
 static void domain_mark(const void *domain, const struct nvtx_attributes *e) { MT_NVTX_EVENT(domain, e); mark(&name); }
-static uint64_t domain_start(const void *domain, const struct nvtx_attributes *e) { MT_NVTX_EVENT(domain, e); return start(&name); }
-static void domain_end(const void *domain, uint64_t range) { (void)domain; end(range); }
+static uint64_t domain_start(const void *domain, const struct nvtx_attributes *e) { MT_NVTX_EVENT(domain, e); return start(domain, &name); }
+static void domain_end(const void *domain, uint64_t range) { end(domain, range); }
 static int domain_push(const void *domain, const struct nvtx_attributes *e) { MT_NVTX_EVENT(domain, e); return push(domain, &name); }
 static int domain_pop(const void *domain) { return pop(domain); }
 
@@ -189,9 +232,9 @@ struct row {
 #define MT_NVTX_ROW(id, function) {id, (nvtx_function)(void *)function}
 
 static const struct row core[] = {
-    MT_NVTX_ROW(1, mark_event),  MT_NVTX_ROW(2, mark_ascii),  MT_NVTX_ROW(3, mark_wide),  MT_NVTX_ROW(4, start_event),
-    MT_NVTX_ROW(5, start_ascii), MT_NVTX_ROW(6, start_wide),  MT_NVTX_ROW(7, end),        MT_NVTX_ROW(8, push_event),
-    MT_NVTX_ROW(9, push_ascii),  MT_NVTX_ROW(10, push_wide),  MT_NVTX_ROW(11, pop_default),
+    MT_NVTX_ROW(1, mark_event),  MT_NVTX_ROW(2, mark_ascii), MT_NVTX_ROW(3, mark_wide),   MT_NVTX_ROW(4, start_event),
+    MT_NVTX_ROW(5, start_ascii), MT_NVTX_ROW(6, start_wide), MT_NVTX_ROW(7, end_default), MT_NVTX_ROW(8, push_event),
+    MT_NVTX_ROW(9, push_ascii),  MT_NVTX_ROW(10, push_wide), MT_NVTX_ROW(11, pop_default),
 };
 
 static const struct row core2[] = {

@@ -124,5 +124,5 @@ size_t mt_nvtx_text(enum mt_nvtx_kind kind, const void *handle, const char **tex
 uint32_t mt_nvtx_owner(const void *domain) {
   if (!domain) return 1;
   const struct mt_nvtx_string *entry = entry_of(MT_NVTX_DOMAIN, domain);
-  return entry ? 3 + (uint32_t)((const char *)entry - arena) : 2;
+  return entry ? 3 + (uint32_t)((const char *)entry - __atomic_load_n(&arena, __ATOMIC_RELAXED)) : 2;
 }

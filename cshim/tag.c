@@ -73,13 +73,6 @@ static uint32_t *unstored(struct mt_tags *t, uint32_t owner, bool may_add) {
   return &t->unstored[unused].count;
 }
 
-static int levels_of(struct mt_tags *t, uint32_t owner) {
-  const uint32_t *more = t->beyond ? unstored(t, owner, false) : NULL;
-  uint32_t n = more ? *more : 0;
-  for (uint32_t i = 0; i < t->depth; i++) n += t->owner[i] == owner;
-  return (int)n;
-}
-
 /* While levels are missing from the stack none is stored above them, so that an owner's latest level is always among the missing ones first. */
 static int push(struct mt_thread *self, uint32_t owner, const char *name, size_t size) {
   struct mt_tags *t = &self->tags;
@@ -112,35 +105,33 @@ static void cut(struct mt_thread *self, uint32_t level) {
   if (mt_thread_recording(self)) name_from(self, level);
 }
 
-static int pop(struct mt_thread *self, uint32_t owner) {
+static void pop(struct mt_thread *self, uint32_t owner) {
   struct mt_tags *t = &self->tags;
   uint32_t *count = t->beyond ? unstored(t, owner, false) : NULL;
   if (count && *count) {
     --*count;
     t->beyond--;
-    return levels_of(t, owner);
+    return;
   }
   uint32_t level = t->depth;
   while (level && t->owner[level - 1] != owner) level--;
-  if (!level--) return -1;
+  if (!level--) return;
   if (level + 1 < t->depth) {
     cut(self, level);
   } else {
     t->depth = level;
     self->tag = id_of(t, level);
   }
-  return levels_of(t, owner);
 }
 
-int mt_tag_push(uint32_t owner, const char *name, size_t size) {
+void mt_tag_push(uint32_t owner, const char *name, size_t size) {
   struct mt_thread *self = mt_thread_idle();
-  if (!self) return -1;
-  int below = levels_of(&self->tags, owner);
-  push(self, owner, name, size);
-  return below;
+  if (self) push(self, owner, name, size);
 }
 
-int mt_tag_pop(uint32_t owner) { return mt_self ? pop(mt_self, owner) : -1; }
+void mt_tag_pop(uint32_t owner) {
+  if (mt_self) pop(mt_self, owner);
+}
 
 static size_t name_size(const char *name) {
   size_t n = name ? strnlen(name, MEMTRACE_NAME_MAX + 1) : 0;

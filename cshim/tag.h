@@ -8,12 +8,12 @@
 
 #define MT_TAG_API 0u /* owner of the levels that the program's own calls push; others are NVTX domains */
 
-/* Pushes a level for the calling thread. Returns how many levels of this owner lie below it, or -1 if the thread has no state. A level that cannot be honoured
- * (no name, too deep, no room) counts all the same and adds nothing to the path. */
-int mt_tag_push(uint32_t owner, const char *name, size_t size);
+/* Pushes a level for the calling thread, if there is memory for its state. A level that cannot be honoured (no name, too deep, no room) counts all the same and
+ * adds nothing to the path. */
+void mt_tag_push(uint32_t owner, const char *name, size_t size);
 
-/* Takes the owner's latest level away, wherever it lies. Returns how many levels of this owner lie below, or -1 if it has none. */
-int mt_tag_pop(uint32_t owner);
+/* Takes the owner's latest level away, wherever it lies; nothing happens where it has none. */
+void mt_tag_pop(uint32_t owner);
 
 /* Records a named moment if this process records already. Returns the id of the name, 0 if nothing was recorded. For names that may be made up without end. */
 uint32_t mt_tag_mark(const char *name, size_t size);

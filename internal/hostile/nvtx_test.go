@@ -179,13 +179,18 @@ func TestNvtxNames(t *testing.T) {
 	}
 }
 
-// Ranges answer with the levels that NVTX promises where somebody keeps them; alone the program gets the answer that nobody does.
-func TestNvtxLevels(t *testing.T) {
+// Ranges answer what they answer where no tool is, and name all the same.
+func TestNvtxAnswers(t *testing.T) {
 	for age := range nvtxAges {
 		t.Run(age, func(t *testing.T) {
-			got := run{program: nvtxGuest(t, age), args: []string{"levels"}, preload: []string{""}}.do(t)
-			if want := "0 1 0 1 0 0 1 1\n1 1 1\ndone\n"; got.stdout != want || got.stderr != "" || len(got.traces(t)) != 0 {
-				t.Errorf("%q, want %q\n%s", got.stdout, want, got.stderr)
+			r := run{program: nvtxGuest(t, age), args: []string{"answers"}}.both(t, "")
+			once := "push -2 -2 -2 -2\npop -2 -2 -2 and -2 -2 -2\n" + strings.Repeat("start 0\n", 4)
+			if want := once + once + "done\n"; r.stdout != want {
+				t.Errorf("the program prints %q, want %q", r.stdout, want)
+			}
+			marks := []string{"a begin", "b begin", "e begin", "answers:e begin", "range end", "range end", "range end", "answers:e end"}
+			if got := r.onlyNames(t); !slices.Equal(got.marks, marks) {
+				t.Errorf("marks %q, want %q", got.marks, marks)
 			}
 		})
 	}
