@@ -1,6 +1,6 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvml output config clock region header library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region header library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -85,7 +85,7 @@ test_header() {
 }
 
 expected_exports() {
-  sed -nE 's/^MT_HOOK\([0-9]+, [A-Z]+, ([A-Za-z0-9_]+),.*/\1/p; s/^MT_REPORT\([0-9]+, [A-Za-z0-9_]+, ([A-Za-z0-9_]+),.*/\1/p' cshim/hooks.def
+  sed -nE 's/^MT_(HOOK|CUSTOM)\([0-9]+, [A-Z]+, ([A-Za-z0-9_]+),.*/\2/p; s/^MT_REPORT\([0-9]+, [A-Za-z0-9_]+, ([A-Za-z0-9_]+),.*/\1/p' cshim/hooks.def
   printf '%s\n' dlsym dlclose _exit _Exit getenv InitializeInjectionNvtx2 cuGetProcAddress cuGetProcAddress_v2
   sed -nE 's/^MEMTRACE_API .*(memtrace_[a-z_]+)\(.*/\1/p' cshim/include/memtrace.h
 }
@@ -135,9 +135,9 @@ test_null() {
   done
 }
 
-run_tests plain "ring dict tag nvtx nvml output config clock region" -O2
-run_tests sanitized "ring dict tag nvtx nvml output config clock region" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-run_tests threads "ring dict tag nvtx clock" -O1 -fsanitize=thread -Wno-tsan
+run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region" -O2
+run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+run_tests threads "ring dict tag nvtx nvtxmark clock" -O1 -fsanitize=thread -Wno-tsan
 wanted header && test_header
 wanted library && test_library
 wanted null && test_null
