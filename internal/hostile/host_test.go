@@ -211,6 +211,13 @@ func strip(text, own string) string {
 	return kept.String()
 }
 
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // traces lists the traces that a run left.
 func (r result) traces(t *testing.T) []string {
 	t.Helper()

@@ -54,18 +54,18 @@ func OpenRun(path string) (*Run, error) {
 	if strings.HasSuffix(path, Extension) {
 		spoolPath, path = path, ""
 	}
-	// The spool first: what the drainer moves to the file afterwards is then found in the file.
 	if err := r.openSpool(spoolPath, path != ""); err != nil {
 		return nil, err
 	}
-	if path != "" {
-		if err := r.openTrace(path); err != nil {
+	// What the spool holds first, and only then the file and its size: what the drainer moves from one to the other meanwhile is then found in the file.
+	if r.spool != nil {
+		if err := r.snapshot(); err != nil {
 			r.Close()
 			return nil, err
 		}
 	}
-	if r.spool != nil {
-		if err := r.snapshot(); err != nil {
+	if path != "" {
+		if err := r.openTrace(path); err != nil {
 			r.Close()
 			return nil, err
 		}
@@ -104,7 +104,11 @@ func (r *Run) openTrace(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if r.reader != nil {
+	switch {
+	case r.reader == nil:
+	case r.spool != nil:
+		r.reader.Fill(r.tables, r.info)
+	default:
 		r.tables, r.info = r.reader.Tables(), r.reader.Info()
 	}
 	return nil
@@ -112,25 +116,12 @@ func (r *Run) openTrace(path string) error {
 
 // snapshot copies what the spool holds now, since a living drainer reuses its segments.
 func (r *Run) snapshot() error {
-	if r.tables == nil {
-		r.tables, r.info = &trace.Tables{}, trace.Info{}
+	look := &Follower{spool: r.spool, tables: &trace.Tables{}, info: trace.Info{}}
+	if err := look.snapshot(); err != nil {
+		return err
 	}
-	maps.Copy(r.info, r.spool.Info())
-	cursor := NewCursor(r.spool)
-	// In a damaged spool a chain may bite its own tail, or hold numbers that were never drawn: reading ends when it has as many records as fit, or none more.
-	room := len(r.spool.data) / recordSize
-	for more := true; more && len(r.pending) < room; {
-		var events []trace.Event
-		events, _, more = cursor.Collect(true)
-		more = more && len(events) > 0
-		for i := range events {
-			events[i].Flags &^= trace.FlagLate // decided when they are merged
-		}
-		r.pending = append(r.pending, events...)
-	}
-	records, rings, dict := r.spool.Lost()
-	r.lost = [3]uint64{records, rings, dict}
-	return cursor.Dictionary(tableFiller{r.tables, r.info})
+	r.tables, r.info, r.pending, r.lost = look.tables, look.info, look.pending, look.lost
+	return nil
 }
 
 // ReadBatch implements trace.Source.

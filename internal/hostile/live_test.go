@@ -1,0 +1,249 @@
+package hostile
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"memtrace/trace"
+	"memtrace/trace/spool"
+)
+
+// command returns the built command.
+func command(t *testing.T) string { return built(t, "", "build/memtrace", "make cli") }
+
+// start starts a program under the library and returns once it has written its first line, which is returned.
+func start(t *testing.T, dir, program string, args ...string) (*exec.Cmd, string) {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), run{preload: []string{""}}.environment(t)...)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	lines.Scan()
+	return cmd, lines.Text()
+}
+
+// traceIn returns the one trace in a folder.
+func traceIn(t *testing.T, dir string) string {
+	t.Helper()
+	paths := (result{dir: dir}).traces(t)
+	if len(paths) != 1 {
+		t.Fatalf("%d traces", len(paths))
+	}
+	return paths[0]
+}
+
+// A program that has replaced itself by another one has the same pid and start time, and records no more.
+func TestReplacedProgramIsGone(t *testing.T) {
+	dir := t.TempDir()
+	cmd, _ := start(t, dir, manners(t), "exec-sleep")
+	exe := ""
+	for range 2000 {
+		if exe, _ = os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe")); strings.Contains(exe, "sleep") || strings.Contains(exe, "coreutils") {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	path := traceIn(t, dir)
+	if r := read(t, path); r.ended != spool.EndedKilled || r.allocations(1000) != 100 {
+		t.Errorf("now %s runs; ended %s, %d allocations of 100", exe, r.ended, r.allocations(1000))
+	}
+	if err := spool.Finalize(path); err != nil {
+		t.Error(err)
+	}
+	if r := read(t, path); r.ended != spool.EndedKilled || r.allocations(1000) != 100 {
+		t.Errorf("afterwards: ended %s, %d allocations of 100", r.ended, r.allocations(1000))
+	}
+}
+
+// A process whose first thread has ended looks like a zombie, and goes on.
+func TestWithoutFirstThread(t *testing.T) {
+	program := compile(t, "headless", []string{`#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "cuda.h"
+static void *go_on(void *unused) {
+  uint64_t p;
+  void *context;
+  usleep(50000);
+  if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || cuMemAlloc_v2(&p, 1000)) return unused;
+  puts("goes on");
+  fflush(stdout);
+  getchar();
+  return unused;
+}
+int main(void) {
+  pthread_t t;
+  pthread_create(&t, 0, go_on, 0);
+  pthread_exit(0);
+}
+`}, withDriver(t)...)
+	dir := t.TempDir()
+	in, keep, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	cmd := exec.Command(program)
+	cmd.Stdin, cmd.Dir = in, dir
+	cmd.Env = append(os.Environ(), run{preload: []string{""}}.environment(t)...)
+	out, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "goes on\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	path := traceIn(t, dir)
+	if r := read(t, path); r.ended != spool.EndedRunning || r.allocations(1000) != 1 {
+		t.Errorf("ended %s, %d allocations of 1", r.ended, r.allocations(1000))
+	}
+	if err := spool.Finalize(path); !errors.Is(err, spool.ErrRunning) {
+		t.Errorf("Finalize of a running process: %v", err)
+	}
+	keep.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if r := read(t, path); r.ended != spool.EndedClean || r.allocations(1000) != 1 {
+		t.Errorf("ended %s, %d allocations of 1", r.ended, r.allocations(1000))
+	}
+}
+
+// busy keeps allocating until its input ends, and says how often in a file.
+const busy = `#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "cuda.h"
+int main(void) {
+  uint64_t p, *count;
+  void *context;
+  int fd = open("count", O_RDWR | O_CREAT, 0600);
+  if (fd < 0 || ftruncate(fd, 4096) || (count = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) return 2;
+  if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0)) return 3;
+  for (struct pollfd in = {.fd = 0, .events = POLLIN}; poll(&in, 1, 0) == 0;) {
+    for (int i = 0; i < 50; i++) {
+      if (cuMemAlloc_v2(&p, 1000)) return 4;
+      ++*count;
+      if (cuMemFree_v2(p)) return 5;
+    }
+    usleep(1000);
+  }
+  return 0;
+}
+`
+
+// A report of a run that goes on, by several readers at once, again and again while the drainer flushes: each sees everything that was committed when it began, says
+// that the program still runs, and disturbs nothing.
+func TestReadersOfARunningProgram(t *testing.T) {
+	program := compile(t, "busy", []string{busy}, withDriver(t)...)
+	dir := t.TempDir()
+	in, keep, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	cmd := exec.Command(program)
+	cmd.Stdin, cmd.Dir = in, dir
+	cmd.Env = append(os.Environ(), run{preload: []string{""}}.environment(t)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	counted := func() int {
+		text, err := os.ReadFile(filepath.Join(dir, "count"))
+		if err != nil || len(text) < 8 {
+			return 0
+		}
+		return int(binary.LittleEndian.Uint64(text))
+	}
+	for range 2000 {
+		if counted() > 0 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	path := traceIn(t, dir)
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Add(1)
+		go func() {
+			defer readers.Done()
+			for range 8 {
+				checkRunning(t, path, counted)
+				time.Sleep(200 * time.Millisecond)
+			}
+		}()
+	}
+	readers.Wait()
+	text, err := exec.Command(command(t), "report", path).CombinedOutput()
+	if err != nil || !strings.Contains(string(text), "still running") {
+		t.Errorf("the report of a running program: %v\n%s", err, text)
+	}
+	keep.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if r := read(t, path); r.ended != spool.EndedClean || r.lost != 0 || r.allocations(1000) != counted() {
+		t.Errorf("ended %s, %d lost, %d allocations of %d", r.ended, r.lost, r.allocations(1000), counted())
+	}
+}
+
+// checkRunning reads a trace beside its writer.
+func checkRunning(t *testing.T, path string, counted func() int) {
+	before := counted()
+	source, err := spool.OpenRun(path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer source.Close()
+	allocations, last := 0, uint64(0)
+	for {
+		events, err := source.ReadBatch()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, e := range events {
+			if e.Seq <= last && e.Flags&trace.FlagLate == 0 {
+				t.Errorf("event %d stands after %d", e.Seq, last)
+				return
+			}
+			last = max(last, e.Seq)
+			if e.Kind == trace.EventAlloc {
+				allocations++
+			}
+		}
+	}
+	if after := counted(); allocations < before || allocations > after+1 || source.Ended() != spool.EndedRunning {
+		t.Errorf("%d allocations read between counts of %d and %d, ended %s", allocations, before, after, source.Ended())
+	}
+	if h := source.Health(); h.Truncated || h.Gaps > 1 {
+		t.Errorf("health %+v", h)
+	}
+}
