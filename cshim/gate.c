@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -39,7 +38,11 @@ static void after_in_child(void) {
   __atomic_store_n(&inside, 0, __ATOMIC_RELAXED);
 }
 
-bool mt_gate_open(void) { return !pthread_atfork(before_fork, after_in_parent, after_in_child); }
+/* What pthread_atfork is made of. Weak: see foreign.h. */
+extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void), void *owner) __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+bool mt_gate_open(void) { return __register_atfork && !__register_atfork(before_fork, after_in_parent, after_in_child, &__dso_handle); }
 
 void mt_gate_enter(void) {
   for (;;) {

@@ -20,6 +20,7 @@
 #include "clock.h"
 #include "config.h"
 #include "dict.h"
+#include "foreign.h"
 #include "leave.h"
 #include "module.h"
 #include "nvtx.h"
@@ -96,6 +97,8 @@ void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c
 static uint64_t life_in(enum phase phase) { return (uint64_t)(uint32_t)getpid() << 32 | phase; }
 
 static void set_phase(enum phase phase) { __atomic_store_n(&life, life_in(phase), __ATOMIC_RELEASE); }
+
+#pragma weak strerrordesc_np
 
 void mt_fail(const char *what, int error) {
   set_phase(OFF);
@@ -349,6 +352,7 @@ void mt_guest_end(void) {
 
 static void load(void) {
   mt_config_load(environ);
+  if (mt_foreign_libc()) mt_config.disabled = true;
   mt_nvtx_load();
   mt_leave_prepare();
   if (fstat(STDERR_FILENO, &stderr_at_load)) stderr_at_load.st_ino = 0;

@@ -20,8 +20,9 @@ typedef void (*exit_function)(int status);
 
 static exit_function next_exit, next_Exit;
 
-/* Of the C library's, which is not declared. Without an owner the handler is not run when an object is unloaded. */
+/* Of the C library's, which are not declared. Without an owner the handler is not run when an object is unloaded. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
+extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribute__((weak));
 
 static void at_end(void *unused) {
   (void)unused;
@@ -29,7 +30,8 @@ static void at_end(void *unused) {
   mt_guest_end();
 }
 
-static void at_quick_end(void) {
+static void at_quick_end(void *unused) {
+  (void)unused;
   mt_sample_end();
   mt_guest_end();
 }
@@ -38,7 +40,7 @@ static void at_quick_end(void) {
  * destructors of all libraries: what they free is still recorded. A destructor of this library would run before theirs. */
 void mt_leave_prepare(void) {
   __cxa_atexit(at_end, NULL, NULL);
-  at_quick_exit(at_quick_end);
+  if (__cxa_at_quick_exit) __cxa_at_quick_exit(at_quick_end, NULL);
   next_exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_exit");
   next_Exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_Exit");
 }

@@ -14,6 +14,8 @@
 /* Weak: glibc before 2.35 lacks it, and an undefined symbol here would end every program at its start. */
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
+#pragma weak dladdr1
+
 #define MT_MODULES 1024u
 
 /* Start addresses of noted modules; 0 is an empty slot. Lost updates only write a module twice. */
@@ -33,7 +35,7 @@ static bool find(uintptr_t pc, uintptr_t *start, uintptr_t *end, struct link_map
     return true;
   }
   Dl_info info;
-  if (!dladdr1((void *)pc, &info, (void **)map, RTLD_DL_LINKMAP) || !*map) return false;
+  if (!dladdr1 || !dladdr1((void *)pc, &info, (void **)map, RTLD_DL_LINKMAP) || !*map) return false;
   *start = (uintptr_t)info.dli_fbase;
   *end = pc + 1;
   return true;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "foreign.h"
 #include "guest.h"
 #include "hooks.h"
 #include "module.h"
@@ -19,7 +20,10 @@ typedef void *(*dlsym_function)(void *, const char *);
 /* Read by the assembly stub in route.c. */
 dlsym_function mt_dlsym_next __attribute__((visibility("hidden")));
 
+#pragma weak dlvsym
+
 static dlsym_function find_dlsym(void) {
+  if (!dlvsym) return (dlsym_function)mt_foreign_find("dlsym");
   static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
   dlsym_function libc = NULL;
   for (size_t i = 0; i < sizeof versions / sizeof *versions && !libc; i++) libc = (dlsym_function)dlvsym(RTLD_NEXT, "dlsym", versions[i]);

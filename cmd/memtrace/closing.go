@@ -143,10 +143,19 @@ func whyNothing(program string) string {
 	}
 	for _, header := range file.Progs {
 		if header.Type == elf.PT_INTERP {
-			return ""
+			return whyNothingOfLoader(program, header)
 		}
 	}
 	return "; " + program + " is statically linked, so nothing can be preloaded into it"
+}
+
+// whyNothingOfLoader looks at the loader that a program names.
+func whyNothingOfLoader(program string, header *elf.Prog) string {
+	name, err := io.ReadAll(io.LimitReader(header.Open(), unix.PathMax))
+	if err == nil && strings.Contains(string(name), "ld-musl") {
+		return "; " + program + " uses the musl C library, for which there is no CUDA"
+	}
+	return ""
 }
 
 // shortPath is how people would type a path from where they are.
