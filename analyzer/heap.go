@@ -319,8 +319,34 @@ func (h *Heap) release(e *trace.Event) {
 		return
 	}
 	at := spaceOf(e)
-	if h.releaseAt(at, e) || at == spaceDevice && h.live[spaceGraph].used > 0 && h.releaseAt(spaceGraph, e) {
-		return
+	live := &h.live[at]
+	live.reserve()
+	slot := live.find(e.Addr)
+	found := live.slots[slot]
+	switch {
+	case found.addr == 0:
+		h.releaseMissing(at, e)
+	case h.blocks[found.block].Seq > e.Seq:
+		h.settle(place{e.Addr, at})
+	case h.blocks[found.block].state&blockShared != 0:
+		h.dropReference(found.block)
+	default:
+		live.remove(slot)
+		h.end(found.block, e)
+	}
+}
+
+// releaseMissing takes in a free that finds no block in its space.
+func (h *Heap) releaseMissing(at space, e *trace.Event) {
+	if at == spaceDevice {
+		if id, isNode := h.live[spaceGraph].get(e.Addr); isNode && h.blocks[id].Seq <= e.Seq {
+			h.live[spaceGraph].take(e.Addr)
+			h.end(id, e)
+			return
+		} else if isNode {
+			h.settle(place{e.Addr, spaceGraph})
+			return
+		}
 	}
 	key := place{e.Addr, at}
 	late := e.Flags&trace.FlagLate != 0
@@ -334,25 +360,6 @@ func (h *Heap) release(e *trace.Event) {
 		h.health.UnmatchedFrees++
 		h.remember(key, e.Seq)
 	}
-}
-
-// releaseAt takes in a free in one space and reports whether a block is live there.
-func (h *Heap) releaseAt(at space, e *trace.Event) bool {
-	live := &h.live[at]
-	live.reserve()
-	slot := live.find(e.Addr)
-	found := live.slots[slot]
-	if found.addr == 0 {
-		return false
-	}
-	switch {
-	case h.blocks[found.block].Seq > e.Seq:
-		h.settle(place{e.Addr, at})
-	case !h.dropReference(found.block):
-		live.remove(slot)
-		h.end(found.block, e)
-	}
-	return true
 }
 
 func (h *Heap) wasNode(addr uint64) bool {
@@ -372,22 +379,29 @@ func (h *Heap) remember(key place, seq uint64) {
 // end closes a block that its address no longer leads to; memory behind a handle waits for its last mapping.
 func (h *Heap) end(id uint32, e *trace.Event) {
 	b := &h.blocks[id]
-	if b.link > 0 {
-		if driverSpace(b.Mem) == spaceHandle {
-			b.state |= blockReleased
-			h.lingering.put(b.Addr, id)
-			return
-		}
-		h.owners.remove(id, b.link)
+	if b.link|uint32(b.state) != 0 && !h.detach(id, b) {
+		return
 	}
-	h.close(id, b, e)
+	h.observer.Closed(id, b, e)
+	h.giveBack(id)
 }
 
-func (h *Heap) close(id uint32, b *Block, e *trace.Event) {
-	if b.state&blockUnsized == 0 {
-		h.observer.Closed(id, b, e)
+// detach does what only few blocks need before they close, and reports whether the observer is to be told.
+func (h *Heap) detach(id uint32, b *Block) bool {
+	switch {
+	case b.link == 0:
+	case driverSpace(b.Mem) == spaceHandle:
+		b.state |= blockReleased
+		h.lingering.put(b.Addr, id)
+		return false
+	default:
+		h.owners.remove(id, b.link)
 	}
-	h.giveBack(id)
+	if b.state&blockUnsized != 0 {
+		h.giveBack(id)
+		return false
+	}
+	return true
 }
 
 // take returns an unused block.

@@ -224,3 +224,37 @@ func TestOwnersAreReused(t *testing.T) {
 		t.Errorf("%d owners, %d of them known, %d blocks", len(h.owners.list), len(h.owners.index), len(h.blocks))
 	}
 }
+
+// TestDriverSteadyStateAllocatesNothing: owners, references, mappings and pools cost no memory either once their tables have grown.
+func TestDriverSteadyStateAllocatesNothing(t *testing.T) {
+	s := (&story{}).notice(1)
+	for i := range uint64(20) {
+		s.alloc(cuda.MemoryDevice, 0x1000*(i+1), 100).owned(1)
+	}
+	s.alloc(cuda.MemoryForeign, 0x80000, 10).owned(1).alloc(cuda.MemoryForeign, 0x80000, 10).owned(1).free(cuda.MemoryForeign, 0x80000).free(cuda.MemoryForeign, 0x80000)
+	s.alloc(cuda.MemoryVMM, 7, 2*mib).mapAt(0x90000, 2*mib, 7).free(cuda.MemoryVMM, 7).retain(7).retain(7).free(cuda.MemoryVMM, 7).free(cuda.MemoryVMM, 7).
+		unmap(0x90000, 2*mib)
+	s.create(cuda.ObjectGraph, 5, "cuMemCreate").alloc(cuda.MemoryGraph, 0xa0000, 10).owned(5).free(cuda.MemoryAsync, 0xa0000).destroy(cuda.ObjectGraph, 5)
+	s.reserve(cuda.ObjectPool, 0, 100).reserve(cuda.ObjectGraphPool, 0, 100)
+	for i := range uint64(20) {
+		s.free(cuda.MemoryDevice, 0x1000*(i+1))
+	}
+	c := newCollector(&trace.Tables{}, nil, nil, At{})
+	var seq uint64
+	replayAll := func() {
+		for i := range s.events {
+			seq++
+			s.events[i].Seq = seq
+			c.event(&s.events[i])
+		}
+	}
+	for range 10 {
+		replayAll()
+	}
+	if n := testing.AllocsPerRun(50, replayAll); n > 1 {
+		t.Errorf("%v allocations in %d events", n, len(s.events))
+	}
+	if h := c.heap.Health(); h != (HeapHealth{}) {
+		t.Errorf("health %+v", h)
+	}
+}

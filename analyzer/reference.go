@@ -41,15 +41,11 @@ func (h *Heap) addReference(id uint32) {
 	h.references[id]++
 }
 
-// dropReference takes one away and reports whether there was one beyond the first.
-func (h *Heap) dropReference(id uint32) bool {
-	if h.blocks[id].state&blockShared == 0 {
-		return false
-	}
+// dropReference takes one away from a block that has some beyond the first.
+func (h *Heap) dropReference(id uint32) {
 	if h.references[id]--; h.references[id] == 0 {
 		h.dropReferences(id)
 	}
-	return true
 }
 
 func (h *Heap) dropReferences(id uint32) {

@@ -149,6 +149,6 @@ func (h *Heap) endMapping(addr uint64, e *trace.Event) {
 		if id, ok := h.lingering.get(b.Addr); ok && id == v.block-1 {
 			h.lingering.take(b.Addr)
 		}
-		h.close(v.block-1, b, e)
+		h.end(v.block-1, e)
 	}
 }
