@@ -23,19 +23,20 @@ const infoSchema = "memtrace.info/1"
 
 // traceInfo is what info tells about one file: what the recorder wrote down about the run, and how whole the file is.
 type traceInfo struct {
-	Schema        string       `json:"schema"`
-	Path          string       `json:"path"`
-	FileBytes     int64        `json:"file_bytes"`
-	Ended         string       `json:"ended"` // clean, killed or running
-	EndReason     string       `json:"end_reason,omitempty"`
-	Events        uint64       `json:"events"`
-	BytesPerEvent float64      `json:"bytes_per_event"`
-	Lost          lostInfo     `json:"lost"`
-	Health        healthInfo   `json:"health"`
-	Info          trace.Info   `json:"info"`
-	Devices       []deviceInfo `json:"devices"`
-	Threads       int          `json:"threads"`
-	Modules       int          `json:"modules"`
+	Schema        string            `json:"schema"`
+	Path          string            `json:"path"`
+	FileBytes     int64             `json:"file_bytes"`
+	Ended         string            `json:"ended"` // clean, killed or running
+	EndReason     string            `json:"end_reason,omitempty"`
+	Events        uint64            `json:"events"`
+	Kinds         map[string]uint64 `json:"kinds"` // events by kind
+	BytesPerEvent float64           `json:"bytes_per_event"`
+	Lost          lostInfo          `json:"lost"`
+	Health        healthInfo        `json:"health"`
+	Info          trace.Info        `json:"info"`
+	Devices       []deviceInfo      `json:"devices"`
+	Threads       int               `json:"threads"`
+	Modules       int               `json:"modules"`
 }
 
 type lostInfo struct {
@@ -97,10 +98,16 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	defer run.Close()
 	bar := a.newProgress(path, run.Size())
 	defer bar.finish()
+	var kinds [256]uint64
 	for {
-		if _, err := run.ReadBatch(); errors.Is(err, io.EOF) {
+		events, err := run.ReadBatch()
+		for i := range events {
+			kinds[events[i].Kind]++
+		}
+		if errors.Is(err, io.EOF) {
 			break
-		} else if err != nil {
+		}
+		if err != nil {
 			return traceInfo{}, readError(path, run, err)
 		}
 		bar.update(run.Offset())
@@ -108,11 +115,16 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	end, _ := run.End()
 	health := run.Health()
 	info := traceInfo{Schema: infoSchema, Path: path, FileBytes: run.Size(), Ended: run.Ended(), EndReason: end.Reason, Events: health.Events, Info: run.Info(),
-		Threads: len(run.Tables().Threads()), Modules: len(run.Tables().Modules()), Devices: []deviceInfo{}}
+		Kinds: make(map[string]uint64), Threads: len(run.Tables().Threads()), Modules: len(run.Tables().Modules()), Devices: []deviceInfo{}}
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
 	info.Health = healthInfo{Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
 		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents, UnknownEvents: health.UnknownEvents,
 		MissingEvents: health.Gaps, TrailingBytes: health.Trailing}
+	for kind, n := range kinds {
+		if n > 0 {
+			info.Kinds[trace.EventKind(kind).String()] += n
+		}
+	}
 	if health.Events > 0 {
 		info.BytesPerEvent = float64(info.FileBytes) / float64(health.Events)
 	}
@@ -140,6 +152,7 @@ func writeInfoText(w io.Writer, t traceInfo) error {
 	line("ended", "%s", t.endedText())
 	line("events", "%d", t.Events)
 	if t.Events > 0 {
+		line("kinds", "%s", t.kindsText())
 		line("bytes/event", "%.2f", t.BytesPerEvent)
 	}
 	line("sections", "%d (%d event blocks, %d of unknown kind)", t.Health.Sections, t.Health.Blocks, t.Health.SkippedSections)
@@ -161,6 +174,17 @@ func writeInfoText(w io.Writer, t traceInfo) error {
 	}
 	line("damage", "%s", t.damageText())
 	return tab.Flush()
+}
+
+// kindsText lists how many events there are of each kind, in the order of the format.
+func (t traceInfo) kindsText() string {
+	var parts []string
+	for _, name := range append(eventKinds(), "unknown") {
+		if n := t.Kinds[name]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, name))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (t traceInfo) endedText() string {
