@@ -141,13 +141,20 @@ MT_PRIMARY_LET_GO(cuDevicePrimaryCtxRelease_v2)
 MT_PRIMARY_LET_GO(cuDevicePrimaryCtxReset)
 MT_PRIMARY_LET_GO(cuDevicePrimaryCtxReset_v2)
 
+/* The device that a runtime call of this thread means: of the current context, or where it has none, the one chosen in the runtime that the caller uses. */
+static int runtime_device(uintptr_t caller) {
+  int device;
+  if (!mt_ask_device(&device)) return device;
+  int (*ask)(int *) = mt_real_find("cudaGetDevice", caller);
+  return ask && !ask(&device) ? device : MT_HOST;
+}
+
 /* The runtime resets its device's primary context by a way of its own, past the driver's exported functions. Afterwards there is no context to ask for the
  * device. */
 #define MT_RUNTIME_RESET(symbol)                                             \
   MT_HOOKED(symbol, (void)) {                                                \
     MT_HOOKED_OPEN(symbol, (void), runtime, 1);                              \
-    int device = MT_HOST;                                                    \
-    if (call.self && mt_ask_device(&device)) device = MT_HOST;               \
+    int device = call.self ? runtime_device(caller) : MT_HOST;               \
     int status = real();                                                     \
     if (!call.self) return status;                                           \
     struct mt_outcome o = primary_let_go(device, status);                    \
