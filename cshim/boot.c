@@ -109,7 +109,7 @@ static bool start_thread(void *(*run)(void *)) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 256 << 10);
+  pthread_attr_setstacksize(&attributes, 1 << 20); /* the driver's libraries run on it, too */
   bool started = !pthread_create(&thread, &attributes, run, NULL);
   pthread_attr_destroy(&attributes);
   return started;
