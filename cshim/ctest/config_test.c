@@ -39,6 +39,19 @@ static void values(void) {
   CHECK_TEXT(mt_config.unknown, "");
 }
 
+static void sampling(void) {
+  static const struct {
+    const char *text;
+    uint32_t seconds;
+  } cases[] = {{"MEMTRACE_NVML=0", 0}, {"MEMTRACE_NVML=off", 0}, {"MEMTRACE_NVML=", 0}, {"MEMTRACE_NVML=1", 1}, {"MEMTRACE_NVML=yes", 1}, {"MEMTRACE_NVML=60", 60}, {"MEMTRACE_NVML=1G", 3600}};
+  CHECK_EQ(mt_config.nvml_seconds, 1);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    load(cases[i].text, NULL, NULL);
+    CHECK_EQ(mt_config.nvml_seconds, cases[i].seconds);
+  }
+  CHECK_TEXT(mt_config.unknown, "");
+}
+
 static void unknown(void) {
   load("MEMTRACE_OUTPT=x", "MEMTRACE_ALSO=y", "MEMTRACE=z");
   CHECK_TEXT(mt_config.unknown, "MEMTRACE_OUTPT");
@@ -66,7 +79,7 @@ static void strange(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"sizes", sizes}, {"values", values}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
+      {"sizes", sizes}, {"values", values}, {"sampling", sampling}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
   };
   return check_main("config", cases, sizeof cases / sizeof *cases);
 }
