@@ -58,7 +58,7 @@ var adviceCases = []struct {
 		func(e *OOMEvent, _ trace.Info) { e.Allocator.Pieces = Fragments{} },
 	}, "600.0 MiB"},
 	{"idle-cache", func(e *OOMEvent, _ trace.Info) { e.Level, e.Allocator.Pieces.WholeFreeBytes = "driver", 3*gib },
-		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Level = "framework" }, func(e *OOMEvent, _ trace.Info) { e.Allocator.Pieces.WholeFreeBytes = mib }}, "3.00 GiB"},
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Level = "framework" }, func(e *OOMEvent, _ trace.Info) { e.Outcome = OOMRecovered }, func(e *OOMEvent, _ trace.Info) { e.Allocator.Pieces.WholeFreeBytes = mib }}, "3.00 GiB"},
 	{"other-processes", func(e *OOMEvent, _ trace.Info) { e.Sample = &Sample{ShareKnown: true, OthersBytes: 4 * gib} },
 		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Sample.OthersBytes = 10 * mib }, func(e *OOMEvent, _ trace.Info) { e.Sample = nil }}, "4.00 GiB"},
 	{"fresh", func(e *OOMEvent, _ trace.Info) {

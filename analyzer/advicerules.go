@@ -74,7 +74,7 @@ func askFragmentation(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
 // askIdleCache is for memory that another caller than the framework ran short of: for itself the framework gives idle segments back.
 func askIdleCache(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
 	a := e.Allocator
-	if a == nil || !f.torch() || e.Level == "framework" {
+	if a == nil || !f.torch() || e.Level == "framework" || e.Outcome != OOMFailed {
 		return 0, nil, false
 	}
 	return a.Pieces.WholeFreeBytes, nil, e.sizeable(a.Pieces.WholeFreeBytes)

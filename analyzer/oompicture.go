@@ -38,11 +38,6 @@ func (c *collector) describe(o *oomCase, e *trace.Event, final bool) {
 		return
 	}
 	v.Detailed = true
-	for _, d := range c.resolver.tables.Devices() {
-		if d.Index == o.device {
-			v.TotalBytes = d.TotalBytes
-		}
-	}
 	v.Sample, v.sizes = c.lastSample(o.device), c.sizes.nowOn(deviceSlot(o.device))
 	c.picture(v)
 	v.settle()

@@ -24,9 +24,6 @@ const (
 	maxOOMSteps = 8
 )
 
-// occasionOOM is what the recorder calls a sample that it takes because memory ran out.
-const occasionOOM = "oom"
-
 // statusOutOfMemory is the driver's and the runtime's code for it.
 const statusOutOfMemory = 2
 
@@ -214,6 +211,9 @@ func (c *collector) tell(o *oomCase) {
 	if e.Detailed && *detailed >= maxOOMDetailed {
 		e.dropDetails()
 	}
+	if e.Detailed {
+		c.sizeUp(e)
+	}
 	if e.Detailed || e.Device < 0 && *detailed < maxOOMDetailed {
 		*detailed++
 		e.Advice = adviseOOM(e, t.facts())
@@ -225,6 +225,16 @@ func (c *collector) tell(o *oomCase) {
 	if len(t.Events) < maxOOMEvents {
 		t.Events = append(t.Events, *e)
 	}
+}
+
+// sizeUp takes the device's size, which the recorder may have found out only after the event.
+func (c *collector) sizeUp(e *OOMEvent) {
+	for _, d := range c.resolver.tables.Devices() {
+		if d.Index == e.Device {
+			e.TotalBytes = d.TotalBytes
+		}
+	}
+	e.settle()
 }
 
 func (e *OOMEvent) dropDetails() {
@@ -271,10 +281,11 @@ func (c *collector) stepBegan(e *trace.Event) {
 	}
 }
 
-// sampled completes the cases that wait for the device's word, which is asked for when memory runs out.
+// sampled completes the open cases with the device's word. It is asked for when memory runs out, or when the program ends over that. What it says beyond what
+// was tracked then is taken to have been there at the refusal.
 func (c *collector) sampled(e *trace.Event) {
 	for _, o := range c.ooms.open {
-		if o.device == e.Device && o.event.Detailed && c.resolver.tables.String(e.Name) == occasionOOM {
+		if o.device == e.Device && o.event.Detailed {
 			o.event.Sample = c.lastSample(e.Device)
 			o.event.settle()
 		}

@@ -97,11 +97,27 @@ func closingWords(program string, summaries []readSummary, wrote int) string {
 	if madeNoCall(top.summary) {
 		return "CUDA was used but no CUDA memory call was made; next: " + next
 	}
-	words := "peak " + render.Bytes(top.summary.Main().PeakBytes)
+	words := oomWords(summaries) + "peak " + render.Bytes(top.summary.Main().PeakBytes)
 	if owner, ok := largestOwner(top.summary); ok {
 		words += fmt.Sprintf(", largest owner %s (%s)", owner.Title(), render.Bytes(owner.PeakBytes))
 	}
 	return fmt.Sprintf("%s; next: %s", words, next)
+}
+
+// oomWords tells of a program that ran out of memory, and where that can be read.
+func oomWords(summaries []readSummary) string {
+	for _, r := range summaries {
+		if r.summary.OOM.Count == 0 {
+			continue
+		}
+		for _, e := range r.summary.OOM.Events {
+			if e.Sidecar != "" && e.Outcome == analyzer.OOMFailed {
+				return "OUT OF MEMORY, see " + shellWord(filepath.Join(filepath.Dir(r.path), e.Sidecar)) + "; "
+			}
+		}
+		return "OUT OF MEMORY; "
+	}
+	return ""
 }
 
 func madeNoCall(s *analyzer.Summary) bool {

@@ -53,7 +53,7 @@ call, library or thread that a regular expression matches.`
 func (s *summaryFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(analyzer.GroupingNames(), ", ")+" (repeat it, or separate by commas)")
-	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, exit, mark:NAME, step:N or a time since the start such as 1.5s")
+	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
 	f.StringSliceVar(&s.devices, "device", nil, "only this device `INDEX` (repeatable)")
 	f.StringVar(&s.focus, "focus", "", "only what matches this `REGEX`")
 	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
@@ -68,7 +68,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.BoolVarP(&s.force, "force", "f", false, "replace that file if it exists")
 	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
 	mustComplete(cmd, "by", completeList(analyzer.GroupingNames()...))
-	mustComplete(cmd, "at", completeValues("peak", "exit", "mark:", "step:"))
+	mustComplete(cmd, "at", completeValues("peak", "exit", "oom", "oom:", "mark:", "step:"))
 	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
 	for _, name := range []string{"device", "focus", "ignore", "tag", "library", "rows", "width"} {
 		mustComplete(cmd, name, completeValues())

@@ -1,0 +1,410 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"memtrace/internal/guest"
+)
+
+// oomReport mirrors what the tests read of the list of OOM events.
+type oomReport struct {
+	OOM struct {
+		Count     int `json:"count"`
+		Recovered int `json:"recovered_count"`
+		Refused   int `json:"refused_count"`
+		Events    []struct {
+			Outcome   string `json:"outcome"`
+			Level     string `json:"level"`
+			Requested uint64 `json:"requested_bytes"`
+			Tag       string `json:"tag"`
+			Library   string `json:"library"`
+			Released  uint64 `json:"released_bytes"`
+			Used      uint64 `json:"used_bytes"`
+			Sidecar   string `json:"sidecar_file"`
+			Allocator *struct {
+				Reserved  uint64 `json:"reserved_bytes"`
+				Allocated uint64 `json:"allocated_bytes"`
+				Idle      uint64 `json:"idle_bytes"`
+				Pieces    struct {
+					Free    uint64 `json:"free_bytes"`
+					Count   uint64 `json:"free_pieces"`
+					Largest uint64 `json:"largest_free_bytes"`
+					Whole   uint64 `json:"whole_free_bytes"`
+				} `json:"pieces"`
+			} `json:"allocator"`
+			Ledgers []struct {
+				By    string `json:"by"`
+				Whole uint64 `json:"whole_bytes"`
+				Rows  []struct {
+					Owner string `json:"owner"`
+					Key   string `json:"key"`
+					Bytes uint64 `json:"bytes"`
+				} `json:"rows"`
+			} `json:"ledgers"`
+			Advice []struct {
+				Rule string `json:"rule"`
+				Text string `json:"text"`
+			} `json:"advice"`
+		} `json:"events"`
+	} `json:"oom"`
+}
+
+func readOOM(t *testing.T, trace string) oomReport {
+	t.Helper()
+	var r oomReport
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", trace)), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// status runs a program that may fail and returns how it ended and what it said.
+func (p program) status(t *testing.T) (*result, int) {
+	t.Helper()
+	cmd, r := p.start(t)
+	return r, finish(t, cmd, r)
+}
+
+func finish(t *testing.T, cmd *exec.Cmd, r *result) int {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(limit, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	timer.Stop()
+	r.stdout, r.stderr = stdout.String(), stderr.String()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// sidecars returns the texts beside a trace, by name.
+func sidecars(t *testing.T, trace string) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(trace + ".oom.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, _ := os.Stat(path); st.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", path, st.Mode())
+		}
+		texts[filepath.Base(path)] = string(text)
+	}
+	return texts
+}
+
+// torchAccount is PyTorch's own account at the moment at which it gave up, see testdata/train/oom.py.
+type torchAccount struct {
+	Reserved  uint64            `json:"reserved"`
+	Allocated uint64            `json:"allocated"`
+	Free      uint64            `json:"free"`
+	Pieces    uint64            `json:"pieces"`
+	Largest   uint64            `json:"largest"`
+	Whole     uint64            `json:"whole"`
+	Tags      map[string]uint64 `json:"tags"`
+}
+
+// A training that does not fit ends as it would without the library; text, trace and report name the owners of the device's memory as PyTorch itself has them, to
+// the byte.
+func TestOOMTraining(t *testing.T) {
+	for _, c := range []struct{ name, framework, mem, conf string }{
+		{"first step", torch27, "2G", ""},
+		{"forward of the second step", torch27, "4200M", ""},
+		{"expandable", torch27, "2G", "expandable_segments:True"},
+		{"newer", torch215, "2G", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := program{framework: c.framework, args: []string{"oom.py", "account.json", "--steps", "3"}, env: []string{"NULLCUDA_MEM=" + c.mem}}
+			if c.conf != "" {
+				p.env = append(p.env, "PYTORCH_CUDA_ALLOC_CONF="+c.conf)
+			}
+			plain := p
+			plain.plain = true
+			r, code := p.status(t)
+			without, codeWithout := plain.status(t)
+			if code != codeWithout || stable(r.stderr) != stable(without.stderr) || stable(r.stdout) != stable(without.stdout) || !strings.Contains(r.stderr, "OutOfMemoryError") {
+				t.Fatalf("with the library %d %s\nwithout %d %s", code, r.stderr, codeWithout, without.stderr)
+			}
+			compareOOM(t, r)
+		})
+	}
+}
+
+func compareOOM(t *testing.T, r *result) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, "account.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var truth torchAccount
+	if err := json.Unmarshal(text, &truth); err != nil {
+		t.Fatal(err)
+	}
+	rep := readOOM(t, r.trace)
+	if rep.OOM.Count != 1 {
+		t.Fatalf("%d times out of memory", rep.OOM.Count)
+	}
+	for _, e := range rep.OOM.Events {
+		if e.Outcome != "failed" {
+			continue
+		}
+		a := e.Allocator
+		if e.Level != "framework" || a == nil {
+			t.Fatalf("event %+v", e)
+		}
+		equal(t, "reserved", a.Reserved, truth.Reserved)
+		equal(t, "allocated", a.Allocated, truth.Allocated)
+		equal(t, "idle", a.Idle, truth.Free)
+		equal(t, "free in pieces", a.Pieces.Free, truth.Free)
+		equal(t, "pieces", a.Pieces.Count, truth.Pieces)
+		equal(t, "largest free block", a.Pieces.Largest, truth.Largest)
+		equal(t, "whole segments", a.Pieces.Whole, truth.Whole)
+		got, largest := map[string]uint64{}, ""
+		for _, row := range e.Ledgers[0].Rows {
+			if row.Owner == "blocks" {
+				got[strings.ReplaceAll(row.Key, "(untagged)", "")] = row.Bytes
+				if largest == "" {
+					largest = row.Key
+				}
+			}
+		}
+		for tag, want := range truth.Tags {
+			equal(t, "tag "+tag, got[tag], want)
+			if want > truth.Tags[largest] {
+				t.Errorf("the first owner is %s with %d, but %s has %d", largest, truth.Tags[largest], tag, want)
+			}
+		}
+		if len(got) != len(truth.Tags) {
+			t.Errorf("tags %v, want %v", got, truth.Tags)
+		}
+		checkSidecar(t, r, e.Sidecar, largest)
+	}
+}
+
+// checkSidecar reads the text without its trace.
+func checkSidecar(t *testing.T, r *result, name, largest string) {
+	t.Helper()
+	texts := sidecars(t, r.trace)
+	text := texts[name]
+	if len(texts) != 1 || name != filepath.Base(r.trace)+".oom.1.txt" {
+		t.Fatalf("texts %v, the trace names %q", texts, name)
+	}
+	for _, want := range []string{"Out of memory on device 0", largest, "What to try", "oom.py", "PyTorch", "cached", "null GPU", "memtrace report --at oom"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s does not say %q:\n%s", name, want, text)
+		}
+	}
+	if report := memtrace(t, "report", "--at", "oom", r.trace); !strings.Contains(report, "Out of memory on device 0") || !strings.Contains(report, largest) {
+		t.Errorf("report:\n%s", report)
+	}
+	if !strings.Contains(memtrace(t, "dump", r.trace), "\noomreport ") {
+		t.Error("the trace has no section about it")
+	}
+}
+
+// What goes on after the allocator gave back its cache is no failure: no text, unless all are asked for, but the report knows.
+func TestOOMRecovered(t *testing.T) {
+	for _, c := range []struct {
+		setting string
+		texts   int
+	}{{"", 0}, {"all", 2}, {"0", 0}} {
+		t.Run("MEMTRACE_OOM="+c.setting, func(t *testing.T) {
+			p := program{framework: torch27, args: []string{"oom.py", "--recover"}, env: []string{"NULLCUDA_MEM=1G"}}
+			if c.setting != "" {
+				p.env = append(p.env, "MEMTRACE_OOM="+c.setting)
+			}
+			r, code := p.status(t)
+			if code != 0 || r.stdout != "went on\n" || r.stderr != "" {
+				t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
+			}
+			rep := readOOM(t, r.trace)
+			if rep.OOM.Count != 0 || rep.OOM.Recovered != 2 || rep.OOM.Events[0].Released != 400<<20 || rep.OOM.Events[0].Outcome != "recovered" {
+				t.Errorf("%+v", rep.OOM)
+			}
+			if texts := sidecars(t, r.trace); len(texts) != c.texts {
+				t.Errorf("texts %v", texts)
+			}
+			if report := memtrace(t, "report", r.trace); !strings.Contains(report, "Short of memory on device 0") || !strings.Contains(report, "gave 400.0 MiB back") {
+				t.Errorf("report:\n%s", report)
+			}
+		})
+	}
+}
+
+func TestOOMMXNet(t *testing.T) {
+	p := program{framework: mxnet, args: []string{"mxnet_gluon.py"}, env: []string{"NULLCUDA_MEM=40M"}}
+	r, code := p.status(t)
+	plain := p
+	plain.plain = true
+	if without, want := plain.status(t); code != want || code == 0 || stable(r.stderr) != stable(without.stderr) {
+		t.Errorf("with the library %d %s\nwithout %d %s", code, r.stderr, want, without.stderr)
+	}
+	rep := readOOM(t, r.trace)
+	if rep.OOM.Count == 0 || rep.OOM.Events[0].Level != "driver" || rep.OOM.Events[0].Library != "libmxnet.so" {
+		t.Fatalf("%+v", rep.OOM)
+	}
+	for _, text := range sidecars(t, r.trace) {
+		if !strings.Contains(text, "libmxnet.so") || !strings.Contains(text, "MXNET_GPU_MEM_POOL_TYPE") {
+			t.Errorf("the text:\n%s", text)
+		}
+	}
+	if len(sidecars(t, r.trace)) == 0 {
+		t.Error("no text")
+	}
+}
+
+// plainProgram runs testdata/guest/oom.c on the null GPU, with the library.
+func plainProgram(t *testing.T, dir string, env []string, args ...string) (*exec.Cmd, *result) {
+	t.Helper()
+	lib := filepath.Join(guest.Root(), "build", "nullcuda", "lib")
+	out := guest.Compile(t, "oom", []string{"testdata/guest/oom.c"}, "-I"+filepath.Join(guest.Root(), "testdata/guest"), filepath.Join(lib, "libcudart.so.13"), "-Wl,-rpath-link,"+lib)
+	cmd := exec.Command(out, args...)
+	r := &result{dir: dir, trace: filepath.Join(dir, "t.bin")}
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+lib, "NULLCUDA_SHARED=none", "NULLCUDA_MEM=1G", "LD_PRELOAD="+library(), "MEMTRACE_OUTPUT="+r.trace)
+	cmd.Env = append(cmd.Env, env...)
+	return cmd, r
+}
+
+func TestOOMPlainProgram(t *testing.T) {
+	cmd, r := plainProgram(t, t.TempDir(), nil)
+	if code := finish(t, cmd, r); code != 3 || r.stdout != "16 blocks, then error 2\n" || r.stderr != "" {
+		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
+	}
+	rep := readOOM(t, r.trace)
+	if rep.OOM.Count != 1 || rep.OOM.Refused != 1 || rep.OOM.Events[0].Requested != 64<<20 || rep.OOM.Events[0].Used != 1<<30 {
+		t.Errorf("%+v", rep.OOM)
+	}
+	if text := sidecars(t, r.trace)["t.bin.oom.1.txt"]; !strings.Contains(text, "64.0 MiB; the driver refused") || !strings.Contains(text, "by cudaMalloc called from oom+0x") {
+		t.Errorf("the text:\n%s", text)
+	}
+}
+
+// The closing line of a run says that memory ran out and where that can be read.
+func TestOOMClosingLine(t *testing.T) {
+	cmd, r := plainProgram(t, t.TempDir(), nil)
+	program := cmd.Path
+	cmd.Path, cmd.Args = command(), []string{"memtrace", "run", "-o", r.trace, "--", program}
+	for i, v := range cmd.Env {
+		if strings.HasPrefix(v, "LD_PRELOAD=") || strings.HasPrefix(v, "MEMTRACE_OUTPUT=") {
+			cmd.Env[i] = "UNUSED="
+		}
+	}
+	if code := finish(t, cmd, r); code != 3 || !strings.Contains(r.stderr, "OUT OF MEMORY, see t.bin.oom.1.txt; peak 1.00 GiB") {
+		t.Errorf("%d %q", code, r.stderr)
+	}
+}
+
+// One that gives back and asks again has recovered.
+func TestOOMPlainRecovered(t *testing.T) {
+	cmd, r := plainProgram(t, t.TempDir(), nil, "enough")
+	if code := finish(t, cmd, r); code != 3 || r.stdout != "16 blocks, then error 0\n" {
+		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
+	}
+	if rep := readOOM(t, r.trace); rep.OOM.Count != 0 || rep.OOM.Recovered != 1 || rep.OOM.Events[0].Released != 64<<20 {
+		t.Errorf("%+v", rep.OOM)
+	}
+	if texts := sidecars(t, r.trace); len(texts) != 0 {
+		t.Errorf("texts %v", texts)
+	}
+}
+
+// The text comes while the program runs; and a program that is killed at once leaves what the report needs to tell the same.
+func TestOOMKilled(t *testing.T) {
+	for _, patient := range []bool{true, false} {
+		cmd, r := plainProgram(t, t.TempDir(), nil, "killed")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(limit); patient && len(sidecars(t, r.trace)) == 0; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("no text while the program runs")
+			}
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		rep := readOOM(t, r.trace)
+		if rep.OOM.Count != 1 || rep.OOM.Events[0].Requested != 64<<20 || len(rep.OOM.Events[0].Ledgers[0].Rows) == 0 {
+			t.Errorf("patient %v: %+v", patient, rep.OOM)
+		}
+	}
+}
+
+// The number of texts is bounded; all events are counted.
+func TestOOMManyTimes(t *testing.T) {
+	cmd, r := plainProgram(t, t.TempDir(), nil, "loop", "13")
+	if code := finish(t, cmd, r); code != 3 {
+		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
+	}
+	if rep := readOOM(t, r.trace); rep.OOM.Count != 13 {
+		t.Errorf("%d events", rep.OOM.Count)
+	}
+	if texts := sidecars(t, r.trace); len(texts) != 10 {
+		t.Errorf("%d texts", len(texts))
+	}
+}
+
+// A text that cannot be written harms nobody, and none is written over or through what is there.
+func TestOOMTextCannotBeWritten(t *testing.T) {
+	t.Run("full disk", func(t *testing.T) {
+		if os.Getuid() != 0 {
+			t.Skip("needs root to mount a small file system")
+		}
+		dir, spool := t.TempDir(), t.TempDir()
+		if text, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", dir).CombinedOutput(); err != nil {
+			t.Skipf("mount: %v %s", err, text)
+		}
+		t.Cleanup(func() { exec.Command("umount", "-l", dir).Run() })
+		cmd, r := plainProgram(t, dir, []string{"MEMTRACE_LOG=off", "MEMTRACE_SPOOL_DIR=" + spool})
+		if code := finish(t, cmd, r); code != 3 || r.stdout != "16 blocks, then error 2\n" || r.stderr != "" {
+			t.Errorf("%d %q %q", code, r.stdout, r.stderr)
+		}
+		if texts := sidecars(t, r.trace); len(texts) != 0 {
+			t.Errorf("a part of a text was left: %v", texts)
+		}
+	})
+	t.Run("taken", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.Symlink("elsewhere", filepath.Join(dir, "t.bin.oom.1.txt")); err != nil {
+			t.Fatal(err)
+		}
+		cmd, r := plainProgram(t, dir, nil)
+		if code := finish(t, cmd, r); code != 3 || r.stderr != "" {
+			t.Errorf("%d %q %q", code, r.stdout, r.stderr)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "elsewhere")); err == nil {
+			t.Error("written through a link")
+		}
+		if rep := readOOM(t, r.trace); rep.OOM.Events[0].Sidecar != "t.bin.oom.2.txt" {
+			t.Errorf("the trace names %q", rep.OOM.Events[0].Sidecar)
+		}
+	})
+}
