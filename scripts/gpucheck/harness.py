@@ -3,6 +3,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -141,6 +142,14 @@ class Harness:
                 raise Skipped(f"{name} fails here without the library, too: {plain.stderr.strip()[-300:]}")
             raise Unmet(f"{words}; without the library it ends with status {status}")
         return last_object(finished.stdout)
+
+    def line(self, guest, what, seconds=60):
+        """The next line that a running guest prints, or Unmet if it ends or says nothing for so long. For guests that answer line by line."""
+        ready, _, _ = select.select([guest.stdout], [], [], max(1, min(seconds, self.seconds_left())))
+        line = guest.stdout.readline() if ready else ""
+        if not line:
+            raise Unmet(f"{what} " + (f"ended with status {guest.wait(5)}" if ready else f"said nothing for {seconds} s"))
+        return line.strip()
 
     def has_module(self, module):
         return self.run([sys.executable, "-c", f"import importlib.util as u, sys; sys.exit(u.find_spec('{module}') is None)"]).returncode == 0

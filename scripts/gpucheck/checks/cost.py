@@ -7,6 +7,7 @@ import time
 from harness import Unmet
 
 NO_TIMES = "kernels do nothing here, so a step is all host"
+BUSY = "times of a machine without a GPU, which does other work besides, decide nothing"
 
 
 def _pairs(harness, most, seconds, measure):
@@ -36,9 +37,8 @@ def start_cost(harness):
         plain, traced = _pairs(harness, most, 30, lambda traced, number, argv=argv: _timed(harness, argv, harness.folder / "start.bin" if traced else None))
         row = harness.score.cost(f"{what}, start to end", "ms", plain, traced, ratio=False)
         harness.note(f"{what}: {row['compared']['median']:+.2f} ms")
-        limit = 0.5 if argv == ["true"] else 60
-        harness.expect_hardware(f"{what}: at most {limit} ms more", row["compared"]["median"] <= limit, f"{row['compared']['median']:+.2f} ms",
-                                "the null GPU's machines are shared")
+        if argv == ["true"]:
+            harness.expect_hardware(f"{what}: at most 0.2 ms more", row["compared"]["median"] <= 0.2, f"{row['compared']['median']:+.2f} ms", BUSY)
 
 
 def event_cost(harness):
@@ -52,8 +52,8 @@ def event_cost(harness):
     for key, what, unit in (("framework", "torch.empty and its free, cached", "ns"), ("driver", "cuMemAlloc and cuMemFree of 2 MiB", "us")):
         results[key] = harness.score.cost(what, unit, [one[key] for one in plain], [one[key] for one in traced], ratio=False)
         harness.note(f"{what}: {results[key]['compared']['median']:+.1f} {unit} for two events")
-    harness.expect_hardware("a framework event costs at most 0.5 us", results["framework"]["compared"]["median"] <= 1000,
-                            f"{results['framework']['compared']['median'] / 2:.0f} ns", "the null GPU's machines are shared")
+    harness.expect_hardware("a framework event costs at most 300 ns", results["framework"]["compared"]["median"] <= 600,
+                            f"{results['framework']['compared']['median'] / 2:.0f} ns", BUSY)
 
 
 def step_cost(harness):

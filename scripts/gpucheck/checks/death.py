@@ -3,7 +3,6 @@
 
 import os
 import random
-import select
 import signal
 import struct
 import subprocess
@@ -64,7 +63,7 @@ def _one_death(harness, zygote, count, delay):
     """Has a child forked and kills it `delay` seconds after its first count; returns its pid."""
     zygote.stdin.write(f"{count}\n")
     zygote.stdin.flush()
-    pid = int(_line(harness, zygote))
+    pid = int(harness.line(zygote, "zygote.py"))
     try:
         deadline = time.monotonic() + min(60, harness.seconds_left())
         while count.read_bytes() == bytes(8):
@@ -74,14 +73,5 @@ def _one_death(harness, zygote, count, delay):
         time.sleep(delay)
     finally:
         os.kill(pid, signal.SIGKILL)
-    _line(harness, zygote)
+    harness.line(zygote, "zygote.py")
     return pid
-
-
-def _line(harness, zygote):
-    """The next line of output, or Unmet if none comes."""
-    ready, _, _ = select.select([zygote.stdout], [], [], max(1, min(60, harness.seconds_left())))
-    line = zygote.stdout.readline() if ready else ""
-    if not line:
-        raise Unmet(f"zygote.py says nothing: {(harness.folder / 'zygote.log').read_text()[-400:]}")
-    return line.strip()

@@ -12,7 +12,7 @@ def infer(harness):
     if not traced["cudnn"]:
         harness.skip("convolutions run in cuDNN", "the null GPU's cuDNN plans nothing, so torch's own kernels run them")
     harness.expect_equal("torch's own peak with and without the library", traced["stats"]["allocated_bytes.all.peak"], plain["stats"]["allocated_bytes.all.peak"])
-    harness.expect_hardware("results with and without the library", traced["results"] == plain["results"], f"{traced['sum']} and {plain['sum']}",
+    harness.expect_hardware("results with and without the library", traced["results"] == plain["results"], f"{traced['results']} and {plain['results']}",
                             "kernels do nothing here")
     report = harness.report(trace, "--at", "mark:stats")
     compare_with_torch(harness, "inference", report, traced["stats"])

@@ -11,12 +11,11 @@ OTHER = 256 * MIB
 
 def ledger(harness):
     """Used on the device = this process by owner + other processes + context + remainder."""
-    # The null GPU: an account of its own that both processes share, and a context that costs something.
-    variables = {"NULLCUDA_SHARED": str(harness.folder / "null-account"), "NULLCUDA_CONTEXT": "300M"}
+    # The null GPU: an account that both processes share, a context that costs something, and memory that nobody gets.
+    variables = {"NULLCUDA_SHARED": str(harness.folder / "null-account"), "NULLCUDA_CONTEXT": "300M", "NULLCUDA_RESERVED": "500M"}
     holder = harness.start([sys.executable, harness.guests / "holder.py", str(OTHER)], **variables)
     try:
-        if holder.stdout.readline().strip() != "held":
-            raise Unmet(f"the second process did not come up: {holder.stderr.read().strip()[-400:]}")
+        harness.line(holder, "the second process")
         trace = harness.folder / "ledger.bin"
         truth = harness.run_python("ledger.py", trace=trace, **variables)
     finally:

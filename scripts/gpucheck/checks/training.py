@@ -2,6 +2,7 @@
 """Training runs: the program is none the wiser, and memtrace's numbers are torch's."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -65,7 +66,8 @@ def train(harness):
     plain, plain_counters, _ = _train(harness, "train-plain", traced=False)
     traced, counters, trace = _train(harness, "train", traced=True)
     harness.expect_equal("exit status with and without the library", traced.returncode, plain.returncode)
-    harness.expect_equal("messages with and without the library", traced.stderr, plain.stderr)
+    said, expected = _without_numbers(traced.stderr), _without_numbers(plain.stderr)
+    harness.expect("messages with and without the library are the same, numbers aside", said == expected, "" if said == expected else said[-300:])
     harness.expect_equal("torch's own peak with and without the library", counters["allocated_bytes.all.peak"],
                          plain_counters["allocated_bytes.all.peak"])
     report = harness.report(trace, "--at", "mark:stats")
@@ -73,6 +75,11 @@ def train(harness):
     events = report["health"]["events"]
     harness.note(f"{events} events, {trace.stat().st_size / max(events, 1):.1f} bytes each on disk")
     _text_report_opens(harness, trace)
+
+
+def _without_numbers(text):
+    """Warnings carry times and addresses."""
+    return re.sub(r"0x[0-9a-f]+|\d+", "#", text)
 
 
 def _text_report_opens(harness, trace):

@@ -9,8 +9,6 @@ import torch
 
 cudnn = torch.cuda.get_device_name(0) != "Null GPU"  # the null GPU's plans nothing
 torch.backends.cudnn.enabled = cudnn
-torch.backends.cudnn.benchmark = cudnn
-torch.use_deterministic_algorithms(False)
 torch.manual_seed(0)
 convolutions = torch.nn.Sequential(torch.nn.Conv2d(3, 64, 7, 2, 3), torch.nn.ReLU(), torch.nn.Conv2d(64, 128, 3, 1, 1), torch.nn.ReLU(),
                                    torch.nn.Conv2d(128, 64, 1)).cuda().eval()
