@@ -107,13 +107,32 @@ void mt_driver_open(struct mt_call *call, uint16_t id, uintptr_t caller, int rel
   *call = (struct mt_call){.self = mt_thread_get(), .id = id, .caller = caller};
   struct mt_thread *self = call->self;
   if (!self) return;
-  mt_ring_call(self);
+  call->told = self->told_count;
+  call->counted = !(self->ring->calls & 1);
+  if (MT_LIKELY(call->counted)) mt_ring_call(self);
   if (!releases) return;
-  if (self->reserved_seq) { /* the runtime call around us drew it */
+  if (self->reserved_seq) /* the call around us drew it */
     call->seq = self->reserved_seq;
-    self->reserved_seq = 0;
-  } else
+  else
     draw(call);
+  self->reserved_seq = call->seq;
+}
+
+static void leave_driver(struct mt_call *call) {
+  if (MT_LIKELY(call->counted)) mt_ring_call(call->self);
+  if (call->seq) call->self->reserved_seq = 0;
+  end(call);
+}
+
+/* Another interposer behind us may have come back to our wrapper on its way to the driver. What was told there is not told again: it is nearer to the truth. */
+static bool told_below(struct mt_call *call, const struct mt_outcome *o) {
+  struct mt_thread *self = call->self;
+  bool taken = call->seq && self->reserved_seq != call->seq;
+  if (MT_LIKELY(self->told_count == call->told) || self->told_kind != o->kind || self->told_addr != o->addr) {
+    if (taken) call->seq = mt_seq_draw(); /* for something else, it seems */
+    return false;
+  }
+  return !call->seq || taken;
 }
 
 void mt_driver_close(struct mt_call *call, const struct mt_outcome *outcome) {
@@ -124,15 +143,17 @@ void mt_driver_close(struct mt_call *call, const struct mt_outcome *outcome) {
     call->caller = self->runtime_caller;
     self->driver_events += outcome->kind == MT_ALLOC;
   }
-  tell(call, outcome, runtime, 0);
-  mt_ring_call(self);
-  end(call);
+  if (!told_below(call, outcome)) {
+    tell(call, outcome, runtime, 0);
+    self->told_count++;
+    self->told_kind = outcome->kind;
+    self->told_addr = outcome->addr;
+  }
+  leave_driver(call);
 }
 
 void mt_driver_skip(struct mt_call *call) {
-  if (!call->self) return;
-  mt_ring_call(call->self);
-  end(call);
+  if (call->self) leave_driver(call);
 }
 
 void mt_runtime_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases) {

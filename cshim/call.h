@@ -14,7 +14,9 @@ struct mt_call {
   uint64_t outer;         /* inflight bound to restore */
   uintptr_t caller;
   uint16_t id;
+  uint16_t told;     /* the thread's driver events when the call began */
   uint8_t announced; /* this call set the inflight bound */
+  uint8_t counted;   /* this call is the thread's outermost driver call */
   uint8_t outermost; /* this runtime call is the label of what happens inside it */
 };
 

@@ -207,7 +207,6 @@ static bool start_here(void) {
   if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;
   mt_module_start();
   note_process();
-  mt_unseen_tell();
   announce_to_runner();
   if (mt_config.unknown[0]) mt_log(MT_LOG_WARN, "unknown variable ", mt_config.unknown, " has no effect; see docs/environment.md");
   mt_log(MT_LOG_INFO, "recording to ", mt_region.output.trace, "");
@@ -229,6 +228,7 @@ static bool start(void) {
     if (!__atomic_compare_exchange_n(&life, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     if (!start_here()) return false;
     __atomic_store_n(&mt_live->epoch, ++last_epoch, __ATOMIC_RELEASE);
+    mt_unseen_tell();
     set_phase(READY);
     mt_boot_start();
     return true;

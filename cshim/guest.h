@@ -49,7 +49,10 @@ struct mt_thread {
     uint32_t generation; /* of mt_module_generation, when it was looked up */
     void *real;          /* what this call site means by the reporting function it calls, or NULL: not looked up yet */
   } recent[MT_RECENT_STACKS]; /* callers, by hash: an allocator reports from two or three places, in turns */
-  uint64_t reserved_seq; /* number drawn by a runtime free for the driver free below it */
+  uint64_t reserved_seq; /* number drawn by a free for the free below it: the runtime's for the driver's, the driver's for an interposer's */
+  uint64_t told_addr;    /* of the last driver event */
+  uint16_t told_count;   /* driver events, in all */
+  uint8_t told_kind;
   uint64_t context;            /* the thread's context when it was last asked for */
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* of mt_context_generation then */

@@ -23,3 +23,6 @@ bool mt_module_is_cuda(uintptr_t pc);
 
 /* The loader's record of the object that holds pc, or NULL (also where the C library cannot tell without a lock). */
 struct link_map *mt_module_find(uintptr_t pc);
+
+/* True if the object is linked to the name: one of its relocations is for it. */
+bool mt_module_imports(const struct link_map *map, const char *name);

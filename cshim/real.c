@@ -61,17 +61,27 @@ static void *from_object(const char *path, const char *name) {
 
 void *mt_driver_symbol(const char *name) { return from_object("libcuda.so.1", name); }
 
-/* What stands behind us in the global scope comes first, as for the loader, so that a second interposer gets its turn. Only between two copies of CUDA does
- * the caller's own scope decide: the loader tells those apart by symbol versions, which are lost here. An interposer in front of us must not get itself. */
-static void *from_scope(struct link_map *caller, const char *name) {
-  void *next = mt_real_dlsym(RTLD_NEXT, name);
-  if (next && !mt_module_is_cuda((uintptr_t)next)) return next;
-  void *own = caller && caller->l_name[0] ? from_object(caller->l_name, name) : NULL;
-  if (!own || (mt_module_find((uintptr_t)own) == caller && mt_real_dlsym(RTLD_DEFAULT, name) == own)) return next;
-  return own;
+/* True if object's own definition is what the program finds first: it stands in front of us, and got our wrapper by asking for the next one. */
+static bool in_front(void *own, const char *name) {
+  void *program = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD); /* by a handle: RTLD_DEFAULT finds ourselves, as we are linked symbolically */
+  if (!program) return false;
+  bool first = mt_real_dlsym(program, name) == own;
+  dlclose(program);
+  return first;
 }
 
-void *mt_real_find(const char *name, uintptr_t caller) { return from_scope(mt_module_find(caller - 1), name); }
+/* What stands behind us in the global scope comes first, as for the loader, so that a second interposer gets its turn. It has none where the caller asked a
+ * library for its function and is not linked to the name: given is what it was promised. Only between two copies of CUDA does the caller's own scope decide: the
+ * loader tells those apart by symbol versions, which are lost here. An interposer in front of us must not get itself. */
+static void *from_scope(struct link_map *caller, const char *name, void *given) {
+  void *next = mt_real_dlsym(RTLD_NEXT, name);
+  void *own = caller && caller->l_name[0] ? from_object(caller->l_name, name) : NULL;
+  if (own && mt_module_find((uintptr_t)own) == caller && in_front(own, name)) return next;
+  if (next && !mt_module_is_cuda((uintptr_t)next)) return given && caller && !mt_module_imports(caller, name) ? given : next;
+  return own ? own : next;
+}
+
+void *mt_real_find(const char *name, uintptr_t caller) { return from_scope(mt_module_find(caller - 1), name, NULL); }
 
 static struct mt_slot *slots;
 
@@ -92,8 +102,9 @@ void *mt_slot_learn(struct mt_slot *slot, void *real) {
 static void *remember(struct mt_slot *slot, struct link_map *caller, void *real) {
   enlist(slot);
   for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
-    struct link_map *none = NULL;
-    if (slot->scope[i].caller) continue;
+    struct link_map *none = NULL, *known = __atomic_load_n(&slot->scope[i].caller, __ATOMIC_ACQUIRE);
+    if (known == caller) break;
+    if (known) continue;
     void *empty = NULL;
     if (!__atomic_compare_exchange_n(&slot->scope[i].real, &empty, real, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     __atomic_compare_exchange_n(&slot->scope[i].caller, &none, caller, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
@@ -112,10 +123,25 @@ void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   }
   int error = errno;
   mt_unseen_reach();
-  void *real = from_scope(map, name);
-  if (!real) real = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
+  void *given = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
+  void *real = from_scope(map, name, given);
+  if (!real) real = given;
   errno = error;
   return real && map ? remember(slot, map, real) : real;
+}
+
+bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller) {
+  struct link_map *map = mt_module_find(caller - 1);
+  int error = errno;
+  void *real = from_scope(map, name, NULL);
+  if (real) mt_unseen_reach();
+  errno = error;
+  /* what is behind an interposer behind us is not for us to find: it gets that from the loader, and must not get itself from us */
+  if (real && map && (mt_module_find((uintptr_t)real) != map || mt_module_is_cuda((uintptr_t)real))) {
+    enlist(slot);
+    remember(slot, map, real);
+  }
+  return real != NULL;
 }
 
 static void forget(struct mt_slot *slot) {

@@ -26,6 +26,10 @@ void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller);
 /* Keeps an original that a route handed out; returns the one that is now the fallback. */
 void *mt_slot_learn(struct mt_slot *slot, void *real);
 
+/* The code at caller found our wrapper by looking the name up in its scope: keeps the original that it would have found there without us, for its calls. False if
+ * there is none. */
+bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller);
+
 /* True if function is one of our wrappers. */
 bool mt_real_is_ours(void *function);
 

@@ -37,18 +37,28 @@ static const struct mt_hook *best_row(const char *base, int version, uint64_t fl
   return best;
 }
 
+/* The row that found is the original of. Drivers differ in the version from which a base name means a new ABI (cuCtxCreate between 12.5 and 12.9), so the
+ * function's address decides where it is the exported one. */
+static const struct mt_hook *row_of(const char *base, const void *found, int version, uint64_t flags) {
+  const struct mt_hook *best = best_row(base, version, flags);
+  if (best && mt_driver_symbol(best->symbol) == found) return best;
+  for (unsigned i = 0; i < mt_hook_count; i++)
+    if (!strcmp(mt_hooks[i].base, base) && mt_driver_symbol(mt_hooks[i].symbol) == found) return &mt_hooks[i];
+  return best;
+}
+
 /* What the caller gets in place of found. same_as_known answers whether the driver gives the same function for the row's own version. */
 static void *replace(const char *symbol, void *found, int version, uint64_t flags, bool (*same_as_known)(const struct mt_hook *, void *, uint64_t)) {
   mt_unseen_reach();
-  if (symbol[0] != 'c' || symbol[1] != 'u') return found;
+  if (symbol[0] != 'c' || symbol[1] != 'u' || mt_real_is_ours(found)) return found;
   if (!strcmp(symbol, "cuGetProcAddress")) {
     bool v2 = version >= 12000;
     mt_slot_learn(v2 ? &slot_v2 : &slot_v1, found);
     return v2 ? (void *)cuGetProcAddress_v2 : (void *)cuGetProcAddress;
   }
-  const struct mt_hook *row = best_row(symbol, version, flags);
+  const struct mt_hook *row = row_of(symbol, found, version, flags);
   if (!row) return found;
-  if (version > MT_KNOWN_CUDA && !same_as_known(row, found, flags)) return mt_unseen_add(symbol, version), found;
+  if (version > MT_KNOWN_CUDA && mt_driver_symbol(row->symbol) != found && !same_as_known(row, found, flags)) return mt_unseen_add(symbol, version), found;
   mt_slot_learn(row->slot, found);
   return row->wrapper;
 }
@@ -67,7 +77,7 @@ static bool same_v2(const struct mt_hook *row, void *found, uint64_t flags) {
 }
 
 MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags) {
-  get_v1 real = (get_v1)(slot_v1.fallback ? slot_v1.fallback : mt_slot_find(&slot_v1, "cuGetProcAddress", (uintptr_t)__builtin_return_address(0)));
+  get_v1 real = (get_v1)mt_slot_find(&slot_v1, "cuGetProcAddress", (uintptr_t)__builtin_return_address(0));
   if (!real) return 999;
   int result = real(symbol, function, version, flags);
   if (result || !symbol || !function || !*function) return result;
@@ -82,7 +92,7 @@ MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version,
 }
 
 MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status) {
-  get_v2 real = (get_v2)(slot_v2.fallback ? slot_v2.fallback : mt_slot_find(&slot_v2, "cuGetProcAddress_v2", (uintptr_t)__builtin_return_address(0)));
+  get_v2 real = (get_v2)mt_slot_find(&slot_v2, "cuGetProcAddress_v2", (uintptr_t)__builtin_return_address(0));
   if (!real) return 999;
   int result = real(symbol, function, version, flags, status);
   if (result || !symbol || !function || !*function) return result;
@@ -96,20 +106,13 @@ MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int versi
   return result;
 }
 
-static void *substitute(const char *name, void *real) {
-  mt_unseen_reach();
-  if (!strcmp(name, "cuGetProcAddress")) return mt_slot_learn(&slot_v1, real), (void *)cuGetProcAddress;
-  if (!strcmp(name, "cuGetProcAddress_v2")) return mt_slot_learn(&slot_v2, real), (void *)cuGetProcAddress_v2;
+/* The slot and the wrapper of a name, NULL if it is not hooked. */
+static struct mt_slot *slot_of(const char *name, void **wrapper) {
+  if (!strcmp(name, "cuGetProcAddress")) return *wrapper = (void *)cuGetProcAddress, &slot_v1;
+  if (!strcmp(name, "cuGetProcAddress_v2")) return *wrapper = (void *)cuGetProcAddress_v2, &slot_v2;
   for (unsigned i = 0; i < mt_hook_count; i++)
-    if (!strcmp(mt_hooks[i].symbol, name)) return mt_slot_learn(mt_hooks[i].slot, real) == real ? mt_hooks[i].wrapper : NULL;
+    if (!strcmp(mt_hooks[i].symbol, name)) return *wrapper = mt_hooks[i].wrapper, mt_hooks[i].slot;
   return NULL;
-}
-
-static bool hooked_name(const char *name) {
-  if (!strncmp(name, "cuGetProcAddress", 16)) return true;
-  for (unsigned i = 0; i < mt_hook_count; i++)
-    if (!strcmp(mt_hooks[i].symbol, name)) return true;
-  return false;
 }
 
 /* What the stub turns into NULL. */
@@ -127,12 +130,14 @@ static void *pretend_absent(const char *name) {
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller);
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller) {
   if (!mt_real_ready()) return NULL;
-  if (!name || name[0] != 'c' || name[1] != 'u' || !hooked_name(name)) return NULL;
-  if (handle == RTLD_NEXT) return mt_real_find(name, caller) ? NULL : pretend_absent(name);
-  void *real = mt_real_dlsym(handle, name);
+  void *wrapper;
+  if (!name || name[0] != 'c' || name[1] != 'u') return NULL;
+  struct mt_slot *slot = slot_of(name, &wrapper);
+  if (!slot) return NULL;
+  void *real = handle == RTLD_NEXT ? wrapper : mt_real_dlsym(handle, name);
   if (!real) return NULL;
-  if (mt_real_is_ours(real)) return mt_real_find(name, caller) ? NULL : pretend_absent(name);
-  return handle != RTLD_DEFAULT && mt_module_is_cuda((uintptr_t)real) ? substitute(name, real) : NULL;
+  if (mt_real_is_ours(real)) return mt_slot_promise(slot, name, caller) ? NULL : pretend_absent(name);
+  return handle != RTLD_DEFAULT && mt_module_is_cuda((uintptr_t)real) && mt_slot_learn(slot, real) == real ? wrapper : NULL;
 }
 
 /* Libraries come and go, and with them the originals that wrappers remember. */

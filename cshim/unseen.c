@@ -42,7 +42,7 @@ void mt_unseen_add(const char *base, int version) {
       __atomic_store_n(&rows[i].state, 2, __ATOMIC_RELEASE);
       return tell(i);
     }
-    if (state == 2 && rows[i].version == version && !strncmp(rows[i].name, base, MT_UNSEEN_NAME - 1)) return;
+    if (state == 2 && rows[i].version == version && !strncmp(rows[i].name, base, MT_UNSEEN_NAME - 1)) return tell(i);
   }
 }
 
