@@ -124,7 +124,9 @@ static void *by_entry_point(const struct row *row) {
   int (*by_version)(const char *, void **, unsigned, unsigned long long, int *) = dlsym(runtime, "cudaGetDriverEntryPointByVersion");
   H(cudaRuntimeGetVersion)(&version);
   if (!strcmp(route, "by-version") && by_version) return by_version(row->base, &found, (unsigned)row->version, (unsigned long long)row->variant, &status) ? NULL : found;
-  return !newest(row, version) || entry(row->base, &found, (unsigned long long)row->variant, &status) ? NULL : found;
+  if (!newest(row, version) || entry(row->base, &found, (unsigned long long)row->variant, &status)) return NULL;
+  Dl_info info; /* drivers differ in which cuCtxCreate is the one of CUDA 12.5 to 12.9 */
+  return found && dladdr(found, &info) && info.dli_sname && !strcmp(info.dli_sname, row->symbol) ? found : NULL;
 }
 
 /* The runtime's symbols have a version named after it, the driver's have none, and any will do. */
@@ -148,8 +150,8 @@ static void resolve(void) {
   for (size_t i = 0; i < COVER_COUNT; i++) {
     void *library = rows[i].level == DRIVER ? driver : runtime;
     rows[i].address = find(&rows[i]);
-    if (rows[i].address && strcmp(route, "linked")) printf("%s by %s\n", rows[i].symbol, route);
-    else if (library) rows[i].address = dlsym(library, rows[i].symbol);
+    if (!rows[i].address && library) rows[i].address = dlsym(library, rows[i].symbol);
+    else if (strcmp(route, "linked")) printf("%s by %s\n", rows[i].symbol, route); /* linked is also what a runtime lacks and the library has */
   }
 }
 
