@@ -16,7 +16,7 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h) go.mod go.sum
 
-.PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz bench install uninstall clean generate check-generate check tools
+.PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz nightly bench install uninstall clean generate check-generate check tools
 
 all: lib cli ## build build/libmemtrace.so and build/memtrace
 
@@ -65,6 +65,10 @@ lint: ## gofmt, vet, staticcheck, C and shell style
 
 fuzz: ## every fuzz target for FUZZTIME (60s)
 	scripts/fuzz.sh $(or $(FUZZTIME),60s)
+
+nightly: all nullcuda ## the tests that take an hour: a thousand kills under PyTorch and under load
+	KILLS=1000 $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
+	KILLS=1000 $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
 
 bench: all nullcuda ## overhead and speed, as ratios against a plain run
 	scripts/bench.sh

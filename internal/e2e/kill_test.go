@@ -17,7 +17,18 @@ import (
 	"time"
 )
 
-const kills = 100
+// kills is how many children are killed: KILLS, or a hundred.
+func kills(t *testing.T) int {
+	text := os.Getenv("KILLS")
+	if text == "" {
+		return 100
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("KILLS=%s is no number of kills", text)
+	}
+	return n
+}
 
 // A training process that is killed at any moment leaves everything that was committed until then, and the report says that it was killed.
 func TestKilledTraining(t *testing.T) {
@@ -47,12 +58,13 @@ func TestKilledTraining(t *testing.T) {
 	out := bufio.NewScanner(pipe)
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	inFile := 0
-	for round := range kills {
+	rounds := kills(t)
+	for round := range rounds {
 		if killOne(t, r.dir, in, out, random, round) {
 			inFile++
 		}
 	}
-	t.Logf("%d of %d kills came after the drainer had written a block", inFile, kills)
+	t.Logf("%d of %d kills came after the drainer had written a block", inFile, rounds)
 }
 
 // killOne starts a child, kills it some time after its first count, and compares. It reports whether the trace file itself held events already.

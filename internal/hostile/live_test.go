@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"bufio"
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -130,61 +129,12 @@ int main(void) {
 	}
 }
 
-// busy keeps allocating until its input ends, and says how often in a file.
-const busy = `#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#include "cuda.h"
-int main(void) {
-  uint64_t p, *count;
-  void *context;
-  int fd = open("count", O_RDWR | O_CREAT, 0600);
-  if (fd < 0 || ftruncate(fd, 4096) || (count = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) return 2;
-  if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0)) return 3;
-  for (struct pollfd in = {.fd = 0, .events = POLLIN}; poll(&in, 1, 0) == 0;) {
-    for (int i = 0; i < 50; i++) {
-      if (cuMemAlloc_v2(&p, 1000)) return 4;
-      ++*count;
-      if (cuMemFree_v2(p)) return 5;
-    }
-    usleep(1000);
-  }
-  return 0;
-}
-`
-
 // A report of a run that goes on, by several readers at once, again and again while the drainer flushes: each sees everything that was committed when it began, says
 // that the program still runs, and disturbs nothing.
 func TestReadersOfARunningProgram(t *testing.T) {
-	program := compile(t, "busy", []string{busy}, withDriver(t)...)
-	dir := t.TempDir()
-	in, keep, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	cmd := exec.Command(program)
-	cmd.Stdin, cmd.Dir = in, dir
-	cmd.Env = append(os.Environ(), run{preload: []string{""}}.environment(t)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	counted := func() int {
-		text, err := os.ReadFile(filepath.Join(dir, "count"))
-		if err != nil || len(text) < 8 {
-			return 0
-		}
-		return int(binary.LittleEndian.Uint64(text))
-	}
-	for range 2000 {
-		if counted() > 0 {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	path := traceIn(t, dir)
+	b := startBusy(t, 1, 1000, nil)
+	counted := func() int { return b.counts()[0] }
+	path := traceIn(t, b.dir)
 	var readers sync.WaitGroup
 	for range 3 {
 		readers.Add(1)
@@ -201,13 +151,11 @@ func TestReadersOfARunningProgram(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "still running") {
 		t.Errorf("the report of a running program: %v\n%s", err, text)
 	}
-	keep.Close()
-	if err := cmd.Wait(); err != nil {
+	b.input.Close()
+	if err := b.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if r := read(t, path); r.ended != spool.EndedClean || r.lost != 0 || r.allocations(1000) != counted() {
-		t.Errorf("ended %s, %d lost, %d allocations of %d", r.ended, r.lost, r.allocations(1000), counted())
-	}
+	b.check(t, path, spool.EndedClean)
 }
 
 // checkRunning reads a trace beside its writer.

@@ -40,12 +40,14 @@ static void file_size(void) {
   allocate(1000, 20000);
 }
 
+/* A write that ends in the middle: at FSIZE bytes. */
 static void file_size_later(void) {
-  struct rlimit limit = {64 << 10, 64 << 10};
+  rlim_t size = getenv("FSIZE") ? (rlim_t)atol(getenv("FSIZE")) : 64 << 10;
+  struct rlimit limit = {size, size};
   begin();
   setrlimit(RLIMIT_FSIZE, &limit);
-  for (int i = 0; i < 20; i++) {
-    allocate(1000 + (size_t)i, 5000);
+  for (int i = 0; i < 5; i++) {
+    allocate(1000 + (size_t)i, 8000);
     usleep(60000);
   }
 }

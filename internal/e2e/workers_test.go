@@ -1,0 +1,195 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// outcome is what a program shows to the world.
+type outcome struct {
+	status         int
+	stdout, stderr string
+}
+
+// runScript runs a Python text with and without the library, and demands the same output and status. It returns the reports of the traces, by path.
+func runScript(t *testing.T, script string, args ...string) (outcome, map[string]report) {
+	t.Helper()
+	var got [2]outcome
+	var dir string
+	for i, plain := range []bool{true, false} {
+		cmd, r := program{framework: torch27, args: []string{"x"}, plain: plain}.start(t)
+		path := filepath.Join(r.dir, "script.py")
+		if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Args = append(append(cmd.Args[:len(cmd.Args)-1], path), args...)
+		for j, v := range cmd.Env {
+			if strings.HasPrefix(v, "MEMTRACE_OUTPUT=") {
+				cmd.Env[j] = "MEMTRACE_OUTPUT=" + filepath.Join(r.dir, "t.%p.bin")
+			}
+		}
+		got[i], dir = runOne(t, cmd), r.dir
+	}
+	if got[0].status != got[1].status || got[0].stdout != got[1].stdout || quiet(got[0].stderr) != quiet(got[1].stderr) {
+		t.Errorf("without the library %+v\nwith it %+v", got[0], got[1])
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reports := map[string]report{}
+	for _, path := range paths {
+		reports[path] = jsonReport(t, path)
+	}
+	return got[1], reports
+}
+
+func runOne(t *testing.T, cmd *exec.Cmd) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(limit, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	if !timer.Stop() {
+		t.Fatalf("the program hangs\n%s%s", stdout.String(), stderr.String())
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// quiet drops what differs from run to run: addresses, process ids, the names of files.
+func quiet(text string) string {
+	var kept []string
+	for _, line := range strings.Split(text, "\n") {
+		if !strings.Contains(line, "0x") {
+			kept = append(kept, stable(line))
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+const trainer = `
+import faulthandler, os, sys
+import torch
+import torch.multiprocessing as mp
+from torch.utils.data import DataLoader, Dataset
+
+def train(number, steps=3):
+    model = torch.nn.Linear(64 + number, 32).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    for _ in range(steps):
+        model(torch.zeros(8, 64 + number, device="cuda")).sum().backward()
+        optimizer.step()
+    return torch.cuda.memory_stats()["allocation.all.allocated"]
+
+class Numbers(Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, i): return torch.full((8,), float(i))
+`
+
+// DataLoader workers by every way to start them, with shared memory and pinning, and as they stay alive over epochs. The workers never touch CUDA and leave no file.
+func TestDataLoaders(t *testing.T) {
+	for _, c := range [][]string{{"fork"}, {"fork", "persistent"}, {"spawn"}, {"forkserver", "persistent"}} {
+		t.Run(strings.Join(c, " "), func(t *testing.T) {
+			_, reports := runScript(t, trainer+`
+if __name__ == "__main__":
+    train(1)
+    loader = DataLoader(Numbers(), batch_size=8, num_workers=2, pin_memory=True, multiprocessing_context=sys.argv[1], persistent_workers=len(sys.argv) > 2)
+    total = 0.0
+    for epoch in range(2):
+        for batch in loader:
+            on_device = batch.cuda(non_blocking=True)
+            total += float(batch.sum())
+    print(total)
+`, c...)
+			if len(reports) != 1 {
+				t.Errorf("%d traces, want the parent's", len(reports))
+			}
+			for path, r := range reports {
+				if r.Process.Ended != "clean" || r.Framework.AllocCount == 0 || !r.Health.Complete {
+					t.Errorf("%s: %+v", path, r)
+				}
+			}
+		})
+	}
+}
+
+// Workers that train, by every way to start them. Each counts its own allocations and ends by os._exit, as multiprocessing has it; every trace has that number.
+func TestTrainingWorkers(t *testing.T) {
+	for _, method := range []string{"fork", "spawn", "forkserver"} {
+		t.Run(method, func(t *testing.T) {
+			got, reports := runScript(t, trainer+`
+def work(number, queue):
+    queue.put(train(number))
+
+if __name__ == "__main__":
+    context = mp.get_context(sys.argv[1])
+    queue = context.SimpleQueue()
+    workers = [context.Process(target=work, args=(i, queue)) for i in range(3)]
+    for w in workers: w.start()
+    counts = [queue.get() for _ in workers]
+    for w in workers: w.join()
+    print(sorted(counts), [w.exitcode for w in workers])
+    print(train(9))
+`, method)
+			counts := map[string]int{}
+			for path, r := range reports {
+				if r.Process.Ended != "clean" || !r.Health.Complete || r.LostRecords != 0 {
+					t.Errorf("%s: %+v", path, r)
+				}
+				counts[fmt.Sprint(r.Framework.AllocCount)]++
+			}
+			for count, times := range counts {
+				if strings.Count(strings.NewReplacer("[", " ", "]", " ", ",", " ", "\n", " ").Replace(got.stdout), " "+count+" ") < min(times, 1) {
+					t.Errorf("a trace has %s allocations, the program says %s", count, got.stdout)
+				}
+			}
+			if len(reports) != 4 {
+				t.Errorf("%d traces of 4 processes", len(reports))
+			}
+		})
+	}
+}
+
+// Ends that run no destructor, under the framework: the trace has what torch counted.
+func TestTrainingEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		end, ended string
+		status     int
+	}{
+		"os._exit":      {"os._exit(7)", "clean", 7},
+		"exception":     {"raise RuntimeError('on purpose')", "clean", 1},
+		"faulthandler":  {"faulthandler.enable()\nimport ctypes\nctypes.string_at(8)", "killed", -1},
+		"abort":         {"os.abort()", "killed", -1},
+		"in a thread":   {"import threading\nthreading.Thread(target=lambda: os._exit(8)).start()\nimport time\ntime.sleep(60)", "clean", 8},
+		"by its parent": {"import signal\nos.kill(os.getpid(), signal.SIGTERM)", "killed", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, reports := runScript(t, trainer+"print(train(2), flush=True)\n"+c.end+"\n")
+			if got.status != c.status || len(reports) != 1 {
+				t.Fatalf("status %d, want %d; %d traces", got.status, c.status, len(reports))
+			}
+			for _, r := range reports {
+				if r.Process.Ended != c.ended || fmt.Sprintln(r.Framework.AllocCount) != got.stdout || r.LostRecords != 0 {
+					t.Errorf("ended %s, want %s; %d allocations, torch counted %s", r.Process.Ended, c.ended, r.Framework.AllocCount, got.stdout)
+				}
+			}
+		})
+	}
+}
