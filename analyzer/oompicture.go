@@ -61,52 +61,22 @@ func (c *collector) wantPicture(v *OOMEvent, e *trace.Event, final bool) bool {
 // ownerKey is a row of a ledger in the making.
 type ownerKey struct{ owner, key string }
 
-// picture walks over the live blocks of a device.
+// picture is a device's memory at one moment, divided among its owners.
+type picture struct {
+	by        []*grouping
+	main      Account               // whose blocks are listed: the framework's, or without one the driver's
+	sums      []map[ownerKey]uint64 // by grouping
+	young     map[ownerKey]uint64   // by the first grouping: what came after the last step or mark
+	inBlocks  uint64
+	framework bool
+	held      uint64 // by the framework's allocator, from the driver
+}
+
+// picture fills in who holds a device's memory.
 func (c *collector) picture(v *OOMEvent) {
-	by, err := pickGroupings(oomGroupings)
-	if err != nil {
-		panic(err) // the names above are the registry's
-	}
-	sums := make([]map[ownerKey]uint64, len(by))
-	for g := range sums {
-		sums[g] = make(map[ownerKey]uint64)
-	}
-	young := make(map[ownerKey]uint64)
-	framework, held := c.frameworkOn(v.Device)
-	main := AccountDriver
-	if framework {
-		main = AccountFramework
-	}
-	var inBlocks uint64
-	names := newKeyNames(&c.resolver, by)
-	for id := range c.heap.blocks {
-		b := &c.heap.blocks[id]
-		if b.Device != v.Device || b.Account != AccountDriver && b.Account != main {
-			continue
-		}
-		if framework && b.Account == AccountDriver {
-			if library := c.resolver.libraries.of(b.Stack); c.holding.fromDriver() && library != c.holding.library {
-				for g := range by {
-					sums[g][ownerKey{OwnerOutside, c.resolver.libraries.name(library)}] += b.Size
-				}
-			}
-			continue
-		}
-		inBlocks += b.Size
-		for g := range by {
-			sums[g][ownerKey{OwnerBlocks, names.of(g, b)}] += b.Size
-		}
-		if c.ooms.since != nil && b.Seq > c.ooms.sinceSeq {
-			young[ownerKey{OwnerBlocks, names.of(0, b)}] += b.Size
-		}
-	}
-	if driver := c.holding.driverBytes(v.Device); framework && !c.holding.fromDriver() && driver > held {
-		for g := range by {
-			sums[g][ownerKey{OwnerOutside, UnknownLibrary}] = driver - held
-		}
-	}
-	if framework {
-		v.Allocator = &OOMAllocator{ReservedBytes: held, AllocatedBytes: inBlocks, IdleBytes: held - min(held, inBlocks)}
+	p := c.takePicture(v.Device)
+	if p.framework {
+		v.Allocator = &OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks, IdleBytes: p.held - min(p.held, p.inBlocks)}
 		if c.holding.fromDriver() {
 			if pieces := c.fragments(v.Device); pieces.FreeBytes == v.Allocator.IdleBytes {
 				v.Allocator.Pieces = pieces // otherwise records are missing, and there are not the gaps that there seem to be
@@ -114,20 +84,13 @@ func (c *collector) picture(v *OOMEvent) {
 		}
 	}
 	v.Ledgers = []Ledger{}
-	for g := range by {
-		l := Ledger{By: by[g].name, Level: main.String(), Moment: "oom", TimeNS: v.TimeNS, Rows: ownerRows(sums[g])}
-		if framework {
-			l.SlackBytes = int64(held) - int64(inBlocks)
-			if l.SlackBytes > 0 {
-				l.Rows = append(l.Rows, LedgerRow{Owner: OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
-			}
-		}
-		v.Ledgers = append(v.Ledgers, l)
+	for g := range p.by {
+		v.Ledgers = append(v.Ledgers, p.ledger(g, v.TimeNS))
 	}
 	v.Since = nil
 	if c.ooms.since != nil {
 		since := *c.ooms.since
-		since.Rows = ownerRows(young)
+		since.Rows = ownerRows(p.young)
 		for _, row := range since.Rows {
 			since.Bytes += row.Bytes
 		}
@@ -137,6 +100,62 @@ func (c *collector) picture(v *OOMEvent) {
 	if slot := deviceSlot(v.Device); slot < len(c.ooms.steps) {
 		v.StepBytes = slices.Clone(c.ooms.steps[slot])
 	}
+}
+
+// takePicture walks over the live blocks of a device.
+func (c *collector) takePicture(device int16) *picture {
+	by, err := pickGroupings(oomGroupings)
+	if err != nil {
+		panic(err) // the names are the registry's
+	}
+	p := &picture{by: by, main: AccountDriver, sums: make([]map[ownerKey]uint64, len(by)), young: make(map[ownerKey]uint64)}
+	for g := range p.sums {
+		p.sums[g] = make(map[ownerKey]uint64)
+	}
+	if p.framework, p.held = c.frameworkOn(device); p.framework {
+		p.main = AccountFramework
+	}
+	names := newKeyNames(&c.resolver, by)
+	for id := range c.heap.blocks {
+		b := &c.heap.blocks[id]
+		switch {
+		case b.Device != device:
+		case b.Account == p.main:
+			p.inBlocks += b.Size
+			for g := range by {
+				p.sums[g][ownerKey{OwnerBlocks, names.of(g, b)}] += b.Size
+			}
+			if c.ooms.since != nil && b.Seq > c.ooms.sinceSeq {
+				p.young[ownerKey{OwnerBlocks, names.of(0, b)}] += b.Size
+			}
+		case b.Account == AccountDriver && c.holding.fromDriver():
+			if library := c.resolver.libraries.of(b.Stack); library != c.holding.library {
+				p.outside(c.resolver.libraries.name(library), b.Size)
+			}
+		}
+	}
+	if driver := c.holding.driverBytes(device); p.framework && !c.holding.fromDriver() && driver > p.held {
+		p.outside(UnknownLibrary, driver-p.held)
+	}
+	return p
+}
+
+// outside adds driver memory that the framework's allocator does not hold.
+func (p *picture) outside(library string, bytes uint64) {
+	for g := range p.sums {
+		p.sums[g][ownerKey{OwnerOutside, library}] += bytes
+	}
+}
+
+func (p *picture) ledger(g int, time int64) Ledger {
+	l := Ledger{By: p.by[g].name, Level: p.main.String(), Moment: "oom", TimeNS: time, Rows: ownerRows(p.sums[g])}
+	if p.framework {
+		l.SlackBytes = int64(p.held) - int64(p.inBlocks)
+		if l.SlackBytes > 0 {
+			l.Rows = append(l.Rows, LedgerRow{Owner: OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
+		}
+	}
+	return l
 }
 
 // frameworkOn tells whether a framework's allocator reports blocks on a device, and what it holds from the driver there.
