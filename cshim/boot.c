@@ -19,7 +19,6 @@
 #include "clock.h"
 #include "dict.h"
 #include "guest.h"
-#include "probe.h"
 #include "region.h"
 #include "relocate.h"
 #include "sample.h"
@@ -237,7 +236,6 @@ static void *drain_thread(void *unused) {
 static void *boot_thread(void *unused) {
   (void)unused;
   prctl(PR_SET_NAME, MT_THREAD_NAME, 0, 0, 0);
-  mt_probe_devices();
   mt_clock_refresh(mt_header());
   const char *why = refusal();
   if (!why && !make_block()) why = "/proc is not there";

@@ -3,6 +3,7 @@
 
 #include "call.h"
 #include "hooks.h"
+#include "probe.h"
 #include "query.h"
 #include "sample.h"
 
@@ -33,6 +34,7 @@ bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
     if (!have && __atomic_compare_exchange_n(&known[i].context, &have, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
       __atomic_store_n(&known[i].kind, kind, __ATOMIC_RELAXED);
       __atomic_store_n(&known[i].device, device, __ATOMIC_RELEASE);
+      mt_probe_devices();
       mt_sample_wake(MT_OCCASION_CONTEXT);
       return true;
     }

@@ -1,10 +1,12 @@
 #define _GNU_SOURCE
 #include "probe.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "dict.h"
+#include "guest.h"
 #include "real.h"
 
 #define MT_DEVICES_MAX 64
@@ -40,11 +42,14 @@ static void note_device(int32_t index) {
   mt_dict_append(MT_DICT_DEVICE, (struct mt_bytes[]){{&index, sizeof index}, {&length, sizeof length}, {&bytes, sizeof bytes}, {uuid, sizeof uuid}, {name, length}}, 5);
 }
 
-/* Needs an initialised driver, which the event that started us has; it makes no context and touches no stream. */
 void mt_probe_devices(void) {
+  static uint64_t told_in; /* epoch of the spool that has them */
+  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);
+  if (__atomic_load_n(&told_in, __ATOMIC_RELAXED) == epoch || __atomic_exchange_n(&told_in, epoch, __ATOMIC_RELAXED) == epoch) return;
+  int n = 0, error = errno;
   int (*count)(int *) = mt_driver_symbol("cuDeviceGetCount");
-  int n = 0;
   note_version();
-  if (!count || count(&n)) return;
-  for (int i = 0; i < n && i < MT_DEVICES_MAX; i++) note_device(i);
+  if (count && !count(&n))
+    for (int i = 0; i < n && i < MT_DEVICES_MAX; i++) note_device(i);
+  errno = error;
 }
