@@ -1,0 +1,101 @@
+package hooklist
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const pageHead = `# What is hooked, and what is not
+
+Every function of CUDA that makes, frees, maps, opens or ends memory is hooked; ` + "`cshim/hooks.def`" + ` is the list. What has to do with memory and is not hooked
+stands below with the reason. The tables are made from the hook list, from the headers of CUDA 11.8, 12.9 and 13.5 (` + "`testdata/headers/cuda.txt`" + `) and from the rules
+in ` + "`testdata/headers/rules.txt`" + ` by ` + "`go generate ./internal/hooklist`" + `; a test fails when this page is stale, and when a function appears that no rule knows.
+
+How programs reach them: by the exported symbols, by ` + "`dlsym`" + ` with a handle or a pseudo handle, by ` + "`cuGetProcAddress`" + ` in both forms and by what the runtime makes of
+it (` + "`cudaGetDriverEntryPoint`" + `), also from a runtime that is linked statically. What these do not reach:
+
+- ` + "`dlvsym`" + ` finds functions of the runtime past the hooks (the driver's have no version to ask for). Their driver calls are recorded as always; only the runtime's
+  name is missing.
+- A library that is loaded with ` + "`RTLD_DEEPBIND`" + ` binds its own CUDA functions. A process in which nothing was seen says so.
+- A version of a driver function that is newer than those here is passed through and named in the trace (` + "`unhooked.NAME`" + `).
+- Tiles of a sparse array and bindings of a multicast object that are never unmapped keep their memory counted, even when the array or the object has ended; and a
+  region of tiles counts as mapped until a change that begins at the same place.
+`
+
+// Page writes docs/hooks.md.
+func Page(hooks, declared []Function, rules Rules) string {
+	var b strings.Builder
+	b.WriteString(pageHead)
+	b.WriteString("\n## Not hooked\n\n| function | why |\n|---|---|\n")
+	for _, row := range leftRows(hooks, declared, rules) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Join(row.names, "` `"), row.reason)
+	}
+	b.WriteString("\n## Hooked\n\nThe number is the first CUDA version under which `cuGetProcAddress` gives this ABI for the name; with `per thread` for per-thread default streams.\n\n")
+	b.WriteString("| driver function | name, version |\n|---|---|\n")
+	for _, h := range hooks {
+		if h.Level == Driver {
+			variant := ""
+			if h.Variant == 2 {
+				variant = ", per thread"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s, %d.%d%s |\n", h.Symbol, h.Base, h.Version/1000, h.Version%1000/10, variant)
+		}
+	}
+	var names []string
+	for _, h := range hooks {
+		if h.Level == Runtime {
+			names = append(names, "`"+h.Symbol+"`")
+		}
+	}
+	slices.Sort(names)
+	b.WriteString("\nOf the runtime, whose names label the driver's events:\n" + wrap(names) + "\n")
+	return b.String()
+}
+
+type leftRow struct {
+	names  []string
+	reason string
+}
+
+// leftRows lists the declared functions that are not hooked, by reason in the order of the rules.
+func leftRows(hooks, declared []Function, rules Rules) (rows []leftRow) {
+	hooked := map[string]bool{}
+	for _, h := range hooks {
+		hooked[h.Symbol] = true
+	}
+	by := map[*Rule][]string{}
+	for _, f := range declared {
+		if rule := rules.Find(f.Symbol); rule != nil && rule.Class == Left && !hooked[f.Symbol] && !slices.Contains(by[rule], f.Symbol) {
+			by[rule] = append(by[rule], f.Symbol)
+		}
+	}
+	for _, rule := range rules {
+		if names := by[rule]; len(names) > 0 {
+			slices.Sort(names)
+			rows = append(rows, leftRow{names, rule.Reason})
+		}
+	}
+	return rows
+}
+
+// wrap sets words into lines of at most 160 columns.
+func wrap(words []string) string {
+	var b strings.Builder
+	column := 160
+	for i, word := range words {
+		if i < len(words)-1 {
+			word += ","
+		} else {
+			word += "."
+		}
+		if column+1+len(word) > 160 {
+			b.WriteString("\n" + word)
+			column = len(word)
+			continue
+		}
+		b.WriteString(" " + word)
+		column += 1 + len(word)
+	}
+	return b.String()
+}
