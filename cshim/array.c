@@ -17,7 +17,7 @@ static unsigned element_bits(int format, unsigned channels) {
     case 0x03: case 0x0a: case 0x20:
       return 32 * channels;
     case 0x50: /* 10-10-10-2 */
-    case 0xa8: case 0xa9: /* 4:4:4 packed */
+    case 0xa8: case 0xa9: case 0x52: /* 4:4:4 packed, with a fourth channel */
       return 32;
     case 0xb1:
       return 64;
@@ -29,7 +29,7 @@ static unsigned element_bits(int format, unsigned channels) {
       return 16;
     case 0xa3: case 0xa4: case 0xa6: case 0xa7: case 0x56: case 0x5c: /* 4:2:2, 16 bits */
       return 32;
-    case 0xb2: case 0xb4: case 0x52: case 0x57: case 0x5d: /* 4:4:4, 8 bits */
+    case 0xb2: case 0xb4: case 0x57: case 0x5d: /* 4:4:4, 8 bits */
       return 24;
     case 0xb3: case 0xb5: case 0x58: case 0x5e: /* 4:4:4, 16 bits */
       return 48;
@@ -44,7 +44,7 @@ static unsigned element_bits(int format, unsigned channels) {
 
 /* Bytes of a 4x4 block of a compressed format, 0 for the others. */
 static unsigned compressed_block(int format) {
-  if (format < 0x91 || format > 0x9d) return 0;
+  if (format < 0x91 || format > 0x9e) return 0;
   return format == 0x91 || format == 0x92 || format == 0x97 || format == 0x98 ? 8 : 16;
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region header library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array header library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -135,8 +135,8 @@ test_null() {
   done
 }
 
-run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region" -O2
-run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array" -O2
+run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 run_tests threads "ring dict tag nvtx nvtxmark clock" -O1 -fsanitize=thread -Wno-tsan
 wanted header && test_header
 wanted library && test_library
