@@ -66,9 +66,9 @@ lint: ## gofmt, vet, staticcheck, C and shell style
 fuzz: ## every fuzz target for FUZZTIME (60s)
 	scripts/fuzz.sh $(or $(FUZZTIME),60s)
 
-nightly: all nullcuda ## the tests that take an hour: a thousand kills under PyTorch and under load
-	KILLS=1000 $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
-	KILLS=1000 $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
+nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch and under load
+	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
+	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
 
 bench: all nullcuda ## overhead and speed, as ratios against a plain run
 	scripts/bench.sh
