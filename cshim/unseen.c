@@ -1,15 +1,15 @@
 #define _GNU_SOURCE
 #include "unseen.h"
 
+#include <fcntl.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "dict.h"
 #include "guest.h"
-#include "real.h"
 
 #define MT_UNSEEN 32u
 #define MT_UNSEEN_NAME 48u
@@ -53,6 +53,15 @@ void mt_unseen_tell(void) {
 
 uint32_t mt_unseen_reached;
 
+static int is_driver(struct dl_phdr_info *object, size_t size, void *unused) {
+  (void)size, (void)unused;
+  const char *slash = strrchr(object->dlpi_name, '/'), *name = slash ? slash + 1 : object->dlpi_name;
+  return !strncmp(name, "libcuda.so", 10);
+}
+
+/* Every process ends here, so nothing is opened: dlopen, also with RTLD_NOLOAD, would search the disk for a library that is not there. */
+static bool driver_is_loaded(void) { return dl_iterate_phdr(is_driver, NULL); }
+
 /* Whether the process has a device file mapped, as every process with a CUDA context does. */
 static bool holds_device(void) {
   static const char wanted[] = "/dev/nvidia";
@@ -73,7 +82,7 @@ static bool holds_device(void) {
 
 void mt_unseen_check(void) {
   static const char how[] = "a library was loaded with RTLD_DEEPBIND, or brings a loader of its own";
-  if (__atomic_load_n(&mt_unseen_reached, __ATOMIC_RELAXED) || !mt_driver_symbol("cuInit") || !holds_device()) return;
+  if (__atomic_load_n(&mt_unseen_reached, __ATOMIC_RELAXED) || !driver_is_loaded() || !holds_device()) return;
   mt_guest_confess("blind", how);
   mt_log(MT_LOG_WARN, "the program used a GPU past this library, which saw no call: ", how, "");
 }
