@@ -40,6 +40,9 @@ func (a Account) String() string {
 func accountOf(e *trace.Event) Account {
 	switch e.Level {
 	case cuda.LevelDriver:
+		if e.Mem == cuda.MemoryVMM && e.Device < 0 {
+			return AccountHost // physical memory of the host, by handle
+		}
 		return driverAccount(e.Mem)
 	case cuda.LevelFramework:
 		if e.Mem == cuda.MemoryHost || e.Mem == cuda.MemoryRegistered {
