@@ -26,19 +26,30 @@ static void refresh(void) {
   mt_context_drop(0, -1);
 }
 
+static bool is_known(uint64_t context, unsigned before) {
+  for (unsigned i = 0; i < before; i++)
+    if (__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) == context) return true;
+  return false;
+}
+
+/* Free entries lie between used ones, so that two threads may claim one each for the same context: the first entry counts. */
 bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
   refresh();
-  if (!context) return false;
+  if (!context || is_known(context, MT_CONTEXTS)) return false;
   for (unsigned i = 0; i < MT_CONTEXTS; i++) {
-    uint64_t have = __atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE);
-    if (!have && __atomic_compare_exchange_n(&known[i].context, &have, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      __atomic_store_n(&known[i].kind, kind, __ATOMIC_RELAXED);
-      __atomic_store_n(&known[i].device, device, __ATOMIC_RELEASE);
-      mt_probe_devices();
-      mt_sample_wake(MT_OCCASION_CONTEXT);
-      return true;
+    uint64_t none = 0;
+    if (!__atomic_compare_exchange_n(&known[i].context, &none, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      if (none == context) return false;
+      continue;
     }
-    if (have == context) return false;
+    if (is_known(context, i)) {
+      __atomic_store_n(&known[i].context, 0, __ATOMIC_RELEASE);
+      return false;
+    }
+    __atomic_store_n(&known[i].kind, kind, __ATOMIC_RELAXED);
+    __atomic_store_n(&known[i].device, device, __ATOMIC_RELEASE);
+    mt_sample_wake(MT_OCCASION_CONTEXT);
+    return true;
   }
   return true;
 }
