@@ -82,8 +82,12 @@ type replayed struct {
 	account
 	reserves map[[2]uint64]uint64 // bytes held, by object and handle
 	nodes    map[uint64][]uint64  // graph nodes: bytes by address
+	contexts map[uint64]bool      // live ones; true: made by the program
 	refused  int
 }
+
+// context is what each live context costs on the device.
+const contextBytes = 10 << 20
 
 // kindOf names a block as the null driver does.
 func kindOf(b *analyzer.Block) string {
@@ -110,12 +114,30 @@ func (r *replayed) Closed(_ uint32, b *analyzer.Block, _ *trace.Event) {
 func (r *replayed) Elapsed(*analyzer.Block, *trace.Event) {}
 func (r *replayed) Refused(*trace.Event)                  { r.refused++ }
 
+// context takes in the beginning or the end of a context; without a handle it is the primary one of the only device.
+func (r *replayed) context(e *trace.Event) {
+	switch {
+	case e.Object != cuda.ObjectContext || e.Status != 0 || e.Flags&trace.FlagReference != 0:
+	case e.Kind == trace.EventCreate:
+		r.contexts[e.Addr] = strings.HasPrefix(e.API.String(), "cuCtxCreate")
+		r.add("context", change{true, e.Addr, contextBytes})
+	case e.Kind == trace.EventDestroy:
+		for handle, made := range r.contexts {
+			if handle == e.Addr || e.Addr == 0 && !made {
+				delete(r.contexts, handle)
+				r.add("context", change{false, handle, contextBytes})
+			}
+		}
+	}
+}
+
 func replay(events []trace.Event) *replayed {
-	r := &replayed{account: account{}, reserves: map[[2]uint64]uint64{}, nodes: map[uint64][]uint64{}}
+	r := &replayed{account: account{}, reserves: map[[2]uint64]uint64{}, nodes: map[uint64][]uint64{}, contexts: map[uint64]bool{}}
 	heap := analyzer.NewHeap(r)
 	for i := range events {
 		e := &events[i]
 		heap.Apply(e)
+		r.context(e)
 		switch {
 		case e.Kind == trace.EventReserve:
 			r.reserves[[2]uint64{uint64(e.Object), e.Addr}] = e.Size
@@ -143,7 +165,7 @@ func compareAccounts(t *testing.T, driver account, r *replayed) {
 		t.Errorf("the driver says %d changes of graph memory for %d nodes that were launched and freed", launched, len(r.nodes))
 	}
 	driver["async"] = async
-	for _, kind := range []string{"device", "managed", "host", "async", "vmm", "array", "sparse", "module", "ipc", "multicast"} {
+	for _, kind := range []string{"device", "managed", "host", "async", "vmm", "array", "sparse", "module", "ipc", "multicast", "context"} {
 		want, have := driver[kind], r.account[kind]
 		if kind == "sparse" { // without memory: the driver tells their extent, the trace has none
 			for i := range want {
@@ -205,19 +227,55 @@ func checkCover(t *testing.T, got result) recorded {
 		t.Fatalf("%d traces, want those of two processes\n%s%s", len(paths), got.stdout, got.stderr)
 	}
 	var largest recorded
+	refusals := 0
 	for _, path := range paths {
-		checkHealth(t, path)
+		s := checkHealth(t, path)
 		r := read(t, path)
 		if r.ended != spool.EndedClean || r.lost != 0 {
 			t.Errorf("%s ended as %s, %d events lost", filepath.Base(path), r.ended, r.lost)
 		}
 		log := driverAccount(t, filepath.Join(got.dir, "null."+pidOf.FindStringSubmatch(path)[1]+".log"))
-		compareAccounts(t, log, replay(r.events))
+		have := replay(r.events)
+		compareAccounts(t, log, have)
+		compareTotals(t, log, have, s)
+		refusals += have.refused
 		if len(r.events) > len(largest.events) {
 			largest = r
 		}
 	}
+	if want := len(refusedCall.FindAllString(got.stdout, -1)); refusals != want || want == 0 {
+		t.Errorf("%d allocations were refused, %d calls failed for want of memory", refusals, want)
+	}
 	return largest
+}
+
+var refusedCall = regexp.MustCompile(`(?m)^cu\w* 2$`)
+
+// compareTotals compares what the summary says is live at the end: what occupies the device in one account, everything else apart.
+func compareTotals(t *testing.T, driver account, r *replayed, s *analyzer.Summary) {
+	t.Helper()
+	want := map[string]uint64{
+		"driver":  driver.live("device").bytes + driver.live("async").bytes + driver.live("vmm").bytes + driver.live("array").bytes + driver.live("module").bytes,
+		"managed": driver.live("managed").bytes, "host": driver.live("host").bytes, "foreign": driver.live("ipc").bytes, "multicast": driver.live("multicast").bytes,
+		"address": r.live("address").bytes, "graph": r.live("graph").bytes,
+	}
+	have := map[string]uint64{"driver": s.Driver.LiveBytes}
+	for name, level := range s.Other {
+		if name == "registered" {
+			name = "host"
+		}
+		have[name] += level.LiveBytes
+	}
+	for name, bytes := range want {
+		if have[name] != bytes {
+			t.Errorf("account %s: %d bytes at the end, want %d", name, have[name], bytes)
+		}
+	}
+	for name := range have {
+		if _, known := want[name]; !known {
+			t.Errorf("account %s: %d bytes that nobody asked for", name, have[name])
+		}
+	}
 }
 
 var hookRow = regexp.MustCompile(`(?m)^MT_(?:HOOK|CUSTOM)\(\d+, (DRIVER|RUNTIME), (\w+), "(\w*)", (\d+), (\d)`)
@@ -261,7 +319,7 @@ func runtimePath(t *testing.T, version string) string {
 }
 
 func coverRun(t *testing.T, level, route, version string) run {
-	r := run{args: []string{level, route}, env: []string{"NULLCUDA_LOG=null.%p.log", "NULLCUDA_DRIVER_VERSION=13050"}}
+	r := run{args: []string{level, route}, env: []string{"NULLCUDA_LOG=null.%p.log", "NULLCUDA_DRIVER_VERSION=13050", fmt.Sprint("NULLCUDA_CONTEXT=", contextBytes)}}
 	if version != "" {
 		r.env = append(r.env, "COVER_RUNTIME="+runtimePath(t, version))
 	}
