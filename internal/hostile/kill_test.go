@@ -49,7 +49,7 @@ func startBusy(t *testing.T, threads, pause int, env []string, before ...string)
 	if len(before) == 0 {
 		how.preload = []string{""}
 	}
-	b.cmd.Env = append(os.Environ(), how.environment(t)...)
+	b.cmd.Env = append(append(os.Environ(), how.environment(t)...), "TMPDIR="+b.dir) // a runner that is killed leaves its list of traces
 	b.cmd.Dir, b.cmd.Stdin, b.cmd.Stderr = b.dir, in, os.Stderr
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := b.cmd.Start(); err != nil {
