@@ -48,6 +48,7 @@ bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
     }
     __atomic_store_n(&known[i].kind, kind, __ATOMIC_RELAXED);
     __atomic_store_n(&known[i].device, device, __ATOMIC_RELEASE);
+    mt_probe_devices();
     mt_sample_wake(MT_OCCASION_CONTEXT);
     return true;
   }
