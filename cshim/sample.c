@@ -106,7 +106,6 @@ struct round {
 static void stop_for_good(const char *why) {
   note("nvml", why);
   mt_nvml_close();
-  __atomic_store_n(&state, ENDED, __ATOMIC_SEQ_CST);
 }
 
 static void take(struct round *round, struct device *d, int ordinal, bool share) {
@@ -178,11 +177,16 @@ static const char *start(void) {
   return NULL;
 }
 
+/* There will be no more samples: nobody need wait for one. */
+static void over(void) {
+  __atomic_store_n(&state, ENDED, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
 static void take_last(void) {
   struct round round = {.occasion = MT_OCCASION_EXIT};
   sample(&round);
-  __atomic_store_n(&state, ENDED, __ATOMIC_SEQ_CST);
-  syscall(SYS_futex, &state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+  over();
 }
 
 /* What is due, in monotonic ns; 0 never. */
@@ -231,7 +235,10 @@ void mt_sample_run(const uint32_t *until) {
       take_last();
       sampling = false;
     }
-    if (sampling) sampling = turn(&plan, bits);
+    if (sampling && !turn(&plan, bits)) {
+      over();
+      sampling = false;
+    }
     doze(sampling ? earlier(plan.period, plan.settle) : 0);
   }
   if (sampling && __atomic_load_n(&state, __ATOMIC_SEQ_CST) != ENDED) take_last();
