@@ -1,8 +1,6 @@
 package analyzer
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"memtrace/trace"
@@ -107,7 +105,7 @@ func (c *collector) deviceLedgers(slot int, s *Summary) []DeviceLedger {
 }
 
 func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string, s *Summary) DeviceLedger {
-	l := DeviceLedger{By: c.groupings[g].name, Moment: label, Sample: m.sample, Rows: c.trackedRows(slot, m, g),
+	l := DeviceLedger{By: c.groupings[g].name, Moment: label, Sample: m.sample, Rows: c.trackedRows(m, g),
 		PartialPageBytes: m.sizes.partialPages()}
 	for _, d := range s.Devices {
 		if d.Index == int16(slot-1) {
@@ -136,17 +134,21 @@ func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string,
 }
 
 // trackedRows lists the owners of the driver's memory on a device, which the rows add up to: a framework's blocks, its allocator's slack and the memory of other
-// libraries, or without a framework the driver's blocks.
-func (c *collector) trackedRows(slot int, m *deviceMoment, g int) []DeviceRow {
+// libraries, or without a framework the driver's blocks. A framework that took no driver memory under its own name has what is there through another library, and
+// then nothing is outside.
+func (c *collector) trackedRows(m *deviceMoment, g int) []DeviceRow {
 	if c.details[AccountFramework].total.allocs == 0 {
 		rows, _ := c.blockRows(m, AccountDriver, g)
 		return rows
 	}
 	rows, blocks := c.blockRows(m, AccountFramework, g)
-	outside := c.outsideRows(m)
 	slack := int64(m.sizes.RequestedBytes) - blocks
-	for _, r := range outside {
-		slack -= r.Bytes
+	var outside []DeviceRow
+	if c.holding.fromDriver() {
+		for _, r := range c.outsideRows(m.byLibrary) {
+			outside = append(outside, DeviceRow{Owner: r.Owner, Key: r.Key, Bytes: int64(r.Bytes)})
+			slack -= int64(r.Bytes)
+		}
 	}
 	if slack != 0 {
 		rows = append(rows, DeviceRow{Owner: OwnerSlack, Bytes: slack})
@@ -157,41 +159,9 @@ func (c *collector) trackedRows(slot int, m *deviceMoment, g int) []DeviceRow {
 // blockRows lists an account's keys, most first, and their sum.
 func (c *collector) blockRows(m *deviceMoment, a Account, g int) (rows []DeviceRow, sum int64) {
 	rows = []DeviceRow{}
-	byKey := make(map[string]int)
-	for n, bytes := range m.rows[a][g] {
-		if bytes == 0 {
-			continue
-		}
-		key, label := c.rowName(a, g, n)
-		i, known := byKey[key]
-		if !known {
-			i = len(rows)
-			byKey[key] = i
-			rows = append(rows, DeviceRow{Owner: OwnerBlocks, Key: key, Label: label})
-		}
-		rows[i].Bytes += int64(bytes)
-		sum += int64(bytes)
+	for _, r := range c.namedRows(a, g, m.rows[a][g]) {
+		rows = append(rows, DeviceRow{Owner: OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: int64(r.LiveBytes)})
+		sum += int64(r.LiveBytes)
 	}
-	sortDeviceRows(rows)
 	return rows, sum
-}
-
-// outsideRows lists the driver memory of libraries other than the framework's. A framework that took no driver memory under its own name has what is there
-// through another library, and then nothing is outside.
-func (c *collector) outsideRows(m *deviceMoment) []DeviceRow {
-	var rows []DeviceRow
-	if !c.holding.fromDriver() {
-		return nil
-	}
-	for library, bytes := range m.byLibrary {
-		if bytes > 0 && uint32(library) != c.holding.library {
-			rows = append(rows, DeviceRow{Owner: OwnerOutside, Key: c.resolver.libraries.name(uint32(library)), Bytes: int64(bytes)})
-		}
-	}
-	sortDeviceRows(rows)
-	return rows
-}
-
-func sortDeviceRows(rows []DeviceRow) {
-	slices.SortFunc(rows, func(a, b DeviceRow) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key)) })
 }

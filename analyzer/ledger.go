@@ -37,7 +37,13 @@ func (c *collector) addDriverSide(l *Ledger, m *moment) {
 		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
 	}
 	if c.holding.fromDriver() {
-		l.Rows = append(l.Rows, c.outsideByLibrary(m)...)
+		var shown [][]uint64
+		for slot, byLibrary := range m.byLibrary {
+			if c.filter.hasDevice(int16(slot - 1)) {
+				shown = append(shown, byLibrary)
+			}
+		}
+		l.Rows = append(l.Rows, c.outsideRows(shown...)...)
 		return
 	}
 	if driver := m.live(AccountDriver); driver > reserved {
@@ -45,37 +51,32 @@ func (c *collector) addDriverSide(l *Ledger, m *moment) {
 	}
 }
 
-// outsideByLibrary lists the driver memory of every library but the framework's, most first.
-func (c *collector) outsideByLibrary(m *moment) []LedgerRow {
-	sums := make(map[uint32]uint64)
-	for slot, byLibrary := range m.byLibrary {
-		if !c.filter.hasDevice(int16(slot - 1)) {
-			continue
-		}
+// outsideRows lists the driver memory, given by device and library, of every library but the framework's, most first.
+func (c *collector) outsideRows(devices ...[]uint64) []LedgerRow {
+	sums := make(map[ownerKey]uint64)
+	for _, byLibrary := range devices {
 		for library, bytes := range byLibrary {
 			if bytes > 0 && uint32(library) != c.holding.library {
-				sums[uint32(library)] += bytes
+				sums[ownerKey{OwnerOutside, c.resolver.libraries.name(uint32(library))}] += bytes
 			}
 		}
 	}
-	rows := make([]LedgerRow, 0, len(sums))
-	for library, bytes := range sums {
-		rows = append(rows, LedgerRow{Owner: OwnerOutside, Key: c.resolver.libraries.name(library), Bytes: bytes})
-	}
-	slices.SortFunc(rows, func(a, b LedgerRow) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key))
-	})
-	return rows
+	return ownerRows(sums)
 }
 
-// momentRows returns a level's rows at a moment, most first, rows of the same name as one and rows without bytes left out.
+// momentRows returns a level's rows at a moment, most first.
 func (c *collector) momentRows(m *moment, a Account, g int) []MomentRow {
-	rows := []MomentRow{}
 	if g >= len(m.rows[a]) {
-		return rows
+		return []MomentRow{}
 	}
+	return c.namedRows(a, g, m.rows[a][g])
+}
+
+// namedRows names the bytes by row of a level's grouping, most first, rows of the same name as one and rows without bytes left out.
+func (c *collector) namedRows(a Account, g int, byRow []uint64) []MomentRow {
+	rows := []MomentRow{}
 	byKey := make(map[string]int)
-	for n, bytes := range m.rows[a][g] {
+	for n, bytes := range byRow {
 		if bytes == 0 {
 			continue
 		}

@@ -52,8 +52,7 @@ type OOMEvent struct {
 	Advice     []Advice      `json:"advice"`                 // what to try, the most promising first
 	Sidecar    string        `json:"sidecar_file,omitempty"` // base name of the text file that the recorder wrote beside the trace
 
-	sizes SizesAt `json:"-"` // of the device's memory at the moment
-
+	sizes SizesAt // of the device's memory at the moment
 }
 
 // OOMAllocator is what the framework's allocator held on the device.

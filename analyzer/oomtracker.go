@@ -100,16 +100,8 @@ func (c *collector) refusedForMemory(e *trace.Event) {
 	if !c.filter.hasDevice(e.Device) {
 		return
 	}
-	t := &c.ooms
-	t.RefusedCount++
-	o := t.find(e.Thread, shortDevice(e))
-	if o != nil && o.decided {
-		c.tell(o)
-		o = nil
-	}
-	if o == nil {
-		o = c.beginCase(e)
-	}
+	c.ooms.RefusedCount++
+	o := c.openCase(e)
 	o.last, o.granted = e.Time, false
 	o.event.Attempts++
 	o.event.Level = e.Level.String()
@@ -123,15 +115,7 @@ func (c *collector) gaveUp(e *trace.Event) {
 	if !c.filter.hasDevice(e.Device) {
 		return
 	}
-	t := &c.ooms
-	o := t.find(e.Thread, shortDevice(e))
-	if o != nil && o.decided {
-		c.tell(o)
-		o = nil
-	}
-	if o == nil {
-		o = c.beginCase(e)
-	}
+	o := c.openCase(e)
 	o.last, o.decided, o.granted = e.Time, true, false
 	o.event.Level, o.event.RequestedBytes = e.Level.String(), e.Size
 	o.event.AllocatedBytes, o.event.ReservedBytes = e.Allocated, e.Reserved
@@ -151,6 +135,18 @@ func (t *oomTracker) find(thread trace.ThreadID, device int16) *oomCase {
 		}
 	}
 	return nil
+}
+
+// openCase returns the case that an attempt belongs to, which may be a new one.
+func (c *collector) openCase(e *trace.Event) *oomCase {
+	o := c.ooms.find(e.Thread, shortDevice(e))
+	if o != nil && !o.decided {
+		return o
+	}
+	if o != nil {
+		c.tell(o)
+	}
+	return c.beginCase(e)
 }
 
 func (c *collector) beginCase(e *trace.Event) *oomCase {

@@ -11,19 +11,11 @@ import (
 // Summarize reads a trace to its end and returns what it says. Damaged and cut traces are summarised as far as they go, see Summary.Health. Errors: an
 // unknown grouping, a moment of Options.At that never came, a failure to read.
 func Summarize(src trace.Source, opts Options) (*Summary, error) {
-	wanted := opts.Groupings
-	if len(wanted) == 0 {
-		wanted = defaultGroupings
-	}
-	picked, err := pickGroupings(wanted)
+	live, err := NewLive(src, opts)
 	if err != nil {
 		return nil, err
 	}
-	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
-	if err := replay(src, c, opts.Progress); err != nil {
-		return nil, err
-	}
-	return c.summary(src, &opts)
+	return live.Update()
 }
 
 // offsetter is a source that knows how many bytes it has read.
