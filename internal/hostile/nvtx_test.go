@@ -226,7 +226,7 @@ func TestNvtxEnvironment(t *testing.T) {
 		t.Run(age, func(t *testing.T) {
 			env := []string{"NVTX_EMPTY=", "NVTX=short", "N=n", "NVTX_INJECTION64_PATHS=long", "MARK=m", "NVTX_INJECTION32_PATH=other"}
 			got := run{program: nvtxGuest(t, age), args: []string{"environment"}, env: env, dir: t.TempDir(), shell: ":"}.both(t, "")
-			if strings.Contains(got.stdout, "memtrace") || !strings.Contains(got.stdout, "/set/by/the/program.so") {
+			if strings.Contains(got.stdout, "libmemtrace.so") || !strings.Contains(got.stdout, "/set/by/the/program.so") {
 				t.Errorf("the program sees\n%s", got.stdout)
 			}
 		})
