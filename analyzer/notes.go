@@ -74,9 +74,9 @@ func noteBlind(_ *Summary, info trace.Info) string {
 	if info["blind"] == "" {
 		return ""
 	}
-	return "The program used the GPU in a way that could not be seen (" + info["blind"] + "), so memory that it took that way is missing from every figure. " +
-		"What nvidia-smi shows for the process beyond the device memory here is that, the context and code. " +
-		"Where a library is opened with RTLD_DEEPBIND, opening it without that flag makes its calls visible."
+	return "The program used the GPU past the recorder (" + info["blind"] + "): memory that it took that way is missing from every figure. " +
+		"To see how much that is, compare nvidia-smi with the device memory here; the CUDA context and code are part of the difference. " +
+		"A library that is opened without RTLD_DEEPBIND can be seen."
 }
 
 // noteUnhooked lists calls that a program asked for in a version that the recorder does not know: they went to the driver unseen.
@@ -121,7 +121,7 @@ func cudaVersion(number string) string {
 }
 
 func noteNothing(s *Summary, _ trace.Info) string {
-	if !s.Driver.Empty() || !s.Framework.Empty() || len(s.Other) > 0 {
+	if !s.Driver.Empty() || !s.Framework.Empty() || len(s.Other) > 0 || len(s.Health.Unseen) > 0 {
 		return ""
 	}
 	if len(s.Filter) > 0 {

@@ -40,7 +40,7 @@ func TestNotes(t *testing.T) {
 		{"drain off", memorySource{events: driver, info: trace.Info{"drain": "off: no address space"}}, Options{}, []string{"(no address space)"}},
 		{"null GPU", memorySource{events: driver, info: trace.Info{"nullgpu": "1"}}, Options{}, []string{"null GPU"}},
 		{"blind", memorySource{events: driver, info: trace.Info{"blind": "libfoo.so was opened with RTLD_DEEPBIND"}}, Options{},
-			[]string{"could not be seen (libfoo.so was opened with RTLD_DEEPBIND)"}},
+			[]string{"past the recorder (libfoo.so was opened with RTLD_DEEPBIND)"}},
 		{"unhooked", memorySource{events: driver, info: trace.Info{"unhooked.cuMemAlloc": "14010", "unhooked.cuMemCreate": "?"}}, Options{},
 			[]string{"than this memtrace knows: cuMemAlloc (CUDA 14.1), cuMemCreate. They work"}},
 		{"many unhooked", memorySource{events: driver, info: trace.Info{"unhooked.a": "13000", "unhooked.b": "13000", "unhooked.c": "13000", "unhooked.d": "13000",

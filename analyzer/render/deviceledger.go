@@ -9,18 +9,29 @@ import (
 	"memtrace/analyzer"
 )
 
-// deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains.
-func (p *page) deviceLedgers(s *analyzer.Summary, by string) {
+// shortOwners is how many owners the table shows unless groupings were asked for: the table of the peak has them all.
+const shortOwners = 5
+
+// deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains. Unless groupings were asked for, that is one
+// moment, and none for the device that ran out of memory, whose table stands at the top.
+func (p *page) deviceLedgers(s *analyzer.Summary) {
 	r := s.DeviceLedger
-	if r == nil {
+	if r == nil || len(s.By) == 0 {
 		return
 	}
+	by := s.By[0]
 	for _, d := range r.Devices {
+		if !s.Asked && s.At == nil && toldOOMOn(s, d.Index) {
+			continue
+		}
 		var shown []*analyzer.DeviceLedger
 		for i := range d.Ledgers {
 			if d.Ledgers[i].By == by {
 				shown = append(shown, &d.Ledgers[i])
 			}
+		}
+		if len(shown) > 0 && !s.Asked {
+			shown = shown[:1]
 		}
 		if len(shown) > 0 {
 			p.deviceLedger(s, d.Index, by, shown)
@@ -38,6 +49,15 @@ func (p *page) deviceLedgers(s *analyzer.Summary, by string) {
 		p.item("No samples after the last one: " + clean(r.Why) + ".")
 	}
 	p.gap()
+}
+
+// toldOOMOn reports whether the report begins with a table of who filled this device, by the device's own word.
+func toldOOMOn(s *analyzer.Summary, device int16) bool {
+	if len(s.OOM.Events) == 0 {
+		return false
+	}
+	e := &s.OOM.Events[toldOOM(s)]
+	return e.Device == device && e.Detailed && e.Sample != nil
 }
 
 func noSamples(r *analyzer.DeviceReport) string {
@@ -127,9 +147,13 @@ func (p *page) deviceOwners(s *analyzer.Summary, moments []*analyzer.DeviceLedge
 			byKind[r.Owner] = list
 		}
 	}
+	limit := p.o.rows()
+	if !s.Asked {
+		limit = min(limit, shortOwners)
+	}
 	var owners []deviceOwner
 	for _, kind := range deviceOwnerKinds {
-		owners = append(owners, p.foldDevice(byKind[kind])...)
+		owners = append(owners, foldDevice(byKind[kind], limit)...)
 	}
 	return owners
 }
@@ -138,20 +162,18 @@ func (p *page) deviceOwners(s *analyzer.Summary, moments []*analyzer.DeviceLedge
 var deviceOwnerKinds = []string{analyzer.OwnerBlocks, analyzer.OwnerSlack, analyzer.OwnerOutside, analyzer.OwnerRounding, analyzer.OwnerPoolIdle, analyzer.OwnerGraphPool,
 	analyzer.OwnerContext, analyzer.OwnerOthers, analyzer.OwnerKept, analyzer.OwnerUnlisted, analyzer.OwnerRemainder}
 
-// foldDevice keeps as many owners as a table has rows, those with most bytes at some moment, and sums up the rest.
-func (p *page) foldDevice(list []deviceOwner) []deviceOwner {
-	limit := p.o.rows()
+// foldDevice keeps the owners with most bytes at some moment and sums up the rest.
+func foldDevice(list []deviceOwner, limit int) []deviceOwner {
 	slices.SortStableFunc(list, func(a, b deviceOwner) int { return cmp.Compare(slices.Max(b.bytes), slices.Max(a.bytes)) })
-	if len(list) <= limit {
-		return list
-	}
-	rest := deviceOwner{name: fmt.Sprintf("Others (%d more)", len(list)-limit), style: list[0].style, bytes: make([]int64, len(list[0].bytes))}
-	for _, o := range list[limit:] {
-		for i, bytes := range o.bytes {
-			rest.bytes[i] += bytes
+	return fewer(list, limit, func(hidden []deviceOwner) deviceOwner {
+		rest := deviceOwner{name: fmt.Sprintf("Others (%d more)", len(hidden)), style: hidden[0].style, bytes: make([]int64, len(hidden[0].bytes))}
+		for _, o := range hidden {
+			for i, bytes := range o.bytes {
+				rest.bytes[i] += bytes
+			}
 		}
-	}
-	return append(list[:limit:limit], rest)
+		return rest
+	})
 }
 
 func deviceOwnerName(s *analyzer.Summary, r analyzer.DeviceRow, shareKnown bool) (name string, st style) {
@@ -194,15 +216,15 @@ func (p *page) deviceRemarks(moments []*analyzer.DeviceLedger) {
 	}
 	switch {
 	case !l.Sample.ShareKnown:
-		p.field("", "The device did not tell this process from others.")
+		p.item("The device did not tell this process from others.")
 	case unexplained > 0 && l.PartialPageBytes > 0:
-		p.field("", fmt.Sprintf("Pages of 2 MiB that are used in part explain up to %s of what is unexplained.", Bytes(l.PartialPageBytes)))
+		p.item(fmt.Sprintf("Pages of 2 MiB that are used in part explain up to %s of what is unexplained.", Bytes(l.PartialPageBytes)))
 	case unexplained < 0:
-		p.field("", "Less is in use than was tracked: a free was missed, or memory is shared.")
+		p.item("Less is in use than was tracked: a free was missed, or memory is shared.")
 	}
 	for _, l := range moments {
 		if !l.Sample.Settled {
-			p.field("", "Memory changed while the device was asked "+moment(l.Sample.TimeNS)+": the last rows are off by that much.")
+			p.item("Memory changed while the device was asked " + moment(l.Sample.TimeNS) + ": the last rows are off by that much.")
 		}
 	}
 }

@@ -119,7 +119,7 @@ func (p *page) diffRows(rows []analyzer.DiffRow) []bool {
 	show := make([]bool, len(rows))
 	var changed []int
 	for i, r := range rows {
-		if r.State != analyzer.StateSame {
+		if r.State != analyzer.StateSame && (r.PeakBytes.Delta != 0 || r.LiveBytes.Delta != 0 || r.AllocCount.Delta != 0) {
 			changed = append(changed, i)
 		}
 	}

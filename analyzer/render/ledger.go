@@ -67,15 +67,31 @@ func (p *page) owners(s *analyzer.Summary, l *analyzer.Ledger) []owner {
 
 // fold keeps as many owners as a table has rows and sums up the rest.
 func (p *page) fold(list []owner, name, what string) []owner {
-	limit := p.o.rows()
+	return fewer(list, p.o.rows(), func(hidden []owner) owner {
+		rest := owner{name: fmt.Sprintf("%s (%d more %s)", name, len(hidden), what), style: hidden[0].style}
+		for _, o := range hidden {
+			rest.bytes += o.bytes
+		}
+		return rest
+	})
+}
+
+// fewer keeps the first rows of a list and puts the sum of the others behind them.
+func fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
 	if len(list) <= limit {
 		return list
 	}
-	rest := owner{name: fmt.Sprintf("%s (%d more %s)", name, len(list)-limit, what), style: list[0].style}
-	for _, o := range list[limit:] {
-		rest.bytes += o.bytes
+	return append(list[:limit:limit], sum(list[limit:]))
+}
+
+// sharesOf returns the rows' shares of their sum in tenths of a percent, and the largest row's bytes.
+func sharesOf[T any](rows []T, bytes func(*T) uint64) (shares []int, largest uint64) {
+	values := make([]uint64, len(rows))
+	for i := range rows {
+		values[i] = bytes(&rows[i])
+		largest = max(largest, values[i])
 	}
-	return append(list[:limit:limit], rest)
+	return tenths(values), largest
 }
 
 func keyTitle(key, label string) string {
@@ -98,13 +114,7 @@ func rowOf(g *analyzer.Group, key string) *analyzer.Row {
 }
 
 func (p *page) ownerTable(owners []owner, whole uint64) {
-	values := make([]uint64, len(owners))
-	var largest uint64
-	for i, o := range owners {
-		values[i] = o.bytes
-		largest = max(largest, o.bytes)
-	}
-	shares := tenths(values)
+	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	columns := []column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
 		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
 	var rows [][]cell
@@ -135,23 +145,17 @@ func (p *page) group(s *analyzer.Summary, by, level string) {
 	}
 	p.title(fmt.Sprintf("%s allocations by %s", upperFirst(name), by))
 	p.gap()
-	rows := g.Rows
-	rest := analyzer.Row{}
-	if limit := p.o.rows(); len(rows) > limit {
-		for _, r := range rows[limit:] {
+	rows := fewer(g.Rows, p.o.rows(), func(hidden []analyzer.Row) analyzer.Row {
+		rest := analyzer.Row{Key: fmt.Sprintf("Others (%d more)", len(hidden))}
+		for _, r := range hidden {
 			rest.PeakBytes += r.PeakBytes
 			rest.LiveBytes += r.LiveBytes
 			rest.AllocCount += r.AllocCount
 			rest.AllocBytes += r.AllocBytes
 		}
-		rest.Key = fmt.Sprintf("Others (%d more)", len(rows)-limit)
-		rows = append(rows[:limit:limit], rest)
-	}
-	values := make([]uint64, len(rows))
-	for i, r := range rows {
-		values[i] = r.PeakBytes
-	}
-	shares := tenths(values)
+		return rest
+	})
+	shares, _ := sharesOf(rows, func(r *analyzer.Row) uint64 { return r.PeakBytes })
 	var cells [][]cell
 	for i, r := range rows {
 		cells = append(cells, []cell{{clean(r.Title()), plain}, {Bytes(r.PeakBytes), strong}, {percent(shares[i]), plain}, {Bytes(r.LiveBytes), plain},

@@ -20,8 +20,8 @@ func (p *page) oom(s *analyzer.Summary) {
 	if len(list) == 0 {
 		return
 	}
-	first := max(slices.IndexFunc(list, func(e analyzer.OOMEvent) bool { return e.Outcome == analyzer.OOMFailed }), 0)
-	p.oomStory(&list[first], frameworkName(s))
+	first := toldOOM(s)
+	p.oomStory(&list[first], frameworkPhrase(s.Versions))
 	shown := 0
 	for i := range list {
 		if i == first {
@@ -40,6 +40,19 @@ func (p *page) oom(s *analyzer.Summary) {
 		p.field("", "and "+plural(more, "time", "times")+" more")
 	}
 	p.gap()
+}
+
+// toldOOM is the index of the event that the report tells in full.
+func toldOOM(s *analyzer.Summary) int {
+	return max(slices.IndexFunc(s.OOM.Events, func(e analyzer.OOMEvent) bool { return e.Outcome == analyzer.OOMFailed }), 0)
+}
+
+// frameworkPhrase is what a sentence calls the framework.
+func frameworkPhrase(versions map[string]string) string {
+	if name := FrameworkName(versions); name != "framework" {
+		return name
+	}
+	return "the framework"
 }
 
 // oomLine is an event in one line.
@@ -145,7 +158,10 @@ func oomDevice(e *analyzer.OOMEvent) string {
 		return text + "; the device itself was not asked, so its context, its code and other processes are missing here"
 	}
 	text += ", " + Bytes(e.FreeBytes) + " free"
-	return text + fmt.Sprintf("; the device said %s in use at %s", Bytes(e.Sample.UsedBytes), moment(e.Sample.TimeNS))
+	if e.Sample.UsedBytes == e.UsedBytes {
+		return text + "; the device itself says the same"
+	}
+	return text + fmt.Sprintf("; the device itself said %s in use at %s", Bytes(e.Sample.UsedBytes), moment(e.Sample.TimeNS))
 }
 
 func oomCache(a *analyzer.OOMAllocator, framework string) string {
@@ -191,18 +207,18 @@ func (p *page) oomOwners(e *analyzer.OOMEvent, framework string) {
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
-	p.title("Who filled " + deviceName(e.Device) + ", by " + l.By)
+	title := "Who filled " + deviceName(e.Device)
+	if l.Rows[0].Owner == analyzer.OwnerBlocks {
+		title += ", by " + l.By
+	}
+	p.title(title)
 	p.gap()
 	rows := p.foldOwners(l.Rows)
-	values := make([]uint64, len(rows))
-	for i, row := range rows {
-		values[i] = row.Bytes
-	}
-	shares := tenths(values)
+	shares, largest := sharesOf(rows, func(r *analyzer.LedgerRow) uint64 { return r.Bytes })
 	var cells [][]cell
 	for i, row := range rows {
 		cells = append(cells, []cell{{oomOwner(&row, framework), plain}, {Bytes(row.Bytes), strong}, {percent(shares[i]), plain},
-			{bar(row.Bytes, slices.Max(values), barWidth, p.o.ASCII), oomStyle(row.Owner)}})
+			{bar(row.Bytes, largest, barWidth, p.o.ASCII), oomStyle(row.Owner)}})
 	}
 	cells = append(cells, []cell{{"in use", strong}, {Bytes(l.WholeBytes), strong}, {"100.0%", plain}, {}})
 	p.table([]column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, cells)
@@ -281,14 +297,7 @@ func (p *page) oomAdvice(e *analyzer.OOMEvent) {
 // OOMText writes one OOM event as a text that stands without its trace.
 func OOMText(w io.Writer, r *analyzer.OOMReport, o Options) error {
 	p := &page{w: w, o: o}
-	framework := "the framework"
-	for _, n := range softwareNames[:2] {
-		if r.Versions[n.key] != "" {
-			framework = n.name
-			break
-		}
-	}
-	p.oomStory(&r.Event, framework)
+	p.oomStory(&r.Event, frameworkPhrase(r.Versions))
 	p.title("The run")
 	p.gap()
 	p.field("command", orUnknown(command(r.Process)))

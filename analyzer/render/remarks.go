@@ -9,9 +9,6 @@ import (
 
 // remarks are the lines under the tables: what each means in a sentence.
 func (p *page) remarks(s *analyzer.Summary) {
-	if text := slackLine(s); text != "" {
-		p.field("slack", text)
-	}
 	if !s.Driver.Empty() || !s.Framework.Empty() {
 		p.field("at the end", endLine(s))
 	}
@@ -21,7 +18,7 @@ func (p *page) remarks(s *analyzer.Summary) {
 	if text := objectsLine(s); text != "" {
 		p.field("objects", text)
 	}
-	if n := s.Driver.FailedCount + s.Framework.FailedCount; n > 0 {
+	if n := s.Driver.FailedCount + s.Framework.FailedCount; n > s.OOM.RefusedCount { // those of OOM events are told there
 		p.field("refused", plural(n, "allocation was", "allocations were")+" refused")
 	}
 	if text := progressLine(s); text != "" {
@@ -34,26 +31,6 @@ func (p *page) remarks(s *analyzer.Summary) {
 			p.item(clean(note))
 		}
 	}
-	p.gap()
-}
-
-func slackLine(s *analyzer.Summary) string {
-	if len(s.By) == 0 {
-		return ""
-	}
-	l := s.Ledger(s.By[0])
-	if l == nil || l.SlackBytes <= 0 {
-		return ""
-	}
-	var inBlocks uint64
-	for _, r := range l.Rows {
-		if r.Owner == analyzer.OwnerBlocks {
-			inBlocks += r.Bytes
-		}
-	}
-	reserved := inBlocks + uint64(l.SlackBytes)
-	return fmt.Sprintf("%s of the %s that %s reserved held no block (%s)", Bytes(uint64(l.SlackBytes)), Bytes(reserved), frameworkName(s),
-		percentOf(uint64(l.SlackBytes), reserved))
 }
 
 // endLine says what was live when the trace ended.
@@ -122,7 +99,11 @@ func progressLine(s *analyzer.Summary) string {
 		if more := len(s.Marks) - shown; more > 0 {
 			names = append(names, fmt.Sprintf("%d more", more))
 		}
-		parts = append(parts, "marks "+strings.Join(names, ", "))
+		word := "marks "
+		if len(s.Marks) == 1 {
+			word = "mark "
+		}
+		parts = append(parts, word+strings.Join(names, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -22,7 +22,7 @@ func jsonNames(names map[string]bool, t reflect.Type, seen map[reflect.Type]bool
 		seen[t] = true
 		for i := range t.NumField() {
 			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-			if name != "-" {
+			if name != "-" && t.Field(i).IsExported() {
 				names[name] = true
 				jsonNames(names, t.Field(i).Type, seen)
 			}

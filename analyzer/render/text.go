@@ -20,9 +20,7 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	for _, by := range s.By {
 		p.ledger(s, by)
 	}
-	if len(s.By) > 0 {
-		p.deviceLedgers(s, s.By[0])
-	}
+	p.deviceLedgers(s)
 	p.totals(s)
 	p.sizes(s)
 	p.remarks(s)
@@ -49,7 +47,7 @@ func (p *page) heading(s *analyzer.Summary) {
 	for _, d := range s.Devices {
 		p.field(deviceName(d.Index), device(d, s.NullGPU))
 	}
-	if s.Health.Complete {
+	if s.Health.Complete && len(s.Health.Unseen) == 0 {
 		p.field("health", health(s))
 	} else {
 		p.styled(alarm, "health", health(s))
@@ -128,15 +126,17 @@ func software(versions map[string]string) string {
 	return strings.Join(append(parts, rest...), ", ")
 }
 
-// frameworkName is what to call the framework level.
-func frameworkName(s *analyzer.Summary) string {
+// FrameworkName is what to call the framework level of a run with these versions.
+func FrameworkName(versions map[string]string) string {
 	for _, n := range softwareNames[:2] {
-		if s.Versions[n.key] != "" {
+		if versions[n.key] != "" {
 			return n.name
 		}
 	}
 	return "framework"
 }
+
+func frameworkName(s *analyzer.Summary) string { return FrameworkName(s.Versions) }
 
 func deviceName(index int16) string {
 	if index < 0 {
@@ -165,7 +165,7 @@ func health(s *analyzer.Summary) string {
 	events := plural(h.Events, "event", "events")
 	if h.Complete {
 		if len(h.Unseen) > 0 {
-			return "complete: " + events + ", nothing lost, but some calls were out of sight (see the notes)"
+			return "NOT ALL WAS SEEN: " + events + ", none lost, but some calls went past the recorder, see the notes"
 		}
 		return "complete: " + events + ", nothing lost"
 	}
@@ -260,6 +260,10 @@ func (p *page) moment(s *analyzer.Summary) {
 
 // next proposes the command that shows what this report does not.
 func (p *page) next(s *analyzer.Summary) {
+	if nothingSeen(s) {
+		return
+	}
+	p.gap()
 	path := p.o.Path
 	if path == "" {
 		path = "FILE"
@@ -272,6 +276,11 @@ func (p *page) next(s *analyzer.Summary) {
 		}
 	}
 	p.line("%s %s", p.o.paint(strong, "Next:"), proposal+shellWord(clean(path)))
+}
+
+// nothingSeen reports whether no table has anything to show.
+func nothingSeen(s *analyzer.Summary) bool {
+	return s.Driver.Empty() && s.Framework.Empty() && len(s.Other) == 0
 }
 
 // shellWord quotes a file name that a shell would take apart.

@@ -19,9 +19,9 @@ var totalNames = []struct{ account, name string }{
 	{"other", "of other kinds"},
 }
 
-// totals are the accounts side by side: what is never added up stands under its own name.
+// totals are the accounts side by side, where there is more than device memory: what is never added up stands under its own name.
 func (p *page) totals(s *analyzer.Summary) {
-	if s.Driver.Empty() && len(s.Other) == 0 {
+	if len(s.Other) == 0 {
 		return
 	}
 	p.title("Separate totals, never added up")
@@ -44,7 +44,7 @@ func (p *page) totals(s *analyzer.Summary) {
 	p.gap()
 }
 
-// sizes compares, for every device, what was asked for with what it takes.
+// sizes compares, for every device, what was asked for with what it takes; unless groupings were asked for, only where that is something else.
 func (p *page) sizes(s *analyzer.Summary) {
 	var rows [][]cell
 	var pools, graphs bool
@@ -53,11 +53,14 @@ func (p *page) sizes(s *analyzer.Summary) {
 		graphs = graphs || d.Sizes.AtPeak.GraphPoolBytes > 0 || d.Sizes.AtEnd.GraphPoolBytes > 0
 	}
 	for _, d := range s.Devices {
-		if d.Sizes == (analyzer.DeviceSizes{}) {
+		v, name := d.Sizes, deviceName(d.Index)
+		if v == (analyzer.DeviceSizes{}) || !s.Asked && !takesMore(v.AtPeak) && !takesMore(v.AtEnd) {
 			continue
 		}
-		name := deviceName(d.Index)
-		rows = append(rows, sizesRow(name+" at its peak", d.Sizes.AtPeak, pools, graphs), sizesRow(name+" at the end", d.Sizes.AtEnd, pools, graphs))
+		rows = append(rows, sizesRow(name+" at its peak", v.AtPeak, pools, graphs))
+		if v.AtEnd != v.AtPeak {
+			rows = append(rows, sizesRow(name+" at the end", v.AtEnd, pools, graphs))
+		}
 	}
 	if len(rows) == 0 {
 		return
@@ -73,6 +76,11 @@ func (p *page) sizes(s *analyzer.Summary) {
 	p.gap()
 	p.table(columns, rows)
 	p.gap()
+}
+
+// takesMore reports whether memory takes noticeably more than was asked for: one percent.
+func takesMore(v analyzer.SizesAt) bool {
+	return v.PoolIdleBytes > 0 || v.GraphPoolBytes > 0 || max(v.RoundedBytes, v.PageBytes) > v.RequestedBytes+v.RequestedBytes/100
 }
 
 func sizesRow(name string, v analyzer.SizesAt, pools, graphs bool) []cell {
@@ -98,12 +106,13 @@ var objectNames = []struct{ kind, one, many string }{
 	{"external", "external memory object", "external memory objects"},
 }
 
-// objectsLine counts what owns memory besides blocks.
+// objectsLine counts what owns memory besides blocks. One context and its code are nothing to speak of, unless groupings were asked for.
 func objectsLine(s *analyzer.Summary) string {
 	var parts []string
 	for _, n := range objectNames {
 		c := s.Objects[n.kind]
-		if c == (analyzer.ObjectCount{}) {
+		usual := n.kind == "module" || n.kind == "library" || n.kind == "context" && c.CreatedCount <= 1
+		if c == (analyzer.ObjectCount{}) || usual && c.FailedCount == 0 && !s.Asked {
 			continue
 		}
 		text := plural(c.CreatedCount, n.one, n.many)

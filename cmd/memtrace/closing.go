@@ -95,6 +95,9 @@ func closingWords(program string, summaries []readSummary, wrote int) string {
 		next = fmt.Sprintf("%s (the highest of %d traces)", next, wrote)
 	}
 	if madeNoCall(top.summary) {
+		if len(top.summary.Health.Unseen) > 0 {
+			return "CUDA was used past the recorder, so no memory call was seen; next: " + next
+		}
 		return "CUDA was used but no CUDA memory call was made; next: " + next
 	}
 	words := oomWords(summaries) + "peak " + render.Bytes(top.summary.Main().PeakBytes)

@@ -175,10 +175,10 @@ func TestTopPage(t *testing.T) {
 GPU 0  Mock GPU  #####........... 5.00 GiB of 16.0 GiB used, 11.0 GiB free
         pid  user          on device     recorded  command
          41  ada            1.29 GiB     1.00 GiB  python train.py
-             owners by tag, as of 3s ago; 960.0 MiB in blocks of torch
+             owners by tag, as of 3s ago; 960.0 MiB in blocks of PyTorch
                 640.0 MiB   48.3%  ################  model?[2J
                 320.0 MiB   24.2%  ########........  optimizer
-                 32.0 MiB    2.4%  #...............  torch reserved, unused (slack)
+                 32.0 MiB    2.4%  #...............  PyTorch reserved, unused (slack)
                  32.0 MiB    2.4%  #...............  libcublas.so.12 (driver)
                 300.0 MiB   22.7%  ########........  not in the trace (context, code, reserves)
              besides, 4.00 KiB of host memory

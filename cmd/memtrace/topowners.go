@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/render"
 )
 
 // topOwners says who owns what a recorded process holds.
@@ -38,6 +39,9 @@ func (o *topOwners) on(uuid string) (bytes uint64, known bool) {
 	}
 	return 0, false
 }
+
+// frameworkName is what people call the framework.
+func (o *topOwners) frameworkName() string { return render.FrameworkName(map[string]string{o.Framework: "known"}) }
 
 // ownersOf takes from a summary what top shows.
 func ownersOf(s *analyzer.Summary) *topOwners {

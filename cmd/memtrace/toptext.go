@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -250,7 +251,7 @@ func (t *topPage) owners(p *topProcess) {
 	o := p.Owners
 	what := fmt.Sprintf("owners by %s, as of %s", o.By, topAge(t.sample.Time.Sub(o.ReadAt)))
 	if o.Level == "framework" {
-		what += fmt.Sprintf("; %s in blocks of %s", render.Bytes(o.FrameworkBytes), o.Framework)
+		what += fmt.Sprintf("; %s in blocks of %s", render.Bytes(o.FrameworkBytes), o.frameworkName())
 	}
 	t.line(topFaint, "             %s", what)
 	list := t.ownerList(p)
@@ -278,15 +279,7 @@ func (t *topPage) ownerList(p *topProcess) []topOwner {
 	for _, r := range p.Owners.Rows {
 		list = append(list, topOwner{ownerName(p.Owners, r), r.Bytes})
 	}
-	slices.SortStableFunc(list, func(a, b topOwner) int {
-		switch {
-		case a.bytes > b.bytes:
-			return -1
-		case a.bytes < b.bytes:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b topOwner) int { return cmp.Compare(b.bytes, a.bytes) })
 	if t.rows > 0 && len(list) > t.rows {
 		rest := topOwner{name: fmt.Sprintf("Others (%d more)", len(list)-t.rows)}
 		for _, row := range list[t.rows:] {
@@ -307,7 +300,7 @@ func ownerName(o *topOwners, r analyzer.LedgerRow) string {
 	}
 	switch r.Owner {
 	case analyzer.OwnerSlack:
-		return o.Framework + " reserved, unused (slack)"
+		return o.frameworkName() + " reserved, unused (slack)"
 	case analyzer.OwnerOutside:
 		return name + " (driver)"
 	}
