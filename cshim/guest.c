@@ -241,6 +241,7 @@ void mt_guest_confess(const char *key, const char *value) {
   int error = errno;
   if (start_here()) {
     mt_dict_info(key, value, strlen(value));
+    __atomic_store_n(&mt_header()->control, MT_STOP_REQUESTED, __ATOMIC_RELEASE); /* nobody drains: it says that the process ended by itself */
     set_phase(OFF);
   }
   errno = error;

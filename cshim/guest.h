@@ -105,7 +105,7 @@ void mt_guest_end(void);
 /* "device:inode" of the standard error that the process was loaded with, "" without one. A program may close it and open a file of its own under the number. */
 const char *mt_guest_stderr(void);
 
-/* Leaves a recording without events, for a process that has nothing but this to say. Does nothing where recording began. */
+/* Leaves a recording without events, for a process that ends and has nothing but this to say. Does nothing where recording began. */
 void mt_guest_confess(const char *key, const char *value);
 
 /* Stops recording for good and says why, once, on stderr. The program runs on. */

@@ -52,10 +52,19 @@ func (p *page) diffLevels(d *analyzer.Diff) {
 	p.gap()
 	columns := []column{{}, {title: "peak, base", right: true, optional: 1}, {title: "new", right: true, optional: 1}, {title: "change", right: true},
 		{title: "at end", right: true, optional: 2}, {title: "allocs", right: true, optional: 3}}
+	devices := make(map[string]bool)
+	for _, l := range d.Levels {
+		devices[l.Device] = true
+	}
+	single := len(devices) <= 2 // one and "all"
 	var rows [][]cell
 	for _, l := range d.Levels {
 		name := l.Level
-		if l.Device != "all" {
+		switch {
+		case l.Device == "all":
+		case single && l.Level != "reserved": // the whole says the same
+			continue
+		default:
 			name += ", device " + l.Device
 		}
 		count := cell{}

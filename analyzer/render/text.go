@@ -99,6 +99,9 @@ func run(proc analyzer.Process) string {
 	if !known {
 		ended = clean(proc.Ended)
 	}
+	if proc.DurationNS == 0 {
+		return ended
+	}
 	return Duration(proc.DurationNS) + ", " + ended
 }
 

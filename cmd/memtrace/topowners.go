@@ -41,7 +41,9 @@ func (o *topOwners) on(uuid string) (bytes uint64, known bool) {
 }
 
 // frameworkName is what people call the framework.
-func (o *topOwners) frameworkName() string { return render.FrameworkName(map[string]string{o.Framework: "known"}) }
+func (o *topOwners) frameworkName() string {
+	return render.FrameworkName(map[string]string{o.Framework: "known"})
+}
 
 // ownersOf takes from a summary what top shows.
 func ownersOf(s *analyzer.Summary) *topOwners {

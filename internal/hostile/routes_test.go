@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"memtrace/trace"
+	"memtrace/trace/spool"
 )
 
 func routes(t *testing.T) string {
@@ -101,8 +102,8 @@ func TestRuntimes(t *testing.T) {
 			t.Errorf("nobody is told that nothing was seen:\n%s", got.stderr)
 		}
 		r := read(t, got.traces(t)[0])
-		if len(r.events) != 0 || r.info["blind"] == "" {
-			t.Errorf("%d events; the trace says %q", len(r.events), r.info["blind"])
+		if len(r.events) != 0 || r.info["blind"] == "" || r.ended != spool.EndedClean {
+			t.Errorf("%d events; the trace says %q, and that the run ended as %q", len(r.events), r.info["blind"], r.ended)
 		}
 	})
 }
