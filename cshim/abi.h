@@ -23,7 +23,6 @@ struct mt_cuda_vmm_prop {
 };
 
 #define MT_CUDA_NO_MEMORY 2
-#define MT_CUDA_NO_MEMORY 2
 #define MT_CUDA_UNKNOWN 999 /* what a wrapper answers when the real function has vanished */
 
 /* CUmemPoolProps and cudaMemPoolProps */

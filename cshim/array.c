@@ -111,10 +111,11 @@ static int tiles_changed(struct mt_call *call, const struct mt_cuda_tiles *tiles
   return status;
 }
 
-#define MT_TILES(symbol)                                                                            \
-  MT_HOOKED(symbol, (struct mt_cuda_tiles *tiles, unsigned count, void *stream)) {                  \
-    MT_HOOKED_OPEN(symbol, (struct mt_cuda_tiles *, unsigned, void *), driver, 0);                  \
-    return tiles_changed(&call, tiles, count, real(tiles, count, stream));                          \
+#define MT_TILES(symbol)                                                           \
+  MT_HOOKED(symbol, (struct mt_cuda_tiles *tiles, unsigned count, void *stream)) { \
+    MT_HOOKED_REAL(symbol);                                                        \
+    MT_HOOKED_OPEN(symbol, driver, 0);                                             \
+    return tiles_changed(&call, tiles, count, real(tiles, count, stream));         \
   }
 MT_TILES(cuMemMapArrayAsync)
 MT_TILES(cuMemMapArrayAsync_ptsz)

@@ -78,7 +78,7 @@ static void write_record(struct mt_call *call, const struct mt_outcome *o, uint1
   r->tag = self->tag;
   r->api = call->id;
   r->kind = o->kind;
-  r->device = (int8_t)o->device;
+  r->device = (int8_t)(o->device >= MT_HOST && o->device <= INT8_MAX ? o->device : MT_HOST); /* a refused call may name any */
   r->status = o->status;
   r->runtime = runtime;
   r->mem = o->mem;
@@ -94,7 +94,7 @@ static void tell(struct mt_call *call, const struct mt_outcome *outcome, uint16_
   complete(call, &o);
   write_record(call, &o, runtime, flags);
   if (MT_UNLIKELY(o.status == MT_CUDA_NO_MEMORY && o.kind == MT_ALLOC)) mt_sample_wake(MT_OCCASION_OOM);
-  if (MT_UNLIKELY(o.mem == MT_MEM_ASYNC && o.kind == MT_ALLOC && !o.status)) mt_reserve_grown(call->self, call->id, call->caller, o.device, o.size);
+  if (MT_UNLIKELY(o.mem == MT_MEM_ASYNC && o.kind == MT_ALLOC && !o.status)) mt_reserve_grown(call->self, call->id, call->caller, o.device, call->pool, o.size);
 }
 
 void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) {

@@ -12,6 +12,7 @@ struct mt_call {
   struct mt_thread *self; /* NULL: nothing is recorded */
   uint64_t seq;           /* number drawn before a free, 0 for others */
   uint64_t outer;         /* inflight bound to restore */
+  uint64_t pool;          /* named by a stream-ordered allocation, 0: the device's current one */
   uintptr_t caller;
   uint16_t id;
   uint16_t told;     /* the thread's driver events when the call began */

@@ -17,14 +17,9 @@ static struct known {
   int32_t device;
   enum mt_context_kind kind;
 } known[MT_CONTEXTS];
-static uint64_t table_epoch;   /* mt_live->epoch of the process that the table belongs to: a forked child has no contexts */
 static uint64_t generation = 1; /* bumped when a context ends: what threads remember is then asked for again */
 
-static void refresh(void) {
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED), have = __atomic_load_n(&table_epoch, __ATOMIC_ACQUIRE);
-  if (MT_LIKELY(have == epoch) || !__atomic_compare_exchange_n(&table_epoch, &have, epoch, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
-  mt_context_drop(0, -1);
-}
+void mt_context_start(void) { mt_context_drop(0, -1); }
 
 static bool is_known(uint64_t context, unsigned before) {
   for (unsigned i = 0; i < before; i++)
@@ -34,7 +29,6 @@ static bool is_known(uint64_t context, unsigned before) {
 
 /* Free entries lie between used ones, so that two threads may claim one each for the same context: the first entry counts. */
 bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
-  refresh();
   if (!context || is_known(context, MT_CONTEXTS)) return false;
   for (unsigned i = 0; i < MT_CONTEXTS; i++) {
     uint64_t none = 0;
@@ -68,7 +62,6 @@ void mt_context_drop(uint64_t context, int device) {
 
 void mt_context_devices(void (*visit)(int device, void *argument), void *argument) {
   uint64_t seen = 0;
-  refresh();
   for (unsigned i = 0; i < MT_CONTEXTS; i++) {
     int device = __atomic_load_n(&known[i].device, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) || device < 0 || device >= MT_DEVICES || seen >> device & 1) continue;
@@ -133,7 +126,8 @@ static struct mt_outcome primary_let_go(int device, int status) {
 }
 
 MT_HOOKED(cuDevicePrimaryCtxRetain, (uint64_t *out, int device)) {
-  MT_HOOKED_OPEN(cuDevicePrimaryCtxRetain, (uint64_t *, int), driver, 0);
+  MT_HOOKED_REAL(cuDevicePrimaryCtxRetain);
+  MT_HOOKED_OPEN(cuDevicePrimaryCtxRetain, driver, 0);
   int status = real(out, device);
   if (!call.self) return status;
   if (!status && !mt_context_add(*out, device, MT_CONTEXT_PRIMARY)) return mt_driver_skip(&call), status;
@@ -141,14 +135,15 @@ MT_HOOKED(cuDevicePrimaryCtxRetain, (uint64_t *out, int device)) {
   return status;
 }
 
-#define MT_PRIMARY_LET_GO(symbol)                                            \
-  MT_HOOKED(symbol, (int device)) {                                          \
-    MT_HOOKED_OPEN(symbol, (int), driver, 1);                                \
-    int status = real(device);                                               \
-    if (!call.self) return status;                                           \
-    struct mt_outcome o = primary_let_go(device, status);                    \
-    mt_driver_close(&call, &o);                                              \
-    return status;                                                           \
+#define MT_PRIMARY_LET_GO(symbol)                         \
+  MT_HOOKED(symbol, (int device)) {                       \
+    MT_HOOKED_REAL(symbol);                               \
+    MT_HOOKED_OPEN(symbol, driver, 1);                    \
+    int status = real(device);                            \
+    if (!call.self) return status;                        \
+    struct mt_outcome o = primary_let_go(device, status); \
+    mt_driver_close(&call, &o);                           \
+    return status;                                        \
   }
 MT_PRIMARY_LET_GO(cuDevicePrimaryCtxRelease)
 MT_PRIMARY_LET_GO(cuDevicePrimaryCtxRelease_v2)
@@ -165,15 +160,16 @@ static int runtime_device(uintptr_t caller) {
 
 /* The runtime resets its device's primary context by a way of its own, past the driver's exported functions. Afterwards there is no context to ask for the
  * device. */
-#define MT_RUNTIME_RESET(symbol)                                             \
-  MT_HOOKED(symbol, (void)) {                                                \
-    MT_HOOKED_OPEN(symbol, (void), runtime, 1);                              \
-    int device = call.self ? runtime_device(caller) : MT_HOST;               \
-    int status = real();                                                     \
-    if (!call.self) return status;                                           \
-    struct mt_outcome o = primary_let_go(device, status);                    \
-    mt_runtime_close(&call, &o);                                             \
-    return status;                                                           \
+#define MT_RUNTIME_RESET(symbol)                               \
+  MT_HOOKED(symbol, (void)) {                                  \
+    MT_HOOKED_REAL(symbol);                                    \
+    MT_HOOKED_OPEN(symbol, runtime, 1);                        \
+    int device = call.self ? runtime_device(caller) : MT_HOST; \
+    int status = real();                                       \
+    if (!call.self) return status;                             \
+    struct mt_outcome o = primary_let_go(device, status);      \
+    mt_runtime_close(&call, &o);                               \
+    return status;                                             \
   }
 MT_RUNTIME_RESET(cudaDeviceReset)
 MT_RUNTIME_RESET(cudaThreadExit)
@@ -187,23 +183,24 @@ static int made(struct mt_call *call, const uint64_t *out, int status) {
   return status;
 }
 
-#define MT_CONTEXT_MADE(symbol, params, types, args)         \
-  MT_HOOKED(symbol, params) {                                \
-    MT_HOOKED_OPEN(symbol, types, driver, 0);                \
-    return made(&call, out, real args);                      \
+#define MT_CONTEXT_MADE(symbol, params, args) \
+  MT_HOOKED(symbol, params) {                 \
+    MT_HOOKED_REAL(symbol);                   \
+    MT_HOOKED_OPEN(symbol, driver, 0);        \
+    return made(&call, out, real args);       \
   }
-MT_CONTEXT_MADE(cuCtxCreate, (uint64_t *out, unsigned flags, int device), (uint64_t *, unsigned, int), (out, flags, device))
-MT_CONTEXT_MADE(cuCtxCreate_v2, (uint64_t *out, unsigned flags, int device), (uint64_t *, unsigned, int), (out, flags, device))
-MT_CONTEXT_MADE(cuCtxCreate_v3, (uint64_t *out, void *affinities, int count, unsigned flags, int device), (uint64_t *, void *, int, unsigned, int),
-                (out, affinities, count, flags, device))
-MT_CONTEXT_MADE(cuCtxCreate_v4, (uint64_t *out, void *how, unsigned flags, int device), (uint64_t *, void *, unsigned, int), (out, how, flags, device))
+MT_CONTEXT_MADE(cuCtxCreate, (uint64_t *out, unsigned flags, int device), (out, flags, device))
+MT_CONTEXT_MADE(cuCtxCreate_v2, (uint64_t *out, unsigned flags, int device), (out, flags, device))
+MT_CONTEXT_MADE(cuCtxCreate_v3, (uint64_t *out, void *affinities, int count, unsigned flags, int device), (out, affinities, count, flags, device))
+MT_CONTEXT_MADE(cuCtxCreate_v4, (uint64_t *out, void *how, unsigned flags, int device), (out, how, flags, device))
 
 /* Nothing is recorded: the green context was, and this is the handle under which it becomes current. It must not be taken for a primary context, which contexts
  * are that nobody made. */
 MT_HOOKED(cuCtxFromGreenCtx, (uint64_t *out, void *green)) {
-  MT_HOOKED_OPEN(cuCtxFromGreenCtx, (uint64_t *, void *), driver, 0);
+  MT_HOOKED_REAL(cuCtxFromGreenCtx);
+  MT_HOOKED_OPEN(cuCtxFromGreenCtx, driver, 0);
   int status = real(out, green);
-  if (!status) mt_context_add(*out, MT_HOST, MT_CONTEXT_GREEN);
+  if (call.self && !status) mt_context_add(*out, MT_HOST, MT_CONTEXT_GREEN);
   mt_driver_skip(&call);
   return status;
 }
@@ -215,18 +212,20 @@ static bool outlived(uint64_t context) {
   return !mt_ask_context(&now) && now == context && !mt_ask_device(&device);
 }
 
-#define MT_CONTEXT_ENDED(symbol, references)                                                                                                         \
-  MT_HOOKED(symbol, (uint64_t context)) {                                                                                                \
-    MT_HOOKED_OPEN(symbol, (uint64_t), driver, 1);                                                                                       \
-    int status = real(context);                                                                                                          \
-    if (!call.self) return status;                                                                                                       \
-    uint8_t flags = references && !status && outlived(context) ? MT_FLAG_REFERENCE : 0;                                                  \
-    if (!status && !flags) mt_context_drop(context, MT_HOST);                                                                            \
-    mt_driver_close(&call, &(struct mt_outcome){.kind = MT_DESTROY, .mem = MT_OBJECT_CONTEXT, .addr = context, .device = MT_HOST,        \
-                                                .status = status, .flags = flags});                                                      \
-    return status;                                                                                                                       \
-  }
-MT_CONTEXT_ENDED(cuCtxDestroy, 0)
-MT_CONTEXT_ENDED(cuCtxDestroy_v2, 0)
-MT_CONTEXT_ENDED(cuCtxDetach, 1)
+static int ended(struct mt_call *call, uint64_t context, bool counted, int status) {
+  if (!call->self) return status;
+  uint8_t flags = counted && !status && outlived(context) ? MT_FLAG_REFERENCE : 0;
+  if (!status && !flags) mt_context_drop(context, MT_HOST);
+  mt_driver_close(call, &(struct mt_outcome){.kind = MT_DESTROY, .mem = MT_OBJECT_CONTEXT, .addr = context, .device = MT_HOST, .status = status, .flags = flags});
+  return status;
+}
 
+#define MT_CONTEXT_ENDED(symbol, counted)                 \
+  MT_HOOKED(symbol, (uint64_t context)) {                 \
+    MT_HOOKED_REAL(symbol);                               \
+    MT_HOOKED_OPEN(symbol, driver, 1);                    \
+    return ended(&call, context, counted, real(context)); \
+  }
+MT_CONTEXT_ENDED(cuCtxDestroy, false)
+MT_CONTEXT_ENDED(cuCtxDestroy_v2, false)
+MT_CONTEXT_ENDED(cuCtxDetach, true)

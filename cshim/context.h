@@ -13,6 +13,9 @@ enum mt_context_kind { MT_CONTEXT_PRIMARY, MT_CONTEXT_MADE, MT_CONTEXT_GREEN };
  * call api. */
 int mt_context_here(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context);
 
+/* Forgets what a forked process inherited: it has no contexts. When recording starts. */
+void mt_context_start(void);
+
 /* Remembers a context; false if it is known already, or none. */
 bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind);
 

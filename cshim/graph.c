@@ -34,39 +34,35 @@ bool mt_graph_stream_captured(uint64_t stream, uint16_t api) {
 }
 
 /* Captures begin and end; nothing is recorded. An end that the driver refuses because the capture was spoilt ends it, too. */
-#define MT_CAPTURE_BEGINS(symbol, params, types, args)                                              \
-  MT_HOOKED(symbol, params) {                                                                       \
-    uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                      \
-    int(*real) types = mt_slot_find(&mt_slot_##symbol, #symbol, caller);                            \
-    if (MT_UNLIKELY(!real)) return MT_CUDA_UNKNOWN;                                                 \
-    int status = real args;                                                                         \
-    if (!status) __atomic_add_fetch(&mt_graph_capturing, 1, __ATOMIC_RELAXED);                      \
-    return status;                                                                                  \
+#define MT_CAPTURE_BEGINS(symbol, params, args)                                \
+  MT_HOOKED(symbol, params) {                                                  \
+    MT_HOOKED_REAL(symbol);                                                    \
+    int status = real args;                                                    \
+    if (!status) __atomic_add_fetch(&mt_graph_capturing, 1, __ATOMIC_RELAXED); \
+    return status;                                                             \
   }
-MT_CAPTURE_BEGINS(cuStreamBeginCapture, (void *stream), (void *), (stream))
-MT_CAPTURE_BEGINS(cuStreamBeginCapture_ptsz, (void *stream), (void *), (stream))
-MT_CAPTURE_BEGINS(cuStreamBeginCapture_v2, (void *stream, int mode), (void *, int), (stream, mode))
-MT_CAPTURE_BEGINS(cuStreamBeginCapture_v2_ptsz, (void *stream, int mode), (void *, int), (stream, mode))
+MT_CAPTURE_BEGINS(cuStreamBeginCapture, (void *stream), (stream))
+MT_CAPTURE_BEGINS(cuStreamBeginCapture_ptsz, (void *stream), (stream))
+MT_CAPTURE_BEGINS(cuStreamBeginCapture_v2, (void *stream, int mode), (stream, mode))
+MT_CAPTURE_BEGINS(cuStreamBeginCapture_v2_ptsz, (void *stream, int mode), (stream, mode))
 #define MT_TO_GRAPH_PARAMS (void *stream, void *graph, const void *nodes, const void *edges, size_t count, int mode)
-#define MT_TO_GRAPH_TYPES (void *, void *, const void *, const void *, size_t, int)
-MT_CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, MT_TO_GRAPH_PARAMS, MT_TO_GRAPH_TYPES, (stream, graph, nodes, edges, count, mode))
-MT_CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, MT_TO_GRAPH_PARAMS, MT_TO_GRAPH_TYPES, (stream, graph, nodes, edges, count, mode))
+MT_CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, MT_TO_GRAPH_PARAMS, (stream, graph, nodes, edges, count, mode))
+MT_CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, MT_TO_GRAPH_PARAMS, (stream, graph, nodes, edges, count, mode))
 
+/* A capture that is counted for too long costs a question per call; one that is forgotten, truth. */
 static int capture_ended(int status) {
-  enum { CAPTURE_ERRORS = 900, NOT_THIS_THREAD = 908 };
-  if (status && (status < CAPTURE_ERRORS || status == NOT_THIS_THREAD)) return status;
+  enum { INVALIDATED = 901, UNJOINED = 904 };
+  if (status && status != INVALIDATED && status != UNJOINED) return status;
   uint32_t count = __atomic_load_n(&mt_graph_capturing, __ATOMIC_RELAXED);
   while (count && !__atomic_compare_exchange_n(&mt_graph_capturing, &count, count - 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
   return status;
 }
 
-#define MT_CAPTURE_ENDS(symbol)                                                         \
-  MT_HOOKED(symbol, (void *stream, void **graph)) {                                     \
-    uintptr_t caller = (uintptr_t)__builtin_return_address(0);                          \
-    int (*real)(void *, void **) = mt_slot_find(&mt_slot_##symbol, #symbol, caller);    \
-    if (MT_UNLIKELY(!real)) return MT_CUDA_UNKNOWN;                                     \
-    return capture_ended(real(stream, graph));                                          \
+#define MT_CAPTURE_ENDS(symbol)                     \
+  MT_HOOKED(symbol, (void *stream, void **graph)) { \
+    MT_HOOKED_REAL(symbol);                         \
+    return capture_ended(real(stream, graph));      \
   }
 MT_CAPTURE_ENDS(cuStreamEndCapture)
 MT_CAPTURE_ENDS(cuStreamEndCapture_ptsz)
@@ -93,20 +89,23 @@ static int node_added(struct mt_call *call, void *graph, const struct mt_cuda_no
 }
 
 MT_HOOKED(cuGraphAddNode, (void **out, void *graph, const void *nodes, size_t count, struct mt_cuda_node *node)) {
-  MT_HOOKED_OPEN(cuGraphAddNode, (void **, void *, const void *, size_t, struct mt_cuda_node *), driver, 0);
+  MT_HOOKED_REAL(cuGraphAddNode);
+  MT_HOOKED_OPEN(cuGraphAddNode, driver, 0);
   return node_added(&call, graph, node, real(out, graph, nodes, count, node));
 }
 
-#define MT_NODE_ADDED(symbol)                                                                                                         \
-  MT_HOOKED(symbol, (void **out, void *graph, const void *nodes, const void *edges, size_t count, struct mt_cuda_node *node)) {       \
-    MT_HOOKED_OPEN(symbol, (void **, void *, const void *, const void *, size_t, struct mt_cuda_node *), driver, 0);                  \
-    return node_added(&call, graph, node, real(out, graph, nodes, edges, count, node));                                              \
+#define MT_NODE_ADDED(symbol)                                                                                                   \
+  MT_HOOKED(symbol, (void **out, void *graph, const void *nodes, const void *edges, size_t count, struct mt_cuda_node *node)) { \
+    MT_HOOKED_REAL(symbol);                                                                                                     \
+    MT_HOOKED_OPEN(symbol, driver, 0);                                                                                          \
+    return node_added(&call, graph, node, real(out, graph, nodes, edges, count, node));                                         \
   }
 MT_NODE_ADDED(cuGraphAddNode_v2)
 MT_NODE_ADDED(cuGraphAddNode_v3)
 
 MT_HOOKED(cuGraphAddMemAllocNode, (void **out, void *graph, const void *nodes, size_t count, struct mt_cuda_alloc_node *node)) {
-  MT_HOOKED_OPEN(cuGraphAddMemAllocNode, (void **, void *, const void *, size_t, struct mt_cuda_alloc_node *), driver, 0);
+  MT_HOOKED_REAL(cuGraphAddMemAllocNode);
+  MT_HOOKED_OPEN(cuGraphAddMemAllocNode, driver, 0);
   int status = real(out, graph, nodes, count, node);
   found_memory();
   if (!call.self) return status;
@@ -127,30 +126,29 @@ static int launched(struct mt_call *call, void *graph, int status) {
   return status;
 }
 
-#define MT_LAUNCHES(symbol)                                                                      \
-  MT_HOOKED(symbol, (void *graph, void *stream)) {                                               \
-    if (!mt_graph_has_memory()) {                                                                \
-      int (*next)(void *, void *) = mt_slot_find(&mt_slot_##symbol, #symbol, (uintptr_t)__builtin_return_address(0)); \
-      return next ? next(graph, stream) : MT_CUDA_UNKNOWN;                                       \
-    }                                                                                            \
-    MT_HOOKED_OPEN(symbol, (void *, void *), driver, 0);                                         \
-    return launched(&call, graph, real(graph, stream));                                          \
+#define MT_LAUNCHES(symbol)                                 \
+  MT_HOOKED(symbol, (void *graph, void *stream)) {          \
+    MT_HOOKED_REAL(symbol);                                 \
+    if (!mt_graph_has_memory()) return real(graph, stream); \
+    MT_HOOKED_OPEN(symbol, driver, 0);                      \
+    return launched(&call, graph, real(graph, stream));     \
   }
 MT_LAUNCHES(cuGraphLaunch)
 MT_LAUNCHES(cuGraphLaunch_ptsz)
 
 /* Likewise the end of one. */
-#define MT_GRAPH_ENDS(symbol, object)                                                            \
-  MT_HOOKED(symbol, (void *graph)) {                                                             \
-    if (!mt_graph_has_memory()) {                                                                \
-      int (*next)(void *) = mt_slot_find(&mt_slot_##symbol, #symbol, (uintptr_t)__builtin_return_address(0)); \
-      return next ? next(graph) : MT_CUDA_UNKNOWN;                                               \
-    }                                                                                            \
-    MT_HOOKED_OPEN(symbol, (void *), driver, 1);                                                 \
-    int status = real(graph);                                                                    \
-    if (call.self)                                                                               \
-      mt_driver_close(&call, &(struct mt_outcome){.kind = MT_DESTROY, .mem = object, .addr = (uint64_t)graph, .status = status, .device = MT_HOST}); \
-    return status;                                                                               \
+static int ended(struct mt_call *call, uint8_t object, void *graph, int status) {
+  if (!call->self) return status;
+  mt_driver_close(call, &(struct mt_outcome){.kind = MT_DESTROY, .mem = object, .addr = (uint64_t)graph, .status = status, .device = MT_HOST});
+  return status;
+}
+
+#define MT_GRAPH_ENDS(symbol, object)                \
+  MT_HOOKED(symbol, (void *graph)) {                 \
+    MT_HOOKED_REAL(symbol);                          \
+    if (!mt_graph_has_memory()) return real(graph);  \
+    MT_HOOKED_OPEN(symbol, driver, 1);               \
+    return ended(&call, object, graph, real(graph)); \
   }
 MT_GRAPH_ENDS(cuGraphDestroy, MT_OBJECT_GRAPH)
 MT_GRAPH_ENDS(cuGraphExecDestroy, MT_OBJECT_EXEC)

@@ -19,12 +19,14 @@
 #include "boot.h"
 #include "clock.h"
 #include "config.h"
+#include "context.h"
 #include "dict.h"
 #include "foreign.h"
 #include "leave.h"
 #include "module.h"
 #include "nvtx.h"
 #include "region.h"
+#include "reserve.h"
 #include "ring.h"
 #include "tag.h"
 #include "unseen.h"
@@ -148,15 +150,11 @@ static bool make_live_page(void) {
 
 static void announce_to_runner(void) {
   if (!mt_config.run_dir[0]) return;
-  char path[MT_PATH_MAX + 32];
+  char path[2 * MT_PATH_MAX];
+  char *name = stpcpy(stpcpy(path, mt_config.run_dir), "/");
   for (unsigned i = 0; i < 1000; i++) {
-    if (mt_output_expand(path, MT_PATH_MAX, "%p.%n", i)) return;
-    char full[2 * MT_PATH_MAX];
-    size_t n = strlen(mt_config.run_dir);
-    memcpy(full, mt_config.run_dir, n);
-    full[n] = '/';
-    strcpy(full + n + 1, path);
-    int fd = open(full, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (mt_output_expand(name, MT_PATH_MAX, "%p.%n", i)) return;
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return;
     struct iovec parts[2] = {{mt_region.output.trace, strlen(mt_region.output.trace)}, {(void *)"\n", 1}};
@@ -206,6 +204,8 @@ static bool start_here(void) {
   if (mt_region_create(&what)) return mt_fail(what, errno), false;
   if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;
   mt_module_start();
+  mt_context_start();
+  mt_reserve_start();
   note_process();
   announce_to_runner();
   if (mt_config.unknown[0]) mt_log(MT_LOG_WARN, "unknown variable ", mt_config.unknown, " has no effect; see docs/environment.md");

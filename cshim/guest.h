@@ -57,7 +57,6 @@ struct mt_thread {
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* of mt_context_generation then */
   int32_t context_device;
-  uint64_t pool; /* named by the call that is being made, 0: the device's current one */
   /* what follows outlives the fields above */
   uint64_t named_in;    /* epoch of the spool that has name */
   uint32_t name;        /* dictionary id of the thread */

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "hooks.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "array.h"
@@ -35,105 +36,45 @@ static uint64_t mt_binding_key(uint64_t object, uint64_t offset) { return ((obje
 #define MT_CLOSE_DRIVER mt_driver_close
 #define MT_CLOSE_RUNTIME mt_runtime_close
 
-/* The event that an operation becomes. A LABEL is none: it names the driver's events inside. */
-#define MT_KIND_ALLOC MT_ALLOC
-#define MT_KIND_RETAIN MT_ALLOC
-#define MT_KIND_FREE MT_FREE
-#define MT_KIND_NODEFREE MT_FREE
-#define MT_KIND_MAP MT_MAP
-#define MT_KIND_UNMAP MT_UNMAP
-#define MT_KIND_CREATE MT_CREATE
-#define MT_KIND_DESTROY MT_DESTROY
-#define MT_KIND_LABEL 0
+struct mt_op {
+  uint8_t kind, what; /* of the event; kind 0: none, the call only names the driver's events inside */
+  uint8_t flags;
+  bool makes;  /* what it is about is known only after it succeeded */
+  bool ends;   /* known before; ending nothing deserves no record: cudaFree(NULL) is how programs wake CUDA up */
+  bool early;  /* the order number is drawn before the real call */
+  bool placed; /* it says the device; what ends has one that the reader knows from its beginning */
+};
+#define MT_OP_ALLOC(mem) {MT_ALLOC, MT_MEM_##mem, .makes = true, .placed = true}
+#define MT_OP_RETAIN(mem) {MT_ALLOC, MT_MEM_##mem, MT_FLAG_REFERENCE, .makes = true}
+#define MT_OP_FREE(mem) {MT_FREE, MT_MEM_##mem, .ends = true, .early = true}
+#define MT_OP_NODEFREE(mem) {MT_FREE, MT_MEM_##mem, .ends = true}
+#define MT_OP_MAP(mem) {MT_MAP, MT_MEM_##mem, .placed = true}
+#define MT_OP_UNMAP(mem) {MT_UNMAP, MT_MEM_##mem, .ends = true, .early = true}
+#define MT_OP_CREATE(object) {MT_CREATE, MT_OBJECT_##object, .makes = true, .placed = true}
+#define MT_OP_DESTROY(object) {MT_DESTROY, MT_OBJECT_##object, .ends = true, .early = true}
+#define MT_OP_LABEL(none) {0}
 
-#define MT_WHAT_ALLOC(what) MT_MEM_##what
-#define MT_WHAT_RETAIN(what) MT_MEM_##what
-#define MT_WHAT_FREE(what) MT_MEM_##what
-#define MT_WHAT_NODEFREE(what) MT_MEM_##what
-#define MT_WHAT_MAP(what) MT_MEM_##what
-#define MT_WHAT_UNMAP(what) MT_MEM_##what
-#define MT_WHAT_CREATE(what) MT_OBJECT_##what
-#define MT_WHAT_DESTROY(what) MT_OBJECT_##what
-#define MT_WHAT_LABEL(what) 0
-
-/* Operations that end something, whose order number is drawn before the real call. Ending nothing deserves no record at all: cudaFree(NULL) is how programs
- * wake CUDA up. */
-#define MT_RELEASES_ALLOC(addr) 0
-#define MT_RELEASES_RETAIN(addr) 0
-#define MT_RELEASES_FREE(addr) ((addr) != 0)
-#define MT_RELEASES_NODEFREE(addr) 0
-#define MT_RELEASES_MAP(addr) 0
-#define MT_RELEASES_UNMAP(addr) ((addr) != 0)
-#define MT_RELEASES_CREATE(addr) 0
-#define MT_RELEASES_DESTROY(addr) ((addr) != 0)
-#define MT_RELEASES_LABEL(addr) 0
-
-#define MT_COUNTS_ALLOC(addr) 1
-#define MT_COUNTS_RETAIN(addr) 1
-#define MT_COUNTS_FREE(addr) ((addr) != 0)
-#define MT_COUNTS_NODEFREE(addr) ((addr) != 0)
-#define MT_COUNTS_MAP(addr) 1
-#define MT_COUNTS_UNMAP(addr) ((addr) != 0)
-#define MT_COUNTS_CREATE(addr) 1
-#define MT_COUNTS_DESTROY(addr) ((addr) != 0)
-#define MT_COUNTS_LABEL(addr) 1
-
-/* What is ended has a device that the reader knows from its beginning. */
-#define MT_DEVICE_ALLOC(device) (device)
-#define MT_DEVICE_RETAIN(device) MT_HOST
-#define MT_DEVICE_FREE(device) MT_HOST
-#define MT_DEVICE_NODEFREE(device) MT_HOST
-#define MT_DEVICE_MAP(device) (device)
-#define MT_DEVICE_UNMAP(device) MT_HOST
-#define MT_DEVICE_CREATE(device) (device)
-#define MT_DEVICE_DESTROY(device) MT_HOST
-#define MT_DEVICE_LABEL(device) MT_HOST
-
-/* Frees name their block before the call; what an allocation made is known only after it succeeded. */
-#define MT_ADDR_ALLOC(status, addr) ((status) ? 0 : (addr))
-#define MT_ADDR_RETAIN(status, addr) ((status) ? 0 : (addr))
-#define MT_ADDR_FREE(status, addr) (addr)
-#define MT_ADDR_NODEFREE(status, addr) (addr)
-#define MT_ADDR_MAP(status, addr) (addr)
-#define MT_ADDR_UNMAP(status, addr) (addr)
-#define MT_ADDR_CREATE(status, addr) ((status) ? 0 : (addr))
-#define MT_ADDR_DESTROY(status, addr) (addr)
-#define MT_ADDR_LABEL(status, addr) 0
-
-#define MT_FLAGS_ALLOC 0
-#define MT_FLAGS_RETAIN MT_FLAG_REFERENCE
-#define MT_FLAGS_FREE 0
-#define MT_FLAGS_NODEFREE 0
-#define MT_FLAGS_MAP 0
-#define MT_FLAGS_UNMAP 0
-#define MT_FLAGS_CREATE 0
-#define MT_FLAGS_DESTROY 0
-#define MT_FLAGS_LABEL 0
-
-#define MT_HOOK(number, level, symbol, base, version, variant, op, what, where, params, args, address, bytes, asked, within)                              \
-  static struct mt_slot slot_##symbol;                                                                                                                    \
-  MT_EXPORT int symbol params;                                                                                                                            \
-  MT_EXPORT int symbol params {                                                                                                                           \
-    uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                                                            \
-    int(*real) params = mt_slot_find(&slot_##symbol, #symbol, caller);                                                                                    \
-    if (MT_UNLIKELY(!real)) return MT_CUDA_UNKNOWN;                                                                                                       \
-    if (!MT_COUNTS_##op(address)) return real args;                                                                                                       \
-    struct mt_call call;                                                                                                                                  \
-    MT_OPEN_##level(&call, number, caller, MT_RELEASES_##op(address));                                                                                    \
-    int status = real args;                                                                                                                               \
-    if (MT_UNLIKELY(!call.self)) return status;                                                                                                           \
-    struct mt_outcome outcome = {                                                                                                                         \
-        .addr = MT_ADDR_##op(status, address),                                                                                                            \
-        .size = status ? (uint64_t)(asked) : (uint64_t)(bytes),                                                                                           \
-        .with = within,                                                                                                                                   \
-        .status = status,                                                                                                                                 \
-        .device = MT_DEVICE_##op(where),                                                                                                                  \
-        .kind = MT_KIND_##op,                                                                                                                             \
-        .mem = MT_WHAT_##op(what),                                                                                                                        \
-        .flags = MT_FLAGS_##op,                                                                                                                           \
-    };                                                                                                                                                    \
-    MT_CLOSE_##level(&call, &outcome);                                                                                                                    \
-    return status;                                                                                                                                        \
+#define MT_HOOK(number, level, symbol, base, version, variant, operation, subject, where, params, args, address, bytes, asked, within) \
+  MT_HOOKED(symbol, params) {                                                                                                          \
+    const struct mt_op op = MT_OP_##operation(subject);                                                                                \
+    MT_HOOKED_REAL(symbol);                                                                                                            \
+    if (op.ends && !(address)) return real args;                                                                                       \
+    struct mt_call call;                                                                                                               \
+    MT_OPEN_##level(&call, number, caller, op.early);                                                                                  \
+    int status = real args;                                                                                                            \
+    if (MT_UNLIKELY(!call.self)) return status;                                                                                        \
+    struct mt_outcome outcome = {                                                                                                      \
+        .addr = op.makes && status ? 0 : (address),                                                                                    \
+        .size = status ? (uint64_t)(asked) : (uint64_t)(bytes),                                                                        \
+        .with = within,                                                                                                                \
+        .status = status,                                                                                                              \
+        .device = op.placed ? (where) : MT_HOST,                                                                                       \
+        .kind = op.kind,                                                                                                               \
+        .mem = op.what,                                                                                                                \
+        .flags = op.flags,                                                                                                             \
+    };                                                                                                                                 \
+    MT_CLOSE_##level(&call, &outcome);                                                                                                 \
+    return status;                                                                                                                     \
   }
 #define MT_CUSTOM(number, level, symbol, base, version, variant)
 #define MT_REPORT(number, symbol, mangled, shape)
@@ -143,17 +84,34 @@ static uint64_t mt_binding_key(uint64_t object, uint64_t offset) { return ((obje
 
 /* The wrappers written elsewhere, by address only. */
 #define MT_HOOK(...)
-#define MT_CUSTOM(number, level, symbol, base, version, variant) \
-  extern const char mt_entry_##symbol[] __asm__(#symbol);        \
-  extern struct mt_slot mt_slot_##symbol;
+#define MT_CUSTOM(number, level, symbol, ...) extern const char mt_entry_##symbol[] __asm__(#symbol);
 #include "hooks.def"
 #undef MT_HOOK
 #undef MT_CUSTOM
 
-#define MT_HOOK(number, level, symbol, base, version, variant, op, what, where, params, args, address, bytes, asked, within) \
-  {#symbol, base, version, variant, (void *)symbol, &slot_##symbol},
-#define MT_CUSTOM(number, level, symbol, base, version, variant) {#symbol, base, version, variant, (void *)mt_entry_##symbol, &mt_slot_##symbol},
-const struct mt_hook mt_hooks[] = {
+struct mt_slot mt_slots[MT_ROWS];
+
+#define MT_HOOK(number, level, symbol, base, version, variant, ...) {#symbol, base, version, variant},
+#define MT_CUSTOM(number, level, symbol, base, version, variant) {#symbol, base, version, variant},
+const struct mt_hook mt_hooks[MT_ROWS] = {
 #include "hooks.def"
 };
-const unsigned mt_hook_count = sizeof mt_hooks / sizeof *mt_hooks;
+#undef MT_HOOK
+#undef MT_CUSTOM
+
+/* A name that fills its place would have no end. */
+#define MT_HOOK(number, level, symbol, ...) _Static_assert(sizeof #symbol <= MT_NAME_SIZE, #symbol);
+#define MT_CUSTOM(number, level, symbol, ...) _Static_assert(sizeof #symbol <= MT_NAME_SIZE, #symbol);
+#include "hooks.def"
+#undef MT_HOOK
+#undef MT_CUSTOM
+
+#define MT_HOOK(number, level, symbol, ...) case MT_ROW_##symbol: return (void *)symbol;
+#define MT_CUSTOM(number, level, symbol, ...) case MT_ROW_##symbol: return (void *)mt_entry_##symbol;
+void *mt_hook_wrapper(enum mt_row row) {
+  switch (row) {
+#include "hooks.def"
+    case MT_ROWS: break;
+  }
+  return NULL;
+}

@@ -99,15 +99,17 @@ void *mt_slot_learn(struct mt_slot *slot, void *real) {
   return slot->fallback;
 }
 
+/* An entry that belongs to the caller may have lost its original, when a library was unloaded while it was filled. */
 static void *remember(struct mt_slot *slot, struct link_map *caller, void *real) {
   enlist(slot);
   for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
     struct link_map *none = NULL, *known = __atomic_load_n(&slot->scope[i].caller, __ATOMIC_ACQUIRE);
-    if (known == caller) break;
-    if (known) continue;
+    if (known && known != caller) continue;
     void *empty = NULL;
-    if (!__atomic_compare_exchange_n(&slot->scope[i].real, &empty, real, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-    __atomic_compare_exchange_n(&slot->scope[i].caller, &none, caller, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    if (__atomic_compare_exchange_n(&slot->scope[i].real, &empty, real, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      __atomic_compare_exchange_n(&slot->scope[i].caller, &none, caller, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    else if (!known)
+      continue; /* somebody else is filling it */
     break;
   }
   return real;

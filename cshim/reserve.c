@@ -2,6 +2,7 @@
 #include "reserve.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "context.h"
 #include "graph.h"
@@ -25,6 +26,13 @@ static struct state current[MT_POOL_DEVICES]; /* where cuMemAllocAsync takes fro
 static struct state chosen[MT_POOLS];         /* pools named by the program, by handle; two that share an entry ask more often */
 static uint64_t graphs[MT_POOL_DEVICES];      /* bytes held for graphs, by device */
 static uint32_t async_seen;
+
+void mt_reserve_start(void) {
+  memset(current, 0, sizeof current);
+  memset(chosen, 0, sizeof chosen);
+  memset(graphs, 0, sizeof graphs);
+  async_seen = 0;
+}
 
 static struct state *chosen_state(uint64_t pool) { return &chosen[(pool >> 4) * 0x9E3779B97F4A7C15ull >> 58]; }
 _Static_assert(MT_POOLS == 1 << (64 - 58), "the hash has as many values as there are entries");
@@ -55,9 +63,7 @@ static uint64_t current_pool(int device) {
   return ask && !ask(&pool, device) ? pool : 0;
 }
 
-void mt_reserve_grown(struct mt_thread *self, uint16_t api, uintptr_t caller, int device, uint64_t size) {
-  uint64_t pool = self->pool;
-  self->pool = 0;
+void mt_reserve_grown(struct mt_thread *self, uint16_t api, uintptr_t caller, int device, uint64_t pool, uint64_t size) {
   if (device < 0 || device >= MT_POOL_DEVICES) return;
   __atomic_store_n(&async_seen, 1, __ATOMIC_RELAXED);
   struct state *s = pool ? chosen_state(pool) : &current[device];
@@ -106,7 +112,8 @@ static void trimmed(struct state *s, uint64_t pool, uint64_t held, uint64_t used
 }
 
 MT_HOOKED(cuMemPoolTrimTo, (uint64_t pool, size_t keep)) {
-  MT_HOOKED_OPEN(cuMemPoolTrimTo, (uint64_t, size_t), driver, 0);
+  MT_HOOKED_REAL(cuMemPoolTrimTo);
+  MT_HOOKED_OPEN(cuMemPoolTrimTo, driver, 0);
   int status = real(pool, keep);
   uint64_t held, used;
   if (!call.self) return status;
@@ -119,7 +126,8 @@ MT_HOOKED(cuMemPoolTrimTo, (uint64_t pool, size_t keep)) {
 }
 
 MT_HOOKED(cuDeviceGraphMemTrim, (int device)) {
-  MT_HOOKED_OPEN(cuDeviceGraphMemTrim, (int), driver, 0);
+  MT_HOOKED_REAL(cuDeviceGraphMemTrim);
+  MT_HOOKED_OPEN(cuDeviceGraphMemTrim, driver, 0);
   int status = real(device);
   if (!call.self) return status;
   if (!status) look_at_graphs(call.self, call.id, call.caller, device);

@@ -5,8 +5,11 @@
 
 #include "guest.h"
 
-/* After a stream-ordered allocation: asks the pool what it holds, if it may have grown since it was last asked. */
-void mt_reserve_grown(struct mt_thread *self, uint16_t api, uintptr_t caller, int device, uint64_t size);
+/* Forgets what a forked process inherited. When recording starts. */
+void mt_reserve_start(void);
+
+/* After a stream-ordered allocation: asks the pool (0: the device's current one) what it holds, if it may have grown since it was last asked. */
+void mt_reserve_grown(struct mt_thread *self, uint16_t api, uintptr_t caller, int device, uint64_t pool, uint64_t size);
 
 /* After a launch: asks the current device what its graphs hold. */
 void mt_reserve_graph(struct mt_thread *self, uint16_t api, uintptr_t caller);

@@ -25,30 +25,49 @@ typedef int (*get_v2)(const char *, void **, int, uint64_t, int *);
 
 static struct mt_slot slot_v1, slot_v2;
 
-/* True if a request for version and flags means the ABI of this row: the newest row that is not newer than the request. */
-static const struct mt_hook *best_row(const char *base, int version, uint64_t flags) {
-  const struct mt_hook *best = NULL;
-  for (unsigned i = 0; i < mt_hook_count; i++) {
-    const struct mt_hook *row = &mt_hooks[i];
-    if (!row->base[0] || row->version > version || strcmp(row->base, base)) continue;
-    if (row->variant && row->variant != (int)(flags & 3)) continue;
-    if (!best || row->version > best->version || row->variant > best->variant) best = row;
+/* The real function behind a call, in one of its two forms. */
+struct getter {
+  get_v1 v1;
+  get_v2 v2;
+};
+
+static void *get(const struct getter *real, const char *base, int version, uint64_t flags) {
+  void *found = NULL;
+  int status, refused = real->v2 ? real->v2(base, &found, version, flags, &status) : real->v1(base, &found, version, flags);
+  return refused ? NULL : found;
+}
+
+/* The row whose ABI a request for version and flags means: the newest that is not newer than the request; MT_ROWS for none. */
+static enum mt_row best_row(const char *base, int version, uint64_t flags) {
+  enum mt_row best = MT_ROWS;
+  for (enum mt_row row = 0; row < MT_ROWS; row++) {
+    const struct mt_hook *hook = &mt_hooks[row], *before = &mt_hooks[best];
+    if (strcmp(hook->base, base) || hook->version > version) continue;
+    if (hook->variant && hook->variant != (int)(flags & 3)) continue;
+    if (best == MT_ROWS || hook->version > before->version || hook->variant > before->variant) best = row;
   }
   return best;
 }
 
-/* The row that found is the original of. Drivers differ in the version from which a base name means a new ABI (cuCtxCreate between 12.5 and 12.9), so the
- * function's address decides where it is the exported one. */
-static const struct mt_hook *row_of(const char *base, const void *found, int version, uint64_t flags) {
-  const struct mt_hook *best = best_row(base, version, flags);
-  if (best && mt_driver_symbol(best->symbol) == found) return best;
-  for (unsigned i = 0; i < mt_hook_count; i++)
-    if (!strcmp(mt_hooks[i].base, base) && mt_driver_symbol(mt_hooks[i].symbol) == found) return &mt_hooks[i];
+/* The row that found is the original of, MT_ROWS for none. Drivers differ in the version from which a base name means a new ABI (cuCtxCreate between 12.5 and
+ * 12.9), so the function's address decides where it is the exported one. */
+static enum mt_row row_of(const char *base, const void *found, int version, uint64_t flags) {
+  enum mt_row best = best_row(base, version, flags);
+  if (best != MT_ROWS && mt_driver_symbol(mt_hooks[best].symbol) == found) return best;
+  for (enum mt_row row = 0; row < MT_ROWS; row++)
+    if (!strcmp(mt_hooks[row].base, base) && mt_driver_symbol(mt_hooks[row].symbol) == found) return row;
   return best;
 }
 
-/* What the caller gets in place of found. same_as_known answers whether the driver gives the same function for the row's own version. */
-static void *replace(const char *symbol, void *found, int version, uint64_t flags, bool (*same_as_known)(const struct mt_hook *, void *, uint64_t)) {
+/* Whether found can be what the row describes, though the program asked under a version that the rows do not know: the exported function, or what the driver gives
+ * for the row's own version. */
+static bool is_known(enum mt_row row, void *found, uint64_t flags, const struct getter *real) {
+  const struct mt_hook *hook = &mt_hooks[row];
+  return mt_driver_symbol(hook->symbol) == found || get(real, hook->base, hook->version, flags) == found;
+}
+
+/* What the caller gets in place of found. */
+static void *replace(const char *symbol, void *found, int version, uint64_t flags, const struct getter *real) {
   mt_unseen_reach();
   if (symbol[0] != 'c' || symbol[1] != 'u' || mt_real_is_ours(found)) return found;
   if (!strcmp(symbol, "cuGetProcAddress")) {
@@ -56,62 +75,49 @@ static void *replace(const char *symbol, void *found, int version, uint64_t flag
     mt_slot_learn(v2 ? &slot_v2 : &slot_v1, found);
     return v2 ? (void *)cuGetProcAddress_v2 : (void *)cuGetProcAddress;
   }
-  const struct mt_hook *row = row_of(symbol, found, version, flags);
-  if (!row) return found;
-  if (version > MT_KNOWN_CUDA && mt_driver_symbol(row->symbol) != found && !same_as_known(row, found, flags)) return mt_unseen_add(symbol, version), found;
-  mt_slot_learn(row->slot, found);
-  return row->wrapper;
+  enum mt_row row = row_of(symbol, found, version, flags);
+  if (row == MT_ROWS) return found;
+  if (version > MT_KNOWN_CUDA && !is_known(row, found, flags, real)) return mt_unseen_add(symbol, version), found;
+  mt_slot_learn(&mt_slots[row], found);
+  return mt_hook_wrapper(row);
 }
 
-static bool same_v1(const struct mt_hook *row, void *found, uint64_t flags) {
-  void *known = NULL;
-  get_v1 real = (get_v1)slot_v1.fallback;
-  return real && !real(row->base, &known, row->version, flags) && known == found;
+/* A program that is given its functions so may have no other way to them, nor have we: what every event asks is fetched along. */
+static void fetch_along(const struct getter *real) {
+  for (enum mt_query i = MT_QUERY_CONTEXT; i <= MT_QUERY_DEVICE; i++) {
+    int version;
+    const char *base = mt_query_base(i, &version);
+    if (!mt_query_known(i)) mt_query_learn(i, get(real, base, version, 0));
+  }
 }
 
-static bool same_v2(const struct mt_hook *row, void *found, uint64_t flags) {
-  void *known = NULL;
-  int status;
-  get_v2 real = (get_v2)slot_v2.fallback;
-  return real && !real(row->base, &known, row->version, flags, &status) && known == found;
+static int handed_out(int result, const char *symbol, void **function, int version, uint64_t flags, const struct getter *real) {
+  if (result || !symbol || !function || !*function) return result;
+  int error = errno;
+  fetch_along(real);
+  *function = replace(symbol, *function, version, flags, real);
+  errno = error;
+  return result;
 }
 
 MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags) {
   get_v1 real = (get_v1)mt_slot_find(&slot_v1, "cuGetProcAddress", (uintptr_t)__builtin_return_address(0));
-  if (!real) return 999;
-  int result = real(symbol, function, version, flags);
-  if (result || !symbol || !function || !*function) return result;
-  for (int i = MT_QUERY_CONTEXT; i <= MT_QUERY_DEVICE; i++) {
-    int known;
-    void *query = NULL;
-    const char *base = mt_query_base((enum mt_query)i, &known);
-    if (!mt_query_known((enum mt_query)i) && !real(base, &query, known, 0)) mt_query_learn((enum mt_query)i, query);
-  }
-  *function = replace(symbol, *function, version, flags, same_v1);
-  return result;
+  if (!real) return MT_CUDA_UNKNOWN;
+  return handed_out(real(symbol, function, version, flags), symbol, function, version, flags, &(struct getter){.v1 = real});
 }
 
 MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status) {
   get_v2 real = (get_v2)mt_slot_find(&slot_v2, "cuGetProcAddress_v2", (uintptr_t)__builtin_return_address(0));
-  if (!real) return 999;
-  int result = real(symbol, function, version, flags, status);
-  if (result || !symbol || !function || !*function) return result;
-  for (int i = MT_QUERY_CONTEXT; i <= MT_QUERY_DEVICE; i++) {
-    int known, found;
-    void *query = NULL;
-    const char *base = mt_query_base((enum mt_query)i, &known);
-    if (!mt_query_known((enum mt_query)i) && !real(base, &query, known, 0, &found)) mt_query_learn((enum mt_query)i, query);
-  }
-  *function = replace(symbol, *function, version, flags, same_v2);
-  return result;
+  if (!real) return MT_CUDA_UNKNOWN;
+  return handed_out(real(symbol, function, version, flags, status), symbol, function, version, flags, &(struct getter){.v2 = real});
 }
 
 /* The slot and the wrapper of a name, NULL if it is not hooked. */
 static struct mt_slot *slot_of(const char *name, void **wrapper) {
   if (!strcmp(name, "cuGetProcAddress")) return *wrapper = (void *)cuGetProcAddress, &slot_v1;
   if (!strcmp(name, "cuGetProcAddress_v2")) return *wrapper = (void *)cuGetProcAddress_v2, &slot_v2;
-  for (unsigned i = 0; i < mt_hook_count; i++)
-    if (!strcmp(mt_hooks[i].symbol, name)) return *wrapper = mt_hooks[i].wrapper, mt_hooks[i].slot;
+  for (enum mt_row row = 0; row < MT_ROWS; row++)
+    if (!strcmp(mt_hooks[row].symbol, name)) return *wrapper = mt_hook_wrapper(row), &mt_slots[row];
   return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "dict.h"
 #include "guest.h"
 
@@ -82,7 +83,7 @@ static bool holds_device(void) {
 
 void mt_unseen_check(void) {
   static const char how[] = "a library was loaded with RTLD_DEEPBIND, or brings a loader of its own";
-  if (__atomic_load_n(&mt_unseen_reached, __ATOMIC_RELAXED) || !driver_is_loaded() || !holds_device()) return;
+  if (mt_config.disabled || __atomic_load_n(&mt_unseen_reached, __ATOMIC_RELAXED) || !driver_is_loaded() || !holds_device()) return;
   mt_guest_confess("blind", how);
   mt_log(MT_LOG_WARN, "the program used a GPU past this library, which saw no call: ", how, "");
 }
