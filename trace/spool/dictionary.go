@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,27 @@ type Dictionary interface {
 	WriteThread(trace.Thread) error
 	WriteDevice(trace.Device) error
 }
+
+// tableFiller puts dictionary entries into tables that a reader may have begun to fill.
+type tableFiller struct {
+	tables *trace.Tables
+	info   trace.Info
+}
+
+func (t tableFiller) WriteInfo(info trace.Info) error {
+	maps.Copy(t.info, info)
+	return nil
+}
+
+func (t tableFiller) WriteString(id trace.StringID, s string) error {
+	t.tables.AddString(id, s)
+	return nil
+}
+
+func (t tableFiller) WriteStack(s trace.Stack) error   { t.tables.AddStack(s); return nil }
+func (t tableFiller) WriteModule(m trace.Module) error { t.tables.AddModule(m); return nil }
+func (t tableFiller) WriteThread(x trace.Thread) error { t.tables.AddThread(x); return nil }
+func (t tableFiller) WriteDevice(d trace.Device) error { t.tables.AddDevice(d); return nil }
 
 // dictCursor remembers which dictionary entries were passed on.
 type dictCursor struct {

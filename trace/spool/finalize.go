@@ -52,7 +52,7 @@ func (r *Run) mergeInto(path string) error {
 		if err != nil {
 			return err
 		}
-		if r.ended || r.reader == nil { // everything after the file's end comes from the spool, in one batch
+		if r.look.atSpool {
 			leftover = append(leftover, events...)
 		}
 	}
@@ -70,9 +70,9 @@ func (r *Run) mergeInto(path string) error {
 func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	var opts trace.WriterOptions
 	var have uint64
-	if r.reader != nil {
-		opts = trace.WriterOptions{Append: r.reader.Health().Bytes, Watermark: r.reader.Watermark()}
-		have, _, _ = r.reader.Lost()
+	if r.look.reader != nil {
+		opts = trace.WriterOptions{Append: r.look.reader.Health().Bytes, Watermark: r.look.reader.Watermark()}
+		have, _, _ = r.look.reader.Lost()
 	}
 	if err := file.Truncate(opts.Append); err != nil {
 		return err
@@ -84,20 +84,20 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	if err != nil {
 		return err
 	}
-	info := r.spool.Info()
+	info := r.look.spool.Info()
 	if r.left {
 		info[endedKey] = endedByExit
 	}
 	if err := w.WriteInfo(info); err != nil {
 		return err
 	}
-	cursor := NewCursor(r.spool)
+	cursor := NewCursor(r.look.spool)
 	if err := cursor.Dictionary(w); err != nil {
 		return err
 	}
-	last, _ := r.have.Max()
-	if r.lost[0] > have {
-		events = append(events, trace.Event{Kind: trace.EventLost, Seq: last, Count: r.lost[0] - have})
+	last, _ := r.look.have.Max()
+	if r.look.lost[0] > have {
+		events = append(events, trace.Event{Kind: trace.EventLost, Seq: last, Count: r.look.lost[0] - have})
 	}
 	if err := w.WriteEvents(events); err != nil {
 		return err

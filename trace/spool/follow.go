@@ -16,11 +16,11 @@ import (
 const snapshotTries = 8
 
 // Follower reads the recording of a running process again and again, each time only what is new. It is a trace.Source whose ReadBatch returns io.EOF when it has
-// caught up; Refresh lets it go on.
+// caught up; Refresh lets it go on. A Run is a Follower that looks once.
 //
 // Order: the spool is looked at before the file is read on. What the drainer moves in between is then found in the file, and what is found in both places is
 // told by its number. The other way round, records could slip through between the two. Records that a thread commits after others with higher numbers were
-// returned come flagged late.
+// returned come flagged late, like those of the spool that are numbered below the file's watermark and those that the file has as late.
 type Follower struct {
 	path   string // of the trace; "": a spool alone
 	file   *os.File
@@ -31,11 +31,14 @@ type Follower struct {
 
 	tables  *trace.Tables
 	info    trace.Info
-	have    trace.SeqSet // numbers returned
-	pending []trace.Event
-	events  uint64
-	late    uint64
-	lost    [3]uint64
+	pending []trace.Event // of the spool, as it was when it was last looked at
+	atSpool bool          // since then the file was read to its end
+
+	// The books on what was returned. Without a spool nothing can come twice, and the reader's own will do.
+	have   trace.SeqSet
+	events uint64
+	late   uint64
+	lost   [3]uint64
 
 	stuckAt   int64 // where the last refresh found the file cut, -1 if it was whole
 	stuckSize int64
@@ -55,17 +58,34 @@ func Follow(tracePath, spoolPath string) (*Follower, error) {
 	if tracePath == "" {
 		return f, nil
 	}
-	file, err := os.Open(tracePath)
-	if err != nil {
+	if err := f.openFile(); err != nil {
 		f.Close()
 		return nil, err
 	}
-	f.file = file
 	return f, nil
+}
+
+func (f *Follower) openFile() error {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	f.file = file
+	st, err := file.Stat()
+	switch {
+	case err != nil:
+		return err
+	case st.IsDir():
+		return fmt.Errorf("%s is a directory", f.path)
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%s: not a regular file; copy what it gives to one", f.path)
+	}
+	return nil
 }
 
 // Refresh looks for what is new; ReadBatch then returns it. Call it when ReadBatch has returned io.EOF.
 func (f *Follower) Refresh() error {
+	f.atSpool = false
 	if f.spool != nil {
 		if err := f.snapshot(); err != nil {
 			return err
@@ -83,17 +103,24 @@ func (f *Follower) Refresh() error {
 		return f.begin()
 	}
 	f.noteDamage()
-	if _, err := f.file.Seek(f.reader.Offset(), io.SeekStart); err != nil {
-		return fmt.Errorf("%s: %w", f.path, err)
+	if err := f.seek(f.reader.Offset()); err != nil {
+		return err
 	}
 	f.reader.Continue(f.file, f.size)
 	return nil
 }
 
-// begin reads the head of the file, once there is one.
-func (f *Follower) begin() error {
-	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
+func (f *Follower) seek(offset int64) error {
+	if _, err := f.file.Seek(offset, io.SeekStart); err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	return nil
+}
+
+// begin reads the head of the file, once there is one. A process that was killed before its first flush has all in the spool.
+func (f *Follower) begin() error {
+	if err := f.seek(0); err != nil { // another look may have found half a head
+		return err
 	}
 	reader, err := trace.NewReader(f.file, f.size)
 	if errors.Is(err, trace.ErrEmpty) && f.spool != nil {
@@ -167,7 +194,7 @@ func (f *Follower) positions() []uint64 {
 	return list
 }
 
-// collect takes all committed records. One whose slot was given back while it was read no longer has its number: it is in the file.
+// collect takes all committed records.
 func (f *Follower) collect(cursor *Cursor) {
 	f.pending = f.pending[:0]
 	room := len(f.spool.data) / recordSize // no more fit, whatever a damaged spool says
@@ -175,31 +202,44 @@ func (f *Follower) collect(cursor *Cursor) {
 		var events []trace.Event
 		events, _, more = cursor.Collect(true)
 		more = more && len(events) > 0
-		for i := range events {
-			if f.spool.load64(cursor.keys[i].offset+recSeq) != events[i].Seq {
-				continue
-			}
-			events[i].Flags &^= trace.FlagLate // decided when they are returned
-			f.pending = append(f.pending, events[i])
+		f.keep(cursor.keys, events)
+	}
+}
+
+// keep adds what a cursor collected to what is pending. A record whose slot was given back while it was read no longer has the number under which it was found: it
+// is in the file.
+func (f *Follower) keep(keys []key, events []trace.Event) {
+	for i, e := range events {
+		if e.Seq != keys[i].seq || f.spool.load64(keys[i].offset+recSeq) != e.Seq {
+			continue
 		}
+		e.Flags &^= trace.FlagLate // decided when they are returned
+		f.pending = append(f.pending, e)
 	}
 }
 
 // ReadBatch implements trace.Source.
 func (f *Follower) ReadBatch() ([]trace.Event, error) {
-	for f.reader != nil {
+	for f.reader != nil && !f.atSpool {
 		events, err := f.reader.ReadBatch()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.path, err)
+			return nil, err
 		}
-		if events = f.unseen(events); len(events) > 0 {
+		if f.spool == nil {
+			return events, nil
+		}
+		if f.follows(events) {
+			return events, nil
+		}
+		if events = f.unseen(events, false); len(events) > 0 {
 			return events, nil
 		}
 	}
-	events := f.unseen(f.pending)
+	f.atSpool = true
+	events := f.unseen(f.pending, true)
 	f.pending = f.pending[:0]
 	if len(events) == 0 {
 		return nil, io.EOF
@@ -207,27 +247,51 @@ func (f *Follower) ReadBatch() ([]trace.Event, error) {
 	return events, nil
 }
 
-// unseen keeps what was not returned before, in place, and flags what comes behind higher numbers.
-func (f *Follower) unseen(events []trace.Event) []trace.Event {
-	kept := events[:0]
-	for _, e := range events {
-		if e.Kind == trace.EventLost { // its number is another event's
-			kept = append(kept, e)
-			continue
+// follows enters events whose numbers go on without a hole above all that were returned, as nearly all in a file do, at once. It returns false, and does nothing,
+// where they are not like that.
+func (f *Follower) follows(events []trace.Event) bool {
+	first, last := events[0].Seq, events[len(events)-1].Seq
+	if top, ok := f.have.Max(); ok && first <= top || last < first {
+		return false
+	}
+	for i := range events {
+		if e := &events[i]; e.Seq != first+uint64(i) || e.Kind == trace.EventLost || e.Flags&trace.FlagLate != 0 {
+			return false
 		}
-		top, _ := f.have.Max()
-		if !f.have.Add(e.Seq) {
-			continue
+	}
+	f.have.AddRange(first, last)
+	f.events += uint64(len(events))
+	return true
+}
+
+// unseen keeps what was not returned before, in place, and flags what comes behind higher numbers or, out of the spool, behind the file's watermark.
+func (f *Follower) unseen(events []trace.Event, fromSpool bool) []trace.Event {
+	top, _ := f.have.Max()
+	if fromSpool && f.reader != nil {
+		top = max(top, f.reader.Watermark())
+	}
+	n := 0
+	for i := range events {
+		e := &events[i]
+		if e.Kind != trace.EventLost || fromSpool { // the drainer's account of losses bears another event's number; in a spool it is damage
+			if !f.have.Add(e.Seq) {
+				continue
+			}
+			if e.Seq < top {
+				e.Flags |= trace.FlagLate
+			}
+			top = max(top, e.Seq)
 		}
-		e.Flags &^= trace.FlagLate
-		if e.Seq < top {
-			e.Flags |= trace.FlagLate
+		if e.Flags&trace.FlagLate != 0 {
 			f.late++
 		}
-		f.events++
-		kept = append(kept, e)
+		if n != i {
+			events[n] = *e
+		}
+		n++
 	}
-	return kept
+	f.events += uint64(n)
+	return events[:n]
 }
 
 // Tables implements trace.Source.
@@ -254,14 +318,22 @@ func (f *Follower) Lost() (records, rings, dict uint64) {
 
 // Health implements trace.Source. A number that is missing now may belong to a call that has not returned.
 func (f *Follower) Health() trace.Health {
+	h := f.books()
+	if _, _, damaged := f.Damage(); !damaged {
+		h.Truncated, h.TruncatedAt, h.Reason = false, 0, ""
+	}
+	return h
+}
+
+// books says what was returned so far, and where the file can be read no further at the moment.
+func (f *Follower) books() trace.Health {
 	var h trace.Health
 	if f.reader != nil {
 		h = f.reader.Health()
 	}
-	h.Events, h.LateEvents, h.Gaps = f.events, f.late, f.have.Gaps()
-	h.MaxSeq, _ = f.have.Max()
-	if _, _, damaged := f.Damage(); !damaged {
-		h.Truncated, h.TruncatedAt, h.Reason = false, 0, ""
+	if f.spool != nil {
+		h.Events, h.LateEvents, h.Gaps = f.events, f.late, f.have.Gaps()
+		h.MaxSeq, _ = f.have.Max()
 	}
 	return h
 }

@@ -129,6 +129,12 @@ func damaged() [][]byte {
 			s.put64(offDataOffset, seedIndexAt+1<<38)
 			s.put64(offSegmentsOffset, seedIndexAt+1<<39)
 		}),
+		change(func(s *smallSpool) { // the same, and the records are of a kind that only a drainer writes
+			s.put32(seedRingsAt+ringSize+ringFirstSegment, 1)
+			for slot := 1; slot < segmentSlots; slot++ {
+				s.data[seedSegmentsAt+slot*recordSize+recKind] = byte(trace.EventLost)
+			}
+		}),
 		change(func(s *smallSpool) { s.put64(offSeq, 0) }),
 		change(func(s *smallSpool) { s.put64(offSeq, 1<<64-1); s.put64(offDrainedSeq, 1<<64-1) }),
 		change(func(s *smallSpool) { s.put64(seedRingsAt+ringInflight, 5) }),
@@ -218,7 +224,8 @@ func checkSpool(t *testing.T, path string, size int) {
 	} else if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	readSpool(t, path, size)
+	events, _ := readSpool(t, path, size)
+	followSpool(t, path, len(events))
 	drainSpool(t, path, size)
 }
 
@@ -259,6 +266,25 @@ func readSpool(t *testing.T, path string, size int) ([]trace.Event, *trace.Table
 	run.Ended()
 	run.Tables().ModuleAt(1)
 	return all, run.Tables()
+}
+
+// followSpool looks twice, as top does; nothing changes in between.
+func followSpool(t *testing.T, path string, want int) {
+	t.Helper()
+	f, err := Follow("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for look := range 2 {
+		if err := f.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(readRest(t, f)); n != want {
+			t.Fatalf("look %d: %d events of %d", look, n, want)
+		}
+		want = 0
+	}
 }
 
 // drainSpool reads as the drainer does, which gives segments back; the process that would use them is not there.
