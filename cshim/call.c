@@ -88,13 +88,12 @@ static void write_record(struct mt_call *call, const struct mt_outcome *o, uint1
   mt_record_commit(self, r, call->seq);
 }
 
-static void tell(struct mt_call *call, const struct mt_outcome *outcome, uint16_t runtime, uint8_t flags) {
-  if (MT_UNLIKELY(is_nothing(outcome))) return;
-  struct mt_outcome o = *outcome;
-  complete(call, &o);
-  write_record(call, &o, runtime, flags);
-  if (MT_UNLIKELY(o.status == MT_CUDA_NO_MEMORY && o.kind == MT_ALLOC)) mt_sample_wake(MT_OCCASION_OOM);
-  if (MT_UNLIKELY(o.mem == MT_MEM_ASYNC && o.kind == MT_ALLOC && !o.status)) mt_reserve_grown(call->self, call->id, call->caller, o.device, call->pool, o.size);
+static void tell(struct mt_call *call, struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
+  if (MT_UNLIKELY(is_nothing(o))) return;
+  complete(call, o);
+  write_record(call, o, runtime, flags);
+  if (MT_UNLIKELY(o->status == MT_CUDA_NO_MEMORY && o->kind == MT_ALLOC)) mt_sample_wake(MT_OCCASION_OOM);
+  if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && !o->status)) mt_reserve_grown(call->self, call->id, call->caller, o->device, call->pool, o->size);
 }
 
 void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) {
@@ -135,7 +134,7 @@ static bool told_below(struct mt_call *call, const struct mt_outcome *o) {
   return !call->seq || taken;
 }
 
-void mt_driver_close(struct mt_call *call, const struct mt_outcome *outcome) {
+void mt_driver_close(struct mt_call *call, struct mt_outcome *outcome) {
   struct mt_thread *self = call->self;
   if (!self) return;
   uint16_t runtime = self->runtime;
@@ -172,7 +171,7 @@ void mt_runtime_open(struct mt_call *call, uint16_t id, uintptr_t caller, int re
 
 /* The driver event inside carries everything. Where none was seen, the runtime call itself is the event, so that nothing is missed and nothing is counted
  * twice. A call that is no event itself (kind 0) only lends its name. */
-void mt_runtime_close(struct mt_call *call, const struct mt_outcome *outcome) {
+void mt_runtime_close(struct mt_call *call, struct mt_outcome *outcome) {
   struct mt_thread *self = call->self;
   if (!self || !call->outermost) return;
   bool alone = call->seq ? self->reserved_seq != 0 : outcome->kind && self->driver_events == 0;

@@ -35,9 +35,9 @@ struct mt_outcome {
 void mt_driver_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases);
 void mt_runtime_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases);
 
-/* After the real call. */
-void mt_driver_close(struct mt_call *call, const struct mt_outcome *outcome);
-void mt_runtime_close(struct mt_call *call, const struct mt_outcome *outcome);
+/* After the real call. Completes the outcome in place. */
+void mt_driver_close(struct mt_call *call, struct mt_outcome *outcome);
+void mt_runtime_close(struct mt_call *call, struct mt_outcome *outcome);
 
 /* Ends a call about which there is nothing to say, and none of whose numbers was drawn. */
 void mt_driver_skip(struct mt_call *call);

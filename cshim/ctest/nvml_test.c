@@ -222,6 +222,7 @@ static struct mt_thread *start(void) {
   fake.compute[0] = (struct process_v1){(unsigned)getpid(), 3000};
   fake.compute[1] = (struct process_v1){1, 4000};
   fake.compute_count = 2;
+  check_output("n.bin");
   self = mt_thread_get();
   CHECK(self != NULL);
   return self;
