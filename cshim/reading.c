@@ -85,11 +85,11 @@ static bool draw_next(uint64_t seen) {
   return __atomic_compare_exchange_n(&mt_header()->seq, &seen, seen + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* Records the answers; false if they are settled no more and `last` does not demand a record all the same. */
+/* Records the answers, if nothing happened since; otherwise only where there is no other attempt, and then the record says so. */
 static enum mt_reading_result record(struct mt_thread *self, const struct mt_reading *want, const struct answers *a, bool last) {
   uint32_t occasion = mt_dict_intern(MT_DICT_STRING, want->occasion, strlen(want->occasion));
   struct mt_record *r = mt_record_open(self);
-  if (!r) return MT_READING_OVER;
+  if (!r) return MT_READING_LOST;
   uint64_t outer = mt_seq_begin(self), seq = 0;
   fill(r, want, a, occasion);
   bool settled = a->settled && draw_next(a->before.seq);

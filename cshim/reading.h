@@ -9,6 +9,7 @@
 enum mt_reading_result {
   MT_READING_SETTLED,
   MT_READING_UNSETTLED, /* memory changed during every attempt */
+  MT_READING_LOST,      /* no room for the record just now; counted */
   MT_READING_REFUSED,   /* by the management library */
   MT_READING_OVER,      /* nothing can be recorded any more */
 };

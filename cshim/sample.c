@@ -103,16 +103,11 @@ struct round {
   bool over;
 };
 
-static void stop_for_good(const char *why) {
-  note("nvml", why);
-  mt_nvml_close();
-}
-
 static void take(struct round *round, struct device *d, int ordinal, bool share) {
   struct mt_reading want = {.device = d->handle, .ordinal = ordinal, .occasion = names[round->occasion], .share = share, .patient = round->patient};
   uint64_t used = 0;
   switch (mt_reading_take(&want, &used)) {
-    case MT_READING_SETTLED: break;
+    case MT_READING_SETTLED: case MT_READING_LOST: break;
     case MT_READING_UNSETTLED: round->unsettled = true; break;
     case MT_READING_REFUSED: refusals++; return;
     case MT_READING_OVER: round->over = true; return;
@@ -151,10 +146,11 @@ static bool sample(struct round *round) {
   if (mt_guest_off()) return false;
   mt_gate_enter();
   mt_context_devices(sample_device, round);
+  bool refused = refusals >= MT_REFUSALS;
+  if (refused) mt_nvml_close();
   mt_gate_leave();
-  if (refusals < MT_REFUSALS) return !round->over;
-  stop_for_good("stopped: the management library answers no more");
-  return false;
+  if (refused) note("nvml", "stopped: the management library answers no more");
+  return !refused && !round->over;
 }
 
 /* When the process ends by exit(), before the driver's own handlers. */

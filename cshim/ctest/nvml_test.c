@@ -289,6 +289,24 @@ static void disturbed(void) {
   CHECK_EQ(last()->seq, mt_header()->seq);
 }
 
+/* A spool that is full for a while costs the readings meanwhile, and no later ones. */
+static void crowded(void) {
+  uint64_t used;
+  mt_config.spool_max = 1 << 20;
+  start();
+  fake.during = NULL;
+  while (!self->ring->lost) check_event(4096);
+  uint64_t lost = self->ring->lost, before = mt_header()->seq;
+  CHECK_EQ(take(true, false, &used), MT_READING_LOST);
+  CHECK_EQ(used, 10000);
+  CHECK_EQ(self->ring->lost, lost + 1);
+  CHECK_EQ(mt_header()->seq, before);
+  CHECK(!self->busy && !self->ring->inflight);
+  self->next = (struct mt_record *)self->segment + 1; /* room again, as from a segment that the drainer gave back */
+  CHECK_EQ(take(true, false, &used), MT_READING_SETTLED);
+  CHECK_EQ(last()->kind, MT_SAMPLE);
+}
+
 static void move_meanwhile(void) { fake.memory.free -= 512; }
 
 /* What no hook sees: another process, a pool that shrinks at a synchronisation. */
@@ -391,7 +409,7 @@ int main(void) {
   static const struct check_case cases[] = {
       {"binding", binding}, {"devices", devices},     {"memory", memory}, {"shares", shares},       {"settled", settled},
       {"disturbed", disturbed}, {"moving", moving}, {"under way", under_way}, {"refused", refused},
-      {"forks wait", forks_wait}, {"forks give up", forks_give_up}, {"no sampler", no_sampler},
+      {"crowded", crowded}, {"forks wait", forks_wait}, {"forks give up", forks_give_up}, {"no sampler", no_sampler},
   };
   return check_main("nvml", cases, sizeof cases / sizeof *cases);
 }
