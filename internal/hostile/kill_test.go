@@ -231,7 +231,9 @@ func childOf(t *testing.T, pid int) int {
 	return 0
 }
 
+// zombie reports whether a process is dead to its last thread: until then, the others keep its memory.
 func zombie(pid int) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return strings.Contains(string(text), ") Z ")
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return len(tasks) <= 1 && strings.Contains(string(text), ") Z ")
 }
