@@ -71,6 +71,18 @@ var adviceCases = []struct {
 		func(e *OOMEvent, _ trace.Info) { e.Since.Rows = []LedgerRow{{OwnerBlocks, "model", "", 4 * gib}} },
 		func(e *OOMEvent, _ trace.Info) { e.Since = nil },
 	}, "model holds 4.00 GiB"},
+	{"untagged", func(e *OOMEvent, _ trace.Info) {
+		e.Ledgers[0].Rows = []LedgerRow{{OwnerBlocks, Untagged, "", 9 * gib}}
+	},
+		[]func(*OOMEvent, trace.Info){
+			func(e *OOMEvent, _ trace.Info) { e.Ledgers[0].Rows[0].Bytes = gib },
+			func(e *OOMEvent, _ trace.Info) { e.Ledgers[0].Rows[0].Key = "model" },
+			func(e *OOMEvent, _ trace.Info) { e.Since = &OOMGrowth{What: "mark x"} },
+			func(e *OOMEvent, _ trace.Info) { e.Outcome = OOMRecovered },
+			func(e *OOMEvent, _ trace.Info) { e.FreeBytes = 2 * gib },
+			func(e *OOMEvent, _ trace.Info) { e.Device = -1 },
+			func(_ *OOMEvent, info trace.Info) { delete(info, "framework.torch") },
+		}, "512.0 MiB more"},
 	{"optimizer-state", func(e *OOMEvent, _ trace.Info) {
 		e.addRow("tag", LedgerRow{OwnerBlocks, "train.optimizer", "", 4 * gib})
 	},

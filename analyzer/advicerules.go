@@ -25,6 +25,10 @@ var adviceRules = []adviceRule{
 	{name: "largest-owner", ask: askLargestOwner,
 		text: "{owner} holds {owned}, {share} of what is in use, and held it before {since} began. Store it in half precision, shard it (FSDP, ZeRO) or keep it on the host; " +
 			"half precision alone gives back about {frees}."},
+	{name: "untagged", ask: askUntagged,
+		text: "{owned}, {share} of what is in use, are in blocks that nothing names, and {frees} more would have been enough. A smaller batch, gradient checkpointing " +
+			"(torch.utils.checkpoint) or mixed precision (torch.autocast) shrink what a step holds. To see which part of the program holds what, put memtrace.tag(\"...\") or " +
+			"NVTX ranges around its parts and call memtrace.step() in each iteration."},
 	{name: "optimizer-state", ask: askOptimizer,
 		text: "{owner} holds {owned}, {share} of what is in use. An optimizer with 8-bit state, or one that is sharded or kept on the host, gives back about {frees}."},
 	{name: "growing", ask: askGrowing,
@@ -129,6 +133,13 @@ func askLargestOwner(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
 	}
 	w := words{"owner": best.Key, "owned": SizeText(best.Bytes), "share": e.share(best.Bytes), "since": e.Since.What}
 	return best.Bytes / 2, w, best.Bytes > 0 && best.Bytes >= e.UsedBytes/5
+}
+
+// askUntagged is for a program that says nothing about itself, so that no other rule knows what fills the device.
+func askUntagged(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
+	row, found := e.ledger("tag").largest(OwnerBlocks, func(r LedgerRow) bool { return !named(r) })
+	w := words{"owned": SizeText(row.Bytes), "share": e.share(row.Bytes)}
+	return e.missing(), w, found && e.Device >= 0 && f.torch() && e.Outcome == OOMFailed && e.Since == nil && e.missing() > 0 && row.Bytes >= e.UsedBytes/2
 }
 
 func isOptimizer(tag string) bool { return strings.Contains(strings.ToLower(tag), "optim") }
