@@ -67,24 +67,22 @@ static int capture_ended(int status) {
 MT_CAPTURE_ENDS(cuStreamEndCapture)
 MT_CAPTURE_ENDS(cuStreamEndCapture_ptsz)
 
+static int alloc_added(struct mt_call *call, void *graph, const struct mt_cuda_alloc_node *node, int status) {
+  found_memory();
+  if (!call->self) return status;
+  if (!node) return mt_driver_skip(call), status;
+  mt_driver_close(call, &(struct mt_outcome){.kind = MT_ALLOC, .mem = MT_MEM_GRAPH, .addr = status ? 0 : node->address, .size = node->size,
+                                             .with = (uint64_t)graph, .status = status, .device = mt_pool_device(&node->pool)});
+  return status;
+}
+
 /* Nodes of a kind that is known from the parameters only. */
 static int node_added(struct mt_call *call, void *graph, const struct mt_cuda_node *node, int status) {
-  if (!call->self) return status;
-  struct mt_outcome o = {.mem = MT_MEM_GRAPH, .with = (uint64_t)graph, .status = status, .device = MT_HOST};
   int type = node ? node->type : 0;
-  if (type == MT_NODE_ALLOC) {
-    found_memory();
-    o.kind = MT_ALLOC;
-    o.addr = status ? 0 : node->alloc.address;
-    o.size = node->alloc.size;
-    if (node->alloc.pool.location_type == 1) o.device = node->alloc.pool.location_id;
-  } else if (type == MT_NODE_FREE) {
-    o.kind = MT_FREE;
-    o.addr = node->freed;
-    o.with = 0;
-  } else
-    return mt_driver_skip(call), status;
-  mt_driver_close(call, &o);
+  if (type == MT_NODE_ALLOC) return alloc_added(call, graph, &node->alloc, status);
+  if (!call->self) return status;
+  if (type != MT_NODE_FREE) return mt_driver_skip(call), status;
+  mt_driver_close(call, &(struct mt_outcome){.kind = MT_FREE, .mem = MT_MEM_GRAPH, .addr = node->freed, .status = status, .device = MT_HOST});
   return status;
 }
 
@@ -106,16 +104,7 @@ MT_NODE_ADDED(cuGraphAddNode_v3)
 MT_HOOKED(cuGraphAddMemAllocNode, (void **out, void *graph, const void *nodes, size_t count, struct mt_cuda_alloc_node *node)) {
   MT_HOOKED_REAL(cuGraphAddMemAllocNode);
   MT_HOOKED_OPEN(cuGraphAddMemAllocNode, driver, 0);
-  int status = real(out, graph, nodes, count, node);
-  found_memory();
-  if (!call.self) return status;
-  if (!node)
-    mt_driver_skip(&call);
-  else
-    mt_driver_close(&call, &(struct mt_outcome){.kind = MT_ALLOC, .mem = MT_MEM_GRAPH, .addr = status ? 0 : node->address, .size = node->size,
-                                                .with = (uint64_t)graph, .status = status,
-                                                .device = node->pool.location_type == 1 ? node->pool.location_id : MT_HOST});
-  return status;
+  return alloc_added(&call, graph, node, real(out, graph, nodes, count, node));
 }
 
 /* A launch of graphs without memory is none of our business, and frequent. */

@@ -12,8 +12,6 @@
 
 static int mt_vmm_device(const struct mt_cuda_vmm_prop *prop) { return prop && prop->location_type == 1 ? prop->location_id : MT_HOST; }
 
-static int mt_pool_device(const struct mt_cuda_pool_props *props) { return props && props->location_type == 1 ? props->location_id : MT_HOST; }
-
 /* Memory of others says nothing about its size; the driver knows. */
 static uint64_t mt_range_bytes(uint64_t address) {
   int (*ask)(uint64_t *, size_t *, uint64_t) = mt_query_find(MT_QUERY_RANGE);

@@ -57,3 +57,6 @@ void *mt_hook_wrapper(enum mt_row row);
 #define MT_HOOKED_OPEN(symbol, level, releases) \
   struct mt_call call;                          \
   mt_##level##_open(&call, MT_ID_##symbol, caller, releases)
+
+/* The device that memory of a pool lies on. */
+static inline int mt_pool_device(const struct mt_cuda_pool_props *props) { return props && props->location_type == 1 ? props->location_id : MT_HOST; }

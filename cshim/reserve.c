@@ -46,13 +46,18 @@ static bool ask_pool(uint64_t pool, uint64_t *held, uint64_t *used) {
   return ask && !ask(pool, POOL_HELD, held) && !ask(pool, POOL_USED, used);
 }
 
+/* Keeps what the pool said; true if it holds another amount than before. */
+static bool learn(struct state *s, uint64_t held, uint64_t used) {
+  __atomic_store_n(&s->used, used, __ATOMIC_RELAXED);
+  __atomic_store_n(&s->since, 0, __ATOMIC_RELAXED);
+  return __atomic_exchange_n(&s->held, held, __ATOMIC_RELAXED) != held;
+}
+
 static void look(struct mt_thread *self, uint16_t api, uintptr_t caller, struct state *s, uint64_t pool, int device) {
   uint64_t held, used;
   if (!ask_pool(pool, &held, &used)) return;
   bool news = __atomic_exchange_n(&s->pool, pool, __ATOMIC_RELAXED) != pool;
-  if (__atomic_exchange_n(&s->held, held, __ATOMIC_RELAXED) != held) news = true;
-  __atomic_store_n(&s->used, used, __ATOMIC_RELAXED);
-  __atomic_store_n(&s->since, 0, __ATOMIC_RELAXED);
+  news |= learn(s, held, used);
   __atomic_store_n(&s->device, device, __ATOMIC_RELAXED);
   if (news) record(self, api, caller, MT_OBJECT_POOL, pool, device, held, used);
 }
@@ -106,9 +111,7 @@ void mt_reserve_note(void) {
 static void trimmed(struct state *s, uint64_t pool, uint64_t held, uint64_t used, int *device) {
   if (__atomic_load_n(&s->pool, __ATOMIC_RELAXED) != pool) return;
   *device = __atomic_load_n(&s->device, __ATOMIC_RELAXED);
-  __atomic_store_n(&s->held, held, __ATOMIC_RELAXED);
-  __atomic_store_n(&s->used, used, __ATOMIC_RELAXED);
-  __atomic_store_n(&s->since, 0, __ATOMIC_RELAXED);
+  learn(s, held, used);
 }
 
 MT_HOOKED(cuMemPoolTrimTo, (uint64_t pool, size_t keep)) {
