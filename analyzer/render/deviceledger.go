@@ -152,15 +152,29 @@ func (p *page) deviceOwners(s *analyzer.Summary, moments []*analyzer.DeviceLedge
 		limit = min(limit, shortOwners)
 	}
 	var owners []deviceOwner
-	for _, kind := range deviceOwnerKinds {
-		owners = append(owners, foldDevice(byKind[kind], limit)...)
+	for _, of := range deviceOwnerKinds {
+		owners = append(owners, foldDevice(byKind[of.kind], limit)...)
 	}
 	return owners
 }
 
-// deviceOwnerKinds is the order in which owners are printed.
-var deviceOwnerKinds = []string{analyzer.OwnerBlocks, analyzer.OwnerSlack, analyzer.OwnerOutside, analyzer.OwnerRounding, analyzer.OwnerPoolIdle, analyzer.OwnerGraphPool,
-	analyzer.OwnerContext, analyzer.OwnerOthers, analyzer.OwnerKept, analyzer.OwnerUnlisted, analyzer.OwnerRemainder}
+// deviceOwnerKinds are the kinds of owners in the order in which they are printed, with the names of those that every device has once.
+var deviceOwnerKinds = []struct {
+	kind, name string
+	style      style
+}{
+	{analyzer.OwnerBlocks, "", blocks},
+	{analyzer.OwnerSlack, "", slack},
+	{analyzer.OwnerOutside, "", outside},
+	{analyzer.OwnerRounding, "rounding to 512 B", slack},
+	{analyzer.OwnerPoolIdle, "idle in memory pools", slack},
+	{analyzer.OwnerGraphPool, "memory pool of graphs", slack},
+	{analyzer.OwnerContext, "CUDA context and code", plain},
+	{analyzer.OwnerOthers, "other processes", plain},
+	{analyzer.OwnerKept, "kept by driver and firmware", plain},
+	{analyzer.OwnerUnlisted, "in no listed process", plain},
+	{analyzer.OwnerRemainder, "unexplained", plain},
+}
 
 // foldDevice keeps the owners with most bytes at some moment and sums up the rest.
 func foldDevice(list []deviceOwner, limit int) []deviceOwner {
@@ -177,32 +191,22 @@ func foldDevice(list []deviceOwner, limit int) []deviceOwner {
 }
 
 func deviceOwnerName(s *analyzer.Summary, r analyzer.DeviceRow, shareKnown bool) (name string, st style) {
-	switch r.Owner {
-	case analyzer.OwnerBlocks:
-		return clean(keyTitle(r.Key, r.Label)), blocks
-	case analyzer.OwnerOutside:
-		return clean(r.Key) + " (driver)", outside
-	case analyzer.OwnerSlack:
-		return frameworkName(s) + " reserved, unused (slack)", slack
-	case analyzer.OwnerRounding:
-		return "rounding to 512 B", slack
-	case analyzer.OwnerPoolIdle:
-		return "idle in memory pools", slack
-	case analyzer.OwnerGraphPool:
-		return "memory pool of graphs", slack
-	case analyzer.OwnerContext:
-		return "CUDA context and code", plain
-	case analyzer.OwnerOthers:
-		return "other processes", plain
-	case analyzer.OwnerKept:
-		return "kept by driver and firmware", plain
-	case analyzer.OwnerUnlisted:
-		return "in no listed process", plain
+	for _, of := range deviceOwnerKinds {
+		if of.kind == r.Owner {
+			name, st = of.name, of.style
+		}
 	}
-	if !shareKnown {
-		return "context, code, other processes", plain
+	switch {
+	case r.Owner == analyzer.OwnerBlocks:
+		name = clean(keyTitle(r.Key, r.Label))
+	case r.Owner == analyzer.OwnerOutside:
+		name = clean(r.Key) + " (driver)"
+	case r.Owner == analyzer.OwnerSlack:
+		name = frameworkName(s) + " reserved, unused (slack)"
+	case r.Owner == analyzer.OwnerRemainder && !shareKnown:
+		name = "context, code, other processes"
 	}
-	return "unexplained", plain
+	return name, st
 }
 
 // deviceRemarks say what a reader must know to read the table rightly.
