@@ -231,6 +231,7 @@ func (r result) traces(t *testing.T) []string {
 // recorded is a trace read to its end.
 type recorded struct {
 	events []trace.Event
+	tables *trace.Tables
 	info   trace.Info
 	ended  string
 	lost   uint64
@@ -243,7 +244,7 @@ func read(t *testing.T, path string) recorded {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	r := recorded{info: source.Info()}
+	r := recorded{tables: source.Tables(), info: source.Info()}
 	for {
 		batch, err := source.ReadBatch()
 		if errors.Is(err, io.EOF) {

@@ -3,7 +3,6 @@ package hostile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"testing"
 
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // The ages of NVTX that programs are built with: header-only, long ago and now, and the library that was there before.
@@ -107,30 +105,16 @@ type named struct {
 
 func names(t *testing.T, path string) named {
 	t.Helper()
-	source, err := spool.OpenRun(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer source.Close()
-	n := named{tags: map[uint64][]string{}}
-	for {
-		batch, err := source.ReadBatch()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range batch {
-			switch e.Kind {
-			case trace.EventAlloc:
-				n.tags[e.Size] = append(n.tags[e.Size], source.Tables().String(e.Tag))
-			case trace.EventMark:
-				n.marks = append(n.marks, source.Tables().String(e.Name))
-			}
+	r := read(t, path)
+	n := named{tags: map[uint64][]string{}, nvtx: r.info["nvtx"]}
+	for _, e := range r.events {
+		switch e.Kind {
+		case trace.EventAlloc:
+			n.tags[e.Size] = append(n.tags[e.Size], r.tables.String(e.Tag))
+		case trace.EventMark:
+			n.marks = append(n.marks, r.tables.String(e.Name))
 		}
 	}
-	n.nvtx = source.Info()["nvtx"]
 	return n
 }
 

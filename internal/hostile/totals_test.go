@@ -1,9 +1,6 @@
 package hostile
 
 import (
-	"bufio"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,11 +18,11 @@ func TestTotals(t *testing.T) {
 	if got.exit != 0 || got.stdout != "end\n" {
 		t.Fatalf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
 	}
-	want := driverTotals(t, log)
+	driver := driverAccount(t, log)
 	have := traceTotals(t, got.only(t))
 	for _, kind := range []string{"device", "managed", "host", "async", "vmm"} {
-		if want[kind].count == 0 || want[kind] != have[kind] {
-			t.Errorf("%s: the driver has %+v, the trace %+v", kind, want[kind], have[kind])
+		if want := driver.live(kind); want.count == 0 || want != have[kind] {
+			t.Errorf("%s: the driver has %+v, the trace %+v", kind, want, have[kind])
 		}
 	}
 }
@@ -34,33 +31,6 @@ func TestTotals(t *testing.T) {
 type total struct {
 	count int
 	bytes uint64
-}
-
-func driverTotals(t *testing.T, path string) map[string]total {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	totals := map[string]total{}
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var seq, ns, requested uint64
-		var device int
-		var kind, op, address string
-		if _, err := fmt.Sscan(lines.Text(), &seq, &ns, &device, &kind, &op, &address, &requested); err != nil {
-			t.Fatalf("%q: %v", lines.Text(), err)
-		}
-		have := totals[kind]
-		switch op {
-		case "alloc":
-			have.count, have.bytes = have.count+1, have.bytes+requested
-		case "free":
-			have.count, have.bytes = have.count-1, have.bytes-requested
-		}
-		totals[kind] = have
-	}
-	return totals
 }
 
 // traceTotals replays a trace in the simplest way. Every free must name something live.
