@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -109,16 +108,8 @@ func (t *topFinder) running() map[topKey]bool {
 
 // processStart reads field 22 of /proc/PID/stat; ok is false for a process that is gone or dead.
 func processStart(proc string, pid int) (start uint64, ok bool) {
-	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, false
-	}
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-		return 0, false
-	}
-	start, err = strconv.ParseUint(string(fields[19]), 10, 64)
-	return start, err == nil
+	state, start, ok := spool.ReadStat(filepath.Join(proc, strconv.Itoa(pid)))
+	return start, ok && spool.Running(state)
 }
 
 // inspect looks for a spool among the files that a process has mapped. A forked child may still have its parent's: the spool names its process.

@@ -53,11 +53,11 @@ type process struct {
 // looks like a zombie, and has no memory map, while the process goes on.
 func findProcess(pid int) (process, bool) {
 	folder := "/proc/" + strconv.Itoa(pid)
-	state, start, ok := readStat(folder)
+	state, start, ok := ReadStat(folder)
 	if !ok {
 		return process{}, false
 	}
-	if running(state) {
+	if Running(state) {
 		return process{folder, start}, true
 	}
 	tasks, err := filepath.Glob(folder + "/task/*")
@@ -65,17 +65,19 @@ func findProcess(pid int) (process, bool) {
 		return process{}, false
 	}
 	for _, task := range tasks {
-		if state, _, ok := readStat(task); ok && running(state) {
+		if state, _, ok := ReadStat(task); ok && Running(state) {
 			return process{task, start}, true
 		}
 	}
 	return process{}, false
 }
 
-func running(state byte) bool { return state != 'Z' && state != 'X' }
+// Running tells the states of a thread that goes on from those of one that has ended.
+func Running(state byte) bool { return state != 'Z' && state != 'X' }
 
-// readStat reads fields 3 and 22 of a stat file.
-func readStat(folder string) (state byte, start uint64, ok bool) {
+// ReadStat reads what a process, or one of its threads, is doing and when it began, in clock ticks since boot, from its folder in /proc: fields 3 and 22 of its stat
+// file. ok is false when it is gone.
+func ReadStat(folder string) (state byte, start uint64, ok bool) {
 	text, err := os.ReadFile(folder + "/stat")
 	if err != nil {
 		return 0, 0, false
