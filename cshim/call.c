@@ -19,9 +19,9 @@ struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller) {
   uint32_t generation = __atomic_load_n(&mt_module_generation, __ATOMIC_RELAXED);
   if (MT_LIKELY(recent->caller == caller && recent->generation == generation)) return recent;
   int error = errno;
-  uint64_t frame = caller;
+  const uint64_t stack[2] = {MT_STACK_CALLER, caller};
   mt_module_note(caller - 1);
-  recent->stack = mt_dict_intern(MT_DICT_STACK, &frame, sizeof frame);
+  recent->stack = mt_dict_intern(MT_DICT_STACK, stack, sizeof stack);
   recent->real = NULL;
   recent->caller = caller;
   recent->generation = generation;

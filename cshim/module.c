@@ -6,6 +6,7 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -137,7 +138,9 @@ void mt_module_note(uintptr_t pc) {
     length = n > 0 ? (size_t)n : 0;
   }
   struct mt_bytes id = build_id(start, end, map->l_addr);
-  uint64_t range[3] = {start, end, map->l_addr};
+  struct stat file = {0};
+  if (stat(map->l_name[0] ? path : "/proc/self/exe", &file)) file = (struct stat){0};
+  uint64_t range[5] = {start, end, map->l_addr, (uint64_t)file.st_size, (uint64_t)file.st_mtim.tv_sec * 1000000000ull + (uint64_t)file.st_mtim.tv_nsec};
   uint32_t sizes[2] = {(uint32_t)id.size, (uint32_t)length};
   mt_dict_append(MT_DICT_MODULE, (struct mt_bytes[]){{range, sizeof range}, {sizes, sizeof sizes}, id, {path, length}}, 4);
 }

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 2u
+#define MT_SPOOL_VERSION 3u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -43,12 +43,47 @@ enum mt_object { MT_OBJECT_CONTEXT = 1, MT_OBJECT_GREEN = 2, MT_OBJECT_POOL = 3,
 /* Dictionary kinds. */
 enum mt_dict_kind {
   MT_DICT_STRING = 1, /* bytes */
-  MT_DICT_STACK = 2,  /* u64 return addresses, innermost first */
-  MT_DICT_MODULE = 3, /* u64 start, end, base; u32 build-id length, path length; build-id; path */
+  MT_DICT_STACK = 2,  /* u64 enum mt_stack_end; u64 return addresses, innermost first */
+  MT_DICT_MODULE = 3, /* u64 start, end, base, file size, file time (ns); u32 build-id length, path length; build-id; path */
   MT_DICT_THREAD = 4, /* s32 tid; name bytes */
   MT_DICT_DEVICE = 5, /* s32 index, u32 name length; u64 total bytes; 16 bytes uuid; name */
   MT_DICT_INFO = 6,   /* key, NUL, value */
+  MT_DICT_PYSTACK = 7, /* u64 enum mt_stack_end; struct mt_pyframe, innermost first */
+  MT_DICT_CODE = 8,    /* struct mt_code; name, qualified name, file, line table */
 };
+
+/* Why a stack ends where it does, numbered as trace.StackEnd. */
+enum mt_stack_end {
+  MT_STACK_WHOLE = 0,       /* its outermost frame was reached */
+  MT_STACK_INTERPRETER = 1, /* native: cut at the innermost frame of the Python interpreter; the Python stack goes on from there */
+  MT_STACK_DEPTH = 2,       /* as deep as was asked for */
+  MT_STACK_NO_ROW = 3,      /* code without unwind information: compiled at run time, or Go */
+  MT_STACK_UNSUPPORTED = 4, /* a rule that the unwinder does not follow */
+  MT_STACK_BOUNDS = 5,      /* the next frame would lie outside of the thread's stack */
+  MT_STACK_UNREADABLE = 6,  /* Python: what should be a frame does not look like one */
+  MT_STACK_CALLER = 7,      /* only the caller was asked for */
+};
+
+/* One frame of a Python stack. */
+struct mt_pyframe {
+  uint32_t code;  /* dictionary id of its code object */
+  uint32_t where; /* byte offset into its bytecode << 1, plus 1 where C code entered the interpreter with this frame */
+  uint64_t self;  /* address of the object whose method this is, for the frames that call a framework's modules; else 0 */
+};
+
+/* A Python code object, copied when it was first met. Texts stand as Python keeps them, with 1, 2 or 4 bytes a character (1: Latin-1). */
+struct mt_code {
+  int32_t first_line;
+  uint8_t table;       /* enum mt_line_table */
+  uint8_t module_call; /* its first argument is the module that is called */
+  uint8_t name_width, qualname_width, file_width;
+  uint8_t pad[3];
+  uint32_t name_bytes, qualname_bytes, file_bytes, table_bytes;
+};
+_Static_assert(sizeof(struct mt_code) == 28, "without gaps");
+
+/* How a code object's line table is written. */
+enum mt_line_table { MT_LINES_NONE = 0, MT_LINES_LNOTAB = 1 /* to 3.9 */, MT_LINES_RANGES = 2 /* 3.10 */, MT_LINES_LOCATIONS = 3 /* from 3.11 */ };
 
 /* Flags of a driver record, as trace.Flags. */
 enum { MT_FLAG_RUNTIME_ONLY = 2, MT_FLAG_ESTIMATED = 4, MT_FLAG_REFERENCE = 8, MT_FLAG_NOTICED = 16, MT_FLAG_UNSETTLED = 32, MT_FLAG_SHARE_UNKNOWN = 64 };

@@ -2,18 +2,14 @@ package trace
 
 import "slices"
 
-// Stack is an interned call stack. Frames are code addresses, innermost first; all are return addresses, so a symbolizer looks up PC-1.
-type Stack struct {
-	ID     StackID
-	Frames []uint64
-}
-
 // Module is a loaded object file: the code addresses [Start, End) belong to it; Base is what to subtract to get addresses inside the file.
 type Module struct {
 	ID               ModuleID
 	Start, End, Base uint64
 	Path             string
 	BuildID          string // hexadecimal; empty if the file has none
+	Size             uint64 // bytes of the file when it was met; 0 unknown
+	ModTime          int64  // of the file then, Unix nanoseconds; 0 unknown
 }
 
 // Thread is a thread of the program.

@@ -92,11 +92,16 @@ func passEntry(out Dictionary, kind, id uint32, b []byte) error {
 	case dictString:
 		return out.WriteString(trace.StringID(id), string(b))
 	case dictStack:
+		if len(b) < 8 {
+			return nil
+		}
+		end := trace.StackEnd(b[0])
+		b = b[8:]
 		frames := make([]uint64, min(len(b)/8, trace.MaxFrames))
 		for i := range frames {
 			frames[i] = binary.LittleEndian.Uint64(b[8*i:])
 		}
-		return out.WriteStack(trace.Stack{ID: trace.StackID(id), Frames: frames})
+		return out.WriteStack(trace.Stack{ID: trace.StackID(id), Frames: frames, End: end})
 	case dictModule:
 		return passModule(out, id, b)
 	case dictThread:
@@ -130,11 +135,12 @@ func infoOf(key, value string) trace.Info {
 }
 
 func passModule(out Dictionary, id uint32, b []byte) error {
-	if len(b) < 32 {
+	const head = 48
+	if len(b) < head {
 		return nil
 	}
-	idLength, pathLength := uint64(binary.LittleEndian.Uint32(b[24:])), uint64(binary.LittleEndian.Uint32(b[28:]))
-	if idLength+pathLength > uint64(len(b)-32) {
+	idLength, pathLength := uint64(binary.LittleEndian.Uint32(b[40:])), uint64(binary.LittleEndian.Uint32(b[44:]))
+	if idLength+pathLength > uint64(len(b)-head) {
 		return nil
 	}
 	return out.WriteModule(trace.Module{
@@ -142,8 +148,10 @@ func passModule(out Dictionary, id uint32, b []byte) error {
 		Start:   binary.LittleEndian.Uint64(b),
 		End:     binary.LittleEndian.Uint64(b[8:]),
 		Base:    binary.LittleEndian.Uint64(b[16:]),
-		BuildID: hex.EncodeToString(b[32 : 32+idLength]),
-		Path:    string(b[32+idLength : 32+idLength+pathLength]),
+		Size:    binary.LittleEndian.Uint64(b[24:]),
+		ModTime: int64(binary.LittleEndian.Uint64(b[32:])),
+		BuildID: hex.EncodeToString(b[head : head+idLength]),
+		Path:    string(b[head+idLength : head+idLength+pathLength]),
 	})
 }
 

@@ -1,0 +1,34 @@
+/* Python call stacks of the calling thread, read without the interpreter lock from its own frozen frames. CPython 3.8 to 3.15. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spool.h"
+
+#define MT_PYTHON_MAX 256u
+
+/* One frame as it is found: cheap to collect, compared word by word. */
+struct mt_pyraw {
+  uint64_t code;     /* address of the code object | 1 where C code entered the interpreter with this frame */
+  uint64_t position; /* its instruction pointer, or f_lasti in older versions */
+  uint64_t identity; /* tells a code object from another one that comes to lie at the same address */
+  uint64_t self;     /* the object whose method this is, for frames that call a framework's modules; else 0 */
+};
+
+/* Collects the calling thread's frames, innermost first: at most depth (0 to MT_PYTHON_MAX). Returns how many; 0 where the thread has none, no interpreter was found,
+ * it is ending, or its layout is unknown. No locks, no calls but the one that finds the thread's own state. */
+unsigned mt_python_walk(struct mt_pyraw *out, unsigned depth, enum mt_stack_end *end);
+
+/* The dictionary id of a walked stack, written at first sight together with the code objects that are new. Lock-free; 0 when the dictionary is full (counted). */
+uint32_t mt_python_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end);
+
+/* Prepares for a fresh spool: looks for an interpreter among the loaded objects, unless one is known, and forgets what was written into the last spool. */
+void mt_python_start(void);
+
+/* A module was met for the first time: it may bring the interpreter. */
+struct link_map;
+void mt_python_look(const struct link_map *map);
+
+/* Off the hot path, from the boot thread, at every turn: asks the interpreter for the self-test once, and says why Python stacks are off, once. */
+void mt_python_turn(void);
