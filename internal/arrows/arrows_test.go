@@ -23,11 +23,12 @@ var ours = map[string][]string{
 	"cuda/nvml":        {"cuda"},
 	"trace":            {"cuda"},
 	"trace/spool":      {"trace", "cuda"},
-	"analyzer":         {"trace", "cuda"},
-	"analyzer/render":  {"analyzer", "trace", "cuda"},
-	"cmd/memtrace":     {"analyzer/render", "analyzer", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/version"},
+	"analyzer":         {"analyzer/symbol", "trace", "cuda"},
+	"analyzer/symbol":  {"trace/pyline", "trace"},
+	"analyzer/render":  {"analyzer/symbol", "analyzer", "trace", "cuda"},
+	"cmd/memtrace":     {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/version"},
 	"cshim":            {},
-	"interpose":        {"analyzer/render", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/version"},
+	"interpose":        {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/version"},
 	"internal/version": {},
 }
 

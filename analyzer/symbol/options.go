@@ -1,0 +1,24 @@
+package symbol
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Options say where to look. The zero value looks at the object files and in the system's folder of debug files, and keeps nothing.
+type Options struct {
+	Sources []string // folders with debug files, laid out as /usr/lib/debug; nil: that one
+	Cache   string   // folder that keeps what was found in an object file for the next time; "" none
+	Mangled bool     // leave the names as the linker sees them
+	PerfMap string   // file that names compiled code; "": /tmp/perf-PID.map where it belongs to the run
+	NoFiles bool     // use only what the trace holds
+}
+
+// DefaultCache is the folder for Options.Cache: $XDG_CACHE_HOME/memtrace/symbols, else ~/.cache/memtrace/symbols, "" without a home.
+func DefaultCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "memtrace", "symbols")
+}
