@@ -37,6 +37,16 @@ func (t teeDictionary) WriteStack(s trace.Stack) error {
 	return t.Dictionary.WriteStack(s)
 }
 
+func (t teeDictionary) WritePyStack(s trace.PyStack) error {
+	t.tables.AddPyStack(s)
+	return t.Dictionary.WritePyStack(s)
+}
+
+func (t teeDictionary) WriteCode(c trace.Code) error {
+	t.tables.AddCode(c)
+	return t.Dictionary.WriteCode(c)
+}
+
 func (t teeDictionary) WriteModule(m trace.Module) error {
 	t.tables.AddModule(m)
 	return t.Dictionary.WriteModule(m)

@@ -41,6 +41,19 @@ func TestUnknownDictionaryEntriesAreSkipped(t *testing.T) {
 	}
 }
 
+// Earlier recorders wrote stacks of the caller alone, without a word on their end, and modules without what they were as files.
+func TestShorterEntriesOfEarlierRecorders(t *testing.T) {
+	payload := []byte{byte(entryStack), 3, 1, 1, 2, byte(entryModule), 7, 1, 2, 9, 2, 1, 'x', 0}
+	_, r := readAll(t, withSection(SectionDictionary, payload, 0))
+	tables := r.Tables()
+	if r.Health().Truncated || len(tables.Stack(1)) != 1 || tables.StackEnd(1) != StackCaller {
+		t.Errorf("stack %x, end %v; health %+v", tables.Stack(1), tables.StackEnd(1), r.Health())
+	}
+	if m := tables.Modules(); len(m) != 1 || m[0] != (Module{ID: 1, Start: 2, End: 9, Base: 2, Path: "x"}) {
+		t.Errorf("modules %+v", m)
+	}
+}
+
 func TestUnknownFieldsAndKindsAreSkipped(t *testing.T) {
 	// Three events: an alloc with seq, size and the unknown field 40; one of the unknown kind 200 with seq and field 41; an alloc again.
 	seqs := columnEncoder{encoding: EncodingStep}

@@ -9,11 +9,13 @@ import (
 type entryKind uint8
 
 const (
-	entryString entryKind = 1
-	entryStack  entryKind = 2
-	entryModule entryKind = 3
-	entryThread entryKind = 4
-	entryDevice entryKind = 5
+	entryString  entryKind = 1
+	entryStack   entryKind = 2
+	entryModule  entryKind = 3
+	entryThread  entryKind = 4
+	entryDevice  entryKind = 5
+	entryPyStack entryKind = 6
+	entryCode    entryKind = 7
 )
 
 // A dictionary section is a row of entries: one byte kind, uvarint length of the body, body. A later version may append values to a body; a reader
@@ -43,7 +45,7 @@ func (e *entryEncoder) appendStack(dst []byte, s Stack) []byte {
 		body = binary.AppendUvarint(body, zigzag(int64(pc-previous)))
 		previous = pc
 	}
-	return e.finish(dst, entryStack, body)
+	return e.finish(dst, entryStack, binary.AppendUvarint(body, uint64(s.End)))
 }
 
 func (e *entryEncoder) appendModule(dst []byte, m Module) []byte {
@@ -51,7 +53,9 @@ func (e *entryEncoder) appendModule(dst []byte, m Module) []byte {
 	body = binary.AppendUvarint(body, m.Start)
 	body = binary.AppendUvarint(body, m.End)
 	body = binary.AppendUvarint(body, m.Base)
-	return e.finish(dst, entryModule, appendText(appendText(body, m.Path), m.BuildID))
+	body = appendText(appendText(body, m.Path), m.BuildID)
+	body = binary.AppendUvarint(body, m.Size)
+	return e.finish(dst, entryModule, binary.AppendUvarint(body, zigzag(m.ModTime)))
 }
 
 func (e *entryEncoder) appendThread(dst []byte, th Thread) []byte {
@@ -68,8 +72,9 @@ func (e *entryEncoder) appendDevice(dst []byte, d Device) []byte {
 
 // entryDecoder adds the entries of dictionary sections to a Tables.
 type entryDecoder struct {
-	tables *Tables
-	frames []uint64
+	tables   *Tables
+	frames   []uint64
+	pyframes []PyFrame
 }
 
 // decode reads a whole dictionary section. Entries before a faulty one are kept.
@@ -111,12 +116,20 @@ func (e *entryDecoder) entry(kind entryKind, d *decoder) {
 			pc += uint64(unzigzag(d.uvarint()))
 			e.frames = append(e.frames, pc)
 		}
+		// Recorders that wrote no end recorded the caller alone.
+		end := StackCaller
+		if d.more() {
+			end = d.stackEnd()
+		}
 		if !d.failed {
-			e.tables.AddStack(Stack{ID: id, Frames: e.frames})
+			e.tables.AddStack(Stack{ID: id, Frames: e.frames, End: end})
 		}
 	case entryModule:
 		m := Module{ID: ModuleID(d.id()), Start: d.uvarint(), End: d.uvarint(), Base: d.uvarint()}
 		m.Path, m.BuildID = d.text(MaxString), d.text(MaxString)
+		if d.more() {
+			m.Size, m.ModTime = d.uvarint(), unzigzag(d.uvarint())
+		}
 		if !d.failed {
 			e.tables.AddModule(m)
 		}
@@ -139,5 +152,9 @@ func (e *entryDecoder) entry(kind entryKind, d *decoder) {
 		if !d.failed {
 			e.tables.AddDevice(dev)
 		}
+	case entryPyStack:
+		e.pyStack(d)
+	case entryCode:
+		e.code(d)
 	}
 }

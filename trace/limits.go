@@ -9,8 +9,10 @@ const (
 	MaxSectionBytes = 16 << 20
 	// MaxString bounds a dictionary string, a path and a name, in bytes.
 	MaxString = 1 << 20
-	// MaxFrames bounds the frames of one call stack.
+	// MaxFrames bounds the frames of one call stack, native or Python.
 	MaxFrames = 4096
+	// MaxLineTable bounds the line table of one Python code object, in bytes.
+	MaxLineTable = 1 << 20
 
 	// compressAbove is the size at which a dictionary is worth a zstd frame.
 	compressAbove = 256

@@ -1,5 +1,10 @@
 package trace
 
+import (
+	"slices"
+	"strconv"
+)
+
 // StackEnd says why a stack ends where it does. Numbers are append-only and are written to disk.
 type StackEnd uint8
 
@@ -15,49 +20,28 @@ const (
 	StackCaller      StackEnd = 7 // only the caller was asked for
 )
 
+var stackEndNames = [...]string{"whole", "interpreter", "depth", "norow", "unsupported", "bounds", "unreadable", "caller"}
+
+// String returns the end's name as it appears in the text form, or its number where this version has no name for it.
+func (e StackEnd) String() string {
+	if int(e) < len(stackEndNames) {
+		return stackEndNames[e]
+	}
+	return strconv.Itoa(int(e))
+}
+
+// ParseStackEnd is the inverse of String.
+func ParseStackEnd(s string) (StackEnd, bool) {
+	if i := slices.Index(stackEndNames[:], s); i >= 0 {
+		return StackEnd(i), true
+	}
+	n, err := strconv.ParseUint(s, 0, 8)
+	return StackEnd(n), err == nil
+}
+
 // Stack is an interned native call stack. Frames are code addresses, innermost first; all are return addresses, so a symbolizer looks up PC-1.
 type Stack struct {
 	ID     StackID
 	Frames []uint64
 	End    StackEnd
-}
-
-// CodeID names a Python code object.
-type CodeID uint32
-
-// PyFrame is one frame of a Python stack.
-type PyFrame struct {
-	Code   CodeID
-	Offset uint32 // of the instruction, bytes into the code object's bytecode
-	Entry  bool   // C code entered the interpreter with this frame: native frames lie between it and the next outer one
-	Self   uint64 // address of the object that is called, for frames that call a framework's modules; else 0
-}
-
-// PyStack is an interned Python call stack, innermost frame first.
-type PyStack struct {
-	ID     StackID
-	Frames []PyFrame
-	End    StackEnd
-}
-
-// LineTable says how a code object's line table is written. Numbers are append-only and are written to disk.
-type LineTable uint8
-
-// The kinds of line tables.
-const (
-	LinesNone      LineTable = 0 // there is none
-	LinesLnotab    LineTable = 1 // CPython to 3.9: co_lnotab
-	LinesRanges    LineTable = 2 // CPython 3.10: co_linetable of pairs
-	LinesLocations LineTable = 3 // CPython from 3.11: co_linetable of location entries
-)
-
-// Code is a Python code object.
-type Code struct {
-	ID             CodeID
-	Name, QualName string // QualName is empty before CPython 3.11
-	File           string
-	FirstLine      int32
-	Table          LineTable
-	Lines          []byte // as Python keeps it
-	ModuleCall     bool   // its first argument is the module that is called
 }

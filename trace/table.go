@@ -29,17 +29,31 @@ type Device struct {
 // Tables is the dictionary of a trace. It grows while the trace is read; look-ups never fail: an unknown id gives the zero value. The zero value is
 // an empty dictionary. Slices that it returns belong to it and must not be changed.
 type Tables struct {
-	strings map[StringID]string
-	stacks  map[StackID][]uint64
-	threads map[ThreadID]Thread
-	devices []Device // by index
-	modules []Module // as they came; an address belongs to the last one that covers it
+	strings  map[StringID]string
+	stacks   map[StackID]nativeFrames
+	pystacks map[StackID]pyFrames
+	codes    map[CodeID]Code
+	threads  map[ThreadID]Thread
+	devices  []Device // by index
+	modules  []Module // as they came; an address belongs to the last one that covers it
 
-	frames []uint64     // tail of the arena that stack frames are cut from
-	log    []tableEntry // every entry as it came, for the text form
+	frames   []uint64     // tail of the arena that stack frames are cut from
+	pyframes []PyFrame    // the same for Python's
+	lastFile string       // of the code object added last; many in a row are of one file
+	log      []tableEntry // every entry as it came, for the text form
 }
 
-// tableEntry is a Stack (id only), Module, Thread, Device or tableString, in the order of arrival.
+type nativeFrames struct {
+	frames []uint64
+	end    StackEnd
+}
+
+type pyFrames struct {
+	frames []PyFrame
+	end    StackEnd
+}
+
+// tableEntry is a string, Stack, PyStack or Code (id only), Module, Thread or Device, in the order of arrival.
 type tableEntry struct {
 	kind  entryKind
 	id    uint32
@@ -64,20 +78,49 @@ func (t *Tables) AddStack(s Stack) {
 		return
 	}
 	if t.stacks == nil {
-		t.stacks = make(map[StackID][]uint64)
+		t.stacks = make(map[StackID]nativeFrames)
 	}
-	t.stacks[s.ID] = t.keepFrames(s.Frames)
+	t.stacks[s.ID] = nativeFrames{keep(&t.frames, s.Frames), s.End}
 	t.log = append(t.log, tableEntry{kind: entryStack, id: uint32(s.ID)})
 }
 
-// keepFrames copies frames into the arena, whose pieces grow with the number of frames already held.
-func (t *Tables) keepFrames(frames []uint64) []uint64 {
-	if cap(t.frames)-len(t.frames) < len(frames) {
-		t.frames = make([]uint64, 0, max(len(frames), min(2*cap(t.frames), 1<<16), 64))
+// AddPyStack defines a Python stack; its frames are copied. The first definition of an id stays.
+func (t *Tables) AddPyStack(s PyStack) {
+	if _, known := t.pystacks[s.ID]; known {
+		return
 	}
-	start := len(t.frames)
-	t.frames = append(t.frames, frames...)
-	return t.frames[start:len(t.frames):len(t.frames)]
+	if t.pystacks == nil {
+		t.pystacks = make(map[StackID]pyFrames)
+	}
+	t.pystacks[s.ID] = pyFrames{keep(&t.pyframes, s.Frames), s.End}
+	t.log = append(t.log, tableEntry{kind: entryPyStack, id: uint32(s.ID)})
+}
+
+// AddCode defines a Python code object; its line table is copied. The first definition of an id stays.
+func (t *Tables) AddCode(c Code) {
+	if _, known := t.codes[c.ID]; known {
+		return
+	}
+	if t.codes == nil {
+		t.codes = make(map[CodeID]Code)
+	}
+	if c.File == t.lastFile {
+		c.File = t.lastFile
+	}
+	t.lastFile = c.File
+	c.Lines = slices.Clone(c.Lines)
+	t.codes[c.ID] = c
+	t.log = append(t.log, tableEntry{kind: entryCode, id: uint32(c.ID)})
+}
+
+// keep copies items into an arena, whose pieces grow with what is already held, and returns the copy.
+func keep[T any](arena *[]T, items []T) []T {
+	if cap(*arena)-len(*arena) < len(items) {
+		*arena = make([]T, 0, max(len(items), min(2*cap(*arena), 1<<16), 64))
+	}
+	start := len(*arena)
+	*arena = append(*arena, items...)
+	return (*arena)[start:len(*arena):len(*arena)]
 }
 
 // AddModule records a loaded object file.
@@ -110,7 +153,27 @@ func (t *Tables) AddDevice(d Device) {
 func (t *Tables) String(id StringID) string { return t.strings[id] }
 
 // Stack returns the frames of a stack, innermost first; nil for an unknown id.
-func (t *Tables) Stack(id StackID) []uint64 { return t.stacks[id] }
+func (t *Tables) Stack(id StackID) []uint64 { return t.stacks[id].frames }
+
+// StackEnd says why a native stack ends where it does.
+func (t *Tables) StackEnd(id StackID) StackEnd { return t.stacks[id].end }
+
+// PyStack returns the frames of a Python stack, innermost first, and why it ends where it does; nil for an unknown id.
+func (t *Tables) PyStack(id StackID) ([]PyFrame, StackEnd) {
+	s := t.pystacks[id]
+	return s.frames, s.end
+}
+
+// Code returns a Python code object.
+func (t *Tables) Code(id CodeID) (c Code, ok bool) {
+	c, ok = t.codes[id]
+	return c, ok
+}
+
+// Sizes returns how many native stacks, Python stacks and Python code objects there are.
+func (t *Tables) Sizes() (stacks, pystacks, codes int) {
+	return len(t.stacks), len(t.pystacks), len(t.codes)
+}
 
 // Thread returns a thread.
 func (t *Tables) Thread(id ThreadID) (th Thread, ok bool) {

@@ -17,6 +17,31 @@ func TestTablesFromFile(t *testing.T) {
 	if got := tables.Stack(5); !reflect.DeepEqual(got, []uint64{0x7f0000001234, 0x401020, 0, 1<<64 - 1}) || tables.Stack(7) != nil {
 		t.Errorf("stacks %x, %x", got, tables.Stack(7))
 	}
+	if got := tables.StackEnd(8); got != StackInterpreter || tables.StackEnd(5) != StackWhole || tables.StackEnd(99) != StackWhole {
+		t.Errorf("stack ends %v, %v, %v", got, tables.StackEnd(5), tables.StackEnd(99))
+	}
+	frames, end := tables.PyStack(13)
+	want := []PyFrame{{10, 1<<32 - 1, true, 1<<64 - 1}, {11, 0, false, 0}, {10, 12, false, 0x7f00}, {11, 3, true, 0}}
+	if !reflect.DeepEqual(frames, want) || end != StackDepth {
+		t.Errorf("Python stack %+v, end %v", frames, end)
+	}
+	if frames, end := tables.PyStack(99); frames != nil || end != StackWhole {
+		t.Errorf("unknown Python stack %+v, end %v", frames, end)
+	}
+	code, ok := tables.Code(10)
+	if wantCode := (Code{ID: 10, Name: "forward", QualName: "Model.forward", File: "/home/me/train é.py", FirstLine: -7, Table: LinesLocations,
+		Lines: []byte{0x80, 0, 0x7a, 0xff}, ModuleCall: true}); !ok || !reflect.DeepEqual(code, wantCode) {
+		t.Errorf("code %+v", code)
+	}
+	if _, ok := tables.Code(99); ok {
+		t.Error("an unknown code object is found")
+	}
+	if stacks, pystacks, codes := tables.Sizes(); stacks != 4 || pystacks != 2 || codes != 3 {
+		t.Errorf("%d stacks, %d Python stacks, %d code objects", stacks, pystacks, codes)
+	}
+	if got := tables.Modules(); len(got) != 2 || got[0].Size != 0 || got[1].Size != 123456 || got[1].ModTime != -5 {
+		t.Errorf("modules %+v", got)
+	}
 	if th, ok := tables.Thread(1); !ok || th.Name != "renamed" || th.TID != 4711 {
 		t.Errorf("thread %+v", th)
 	}
@@ -54,8 +79,14 @@ func TestFirstDefinitionStays(t *testing.T) {
 	tables.AddString(1, "b")
 	tables.AddStack(Stack{ID: 1, Frames: []uint64{1}})
 	tables.AddStack(Stack{ID: 1, Frames: []uint64{2}})
-	if tables.String(1) != "a" || tables.Stack(1)[0] != 1 {
-		t.Errorf("string %q, stack %v", tables.String(1), tables.Stack(1))
+	tables.AddPyStack(PyStack{ID: 1, Frames: []PyFrame{{Code: 1}}})
+	tables.AddPyStack(PyStack{ID: 1, Frames: []PyFrame{{Code: 2}}})
+	tables.AddCode(Code{ID: 1, Name: "a"})
+	tables.AddCode(Code{ID: 1, Name: "b"})
+	py, _ := tables.PyStack(1)
+	code, _ := tables.Code(1)
+	if tables.String(1) != "a" || tables.Stack(1)[0] != 1 || py[0].Code != 1 || code.Name != "a" {
+		t.Errorf("string %q, stack %v, Python stack %v, code %v", tables.String(1), tables.Stack(1), py, code)
 	}
 }
 
@@ -116,7 +147,9 @@ func TestWriterRefusesWhatReadersWould(t *testing.T) {
 	long := strings.Repeat("x", MaxString+1)
 	for name, err := range map[string]error{
 		"string": w.WriteString(1, long), "module": w.WriteModule(Module{Path: long}), "thread": w.WriteThread(Thread{Name: long}),
-		"device": w.WriteDevice(Device{UUID: long}), "stack": w.WriteStack(Stack{Frames: make([]uint64, MaxFrames+1)}),
+		"code": w.WriteCode(Code{QualName: long}), "line table": w.WriteCode(Code{Lines: make([]byte, MaxLineTable+1)}),
+		"python stack": w.WritePyStack(PyStack{Frames: make([]PyFrame, MaxFrames+1)}),
+		"device":       w.WriteDevice(Device{UUID: long}), "stack": w.WriteStack(Stack{Frames: make([]uint64, MaxFrames+1)}),
 		"info": w.WriteInfo(Info{"a": strings.Repeat("x", MaxSectionBytes)}), "kind 0": w.WriteEvents([]Event{{}}),
 		"kind": w.WriteEvents([]Event{{Kind: eventKindCount}}), "end": w.Close(End{Reason: long}),
 	} {

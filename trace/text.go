@@ -17,6 +17,8 @@ import (
 //	info key="process.pid" value="4711"
 //	string id=3 value="model.encoder"
 //	stack id=5 frames=0x7f0000001234,0x401020
+//	code id=6 name="step" qualname="Model.step" file="train.py" line=10 table=locations lines=80007a
+//	pystack id=7 frames=6+34,6+12*@0x7f10 end=depth
 //	module id=1 start=0x400000 end=0x500000 base=0x400000 path="/usr/bin/train" buildid="ab12"
 //	thread id=1 tid=4711 name="python3"
 //	device index=0 name="GPU" uuid="GPU-1" total=85899345920
@@ -159,6 +161,13 @@ func (t *textWriter) entry(tables *Tables, e tableEntry) {
 			}
 			t.line = appendHex(t.line, pc)
 		}
+		t.stackEnd(tables.StackEnd(StackID(e.id)))
+	case entryPyStack:
+		frames, end := tables.PyStack(StackID(e.id))
+		t.pyStack(PyStack{ID: StackID(e.id), Frames: frames, End: end})
+	case entryCode:
+		c, _ := tables.Code(CodeID(e.id))
+		t.code(c)
 	}
 	switch v := e.value.(type) {
 	case Module:
@@ -169,6 +178,12 @@ func (t *textWriter) entry(tables *Tables, e tableEntry) {
 		t.hex("base", v.Base)
 		t.quoted("path", v.Path)
 		t.quoted("buildid", v.BuildID)
+		if v.Size != 0 {
+			t.number("size", v.Size)
+		}
+		if v.ModTime != 0 {
+			t.signed("mtime", v.ModTime)
+		}
 	case Thread:
 		t.line = append(t.line, "thread"...)
 		t.number("id", uint64(v.ID))

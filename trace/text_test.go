@@ -40,7 +40,15 @@ string id=3 value="model.encoder"
 string id=4 value=""
 stack id=5 frames=0x7f0000001234,0x401020,0x0,0xffffffffffffffff
 stack id=6 frames=
+stack id=8 frames=0x401020 end=interpreter
+stack id=9 frames=0x401020 end=200
+code id=10 name="forward" qualname="Model.forward" file="/home/me/train é.py" line=-7 table=locations lines=80007aff modulecall=1
+code id=11 name="" qualname="" file="" line=0 table=none
+code id=12 name="old" qualname="" file="a.py" line=3 table=77 lines=00
+pystack id=13 frames=10+4294967295*@0xffffffffffffffff,11+0,10+12@0x7f00,11+3* end=depth
+pystack id=14 frames=
 module id=1 start=0x400000 end=0x500000 base=0x400000 path="/usr/bin/train me" buildid="ab12"
+module id=2 start=0x600000 end=0x700000 base=0x0 path="libx.so" buildid="" size=123456 mtime=-5
 thread id=1 tid=4711 name="python3"
 device index=0 name="GPU" uuid="GPU-1" total=85899345920
 alloc seq=1 time=1200 thread=1 level=driver api=cudaMalloc mem=device device=-1 addr=0x7f5a40000000 size=20971520 status=-3 stack=5 tag=3
@@ -89,6 +97,12 @@ func TestTextErrorsNameLineAndColumn(t *testing.T) {
 		{"quoted number", `alloc seq="1"`, `line 1, column 7: seq: want a number`},
 		{"no pair", "alloc seq", "line 1, column 7: want name=value"},
 		{"frame", "stack id=1 frames=0x1,,", `line 1, column 12: frames: "" is no address`},
+		{"stack end", "stack id=1 frames=0x1 end=soon", `line 1, column 23: end: "soon" is no end of a stack; choose from whole`},
+		{"python frame", "pystack id=1 frames=1+2,3", `line 1, column 14: frames: "3": want CODE+OFFSET`},
+		{"python self", "pystack id=1 frames=1+2@x", `line 1, column 14: frames: "1+2@x": want CODE+OFFSET`},
+		{"line table", "code id=1 table=some", `line 1, column 11: table: "some" is no kind of line table`},
+		{"table bytes", "code id=1 lines=8", `line 1, column 11: lines: want pairs of hexadecimal digits`},
+		{"flag", "code id=1 modulecall=2", `line 1, column 11: modulecall: "2" is no whole number of 1 bits`},
 		{"version", "trace version=9", "line 1, column 1: trace format version not supported: the text has version 9"},
 		{"after the end", "end\nalloc seq=1", `line 2, column 1: "alloc" after the end line`},
 	}

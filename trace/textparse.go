@@ -101,7 +101,7 @@ func (p *textParser) parseLine(line string) error {
 	}
 	parse, ok := lineParsers[word]
 	if !ok {
-		return p.errorAt(start, "unknown word %q; a line begins with trace, info, string, stack, module, thread, device, flush, oomreport, end or the name of an event kind", word)
+		return p.errorAt(start, "unknown word %q; a line begins with trace, info, string, stack, code, pystack, module, thread, device, flush, oomreport, end or the name of an event kind", word)
 	}
 	if err := parse(p); err != nil {
 		return p.located(start, err)
@@ -313,6 +313,8 @@ var lineParsers = map[string]func(*textParser) error{
 		})
 	},
 	"oomreport": parseOOM,
+	"pystack":   parsePyStack,
+	"code":      parseCode,
 	"info": func(p *textParser) error {
 		r := argReader{p: p}
 		info := Info{r.text("key"): r.text("value")}
@@ -325,13 +327,13 @@ var lineParsers = map[string]func(*textParser) error{
 	},
 	"stack": func(p *textParser) error {
 		r := argReader{p: p}
-		s := Stack{ID: StackID(r.number("id", 32)), Frames: r.frames("frames")}
+		s := Stack{ID: StackID(r.number("id", 32)), Frames: r.frames("frames"), End: r.stackEnd("end")}
 		return r.finish(func() error { return p.out.WriteStack(s) })
 	},
 	"module": func(p *textParser) error {
 		r := argReader{p: p}
 		m := Module{ID: ModuleID(r.number("id", 32)), Start: r.number("start", 64), End: r.number("end", 64), Base: r.number("base", 64),
-			Path: r.text("path"), BuildID: r.text("buildid")}
+			Path: r.text("path"), BuildID: r.text("buildid"), Size: r.number("size", 64), ModTime: r.signed("mtime", 64)}
 		return r.finish(func() error { return p.out.WriteModule(m) })
 	},
 	"thread": func(p *textParser) error {

@@ -64,6 +64,21 @@ func (d *decoder) id() uint32 {
 	return uint32(v)
 }
 
+// more reports whether values follow: a later version may have appended some to what is being read.
+func (d *decoder) more() bool { return len(d.data) > 0 }
+
+// octet returns a value that must fit 8 bits.
+func (d *decoder) octet() uint8 {
+	v := d.uvarint()
+	if v > 1<<8-1 {
+		d.fail()
+		return 0
+	}
+	return uint8(v)
+}
+
+func (d *decoder) stackEnd() StackEnd { return StackEnd(d.octet()) }
+
 func (d *decoder) fail() {
 	d.failed = true
 	d.data = nil

@@ -37,6 +37,14 @@ type traceInfo struct {
 	Devices       []deviceInfo      `json:"devices"`
 	Threads       int               `json:"threads"`
 	Modules       int               `json:"modules"`
+	Stacks        stackInfo         `json:"stacks"`
+}
+
+// stackInfo counts what call stacks are made of.
+type stackInfo struct {
+	Native      int `json:"native"`
+	Python      int `json:"python"`
+	CodeObjects int `json:"code_objects"`
 }
 
 type lostInfo struct {
@@ -116,6 +124,7 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	health := run.Health()
 	info := traceInfo{Schema: infoSchema, Path: path, FileBytes: run.Size(), Ended: run.Ended(), EndReason: end.Reason, Events: health.Events, Info: run.Info(),
 		Kinds: make(map[string]uint64), Threads: len(run.Tables().Threads()), Modules: len(run.Tables().Modules()), Devices: []deviceInfo{}}
+	info.Stacks.Native, info.Stacks.Python, info.Stacks.CodeObjects = run.Tables().Sizes()
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
 	info.Health = healthInfo{Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
 		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents, UnknownEvents: health.UnknownEvents,
@@ -158,6 +167,7 @@ func writeInfoText(w io.Writer, t traceInfo) error {
 	line("sections", "%d (%d event blocks, %d of unknown kind)", t.Health.Sections, t.Health.Blocks, t.Health.SkippedSections)
 	line("threads", "%d", t.Threads)
 	line("modules", "%d", t.Modules)
+	line("stacks", "%d native, %d Python of %d code objects", t.Stacks.Native, t.Stacks.Python, t.Stacks.CodeObjects)
 	for _, d := range t.Devices {
 		line(fmt.Sprintf("device %d", d.Index), "%s, %d bytes, %s", d.Name, d.TotalBytes, d.UUID)
 	}

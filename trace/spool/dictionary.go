@@ -20,6 +20,8 @@ type Dictionary interface {
 	WriteModule(trace.Module) error
 	WriteThread(trace.Thread) error
 	WriteDevice(trace.Device) error
+	WritePyStack(trace.PyStack) error
+	WriteCode(trace.Code) error
 }
 
 // tableFiller puts dictionary entries into tables that a reader may have begun to fill.
@@ -42,6 +44,11 @@ func (t tableFiller) WriteStack(s trace.Stack) error   { t.tables.AddStack(s); r
 func (t tableFiller) WriteModule(m trace.Module) error { t.tables.AddModule(m); return nil }
 func (t tableFiller) WriteThread(x trace.Thread) error { t.tables.AddThread(x); return nil }
 func (t tableFiller) WriteDevice(d trace.Device) error { t.tables.AddDevice(d); return nil }
+func (t tableFiller) WriteCode(c trace.Code) error     { t.tables.AddCode(c); return nil }
+func (t tableFiller) WritePyStack(s trace.PyStack) error {
+	t.tables.AddPyStack(s)
+	return nil
+}
 
 // dictCursor remembers which dictionary entries were passed on.
 type dictCursor struct {
@@ -111,6 +118,10 @@ func passEntry(out Dictionary, kind, id uint32, b []byte) error {
 		return out.WriteThread(trace.Thread{ID: trace.ThreadID(id), TID: int32(binary.LittleEndian.Uint32(b)), Name: string(b[4:])})
 	case dictDevice:
 		return passDevice(out, b)
+	case dictPyStack:
+		return passPyStack(out, id, b)
+	case dictCode:
+		return passCode(out, id, b)
 	case dictInfo:
 		key, value, found := bytes.Cut(b, []byte{0})
 		if !found {

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -21,7 +22,7 @@ type smallSpool struct {
 }
 
 const (
-	seedRings, seedIndex, seedData, seedSegments = 2, 8, 512, 3
+	seedRings, seedIndex, seedData, seedSegments = 2, 8, 1024, 3
 
 	seedRingsAt    = pageSize
 	seedIndexAt    = seedRingsAt + seedRings*ringSize
@@ -85,15 +86,17 @@ func whole() *smallSpool {
 	s := newSmallSpool()
 	s.entry(dictString, []byte("model.layer"))
 	s.entry(dictThread, append([]byte{7, 0, 0, 0}, "python"...))
-	s.entry(dictStack, make([]byte, 24))
-	module := make([]byte, 32)
+	s.entry(dictStack, append([]byte{byte(trace.StackDepth), 7: 0}, make([]byte, 24)...))
+	module := make([]byte, 48)
 	binary.LittleEndian.PutUint64(module[8:], 1<<20)
-	module[24], module[28] = 4, 5
+	module[24], module[32], module[40], module[44] = 9, 8, 4, 5
 	s.entry(dictModule, append(module, "\x01\x02\x03\x04libc."...))
 	device := make([]byte, 32)
 	device[4] = 8
 	s.entry(dictDevice, append(device, "Null GPU"...))
 	s.entry(dictInfo, []byte("process.argv\x00train\x00--fast\x00"))
+	s.entry(dictCode, codeEntry(1, "f", 2, "A.f", 1, "/a.py", 10))
+	s.entry(dictPyStack, pyStackEntry(trace.StackUnreadable, trace.PyFrame{Code: 7, Offset: 34, Entry: true, Self: 1 << 40}, trace.PyFrame{Code: 7, Offset: 8}))
 	for slot := 1; slot < segmentSlots; slot++ {
 		s.record(1, slot, trace.EventAlloc, 64, uint64(slot)<<20, 512)
 	}
@@ -135,6 +138,11 @@ func damaged() [][]byte {
 				s.data[seedSegmentsAt+slot*recordSize+recKind] = byte(trace.EventLost)
 			}
 		}),
+		change(func(s *smallSpool) { // texts and a line table of which the entry has nothing
+			s.entry(dictCode, bytes.Repeat([]byte{255}, codeSize+9))
+			s.put32(offIndexUsed, 8)
+			copy(s.data[seedDataAt:], bytes.Repeat([]byte{255}, int(s.dict)))
+		}),
 		change(func(s *smallSpool) { s.put64(offSeq, 0) }),
 		change(func(s *smallSpool) { s.put64(offSeq, 1<<64-1); s.put64(offDrainedSeq, 1<<64-1) }),
 		change(func(s *smallSpool) { s.put64(seedRingsAt+ringInflight, 5) }),
@@ -171,6 +179,10 @@ func TestSmallSpool(t *testing.T) {
 		if e.Seq != uint64(i+1) {
 			t.Fatalf("event %d has number %d", i, e.Seq)
 		}
+	}
+	checkSmallPython(t, tables)
+	if tables.StackEnd(3) != trace.StackDepth || tables.Modules()[0].Size != 9 || tables.Modules()[0].ModTime != 8 {
+		t.Errorf("stack ends %v, module %+v", tables.StackEnd(3), tables.Modules()[0])
 	}
 	if len(tables.Stack(3)) != 3 || tables.String(1) != "model.layer" || len(tables.Modules()) != 1 || len(tables.Devices()) != 1 || len(tables.Threads()) != 1 {
 		t.Errorf("dictionary: stack %v, string %q, %d modules, %d devices, %d threads", tables.Stack(3), tables.String(1), len(tables.Modules()), len(tables.Devices()), len(tables.Threads()))

@@ -104,6 +104,32 @@ const (
 	dictThread = 4
 	dictDevice = 5
 	dictInfo   = 6
+
+	dictPyStack = 7
+	dictCode    = 8
+)
+
+// A Python frame in a stack entry, behind the 8 bytes of the stack's end.
+const (
+	pyFrameCode  = 0
+	pyFrameWhere = 4
+	pyFrameSelf  = 8
+	pyFrameSize  = 16
+)
+
+// The head of a code entry; texts and line table follow it.
+const (
+	codeFirstLine     = 0
+	codeTable         = 4
+	codeModuleCall    = 5
+	codeNameWidth     = 6
+	codeQualNameWidth = 7
+	codeFileWidth     = 8
+	codeNameBytes     = 12
+	codeQualNameBytes = 16
+	codeFileBytes     = 20
+	codeTableBytes    = 24
+	codeSize          = 28
 )
 
 // Control and drain states.

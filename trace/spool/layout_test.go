@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"memtrace/internal/guest"
+	"memtrace/trace"
 )
 
 // mirrored lists what layout.go says of cshim/spool.h: C expression and Go value.
@@ -37,14 +38,23 @@ var mirrored = []struct {
 	{"R(mem)", recMem}, {"R(flags)", recFlags},
 	{"MT_RING_FREE", ringFree}, {"MT_RING_ACTIVE", ringActive}, {"MT_RING_DEAD", ringDead},
 	{"MT_DICT_STRING", dictString}, {"MT_DICT_STACK", dictStack}, {"MT_DICT_MODULE", dictModule}, {"MT_DICT_THREAD", dictThread},
-	{"MT_DICT_DEVICE", dictDevice}, {"MT_DICT_INFO", dictInfo},
+	{"MT_DICT_DEVICE", dictDevice}, {"MT_DICT_INFO", dictInfo}, {"MT_DICT_PYSTACK", dictPyStack}, {"MT_DICT_CODE", dictCode},
+	{"P(code)", pyFrameCode}, {"P(where)", pyFrameWhere}, {"P(self)", pyFrameSelf}, {"sizeof(struct mt_pyframe)", pyFrameSize},
+	{"C(first_line)", codeFirstLine}, {"C(table)", codeTable}, {"C(module_call)", codeModuleCall}, {"C(name_width)", codeNameWidth},
+	{"C(qualname_width)", codeQualNameWidth}, {"C(file_width)", codeFileWidth}, {"C(name_bytes)", codeNameBytes},
+	{"C(qualname_bytes)", codeQualNameBytes}, {"C(file_bytes)", codeFileBytes}, {"C(table_bytes)", codeTableBytes}, {"sizeof(struct mt_code)", codeSize},
+	{"MT_STACK_WHOLE", uint64(trace.StackWhole)}, {"MT_STACK_INTERPRETER", uint64(trace.StackInterpreter)}, {"MT_STACK_DEPTH", uint64(trace.StackDepth)},
+	{"MT_STACK_NO_ROW", uint64(trace.StackNoRow)}, {"MT_STACK_UNSUPPORTED", uint64(trace.StackUnsupported)}, {"MT_STACK_BOUNDS", uint64(trace.StackBounds)},
+	{"MT_STACK_UNREADABLE", uint64(trace.StackUnreadable)}, {"MT_STACK_CALLER", uint64(trace.StackCaller)},
+	{"MT_LINES_NONE", uint64(trace.LinesNone)}, {"MT_LINES_LNOTAB", uint64(trace.LinesLnotab)}, {"MT_LINES_RANGES", uint64(trace.LinesRanges)},
+	{"MT_LINES_LOCATIONS", uint64(trace.LinesLocations)},
 	{"MT_RECORDING", controlRecording}, {"MT_STOP_REQUESTED", controlStopRequested}, {"MT_DRAINED", controlDrained},
 }
 
 // The C header is the truth; the Go mirror is compared with what the compiler says about it.
 func TestLayoutMatchesC(t *testing.T) {
 	var source strings.Builder
-	source.WriteString("#include <stdio.h>\n#include \"spool.h\"\n#define H(f) offsetof(struct mt_spool_header, f)\n#define R(f) offsetof(struct mt_record, f)\nint main(void) {\n")
+	source.WriteString("#include <stdio.h>\n#include \"spool.h\"\n#define H(f) offsetof(struct mt_spool_header, f)\n#define R(f) offsetof(struct mt_record, f)\n#define P(f) offsetof(struct mt_pyframe, f)\n#define C(f) offsetof(struct mt_code, f)\nint main(void) {\n")
 	for _, m := range mirrored {
 		fmt.Fprintf(&source, "  printf(\"%%llu\\n\", (unsigned long long)(%s));\n", m.c)
 	}
