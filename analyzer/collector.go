@@ -25,8 +25,8 @@ type collector struct {
 	implicit [accountCount]ImplicitFrees
 	launches uint64
 
-	keys []uint32 // by block id and grouping: the block's row
-	pass []uint32 // scratch: the rows of a block that was never live
+	cellOf []uint32 // by block id: the number of the block's cell
+	aside  cells    // of accounts without detail: they hold what the filter said
 
 	threads  []uint32 // memory events seen, by thread; may wrap around
 	ordinal  uint32   // of the event being replayed, within its thread
@@ -49,10 +49,10 @@ type markCount struct {
 }
 
 func newCollector(tables *trace.Tables, picked []*grouping, f *filter, want At) *collector {
-	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int), pass: make([]uint32, len(picked)),
+	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int),
 		resolver: resolver{tables: tables, libraries: newLibraries(tables)}}
 	for _, a := range []Account{AccountDriver, AccountFramework} {
-		c.details[a] = &detail{groups: make([]keyedRows, len(picked))}
+		c.details[a] = &detail{}
 	}
 	c.heap = NewHeap(c)
 	return c
@@ -128,34 +128,44 @@ func (c *collector) nextOrdinal(thread trace.ThreadID) uint32 {
 // Opened implements Observer.
 func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	b.ordinal = c.ordinal
-	b.hidden = c.filter != nil && !c.filter.pass(&c.resolver, b)
 	c.holdingOpened(b)
-	if b.hidden {
-		return
-	}
-	c.countFlags(e)
 	d := c.details[b.Account]
 	if d == nil {
+		if b.hidden = c.filter != nil && c.hides(b); b.hidden {
+			return
+		}
+		c.countFlags(e)
 		c.totals[b.Account].grow(b.Size, b.Time)
 		return
 	}
-	n := len(c.groupings)
-	keys := c.blockKeys(id)
-	for g := range n {
-		keys[g] = d.groups[g].row(c.groupings[g].id(&c.resolver, b))
+	n := c.cell(&d.cells, b, d.total.epoch)
+	v := &d.cells.list[n]
+	if b.hidden = v.hidden; b.hidden {
+		return
 	}
-	d.open(b, keys, c.frameworkEpoch())
+	c.countFlags(e)
+	*at(&c.cellOf, int(id)) = n
+	d.open(b, v, c.frameworkEpoch())
 }
 
-// blockKeys returns the room for the rows of a block, one per grouping.
-func (c *collector) blockKeys(id uint32) []uint32 {
-	n := len(c.groupings)
-	start := int(id) * n
-	if start+n > len(c.keys) {
-		c.keys = append(c.keys, make([]uint32, start+n-len(c.keys))...)
+// cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is taken notice of while the modules that were
+// loaded then are the latest ones.
+func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
+	o := originOf(b)
+	if n, ok := of.find(&o); ok {
+		return n
 	}
-	return c.keys[start : start+n : start+n]
+	of.retire(&c.resolver, c.groupings, epoch)
+	c.resolver.libraries.of(o.stack)
+	n := of.add(&o)
+	if v := &of.list[n]; c.filter != nil {
+		v.hidden = !c.filter.pass(&c.resolver, &v.origin)
+	}
+	return n
 }
+
+// hides reports whether the filter leaves out a block of an account without detail.
+func (c *collector) hides(b *Block) bool { return c.aside.list[c.cell(&c.aside, b, 0)].hidden }
 
 func (c *collector) countFlags(e *trace.Event) {
 	if e.Flags&trace.FlagEstimated != 0 {
@@ -180,26 +190,25 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 		c.totals[b.Account].shrink(b.Size)
 		return
 	}
-	d.close(b, c.blockKeys(id), c.frameworkEpoch())
+	d.close(b, &d.cells.list[c.cellOf[id]], c.frameworkEpoch())
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.ordinal+1
 	d.life.add(b.Size, e.Time-b.Time, temporary)
 }
 
 // Elapsed implements Observer.
 func (c *collector) Elapsed(b *Block, e *trace.Event) {
-	if c.filter != nil && !c.filter.pass(&c.resolver, b) {
-		return
-	}
-	c.countFlags(e)
 	d := c.details[b.Account]
 	if d == nil {
-		c.totals[b.Account].pass(b.Size)
+		if c.filter == nil || !c.hides(b) {
+			c.countFlags(e)
+			c.totals[b.Account].pass(b.Size)
+		}
 		return
 	}
-	for g := range c.groupings {
-		c.pass[g] = d.groups[g].row(c.groupings[g].id(&c.resolver, b))
+	if v := &d.cells.list[c.cell(&d.cells, b, d.total.epoch)]; !v.hidden {
+		c.countFlags(e)
+		d.pass(b, v)
 	}
-	d.pass(b, c.pass)
 }
 
 // Refused implements Observer.
@@ -207,8 +216,10 @@ func (c *collector) Refused(e *trace.Event) {
 	account := accountOf(e)
 	var b Block
 	fillBlock(&b, e, account)
-	if c.filter != nil && !c.filter.pass(&c.resolver, &b) {
-		return
+	if c.filter != nil {
+		if o := originOf(&b); !c.filter.pass(&c.resolver, &o) {
+			return
+		}
 	}
 	if d := c.details[account]; d != nil {
 		d.total.refused++

@@ -2,11 +2,11 @@ package analyzer
 
 import "math/bits"
 
-// detail is one account in full: per device, per key of every grouping, and by lifetime. Only the driver and the framework account have one.
+// detail is one account in full: per device, per origin, and by lifetime. Only the driver and the framework account have one.
 type detail struct {
 	total   meter
 	devices []deviceMeter // by device slot
-	groups  []keyedRows   // by grouping
+	cells   cells
 	life    lifetimes
 }
 
@@ -15,26 +15,6 @@ type deviceMeter struct {
 	meter
 	part        share
 	atFramework share
-}
-
-// keyedRows holds one grouping's rows by the number of the key.
-type keyedRows struct {
-	index idIndex
-	rows  []rowMeter
-}
-
-type rowMeter struct {
-	share
-	allocs, frees, allocBytes uint64
-}
-
-// row returns the number of a key's row, making the row if it is new.
-func (k *keyedRows) row(id uint64) uint32 {
-	n, isNew := k.index.number(id)
-	if isNew {
-		k.rows = append(k.rows, rowMeter{})
-	}
-	return n
 }
 
 // at returns the item of a slice by index, growing the slice as needed.
@@ -48,15 +28,12 @@ func at[T any](list *[]T, i int) *T {
 // extend is apart from at so that at can be inlined.
 func extend[T any](list *[]T, n int) { *list = append(*list, make([]T, n-len(*list))...) }
 
-// open adds a block whose rows are keys; framework is the epoch of the framework's total. The parts go before the total: see meter.grow.
-func (d *detail) open(b *Block, keys []uint32, framework uint64) {
+// open adds a block to its cell and its device; framework is the epoch of the framework's total. The parts go before the total: see meter.grow.
+func (d *detail) open(b *Block, v *cell, framework uint64) {
 	epoch := d.total.epoch
-	for g, n := range keys {
-		row := &d.groups[g].rows[n]
-		row.grow(b.Size, epoch)
-		row.allocs++
-		row.allocBytes += b.Size
-	}
+	v.grow(b.Size, epoch)
+	v.allocs++
+	v.allocBytes += b.Size
 	dev := at(&d.devices, deviceSlot(b.Device))
 	dev.part.grow(b.Size, epoch)
 	dev.atFramework.grow(b.Size, framework)
@@ -64,13 +41,10 @@ func (d *detail) open(b *Block, keys []uint32, framework uint64) {
 	d.total.grow(b.Size, b.Time)
 }
 
-func (d *detail) close(b *Block, keys []uint32, framework uint64) {
+func (d *detail) close(b *Block, v *cell, framework uint64) {
 	epoch := d.total.epoch
-	for g, n := range keys {
-		row := &d.groups[g].rows[n]
-		row.shrink(b.Size, epoch)
-		row.frees++
-	}
+	v.shrink(b.Size, epoch)
+	v.frees++
 	dev := &d.devices[deviceSlot(b.Device)]
 	dev.part.shrink(b.Size, epoch)
 	dev.atFramework.shrink(b.Size, framework)
@@ -79,13 +53,8 @@ func (d *detail) close(b *Block, keys []uint32, framework uint64) {
 }
 
 // pass counts a block that was never seen live.
-func (d *detail) pass(b *Block, keys []uint32) {
-	for g, n := range keys {
-		row := &d.groups[g].rows[n]
-		row.allocs++
-		row.frees++
-		row.allocBytes += b.Size
-	}
+func (d *detail) pass(b *Block, v *cell) {
+	v.add(counts{allocs: 1, frees: 1, allocBytes: b.Size})
 	at(&d.devices, deviceSlot(b.Device)).pass(b.Size)
 	d.total.pass(b.Size)
 }

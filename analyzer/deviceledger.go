@@ -159,7 +159,7 @@ func (c *collector) trackedRows(m *deviceMoment, g int) []DeviceRow {
 // blockRows lists an account's keys, most first, and their sum.
 func (c *collector) blockRows(m *deviceMoment, a Account, g int) (rows []DeviceRow, sum int64) {
 	rows = []DeviceRow{}
-	for _, r := range c.namedRows(a, g, m.rows[a][g]) {
+	for _, r := range c.namedRows(g, m.held[a]) {
 		rows = append(rows, DeviceRow{Owner: OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: int64(r.LiveBytes)})
 		sum += int64(r.LiveBytes)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// filter decides which blocks a summary counts. Regular expressions run once per distinct key, not per event.
+// filter decides which blocks a summary counts. It is asked once per origin, and regular expressions run once per distinct key.
 type filter struct {
 	devices map[int16]bool // nil: all
 	exact   []*keyFilter   // all must pass
@@ -13,7 +13,7 @@ type filter struct {
 	ignore  []*keyFilter   // none may pass
 }
 
-// keyFilter asks one question about a block's key in one grouping and remembers the answers.
+// keyFilter asks one question about an origin's key in one grouping and remembers the answers.
 type keyFilter struct {
 	grouping *grouping
 	matches  func(key string) bool
@@ -21,8 +21,8 @@ type keyFilter struct {
 	answers  []bool // by number of the id
 }
 
-func (f *keyFilter) pass(r *resolver, b *Block) bool {
-	id := f.grouping.id(r, b)
+func (f *keyFilter) pass(r *resolver, o *origin) bool {
+	id := f.grouping.id(r, o)
 	n, isNew := f.ids.number(id)
 	if isNew {
 		f.answers = append(f.answers, f.matches(f.grouping.key(r, id)))
@@ -84,22 +84,22 @@ func (f *filter) hasDevice(device int16) bool {
 	return f == nil || f.devices == nil || f.devices[device]
 }
 
-func (f *filter) pass(r *resolver, b *Block) bool {
-	if !f.hasDevice(b.Device) {
+func (f *filter) pass(r *resolver, o *origin) bool {
+	if !f.hasDevice(o.device) {
 		return false
 	}
 	for _, k := range f.exact {
-		if !k.pass(r, b) {
+		if !k.pass(r, o) {
 			return false
 		}
 	}
 	for _, k := range f.ignore {
-		if k.pass(r, b) {
+		if k.pass(r, o) {
 			return false
 		}
 	}
 	for _, k := range f.focus {
-		if k.pass(r, b) {
+		if k.pass(r, o) {
 			return true
 		}
 	}

@@ -15,12 +15,12 @@ const (
 	unknownThread = "(unknown)"
 )
 
-// grouping is one way to divide blocks among keys. A block's key is an identifier while events are replayed; it becomes text at the end, when the
-// dictionary is complete, or when a filter asks for it.
+// grouping is one way to divide blocks among keys. The key of an origin is an identifier first; it becomes text when the dictionary is complete, or when a
+// filter asks for it.
 type grouping struct {
 	name   string
 	doc    string
-	id     func(r *resolver, b *Block) uint64
+	id     func(r *resolver, o *origin) uint64
 	key    func(r *resolver, id uint64) string
 	label  func(r *resolver, id uint64) string // what people read instead of the key; nil: the key itself
 	stable func(key string) string             // the part of a key that is the same in two runs; nil: all of it
@@ -31,7 +31,7 @@ type grouping struct {
 // groupings is the registry: everything that can stand behind "by". Order is the order in help texts.
 var groupings = []grouping{
 	{name: "tag", doc: "tag path set by the program", text: true,
-		id: func(_ *resolver, b *Block) uint64 { return uint64(b.Tag) },
+		id: func(_ *resolver, o *origin) uint64 { return uint64(o.tag) },
 		key: func(r *resolver, id uint64) string {
 			if tag := r.tables.String(trace.StringID(id)); id != 0 && tag != "" {
 				return tag
@@ -39,17 +39,17 @@ var groupings = []grouping{
 			return Untagged
 		}},
 	{name: "api", doc: "CUDA or framework call", text: true,
-		id:  func(_ *resolver, b *Block) uint64 { return uint64(b.Call) },
+		id:  func(_ *resolver, o *origin) uint64 { return uint64(o.call) },
 		key: func(_ *resolver, id uint64) string { return cuda.API(id).String() }},
 	{name: "library", doc: "library that made the call", text: true,
-		id:  func(r *resolver, b *Block) uint64 { return uint64(r.libraries.of(b.Stack)) },
+		id:  func(r *resolver, o *origin) uint64 { return uint64(r.libraries.of(o.stack)) },
 		key: func(r *resolver, id uint64) string { return r.libraries.name(uint32(id)) }},
 	{name: "device", doc: "GPU",
-		id:    func(_ *resolver, b *Block) uint64 { return uint64(deviceSlot(b.Device)) },
+		id:    func(_ *resolver, o *origin) uint64 { return uint64(deviceSlot(o.device)) },
 		key:   func(_ *resolver, id uint64) string { return strconv.Itoa(int(id) - 1) },
 		label: func(r *resolver, id uint64) string { return r.deviceLabel(int16(id) - 1) }},
 	{name: "thread", doc: "thread of the program", text: true,
-		id:     func(_ *resolver, b *Block) uint64 { return uint64(b.Thread) },
+		id:     func(_ *resolver, o *origin) uint64 { return uint64(o.thread) },
 		key:    threadKey,
 		stable: withoutTID},
 }

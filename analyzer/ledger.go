@@ -66,28 +66,20 @@ func (c *collector) outsideRows(devices ...[]uint64) []LedgerRow {
 
 // momentRows returns a level's rows at a moment, most first.
 func (c *collector) momentRows(m *moment, a Account, g int) []MomentRow {
-	if g >= len(m.rows[a]) {
-		return []MomentRow{}
-	}
-	return c.namedRows(a, g, m.rows[a][g])
+	return c.namedRows(g, m.held[a])
 }
 
-// namedRows names the bytes by row of a level's grouping, most first, rows of the same name as one and rows without bytes left out.
-func (c *collector) namedRows(a Account, g int, byRow []uint64) []MomentRow {
+// namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
+func (c *collector) namedRows(g int, list []held) []MomentRow {
 	rows := []MomentRow{}
-	byKey := make(map[string]int)
-	for n, bytes := range byRow {
-		if bytes == 0 {
-			continue
-		}
-		key, label := c.rowName(a, g, n)
-		i, known := byKey[key]
-		if !known {
-			i = len(rows)
-			byKey[key] = i
+	index := c.newRowIndex(g)
+	for i := range list {
+		n, isNew := index.row(index.by.id(&c.resolver, &list[i].origin))
+		if isNew {
+			key, label := index.name(n)
 			rows = append(rows, MomentRow{Key: key, Label: label})
 		}
-		rows[i].LiveBytes += bytes
+		rows[n].LiveBytes += list[i].bytes
 	}
 	slices.SortFunc(rows, func(a, b MomentRow) int {
 		return cmp.Or(cmp.Compare(b.LiveBytes, a.LiveBytes), strings.Compare(a.Key, b.Key))
@@ -95,13 +87,40 @@ func (c *collector) namedRows(a Account, g int, byRow []uint64) []MomentRow {
 	return rows
 }
 
-// rowName returns the key and the label of a row.
-func (c *collector) rowName(a Account, g, n int) (key, label string) {
-	id := c.details[a].groups[g].index.ids[n]
-	by := c.groupings[g]
-	key = by.key(&c.resolver, id)
-	if by.label != nil {
-		label = by.label(&c.resolver, id)
+// rowIndex numbers the keys of a grouping, each of which may belong to several identifiers.
+type rowIndex struct {
+	resolver *resolver
+	by       *grouping
+	byID     map[uint64]int
+	byKey    map[string]int
+	ids      []uint64 // by number: the first identifier
+}
+
+func (c *collector) newRowIndex(g int) *rowIndex {
+	return &rowIndex{resolver: &c.resolver, by: c.groupings[g], byID: make(map[uint64]int), byKey: make(map[string]int)}
+}
+
+// row returns the number of an identifier's key; isNew says that it was given just now.
+func (x *rowIndex) row(id uint64) (n int, isNew bool) {
+	if n, known := x.byID[id]; known {
+		return n, false
+	}
+	key := x.by.key(x.resolver, id)
+	n, known := x.byKey[key]
+	if !known {
+		n = len(x.ids)
+		x.byKey[key] = n
+		x.ids = append(x.ids, id)
+	}
+	x.byID[id] = n
+	return n, !known
+}
+
+// name returns the key and the label of a row.
+func (x *rowIndex) name(n int) (key, label string) {
+	key = x.by.key(x.resolver, x.ids[n])
+	if x.by.label != nil {
+		label = x.by.label(x.resolver, x.ids[n])
 	}
 	return key, label
 }

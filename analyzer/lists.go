@@ -78,28 +78,39 @@ func (c *collector) groupList(s *Summary) []Group {
 func (c *collector) groupRows(a Account, g int) []Row {
 	d := c.details[a]
 	rows := []Row{}
-	byKey := make(map[string]int)
-	for n := range d.groups[g].rows {
-		v := &d.groups[g].rows[n]
-		key, label := c.rowName(a, g, n)
-		i, known := byKey[key]
-		if !known {
-			i = len(rows)
-			byKey[key] = i
+	index := c.newRowIndex(g)
+	row := func(id uint64) *Row {
+		n, isNew := index.row(id)
+		if isNew {
+			key, label := index.name(n)
 			rows = append(rows, Row{Key: key, Label: label})
 		}
-		row := &rows[i]
-		row.PeakBytes += v.share.peak(d.total.epoch)
-		row.LiveBytes += v.current
-		row.AllocCount += v.allocs
-		row.FreeCount += v.frees
-		row.AllocBytes += v.allocBytes
+		return &rows[n]
+	}
+	for n := range d.cells.list {
+		if v := &d.cells.list[n]; v.allocs > 0 {
+			r := row(index.by.id(&c.resolver, &v.origin))
+			r.PeakBytes += v.peak(d.total.epoch)
+			r.LiveBytes += v.current
+			r.count(v.counts)
+		}
+	}
+	if d.cells.retired != nil {
+		for id, v := range d.cells.retired[g] {
+			row(id).count(v)
+		}
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes), cmp.Compare(b.AllocBytes, a.AllocBytes),
 			strings.Compare(a.Key, b.Key))
 	})
 	return rows
+}
+
+func (r *Row) count(v counts) {
+	r.AllocCount += v.allocs
+	r.FreeCount += v.frees
+	r.AllocBytes += v.allocBytes
 }
 
 func (c *collector) markList() []Mark {

@@ -105,10 +105,10 @@ func (a At) hits(e *trace.Event, tables *trace.Tables) bool {
 // moment is a copy of the running totals, or of what they were at a peak. Slices by device slot; nil where a figure is not known.
 type moment struct {
 	time      int64
-	devices   [accountCount][]uint64   // driver and framework: live bytes by device slot
-	rows      [accountCount][][]uint64 // driver and framework: live bytes by grouping and row
-	byLibrary [][]uint64               // driver bytes by device slot and library, whatever the filters are
-	reported  []uint64                 // the framework's reserved counter by device slot
+	devices   [accountCount][]uint64 // driver and framework: live bytes by device slot
+	held      [accountCount][]held   // driver and framework: live bytes by origin
+	byLibrary [][]uint64             // driver bytes by device slot and library, whatever the filters are
+	reported  []uint64               // the framework's reserved counter by device slot
 }
 
 // live returns the live bytes of an account on all devices.
@@ -127,9 +127,7 @@ func (c *collector) now(time int64) *moment {
 			continue
 		}
 		m.devices[a] = collect(d.devices, func(v *deviceMeter) uint64 { return v.current })
-		for g := range d.groups {
-			m.rows[a] = append(m.rows[a], collect(d.groups[g].rows, func(v *rowMeter) uint64 { return v.current }))
-		}
+		m.held[a] = d.cells.holding(func(v *cell) uint64 { return v.current })
 	}
 	c.copyHoldings(m, func(v *share) uint64 { return v.current })
 	return m
@@ -141,9 +139,7 @@ func (c *collector) peakOf(main Account) *moment {
 	epoch := d.total.epoch
 	m := &moment{time: d.total.peakTime}
 	m.devices[main] = collect(d.devices, func(v *deviceMeter) uint64 { return v.part.peak(epoch) })
-	for g := range d.groups {
-		m.rows[main] = append(m.rows[main], collect(d.groups[g].rows, func(v *rowMeter) uint64 { return v.share.peak(epoch) }))
-	}
+	m.held[main] = d.cells.holding(func(v *cell) uint64 { return v.peak(epoch) })
 	if main == AccountFramework {
 		m.devices[AccountDriver] = collect(c.details[AccountDriver].devices, func(v *deviceMeter) uint64 { return v.atFramework.peak(epoch) })
 		c.copyHoldings(m, func(v *share) uint64 { return v.peak(epoch) })

@@ -67,7 +67,7 @@ func (c *collector) momentValue(m *moment, label string) *Moment {
 	}
 	for g, by := range c.groupings {
 		for _, a := range []Account{AccountFramework, AccountDriver} {
-			if m.rows[a] != nil && c.details[a].total.allocs > 0 {
+			if m.held[a] != nil && c.details[a].total.allocs > 0 {
 				v.Groups = append(v.Groups, MomentGroup{By: by.name, Level: a.String(), Rows: c.momentRows(m, a, g)})
 			}
 		}

@@ -230,7 +230,8 @@ func newKeyNames(r *resolver, by []*grouping) *keyNames {
 }
 
 func (n *keyNames) of(g int, b *Block) string {
-	id := n.by[g].id(n.resolver, b)
+	o := originOf(b)
+	id := n.by[g].id(n.resolver, &o)
 	name, known := n.known[g][id]
 	if !known {
 		name = n.by[g].key(n.resolver, id)

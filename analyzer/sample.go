@@ -52,8 +52,8 @@ type deviceBook struct {
 type deviceMoment struct {
 	sample    Sample
 	sizes     SizesAt
-	rows      [accountCount][][]uint64 // driver and framework: live bytes by grouping and row
-	byLibrary []uint64                 // driver bytes
+	held      [accountCount][]held // driver and framework: live bytes by origin
+	byLibrary []uint64             // driver bytes
 }
 
 // rank says how far a sample's figures go: those that belong to one moment before others, those that tell processes apart before the rest.
@@ -202,24 +202,16 @@ func (c *collector) mainSoFar() Account {
 	return AccountDriver
 }
 
-// deviceMoment copies a device's state. It walks the live blocks: samples that are worth it are seconds apart.
+// deviceMoment copies a device's state. It walks over the cells: samples that are worth it are seconds apart.
 func (c *collector) deviceMoment(slot int, s Sample, sizes SizesAt) *deviceMoment {
 	m := &deviceMoment{sample: s, sizes: sizes}
 	for _, a := range []Account{AccountDriver, AccountFramework} {
-		m.rows[a] = make([][]uint64, len(c.groupings))
-		for g := range c.groupings {
-			m.rows[a][g] = make([]uint64, len(c.details[a].groups[g].rows))
-		}
-	}
-	for id := range c.heap.blocks {
-		b := &c.heap.blocks[id]
-		rows := m.rows[b.Account]
-		if rows == nil || b.hidden || deviceSlot(b.Device) != slot {
-			continue
-		}
-		for g, row := range c.blockKeys(uint32(id)) {
-			rows[g][row] += b.Size
-		}
+		m.held[a] = c.details[a].cells.holding(func(v *cell) uint64 {
+			if deviceSlot(v.device) != slot {
+				return 0
+			}
+			return v.current
+		})
 	}
 	if slot < len(c.holding.devices) {
 		m.byLibrary = collect(c.holding.devices[slot].byLibrary, func(v *libraryBytes) uint64 { return v.current })

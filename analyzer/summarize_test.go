@@ -75,7 +75,7 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 		src := &memorySource{events: randomStream(seed, shape), batch: 1 + rng.IntN(50)}
 		fillTables(&src.tables)
 		opts := randomOptions(rng)
-		got, err := Summarize(src, opts)
+		got, err := summarizeKeeping(src, opts, []int{0, 1, 10}[seed%3])
 		if opts.At.kind == momentMark || opts.At.kind == momentStep {
 			if err != nil && strings.Contains(err.Error(), "the trace has no") {
 				continue // a short stream without that moment
@@ -92,6 +92,48 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 		if g, w := asJSON(t, got), asJSON(t, want); g != w {
 			t.Fatalf("seed %d, options %+v: %s", seed, opts, difference(g, w))
 		}
+	}
+}
+
+// summarizeKeeping summarises as Summarize does, but retires idle cells when more than keep are in use, 0 for the usual number.
+func summarizeKeeping(src trace.Source, opts Options, keep int) (*Summary, error) {
+	live, err := NewLive(src, opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range live.collector.details {
+		if d != nil {
+			d.cells.keep = keep
+		}
+	}
+	return live.Update()
+}
+
+// TestIdleCellsAreRetired: a program that names every iteration makes ever new origins, and memory stays bounded by what is live.
+func TestIdleCellsAreRetired(t *testing.T) {
+	const iterations = 20 * cellsKept
+	src := &memorySource{}
+	fillTables(&src.tables)
+	for n := range uint64(iterations) {
+		e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 0x7f0000000000, Size: 512, Tag: trace.StringID(100 + n)}
+		free := e
+		free.Kind = trace.EventFree
+		e.Seq, free.Seq = 2*n+1, 2*n+2
+		src.events = append(src.events, e, free)
+	}
+	live, err := NewLive(src, Options{Groupings: []string{"api"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := live.Update()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(live.collector.details[AccountFramework].cells.list); n > cellsKept+1 {
+		t.Errorf("%d cells for one live block at a time, want at most %d", n, cellsKept)
+	}
+	if rows := s.Group("api", "framework").Rows; len(rows) != 1 || rows[0].AllocCount != iterations || rows[0].PeakBytes != 512 {
+		t.Errorf("rows %+v, want one of %d allocations", rows, iterations)
 	}
 }
 
