@@ -249,6 +249,12 @@ func TestInconsistentContentEndsReading(t *testing.T) {
 		{"line table past its body", SectionDictionary, []byte{7, 8, 1, 0, 0, 0, 0, 0, 0, 9}, 0, "dictionary"},
 		{"line table too large", SectionDictionary, append([]byte{7, 10, 1, 0, 0, 0, 0, 0, 0}, 0x81, 0x80, 0x40), 0, "dictionary"},
 		{"first line too wide", SectionDictionary, []byte{7, 12, 1, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0, 0, 0, 0}, 0, "dictionary"},
+		{"symbol texts past the end", SectionSymbols, []byte{9, 1, 'x'}, 0, "symbols"},
+		{"symbol text unknown", SectionSymbols, []byte{1, 1, 'x', 1, 0, 2, 1, 2, 0, 0, 0}, 0, "symbols"},
+		{"symbol without frames", SectionSymbols, []byte{0, 1, 0, 2, 0}, 0, "symbols"},
+		{"symbol of many frames", SectionSymbols, append([]byte{0, 1, 0, 2, 0x81, 0x02}, make([]byte, 4*257)...), 0, "symbols"},
+		{"symbol starts below 0", SectionSymbols, []byte{0, 1, 0, 2, 1, 0, 0, 0, 3}, 0, "symbols"},
+		{"fewer symbols than said", SectionSymbols, []byte{0, 2, 0, 2, 1, 0, 0, 0, 1}, 0, "symbols"},
 		{"string past its body", SectionDictionary, []byte{1, 3, 1, 9, 'x'}, 0, "dictionary"},
 		{"entry past the end", SectionDictionary, []byte{1, 9, 1}, 0, "dictionary"},
 		{"info past the end", SectionInfo, []byte{2, 1, 'a', 1, 'b', 5, 'c'}, 0, "info"},
@@ -293,7 +299,7 @@ func TestTrailingBytesAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, h := drain(t, r); h.Trailing != want || h.Truncated {
+		if _, h := drain(t, r); h.Trailing != want || h.Truncated || h.Epilogue == "" {
 			t.Errorf("size %d: %+v, want %d trailing", size, h, want)
 		}
 	}

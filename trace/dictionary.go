@@ -16,6 +16,8 @@ const (
 	entryDevice  entryKind = 5
 	entryPyStack entryKind = 6
 	entryCode    entryKind = 7
+
+	entrySymbol entryKind = 255 // in memory only: symbols stand in sections of their own
 )
 
 // A dictionary section is a row of entries: one byte kind, uvarint length of the body, body. A later version may append values to a body; a reader

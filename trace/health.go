@@ -12,7 +12,8 @@ type Health struct {
 	UnknownEvents   uint64 // events of a kind that this version does not know; they are not returned
 	LateEvents      uint64 // events that stand later in the file than their order number says
 	Bytes           int64  // bytes of the file that were read as whole sections, head included
-	Trailing        int64  // bytes after the end section, which are not read; -1 if there are some and the size is unknown
+	Trailing        int64  // bytes behind the end section that could not be read as sections; -1 if there are some and the size is unknown
+	Epilogue        string // why they could not, in words; empty if there are none
 	Gaps            uint64 // order numbers below the highest one seen that no event has
 	MaxSeq          uint64 // highest order number seen
 }

@@ -147,6 +147,8 @@ func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 		r.health.Blocks++
 	case SectionOOM:
 		return r.takeOOM(payload)
+	case SectionSymbols:
+		return decodeSymbols(payload, r.entries.tables)
 	case SectionEnd:
 		end, err := decodeEnd(payload)
 		if err != nil {
@@ -154,21 +156,9 @@ func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 		}
 		r.end = &end
 		r.done = true
-		r.health.Trailing = r.trailing()
+		return r.readEpilogue()
 	}
 	return nil
-}
-
-// trailing returns the number of bytes behind the end section.
-func (r *Reader) trailing() int64 {
-	if r.sections.size >= 0 {
-		return max(0, r.sections.size-r.sections.offset)
-	}
-	var b [1]byte
-	if n, _ := io.ReadFull(r.sections.r, b[:]); n > 0 {
-		return -1
-	}
-	return 0
 }
 
 // stop ends reading at the section that begins at offset.

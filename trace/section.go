@@ -15,12 +15,13 @@ const (
 	SectionEvents     SectionKind = 3 // one event block
 	SectionSamples    SectionKind = 4 // reserved: device samples
 	SectionIndex      SectionKind = 5 // where event blocks stand, written when the run ended cleanly
-	SectionEnd        SectionKind = 6 // last section of a run that ended cleanly
+	SectionEnd        SectionKind = 6 // closes a run that ended cleanly
 	SectionClock      SectionKind = 7 // reserved: clock corrections
 	SectionOOM        SectionKind = 8 // the recorder's report of running out of memory
+	SectionSymbols    SectionKind = 9 // what code addresses are called; the only kind that may stand behind the end
 )
 
-var sectionNames = [...]string{"", "info", "dictionary", "events", "samples", "index", "end", "clock", "oom"}
+var sectionNames = [...]string{"", "info", "dictionary", "events", "samples", "index", "end", "clock", "oom", "symbols"}
 
 // String returns the kind's name, or "unknown".
 func (k SectionKind) String() string {

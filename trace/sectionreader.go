@@ -63,7 +63,7 @@ func (s *sectionReader) next() (SectionKind, []byte, error) {
 
 func readable(kind SectionKind) bool {
 	switch kind {
-	case SectionInfo, SectionDictionary, SectionEvents, SectionIndex, SectionEnd, SectionOOM:
+	case SectionInfo, SectionDictionary, SectionEvents, SectionIndex, SectionEnd, SectionOOM, SectionSymbols:
 		return true
 	}
 	return false

@@ -33,14 +33,16 @@ type Tables struct {
 	stacks   map[StackID]nativeFrames
 	pystacks map[StackID]pyFrames
 	codes    map[CodeID]Code
+	symbols  map[symbolKey][]SymbolFrame
 	threads  map[ThreadID]Thread
 	devices  []Device // by index
 	modules  []Module // as they came; an address belongs to the last one that covers it
 
-	frames   []uint64     // tail of the arena that stack frames are cut from
-	pyframes []PyFrame    // the same for Python's
-	lastFile string       // of the code object added last; many in a row are of one file
-	log      []tableEntry // every entry as it came, for the text form
+	frames       []uint64      // tail of the arena that stack frames are cut from
+	pyframes     []PyFrame     // the same for Python's
+	symbolFrames []SymbolFrame // and for symbols
+	lastFile     string        // of the code object added last; many in a row are of one file
+	log          []tableEntry  // every entry as it came, for the text form
 }
 
 type nativeFrames struct {
@@ -53,11 +55,11 @@ type pyFrames struct {
 	end    StackEnd
 }
 
-// tableEntry is a string, Stack, PyStack or Code (id only), Module, Thread or Device, in the order of arrival.
+// tableEntry is a string, Stack, PyStack or Code (id only), Module, Thread, Device or Symbol, in the order of arrival.
 type tableEntry struct {
 	kind  entryKind
 	id    uint32
-	value any // Module, Thread, Device: the value as it came, since a later entry may replace it
+	value any // Module, Thread, Device, Symbol: the value as it came, since a later entry may replace it
 }
 
 // AddString defines a string. The first definition of an id stays.

@@ -39,6 +39,14 @@ func TestTablesFromFile(t *testing.T) {
 	if stacks, pystacks, codes := tables.Sizes(); stacks != 4 || pystacks != 2 || codes != 3 {
 		t.Errorf("%d stacks, %d Python stacks, %d code objects", stacks, pystacks, codes)
 	}
+	symbol, ok := tables.Symbol(1, 0x401020)
+	wantSymbol := []SymbolFrame{{"inlined<int>", "/src/a b.h", 3, 0}, {"main", "", 1<<32 - 1, 0x401000}}
+	if !ok || !reflect.DeepEqual(symbol, wantSymbol) || tables.Symbols() != 2 {
+		t.Errorf("symbol %+v, %d in all", symbol, tables.Symbols())
+	}
+	if _, ok := tables.Symbol(2, 0x401020); ok {
+		t.Error("a symbol of another module is found")
+	}
 	if got := tables.Modules(); len(got) != 2 || got[0].Size != 0 || got[1].Size != 123456 || got[1].ModTime != -5 {
 		t.Errorf("modules %+v", got)
 	}
@@ -149,7 +157,10 @@ func TestWriterRefusesWhatReadersWould(t *testing.T) {
 		"string": w.WriteString(1, long), "module": w.WriteModule(Module{Path: long}), "thread": w.WriteThread(Thread{Name: long}),
 		"code": w.WriteCode(Code{QualName: long}), "line table": w.WriteCode(Code{Lines: make([]byte, MaxLineTable+1)}),
 		"python stack": w.WritePyStack(PyStack{Frames: make([]PyFrame, MaxFrames+1)}),
-		"device":       w.WriteDevice(Device{UUID: long}), "stack": w.WriteStack(Stack{Frames: make([]uint64, MaxFrames+1)}),
+		"device":       w.WriteDevice(Device{UUID: long}),
+		"symbol":       w.WriteSymbols([]Symbol{{Frames: []SymbolFrame{{File: long}}}}),
+		"no frames":    w.WriteSymbols([]Symbol{{Address: 1}}),
+		"many frames":  w.WriteSymbols([]Symbol{{Frames: make([]SymbolFrame, MaxSymbolFrames+1)}}), "stack": w.WriteStack(Stack{Frames: make([]uint64, MaxFrames+1)}),
 		"info": w.WriteInfo(Info{"a": strings.Repeat("x", MaxSectionBytes)}), "kind 0": w.WriteEvents([]Event{{}}),
 		"kind": w.WriteEvents([]Event{{Kind: eventKindCount}}), "end": w.Close(End{Reason: long}),
 	} {

@@ -20,6 +20,7 @@ import (
 //	code id=6 name="step" qualname="Model.step" file="train.py" line=10 table=locations lines=80007a
 //	pystack id=7 frames=6+34,6+12*@0x7f10 end=depth
 //	module id=1 start=0x400000 end=0x500000 base=0x400000 path="/usr/bin/train" buildid="ab12"
+//	symbol module=1 address=0x401020 function="main" file="train.c" line=12 start=0x401000
 //	thread id=1 tid=4711 name="python3"
 //	device index=0 name="GPU" uuid="GPU-1" total=85899345920
 //	alloc seq=1 time=1200 thread=1 level=driver api=cuMemAlloc_v2 mem=device addr=0x7f5a40000000 size=20971520 stack=5 tag=3
@@ -189,6 +190,8 @@ func (t *textWriter) entry(tables *Tables, e tableEntry) {
 		t.number("id", uint64(v.ID))
 		t.signed("tid", int64(v.TID))
 		t.quoted("name", v.Name)
+	case Symbol:
+		t.symbol(v)
 	case Device:
 		t.line = append(t.line, "device"...)
 		t.signed("index", int64(v.Index))

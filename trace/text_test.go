@@ -49,6 +49,9 @@ pystack id=13 frames=10+4294967295*@0xffffffffffffffff,11+0,10+12@0x7f00,11+3* e
 pystack id=14 frames=
 module id=1 start=0x400000 end=0x500000 base=0x400000 path="/usr/bin/train me" buildid="ab12"
 module id=2 start=0x600000 end=0x700000 base=0x0 path="libx.so" buildid="" size=123456 mtime=-5
+symbol module=1 address=0x401020 function="inlined<int>" file="/src/a b.h" line=3
+symbol module=1 address=0x401020 outer=1 function="main" file="" line=4294967295 start=0x401000
+symbol module=0 address=0xffffffffffffffff function="" file="" line=0 start=0x1
 thread id=1 tid=4711 name="python3"
 device index=0 name="GPU" uuid="GPU-1" total=85899345920
 alloc seq=1 time=1200 thread=1 level=driver api=cudaMalloc mem=device device=-1 addr=0x7f5a40000000 size=20971520 status=-3 stack=5 tag=3
@@ -103,6 +106,8 @@ func TestTextErrorsNameLineAndColumn(t *testing.T) {
 		{"line table", "code id=1 table=some", `line 1, column 11: table: "some" is no kind of line table`},
 		{"table bytes", "code id=1 lines=8", `line 1, column 11: lines: want pairs of hexadecimal digits`},
 		{"flag", "code id=1 modulecall=2", `line 1, column 11: modulecall: "2" is no whole number of 1 bits`},
+		{"outer alone", "symbol address=0x5\nsymbol address=0x6 outer=1", `line 2, column 1: outer=1 must follow a symbol of the same module and address`},
+		{"start behind", "symbol address=0x5 start=0x6", `line 1, column 1: the function starts behind the address`},
 		{"version", "trace version=9", "line 1, column 1: trace format version not supported: the text has version 9"},
 		{"after the end", "end\nalloc seq=1", `line 2, column 1: "alloc" after the end line`},
 	}

@@ -46,7 +46,7 @@ func EncodeText(w io.Writer, text io.Reader) error {
 	if p.ended {
 		return nil
 	}
-	return out.Flush(0)
+	return errors.Join(p.writeSymbols(), out.Flush(0))
 }
 
 // textParser turns lines into calls of a Writer.
@@ -55,9 +55,10 @@ type textParser struct {
 	lineNumber int
 	ended      bool
 
-	args  []textArg // of the current line
-	event [1]Event
-	value [1]uint64
+	args    []textArg // of the current line
+	symbols []Symbol  // of the lines before it, not yet written
+	event   [1]Event
+	value   [1]uint64
 }
 
 // textArg is a name=value pair and where it stands.
@@ -93,6 +94,11 @@ func (p *textParser) parseLine(line string) error {
 	if p.ended {
 		return p.errorAt(start, "%q after the end line", word)
 	}
+	if word != "symbol" {
+		if err := p.writeSymbols(); err != nil {
+			return err
+		}
+	}
 	if err := p.split(rest, start+len(word)+1); err != nil {
 		return err
 	}
@@ -101,7 +107,7 @@ func (p *textParser) parseLine(line string) error {
 	}
 	parse, ok := lineParsers[word]
 	if !ok {
-		return p.errorAt(start, "unknown word %q; a line begins with trace, info, string, stack, code, pystack, module, thread, device, flush, oomreport, end or the name of an event kind", word)
+		return p.errorAt(start, "unknown word %q; a line begins with trace, info, string, stack, code, pystack, symbol, module, thread, device, flush, oomreport, end or the name of an event kind", word)
 	}
 	if err := parse(p); err != nil {
 		return p.located(start, err)
@@ -315,6 +321,7 @@ var lineParsers = map[string]func(*textParser) error{
 	"oomreport": parseOOM,
 	"pystack":   parsePyStack,
 	"code":      parseCode,
+	"symbol":    parseSymbol,
 	"info": func(p *textParser) error {
 		r := argReader{p: p}
 		info := Info{r.text("key"): r.text("value")}

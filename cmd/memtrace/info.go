@@ -45,6 +45,7 @@ type stackInfo struct {
 	Native      int `json:"native"`
 	Python      int `json:"python"`
 	CodeObjects int `json:"code_objects"`
+	Symbols     int `json:"symbols"` // code addresses whose names the trace holds itself
 }
 
 type lostInfo struct {
@@ -64,6 +65,7 @@ type healthInfo struct {
 	UnknownEvents   uint64 `json:"unknown_events"`
 	MissingEvents   uint64 `json:"missing_events"`
 	TrailingBytes   int64  `json:"trailing_bytes"`
+	Epilogue        string `json:"epilogue,omitempty"` // why what follows the end could not be read
 }
 
 type deviceInfo struct {
@@ -125,10 +127,11 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	info := traceInfo{Schema: infoSchema, Path: path, FileBytes: run.Size(), Ended: run.Ended(), EndReason: end.Reason, Events: health.Events, Info: run.Info(),
 		Kinds: make(map[string]uint64), Threads: len(run.Tables().Threads()), Modules: len(run.Tables().Modules()), Devices: []deviceInfo{}}
 	info.Stacks.Native, info.Stacks.Python, info.Stacks.CodeObjects = run.Tables().Sizes()
+	info.Stacks.Symbols = run.Tables().Symbols()
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
 	info.Health = healthInfo{Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
 		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents, UnknownEvents: health.UnknownEvents,
-		MissingEvents: health.Gaps, TrailingBytes: health.Trailing}
+		MissingEvents: health.Gaps, TrailingBytes: health.Trailing, Epilogue: health.Epilogue}
 	for kind, n := range kinds {
 		if n > 0 {
 			info.Kinds[trace.EventKind(kind).String()] += n
@@ -168,6 +171,7 @@ func writeInfoText(w io.Writer, t traceInfo) error {
 	line("threads", "%d", t.Threads)
 	line("modules", "%d", t.Modules)
 	line("stacks", "%d native, %d Python of %d code objects", t.Stacks.Native, t.Stacks.Python, t.Stacks.CodeObjects)
+	line("symbols", "%d embedded", t.Stacks.Symbols)
 	for _, d := range t.Devices {
 		line(fmt.Sprintf("device %d", d.Index), "%s, %d bytes, %s", d.Name, d.TotalBytes, d.UUID)
 	}
@@ -209,7 +213,7 @@ func (t traceInfo) damageText() string {
 	case t.Health.Truncated:
 		return fmt.Sprintf("cut at offset %d: %s; all before that was read", t.Health.TruncatedAt, t.Health.Reason)
 	case t.Health.TrailingBytes != 0:
-		return fmt.Sprintf("none, but something follows the end (%d bytes)", t.Health.TrailingBytes)
+		return fmt.Sprintf("none, but what follows the end cannot be read (%d bytes: %s)", t.Health.TrailingBytes, t.Health.Epilogue)
 	}
 	return "none"
 }

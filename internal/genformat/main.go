@@ -74,6 +74,7 @@ func limitLines() []string {
 		fmt.Sprintf("| bytes of a dictionary string, path or name | %d |", trace.MaxString),
 		fmt.Sprintf("| frames of a stack | %d |", trace.MaxFrames),
 		fmt.Sprintf("| bytes of a Python line table | %d |", trace.MaxLineTable),
+		fmt.Sprintf("| functions that one code address stands for | %d |", trace.MaxSymbolFrames),
 	}
 }
 

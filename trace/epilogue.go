@@ -1,0 +1,129 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// The epilogue is what stands behind the end section: symbols that were added to a finished trace, then a copy of the end section, so that the last bytes of the
+// file lead to the index as before. Readers that know no epilogue read nothing behind the end.
+
+// readEpilogue reads on behind the end section. Damage there costs the epilogue alone.
+func (r *Reader) readEpilogue() error {
+	for {
+		kind, payload, err := r.sections.next()
+		if err == nil && kind == SectionSymbols {
+			if faulty := decodeSymbols(payload, r.entries.tables); faulty != nil {
+				err = damaged("%v", faulty)
+			}
+		}
+		var damage *damageError
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.As(err, &damage):
+			r.health.Epilogue, r.health.Trailing = damage.reason, -1
+			if r.sections.size >= 0 {
+				r.health.Trailing = r.sections.size - r.sections.offset
+			}
+			return nil
+		case err != nil:
+			return fmt.Errorf("behind the end: %w", err)
+		}
+	}
+}
+
+// ErrNoEnd is returned where something is to be added to a trace that did not end cleanly.
+var ErrNoEnd = errors.New("the trace has no clean end: its program is still running, or was killed")
+
+// AppendSymbols adds symbols to the finished trace at path, behind its end. It reads the whole file, to refuse one that a reader would not read to its end, and changes
+// nothing of what stands there but the remains of an earlier attempt that was interrupted. The caller keeps others from appending at the same time. Besides the
+// system's errors it returns ErrNoEnd, ErrNotTrace, ErrVersion and ErrEmpty, wrapped with the path.
+func AppendSymbols(path string, symbols []Symbol) error {
+	if len(symbols) == 0 {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("append symbols: %w", err)
+	}
+	if err := appendSymbols(file, symbols); err != nil {
+		return errors.Join(fmt.Errorf("append symbols to %s: %w", path, err), file.Close())
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("append symbols: %w", err)
+	}
+	return nil
+}
+
+func appendSymbols(file *os.File, symbols []Symbol) error {
+	stat, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	head := make([]byte, headSize)
+	n, err := file.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if _, err := parseHead(head[:n]); err != nil {
+		return err
+	}
+	offset, end, err := findEnd(file, stat.Size())
+	if err != nil {
+		return err
+	}
+	if err := file.Truncate(offset); err != nil {
+		return err
+	}
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return err
+	}
+	w, err := NewWriter(file, WriterOptions{Append: offset})
+	if err != nil {
+		return err
+	}
+	if err = w.WriteSymbols(symbols); err == nil {
+		err = w.writeSection(SectionEnd, end, false)
+	}
+	if err != nil { // a full disk must not leave half a section behind
+		return errors.Join(err, file.Truncate(offset))
+	}
+	return nil
+}
+
+// findEnd returns where something can be added behind the end section, and that section's payload. Whole sections behind the end stay; symbols that are cut or damaged
+// there do not count; anything else is refused, since it is not known what it is.
+func findEnd(file io.ReaderAt, size int64) (offset int64, end []byte, err error) {
+	sections := sectionReader{r: io.NewSectionReader(file, headSize, size-headSize), size: size, offset: headSize}
+	var header sectionHeader
+	for {
+		header, err = sections.header()
+		if err == nil && header.kind == SectionEnd {
+			if end, err = sections.stored(header); err == nil {
+				end = append([]byte(nil), end...)
+				_, err = decodeEnd(end)
+				sections.passed(header)
+			}
+		} else if err == nil {
+			err = sections.skip(header)
+		}
+		var damage *damageError
+		switch {
+		case err == nil:
+			continue
+		case err != io.EOF && !errors.As(err, &damage):
+			return 0, nil, err
+		case end == nil && damage != nil:
+			return 0, nil, fmt.Errorf("%w; reading it stops at offset %d: %s", ErrNoEnd, sections.offset, damage.reason)
+		case end == nil:
+			return 0, nil, ErrNoEnd
+		case damage != nil && header.kind != SectionSymbols && header.kind != SectionEnd:
+			return 0, nil, fmt.Errorf("%d bytes that are no part of a trace follow its end at offset %d; cut them off, or write a clean copy with 'memtrace strip'",
+				size-sections.offset, sections.offset)
+		}
+		return sections.offset, end, nil
+	}
+}
