@@ -60,8 +60,8 @@ type cells struct {
 	list    []cell
 	slots   []uint32 // by hash; number plus one, 0 free
 	unused  []uint32
-	keep    int      // cells that may be in use before the idle ones are looked for; 0: cellsKept
-	limit   int      // cells in use at which the idle ones are looked for next
+	keep    int // cells that may be in use before the idle ones are looked for; 0: cellsKept
+	limit   int // cells in use at which the idle ones are looked for next
 	retired []map[uint64]counts
 }
 

@@ -1,6 +1,8 @@
 package analyzer
 
 import (
+	"slices"
+
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -14,6 +16,7 @@ type collector struct {
 	resolver  resolver
 	filter    *filter
 	groupings []*grouping
+	kept      []*grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
 
 	totals  [accountCount]meter // accounts without detail
@@ -50,12 +53,24 @@ type markCount struct {
 
 func newCollector(tables *trace.Tables, picked []*grouping, f *filter, want At) *collector {
 	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int),
-		resolver: resolver{tables: tables, libraries: newLibraries(tables)}}
+		resolver: resolver{tables: tables, libraries: newLibraries(tables), stacks: newCallStacks(tables)}}
 	for _, a := range []Account{AccountDriver, AccountFramework} {
 		c.details[a] = &detail{}
 	}
+	if len(picked) > 0 || f != nil {
+		c.kept = append(slices.Clone(picked), &byStack)
+	} else {
+		c.countTogether()
+	}
 	c.heap = NewHeap(c)
 	return c
+}
+
+// countTogether makes one cell for everything, for those who do not ask where blocks come from.
+func (c *collector) countTogether() {
+	for _, a := range []Account{AccountDriver, AccountFramework} {
+		c.details[a].cells.list = make([]cell, 1)
+	}
 }
 
 // event replays one event.
@@ -151,11 +166,14 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 // cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is taken notice of while the modules that were
 // loaded then are the latest ones.
 func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
+	if c.kept == nil {
+		return 0
+	}
 	o := originOf(b)
 	if n, ok := of.find(&o); ok {
 		return n
 	}
-	of.retire(&c.resolver, c.groupings, epoch)
+	of.retire(&c.resolver, c.kept, epoch)
 	c.resolver.libraries.of(o.stack)
 	n := of.add(&o)
 	if v := &of.list[n]; c.filter != nil {

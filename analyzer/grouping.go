@@ -101,6 +101,7 @@ func pickGroupings(wanted []string) ([]*grouping, error) {
 type resolver struct {
 	tables    *trace.Tables
 	libraries *libraries
+	stacks    *callStacks
 }
 
 // deviceSlot is a device's index in slices that hold the unknown device first.

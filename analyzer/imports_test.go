@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// TestImports keeps the arrows between packages: analyzer knows trace and cuda, render knows analyzer besides, and neither needs cgo, a logger or the network.
+// TestImports keeps the arrows between packages: analyzer knows trace, symbol and cuda, render knows analyzer besides, and neither needs cgo, a logger or the network.
 func TestImports(t *testing.T) {
 	allowed := map[string][]string{
-		".":      {"memtrace/trace", "memtrace/cuda"},
-		"render": {"memtrace/analyzer"},
+		".":      {"memtrace/analyzer/symbol", "memtrace/trace", "memtrace/cuda"},
+		"render": {"memtrace/analyzer/symbol", "memtrace/analyzer"},
 	}
 	forbidden := map[string]bool{"C": true, "log": true, "log/slog": true, "net": true, "net/http": true, "os/exec": true, "unsafe": true}
 	for dir, mine := range allowed {

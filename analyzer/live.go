@@ -20,7 +20,9 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Live{src: src, opts: opts, collector: newCollector(src.Tables(), picked, newFilter(&opts), opts.At)}, nil
+	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
+	c.resolver.stacks.info, c.resolver.stacks.options = src.Info, opts.Symbols
+	return &Live{src: src, opts: opts, collector: c}, nil
 }
 
 // Update replays what the source has now and returns the summary of everything up to here. The errors are those of Summarize; after one, the next Update goes on

@@ -15,17 +15,8 @@ func (c *collector) addMoments(s *Summary, want At) error {
 	}
 	m, label := c.peakOf(main), "peak"
 	if !want.IsZero() {
-		label = want.String()
-		switch want.kind {
-		case momentPeak:
-		case momentExit:
-			m = c.now(s.Process.DurationNS)
-		case momentTime: // a time after the last event means the state that the program ended with
-			m = cmp.Or(c.moment, c.now(want.time))
-		default:
-			if m = c.moment; m == nil {
-				return c.noMoment(want, s)
-			}
+		if m, label = c.wanted(s, main, want), want.String(); m == nil {
+			return c.noMoment(want, s)
 		}
 		s.At = c.momentValue(m, label)
 	}
@@ -34,6 +25,19 @@ func (c *collector) addMoments(s *Summary, want At) error {
 		s.Ledgers = append(s.Ledgers, c.ledger(m, main, g, label))
 	}
 	return nil
+}
+
+// wanted returns the state at the moment that was asked for, nil if it never came; main is the account whose peak is meant.
+func (c *collector) wanted(s *Summary, main Account, want At) *moment {
+	switch want.kind {
+	case momentPeak, momentNone:
+		return c.peakOf(main)
+	case momentExit:
+		return c.now(s.Process.DurationNS)
+	case momentTime: // a time after the last event means the state that the program ended with
+		return cmp.Or(c.moment, c.now(want.time))
+	}
+	return c.moment
 }
 
 func (c *collector) noMoment(want At, s *Summary) error {

@@ -1,6 +1,10 @@
 package analyzer
 
-import "regexp"
+import (
+	"regexp"
+
+	"memtrace/analyzer/symbol"
+)
 
 // Options say what a summary counts and how it divides it. The zero value counts everything.
 type Options struct {
@@ -17,6 +21,11 @@ type Options struct {
 	Library string
 	// Focus keeps blocks with a tag, call, library or thread that it matches; Ignore drops them.
 	Focus, Ignore *regexp.Regexp
+
+	// Symbols says where the names of call stacks are looked for.
+	Symbols symbol.Options
+	// FullStacks shows every frame; otherwise library noise is folded away.
+	FullStacks bool
 
 	// Progress, if set, is called after every batch with the number of bytes read so far.
 	Progress func(bytesRead int64)

@@ -1,0 +1,129 @@
+package analyzer
+
+import (
+	"memtrace/analyzer/symbol"
+	"memtrace/trace"
+)
+
+// frame is a function of a call stack and what readers are told about it.
+type frame struct {
+	symbol.Frame
+	user bool // the program's own code
+	fold fold // how much it says to those who did not write the libraries
+}
+
+// callStack is the whole stack of an event: native and Python frames in one, innermost first.
+type callStack struct {
+	all   []*frame
+	shown []*frame // without what library noise is folded away; never empty unless all is
+	site  *frame   // where the program asked for the memory; nil without a stack
+}
+
+// callStacks names and merges the stacks of a trace. Every address, Python frame and pair of stacks is resolved once.
+type callStacks struct {
+	tables  *trace.Tables
+	info    func() trace.Info
+	options symbol.Options
+
+	names  *symbol.Resolver
+	loop   string // the interpreter's code as names knows it
+	judge  judge
+	native map[uint64]nativeCall
+	python map[trace.PyFrame]*frame
+	stacks map[stackPair]*callStack
+}
+
+// stackPair names a native and a Python stack of the same moment.
+type stackPair struct{ native, python trace.StackID }
+
+// id packs a pair, so that it can be a grouping's identifier.
+func (p stackPair) id() uint64 { return uint64(p.native)<<32 | uint64(p.python) }
+
+func pairOf(id uint64) stackPair { return stackPair{trace.StackID(id >> 32), trace.StackID(id)} }
+
+func newCallStacks(tables *trace.Tables) *callStacks {
+	return &callStacks{tables: tables, info: func() trace.Info { return nil }}
+}
+
+// start makes everything anew if there is nothing yet, or if the interpreter was found after the first stack was asked for.
+func (c *callStacks) start() {
+	info := c.info()
+	if c.names != nil && c.loop == info["python.eval"] {
+		return
+	}
+	c.loop = info["python.eval"]
+	c.names = symbol.New(c.tables, info, c.options)
+	c.judge = newJudge(info)
+	c.native = make(map[uint64]nativeCall)
+	c.python = make(map[trace.PyFrame]*frame)
+	c.stacks = make(map[stackPair]*callStack)
+}
+
+// of returns the stack of a pair, empty if nothing is known of it.
+func (c *callStacks) of(pair stackPair) *callStack {
+	c.start()
+	s, known := c.stacks[pair]
+	if !known {
+		s = c.resolve(pair)
+		c.stacks[pair] = s
+	}
+	return s
+}
+
+func (c *callStacks) resolve(pair stackPair) *callStack {
+	addresses := c.tables.Stack(pair.native)
+	native := make([]nativeCall, len(addresses))
+	for i, pc := range addresses {
+		native[i] = c.nativeCall(pc)
+	}
+	pyframes, _ := c.tables.PyStack(pair.python)
+	python := make([]*frame, len(pyframes))
+	for i, f := range pyframes {
+		python[i] = c.pythonFrame(f)
+	}
+	s := &callStack{all: mergeStacks(native, c.tables.StackEnd(pair.native) == trace.StackInterpreter, python)}
+	s.shown = foldNoise(s.all)
+	s.site = siteOf(s)
+	return s
+}
+
+func (c *callStacks) nativeCall(pc uint64) nativeCall {
+	call, known := c.native[pc]
+	if !known {
+		for _, f := range c.names.Native(pc) {
+			call = append(call, c.judge.frame(f))
+		}
+		c.native[pc] = call
+	}
+	return call
+}
+
+func (c *callStacks) pythonFrame(f trace.PyFrame) *frame {
+	known := c.python[f]
+	if known == nil {
+		known = c.judge.frame(c.names.Python(f))
+		c.python[f] = known
+	}
+	return known
+}
+
+// problems says what kept names from being found.
+func (c *callStacks) problems() []string {
+	if c.names == nil {
+		return nil
+	}
+	return c.names.Problems()
+}
+
+// siteOf returns the innermost frame of the program's own code, else the innermost one that is left after folding.
+func siteOf(s *callStack) *frame {
+	for _, f := range s.shown {
+		if f.user {
+			return f
+		}
+	}
+	if len(s.shown) > 0 {
+		return s.shown[0]
+	}
+	return nil
+}

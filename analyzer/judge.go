@@ -1,0 +1,98 @@
+package analyzer
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer/symbol"
+	"memtrace/trace"
+)
+
+// judge tells the program's own code from that of libraries, and writes paths so that they are short and the same on every machine.
+//
+// In a program that runs Python the user's code is Python: files that do not belong to the interpreter, to installed packages or to code that libraries make up
+// as they run. In other programs it is native code outside of the system's folders.
+type judge struct {
+	folder  string // the run's working directory
+	python  bool
+	command bool // python -c: code without a file is the user's
+}
+
+func newJudge(info trace.Info) judge {
+	return judge{
+		folder:  path.Clean(info["process.cwd"]),
+		python:  info["python.version"] != "" || info["python.eval"] != "",
+		command: slices.Contains(strings.Split(info["process.argv"], "\x00"), "-c"),
+	}
+}
+
+func (j *judge) frame(f symbol.Frame) *frame {
+	return &frame{Frame: f, user: j.user(f), fold: foldOf(&f)}
+}
+
+func (j *judge) user(f symbol.Frame) bool {
+	switch f.Kind {
+	case symbol.Python:
+		return j.userFile(f.File)
+	case symbol.Native:
+		return !j.python && !systemFile(f.Module) && foldOf(&f) == foldKeep
+	}
+	return false
+}
+
+var (
+	installed = regexp.MustCompile(`(^|/)(site|dist)-packages/`)
+	standard  = regexp.MustCompile(`(^|/)lib(64)?/python3?[0-9.]*t?/|(^|/)python3[0-9]+\.zip/`)
+	// Cells of a notebook and the interactive prompt; <string> is left to judge.command.
+	typed = regexp.MustCompile(`^<(stdin|ipython-input-.*|python-input-.*)>$`)
+	// Code that a library wrote into a file in order to run it.
+	generated = regexp.MustCompile(`(^|/)torchinductor_[^/]*/|(^|/)__pycache__/`)
+)
+
+// userFile reports whether a Python file is the program's own.
+func (j *judge) userFile(file string) bool {
+	switch {
+	case file == "":
+		return false
+	case file == "<string>":
+		return j.command
+	case file[0] == '<':
+		return typed.MatchString(file)
+	}
+	return !installed.MatchString(file) && !standard.MatchString(file) && !generated.MatchString(file)
+}
+
+// systemFolders hold what the system and its administrator installed.
+var systemFolders = []string{"/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/", "/usr/local/lib/", "/usr/local/lib64/", "/usr/local/cuda",
+	"/opt/conda/lib/", "/nix/store/"}
+
+// systemFile reports whether an object file belongs to the system or to an installed package.
+func systemFile(file string) bool {
+	if file == "" || file[0] == '[' || installed.MatchString(file) {
+		return true
+	}
+	return slices.ContainsFunc(systemFolders, func(folder string) bool { return strings.HasPrefix(file, folder) })
+}
+
+// place shortens a source file's path: relative to the working directory, from the package's name on, or its last two parts.
+func (j *judge) place(file string) string {
+	if file == "" || file[0] == '<' {
+		return file
+	}
+	for _, roots := range []*regexp.Regexp{installed, standard} {
+		if all := roots.FindAllStringIndex(file, -1); all != nil {
+			return file[all[len(all)-1][1]:]
+		}
+	}
+	clean := path.Clean(file)
+	if !path.IsAbs(clean) && !strings.HasPrefix(clean, "../") {
+		return clean
+	}
+	if rest, below := strings.CutPrefix(clean, strings.TrimSuffix(j.folder, "/")+"/"); below && path.IsAbs(j.folder) {
+		return rest
+	}
+	parts := strings.Split(strings.TrimPrefix(clean, "/"), "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}
