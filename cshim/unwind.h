@@ -14,17 +14,18 @@ struct mt_frame {
   uintptr_t caller; /* return address */
 };
 
-/* Memory of a stack that can be read: from the lowest address that was asked about to the end of its mapping. */
+/* Memory of a stack that can be read: its mapping. */
 struct mt_stack_bounds {
   uintptr_t low, top;
 };
 
-/* Unwinds from the caller of the function that frame belongs to. Writes at most depth (1 to MT_NATIVE_MAX) return addresses, innermost first, the first one being
+/* Unwinds from the caller of the function that frame belongs to, which must not have realigned its stack. Writes at most depth (1 to MT_NATIVE_MAX) return addresses, innermost first, the first one being
  * frame->caller, and returns how many; *end says why it stopped. In a thread with Python frames it stops behind the innermost frame of the interpreter's loop
  * (which is the last address written), unless whole is set. */
 unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth, bool whole, enum mt_stack_end *end);
 
-/* Where native stacks are cut: the code of the interpreter's loop. Set once the interpreter is found; 0, 0: nowhere. */
+/* Where native stacks are cut: the code of the interpreter's loop. Set once the interpreter is found; a compiler may have split the loop, so up to eight calls add
+ * up; 0, 0: nowhere. */
 void mt_unwind_stop_at(uintptr_t start, uintptr_t end);
 
 /* The bounds of the function that holds pc, by its unwind information. False where there is none. */

@@ -1,0 +1,60 @@
+/* Return address -> how to step to the caller: one cache for all threads, without locks.
+ *
+ * A slot is one word, so that it is read and replaced whole:
+ *
+ *   63              27 26        16 15         3 2    1 0
+ *   +-----------------+------------+------------+------+------+
+ *   | of the address  | bp / 8     | CFA / 8    | stop | kind |
+ *   +-----------------+------------+------------+------+------+
+ *
+ * kind 1: CFA = sp + CFA; kind 2: CFA = bp + CFA; in both the return address lies under the CFA and the caller's bp at CFA - bp, or still in the register if that
+ * is 0. kind 3: all others, with the index of a struct mt_unwind_row in the place of the CFA and its kind in the place of bp. 0: empty.
+ * stop: the code of an interpreter's loop.
+ *
+ * Eight slots are a cache line, and an address may lie in any slot of its line: the line is chosen by bits 3-12 mixed with 13-22, so the slot keeps the others:
+ * bits 13-46 and 0-2. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "unwindrow.h"
+
+#define MT_ROWS 8192u
+#define MT_ROWS_LINE 8u
+#define MT_ROW_BITS 27
+#define MT_ROW_STOP 4u
+#define MT_ROW_CFA 0xfff8u
+#define MT_ROW_BP(row) ((row) >> 16 << 3 & 0x3ff8u)
+#define MT_ROW_ODD_INDEX(row) ((row) >> 3 & 0x1fffu)
+#define MT_ROW_ODD_KIND(row) ((row) >> 16 & 0x7ffu)
+
+/* No code lies above: the upper half of the address space is the kernel's. */
+#define MT_CODE_END (1ull << 47)
+
+enum mt_row_word { MT_ROW_EMPTY = 0, MT_ROW_FROM_SP = 1, MT_ROW_FROM_BP = 2, MT_ROW_ODD = 3, MT_ROW_WORD = 3 };
+
+extern uint64_t mt_rows[MT_ROWS];
+
+/* What a miss costs: looks through the line, then computes. Never 0. */
+uint32_t mt_rows_find(uintptr_t pc);
+
+/* The row of an instruction that was interrupted, not of a return address: not cached. */
+uint32_t mt_rows_exact(uintptr_t pc);
+
+/* The row that a word of kind MT_ROW_ODD names. Valid for ever. */
+const struct mt_unwind_row *mt_rows_odd(uint32_t row);
+
+/* Adds to the code that is marked by MT_ROW_STOP; 0, 0 takes all marks away. At most eight ranges. */
+void mt_rows_stop_at(uintptr_t start, uintptr_t end);
+
+/* True for code inside of these ranges. */
+bool mt_rows_stops(uintptr_t pc);
+
+void mt_rows_forget(void);
+
+/* Of the return address pc, 0 < pc < MT_CODE_END. */
+static inline uint32_t mt_rows_get(uintptr_t pc) {
+  uint64_t word = __atomic_load_n(&mt_rows[(pc ^ pc >> 10) % MT_ROWS], __ATOMIC_ACQUIRE) ^ (pc >> 13 << 3 | (pc & 7)) << MT_ROW_BITS;
+  return __builtin_expect(word - 1 < (1u << MT_ROW_BITS) - 1, 1) ? (uint32_t)word : mt_rows_find(pc);
+}
