@@ -23,6 +23,9 @@ unsigned mt_python_walk(struct mt_pyraw *out, unsigned depth, enum mt_stack_end 
 /* The dictionary id of a walked stack, written at first sight together with the code objects that are new. Lock-free; 0 when the dictionary is full (counted). */
 uint32_t mt_python_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end);
 
+/* The first argument of the calling thread's frame number index, counted from the innermost one, if it runs that code; else 0. Cold. */
+uint64_t mt_python_self(uint64_t code, unsigned index);
+
 /* Prepares for a fresh spool: looks for an interpreter among the loaded objects, unless one is known, and forgets what was written into the last spool. */
 void mt_python_start(void);
 

@@ -1,0 +1,69 @@
+/* The Python walker as a library that an interpreter loads with ctypes: pywalk.py compares what it finds with what the interpreter says. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "../config.h"
+#include "../dict.h"
+#include "../guest.h"
+#include "../interpreter.h"
+#include "../python.h"
+#include "../region.h"
+
+/* Starts to record into that file's spool. */
+MT_EXPORT int pywalk_open(const char *path) {
+  snprintf(mt_config.output, sizeof mt_config.output, "%s", path);
+  mt_config.log_level = MT_LOG_WARN;
+  return mt_thread_get() != NULL;
+}
+
+MT_EXPORT int pywalk_state(void) { return (int)mt_interpreter_state(); }
+
+/* Ends the trial in which every read is checked, so that tests reach the direct reads at once. */
+MT_EXPORT void pywalk_trust(int trusted) {
+  uint32_t from = trusted ? MT_PY_CHECKED : MT_PY_TRUSTED;
+  __atomic_compare_exchange_n(&mt_interpreter.state, &from, trusted ? MT_PY_TRUSTED : MT_PY_CHECKED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* The calling thread's stack as a dictionary id, 0 without one. */
+MT_EXPORT uint32_t pywalk_stack(unsigned depth) {
+  struct mt_pyraw frames[MT_PYTHON_MAX];
+  enum mt_stack_end end;
+  unsigned count = mt_python_walk(frames, depth, &end);
+  return count ? mt_python_intern(frames, count, end) : 0;
+}
+
+/* ctypes turns a callback's exceptions into messages: this stands for C code between frames. */
+MT_EXPORT uint32_t pywalk_through(uint32_t (*callback)(void)) { return callback() + 0; }
+
+/* The dictionary's entry id: its kind, its length and where it lies. */
+MT_EXPORT const void *pywalk_entry(uint32_t id, uint32_t *kind, uint32_t *length) {
+  if (!id || id > mt_header()->index_used) return NULL;
+  *kind = mt_index()[id - 1].kind;
+  *length = mt_index()[id - 1].length;
+  return mt_data() + mt_index()[id - 1].offset;
+}
+
+MT_EXPORT uint32_t pywalk_entries(void) { return mt_header()->index_used; }
+MT_EXPORT uint64_t pywalk_lost(void) { return mt_header()->lost_dict; }
+MT_EXPORT void pywalk_turn(void) { mt_python_turn(); }
+MT_EXPORT void pywalk_restart(void) { mt_python_start(); }
+
+static uint64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+/* Mean ns of a walk of the calling thread's stack, and with its look-up. */
+MT_EXPORT double pywalk_cost(unsigned rounds, int look_up) {
+  struct mt_pyraw frames[MT_PYTHON_MAX];
+  enum mt_stack_end end;
+  uint64_t begin = now();
+  for (unsigned i = 0; i < rounds; i++) {
+    unsigned count = mt_python_walk(frames, MT_PYTHON_MAX, &end);
+    if (look_up && count) mt_python_intern(frames, count, end);
+  }
+  return (double)(now() - begin) / rounds;
+}

@@ -1,0 +1,169 @@
+#define _GNU_SOURCE
+#include "interpreter.h"
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dict.h"
+#include "peek.h"
+#include "pycode.h"
+#include "pystack.h"
+#include "python.h"
+#include "unwind.h"
+
+struct mt_interpreter mt_interpreter;
+
+static uintptr_t loop_start, loop_end; /* the evaluation loop's code */
+static char tested[96];                /* how the self-test went, "" not yet */
+static uint32_t told;                  /* mt_python_turn said why it is off */
+
+static bool has_interpreter(const struct mt_loaded *object) {
+  return mt_symbol_find(object, "PyGILState_GetThisThreadState") && mt_symbol_find(object, "_PyRuntime");
+}
+
+struct search {
+  struct mt_loaded program, found;
+  unsigned seen;
+};
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *argument) {
+  (void)size;
+  struct search *search = argument;
+  struct mt_loaded object = {info->dlpi_addr, NULL};
+  for (int i = 0; i < info->dlpi_phnum; i++)
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) object.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+  if (!search->seen++) search->program = object;
+  if (!object.dynamic || !has_interpreter(&object)) return 0;
+  search->found = object;
+  return 1;
+}
+
+/* A program that is linked to the interpreter's library at a fixed address has its own copy of the variables that it names, and everyone uses that. */
+static uintptr_t variable(const char *name) {
+  uintptr_t copy = mt_interpreter.program.dynamic ? mt_symbol_find(&mt_interpreter.program, name) : 0;
+  return copy ? copy : mt_symbol_find(&mt_interpreter.object, name);
+}
+
+uintptr_t mt_interpreter_symbol(const char *name) { return mt_symbol_find(&mt_interpreter.object, name); }
+
+static void note(const char *key, const char *text) { mt_dict_info(key, text, strlen(text)); }
+
+static char *put_hex(char *at, uintptr_t n) {
+  char digits[17];
+  int i = sizeof digits;
+  digits[--i] = 0;
+  do digits[--i] = "0123456789abcdef"[n & 15], n >>= 4;
+  while (n);
+  return stpcpy(at, digits + i);
+}
+
+/* Everything that is known, into the present spool. */
+static void note_all(void) {
+  struct mt_interpreter *py = &mt_interpreter;
+  uint32_t state = mt_interpreter_state();
+  if (py->version_text[0]) note("python.version", py->version_text);
+  if (loop_start) {
+    char range[40];
+    put_hex(stpcpy(put_hex(range, loop_start), "-"), loop_end);
+    note("python.eval", range);
+  }
+  if (state >= MT_PY_CHECKED) note("python.stacks", "on");
+  if (state == MT_PY_OFF) {
+    char text[160] = "off: ";
+    strncat(text, py->why, sizeof text - 6);
+    note("python.stacks", text);
+  }
+  if (tested[0]) note("python.selftest", tested);
+}
+
+/* "3.11.7 (main, ...": the number and its text. Before 3.11 the text is all there is. */
+static void read_version(struct mt_interpreter *py) {
+  const char *(*text)(void) = (const char *(*)(void))mt_interpreter_symbol("Py_GetVersion");
+  const unsigned long *number = (const unsigned long *)variable("Py_Version");
+  const char *all = text ? text() : "";
+  size_t length = strcspn(all, " ");
+  if (length >= sizeof py->version_text) length = sizeof py->version_text - 1;
+  memcpy(py->version_text, all, length);
+  py->version_text[length] = 0;
+  if (number) {
+    py->version = (uint32_t)*number;
+    return;
+  }
+  char *rest;
+  unsigned long major = strtoul(all, &rest, 10), minor = *rest == '.' ? strtoul(rest + 1, NULL, 10) : 0;
+  py->version = (uint32_t)(major << 24 | (minor & 0xff) << 16);
+}
+
+static const char *take(struct mt_interpreter *py) {
+  py->thread_state = (void *(*)(void))mt_interpreter_symbol("PyGILState_GetThisThreadState");
+  py->finalizing = (int (*)(void))mt_interpreter_symbol("Py_IsFinalizing");
+  if (!py->finalizing) py->finalizing = (int (*)(void))mt_interpreter_symbol("_Py_IsFinalizing");
+  py->code_type = variable("PyCode_Type");
+  py->text_type = variable("PyUnicode_Type");
+  py->bytes_type = variable("PyBytes_Type");
+  read_version(py);
+  if (!py->finalizing || !py->code_type || !py->text_type || !py->bytes_type) return "the interpreter does not export what is needed";
+  if (!mt_peek_possible()) return "the system does not let the library check what it reads";
+  return mt_pylayout_find(&py->layout, py->version, (const void *)variable("_PyRuntime"));
+}
+
+static void find_loop(void) {
+  uintptr_t loop = mt_interpreter_symbol("_PyEval_EvalFrameDefault");
+  if (loop && mt_unwind_function(loop, &loop_start, &loop_end)) mt_unwind_stop_at(loop_start, loop_end);
+}
+
+static void found(const struct mt_loaded *object, const struct mt_loaded *program) {
+  uint32_t none = MT_PY_NONE;
+  if (!__atomic_compare_exchange_n(&mt_interpreter.state, &none, MT_PY_TAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  mt_interpreter.object = *object;
+  mt_interpreter.program = *program;
+  mt_interpreter.why = take(&mt_interpreter);
+  if (!mt_interpreter.why) find_loop();
+  __atomic_store_n(&mt_interpreter.state, mt_interpreter.why ? MT_PY_OFF : MT_PY_CHECKED, __ATOMIC_RELEASE);
+  note_all();
+}
+
+void mt_interpreter_off(const char *why) {
+  uint32_t state = mt_interpreter_state();
+  do
+    if (state < MT_PY_CHECKED) return;
+  while (!__atomic_compare_exchange_n(&mt_interpreter.state, &state, MT_PY_TAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+  mt_interpreter.why = why;
+  __atomic_store_n(&mt_interpreter.state, MT_PY_OFF, __ATOMIC_RELEASE);
+  char text[160] = "off: ";
+  strncat(text, why, sizeof text - 6);
+  note("python.stacks", text);
+}
+
+void mt_interpreter_tested(const char *text) {
+  strncpy(tested, text, sizeof tested - 1);
+  note("python.selftest", tested);
+}
+
+static void search_loaded(void) {
+  struct search search = {0};
+  if (dl_iterate_phdr(look_at, &search)) found(&search.found, &search.program);
+  else mt_interpreter.program = search.program;
+}
+
+void mt_python_start(void) {
+  mt_pycode_start();
+  mt_pystack_start();
+  if (mt_interpreter_state() == MT_PY_NONE) search_loaded();
+  else note_all();
+}
+
+void mt_python_look(const struct link_map *map) {
+  struct mt_loaded object = {map->l_addr, map->l_ld};
+  if (MT_LIKELY(mt_interpreter_state() != MT_PY_NONE) || !object.dynamic || !has_interpreter(&object)) return;
+  found(&object, &mt_interpreter.program);
+}
+
+/* Says why there are no Python stacks: once, and from a thread on which a write may block. */
+void mt_interpreter_tell(void) {
+  if (mt_interpreter_state() != MT_PY_OFF || __atomic_exchange_n(&told, 1, __ATOMIC_ACQ_REL)) return;
+  char text[96] = "no Python stacks (Python ";
+  strncat(text, mt_interpreter.version_text[0] ? mt_interpreter.version_text : "of unknown version", 40);
+  mt_log(MT_LOG_WARN, strcat(text, "): "), mt_interpreter.why, "; native stacks go on");
+}

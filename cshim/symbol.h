@@ -1,0 +1,14 @@
+/* Names that a loaded object exports, looked up in its own hash tables: dlsym waits for whoever is inside the loader, and this does not. */
+#pragma once
+
+#include <link.h>
+#include <stdint.h>
+
+/* Where a loaded object lies and what its dynamic section says. */
+struct mt_loaded {
+  uintptr_t base;
+  const ElfW(Dyn) *dynamic;
+};
+
+/* Address of a function or variable that the object defines and exports, or 0. Names with versions are found under whichever version comes first. */
+uintptr_t mt_symbol_find(const struct mt_loaded *object, const char *name);
