@@ -19,10 +19,12 @@
 #include "clock.h"
 #include "dict.h"
 #include "guest.h"
+#include "python.h"
 #include "region.h"
 #include "relocate.h"
 #include "sample.h"
 #include "sandbox.h"
+#include "unwind.h"
 
 /* A Go runtime takes generously, and ends the process when it cannot have what it wants: address space, writable memory, descriptors, threads. */
 #define MT_GO_ADDRESS_SPACE (4ull << 30)
@@ -227,7 +229,11 @@ static void *drain_thread(void *unused) {
   if (leave_descriptors()) __atomic_store_n(&state, boot_go() ? BOOTED : NO_DRAINER, __ATOMIC_RELEASE);
   else stay_without("no descriptors of our own can be had");
   const struct timespec pause = {.tv_nsec = MT_ALONE_CHECK_MS * 1000000l};
-  while (!only_ours_left(&alone_status)) nanosleep(&pause, NULL);
+  while (!only_ours_left(&alone_status)) {
+    mt_python_turn();
+    mt_unwind_refresh();
+    nanosleep(&pause, NULL);
+  }
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
   mt_sample_wake(MT_OCCASION_NONE);
   return NULL;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "abi.h"
+#include "capture.h"
 #include "clock.h"
 #include "context.h"
 #include "dict.h"
@@ -18,14 +19,9 @@ struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller) {
   struct mt_recent *recent = &self->recent[caller * 0x9E3779B97F4A7C15ull >> (64 - MT_RECENT_BITS)];
   uint32_t generation = __atomic_load_n(&mt_module_generation, __ATOMIC_RELAXED);
   if (MT_LIKELY(recent->caller == caller && recent->generation == generation)) return recent;
-  int error = errno;
-  const uint64_t stack[2] = {MT_STACK_CALLER, caller};
-  mt_module_note(caller - 1);
-  recent->stack = mt_dict_intern(MT_DICT_STACK, stack, sizeof stack);
   recent->real = NULL;
   recent->caller = caller;
   recent->generation = generation;
-  errno = error;
   return recent;
 }
 
@@ -68,13 +64,14 @@ static void complete(struct mt_call *call, struct mt_outcome *o) {
 
 static void write_record(struct mt_call *call, const struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
   struct mt_thread *self = call->self;
+  struct mt_stacks stacks = o->kind == MT_RESERVE || !self->frame ? (struct mt_stacks){0, 0} : mt_capture(self, self->frame, o->kind);
   struct mt_record *r = mt_record_open(self);
   if (MT_UNLIKELY(!r)) return;
-  r->stack = mt_recent_caller(self, call->caller)->stack;
+  r->stack = stacks.native;
+  r->pystack = stacks.python;
   r->addr = o->addr;
   r->size = o->size;
   r->stream = o->with;
-  r->pystack = 0;
   r->tag = self->tag;
   r->api = call->id;
   r->kind = o->kind;
@@ -102,10 +99,22 @@ void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const
   end(&call);
 }
 
-void mt_driver_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases) {
-  *call = (struct mt_call){.self = mt_thread_get(), .id = id, .caller = caller};
+/* The stacks of what happens inside begin at the outermost call. One that lies deeper than this one was left by an exception. */
+static void frame_call(struct mt_call *call, const struct mt_frame *frame) {
+  struct mt_thread *self = call->self;
+  call->framed = !self->frame || self->frame < frame;
+  if (call->framed) self->frame = frame;
+}
+
+static void unframe_call(struct mt_call *call) {
+  if (call->framed) call->self->frame = NULL;
+}
+
+void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases) {
+  *call = (struct mt_call){.self = mt_thread_get(), .id = id, .caller = frame->caller};
   struct mt_thread *self = call->self;
   if (!self) return;
+  frame_call(call, frame);
   call->told = self->told_count;
   call->counted = !(self->ring->calls & 1);
   if (MT_LIKELY(call->counted)) mt_ring_call(self);
@@ -121,6 +130,7 @@ static void leave_driver(struct mt_call *call) {
   if (MT_LIKELY(call->counted)) mt_ring_call(call->self);
   if (call->seq) call->self->reserved_seq = 0;
   end(call);
+  unframe_call(call);
 }
 
 /* Another interposer behind us may have come back to our wrapper on its way to the driver. What was told there is not told again: it is nearer to the truth. */
@@ -155,13 +165,14 @@ void mt_driver_skip(struct mt_call *call) {
   if (call->self) leave_driver(call);
 }
 
-void mt_runtime_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases) {
-  *call = (struct mt_call){.self = mt_thread_get(), .id = id, .caller = caller};
+void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases) {
+  *call = (struct mt_call){.self = mt_thread_get(), .id = id, .caller = frame->caller};
   struct mt_thread *self = call->self;
   if (!self || self->runtime) return;
+  frame_call(call, frame);
   call->outermost = 1;
   self->runtime = id;
-  self->runtime_caller = caller;
+  self->runtime_caller = frame->caller;
   self->driver_events = 0;
   if (releases) {
     draw(call);
@@ -182,4 +193,5 @@ void mt_runtime_close(struct mt_call *call, struct mt_outcome *outcome) {
     tell(call, outcome, call->id, MT_FLAG_RUNTIME_ONLY);
   }
   end(call);
+  unframe_call(call);
 }

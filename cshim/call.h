@@ -19,6 +19,7 @@ struct mt_call {
   uint8_t announced; /* this call set the inflight bound */
   uint8_t counted;   /* this call is the thread's outermost driver call */
   uint8_t outermost; /* this runtime call is the label of what happens inside it */
+  uint8_t framed;    /* this call is the one where the program's stack begins */
 };
 
 struct mt_outcome {
@@ -32,8 +33,8 @@ struct mt_outcome {
 };
 
 /* Before the real call. releases: it ends something that exists, so its order number is drawn now, and its close must come. */
-void mt_driver_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases);
-void mt_runtime_open(struct mt_call *call, uint16_t id, uintptr_t caller, int releases);
+void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases);
+void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases);
 
 /* After the real call. Completes the outcome in place. */
 void mt_driver_close(struct mt_call *call, struct mt_outcome *outcome);
@@ -45,6 +46,5 @@ void mt_driver_skip(struct mt_call *call);
 /* Records something that was found out beside a call: a context that nobody saw begin, what a pool holds. */
 void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome);
 
-/* What is remembered of a calling code address: its call stack (depth one, the caller) and the original it means. Belongs to the thread, valid until its next
- * look-up. */
+/* What is remembered of a calling code address: the original it means. Belongs to the thread, valid until its next look-up. */
 struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller);

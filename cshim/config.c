@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "guest.h"
+#include "python.h"
 
-struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .output = "memtrace.%e.%p.bin"};
+struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .native_depth = 64, .python_depth = 128, .output = "memtrace.%e.%p.bin"};
 
 #define MT_SPOOL_MIN (1ull << 20)
 #define MT_SPOOL_LIMIT (64ull << 30)
@@ -72,12 +73,54 @@ static void set_spool_max(const char *v) {
   if (n) mt_config.spool_max = n < MT_SPOOL_MIN ? MT_SPOOL_MIN : n > MT_SPOOL_LIMIT ? MT_SPOOL_LIMIT : n;
 }
 
+static bool set_depth(uint32_t *depth, const char *digits, size_t length, uint32_t most) {
+  uint32_t n = 0;
+  for (size_t i = 0; i < length; i++) {
+    if (!isdigit((unsigned char)digits[i])) return false;
+    n = n > most ? n : n * 10 + (uint32_t)(digits[i] - '0');
+  }
+  if (length) *depth = n > most ? most : n;
+  return length != 0;
+}
+
+/* One word of the list; false if it means nothing. */
+static bool set_stacks_word(const char *word, size_t length) {
+  static const struct {
+    const char *name;
+    size_t length;
+  } words[] = {{"none", 4}, {"full", 4}, {"nofrees", 7}, {"native:", 7}, {"python:", 7}};
+  size_t i = 0;
+  for (; i < sizeof words / sizeof *words; i++)
+    if (length >= words[i].length && !strncmp(word, words[i].name, words[i].length) && (i > 2 || length == words[i].length)) break;
+  switch (i) {
+    case 0: mt_config.native_depth = mt_config.python_depth = 0; return true;
+    case 1: mt_config.native_depth = MT_NATIVE_MAX, mt_config.python_depth = MT_PYTHON_MAX, mt_config.whole_stacks = true; return true;
+    case 2: mt_config.no_free_stacks = true; return true;
+    case 3: return set_depth(&mt_config.native_depth, word + 7, length - 7, MT_NATIVE_MAX);
+    case 4: return set_depth(&mt_config.python_depth, word + 7, length - 7, MT_PYTHON_MAX);
+  }
+  return false;
+}
+
+/* Words separated by commas, from left to right. */
+static void set_stacks(const char *v) {
+  if (*v && !truthy(v)) v = "none";
+  while (*v) {
+    size_t length = strcspn(v, ",");
+    if (length && !set_stacks_word(v, length) && !mt_config.unknown[0]) {
+      size_t room = sizeof mt_config.unknown - sizeof "MEMTRACE_STACKS=";
+      memcpy(stpcpy(mt_config.unknown, "MEMTRACE_STACKS="), v, length < room ? length : room);
+    }
+    v += length + (v[length] == ',');
+  }
+}
+
 static const struct {
   const char *name;
   void (*set)(const char *value);
 } variables[] = {
     {"OUTPUT", set_output},       {"FORCE", set_force},         {"DISABLE", set_disable},     {"LOG", set_log},
-    {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_elsewhere},
+    {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_stacks},
     {"NVTX", set_nvtx},           {"NVML", set_nvml},
     {"OOM", set_oom},
     {"LIBRARY", set_elsewhere}, /* read by the command */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "boot.h"
+#include "capture.h"
 #include "clock.h"
 #include "config.h"
 #include "context.h"
@@ -204,6 +205,7 @@ static bool start_here(void) {
   if (mt_region_create(&what)) return mt_fail(what, errno), false;
   if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;
   mt_module_start();
+  if (mt_capture_start()) return mt_fail("no memory for the stack table", errno), false;
   mt_context_start();
   mt_reserve_start();
   note_process();

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "spool.h"
+#include "unwind.h"
 
 #define MT_EXPORT __attribute__((visibility("default")))
 #define MT_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -12,7 +13,7 @@
 #define MT_TAG_DEPTH 64u
 #define MT_TAG_UNSTORED_OWNERS 32u
 #define MT_RECENT_BITS 3u
-#define MT_RECENT_STACKS (1u << MT_RECENT_BITS)
+#define MT_RECENT_CALLERS (1u << MT_RECENT_BITS)
 
 /* The thread's tags: the full path as text, and for each level who pushed it, where it ends and which id the path up to it has in the present spool. */
 struct mt_tags {
@@ -43,12 +44,13 @@ struct mt_thread {
   uint16_t runtime;       /* id of the runtime call this thread is inside, 0 none */
   uint16_t driver_events; /* driver allocations recorded since that call began */
   uintptr_t runtime_caller;
+  const struct mt_frame *frame;  /* of the outermost hooked call that this thread is inside, or NULL */
+  struct mt_stack_bounds stack; /* its own; 0, 0 until it was needed */
   struct mt_recent {
     uintptr_t caller;
-    uint32_t stack;
     uint32_t generation; /* of mt_module_generation, when it was looked up */
     void *real;          /* what this call site means by the reporting function it calls, or NULL: not looked up yet */
-  } recent[MT_RECENT_STACKS]; /* callers, by hash: an allocator reports from two or three places, in turns */
+  } recent[MT_RECENT_CALLERS]; /* callers, by hash: an allocator reports from two or three places, in turns */
   uint64_t reserved_seq; /* number drawn by a free for the free below it: the runtime's for the driver's, the driver's for an interposer's */
   uint64_t told_addr;    /* of the last driver event */
   uint16_t told_count;   /* driver events, in all */

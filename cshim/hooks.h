@@ -56,7 +56,7 @@ void *mt_hook_wrapper(enum mt_row row);
 /* Then, where something may be recorded, in a wrapper of a MT_CUSTOM row: declares call. */
 #define MT_HOOKED_OPEN(symbol, level, releases) \
   struct mt_call call;                          \
-  mt_##level##_open(&call, MT_ID_##symbol, caller, releases)
+  mt_##level##_open(&call, MT_ID_##symbol, __builtin_frame_address(0), releases)
 
 /* The device that memory of a pool lies on. */
 static inline int mt_pool_device(const struct mt_cuda_pool_props *props) { return props && props->location_type == 1 ? props->location_id : MT_HOST; }

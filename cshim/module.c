@@ -11,6 +11,7 @@
 
 #include "config.h"
 #include "dict.h"
+#include "python.h"
 
 /* Weak: glibc before 2.35 lacks it, and an undefined symbol here would end every program at its start. */
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
@@ -92,16 +93,20 @@ static bool already(uintptr_t start) {
   return true;
 }
 
-void mt_module_forget(void) {
+unsigned mt_module_forget(void) {
   uintptr_t loaded[MT_MODULES];
-  unsigned count = 0;
+  unsigned count = 0, gone = 0;
   for (unsigned i = 0; i < MT_MODULES; i++) {
     uintptr_t start = __atomic_load_n(&noted[i], __ATOMIC_RELAXED);
-    if (start && mt_module_find(start)) loaded[count++] = start;
+    if (!start) continue;
+    if (mt_module_find(start)) loaded[count++] = start;
+    else gone++;
   }
-  mt_module_start();
   __atomic_add_fetch(&mt_module_generation, 1, __ATOMIC_RELAXED);
+  if (!gone) return 0;
+  mt_module_start();
   for (unsigned i = 0; i < count; i++) already(loaded[i]);
+  return gone;
 }
 
 /* The build-id note, read from the mapped program headers; size 0 if there is none. */
@@ -142,5 +147,6 @@ void mt_module_note(uintptr_t pc) {
   if (stat(map->l_name[0] ? path : "/proc/self/exe", &file)) file = (struct stat){0};
   uint64_t range[5] = {start, end, map->l_addr, (uint64_t)file.st_size, (uint64_t)file.st_mtim.tv_sec * 1000000000ull + (uint64_t)file.st_mtim.tv_nsec};
   uint32_t sizes[2] = {(uint32_t)id.size, (uint32_t)length};
+  mt_python_look(map);
   mt_dict_append(MT_DICT_MODULE, (struct mt_bytes[]){{range, sizeof range}, {sizes, sizeof sizes}, id, {path, length}}, 4);
 }

@@ -15,8 +15,8 @@ void mt_module_start(void);
 /* Changes whenever modules are forgotten: what was remembered of a code address may be another module's by now. */
 extern uint32_t mt_module_generation;
 
-/* Forgets the modules that are not loaded any more: another one may come to lie at the same address. */
-void mt_module_forget(void);
+/* Forgets the modules that are not loaded any more: another one may come to lie at the same address. Returns how many there were. */
+unsigned mt_module_forget(void);
 
 /* True if pc lies in a copy of CUDA's runtime or driver library. */
 bool mt_module_is_cuda(uintptr_t pc);

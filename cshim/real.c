@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "capture.h"
 #include "foreign.h"
 #include "guest.h"
 #include "hooks.h"
@@ -169,6 +170,6 @@ void mt_real_forget(void) {
   dl_iterate_phdr(read_unload_count, &count);
   if (__atomic_exchange_n(&seen, count, __ATOMIC_RELAXED) == count) return;
   for (; slot; slot = slot->next) forget(slot);
-  mt_module_forget();
+  mt_capture_forget(mt_module_forget());
   mt_query_forget();
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "call.h"
+#include "capture.h"
 #include "clock.h"
 #include "real.h"
 #include "ring.h"
@@ -27,9 +28,10 @@ static int cuda_device(uint16_t device) {
   return index < 0 ? 0 : index;
 }
 
-static void record(uint16_t id, uint8_t kind, uintptr_t caller, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
+static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
+  struct mt_stacks stacks = mt_capture(self, frame, kind);
   struct mt_record *r = mt_record_open(self);
   if (MT_UNLIKELY(!r)) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
@@ -37,8 +39,8 @@ static void record(uint16_t id, uint8_t kind, uintptr_t caller, uint64_t addr, u
   r->addr = addr;
   r->size = size;
   r->allocated = allocated;
-  r->stack = mt_recent_caller(self, caller)->stack;
-  r->pystack = 0;
+  r->stack = stacks.native;
+  r->pystack = stacks.python;
   r->tag = self->tag;
   r->api = id;
   r->kind = kind;
@@ -48,11 +50,11 @@ static void record(uint16_t id, uint8_t kind, uintptr_t caller, uint64_t addr, u
   mt_seq_end(self, outer);
 }
 
-static void usage(uint16_t id, uintptr_t caller, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
+static void usage(uint16_t id, const struct mt_frame *frame, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
   int index = cuda_device(device);
   if (index < 0) return; /* the CPU allocator reports here too, while a profiler is on */
   uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
-  record(id, size < 0 ? MT_FREE : MT_ALLOC, caller, (uint64_t)ptr, bytes, allocated, reserved, index);
+  record(id, size < 0 ? MT_FREE : MT_ALLOC, frame, (uint64_t)ptr, bytes, allocated, reserved, index);
 }
 
 #define MT_HOOK(...)
@@ -63,8 +65,9 @@ static void usage(uint16_t id, uintptr_t caller, void *ptr, int64_t size, uint64
   static struct mt_slot slot_##number;                                                                                    \
   MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device);                \
   MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {               \
+    const struct mt_frame *frame = __builtin_frame_address(0);                                                            \
     uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
-    usage(number, caller, ptr, size, allocated, reserved, device);                                                        \
+    usage(number, frame, ptr, size, allocated, reserved, device);                                                        \
     void (*real)(void *, int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);             \
     if (real) real(ptr, size, allocated, reserved, device);                                                               \
   }
@@ -73,10 +76,11 @@ static void usage(uint16_t id, uintptr_t caller, void *ptr, int64_t size, uint64
   static struct mt_slot slot_##number;                                                                                    \
   MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device);                           \
   MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {                          \
+    const struct mt_frame *frame = __builtin_frame_address(0);                                                            \
     uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
     int index = cuda_device(device);                                                                                      \
     if (index >= 0) {                                                                                                     \
-      record(number, MT_OOM, caller, 0, (uint64_t)size, allocated, reserved, index);                                      \
+      record(number, MT_OOM, frame, 0, (uint64_t)size, allocated, reserved, index);                                      \
       mt_sample_wake(MT_OCCASION_OOM);                                                                                    \
     }                                                                                                                     \
     void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);                     \

@@ -23,6 +23,7 @@ type guestSettings struct {
 	spoolDir string // absolute path
 	spoolMax int64  // bytes
 	log      string
+	stacks   string
 	force    bool
 }
 
@@ -43,6 +44,9 @@ func (g guestSettings) apply(base []string) []string {
 	if g.log != "" {
 		env = setVariable(env, "MEMTRACE_LOG", g.log)
 	}
+	if g.stacks != "" {
+		env = setVariable(env, "MEMTRACE_STACKS", g.stacks)
+	}
 	if g.force {
 		env = setVariable(env, "MEMTRACE_FORCE", "1")
 	}
@@ -54,6 +58,24 @@ func prependPreload(existing, library string) string {
 	others := strings.FieldsFunc(existing, func(r rune) bool { return r == ':' || r == ' ' })
 	others = slices.DeleteFunc(others, func(path string) bool { return filepath.Base(path) == libraryName })
 	return strings.Join(append([]string{library}, others...), ":")
+}
+
+// checkStacks checks a list that the recorder would read from MEMTRACE_STACKS.
+func checkStacks(list string) error {
+	if list == "" {
+		return nil
+	}
+	for word := range strings.SplitSeq(list, ",") {
+		name, digits, counted := strings.Cut(word, ":")
+		_, err := strconv.ParseUint(digits, 10, 16)
+		switch {
+		case !counted && (name == "full" || name == "none" || name == "nofrees"):
+		case counted && (name == "native" || name == "python") && err == nil:
+		default:
+			return usagef("--stacks %s: choose full, none, or words such as native:32,python:64,nofrees", list)
+		}
+	}
+	return nil
 }
 
 func lookupVariable(env []string, name string) string {

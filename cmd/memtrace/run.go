@@ -15,6 +15,7 @@ type runOptions struct {
 	force        bool
 	spoolDir     string
 	spoolMax     byteSize
+	stacks       string
 	report       string
 	reportOutput string
 }
@@ -62,9 +63,11 @@ func (a *app) runCommand() *cobra.Command {
 	f.BoolVarP(&o.force, "force", "f", false, "replace traces that exist")
 	f.StringVar(&o.spoolDir, "spool-dir", "", "keep the working files in this `DIR`, such as a tmpfs, instead of beside the traces")
 	f.Var(&o.spoolMax, "spool-max", "most room that a process's working file may take, such as 256M")
+	f.StringVar(&o.stacks, "stacks", "", "`DEPTH` of call stacks: native:N, python:N, nofrees (separate by commas), full or none (default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards: `text or json`")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to a `FILE` instead")
 	mustComplete(cmd, "report", completeValues("text", "json"))
+	mustComplete(cmd, "stacks", completeValues("full", "none", "nofrees", "native:", "python:"))
 	return cmd
 }
 
@@ -97,9 +100,12 @@ func (a *app) run(o runOptions, argv []string) error {
 }
 
 func (a *app) guestSettings(o runOptions) (guestSettings, error) {
-	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), log: a.guestLogLevel()}
+	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), log: a.guestLogLevel(), stacks: o.stacks}
 	if o.report != "" && o.report != "text" && o.report != "json" {
 		return g, usagef("--report %s: choose text or json", o.report)
+	}
+	if err := checkStacks(o.stacks); err != nil {
+		return g, err
 	}
 	if o.reportOutput != "" && o.report == "" {
 		return g, usagef("--report-output needs --report text or --report json")

@@ -52,6 +52,43 @@ static void sampling(void) {
   CHECK_TEXT(mt_config.unknown, "");
 }
 
+static void stacks(void) {
+  static const struct {
+    const char *text;
+    uint32_t native, python;
+    bool whole, no_frees;
+  } cases[] = {{"MEMTRACE_STACKS=", 64, 128, false, false},
+               {"MEMTRACE_STACKS=native:10", 10, 128, false, false},
+               {"MEMTRACE_STACKS=python:0,native:1", 1, 0, false, false},
+               {"MEMTRACE_STACKS=native:0", 0, 128, false, false},
+               {"MEMTRACE_STACKS=native:999999999999,python:257", 256, 256, false, false},
+               {"MEMTRACE_STACKS=full", 256, 256, true, false},
+               {"MEMTRACE_STACKS=full,native:30,nofrees", 30, 256, true, true},
+               {"MEMTRACE_STACKS=none", 0, 0, false, false},
+               {"MEMTRACE_STACKS=off", 0, 0, false, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    mt_config.native_depth = 64, mt_config.python_depth = 128, mt_config.whole_stacks = mt_config.no_free_stacks = false;
+    load(cases[i].text, NULL, NULL);
+    CHECK_EQ(mt_config.native_depth, cases[i].native);
+    CHECK_EQ(mt_config.python_depth, cases[i].python);
+    CHECK_EQ(mt_config.whole_stacks, cases[i].whole);
+    CHECK_EQ(mt_config.no_free_stacks, cases[i].no_frees);
+    CHECK_TEXT(mt_config.unknown, "");
+  }
+}
+
+static void unknown_word(void) {
+  mt_config.native_depth = 64;
+  load("MEMTRACE_STACKS=fuller,nofrees,native:x", NULL, NULL);
+  CHECK_EQ(mt_config.native_depth, 64);
+  CHECK(mt_config.no_free_stacks);
+  CHECK_TEXT(mt_config.unknown, "MEMTRACE_STACKS=fuller");
+  memset(mt_config.unknown, 0, sizeof mt_config.unknown);
+  load("MEMTRACE_STACKS=native:x", NULL, NULL);
+  CHECK_TEXT(mt_config.unknown, "MEMTRACE_STACKS=native:x");
+  memset(mt_config.unknown, 0, sizeof mt_config.unknown);
+}
+
 static void unknown(void) {
   load("MEMTRACE_OUTPT=x", "MEMTRACE_ALSO=y", "MEMTRACE=z");
   CHECK_TEXT(mt_config.unknown, "MEMTRACE_OUTPT");
@@ -79,7 +116,7 @@ static void strange(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"sizes", sizes}, {"values", values}, {"sampling", sampling}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
+      {"sizes", sizes}, {"values", values}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
   };
   return check_main("config", cases, sizeof cases / sizeof *cases);
 }
