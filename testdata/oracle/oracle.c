@@ -44,48 +44,50 @@ static bool drawn(void) {
   return (double)(x >> 11) < rate * 0x1p53;
 }
 
-struct walk {
-  uintptr_t frames[FRAMES];
-  unsigned count;
-};
+enum { MEMTRACE, ORACLE, GREENLET, LIBRARIES };
 
-static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument) {
-  struct walk *walk = argument;
-  if (walk->count < FRAMES) walk->frames[walk->count++] = _Unwind_GetIP(context);
-  return _URC_NO_REASON;
-}
-
-/* Where the code of memtrace's library and of this one lies. dladdr would say it, too, but searches all symbols of what it finds. */
+/* Where the code of some libraries lies. dladdr would say it, too, but searches all symbols of what it finds. */
 static struct span {
-  const char *part;
+  const char *part; /* of the file's name */
   uintptr_t start, end;
-} wrappers[] = {{"libmemtrace", 0, 0}, {"oracle.so", 0, 0}};
+} spans[LIBRARIES] = {{"libmemtrace", 0, 0}, {"oracle.so", 0, 0}, {"_greenlet.", 0, 0}};
 
-static int find_wrapper(struct dl_phdr_info *info, size_t size, void *unused) {
+static int find_spans(struct dl_phdr_info *info, size_t size, void *unused) {
   (void)size, (void)unused;
-  for (unsigned i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
-    if (!info->dlpi_name || !strstr(info->dlpi_name, wrappers[i].part)) continue;
+  const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+  for (unsigned i = 0; name && i < LIBRARIES; i++) {
+    if (!strstr(name, spans[i].part)) continue;
     for (unsigned h = 0; h < info->dlpi_phnum; h++) {
       const ElfW(Phdr) *header = &info->dlpi_phdr[h];
       if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
-      wrappers[i].start = info->dlpi_addr + header->p_vaddr;
-      wrappers[i].end = wrappers[i].start + header->p_memsz;
+      spans[i].start = info->dlpi_addr + header->p_vaddr;
+      spans[i].end = spans[i].start + header->p_memsz;
     }
   }
   return 0;
 }
 
-static bool of_wrapper(uintptr_t address) {
-  for (unsigned i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
-    if (address >= wrappers[i].start && address < wrappers[i].end) return true;
-  }
-  return false;
+static bool lies_in(uintptr_t address, int library) { return address >= spans[library].start && address < spans[library].end; }
+
+struct walk {
+  uintptr_t frames[FRAMES];
+  unsigned count;
+  bool greenlet;
+};
+
+/* What lies behind a greenlet's first frame belongs to whoever ran there when it began, and may be overwritten since: the walk ends at it. */
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument) {
+  struct walk *walk = argument;
+  if (walk->greenlet || walk->count == FRAMES) return _URC_END_OF_STACK;
+  uintptr_t address = _Unwind_GetIP(context);
+  walk->greenlet = lies_in(address, GREENLET);
+  walk->frames[walk->count++] = address;
+  return _URC_NO_REASON;
 }
 
 __attribute__((constructor)) static void start(void) {
   const char *path = getenv("ORACLE_LOG"), *text;
   if (!path) return;
-  dl_iterate_phdr(find_wrapper, NULL);
   if ((text = getenv("ORACLE_RATE"))) rate = atof(text);
   if ((text = getenv("ORACLE_SEED"))) seed = strtoull(text, NULL, 0);
   log_file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -95,13 +97,15 @@ __attribute__((constructor)) static void start(void) {
 /* What lies behind the wrappers, ours and memtrace's: they are at most the first few frames. */
 static void add_native(struct oracle_text *text) {
   struct walk walk = {.count = 0};
+  dl_iterate_phdr(find_spans, NULL);
   _Unwind_Backtrace(step, &walk);
   unsigned first = 0;
   for (unsigned i = 0; i < walk.count && i < 16; i++) {
-    if (of_wrapper(walk.frames[i])) first = i + 1;
+    if (lies_in(walk.frames[i], MEMTRACE) || lies_in(walk.frames[i], ORACLE)) first = i + 1;
   }
   while (walk.count && !walk.frames[walk.count - 1]) walk.count--; /* libgcc ends a stack whose return address is unknown with a 0 */
   for (unsigned i = first; i < walk.count; i++) oracle_add(text, i == first ? "%lx" : ",%lx", walk.frames[i]);
+  if (walk.greenlet) oracle_add(text, ",greenlet");
 }
 
 static void tell_loop(void) {

@@ -12,7 +12,8 @@
  *            held     the thread held the interpreter's lock and was asked itself
  *            asked    it did not, and another thread said what its stack is
  *            skipped  nobody could say in time: PYTHON is unknown
- *     NATIVE  return addresses in hexadecimal behind the last frame of memtrace's library, innermost first, separated by commas
+ *     NATIVE  return addresses in hexadecimal behind the last frame of memtrace's library, innermost first, separated by commas; the last one is "greenlet"
+ *            where a greenlet's stack begins, behind which nothing can be known
  *     PYTHON  frames innermost first, separated by RS (0x1e), each of line, name, qualified name (empty before 3.11), file, separated by US (0x1f)
  *   i START END   addresses of the interpreter's loop, once
  *
