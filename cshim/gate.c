@@ -42,7 +42,11 @@ static void after_in_child(void) {
 extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void), void *owner) __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-bool mt_gate_open(void) { return __register_atfork && !__register_atfork(before_fork, after_in_parent, after_in_child, &__dso_handle); }
+bool mt_gate_open(void) {
+  static bool open;
+  if (!open && __register_atfork) open = !__register_atfork(before_fork, after_in_parent, after_in_child, &__dso_handle);
+  return open;
+}
 
 void mt_gate_enter(void) {
   for (;;) {

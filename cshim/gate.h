@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Once, before the first enter. False if the system takes no fork handlers. */
+/* Before the first enter, by the thread that will. False if the system takes no fork handlers. */
 bool mt_gate_open(void);
 
 /* Around every such call, by the only thread that makes them. enter waits while a fork is under way. */

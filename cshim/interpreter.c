@@ -15,7 +15,8 @@
 struct mt_interpreter mt_interpreter;
 
 static uintptr_t loop_start, loop_end; /* the evaluation loop's code */
-static char tested[96];                /* how the self-test went, "" not yet */
+static char tests[2][96];              /* how the self-test went: writers take turns, tested is the last one that is whole */
+static const char *tested;
 static uint32_t told;                  /* mt_python_turn said why it is off */
 
 static bool has_interpreter(const struct mt_loaded *object) {
@@ -40,7 +41,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *argument) {
 }
 
 /* A program that is linked to the interpreter's library at a fixed address has its own copy of the variables that it names, and everyone uses that. */
-static uintptr_t variable(const char *name) {
+uintptr_t mt_interpreter_variable(const char *name) {
   uintptr_t copy = mt_interpreter.program.dynamic ? mt_symbol_find(&mt_interpreter.program, name) : 0;
   return copy ? copy : mt_symbol_find(&mt_interpreter.object, name);
 }
@@ -74,13 +75,14 @@ static void note_all(void) {
     strncat(text, py->why, sizeof text - 6);
     note("python.stacks", text);
   }
-  if (tested[0]) note("python.selftest", tested);
+  const char *test = __atomic_load_n(&tested, __ATOMIC_ACQUIRE);
+  if (test) note("python.selftest", test);
 }
 
 /* "3.11.7 (main, ...": the number and its text. Before 3.11 the text is all there is. */
 static void read_version(struct mt_interpreter *py) {
   const char *(*text)(void) = (const char *(*)(void))mt_interpreter_symbol("Py_GetVersion");
-  const unsigned long *number = (const unsigned long *)variable("Py_Version");
+  const unsigned long *number = (const unsigned long *)mt_interpreter_variable("Py_Version");
   const char *all = text ? text() : "";
   size_t length = strcspn(all, " ");
   if (length >= sizeof py->version_text) length = sizeof py->version_text - 1;
@@ -99,13 +101,13 @@ static const char *take(struct mt_interpreter *py) {
   py->thread_state = (void *(*)(void))mt_interpreter_symbol("PyGILState_GetThisThreadState");
   py->finalizing = (int (*)(void))mt_interpreter_symbol("Py_IsFinalizing");
   if (!py->finalizing) py->finalizing = (int (*)(void))mt_interpreter_symbol("_Py_IsFinalizing");
-  py->code_type = variable("PyCode_Type");
-  py->text_type = variable("PyUnicode_Type");
-  py->bytes_type = variable("PyBytes_Type");
+  py->code_type = mt_interpreter_variable("PyCode_Type");
+  py->text_type = mt_interpreter_variable("PyUnicode_Type");
+  py->bytes_type = mt_interpreter_variable("PyBytes_Type");
   read_version(py);
   if (!py->finalizing || !py->code_type || !py->text_type || !py->bytes_type) return "the interpreter does not export what is needed";
   if (!mt_peek_possible()) return "the system does not let the library check what it reads";
-  return mt_pylayout_find(&py->layout, py->version, (const void *)variable("_PyRuntime"));
+  return mt_pylayout_find(&py->layout, py->version, (const void *)mt_interpreter_variable("_PyRuntime"));
 }
 
 static void find_loop(void) {
@@ -137,8 +139,10 @@ void mt_interpreter_off(const char *why) {
 }
 
 void mt_interpreter_tested(const char *text) {
-  strncpy(tested, text, sizeof tested - 1);
-  note("python.selftest", tested);
+  char *copy = tests[tested == tests[0]];
+  strncpy(copy, text, sizeof tests[0] - 1);
+  __atomic_store_n(&tested, copy, __ATOMIC_RELEASE);
+  note("python.selftest", copy);
 }
 
 static void search_loaded(void) {

@@ -39,8 +39,9 @@ static inline uint32_t mt_interpreter_state(void) { return __atomic_load_n(&mt_i
 /* No more stacks from the interpreter, for good; why is a literal. mt_python_turn tells it. */
 void mt_interpreter_off(const char *why);
 
-/* Address of something that the interpreter exports, or 0. */
+/* Address of a function or a variable that the interpreter exports, or 0. */
 uintptr_t mt_interpreter_symbol(const char *name);
+uintptr_t mt_interpreter_variable(const char *name);
 
 /* Says why there are no Python stacks, once: from a thread on which a write may block. */
 void mt_interpreter_tell(void);
