@@ -12,6 +12,8 @@ type Options struct {
 	Mangled bool     // leave the names as the linker sees them
 	PerfMap string   // file that names compiled code; "": /tmp/perf-PID.map where it belongs to the run
 	NoFiles bool     // use only what the trace holds
+
+	careful bool // inside of the program that is traced: map no file, read little
 }
 
 // DefaultCache is the folder for Options.Cache: $XDG_CACHE_HOME/memtrace/symbols, else ~/.cache/memtrace/symbols, "" without a home.

@@ -1,7 +1,9 @@
 package symbol
 
 import (
+	"runtime"
 	"slices"
+	"sync"
 
 	"memtrace/trace"
 )
@@ -13,9 +15,24 @@ type Resolver struct {
 	options Options
 	loops   []span // code of the Python interpreter's loop, in the process
 
-	native   map[uint64][]Frame
-	problems map[string]struct{}
+	native  map[uint64][]Frame
+	python  map[codePlace]Frame
+	objects map[moduleKey]*object
+	jit     *perfMap
+	jitRead bool
+
+	mu       sync.Mutex // objects of several goroutines have problems
+	problems map[problem]struct{}
 }
+
+// moduleKey tells object files apart. One file that was loaded twice is one object.
+type moduleKey struct {
+	path, buildID string
+	size          uint64
+	modTime       int64
+}
+
+func keyOf(m trace.Module) moduleKey { return moduleKey{m.Path, m.BuildID, m.Size, m.ModTime} }
 
 // New returns a resolver for the frames of a trace. The tables may still grow; an address is looked up when it is first asked for, when its module has to
 // be in the tables.
@@ -26,7 +43,9 @@ func New(tables *trace.Tables, info trace.Info, o Options) *Resolver {
 		options:  o,
 		loops:    parseSpans(info["python.eval"]),
 		native:   make(map[uint64][]Frame),
-		problems: make(map[string]struct{}),
+		python:   make(map[codePlace]Frame),
+		objects:  make(map[moduleKey]*object),
+		problems: make(map[problem]struct{}),
 	}
 }
 
@@ -34,63 +53,123 @@ func New(tables *trace.Tables, info trace.Info, o Options) *Resolver {
 func (r *Resolver) Native(pc uint64) []Frame {
 	frames, known := r.native[pc]
 	if !known {
-		frames = r.look(pc)
-		r.native[pc] = frames
+		r.Warm([]uint64{pc})
+		frames = r.native[pc]
 	}
 	return frames
 }
 
-// look resolves the byte before a return address.
-func (r *Resolver) look(pc uint64) []Frame {
-	at := pc
-	if at > 0 {
-		at--
-	}
-	module, ok := r.tables.ModuleAt(at)
-	if !ok {
-		return []Frame{{Kind: JIT, Address: at}}
-	}
-	frame := Frame{Module: module.Path, Address: at - module.Base}
-	if containsAddress(r.loops, at) {
-		frame.Kind = Interpreter
-	}
-	return []Frame{frame}
+// place is where one address to be looked up lies.
+type place struct {
+	pc      uint64
+	address uint64 // inside the object
+	module  trace.Module
 }
 
-// Python returns what a frame of a Python stack stands for.
-func (r *Resolver) Python(f trace.PyFrame) Frame {
-	frame := Frame{Kind: Python, Self: f.Self, Entry: f.Entry}
-	code, ok := codeOf(r.tables, f.Code)
-	if !ok {
-		return frame
+// Warm looks many addresses up at once, several object files at a time. Native gives the same with and without it.
+func (r *Resolver) Warm(pcs []uint64) {
+	work := make(map[*object][]place)
+	for _, pc := range pcs {
+		if _, known := r.native[pc]; known {
+			continue
+		}
+		at := max(pc, 1) - 1
+		module, ok := r.tables.ModuleAt(at)
+		if !ok {
+			r.native[pc] = r.outside(at)
+			continue
+		}
+		p := place{pc, at - module.Base, module}
+		if frames := r.embedded(p); frames != nil {
+			r.keep(p, frames)
+			continue
+		}
+		ob := r.object(module)
+		work[ob] = append(work[ob], p)
+		r.native[pc] = nil // asked for
 	}
-	frame.Function = code.QualName
-	if frame.Function == "" {
-		frame.Function = code.Name
+	found := make(map[*object][][]Frame, len(work))
+	if len(work) == 1 {
+		for ob, places := range work {
+			found[ob] = ob.all(places)
+		}
+	} else {
+		found = lookAtOnce(work)
 	}
-	frame.FullFunction, frame.File, frame.Line = frame.Function, code.File, int(code.FirstLine)
-	return frame
+	for ob, places := range work {
+		for i, p := range places {
+			r.keep(p, found[ob][i])
+		}
+	}
 }
 
-// codeOf is Tables.Code.
-func codeOf(tables any, id trace.CodeID) (trace.Code, bool) {
-	if t, ok := tables.(interface {
-		Code(trace.CodeID) (trace.Code, bool)
-	}); ok {
-		return t.Code(id)
+// lookAtOnce gives each object to a goroutine; as many run as there are processors.
+func lookAtOnce(work map[*object][]place) map[*object][][]Frame {
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	found := make(map[*object][][]Frame, len(work))
+	running := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for ob, places := range work {
+		running <- struct{}{}
+		wait.Go(func() {
+			frames := ob.all(places)
+			mu.Lock()
+			found[ob] = frames
+			mu.Unlock()
+			<-running
+		})
 	}
-	return trace.Code{}, false
+	wait.Wait()
+	return found
 }
 
-// problem notes what kept a name from being found, once.
-func (r *Resolver) problem(text string) { r.problems[text] = struct{}{} }
+// keep notes what was found for an address.
+func (r *Resolver) keep(p place, frames []Frame) {
+	if containsAddress(r.loops, max(p.pc, 1)-1) {
+		for i := range frames {
+			frames[i].Kind = Interpreter
+		}
+	}
+	r.native[p.pc] = frames
+}
+
+// object returns the object of a module. Its files are opened when it is first used.
+func (r *Resolver) object(m trace.Module) *object {
+	key := keyOf(m)
+	ob, known := r.objects[key]
+	if !known {
+		ob = &object{module: m, options: &r.options, problem: r.tell}
+		r.objects[key] = ob
+	}
+	return ob
+}
+
+// outside names code that no module has.
+func (r *Resolver) outside(at uint64) []Frame {
+	if frames := r.embedded(place{address: at}); frames != nil {
+		return frames
+	}
+	if !r.jitRead {
+		r.jitRead = true
+		var err error
+		if r.jit, err = openPerfMap(&r.options, r.info); err != nil {
+			r.tell(problem{kind: unusable, path: r.options.PerfMap, detail: err.Error()})
+		}
+	}
+	return []Frame{r.jit.frame(at)}
+}
+
+func (r *Resolver) tell(p problem) {
+	r.mu.Lock()
+	r.problems[p] = struct{}{}
+	r.mu.Unlock()
+}
 
 // Problems says what kept names from being found so far and what to do, each once, sorted.
 func (r *Resolver) Problems() []string {
-	var all []string
-	for text := range r.problems {
-		all = append(all, text)
-	}
-	slices.Sort(all)
-	return all
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	texts := problemTexts(r.problems)
+	slices.Sort(texts)
+	return texts
 }

@@ -1,0 +1,257 @@
+package symbol
+
+import (
+	"cmp"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"memtrace/trace"
+)
+
+// object is what is known about one object file of the run. It belongs to one goroutine at a time.
+type object struct {
+	module  trace.Module
+	options *Options
+	problem func(problem)
+
+	opened bool
+	image  *image // the file of the run; nil: not here, or another one
+	extra  *image // its debug file; nil none
+	debug  *debugInfo
+	tables []symbolSource // in the order in which they are asked
+	unwind *unwindIndex
+	told   map[*unit]bool // damaged units that were reported
+}
+
+// open opens what is here of a module. What is missing is told.
+func (ob *object) open() {
+	if ob.opened {
+		return
+	}
+	ob.opened, ob.told = true, make(map[*unit]bool)
+	if ob.options.NoFiles || ob.module.Path == "" || ob.module.Path[0] != '/' { // the kernel's own, such as linux-vdso.so.1
+		return
+	}
+	ob.openFile()
+	ob.openDebugFile()
+	ob.readTables()
+}
+
+// all looks up several addresses.
+func (ob *object) all(places []place) [][]Frame {
+	ob.open()
+	all := make([][]Frame, len(places))
+	for i, p := range places {
+		all[i] = ob.frames(p.address)
+	}
+	return all
+}
+
+func (ob *object) openFile() {
+	im, err := openImage(ob.module.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		ob.problem(problem{kind: missing, path: ob.module.Path})
+	case err != nil:
+		var pathError *fs.PathError
+		if errors.As(err, &pathError) {
+			err = pathError.Err
+		}
+		ob.problem(problem{kind: unusable, path: ob.module.Path, detail: err.Error()})
+	default:
+		if differs := difference(ob.module, im); differs != "" {
+			ob.problem(problem{kind: replaced, path: ob.module.Path, detail: differs})
+			im.close()
+			return
+		}
+		ob.image = im
+	}
+}
+
+// difference says why a file is not known to be the one of the run; "" means that it is.
+func difference(m trace.Module, im *image) string {
+	switch {
+	case m.BuildID != "" && im.id != m.BuildID:
+		if im.id == "" {
+			return fmt.Sprintf("the run's had build-id %s, this one has none", m.BuildID)
+		}
+		return fmt.Sprintf("the run's had build-id %s, this one has %s", m.BuildID, im.id)
+	case m.BuildID != "":
+		return ""
+	case m.Size == 0 && m.ModTime == 0:
+		return "the trace does not say enough about it to tell whether this is it"
+	case m.Size != uint64(im.size):
+		return fmt.Sprintf("the run's had %d bytes, this one has %d", m.Size, im.size)
+	case m.ModTime != im.mtime:
+		return "it was written since"
+	}
+	return ""
+}
+
+// openDebugFile looks for a separate debug file, also where the object file itself is not here.
+func (ob *object) openDebugFile() {
+	folders := ob.options.Sources
+	if folders == nil {
+		folders = defaultSources
+	}
+	tell := func(path string, err error) { ob.problem(problem{kind: unusable, path: path, detail: err.Error()}) }
+	if ob.module.BuildID != "" {
+		ob.extra = findDebugFile(folders, ob.module.BuildID, tell)
+	}
+	if ob.extra == nil && ob.image != nil && ob.image.section(".debug_info") == nil {
+		ob.extra = ob.image.linkedDebugFile(folders, tell)
+	}
+}
+
+// symbolSource is a symbol table that is read when it is first asked.
+type symbolSource struct {
+	image *image
+	kind  elf.SectionType
+	table *symbolTable // nil: not read yet, or it cannot be
+	read  bool
+}
+
+// readTables prepares what makes names.
+func (ob *object) readTables() {
+	for _, source := range []symbolSource{{image: ob.image, kind: elf.SHT_SYMTAB}, {image: ob.extra, kind: elf.SHT_SYMTAB}, {image: ob.image, kind: elf.SHT_DYNSYM}} {
+		if source.image != nil {
+			ob.tables = append(ob.tables, source)
+		}
+	}
+	if ob.image != nil {
+		err := guard(func() (err error) {
+			ob.unwind, err = ob.image.readUnwind()
+			return err
+		})
+		if err != nil {
+			ob.unwind = nil
+		}
+		ob.damage(ob.image, err)
+	}
+	for _, im := range []*image{ob.image, ob.extra} {
+		if im != nil && ob.debug == nil {
+			ob.readDebug(im)
+		}
+	}
+}
+
+// symbolAt asks the symbol tables for the function at an address; bounds is what the unwind table says of it.
+func (ob *object) symbolAt(address uint64, bounds span) (name string, where span) {
+	for i := range ob.tables {
+		s := &ob.tables[i]
+		if !s.read {
+			s.read = true
+			ob.damage(s.image, guard(func() (err error) {
+				s.table, err = s.image.readSymbols(s.kind)
+				return err
+			}))
+		}
+		if s.table == nil {
+			continue
+		}
+		if name, where, ok := s.table.at(address, bounds); ok && name != "" {
+			return name, where
+		}
+	}
+	return "", bounds
+}
+
+// damage tells of a part of a file that cannot be read.
+func (ob *object) damage(im *image, err error) {
+	if err != nil && !errors.Is(err, errNoSection) && !errors.Is(err, errNoDebug) {
+		ob.problem(problem{kind: damaged, path: im.path, detail: err.Error()})
+	}
+}
+
+func (ob *object) readDebug(im *image) {
+	d, err := im.readDebug(ob.options.careful)
+	if err != nil {
+		ob.damage(im, err)
+		return
+	}
+	ob.debug = d
+	if d.split {
+		ob.problem(problem{kind: split, path: im.path})
+	}
+	folders := ob.options.Sources
+	if folders == nil {
+		folders = defaultSources
+	}
+	shared, err := im.sharedDebugFile(folders)
+	ob.damage(im, err)
+	if shared != nil {
+		ob.damage(shared, d.readShared(shared, ob.options.careful))
+	}
+}
+
+// frames returns the functions at an address inside the object, innermost inlined one first, at least one.
+func (ob *object) frames(address uint64) []Frame {
+	bounds, _ := ob.bounds(address)
+	linked, where := ob.symbolAt(address, bounds)
+	base := Frame{Module: ob.module.Path, Address: address, Start: where.start}
+	locations := ob.locate(address)
+	if len(locations) == 0 {
+		base.Function, base.FullFunction = ob.naming(linked)
+		return []Frame{base}
+	}
+	frames := make([]Frame, len(locations))
+	for i, l := range locations {
+		f := base
+		name := l.linked
+		if name == "" && i == len(locations)-1 {
+			name = linked // some compilers leave the linked name of functions without one to the symbol table
+		}
+		f.Function, f.FullFunction = ob.naming(cmp.Or(name, l.plain))
+		f.File, f.Line, f.Inlined = l.file, l.line, l.inlined
+		frames[i] = f
+	}
+	return frames
+}
+
+// naming returns Function and FullFunction.
+func (ob *object) naming(linked string) (brief, full string) {
+	if ob.options.Mangled || linked == "" {
+		return linked, linked
+	}
+	full, brief = readable(linked)
+	return brief, full
+}
+
+// bounds is what the unwind table says of the function around an address.
+func (ob *object) bounds(address uint64) (where span, ok bool) {
+	_ = guard(func() error {
+		where, ok = ob.unwind.at(address)
+		return nil
+	})
+	return where, ok
+}
+
+// locate asks the debug information.
+func (ob *object) locate(address uint64) (locations []location) {
+	if ob.debug == nil {
+		return nil
+	}
+	defer faultsAsPanics()()
+	err := guard(func() error {
+		u := ob.debug.unitAt(address)
+		if u == nil {
+			return nil
+		}
+		locations = u.locate(address)
+		if u.err != nil && !ob.told[u] {
+			ob.told[u] = true
+			return u.err
+		}
+		return nil
+	})
+	if err != nil {
+		im := ob.image
+		if im == nil || im.section(".debug_info") == nil {
+			im = ob.extra
+		}
+		ob.damage(im, err)
+	}
+	return locations
+}
