@@ -14,7 +14,7 @@
 /* The forking thread may itself hold what our thread waits for inside (the loader's lock, in a constructor), so it waits only so long. */
 #define MT_FORK_WAIT_MS 50u
 
-static uint32_t inside; /* futex */
+static uint32_t inside;  /* our threads that are; futex */
 static uint32_t forking; /* threads that are in fork() */
 
 static void sleep_on(uint32_t *word, uint32_t value, long ns) {
@@ -27,7 +27,7 @@ static void before_fork(void) {
   if (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST)) return;
   int error = errno;
   uint64_t give_up = mt_clock_monotonic() + MT_FORK_WAIT_MS * 1000000ull;
-  while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) && mt_clock_monotonic() < give_up) sleep_on(&inside, 1, 10000000);
+  for (uint32_t now; (now = __atomic_load_n(&inside, __ATOMIC_SEQ_CST)) && mt_clock_monotonic() < give_up;) sleep_on(&inside, now, 10000000);
   errno = error;
 }
 
@@ -43,14 +43,17 @@ extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
 bool mt_gate_open(void) {
-  static bool open;
-  if (!open && __register_atfork) open = !__register_atfork(before_fork, after_in_parent, after_in_child, &__dso_handle);
-  return open;
+  static uint32_t opened; /* 1: it is being opened, or could not be; 2: open */
+  uint32_t closed = 0;
+  if (__register_atfork && __atomic_compare_exchange_n(&opened, &closed, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+      !__register_atfork(before_fork, after_in_parent, after_in_child, &__dso_handle))
+    __atomic_store_n(&opened, 2, __ATOMIC_RELEASE);
+  return __atomic_load_n(&opened, __ATOMIC_ACQUIRE) == 2;
 }
 
 void mt_gate_enter(void) {
   for (;;) {
-    __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) return;
     mt_gate_leave();
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -59,6 +62,6 @@ void mt_gate_enter(void) {
 }
 
 void mt_gate_leave(void) {
-  __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+  __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) syscall(SYS_futex, &inside, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

@@ -17,7 +17,6 @@ struct mt_interpreter mt_interpreter;
 static uintptr_t loop_start, loop_end; /* the evaluation loop's code */
 static char tests[2][96];              /* how the self-test went: writers take turns, tested is the last one that is whole */
 static const char *tested;
-static uint32_t told;                  /* mt_python_turn said why it is off */
 
 static bool has_interpreter(const struct mt_loaded *object) {
   return mt_symbol_find(object, "PyGILState_GetThisThreadState") && mt_symbol_find(object, "_PyRuntime");
@@ -115,6 +114,13 @@ static void find_loop(void) {
   if (loop && mt_unwind_function(loop, &loop_start, &loop_end)) mt_unwind_stop_at(loop_start, loop_end);
 }
 
+/* Once, since it is off for good. */
+static void complain(void) {
+  char text[96] = "no Python stacks (Python ";
+  strncat(text, mt_interpreter.version_text[0] ? mt_interpreter.version_text : "of unknown version", 40);
+  mt_log(MT_LOG_WARN, strcat(text, "): "), mt_interpreter.why, "; native stacks go on");
+}
+
 static void found(const struct mt_loaded *object, const struct mt_loaded *program) {
   uint32_t none = MT_PY_NONE;
   if (!__atomic_compare_exchange_n(&mt_interpreter.state, &none, MT_PY_TAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
@@ -124,6 +130,7 @@ static void found(const struct mt_loaded *object, const struct mt_loaded *progra
   if (!mt_interpreter.why) find_loop();
   __atomic_store_n(&mt_interpreter.state, mt_interpreter.why ? MT_PY_OFF : MT_PY_CHECKED, __ATOMIC_RELEASE);
   note_all();
+  if (mt_interpreter.why) complain();
 }
 
 void mt_interpreter_off(const char *why) {
@@ -136,6 +143,7 @@ void mt_interpreter_off(const char *why) {
   char text[160] = "off: ";
   strncat(text, why, sizeof text - 6);
   note("python.stacks", text);
+  complain();
 }
 
 void mt_interpreter_tested(const char *text) {
@@ -162,12 +170,4 @@ void mt_python_look(const struct link_map *map) {
   struct mt_loaded object = {map->l_addr, map->l_ld};
   if (MT_LIKELY(mt_interpreter_state() != MT_PY_NONE) || !object.dynamic || !has_interpreter(&object)) return;
   found(&object, &mt_interpreter.program);
-}
-
-/* Says why there are no Python stacks: once, and from a thread on which a write may block. */
-void mt_interpreter_tell(void) {
-  if (mt_interpreter_state() != MT_PY_OFF || __atomic_exchange_n(&told, 1, __ATOMIC_ACQ_REL)) return;
-  char text[96] = "no Python stacks (Python ";
-  strncat(text, mt_interpreter.version_text[0] ? mt_interpreter.version_text : "of unknown version", 40);
-  mt_log(MT_LOG_WARN, strcat(text, "): "), mt_interpreter.why, "; native stacks go on");
 }

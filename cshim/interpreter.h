@@ -36,15 +36,12 @@ extern struct mt_interpreter mt_interpreter;
 
 static inline uint32_t mt_interpreter_state(void) { return __atomic_load_n(&mt_interpreter.state, __ATOMIC_ACQUIRE); }
 
-/* No more stacks from the interpreter, for good; why is a literal. mt_python_turn tells it. */
+/* No more stacks from the interpreter, for good, and says so once; why is a literal. */
 void mt_interpreter_off(const char *why);
 
 /* Address of a function or a variable that the interpreter exports, or 0. */
 uintptr_t mt_interpreter_symbol(const char *name);
 uintptr_t mt_interpreter_variable(const char *name);
-
-/* Says why there are no Python stacks, once: from a thread on which a write may block. */
-void mt_interpreter_tell(void);
 
 /* Says how the self-test went: "passed: 12 frames". */
 void mt_interpreter_tested(const char *text);

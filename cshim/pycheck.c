@@ -241,6 +241,5 @@ static void ask(void) {
 }
 
 void mt_python_turn(void) {
-  mt_interpreter_tell();
   if (mt_interpreter_state() >= MT_PY_CHECKED && !__atomic_load_n(&asked, __ATOMIC_ACQUIRE) && !__atomic_load_n(&over, __ATOMIC_RELAXED)) ask();
 }

@@ -33,5 +33,5 @@ void mt_python_start(void);
 struct link_map;
 void mt_python_look(const struct link_map *map);
 
-/* Off the hot path, from the boot thread, at every turn: asks the interpreter for the self-test once, and says why Python stacks are off, once. */
+/* Off the hot path, from a thread of ours, at every turn: asks the interpreter for the self-test until that gave a result. */
 void mt_python_turn(void);
