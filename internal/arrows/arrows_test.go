@@ -22,6 +22,7 @@ var ours = map[string][]string{
 	"cuda":             {},
 	"cuda/nvml":        {"cuda"},
 	"trace":            {"cuda"},
+	"trace/pyline":     {"trace"},
 	"trace/spool":      {"trace", "cuda"},
 	"analyzer":         {"analyzer/symbol", "trace", "cuda"},
 	"analyzer/symbol":  {"trace/pyline", "trace"},
