@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,13 +32,13 @@ const limit = 5 * time.Minute
 func library() string { return filepath.Join(guest.Root(), "build", "libmemtrace.so") }
 func command() string { return filepath.Join(guest.Root(), "build", "memtrace") }
 
-var venvs sync.Map // framework -> func() (string, error)
+var venvs sync.Map // framework and interpreter -> func() (string, error)
 
-// venv returns the folder of a framework's virtual environment, made at first use.
-func venv(t *testing.T, framework string) string {
+// venv returns the folder of a framework's virtual environment for an interpreter, made at first use.
+func venv(t *testing.T, framework, python string) string {
 	t.Helper()
-	make, _ := venvs.LoadOrStore(framework, sync.OnceValues(func() (string, error) {
-		cmd := exec.Command("python3", filepath.Join(guest.Root(), "testdata", "nullcuda", "venv.py"), framework)
+	make, _ := venvs.LoadOrStore(framework+" "+python, sync.OnceValues(func() (string, error) {
+		cmd := exec.Command("python3", filepath.Join(guest.Root(), "testdata", "nullcuda", "venv.py"), framework, "--python", python)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		return strings.TrimSpace(string(out)), err
@@ -52,6 +53,7 @@ func venv(t *testing.T, framework string) string {
 // program is one run of a framework program under the library.
 type program struct {
 	framework string
+	python    string   // path of the interpreter, python3 if empty
 	args      []string // script below testdata/train and its arguments
 	env       []string
 	plain     bool // without the library
@@ -76,7 +78,7 @@ func (p program) start(t *testing.T) (*exec.Cmd, *result) {
 	for i, a := range args {
 		args[i] = strings.ReplaceAll(a, "STATS", r.stats)
 	}
-	cmd := exec.Command(filepath.Join(venv(t, p.framework), "bin", "nullcuda-run"), args...)
+	cmd := exec.Command(filepath.Join(venv(t, p.framework, cmp.Or(p.python, "python3")), "bin", "nullcuda-run"), args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "NULLCUDA_SHARED=none", "NULLCUDA_LOG="+r.log, "PYTHONPATH="+filepath.Join(guest.Root(), "python"), "PYTHONDONTWRITEBYTECODE=1")
 	if !p.plain {

@@ -1,0 +1,346 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"memtrace/cuda"
+	"memtrace/internal/guest"
+	"memtrace/trace"
+	"memtrace/trace/pyline"
+)
+
+// pyLine is a Python frame as a traceback shows it.
+type pyLine struct {
+	line                 int64
+	name, qualname, file string
+}
+
+func (p pyLine) String() string { return fmt.Sprintf("%s:%d:%s (%s)", p.file, p.line, p.name, p.qualname) }
+
+// place finds the same call in the oracle's log and in a trace: calls of one thread that are the same keep their order in both.
+type place struct {
+	thread int32
+	level  cuda.Level
+	kind   string
+	addr   uint64
+}
+
+// stacks is what a trace says of one call.
+type stacks struct {
+	place
+	size      uint64
+	native    []uint64
+	nativeEnd trace.StackEnd
+	python    []pyLine
+	pythonEnd trace.StackEnd
+	hasPython bool
+}
+
+// sample is what the oracle says of one.
+type sample struct {
+	place
+	size     uint64
+	state    string
+	native   []uint64
+	greenlet bool // the native stack is known up to the beginning of a greenlet
+	python   []pyLine
+}
+
+// readEvents returns the events of a trace in their order, and its reader.
+func readEvents(t *testing.T, path string) ([]trace.Event, *trace.Reader) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := trace.NewReader(bufio.NewReader(file), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []trace.Event
+	for {
+		batch, err := r.ReadBatch()
+		events = append(events, batch...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.SortFunc(events, func(a, b trace.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	return events, r
+}
+
+// pythonLines decodes a Python stack as a traceback would show it.
+func pythonLines(tables *trace.Tables, id trace.StackID) ([]pyLine, trace.StackEnd) {
+	frames, end := tables.PyStack(id)
+	lines := make([]pyLine, 0, len(frames))
+	for _, f := range frames {
+		code, _ := tables.Code(f.Code)
+		line, ok := pyline.Decode(code.Table, code.Lines, code.FirstLine, f.Offset)
+		if !ok {
+			line = -1
+		}
+		lines = append(lines, pyLine{int64(line), code.Name, code.QualName, code.File})
+	}
+	return lines, end
+}
+
+// readStacks returns what a trace says of the calls that the oracle sees.
+func readStacks(t *testing.T, path string) []stacks {
+	t.Helper()
+	events, r := readEvents(t, path)
+	if lost, rings, dict := r.Lost(); lost+rings+dict != 0 {
+		t.Errorf("%s lost %d records, %d rings, %d dictionary entries", path, lost, rings, dict)
+	}
+	tables := r.Tables()
+	var all []stacks
+	for _, e := range events {
+		runtime := e.Level == cuda.LevelDriver && e.Mem == cuda.MemoryDevice && e.Status == 0 && (e.Runtime.String() == "cudaMalloc" || e.Runtime.String() == "cudaFree")
+		if e.Level != cuda.LevelFramework && !runtime {
+			continue
+		}
+		thread, _ := tables.Thread(e.Thread)
+		s := stacks{place: place{thread.TID, e.Level, e.Kind.String(), e.Addr}, size: e.Size, native: tables.Stack(e.Stack), nativeEnd: tables.StackEnd(e.Stack), hasPython: e.PyStack != 0}
+		s.python, s.pythonEnd = pythonLines(tables, e.PyStack)
+		all = append(all, s)
+	}
+	return all
+}
+
+// readOracle returns the oracle's log and the bounds of the interpreter's loop.
+func readOracle(t *testing.T, path string) (samples []sample, loop [2]uint64) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hex := func(s string) uint64 {
+		v, err := strconv.ParseUint(s, 16, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		return v
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if fields[0] == "i" && len(fields) == 3 {
+			loop = [2]uint64{hex(fields[1]), hex(fields[2])}
+			continue
+		}
+		if fields[0] != "e" || len(fields) != 9 {
+			t.Fatalf("%s: strange line %q", path, line)
+		}
+		tid, err1 := strconv.ParseInt(fields[1], 10, 32)
+		size, err2 := strconv.ParseUint(fields[5], 10, 64)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		level := cuda.LevelFramework
+		if fields[2] == "r" {
+			level = cuda.LevelDriver
+		}
+		s := sample{place: place{int32(tid), level, fields[3], hex(fields[4])}, size: size, state: fields[6]}
+		for address := range strings.SplitSeq(fields[7], ",") {
+			if address == "greenlet" {
+				s.greenlet = true
+			} else if address != "" {
+				s.native = append(s.native, hex(address))
+			}
+		}
+		for frame := range strings.SplitSeq(fields[8], "\x1e") {
+			parts := strings.Split(frame, "\x1f")
+			if len(parts) != 4 {
+				continue // none at all
+			}
+			number, err := strconv.ParseInt(parts[0], 10, 32)
+			if err != nil {
+				number = -1 // None: the instruction belongs to no line
+			}
+			s.python = append(s.python, pyLine{number, parts[1], parts[2], parts[3]})
+		}
+		samples = append(samples, s)
+	}
+	return samples, loop
+}
+
+// tally counts what was compared.
+type tally struct {
+	points, python, cut, inThreads, skipped, early, differences int
+	ends, pythonEnds                                            map[trace.StackEnd]int
+}
+
+func (s tally) String() string {
+	return fmt.Sprintf("%d points, %d with Python frames, %d cut at the interpreter, %d in threads without frames; ends %v, of Python %v; %d skipped, %d before the self-test, %d differences",
+		s.points, s.python, s.cut, s.inThreads, s.ends, s.pythonEnds, s.skipped, s.early, s.differences)
+}
+
+// judge compares one call and returns what differs, "" if nothing does.
+func (s *tally) judge(got stacks, want sample, loop [2]uint64, started bool) string {
+	if got.size != want.size && want.level == cuda.LevelFramework {
+		return fmt.Sprintf("size %d, want %d", got.size, want.size)
+	}
+	s.points++
+	s.ends[got.nativeEnd]++
+	if len(want.python) > 0 {
+		s.python++
+	}
+	if text := s.judgeNative(got, want, loop); text != "" {
+		return text
+	}
+	switch {
+	case want.state == "skipped":
+		s.skipped++
+		return ""
+	case !started && !got.hasPython && len(want.python) > 0:
+		s.early++ // the interpreter is trusted only when it has passed the self-test
+		return ""
+	case len(want.python) == 0 && want.state != "none":
+		s.inThreads++
+	}
+	if got.hasPython {
+		s.pythonEnds[got.pythonEnd]++
+	}
+	expected := want.python
+	if got.pythonEnd == trace.StackDepth && len(got.python) < len(expected) {
+		expected = expected[:len(got.python)]
+	} else if got.hasPython && got.pythonEnd != trace.StackWhole {
+		return fmt.Sprintf("the Python stack ends by %s", got.pythonEnd)
+	}
+	if !slices.Equal(got.python, expected) {
+		return "the Python stacks differ"
+	}
+	return ""
+}
+
+func (s *tally) judgeNative(got stacks, want sample, loop [2]uint64) string {
+	inLoop := func(pc uint64) bool { return pc >= loop[0] && pc < loop[1] }
+	expected := want.native
+	switch got.nativeEnd {
+	case trace.StackInterpreter:
+		s.cut++
+		at := slices.IndexFunc(expected, inLoop)
+		if at < 0 {
+			return "cut at an interpreter where there is none"
+		}
+		expected = expected[:at+1]
+	case trace.StackDepth:
+		if len(got.native) > len(expected) {
+			return "deeper than the whole stack"
+		}
+		expected = expected[:len(got.native)]
+	case trace.StackWhole:
+	default:
+		if !want.greenlet {
+			return fmt.Sprintf("the native stack ends by %s", got.nativeEnd)
+		}
+	}
+	known := got.native
+	if want.greenlet && got.nativeEnd != trace.StackInterpreter {
+		known = known[:min(len(known), len(expected))]
+		expected = expected[:len(known)]
+	}
+	if !slices.Equal(known, expected) {
+		return "the native stacks differ"
+	}
+	return ""
+}
+
+// compareStacks compares every call that the oracle was asked about with the trace.
+func compareStacks(t *testing.T, trc, log string) tally {
+	t.Helper()
+	samples, loop := readOracle(t, log)
+	recorded := map[place][]stacks{}
+	events := readStacks(t, trc)
+	for _, s := range events {
+		recorded[s.place] = append(recorded[s.place], s)
+	}
+	sum := tally{ends: map[trace.StackEnd]int{}, pythonEnds: map[trace.StackEnd]int{}}
+	started := false
+	for _, want := range samples {
+		all := recorded[want.place]
+		if len(all) == 0 {
+			sum.differences++
+			t.Errorf("the trace has no %+v", want.place)
+			continue
+		}
+		got := all[0]
+		recorded[want.place] = all[1:]
+		started = started || got.hasPython
+		if want.state == "plain" {
+			continue
+		}
+		if text := sum.judge(got, want, loop, started); text != "" {
+			if sum.differences++; sum.differences <= 5 {
+				t.Errorf("%s: %+v\ntrace:  %s\n%s\noracle (%s): %s\n%s", text, want.place, addresses(got.native, got.nativeEnd.String()), lines(got.python),
+					want.state, addresses(want.native, ""), lines(want.python))
+			}
+		}
+	}
+	if sum.differences > 5 {
+		t.Errorf("%d differences in all", sum.differences)
+	}
+	return sum
+}
+
+func addresses(list []uint64, end string) string {
+	var b strings.Builder
+	for _, a := range list {
+		fmt.Fprintf(&b, "%x ", a)
+	}
+	return b.String() + end
+}
+
+func lines(list []pyLine) string {
+	var b strings.Builder
+	for _, l := range list {
+		fmt.Fprintf(&b, "    %s\n", l)
+	}
+	return b.String()
+}
+
+// oracleLibrary builds the oracle once.
+var oracleLibrary = sync.OnceValues(func() (string, error) {
+	out := filepath.Join(guest.Root(), "build", "e2e", "oracle.so")
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return "", err
+	}
+	sources, err := filepath.Glob(filepath.Join(guest.Root(), "testdata", "oracle", "*.c"))
+	if err != nil || len(sources) == 0 {
+		return "", fmt.Errorf("no sources of the oracle: %w", err)
+	}
+	// the wrappers must have frames of their own: a tail call would hide them
+	args := append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-fno-optimize-sibling-calls", "-o", out}, sources...)
+	if text, err := exec.Command("gcc", append(args, "-ldl", "-lpthread", "-lgcc_s")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("gcc: %w\n%s", err, text)
+	}
+	return out, nil
+})
+
+// underOracle adds the oracle behind the library and returns the path of its log.
+func (p *program) underOracle(t *testing.T, rate string) string {
+	t.Helper()
+	oracle, err := oracleLibrary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(t.TempDir(), "oracle.log")
+	p.env = append(slices.Clone(p.env), "LD_PRELOAD="+library()+" "+oracle, "ORACLE_LOG="+log, "ORACLE_RATE="+rate)
+	return log
+}
