@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"memtrace/trace"
 )
@@ -16,7 +17,10 @@ type object struct {
 	options *Options
 	problem func(problem)
 
-	opened bool
+	opened bool // files were looked for
+	loaded bool // their tables were read
+	broken bool // a part of them could not be read
+	kept   *cacheFile
 	image  *image // the file of the run; nil: not here, or another one
 	extra  *image // its debug file; nil none
 	debug  *debugInfo
@@ -36,7 +40,11 @@ func (ob *object) open() {
 	}
 	ob.openFile()
 	ob.openDebugFile()
-	ob.readTables()
+	path := cachePath(ob.options.Cache, ob.module.BuildID)
+	if ob.options.Mangled {
+		path = ""
+	}
+	ob.kept = openCache(path, ob.source())
 }
 
 // all looks up several addresses.
@@ -44,9 +52,48 @@ func (ob *object) all(places []place) [][]Frame {
 	ob.open()
 	all := make([][]Frame, len(places))
 	for i, p := range places {
-		all[i] = ob.frames(p.address)
+		all[i] = ob.framesKept(p.address)
 	}
 	return all
+}
+
+// framesKept returns what the cache knows of an address, or else what the files say.
+func (ob *object) framesKept(address uint64) []Frame {
+	if ob.kept == nil {
+		return ob.frames(address)
+	}
+	if kept, ok := ob.kept.frames[address]; ok {
+		frames := slices.Clone(kept)
+		for i := range frames {
+			frames[i].Module = ob.module.Path
+		}
+		return frames
+	}
+	frames := ob.frames(address)
+	if !ob.broken && (ob.image != nil || ob.extra != nil) {
+		ob.kept.add(address, slices.Clone(frames))
+	}
+	return frames
+}
+
+// save keeps what was found for the next time.
+func (ob *object) save() {
+	if ob.kept != nil && !ob.broken {
+		ob.kept.save()
+	}
+}
+
+// close gives the files back.
+func (ob *object) close() {
+	if ob.debug != nil {
+		ob.debug.close()
+	}
+	for _, im := range []*image{ob.image, ob.extra} {
+		if im != nil {
+			im.close()
+		}
+	}
+	*ob = object{module: ob.module, options: ob.options, problem: ob.problem}
 }
 
 func (ob *object) openFile() {
@@ -113,8 +160,12 @@ type symbolSource struct {
 	read  bool
 }
 
-// readTables prepares what makes names.
+// readTables prepares what makes names, once.
 func (ob *object) readTables() {
+	if ob.loaded {
+		return
+	}
+	ob.loaded = true
 	for _, source := range []symbolSource{{image: ob.image, kind: elf.SHT_SYMTAB}, {image: ob.extra, kind: elf.SHT_SYMTAB}, {image: ob.image, kind: elf.SHT_DYNSYM}} {
 		if source.image != nil {
 			ob.tables = append(ob.tables, source)
@@ -161,6 +212,7 @@ func (ob *object) symbolAt(address uint64, bounds span) (name string, where span
 // damage tells of a part of a file that cannot be read.
 func (ob *object) damage(im *image, err error) {
 	if err != nil && !errors.Is(err, errNoSection) && !errors.Is(err, errNoDebug) {
+		ob.broken = true
 		ob.problem(problem{kind: damaged, path: im.path, detail: err.Error()})
 	}
 }
@@ -188,6 +240,7 @@ func (ob *object) readDebug(im *image) {
 
 // frames returns the functions at an address inside the object, innermost inlined one first, at least one.
 func (ob *object) frames(address uint64) []Frame {
+	ob.readTables()
 	bounds, _ := ob.bounds(address)
 	linked, where := ob.symbolAt(address, bounds)
 	base := Frame{Module: ob.module.Path, Address: address, Start: where.start}

@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"memtrace/trace"
+	"memtrace/trace/pyline"
 )
 
 // codePlace is an instruction of a Python code object.
@@ -32,5 +33,8 @@ func (r *Resolver) pythonFrame(place codePlace) Frame {
 		name = code.Name
 	}
 	frame := Frame{Kind: Python, Function: name, FullFunction: name, File: code.File, Line: int(code.FirstLine)}
+	if line, ok := pyline.Decode(code.Table, code.Lines, code.FirstLine, place.offset); ok {
+		frame.Line = int(line)
+	}
 	return frame
 }

@@ -53,10 +53,30 @@ func New(tables *trace.Tables, info trace.Info, o Options) *Resolver {
 func (r *Resolver) Native(pc uint64) []Frame {
 	frames, known := r.native[pc]
 	if !known {
-		r.Warm([]uint64{pc})
+		r.look([]uint64{pc})
 		frames = r.native[pc]
 	}
 	return frames
+}
+
+// Warm looks many addresses up at once, several object files at a time, and keeps what it found in the cache, if there is one. Native gives the same with and
+// without it.
+func (r *Resolver) Warm(pcs []uint64) {
+	r.look(pcs)
+	for _, ob := range r.objects {
+		ob.save()
+	}
+	if r.options.Cache != "" {
+		trimCache(r.options.Cache, maxCacheFolder)
+	}
+}
+
+// Close keeps what was found in the cache and gives the files back. What was found stays; what is asked for afterwards is looked up anew.
+func (r *Resolver) Close() {
+	for _, ob := range r.objects {
+		ob.save()
+		ob.close()
+	}
 }
 
 // place is where one address to be looked up lies.
@@ -66,8 +86,7 @@ type place struct {
 	module  trace.Module
 }
 
-// Warm looks many addresses up at once, several object files at a time. Native gives the same with and without it.
-func (r *Resolver) Warm(pcs []uint64) {
+func (r *Resolver) look(pcs []uint64) {
 	work := make(map[*object][]place)
 	for _, pc := range pcs {
 		if _, known := r.native[pc]; known {

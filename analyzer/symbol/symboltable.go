@@ -59,6 +59,7 @@ func (t *symbolTable) read(im *image, section *elf.Section) error {
 	}
 	const batch = 32 << 10
 	left := section.Size / symbolBytes
+	t.entries = make([]function, 0, min(left, maxSymbols)) // most symbols of a library are functions
 	buffer := make([]byte, min(left, batch)*symbolBytes)
 	order := im.elf.ByteOrder
 	for at := int64(section.Offset); left > 0; {
