@@ -1,6 +1,8 @@
 package analyzer
 
 import (
+	"regexp"
+
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
 )
@@ -8,8 +10,14 @@ import (
 // frame is a function of a call stack and what readers are told about it.
 type frame struct {
 	symbol.Frame
-	user bool // the program's own code
-	fold fold // how much it says to those who did not write the libraries
+	user  bool   // the program's own code
+	fold  fold   // how much it says to those who did not write the libraries
+	short string // what it is called in folded stacks; "" as everywhere
+}
+
+// matches reports whether a filter means the frame: by its function, however it is written, or by its file.
+func (f *frame) matches(re *regexp.Regexp) bool {
+	return re.MatchString(f.title()) || re.MatchString(f.Function) || re.MatchString(f.FullFunction) || f.File != "" && re.MatchString(f.File)
 }
 
 // callStack is the whole stack of an event: native and Python frames in one, innermost first.
@@ -115,10 +123,15 @@ func (c *callStacks) problems() []string {
 	return c.names.Problems()
 }
 
-// siteOf returns the innermost frame of the program's own code, else the innermost one that is left after folding.
+// siteOf returns the innermost frame of the program's own code, else the step of a gradient computation, else the innermost frame that is left after folding.
 func siteOf(s *callStack) *frame {
 	for _, f := range s.shown {
 		if f.user {
+			return f
+		}
+	}
+	for _, f := range s.shown {
+		if f.fold == foldNode || f.fold == foldEngine {
 			return f
 		}
 	}

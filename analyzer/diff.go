@@ -69,6 +69,7 @@ const (
 // DiffRow is one key.
 type DiffRow struct {
 	Key        string `json:"key"`
+	BaseKey    string `json:"base_key,omitempty"` // in the base, if the place stands on another line there
 	Label      string `json:"label,omitempty"`
 	State      string `json:"state"`
 	PeakBytes  Change `json:"peak_bytes"`
@@ -90,15 +91,20 @@ func (r DiffRow) Title() string {
 func NewDiff(base, changed *Summary) *Diff {
 	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []DiffLevel{}, Groups: []DiffGroup{}}
 	d.addLevels(base, changed)
+	var moved []string
 	for _, by := range groupNames(base, changed) {
 		for _, level := range []string{AccountFramework.String(), AccountDriver.String()} {
 			b, n := base.Group(by, level), changed.Group(by, level)
 			if b != nil || n != nil {
-				d.Groups = append(d.Groups, DiffGroup{By: by, Level: level, Rows: diffRows(by, b, n)})
+				m := matchKeys(by, b, n)
+				d.Groups = append(d.Groups, DiffGroup{By: by, Level: level, Rows: m.rows(b, n)})
+				if level == changed.MainLevel() {
+					moved = append(moved, m.notes()...)
+				}
 			}
 		}
 	}
-	d.Notes = diffNotes(base, changed)
+	d.Notes = append(diffNotes(base, changed), slices.Compact(moved)...)
 	return d
 }
 
@@ -176,15 +182,22 @@ func unionKeys[K cmp.Ordered, V any](a, b map[K]V) []K {
 
 // pair is one stable key's rows, summed up on each side.
 type pair struct {
-	key, label        string
+	key, baseKey      string
+	label             string
 	base, changed     Row
 	inBase, inChanged bool
 }
 
-func diffRows(by string, base, changed *Group) []DiffRow {
+// rows compares the rows of two groups, growth first.
+func (m *matching) rows(base, changed *Group) []DiffRow {
 	pairs := make(map[string]*pair)
-	collectPairs(pairs, by, base, func(p *pair) (*Row, *bool) { return &p.base, &p.inBase })
-	collectPairs(pairs, by, changed, func(p *pair) (*Row, *bool) { return &p.changed, &p.inChanged })
+	collectPairs(pairs, m.base, base, func(p *pair) (*Row, *bool) { return &p.base, &p.inBase })
+	collectPairs(pairs, m.changed, changed, func(p *pair) (*Row, *bool) { return &p.changed, &p.inChanged })
+	for key, name := range m.base {
+		if m.moved > 0 && key != name && m.changed[name] == name {
+			pairs[name].baseKey = key
+		}
+	}
 	rows := make([]DiffRow, 0, len(pairs))
 	for _, p := range pairs {
 		rows = append(rows, p.row())
@@ -196,12 +209,12 @@ func diffRows(by string, base, changed *Group) []DiffRow {
 	return rows
 }
 
-func collectPairs(pairs map[string]*pair, by string, g *Group, side func(*pair) (*Row, *bool)) {
+func collectPairs(pairs map[string]*pair, names map[string]string, g *Group, side func(*pair) (*Row, *bool)) {
 	if g == nil {
 		return
 	}
 	for _, row := range g.Rows {
-		key := stableKey(by, row.Key)
+		key := names[row.Key]
 		p := pairs[key]
 		if p == nil {
 			p = &pair{key: key}
@@ -228,7 +241,7 @@ func stableKey(by, key string) string {
 }
 
 func (p *pair) row() DiffRow {
-	r := DiffRow{Key: p.key, Label: p.label,
+	r := DiffRow{Key: p.key, BaseKey: p.baseKey, Label: p.label,
 		PeakBytes:  changeOf(p.base.PeakBytes, p.changed.PeakBytes),
 		LiveBytes:  changeOf(p.base.LiveBytes, p.changed.LiveBytes),
 		AllocCount: changeOf(p.base.AllocCount, p.changed.AllocCount),

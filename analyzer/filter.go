@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -13,19 +14,24 @@ type filter struct {
 	ignore  []*keyFilter   // none may pass
 }
 
-// keyFilter asks one question about an origin's key in one grouping and remembers the answers.
+// keyFilter asks one question about an origin, in the terms of one grouping, and remembers the answers.
 type keyFilter struct {
 	grouping *grouping
-	matches  func(key string) bool
+	matches  func(r *resolver, id uint64) bool
 	ids      idIndex
 	answers  []bool // by number of the id
+}
+
+// keyQuestion asks about the keys of a grouping.
+func keyQuestion(g *grouping, matches func(key string) bool) *keyFilter {
+	return &keyFilter{grouping: g, matches: func(r *resolver, id uint64) bool { return matches(g.key(r, id)) }}
 }
 
 func (f *keyFilter) pass(r *resolver, o *origin) bool {
 	id := f.grouping.id(r, o)
 	n, isNew := f.ids.number(id)
 	if isNew {
-		f.answers = append(f.answers, f.matches(f.grouping.key(r, id)))
+		f.answers = append(f.answers, f.matches(r, id))
 	}
 	return f.answers[n]
 }
@@ -43,10 +49,10 @@ func newFilter(o *Options) *filter {
 		}
 	}
 	if o.Tag != "" {
-		f.exact = append(f.exact, &keyFilter{grouping: findGrouping("tag"), matches: func(key string) bool { return underTag(key, o.Tag) }})
+		f.exact = append(f.exact, keyQuestion(findGrouping("tag"), func(key string) bool { return underTag(key, o.Tag) }))
 	}
 	if o.Library != "" {
-		f.exact = append(f.exact, &keyFilter{grouping: findGrouping("library"), matches: func(key string) bool { return strings.Contains(key, o.Library) }})
+		f.exact = append(f.exact, keyQuestion(findGrouping("library"), func(key string) bool { return strings.Contains(key, o.Library) }))
 	}
 	if f.devices == nil && f.exact == nil && f.focus == nil && f.ignore == nil {
 		return nil
@@ -54,7 +60,7 @@ func newFilter(o *Options) *filter {
 	return f
 }
 
-// textFilters makes one question for every grouping whose keys are names.
+// textFilters makes one question for every grouping whose keys are names, and one for the frames of the call stack, folded or not.
 func textFilters(re *regexp.Regexp) []*keyFilter {
 	if re == nil {
 		return nil
@@ -62,10 +68,21 @@ func textFilters(re *regexp.Regexp) []*keyFilter {
 	var list []*keyFilter
 	for i := range groupings {
 		if groupings[i].text {
-			list = append(list, &keyFilter{grouping: &groupings[i], matches: re.MatchString})
+			list = append(list, keyQuestion(&groupings[i], re.MatchString))
 		}
 	}
-	return list
+	answers := make(map[*frame]bool)
+	anyFrame := func(r *resolver, id uint64) bool {
+		return slices.ContainsFunc(r.stacks.of(pairOf(id)).all, func(f *frame) bool {
+			answer, known := answers[f]
+			if !known {
+				answer = f.matches(re)
+				answers[f] = answer
+			}
+			return answer
+		})
+	}
+	return append(list, &keyFilter{grouping: &byStack, matches: anyFrame})
 }
 
 // underTag reports whether a tag path is the wanted one or lies below it.

@@ -24,6 +24,8 @@ type grouping struct {
 	key    func(r *resolver, id uint64) string
 	label  func(r *resolver, id uint64) string // what people read instead of the key; nil: the key itself
 	stable func(key string) string             // the part of a key that is the same in two runs; nil: all of it
+	moved  bool                                // what stable leaves out is a line: two runs' keys are matched one by one where that can be done
+	stacks bool                                // keys come from call stacks: to make them, names are looked for in files
 	// text says that the key is a name that people choose or recognise, so that --focus and --ignore look at it.
 	text bool
 }
@@ -52,6 +54,10 @@ var groupings = []grouping{
 		id:     func(_ *resolver, o *origin) uint64 { return uint64(o.thread) },
 		key:    threadKey,
 		stable: withoutTID},
+	{name: "site", doc: "place in the program: its innermost own function", stacks: true, moved: true, stable: withoutLine, id: stackID, key: siteKey},
+	{name: "function", doc: "function of that place", stacks: true, id: stackID, key: functionKey},
+	{name: "file", doc: "file of that place", stacks: true, id: stackID, key: fileKey},
+	{name: "line", doc: "line of that place", stacks: true, moved: true, stable: withoutLine, id: stackID, key: lineKey},
 }
 
 // GroupingNames lists every value that Options.Groupings accepts, in the order in which help texts show them.

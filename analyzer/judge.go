@@ -29,7 +29,16 @@ func newJudge(info trace.Info) judge {
 }
 
 func (j *judge) frame(f symbol.Frame) *frame {
-	return &frame{Frame: f, user: j.user(f), fold: foldOf(&f)}
+	v := &frame{Frame: f, user: j.user(f), short: shortName(&f)}
+	how, ruled := foldOf(&f)
+	switch {
+	case v.user:
+	case ruled:
+		v.fold = how
+	case f.Kind == symbol.Native && (j.python || systemFile(f.Module)), f.Kind == symbol.JIT && f.Function == "":
+		v.fold = foldEntry
+	}
+	return v
 }
 
 func (j *judge) user(f symbol.Frame) bool {
@@ -37,7 +46,8 @@ func (j *judge) user(f symbol.Frame) bool {
 	case symbol.Python:
 		return j.userFile(f.File)
 	case symbol.Native:
-		return !j.python && !systemFile(f.Module) && foldOf(&f) == foldKeep
+		_, ruled := foldOf(&f)
+		return !j.python && !ruled && !systemFile(f.Module)
 	}
 	return false
 }

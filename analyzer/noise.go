@@ -11,11 +11,19 @@ import (
 type fold uint8
 
 const (
-	foldKeep     fold = iota // shown
-	foldHide                 // plumbing: shown only where nothing else is
-	foldEntry                // inside of a library that has an interface: of such frames in a row only the outermost one, through which the library was called
-	foldOperator             // an operator of a framework: of those in a row only the innermost one
-	foldVariant              // the same operator once more, on its way through a dispatcher: shown only where the operator itself is not
+	foldKeep  fold = iota // shown
+	foldHide              // plumbing: shown only where nothing else is
+	foldEntry             // inside of a library: of such frames in a row only the outermost one, through which the library was called
+
+	// What stands for all native frames between two Python ones: of the best kind that is there only the innermost frame. The last two kinds count at the inner end of
+	// a stack only.
+	foldOperator // an operator of a framework
+	foldHelper   // an operator that operators use to get memory
+	foldInner    // some other function of a framework
+
+	// What stands for the thread that computes gradients, in the same way.
+	foldNode   // the step of the computation
+	foldEngine // what runs the steps
 )
 
 // foldRule says how to fold the frames that it matches. Empty patterns match everything. Function and file patterns are beginnings, or with a leading "*" parts
@@ -28,60 +36,182 @@ type foldRule struct {
 	fold     fold
 }
 
-// foldRules are asked in order; the first one that matches decides. Frames that none matches are kept.
+const (
+	python = symbol.Python
+	native = symbol.Native
+)
+
+// foldRules are asked in order; the first one that matches decides. A native frame that none matches is kept if it is the program's own, and else foldEntry.
 var foldRules = []foldRule{
 	// memtrace itself.
-	{kind: symbol.Native, library: "libmemtrace", fold: foldHide},
-	{kind: symbol.Python, file: "*/memtrace/tag", fold: foldHide},
+	{native, "libmemtrace", "", "", foldHide},
+	{python, "", "", "*site-packages/memtrace/", foldHide},
 
-	// CUDA: what matters is the call through which it was entered.
-	{kind: symbol.Native, library: "libcuda.", fold: foldEntry},
-	{kind: symbol.Native, library: "libcudart", fold: foldEntry},
-	{kind: symbol.Native, library: "libcublas", fold: foldEntry},
-	{kind: symbol.Native, library: "libcudnn", fold: foldEntry},
-	{kind: symbol.Native, library: "libcufft", fold: foldEntry},
-	{kind: symbol.Native, library: "libcurand", fold: foldEntry},
-	{kind: symbol.Native, library: "libcusparse", fold: foldEntry},
-	{kind: symbol.Native, library: "libcusolver", fold: foldEntry},
-	{kind: symbol.Native, library: "libnccl", fold: foldEntry},
+	// The interpreter: its Python frames say the same.
+	{symbol.Interpreter, "", "", "", foldHide},
+	{native, "libpython", "", "", foldHide},
+	{native, "python", "", "", foldHide},
+	{python, "", "", "<frozen ", foldHide},
+	{python, "", "", "<__array_function__", foldHide},
+	{python, "", "", "*/runpy.py", foldHide},
+	{python, "", "", "*/importlib/", foldHide},
+	{python, "", "", "*/contextlib.py", foldHide},
+	{python, "", "", "*/functools.py", foldHide},
+	{python, "", "", "*/threading.py", foldHide},
+	{python, "", "", "*/multiprocessing/", foldHide},
+	{python, "", "", "*/concurrent/futures/", foldHide},
+	{python, "", "", "*/asyncio/", foldHide},
 
-	// The interpreter: Python frames tell the same.
-	{kind: symbol.Interpreter, fold: foldHide},
-	{kind: symbol.Native, library: "libpython", fold: foldHide},
-	{kind: symbol.Native, library: "python", fold: foldHide},
+	// How threads and programs start, and what C++ puts between them.
+	{native, "libc.so", "", "", foldHide},
+	{native, "libc-", "", "", foldHide},
+	{native, "libpthread", "", "", foldHide},
+	{native, "libstdc++", "", "", foldHide},
+	{native, "ld-linux", "", "", foldHide},
+	{native, "", "_start", "", foldHide},
+	{native, "", "__libc_start", "", foldHide},
+	{native, "", "start_thread", "", foldHide},
+	{native, "", "__clone", "", foldHide},
+	{native, "", "clone", "", foldHide},
+	{native, "", "std::", "", foldHide},
+	{native, "", "operator new", "", foldHide},
 
-	// How threads and programs start.
-	{kind: symbol.Native, function: "__libc_start", fold: foldHide},
-	{kind: symbol.Native, function: "_start", fold: foldHide},
-	{kind: symbol.Native, function: "start_thread", fold: foldHide},
-	{kind: symbol.Native, function: "clone", fold: foldHide},
-	{kind: symbol.Native, function: "__clone", fold: foldHide},
-	{kind: symbol.Native, function: "std::thread::", fold: foldHide},
-	{kind: symbol.Native, library: "libc.so", fold: foldHide},
-	{kind: symbol.Native, library: "libpthread", fold: foldHide},
-	{kind: symbol.Native, library: "libstdc++", fold: foldHide},
+	// PyTorch, Python side.
+	{python, "", "*_wrapped_call_impl", "*torch/nn/modules/module.py", foldHide},
+	{python, "", "*_call_impl", "*torch/nn/modules/module.py", foldHide},
+	{python, "", "*_apply", "*torch/nn/modules/module.py", foldHide},
+	{python, "", "*convert", "*torch/nn/modules/module.py", foldHide},
+	{python, "", "*<lambda>", "*torch/nn/modules/module.py", foldHide},
+	{python, "", "", "*torch/_ops.py", foldHide},
+	{python, "", "", "*torch/_compile.py", foldHide},
+	{python, "", "", "*torch/_dynamo/", foldHide},
+	{python, "", "", "*torch/_jit_internal.py", foldHide},
+	{python, "", "", "*torch/_tensor.py", foldKeep}, // Tensor.backward; what it calls says no more
+	{python, "", "", "*torch/autograd/__init__.py", foldHide},
+	{python, "", "", "*torch/autograd/graph.py", foldHide},
+	{python, "", "", "*torch/autograd/grad_mode.py", foldHide},
+	{python, "", "", "*torch/amp/autocast_mode.py", foldHide},
+	{python, "", "", "*torch/overrides.py", foldHide},
+	{python, "", "", "*torch/utils/_contextlib.py", foldHide},
+	{python, "", "", "*torch/utils/_python_dispatch.py", foldHide},
+	{python, "", "*wrapper", "*torch/optim/", foldHide},
+	{python, "", "*_use_grad", "*torch/optim/optimizer.py", foldHide},
+	{python, "", "*maybe_fallback", "*torch/optim/optimizer.py", foldHide},
+
+	// PyTorch, native side. Operators pass at::_ops once more at every turn through the dispatcher.
+	{native, "", "c10::cuda::CUDACachingAllocator::", "", foldHide},
+	{native, "", "c10::cuda::CUDAMallocAsync::", "", foldHide},
+	{native, "", "c10::CachingHostAllocator", "", foldHide},
+	{native, "", "c10::StorageImpl::", "", foldHide},
+	{native, "", "c10::impl::", "", foldHide},
+	{native, "", "at::_ops::empty", "", foldHelper},
+	{native, "", "at::_ops::new_empty", "", foldHelper},
+	{native, "", "at::_ops::resize", "", foldHelper},
+	{native, "", "at::_ops::_resize", "", foldHelper},
+	{native, "", "at::_ops::set_", "", foldHelper},
+	{native, "", "at::_ops::", "", foldOperator},
+	{native, "", "at::detail::", "", foldHide},
+	{native, "", "torch::autograd::generated::", "", foldHide},
+	{native, "", "torch::autograd::VariableType::", "", foldHide},
+	{native, "", "torch::autograd::ADInplaceOrView::", "", foldHide},
+	{native, "", "torch::autograd::THPVariable_", "", foldHide},
+	{native, "", "torch::autograd::TypeError_to_NotImplemented_", "", foldHide},
+	{native, "", "torch::autograd::dispatch_", "", foldHide},
+	{native, "", "torch::autograd::Engine::evaluate_function", "", foldEngine},
+	{native, "", "torch::autograd::Engine::", "", foldHide},
+	{native, "", "torch::autograd::python::", "", foldHide},
+	{native, "", "torch::autograd::Node::", "", foldHide},
+	{native, "", "pybind11::", "", foldHide},
+	{native, "", "THPEngine_", "", foldHide},
+	{native, "libtorch", "", "", foldInner},
+	{native, "libc10", "", "", foldInner},
+	{native, "", "at::", "", foldInner},
+	{native, "", "c10::", "", foldInner},
+
+	// MXNet.
+	{python, "", "", "*mxnet/_ctypes/", foldHide},
+	{python, "", "", "*mxnet/_ffi/", foldHide},
+	{python, "", "*__call__", "*mxnet/gluon/block.py", foldHide},
+	{python, "", "*_call_cached_op", "*mxnet/gluon/block.py", foldHide},
+	{native, "", "mxnet::storage::", "", foldHide},
+	{native, "", "mxnet::StorageImpl::", "", foldHide},
+	{native, "", "mxnet::NDArray::CheckAndAlloc", "", foldHide},
+	{native, "", "mxnet::engine::", "", foldHide},
+	{native, "", "mxnet::op::", "", foldOperator},
+	{native, "libmxnet", "", "", foldInner},
+
+	// JAX and TensorFlow.
+	{python, "", "", "*jax/_src/traceback_util.py", foldHide},
+	{python, "", "", "*jax/_src/pjit.py", foldHide},
+	{python, "", "", "*jax/_src/core.py", foldHide},
+	{python, "", "", "*jax/_src/interpreters/", foldHide},
+	{python, "", "", "*tensorflow/python/util/", foldHide},
+	{native, "", "tsl::", "", foldHide},
+	{native, "", "stream_executor::", "", foldHide},
+	{native, "xla_", "", "", foldInner},
+	{native, "libtensorflow", "", "", foldInner},
 }
 
-// foldOf finds the rule for a frame.
-func foldOf(f *symbol.Frame) fold {
+// foldOf finds the rule for a frame; ok=false if there is none.
+func foldOf(f *symbol.Frame) (how fold, ok bool) {
+	if f.Kind == symbol.Native && gradientNode(f.Function) != "" {
+		return foldNode, true
+	}
 	library := ""
 	if f.Module != "" {
 		library = path.Base(f.Module)
 	}
 	for i := range foldRules {
 		r := &foldRules[i]
-		if r.kind == f.Kind && begins(library, r.library) && begins(f.Function, r.function) && begins(f.File, r.file) {
-			return r.fold
+		if r.kind == f.Kind && strings.HasPrefix(library, r.library) && matches(f.Function, r.function) && matches(f.File, r.file) {
+			return r.fold, true
 		}
 	}
-	return foldKeep
+	return foldKeep, false
 }
 
-func begins(text, pattern string) bool {
+func matches(text, pattern string) bool {
 	if part, anywhere := strings.CutPrefix(pattern, "*"); anywhere {
 		return strings.Contains(text, part)
 	}
 	return strings.HasPrefix(text, pattern)
+}
+
+// operatorName turns the function that PyTorch generates for an operator into the operator's name, "" for others.
+func operatorName(function string) string {
+	rest, ok := strings.CutPrefix(function, "at::_ops::")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "::")
+	return "aten::" + name
+}
+
+// gradientNode turns the function that computes a gradient into a name, "" for others.
+func gradientNode(function string) string {
+	rest, ok := strings.CutPrefix(function, "torch::autograd::")
+	if !ok {
+		return ""
+	}
+	name, ok := strings.CutSuffix(strings.TrimPrefix(rest, "generated::"), "::apply")
+	if !ok || strings.Contains(name, ":") {
+		return ""
+	}
+	return "autograd: " + name
+}
+
+// shortName is what stands for a frame in a folded stack where its function says too much, "" for the function itself.
+func shortName(f *symbol.Frame) string {
+	switch {
+	case f.Kind != symbol.Native:
+		return ""
+	case f.Function == "torch::autograd::Engine::evaluate_function":
+		return "autograd: engine"
+	}
+	if name := operatorName(f.Function); name != "" {
+		return name
+	}
+	return gradientNode(f.Function)
 }
 
 // foldNoise leaves out what only those who wrote the libraries want to see. The innermost frame stays where all would go.
@@ -103,26 +233,52 @@ func foldNoise(all []*frame) []*frame {
 
 // foldRun appends what is shown of a run of frames that are all Python or all native.
 func foldRun(shown, run []*frame) []*frame {
-	operators := false
-	for _, f := range run {
-		operators = operators || f.fold == foldOperator
+	operator, node := bestOf(run, foldOperator, foldInner), bestOf(run, foldNode, foldEngine)
+	if operator != nil && operator.fold == foldInner && len(shown) > 0 {
+		operator = nil
 	}
-	var inner *frame // the operator that stands for those in a row
 	for i, f := range run {
 		switch f.fold {
-		case foldHide:
+		case foldKeep:
+			shown = append(shown, f)
 		case foldEntry:
-			if i+1 == len(run) || run[i+1].fold != foldEntry {
-				shown = append(shown, f)
-			}
-		case foldOperator, foldVariant:
-			if inner == nil && (f.fold == foldOperator || !operators) {
-				inner = f
+			if entersLibrary(run[i:]) {
 				shown = append(shown, f)
 			}
 		default:
-			shown = append(shown, f)
+			if f == operator || f == node {
+				shown = append(shown, f)
+				operator, node = unless(operator, f), unless(node, f) // a recursive function stands there more than once
+			}
 		}
 	}
 	return shown
+}
+
+func unless(f, shown *frame) *frame {
+	if f == shown {
+		return nil
+	}
+	return f
+}
+
+// bestOf returns the innermost frame of the best kind between first and last that is there, nil if there is none.
+func bestOf(run []*frame, first, last fold) *frame {
+	var best *frame
+	for _, f := range run {
+		if f.fold >= first && f.fold <= last && (best == nil || f.fold < best.fold) {
+			best = f
+		}
+	}
+	return best
+}
+
+// entersLibrary reports whether the next frame that is not hidden lies outside of the first one's library.
+func entersLibrary(run []*frame) bool {
+	for _, f := range run[1:] {
+		if f.fold != foldHide {
+			return f.fold != foldEntry || f.Module != run[0].Module
+		}
+	}
+	return true
 }

@@ -8,7 +8,7 @@ import (
 
 // Options say what a summary counts and how it divides it. The zero value counts everything.
 type Options struct {
-	// Groupings are names from GroupingNames. None: tag, library and api, and the report chooses among them.
+	// Groupings are names from GroupingNames. None: tag, library and api, with Sites also site, and the report chooses among them.
 	Groupings []string
 	// At asks for the state at a moment besides the peaks.
 	At At
@@ -19,12 +19,14 @@ type Options struct {
 	Tag string
 	// Library keeps blocks whose calling library's name contains this text.
 	Library string
-	// Focus keeps blocks with a tag, call, library or thread that it matches; Ignore drops them.
+	// Focus keeps blocks with a tag, call, library, thread, or a function or file of their call stack that it matches; Ignore drops them.
 	Focus, Ignore *regexp.Regexp
 
+	// Sites lists the places in the program that asked for the memory, with their call stacks. It costs the look-up of names in files.
+	Sites bool
 	// Symbols says where the names of call stacks are looked for.
 	Symbols symbol.Options
-	// FullStacks shows every frame; otherwise library noise is folded away.
+	// FullStacks lists every frame of a call stack; otherwise library noise is folded away.
 	FullStacks bool
 
 	// Progress, if set, is called after every batch with the number of bytes read so far.

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -69,6 +70,9 @@ func (o *oracle) library(e trace.Event) string {
 	return path.Base(m.Path)
 }
 
+// sites are where the stacks of fillTables lead: to the program itself, which has no names, or to code outside of every library.
+var sites = map[trace.StackID]string{stackAllocator: "train+0x4ff", stackBLAS: "train+0x4ff", stackProgram: "train+0xff", stackNowhere: "[jit]"}
+
 func (o *oracle) key(e trace.Event, by string) string {
 	switch by {
 	case "tag":
@@ -85,6 +89,11 @@ func (o *oracle) key(e trace.Event, by string) string {
 		return o.library(e)
 	case "device":
 		return fmt.Sprint(e.Device)
+	case "site", "function", "line":
+		return cmp.Or(sites[e.Stack], NoStack)
+	case "file":
+		place, _, _ := strings.Cut(cmp.Or(sites[e.Stack], NoStack), "+")
+		return place
 	}
 	th, ok := o.src.tables.Thread(e.Thread)
 	if !ok {

@@ -141,6 +141,9 @@ func (s *callStack) frames(full bool) []symbol.Frame {
 	frames := make([]symbol.Frame, len(list))
 	for i, f := range list {
 		frames[i] = f.Frame
+		if f.short != "" && !full {
+			frames[i].Function = f.short
+		}
 	}
 	return frames
 }

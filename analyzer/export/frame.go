@@ -1,0 +1,77 @@
+package export
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/symbol"
+)
+
+// origin is whose code a frame is. It decides about colours.
+type origin uint8
+
+const (
+	ofUser    origin = iota // what the reader wrote
+	ofPackage               // Python code that was installed
+	ofNative                // compiled code that was installed
+	ofOther                 // no code: an interpreter's loop, a missing stack
+)
+
+// frame is a function, or a line of it, as people can tell it from others. Two frames are the same if they are equal.
+type frame struct {
+	origin   origin
+	python   bool
+	function string
+	file     string // short: what is left says which file it is
+	line     int    // 0: not known, or not to be told apart
+	path     string // of the source file, as the trace has it
+}
+
+var noStack = frame{origin: ofOther, function: "[no stack]"}
+
+// shaper returns what makes frames of a set's frames.
+func shaper(set *analyzer.StackSet, noLines bool) func(*symbol.Frame) frame {
+	return func(f *symbol.Frame) frame {
+		r := frame{origin: originOf(set, f), python: f.Kind == symbol.Python, function: f.Name(), file: set.Place(*f), line: f.Line, path: f.File}
+		if noLines {
+			r.line = 0
+		}
+		return r
+	}
+}
+
+func originOf(set *analyzer.StackSet, f *symbol.Frame) origin {
+	switch {
+	case set.User(*f):
+		return ofUser
+	case f.Kind == symbol.Python:
+		return ofPackage
+	case f.Kind == symbol.Native:
+		return ofNative
+	}
+	return ofOther
+}
+
+// place is the file and, if it is known, the line; "" where no file is known.
+func (f *frame) place() string {
+	if f.file == "" || f.line == 0 {
+		return f.file
+	}
+	return f.file + ":" + strconv.Itoa(f.line)
+}
+
+// compare orders frames by what people read of them.
+func (f *frame) compare(g *frame) int {
+	return cmp.Or(
+		strings.Compare(f.function, g.function), strings.Compare(f.file, g.file), cmp.Compare(f.line, g.line),
+		strings.Compare(f.path, g.path), cmp.Compare(f.origin, g.origin), cmp.Compare(boolean(f.python), boolean(g.python)))
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
