@@ -25,7 +25,7 @@ const (
 
 const defaultRows = 12
 
-// summaryFlags are the flags that report and diff share: what to count, and how to show it.
+// summaryFlags are the flags that report and diff share: what to count, and how to show it. export takes those about what to count.
 type summaryFlags struct {
 	by      []string
 	at      string
@@ -45,7 +45,7 @@ type summaryFlags struct {
 	strict bool
 }
 
-// filterHelp closes the long help of report and diff.
+// filterHelp closes the long help of report, diff and export.
 const filterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
 was called from a library; --focus keeps, and --ignore drops, what has a tag,
 call, library or thread that a regular expression matches.`
@@ -54,11 +54,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(analyzer.GroupingNames(), ", ")+" (repeat it, or separate by commas)")
 	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
-	f.StringSliceVar(&s.devices, "device", nil, "only this device `INDEX` (repeatable)")
-	f.StringVar(&s.focus, "focus", "", "only what matches this `REGEX`")
-	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
-	f.StringVar(&s.tag, "tag", "", "only this `TAG` and what lies under it")
-	f.StringVar(&s.library, "library", "", "only calls from libraries whose name contains `NAME`")
+	s.defineFilters(cmd)
 	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")
 	f.BoolVar(&s.json, "json", false, "print JSON, with exact bytes and all rows")
 	f.StringVar(&s.color, "color", "auto", "`WHEN` to use colours: auto, always or never")
@@ -70,7 +66,20 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	mustComplete(cmd, "by", completeList(analyzer.GroupingNames()...))
 	mustComplete(cmd, "at", completeValues("peak", "exit", "oom", "oom:", "mark:", "step:"))
 	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
-	for _, name := range []string{"device", "focus", "ignore", "tag", "library", "rows", "width"} {
+	for _, name := range []string{"rows", "width"} {
+		mustComplete(cmd, name, completeValues())
+	}
+}
+
+// defineFilters adds the flags that leave memory out.
+func (s *summaryFlags) defineFilters(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&s.devices, "device", nil, "only this device `INDEX` (repeatable)")
+	f.StringVar(&s.focus, "focus", "", "only what matches this `REGEX`")
+	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
+	f.StringVar(&s.tag, "tag", "", "only this `TAG` and what lies under it")
+	f.StringVar(&s.library, "library", "", "only calls from libraries whose name contains `NAME`")
+	for _, name := range []string{"device", "focus", "ignore", "tag", "library"} {
 		mustComplete(cmd, name, completeValues())
 	}
 }

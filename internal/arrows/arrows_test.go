@@ -27,7 +27,8 @@ var ours = map[string][]string{
 	"analyzer":         {"analyzer/symbol", "trace", "cuda"},
 	"analyzer/symbol":  {"trace/pyline", "trace"},
 	"analyzer/render":  {"analyzer/symbol", "analyzer", "trace", "cuda"},
-	"cmd/memtrace":     {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/version"},
+	"analyzer/export":  {"analyzer/render", "analyzer/symbol", "analyzer", "trace"},
+	"cmd/memtrace":     {"analyzer/export", "analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/version"},
 	"cshim":            {},
 	"interpose":        {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/version"},
 	"internal/version": {},
@@ -41,12 +42,14 @@ var theirs = map[string][]string{
 	"github.com/spf13/cobra":    {"cmd/memtrace"},
 	"charm.land":                {"cmd/memtrace"},
 	"github.com/charmbracelet":  {"cmd/memtrace"},
+	"github.com/google/pprof":   {"analyzer/export"},
 	"C":                         {"cshim", "interpose", "cuda/nvml"},
 }
 
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols, with which LD_BIND_NOW=1 ends every
 // program at its start; the others are dead weight in somebody's process.
-var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", module + "cmd", module + "cuda/nvml", "net/http", "os/exec"}
+var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", module + "cmd", module + "cuda/nvml", module + "analyzer/export",
+	"net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.
 type pkg struct {

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/export"
+	"memtrace/internal/version"
+	"memtrace/trace"
+	"memtrace/trace/spool"
+)
+
+const exportLong = `Write what a trace says about call stacks in the format of another tool, or as a
+picture:
+
+%s
+The file lies beside the trace, under its name with another ending, unless -o
+names another one; '-o -' is standard output. Each stack has four values, one of
+which --value chooses: the bytes that stood at the peak, those that were left at
+the end, those of all allocations, and the number of allocations. They add up to
+what 'memtrace report' says of the level. Stacks are folded as in the report:
+--full-stacks keeps the frames of interpreters, dispatchers and allocators.
+
+%s`
+
+const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
+  memtrace export pprof --value allocated memtrace.python3.4711.bin
+  memtrace export speedscope --focus 'attn|mlp' -o attention.json memtrace.python3.4711.bin
+  memtrace export collapsed --no-lines -o - memtrace.python3.4711.bin | sort -nrk2 | head`
+
+// exportFormat is one way to write stacks. A new format is a row of exportFormats.
+type exportFormat struct {
+	name, extension, doc string
+	binary               bool   // not for a terminal
+	bothLevels           bool   // a file holds all levels unless one was asked for
+	hint                 string // a command that opens the file, which stands for %s; "": there is no such command
+	write                func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error
+}
+
+var exportFormats = []exportFormat{
+	{name: "flamegraph", extension: ".svg", doc: "a picture for the browser; your own lines stand out",
+		hint: "open it in a browser", write: oneSet(export.FlameGraph)},
+	{name: "pprof", extension: ".pb.gz", doc: "a profile for pprof, with all values", binary: true,
+		hint: "go tool pprof -http=: %s", write: oneSet(export.Pprof)},
+	{name: "speedscope", extension: ".speedscope.json", doc: "for speedscope.app, with all values and levels", bothLevels: true,
+		hint: "open it at https://www.speedscope.app, which keeps it in your browser", write: export.Speedscope},
+	{name: "collapsed", extension: ".collapsed.txt", doc: "one line for each stack, for flamegraph.pl and others",
+		hint: "flamegraph.pl --countname bytes %s", write: oneSet(export.Collapsed)},
+}
+
+func oneSet(write func(io.Writer, *analyzer.StackSet, export.Options) error) func(io.Writer, []*analyzer.StackSet, export.Options) error {
+	return func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error { return write(w, sets[0], o) }
+}
+
+type exportFlags struct {
+	filters summaryFlags // what to count; its flags about how to show it are not offered
+	value   string
+	level   string
+	full    bool
+	noLines bool
+	output  string
+	force   bool
+}
+
+func (a *app) exportCommand() *cobra.Command {
+	var flags exportFlags
+	var list strings.Builder
+	var names []cobra.Completion
+	for _, f := range exportFormats {
+		fmt.Fprintf(&list, "  %-12s %s (%s)\n", f.name, f.doc, f.extension)
+		names = append(names, cobra.CompletionWithDesc(f.name, f.doc))
+	}
+	cmd := &cobra.Command{
+		Use:     "export [flags] FORMAT FILE",
+		Short:   "Write call stacks as a flame graph, or for pprof, speedscope and others",
+		Long:    fmt.Sprintf(exportLong, list.String(), filterHelp),
+		Example: exportExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("name a format (%s) and a trace", strings.Join(exportNames(), ", "))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return names, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeTraces(cmd, args, typed)
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.export(&flags, args[0], args[1]) },
+	}
+	flags.define(cmd)
+	return cmd
+}
+
+func exportNames() []string {
+	var names []string
+	for _, f := range exportFormats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+func (e *exportFlags) define(cmd *cobra.Command) {
+	levels := []string{analyzer.AccountFramework.String(), analyzer.AccountDriver.String()}
+	f := cmd.Flags()
+	f.StringVar(&e.value, "value", export.Peak.String(), "the `NUMBER` of each stack: "+strings.Join(export.ValueNames(), ", "))
+	f.StringVar(&e.level, "level", "", "the `LEVEL` "+strings.Join(levels, " or ")+" (default: framework if one reported blocks)")
+	f.BoolVar(&e.full, "full-stacks", false, "do not fold what libraries and interpreters do inside")
+	f.BoolVar(&e.noLines, "no-lines", false, "do not tell lines of a function apart")
+	f.StringVar(&e.filters.at, "at", "", "take the `MOMENT` exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
+	e.filters.defineFilters(cmd)
+	f.StringVarP(&e.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
+	f.BoolVarP(&e.force, "force", "f", false, "replace that file if it exists")
+	mustComplete(cmd, "value", completeValues(export.ValueNames()...))
+	mustComplete(cmd, "at", completeValues("peak", "exit", "oom", "oom:", "mark:", "step:"))
+	mustComplete(cmd, "level", completeValues(levels...))
+}
+
+// check turns the flags into what to count and what to write, before any trace is read.
+func (e *exportFlags) check() (analyzer.Options, export.Options, error) {
+	count, err := e.filters.options()
+	if err != nil {
+		return count, export.Options{}, err
+	}
+	count.FullStacks = e.full
+	value, err := export.ParseValue(e.value)
+	if err != nil {
+		return count, export.Options{}, usagef("--value: %w", err)
+	}
+	if e.level != "" && e.level != analyzer.AccountFramework.String() && e.level != analyzer.AccountDriver.String() {
+		return count, export.Options{}, usagef("--level %s: choose %s or %s", e.level, analyzer.AccountFramework, analyzer.AccountDriver)
+	}
+	return count, export.Options{Value: value, NoLines: e.noLines, Full: e.full, Writer: "memtrace " + version.String}, nil
+}
+
+func (a *app) export(flags *exportFlags, name, arg string) error {
+	format, err := findExport(name)
+	if err != nil {
+		return err
+	}
+	count, options, err := flags.check()
+	if err != nil {
+		return err
+	}
+	path, err := oneInput(arg)
+	if err != nil {
+		return err
+	}
+	output := flags.output
+	switch {
+	case output == "":
+		output = exportPath(path, format)
+	case output == "-" && format.binary && term.IsTerminal(int(a.stdout.Fd())):
+		return usagef("%s is no text for a terminal; name a file with -o", format.name)
+	}
+	sets, modules, err := a.readStacks(path, flags.level, format.bothLevels, count)
+	if err != nil {
+		return err
+	}
+	options.Modules = modules
+	if err := a.writeTo(output, flags.force, func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
+		return err
+	}
+	a.sayExported(path, output, format, sets, options)
+	return nil
+}
+
+func findExport(name string) (*exportFormat, error) {
+	for i := range exportFormats {
+		if exportFormats[i].name == name {
+			return &exportFormats[i], nil
+		}
+	}
+	return nil, usagef("there is no format %q; choose from %s", name, strings.Join(exportNames(), ", "))
+}
+
+// exportPath is the trace's path with a format's extension: memtrace.python3.4711.svg for memtrace.python3.4711.bin.
+func exportPath(path string, format *exportFormat) string {
+	path = strings.TrimSuffix(path, spool.Extension)
+	return strings.TrimSuffix(path, traceSuffix) + format.extension
+}
+
+// readStacks returns the stacks of the wanted level, "" for the main one; with both, the other level's follow if it has any.
+func (a *app) readStacks(path, level string, both bool, count analyzer.Options) ([]*analyzer.StackSet, []trace.Module, error) {
+	set, modules, err := a.readLevel(path, level, count)
+	if err != nil {
+		return nil, nil, err
+	}
+	sets := []*analyzer.StackSet{set}
+	if both && level == "" && set.Level == analyzer.AccountFramework.String() {
+		other, _, err := a.readLevel(path, analyzer.AccountDriver.String(), count)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(other.Rows) > 0 {
+			sets = append(sets, other)
+		}
+	}
+	return sets, modules, nil
+}
+
+func (a *app) readLevel(path, level string, count analyzer.Options) (*analyzer.StackSet, []trace.Module, error) {
+	run, err := openTrace(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer run.Close()
+	bar := a.newProgress(path, run.Size())
+	defer bar.finish()
+	count.Progress = func(read int64) { bar.update(read) }
+	set, err := analyzer.Stacks(run, count, level)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return set, run.Tables().Modules(), nil
+}
+
+// sayExported tells on stderr where the file is, how to open it, and what keeps it from saying more.
+func (a *app) sayExported(path, output string, format *exportFormat, sets []*analyzer.StackSet, o export.Options) {
+	if len(sets[0].Rows) == 0 {
+		a.log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level, filtered(sets[0]))
+	} else if o.Value.Sum(sets[0]) == 0 {
+		a.log.Warn().Msgf("%s: %s is 0 in every stack: --value takes %s", path, o.Value, strings.Join(export.ValueNames(), ", "))
+	}
+	for _, problem := range sets[0].Problems {
+		a.log.Warn().Msg(problem)
+	}
+	if output == "-" || a.quiet {
+		return
+	}
+	hint := format.hint
+	if strings.Contains(hint, "%s") {
+		hint = "open it with: " + fmt.Sprintf(hint, shellWord(output))
+	}
+	fmt.Fprintf(a.stderr, "memtrace: wrote %s, %s %s; %s\n", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
+}
+
+func filtered(set *analyzer.StackSet) string {
+	if len(set.Filter) == 0 {
+		return ""
+	}
+	return " under the filters " + strings.Join(set.Filter, ", ")
+}
