@@ -83,7 +83,13 @@ static void *back_of(void *frame) {
   return NULL;
 }
 
-static void *code_of(void *frame) { return api.frame_code ? api.frame_code(frame) : api.attribute(frame, "f_code"); }
+/* In 3.8 there is no other way to it than the attribute, which the program's audit hooks would hear of. */
+static void *code_of(void *frame) {
+  if (api.frame_code) return api.frame_code(frame);
+  void *code = *(void **)((char *)frame + mt_interpreter.layout.frame_code);
+  api.take(code);
+  return code;
+}
 
 static bool same_number(void *object, const char *attribute, int64_t wanted) {
   void *number = api.attribute(object, attribute);

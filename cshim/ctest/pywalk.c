@@ -50,6 +50,23 @@ MT_EXPORT uint64_t pywalk_lost(void) { return mt_header()->lost_dict; }
 MT_EXPORT void pywalk_turn(void) { mt_python_turn(); }
 MT_EXPORT void pywalk_restart(void) { mt_python_start(); }
 
+MT_EXPORT void pywalk_log(int level) { mt_config.log_level = level; }
+
+/* Makes the walker look for one thing in a wrong place. */
+MT_EXPORT void pywalk_misread(unsigned field) {
+  struct mt_pylayout *l = &mt_interpreter.layout;
+  uint16_t *fields[] = {&l->thread_frame, &l->frame_code, &l->frame_back, &l->frame_position, &l->code_name, &l->code_lines, &l->object_type, &l->code_bytes,
+                        &l->code_line, &l->code_file};
+  *fields[field] = (uint16_t)(*fields[field] + (fields[field] == &l->code_line ? 4 : 8));
+}
+
+/* Fills the dictionary. */
+MT_EXPORT void pywalk_fill(void) {
+  static char block[1 << 20];
+  for (size_t size = sizeof block; size; size /= 2)
+    while (mt_dict_append(MT_DICT_STRING, &(struct mt_bytes){block, size}, 1)) continue;
+}
+
 static uint64_t now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -1,0 +1,659 @@
+"""Compares what the Python walker finds with what the interpreter that runs this says.
+
+    pywalk.py LIBRARY [CASE...]
+
+LIBRARY is built from pywalk.c and the library's C half. Every case runs in a child of
+its own; prints "VERSION: N passed, N failed". Needs nothing but the standard library;
+greenlets take part where the package is installed.
+"""
+import asyncio
+import contextlib
+import ctypes
+import dis
+import functools
+import gc
+import os
+import random
+import struct
+import sys
+import tempfile
+import threading
+import traceback
+
+try:
+    import greenlet
+except ImportError:
+    greenlet = None
+
+VERSION = sys.version_info[:2]
+CHECKED, TRUSTED, OFF = 3, 4, 1
+WHOLE, DEPTH = 0, 2
+STRING, INFO, PYSTACK, CODE = 1, 6, 7, 8
+LNOTAB, RANGES, LOCATIONS = 1, 2, 3
+MOST = 256
+
+CASES = []
+failures = []
+passes = 0
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def check(holds, *what):
+    global passes
+    if holds:
+        passes += 1
+    else:
+        failures.append(what)
+        caller = sys._getframe(1)
+        while caller.f_code.co_name in ("equal", "compare", "both", "here"):
+            caller = caller.f_back
+        print("%s:%d: failed: %s" % (caller.f_code.co_name, caller.f_lineno, " ".join(map(str, what))), file=sys.stderr)
+
+
+def equal(have, want, *what):
+    check(have == want, *what, "is", have, "want", want)
+
+
+class Walker:
+    """The library, called without the interpreter's lock; held keeps it."""
+
+    def __init__(self, path):
+        self.free = ctypes.CDLL(path)
+        self.held = ctypes.PyDLL(path)
+        for library in self.free, self.held:
+            library.pywalk_cost.restype = ctypes.c_double
+            library.pywalk_lost.restype = ctypes.c_uint64
+            library.pywalk_entry.restype = ctypes.c_void_p
+            library.pywalk_entry.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
+        self.folder = tempfile.mkdtemp()
+        if not self.free.pywalk_open(os.path.join(self.folder, "walk.bin").encode()):
+            raise SystemExit("it does not record")
+        self.stack = self.free.pywalk_stack
+
+    def entry(self, number):
+        kind, length = ctypes.c_uint32(), ctypes.c_uint32()
+        at = self.free.pywalk_entry(number, ctypes.byref(kind), ctypes.byref(length))
+        return (kind.value, ctypes.string_at(at, length.value)) if at else (0, b"")
+
+    def entries(self, wanted):
+        numbers = range(1, self.free.pywalk_entries() + 1)
+        return [data for kind, data in map(self.entry, numbers) if kind == wanted]
+
+    def info(self, key):
+        """The last thing that was said about it."""
+        found = [data.split(b"\0", 1)[1].decode() for data in self.entries(INFO) if data.startswith(key.encode() + b"\0")]
+        return found[-1] if found else None
+
+    def code(self, number):
+        kind, data = self.entry(number)
+        assert kind == CODE, (number, kind)
+        line, table, module, *widths = struct.unpack_from("<iBBBBB", data)
+        sizes = struct.unpack_from("<IIII", data, 12)
+        assert 28 + sum(sizes) == len(data), (sizes, len(data))
+        parts, at = [], 28
+        for size in sizes:
+            parts.append(data[at:at + size])
+            at += size
+        texts = [text.decode({1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[width], "surrogatepass") for text, width in zip(parts, widths)]
+        return dict(zip(("name", "qualname", "file"), texts), line=line, kind=table, module=module, table=parts[3])
+
+    def frames(self, number):
+        """Why it ends, and (code, offset, entry, self) for each frame."""
+        kind, data = self.entry(number)
+        assert kind == PYSTACK, (number, kind)
+        end, = struct.unpack_from("<Q", data)
+        return end, [(self.code(code), where >> 1, where & 1, at) for code, where, at in struct.iter_unpack("<IIQ", data[8:])]
+
+
+def chain(frame):
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def said(frame):
+    """What the interpreter says of the stack from that frame on, in the moment it is asked."""
+    return [(f.f_code, f.f_lasti, f.f_lineno) for f in chain(frame)]
+
+
+def here():
+    """The walker's stack and the interpreter's, both from the caller's frame on."""
+    number = walker.stack(MOST)
+    return number, said(sys._getframe(1))
+
+
+def line_of(code, offset):
+    if VERSION >= (3, 10):
+        return next((line for start, end, line in code.co_lines() if start <= offset < end), None)
+    line = code.co_firstlineno
+    for start, at in dis.findlinestarts(code):
+        if start > offset:
+            break
+        line = at
+    return line
+
+
+def table_of(code):
+    return code.co_lnotab if VERSION < (3, 10) else code.co_linetable
+
+
+def compare(pair, what, innermost=None):
+    """innermost: here's own frame stands before the ones that were compared."""
+    number, frames = pair
+    if not number:
+        return check(False, what, "has no stack; the walker is", walker.info("python.stacks"))
+    end, have = walker.frames(number)
+    have = have[1:]
+    equal(end, WHOLE, what, "its end")
+    equal(len(have), len(frames), what, "its depth")
+    equal([(c["file"], line_of(code, at), c["name"]) for (c, at, _, _), (code, _, _) in zip(have, frames)],
+          [(code.co_filename, line, code.co_name) for code, _, line in frames], what)
+    for (c, at, _, _), (code, last, line) in zip(have, frames):
+        equal(at, max(last, 0), what, code.co_name, "its instruction")
+        equal(c["line"], code.co_firstlineno, what, code.co_name, "its first line")
+        equal(c["qualname"], getattr(code, "co_qualname", ""), what, code.co_name, "its qualified name")
+        equal(c["table"], table_of(code), what, code.co_name, "its lines")
+        equal(c["kind"], LNOTAB if VERSION < (3, 10) else RANGES if VERSION < (3, 11) else LOCATIONS, what, "how lines are written")
+    return have
+
+
+def both(what):
+    """Compares from the caller's frame on, with the interpreter's lock given away and with it held."""
+    for library in walker.free, walker.held:
+        walker.stack = library.pywalk_stack
+        number, frames = here()
+        compare((number, frames), what)
+    walker.stack = walker.free.pywalk_stack
+
+
+# --- What shapes a stack can have ---
+
+@case
+def plain():
+    both("plain")
+
+
+@case
+def like_traceback():
+    number, summary = walker.stack(MOST), traceback.extract_stack()
+    _, have = walker.frames(number)
+    equal([(c["file"], c["name"]) for c, _, _, _ in have], [(f.filename, f.name) for f in reversed(summary)], "traceback")
+    codes = [f.f_code for f in chain(sys._getframe())]
+    equal([line_of(code, at) for code, (_, at, _, _) in zip(codes, have)], [f.lineno for f in reversed(summary)], "traceback's lines")
+
+
+def down(depth, then):
+    return then() if depth == 0 else down(depth - 1, then)
+
+
+@case
+def recursion():
+    for depth in (1, 2, 30, 200):
+        down(depth, lambda: both("recursion"))
+
+
+@case
+def generators():
+    def inner():
+        both("a generator")
+        yield 1
+        both("a generator, resumed")
+
+    def outer():
+        yield from inner()
+        yield from (both("a generator's expression") for _ in range(2))
+    list(outer())
+    sum(1 for _ in outer())
+    for _ in outer():
+        both("between")
+
+
+@case
+def coroutines():
+    async def leaf(n):
+        await asyncio.sleep(0)
+        both("a coroutine")
+        return n
+
+    async def numbers():
+        for n in range(2):
+            both("an asynchronous generator")
+            yield await leaf(n)
+
+    async def main():
+        await asyncio.gather(leaf(1), leaf(2))
+        async for _ in numbers():
+            both("inside of async for")
+        return [n async for n in numbers()]
+    asyncio.run(main())
+
+
+@case
+def through_c():
+    class Odd:
+        def __lt__(self, other):
+            both("a comparison")
+            return False
+
+        def __format__(self, spec):
+            both("a format")
+            return ""
+
+        def __getattr__(self, name):
+            both("an attribute")
+            return name
+
+        def __enter__(self):
+            both("enter")
+
+        def __exit__(self, *what):
+            both("exit")
+
+        def __del__(self):
+            both("a destructor")
+
+        @property
+        def prop(self):
+            both("a property")
+
+        @functools.lru_cache(None)
+        def cached(self):
+            both("a cached method")
+    sorted([Odd(), Odd()])
+    list(map(lambda _: both("map"), range(2)))
+    list(filter(lambda _: both("filter"), range(2)))
+    sorted(range(2), key=lambda _: both("a key") or 0)
+    functools.reduce(lambda *_: both("reduce"), range(3))
+    "{}".format(Odd()), Odd().missing, Odd().prop, Odd().cached()
+    with Odd():
+        both("inside of with")
+    functools.partial(both, "partial")()
+    max([1, 2], key=lambda _: both("max") or 0)
+    gc.collect()
+    callback = ctypes.CFUNCTYPE(ctypes.c_uint32)(lambda: both("a callback of C") or 0)
+    walker.free.pywalk_through(callback)
+
+
+@case
+def entries():
+    """Where C code entered the interpreter: the native stack has a frame of the interpreter there."""
+    def leaf():
+        return walker.stack(MOST)
+
+    def middle():
+        return leaf()
+    _, have = walker.frames(middle())
+    entered = [entry for _, _, entry, _ in have]
+    equal([c["name"] for c, _, _, _ in have][:3], ["leaf", "middle", "entries"], "names")
+    if VERSION <= (3, 10):
+        check(all(entered), "every frame has a C function of its own", entered)
+    else:
+        equal(entered, [0] * (len(have) - 1) + [1], "Python calls Python")
+    _, have = walker.frames(functools.reduce(lambda *_: leaf(), [0, 1]))
+    entered = [entry for _, _, entry, _ in have]
+    equal([c["name"] for c, _, _, _ in have][:3], ["leaf", "<lambda>", "entries"], "names")
+    equal(entered[1], 1, "C calls the lambda")
+    if VERSION > (3, 10):
+        equal(entered[0], 0, "the lambda calls a function")
+
+
+@case
+def bodies():
+    class Body:
+        both("a class's body")
+
+        class Inner:
+            both("a class's body in another one")
+            [both("a comprehension") for _ in range(2)]
+    {both("a set") for _ in range(1)}
+    {0: both("a dictionary") for _ in range(1)}
+    (lambda: both("a lambda"))()
+    try:
+        raise ValueError
+    except ValueError:
+        both("an exception's handler")
+    finally:
+        both("finally")
+    with contextlib.suppress(KeyError):
+        both("a manager")
+        raise KeyError
+
+
+@case
+def names():
+    for name, text in (("ascii", "plain"), ("latin", "caf\xe9"), ("ucs2", "\u4e2d\u6587"), ("ucs4", "\U00020000x")):
+        space = dict(both=both)
+        source = "def %s():\n\n  both(%r)\nclass %s:\n  %s()\n" % (text, name, text.upper() + "K", text)
+        exec(compile(source, "<%s \u20ac>" % text, "exec"), space)
+        space[text]()
+        eval(compile("both(%r)" % name, text + ".py", "eval"), dict(both=both))
+    space = {}
+    exec(compile("def f(stack): return stack(9)", "x" * 5000, "exec"), space)
+    equal(walker.frames(space["f"](walker.stack))[1][0][0]["file"], "x" * 4096, "a long path")
+    exec(compile("def f(stack):" + "\n" * 70000 + "\n".join(" x = %d" % n for n in range(70000)) + "\n return stack(9)", "large", "exec"), space)
+    large = walker.frames(space["f"](walker.stack))[1][0][0]
+    table = table_of(space["f"].__code__)
+    equal(large["table"], table if len(table) <= 256 << 10 else b"", "a large table")
+    equal(large["kind"] == 0, len(table) > 256 << 10, "a table that is left out")
+
+
+@case
+def threads():
+    def work():
+        for _ in range(20):
+            down(random.randrange(5), lambda: both("a thread"))
+    many = [threading.Thread(target=work) for _ in range(8)]
+    for thread in many:
+        thread.start()
+    for thread in many:
+        thread.join()
+
+
+@case
+def greenlets():
+    if greenlet is None:
+        return
+    def one():
+        both("a greenlet")
+        other.switch()
+        both("a greenlet, resumed")
+
+    def two():
+        down(5, lambda: both("another greenlet"))
+        first.switch()
+    first, other = greenlet.greenlet(one), greenlet.greenlet(two)
+    down(3, first.switch)
+
+
+@case
+def depth():
+    """As deep as asked for; what is cut is said."""
+    def walk(cap):
+        return walker.frames(walker.stack(cap))
+    for cap in (1, 2, 8):
+        end, have = down(20, lambda: walk(cap))
+        equal((end, len(have)), (DEPTH, cap), "cap", cap)
+        equal([c["name"] for c, _, _, _ in have][:2], ["walk", "<lambda>"][:cap], "innermost first")
+    equal(walker.stack(0), 0, "no depth")
+    end, have = down(400, lambda: walk(MOST))
+    equal((end, len(have)), (DEPTH, MOST), "the most")
+    whole = len(list(chain(sys._getframe()))) + 1
+    end, have = walk(whole)
+    equal((end, len(have)), (WHOLE, whole), "just deep enough")
+    end, have = walk(whole - 1)
+    equal((end, len(have)), (DEPTH, whole - 1), "one too few")
+
+
+# --- What is written, and when ---
+
+@case
+def once():
+    """The same stack is one entry, and a code object another one."""
+    def walk():
+        return walker.stack(MOST)
+    first = [walk() for _ in range(50)]
+    equal(len(set(first)), 1, "ids of one stack")
+    codes = [data for data in walker.entries(CODE) if b"walk" in data]
+    equal(len(codes), len(set(codes)), "copies of code objects")
+    a, b = walk(), walk()
+    check(a != b, "two places are two stacks")
+
+
+@case
+def addresses():
+    """Code objects that come to lie where others lay are told apart, whatever they have in common."""
+    def churn(source, file):
+        space = dict(here=here)
+        exec(compile(source, file, "exec"), space)
+        name = next(key for key in space if key not in ("here", "__builtins__"))
+        pair = space[name]()
+        compare((pair[0], pair[1]), file)
+        return id(space[name].__code__)
+    seen = [churn("def f%d(): return here()" % i, "<gen>") for i in range(500)]
+    seen += [churn("def f(): return here()", "<gen %d>" % (i + 1000)) for i in range(500)]
+    seen += [churn("def f():\n%s return here()" % ("\n" * (i % 7)), "<gen>") for i in range(500)]
+    seen += [churn("def f():\n%s return here()" % ("\n" * (i % 7)), "/srv/file%d.py" % (i % 5)) for i in range(500)]
+    check(len(set(seen)) < len(seen), "no address was used twice: the case shows nothing")
+
+
+@case
+def modules():
+    """Frames that call a framework's modules carry the module."""
+    def make(source, file):
+        space = {}
+        exec(compile(source, "/site-packages/" + file, "exec"), space)
+        return space
+    torch = make("class M:\n def _wrapped_call_impl(self, *a): return self._call_impl(*a)\n def _call_impl(self, *a): return a[0](256)\n __call__ = _wrapped_call_impl",
+                 "torch/nn/modules/module.py")
+    older = make("class M:\n def _call_impl(self, *a): return a[0](256)\n __call__ = _call_impl", "torch/nn/modules/module.py")
+    mxnet = make("class M:\n def __call__(self, *a): return a[0](256)", "mxnet/gluon/block.py")
+    other = make("class M:\n def __call__(self, *a): return a[0](256)", "other/block.py")
+    for space, name, at in ((torch, "_wrapped_call_impl", 1), (older, "_call_impl", 0), (mxnet, "__call__", 0)):
+        for _ in range(3):
+            module = space["M"]()
+            _, have = walker.frames(module(walker.stack))
+            equal([(c["name"], c["module"], me) for c, _, _, me in have if c["module"]], [(name, 1, id(module))], "a module's frame")
+            equal(have[at][0]["name"], name, "where it stands")
+            equal([me for c, _, _, me in have if not c["module"]], [0] * (len(have) - 1), "the other frames")
+    _, have = walker.frames(other["M"]()(walker.stack))
+    equal([c["module"] for c, _, _, _ in have], [0] * len(have), "another one's __call__")
+
+
+@case
+def trust():
+    equal(walker.free.pywalk_state(), CHECKED, "at first")
+    for _ in range(70):
+        walker.stack(MOST)
+    equal(walker.free.pywalk_state(), TRUSTED, "after many walks")
+    equal(walker.info("python.stacks"), "on", "python.stacks")
+    equal(walker.info("python.version"), sys.version.split()[0].rstrip("+"), "python.version") if not sys.version.split()[0].endswith("+") else None
+    start, end = (int(part, 16) for part in walker.info("python.eval").split("-"))
+    loop = ctypes.cast(ctypes.pythonapi._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+    check(start <= loop < end, "the loop's bounds", hex(start), hex(end), hex(loop))
+
+
+@case
+def selftest():
+    """It passes, compares what there is, and leaves no trace in the program."""
+    events, listening = [], [False]
+    sys.addaudithook(lambda event, arguments: events.append(event) if listening[0] and not event.startswith("ctypes") else None)
+
+    def turn():
+        listening[0] = True
+        walker.free.pywalk_turn()
+        for _ in range(2000):
+            pass
+        listening[0] = False
+
+    def counts(frame):
+        return [sys.getrefcount(thing) for thing in (frame.f_code, frame.f_code.co_name, frame.f_code.co_filename, frame.f_globals)]
+
+    def work():
+        before = counts(sys._getframe())
+        for _ in range(3):
+            turn()
+        equal(counts(sys._getframe()), before, "references")
+    try:
+        raise KeyError("kept")
+    except KeyError as error:
+        down(20, work)
+        equal(sys.exc_info()[1], error, "the exception in hand")
+    depth = len(list(chain(sys._getframe()))) + 20
+    result = walker.info("python.selftest")
+    check(result and result.startswith("passed: ") and int(result.split()[1]) >= depth, "its result", result)
+    equal(events, [], "events that were audited")
+    equal(walker.free.pywalk_state() in (CHECKED, TRUSTED), True, "it goes on")
+
+
+def in_child(what, function):
+    """The function's checks, in a child that records for itself."""
+    child = os.fork()
+    if not child:
+        walker.free.pywalk_open(os.path.join(walker.folder, "%d.bin" % os.getpid()).encode())
+        del failures[:]
+        function()
+        os._exit(len(failures) != 0)
+    equal(os.waitpid(child, 0)[1], 0, what)
+
+
+def misread(field):
+    walker.free.pywalk_log(0)
+    walker.free.pywalk_misread(FIELDS.index(field))
+
+
+FIELDS = ["thread_frame", "frame_code", "frame_back", "frame_position", "code_name", "code_lines", "object_type", "code_bytes", "code_line", "code_file"]
+
+
+@case
+def layout_is_wrong():
+    """What is read is checked before it is believed, and what cannot be read is no crash."""
+    def try_it(field):
+        misread(field)
+        for _ in range(100):
+            down(3, lambda: walker.stack(MOST))
+        equal((walker.free.pywalk_state(), walker.stack(MOST)), (OFF, 0), field)
+    for field in ("frame_code", "frame_back", "code_lines", "object_type") + (("frame_position",) if VERSION > (3, 10) else ()):
+        in_child(field, lambda: try_it(field))
+
+
+@case
+def selftest_fails():
+    """What looks right and is wrong is found by asking the interpreter, and switched off for good."""
+    def turns():
+        for _ in range(20):
+            walker.free.pywalk_turn()
+            for _ in range(2000):
+                pass
+
+    def try_it(field, differs):
+        misread(field)
+        down(5, turns)
+        equal(walker.info("python.selftest"), "failed: " + differs, field)
+        equal(walker.info("python.stacks"), "off: the walker and the interpreter do not tell the same stack", field)
+        equal((walker.free.pywalk_state(), walker.stack(MOST)), (OFF, 0), field)
+    wrong = {"code_line": "a first line"}
+    if VERSION > (3, 10):
+        wrong.update(code_name="a function's name", code_bytes="a frame's instruction")
+    else:
+        wrong.update(code_file="a file's name", frame_position="a frame's instruction")
+    for field, differs in wrong.items():
+        in_child(field, lambda: try_it(field, differs))
+
+
+@case
+def forks():
+    """A child has a spool of its own, and everything is written again."""
+    before = here()
+    compare(before, "the parent")
+
+    def child():
+        equal(len(walker.entries(PYSTACK)), 0, "stacks at first")
+        compare(here(), "the child")
+        check(walker.entries(CODE), "it writes anew")
+        equal(walker.info("python.stacks"), "on", "python.stacks")
+    in_child("the child", child)
+    compare(here(), "the parent again")
+
+
+@case
+def full():
+    """A full dictionary means no stack, counted, and no wrong one."""
+    def make(i):
+        space = {}
+        exec(compile("def f%d(stack): return stack(256)" % i, "<full>", "exec"), space)
+        return space["f%d" % i](walker.stack)
+    compare(here(), "before")
+    first = walker.stack(MOST), walker.stack(MOST)
+    walker.free.pywalk_fill()
+    equal([make(i) for i in range(10)], [0] * 10, "new stacks")
+    check(walker.free.pywalk_lost() >= 10, "losses are counted", walker.free.pywalk_lost())
+    check(all(first), "ids of old stacks", first)
+
+
+@case
+def races():
+    """Threads that meet the same stacks and code objects at once write right ones."""
+    errors = []
+
+    def work(seed):
+        order = random.Random(seed)
+        for _ in range(30):
+            i = order.randrange(12)
+            space = dict(here=here)
+            exec(compile("def f%d():\n%s return here()" % (i, "\n" * i), "<race %d>" % i, "exec"), space)
+            number, frames = space["f%d" % i]()
+            _, have = walker.frames(number)
+            if [(c["file"], c["name"], c["line"], c["table"]) for c, _, _, _ in have[1:]] != [(c.co_filename, c.co_name, c.co_firstlineno, table_of(c)) for c, _, _ in frames]:
+                errors.append(i)
+    old = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    many = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in many:
+        thread.start()
+    for thread in many:
+        thread.join()
+    sys.setswitchinterval(old)
+    equal(errors, [], "wrong stacks")
+
+
+@case
+def shutdown():
+    """A daemon thread that goes on while the interpreter ends."""
+    child = os.fork()
+    if not child:
+        def work():
+            while True:
+                walker.stack(MOST)
+        walker.free.pywalk_open(os.path.join(walker.folder, "%d.bin" % os.getpid()).encode())
+        for _ in range(4):
+            threading.Thread(target=work, daemon=True).start()
+        sys.exit(7)
+    equal(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if VERSION >= (3, 9) else os.waitpid(child, 0)[1] >> 8, 7, "its status")
+
+
+def run(function, path):
+    global walker
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        try:
+            walker = Walker(path)
+            for trusted in (False, True) if function not in (trust, selftest, selftest_fails, layout_is_wrong, full) else (False,):
+                walker.free.pywalk_trust(trusted)
+                function()
+        except BaseException as error:
+            if isinstance(error, SystemExit) and error.code == 7:
+                raise
+            traceback.print_exc()
+            failures.append(error)
+        with open(path + ".sums", "a") as sums:
+            print(passes, len(failures), file=sums)
+        sys.stderr.flush()
+        os._exit(len(failures) != 0)
+    return os.waitpid(child, 0)[1]
+
+
+def main():
+    path, only = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    with open(path + ".sums", "w"):
+        pass
+    broken = 0
+    for function in CASES:
+        if only and function.__name__ not in only:
+            continue
+        status = run(function, path)
+        if status:
+            print("%s: %s FAILED (wait status %#x)" % (sys.version.split()[0], function.__name__, status), file=sys.stderr)
+        broken += status != 0 and not os.WIFEXITED(status)
+    with open(path + ".sums") as lines:
+        sums = [tuple(map(int, line.split())) for line in lines]
+    good, bad = sum(a for a, _ in sums), sum(b for _, b in sums) + broken
+    print("Python %s (%s): %d passed, %d failed" % (sys.version.split()[0], sys.executable, good, bad))
+    return bad != 0
+
+
+sys.exit(main())
