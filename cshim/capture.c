@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "config.h"
+#include "memo.h"
 #include "module.h"
 #include "nativestack.h"
 #include "python.h"
@@ -16,7 +17,7 @@ extern void *__libc_stack_end;
 int mt_capture_start(void) {
   mt_unwind_start();
   mt_python_start();
-  return mt_native_start();
+  return mt_native_start() || mt_memo_start() ? -1 : 0;
 }
 
 void mt_capture_forget(unsigned gone) {
@@ -37,34 +38,45 @@ static __attribute__((noinline)) bool find_stack(struct mt_thread *self, uintptr
   return true;
 }
 
-static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *frame) {
-  uint64_t stack[1 + MT_NATIVE_MAX]; /* as the dictionary has it: the end, then the addresses */
-  struct mt_stack_bounds bounds = self->stack;
-  if (MT_UNLIKELY(!inside(&bounds, (uintptr_t)frame)) && !find_stack(self, (uintptr_t)frame, &bounds)) {
-    stack[0] = MT_STACK_BOUNDS;
-    stack[1] = frame->caller;
-    return mt_native_intern(stack, 1);
-  }
+static uint32_t intern_caller(enum mt_stack_end end, const struct mt_frame *frame) { return mt_native_intern((const uint64_t[]){end, frame->caller}, 1); }
+
+/* Walks, and remembers what it found for the next time that the key comes. */
+static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t key) {
   enum mt_stack_end end = MT_STACK_WHOLE;
-  unsigned count = mt_unwind(frame, &bounds, stack + 1, mt_config.native_depth, mt_config.whole_stacks, &end);
-  stack[0] = end;
-  return mt_native_intern(stack, count);
+  unsigned count = mt_unwind(frame, bounds, self->native + 1, mt_config.native_depth, mt_config.whole_stacks, &end);
+  self->native[0] = end;
+  uint32_t id = mt_native_intern(self->native, count);
+  const struct mt_memo *memo = id ? mt_memo_keep(key, frame, bounds, self->native + 1, count, id) : NULL;
+  self->memo = memo ? memo->number : 0;
+  return id;
 }
 
-static uint32_t capture_python(void) {
-  struct mt_pyraw frames[MT_PYTHON_MAX];
+static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *frame, uint32_t python) {
+  struct mt_stack_bounds bounds = self->stack;
+  if (MT_UNLIKELY(!inside(&bounds, (uintptr_t)frame)) && !find_stack(self, (uintptr_t)frame, &bounds)) return intern_caller(MT_STACK_BOUNDS, frame);
+  /* What it was before, where, and what Python was about: in a loop of a program the same again leads to the same. */
+  uint64_t key = (uint64_t)frame ^ (uint64_t)frame->caller << 20 ^ (uint64_t)self->memo << 32 ^ (uint64_t)python << 47;
+  const struct mt_memo *memo = mt_memo_expected(key);
+  if (MT_UNLIKELY(!memo || !mt_memo_holds(memo, frame, bounds.top))) return walk_native(self, frame, &bounds, key);
+  self->memo = memo->number;
+  return memo->id;
+}
+
+static uint32_t capture_python(struct mt_thread *self) {
   enum mt_stack_end end = MT_STACK_WHOLE;
-  unsigned count = mt_python_walk(frames, mt_config.python_depth, &end);
-  return count ? mt_python_intern(frames, count, end) : 0;
+  unsigned count = mt_python_walk(self->python, mt_config.python_depth, &end);
+  return count ? mt_python_intern(self->python, count, end) : 0;
 }
 
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uint8_t kind) {
   struct mt_stacks stacks = {0, 0};
-  if (MT_UNLIKELY(!mt_config.native_depth || (kind == MT_FREE && mt_config.no_free_stacks))) {
-    stacks.native = mt_native_intern((const uint64_t[]){MT_STACK_CALLER, frame->caller}, 1);
+  if (MT_UNLIKELY(!mt_config.native_depth || self->capturing || (kind == MT_FREE && mt_config.no_free_stacks))) {
+    stacks.native = intern_caller(MT_STACK_CALLER, frame);
     return stacks;
   }
-  stacks.native = capture_native(self, frame);
-  if (mt_config.python_depth) stacks.python = capture_python();
+  self->capturing = 1;
+  if (mt_config.python_depth) stacks.python = capture_python(self);
+  stacks.native = capture_native(self, frame, stacks.python);
+  self->capturing = 0;
   return stacks;
 }

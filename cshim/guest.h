@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "python.h"
 #include "spool.h"
 #include "unwind.h"
 
@@ -46,6 +47,8 @@ struct mt_thread {
   uintptr_t runtime_caller;
   const struct mt_frame *frame;  /* of the outermost hooked call that this thread is inside, or NULL */
   struct mt_stack_bounds stack; /* its own; 0, 0 until it was needed */
+  uint32_t memo;                /* number of the native stack that was last found by comparing, 0 none */
+  uint32_t capturing;           /* the room for stacks below is in use: by the code that a signal handler interrupted */
   struct mt_recent {
     uintptr_t caller;
     uint32_t generation; /* of mt_module_generation, when it was looked up */
@@ -64,6 +67,8 @@ struct mt_thread {
   uint32_t name;        /* dictionary id of the thread */
   uint64_t ringless_in; /* epoch in which it found no ring */
   struct mt_tags tags;
+  uint64_t native[1 + MT_NATIVE_MAX]; /* room for a stack as the dictionary has it: the end, then the addresses */
+  struct mt_pyraw python[MT_PYTHON_MAX];
   struct mt_thread *free_next; /* link of the list of recycled blocks; never cleared: a thread that loses the race for a block may still read it */
 };
 

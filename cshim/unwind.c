@@ -8,12 +8,18 @@ void mt_unwind_start(void) { mt_loaded_refresh(); }
 
 void mt_unwind_refresh(void) { mt_loaded_refresh_missed(); }
 
+uint32_t mt_unwind_generation;
+
 void mt_unwind_forget(void) {
   mt_loaded_refresh();
   mt_rows_forget();
+  __atomic_add_fetch(&mt_unwind_generation, 1, __ATOMIC_RELEASE);
 }
 
-void mt_unwind_stop_at(uintptr_t start, uintptr_t end) { mt_rows_stop_at(start, end); }
+void mt_unwind_stop_at(uintptr_t start, uintptr_t end) {
+  mt_rows_stop_at(start, end);
+  __atomic_add_fetch(&mt_unwind_generation, 1, __ATOMIC_RELEASE);
+}
 
 bool mt_unwind_function(uintptr_t pc, uintptr_t *start, uintptr_t *end) {
   struct mt_frame_table table;
@@ -31,8 +37,8 @@ bool mt_unwind_function(uintptr_t pc, uintptr_t *start, uintptr_t *end) {
 
 READS_STACK static uintptr_t word_at(uintptr_t address) { return *(const uintptr_t *)address; }
 
-/* Words that are searched for a return address behind a realigned frame: stacks are realigned to 64 bytes at most for vectors, but to more for the program's own data. */
-#define REALIGNED_WORDS 64u
+/* No frame is believed to be aligned to more. */
+#define ALIGNMENT_MAX 4096u
 
 /* Frames of code without unwind information that may lie between two others. */
 #define UNKNOWN_FRAMES 16
@@ -80,19 +86,22 @@ static int step_row(struct walk *w, const struct mt_unwind_row *row) {
   return STEP_ON;
 }
 
-/* A function with a realigned stack copies its return address above its frame pointer, so that debuggers find it; the true one lies a few words on, and under
- * it what the caller had in the register that serves for the CFA. */
+/* A function with a realigned stack copies its return address above its frame pointer, so that debuggers find it. The true one lies between there and the next
+ * address that is aligned as well; if what else lies there equals it, left over from earlier calls, nothing tells which it is. */
 READS_STACK static int step_realigned(struct walk *w) {
   if (!in_stack(w, w->bp) || !in_stack(w, w->bp + 8)) return MT_STACK_BOUNDS;
-  uintptr_t caller = word_at(w->bp + 8);
-  for (uintptr_t at = w->bp + 24; at < w->bp + 24 + 8 * REALIGNED_WORDS && in_stack(w, at); at += 8) {
+  uintptr_t caller = word_at(w->bp + 8), aligned = w->bp + 16, alignment = aligned & -aligned, found = 0;
+  if (alignment > ALIGNMENT_MAX) alignment = ALIGNMENT_MAX;
+  for (uintptr_t at = aligned + 8; at <= aligned + alignment && in_stack(w, at); at += 8) {
     if (word_at(at) != caller) continue;
-    w->bp = word_at(w->bp);
-    w->sp = at + 8;
-    w->pc = caller;
-    return STEP_ON;
+    if (found) return MT_STACK_UNSUPPORTED;
+    found = at;
   }
-  return MT_STACK_UNSUPPORTED;
+  if (!found) return MT_STACK_UNSUPPORTED;
+  w->bp = word_at(w->bp);
+  w->sp = found + 8;
+  w->pc = caller;
+  return STEP_ON;
 }
 
 /* The address lies behind a call, in a function with unwind information. */

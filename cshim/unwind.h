@@ -34,6 +34,9 @@ bool mt_unwind_function(uintptr_t pc, uintptr_t *start, uintptr_t *end);
 /* Forgets all rows: a library was unloaded, and another one may come to lie there. */
 void mt_unwind_forget(void);
 
+/* Changes whenever a walk through the same words may end elsewhere: libraries were unloaded, the interpreter was found. */
+extern uint32_t mt_unwind_generation;
+
 /* Prepares for a fresh spool; off the hot path, before the first event. Where the C library lacks _dl_find_object this takes the module snapshot. */
 void mt_unwind_start(void);
 

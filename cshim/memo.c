@@ -1,0 +1,123 @@
+#define _GNU_SOURCE
+#include "memo.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "config.h"
+#include "guest.h"
+#include "rows.h"
+
+/* Memos by stack and frame, so that each is made once whatever keys lead to it. */
+#define MT_MEMO_ALL 16384u
+#define MT_MEMO_PROBES 8u
+#define MT_MEMO_ARENA (16ull << 20)
+#define MT_MEMO_WORDS (2 * MT_NATIVE_MAX)
+
+struct mt_memo **mt_memos;
+
+static struct memory {
+  struct mt_memo *expected[1u << MT_MEMO_BITS];
+  struct mt_memo *all[MT_MEMO_ALL];
+  _Alignas(64) char arena[MT_MEMO_ARENA];
+} *memory;
+static uint64_t used;
+static uint32_t made;
+
+int mt_memo_start(void) {
+  if (memory) munmap(memory, sizeof *memory);
+  memory = mmap(NULL, sizeof *memory, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  used = 0;
+  if (memory == MAP_FAILED) {
+    memory = NULL;
+    return -1;
+  }
+  mt_memos = memory->expected;
+  return 0;
+}
+
+/* What a walk reads, as it is collected. */
+struct reading {
+  const uint64_t *base;
+  uint64_t values[MT_MEMO_WORDS];
+  uint16_t places[MT_MEMO_WORDS];
+  unsigned count, extent;
+};
+
+static bool add(struct reading *r, uintptr_t address, bool relative) {
+  uint64_t place = (address - (uintptr_t)r->base) / 8;
+  if (place >= MT_MEMO_RELATIVE || r->count == MT_MEMO_WORDS) return false;
+  uint64_t value = r->base[place];
+  r->values[r->count] = relative ? value - (uint64_t)r->base : value;
+  r->places[r->count++] = (uint16_t)(place | (relative ? MT_MEMO_RELATIVE : 0));
+  if (place >= r->extent) r->extent = (unsigned)place + 1;
+  return true;
+}
+
+/* Walks once more, and notes all words that decide where the walk goes: return addresses, and frame pointers where a frame is found by one. False for stacks with
+ * rows of odd kinds, and if they are not the given addresses. */
+static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count) {
+  uintptr_t pc = frame->caller, sp = (uintptr_t)(frame + 1), bp = frame->bp, bp_at = (uintptr_t)&frame->bp;
+  if (!add(r, (uintptr_t)&frame->caller, false)) return false;
+  for (unsigned i = 0;; i++) {
+    if (i == count) return pc == 0 || count == mt_config.native_depth;
+    if (pc != addresses[i] || pc - 1 >= MT_CODE_END - 1) return false;
+    uint32_t row = mt_rows_get(pc);
+    if (row & MT_ROW_STOP && !mt_config.whole_stacks) return i + 1 == count;
+    uintptr_t cfa;
+    if ((row & MT_ROW_WORD) == MT_ROW_FROM_SP) cfa = sp + (row & MT_ROW_CFA);
+    else if ((row & MT_ROW_WORD) == MT_ROW_FROM_BP) {
+      cfa = bp + (row & MT_ROW_CFA);
+      if (!add(r, bp_at, true)) return false;
+    } else
+      return i + 1 == count && MT_ROW_ODD_KIND(row) == MT_ROW_OUTERMOST;
+    if (cfa < sp + 8 || cfa > top || cfa % 8 || cfa - MT_ROW_BP(row) < sp) return false;
+    if (MT_ROW_BP(row)) {
+      bp_at = cfa - MT_ROW_BP(row);
+      bp = *(const uintptr_t *)bp_at;
+    }
+    pc = *(const uintptr_t *)(cfa - 8);
+    sp = cfa;
+    if (!add(r, cfa - 8, false)) return false;
+  }
+}
+
+static struct mt_memo *make(const struct reading *r, uint32_t id, uint32_t generation) {
+  uint64_t size = (sizeof(struct mt_memo) + r->count * (sizeof *r->values + sizeof *r->places) + 63) & ~63ull;
+  uint64_t at = __atomic_fetch_add(&used, size, __ATOMIC_RELAXED);
+  if (at > MT_MEMO_ARENA - size) {
+    __atomic_store_n(&used, MT_MEMO_ARENA, __ATOMIC_RELAXED);
+    return NULL;
+  }
+  struct mt_memo *memo = (struct mt_memo *)(memory->arena + at);
+  *memo = (struct mt_memo){.id = id, .generation = generation, .count = (uint16_t)r->count, .extent = (uint16_t)r->extent, .number = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED)};
+  memcpy(memo->words, r->values, r->count * sizeof *r->values);
+  memcpy(memo->words + r->count, r->places, r->count * sizeof *r->places);
+  return memo;
+}
+
+/* The memo of this stack in this place, or where one may be put: NULL if all the places for it are taken. */
+static struct mt_memo *find(uint32_t id, const struct mt_frame *frame, uintptr_t top, struct mt_memo ***place) {
+  uint64_t hash = ((uint64_t)id << 48 ^ (top - (uintptr_t)frame)) * 0x9E3779B97F4A7C15ull;
+  *place = NULL;
+  for (unsigned i = 0, at = (unsigned)(hash >> 40); i < MT_MEMO_PROBES; i++, at++) {
+    struct mt_memo **slot = &memory->all[at % MT_MEMO_ALL], *memo = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+    if (memo && memo->id == id && mt_memo_holds(memo, frame, top)) return memo;
+    if (!*place && (!memo || memo->generation != mt_unwind_generation)) *place = slot;
+    if (!memo) break;
+  }
+  return NULL;
+}
+
+const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, const uint64_t *addresses, unsigned count, uint32_t id) {
+  struct mt_memo **place;
+  uint32_t generation = mt_unwind_generation;
+  struct mt_memo *memo = find(id, frame, bounds->top, &place);
+  if (!memo) {
+    struct reading reading = {.base = (const uint64_t *)frame};
+    if (!place || !read_stack(&reading, frame, bounds->top, addresses, count) || !(memo = make(&reading, id, generation))) return NULL;
+    __atomic_store_n(place, memo, __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&mt_memos[key * 0x9E3779B97F4A7C15ull >> (64 - MT_MEMO_BITS)], memo, __ATOMIC_RELEASE);
+  return memo;
+}

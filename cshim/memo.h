@@ -1,0 +1,46 @@
+/* Native stacks remembered with the places of their words on the thread's stack. A walk has to wait for each frame before it knows where the next one lies; a stack
+ * that is expected is found again by comparing words that do not wait for each other. The comparison is exact: the same words at all places that a walk reads lead
+ * a walk through the same frames. */
+#pragma once
+
+#include <stdint.h>
+
+#include "unwind.h"
+
+/* What a walk read, from the hook's frame on. Never changed once it is published. */
+struct mt_memo {
+  uint32_t id;         /* of the stack, in the dictionary */
+  uint32_t generation; /* of mt_unwind_generation */
+  uint16_t count;      /* words */
+  uint16_t extent;     /* words of the thread's stack, from the frame's own on, that they lie in */
+  uint32_t number;     /* tells memos apart */
+  uint64_t words[];    /* count values, then count 16-bit places */
+};
+
+/* A place is counted in words from the frame's own; values marked so are addresses of this very stack, and stand relative to the frame. */
+#define MT_MEMO_RELATIVE 0x8000u
+
+extern struct mt_memo **mt_memos; /* by what is known before a walk */
+#define MT_MEMO_BITS 12
+
+static inline struct mt_memo *mt_memo_expected(uint64_t key) { return __atomic_load_n(&mt_memos[key * 0x9E3779B97F4A7C15ull >> (64 - MT_MEMO_BITS)], __ATOMIC_ACQUIRE); }
+
+/* True if the memo is what lies above the frame. */
+static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_holds(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_t top) {
+  const uint64_t *base = (const uint64_t *)frame;
+  if (memo->generation != mt_unwind_generation || (top - (uintptr_t)frame) / 8 < memo->extent) return false;
+  const unsigned count = memo->count;
+  const uint16_t *places = (const uint16_t *)(memo->words + count);
+  uint64_t wrong = 0;
+  for (unsigned i = 0; i < count; i++) {
+    uint64_t relative = places[i] & MT_MEMO_RELATIVE ? (uint64_t)base : 0;
+    wrong |= (base[places[i] & ~MT_MEMO_RELATIVE] - relative) ^ memo->words[i];
+  }
+  return !wrong;
+}
+
+/* Expects the stack that was just walked, count addresses with the given id, the next time that the key comes. */
+const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, const uint64_t *addresses, unsigned count, uint32_t id);
+
+/* Nothing is remembered any more: ids are of another spool. Returns 0, or -1 when memory is refused. */
+int mt_memo_start(void);
