@@ -451,7 +451,7 @@ def trust():
     equal(walker.free.pywalk_state(), TRUSTED, "after many walks")
     equal(walker.info("python.stacks"), "on", "python.stacks")
     equal(walker.info("python.version"), sys.version.split()[0].rstrip("+"), "python.version") if not sys.version.split()[0].endswith("+") else None
-    start, end = (int(part, 16) for part in walker.info("python.eval").split("-"))
+    start, end = (int(part, 16) for part in walker.info("python.eval").split(",")[0].split("-"))
     loop = ctypes.cast(ctypes.pythonapi._PyEval_EvalFrameDefault, ctypes.c_void_p).value
     check(start <= loop < end, "the loop's bounds", hex(start), hex(end), hex(loop))
 
