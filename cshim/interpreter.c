@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coldparts.h"
 #include "dict.h"
 #include "peek.h"
 #include "pycode.h"
@@ -14,7 +15,8 @@
 
 struct mt_interpreter mt_interpreter;
 
-static uintptr_t loop_start, loop_end; /* the evaluation loop's code */
+static struct mt_code_range loop[1 + MT_COLD_PARTS]; /* the evaluation loop's code */
+static unsigned loop_parts;
 static char tests[2][96];              /* how the self-test went: writers take turns, tested is the last one that is whole */
 static const char *tested;
 
@@ -63,10 +65,10 @@ static void note_all(void) {
   struct mt_interpreter *py = &mt_interpreter;
   uint32_t state = mt_interpreter_state();
   if (py->version_text[0]) note("python.version", py->version_text);
-  if (loop_start) {
-    char range[40];
-    put_hex(stpcpy(put_hex(range, loop_start), "-"), loop_end);
-    note("python.eval", range);
+  if (loop_parts) {
+    char ranges[sizeof loop / sizeof *loop * 36], *at = ranges;
+    for (unsigned i = 0; i < loop_parts; i++) at = put_hex(stpcpy(put_hex(i ? stpcpy(at, ",") : at, loop[i].start), "-"), loop[i].end);
+    note("python.eval", ranges);
   }
   if (state >= MT_PY_CHECKED) note("python.stacks", "on");
   if (state == MT_PY_OFF) {
@@ -110,8 +112,10 @@ static const char *take(struct mt_interpreter *py) {
 }
 
 static void find_loop(void) {
-  uintptr_t loop = mt_interpreter_symbol("_PyEval_EvalFrameDefault");
-  if (loop && mt_unwind_function(loop, &loop_start, &loop_end)) mt_unwind_stop_at(loop_start, loop_end);
+  uintptr_t entry = mt_interpreter_symbol("_PyEval_EvalFrameDefault");
+  if (!entry || !mt_unwind_function(entry, &loop[0].start, &loop[0].end)) return;
+  loop_parts = 1 + mt_cold_parts(loop[0].start, loop[0].end, loop + 1);
+  for (unsigned i = 0; i < loop_parts; i++) mt_unwind_stop_at(loop[i].start, loop[i].end);
 }
 
 /* Once, since it is off for good. */
