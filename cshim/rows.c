@@ -58,13 +58,17 @@ static uint32_t encode(const struct mt_unwind_row *row) {
   return (kept ? 0 : (uint32_t)(-bp->inner / 8) << 16) | (uint32_t)cfa->inner | (cfa->base == MT_BASE_SP ? MT_ROW_FROM_SP : MT_ROW_FROM_BP);
 }
 
-/* at: an address inside of the instruction that calls. */
+/* at: an address inside of the instruction that calls. What stands at the bottom of a fiber's or a thread's stack was put there, and called nothing: its return
+ * address is the start of a function. */
 static uint32_t compute(uintptr_t at, bool *loaded) {
   struct mt_unwind_row row = {.kind = MT_ROW_NONE};
   struct mt_frame_table table;
   struct mt_frame_entry entry;
   *loaded = mt_loaded_find(at, &table);
-  if (*loaded && mt_frame_entry_find(&table, at, &entry)) row = mt_unwind_row(&entry, at);
+  if (*loaded && mt_frame_entry_find(&table, at, &entry))
+    row = mt_unwind_row(&entry, at);
+  else if (*loaded && mt_frame_entry_find(&table, at + 1, &entry) && entry.start == at + 1)
+    row = mt_unwind_row(&entry, at + 1);
   return encode(&row) | (mt_rows_stops(at) ? MT_ROW_STOP : 0);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array header library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind header library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -44,6 +44,16 @@ compile() {
   done
 }
 
+# unwind_guests FOLDER: libraries that the unwinder's test loads
+unwind_guests() {
+  local width
+  for width in narrow:200 wide:240; do
+    $cc -O2 -fomit-frame-pointer -shared -fPIC -DWIDTH="${width#*:}" cshim/ctest/unwind_reloaded.c -o "$1/unwind_${width%:*}.so" || return 1
+  done
+  ! command -v "${CXX:-g++}" >/dev/null ||
+    ${CXX:-g++} -std=c++17 -O2 -Wall -Wextra -Werror -fvisibility=hidden -shared -fPIC cshim/ctest/unwind_cxx.cpp -o "$1/unwind_cxx.so"
+}
+
 run_tests() { # run_tests VARIANT "NAMES" FLAGS...
   local variant=$1 names=$2 name program log status
   shift 2
@@ -56,6 +66,7 @@ run_tests() { # run_tests VARIANT "NAMES" FLAGS...
     failed=$((failed + 1))
     return
   fi
+  [[ " $selected " != *" unwind "* ]] || unwind_guests "$out/$variant" || failed=$((failed + 1))
   for name in $selected; do
     program=$out/$variant/${name}_test log=$program.log
     if ! $cc $flags "$@" "cshim/ctest/${name}_test.c" "$out/$variant"/*.o -o "$program" -ldl -lpthread; then
@@ -135,9 +146,9 @@ test_null() {
   done
 }
 
-run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array" -O2
-run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-run_tests threads "ring dict tag nvtx nvtxmark clock" -O1 -fsanitize=thread -Wno-tsan
+run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind" -O2
+run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+run_tests threads "ring dict tag nvtx nvtxmark clock unwind" -O1 -fsanitize=thread -Wno-tsan
 wanted header && test_header
 wanted library && test_library
 wanted null && test_null
