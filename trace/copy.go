@@ -1,0 +1,160 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+)
+
+// Editor decides what a copy of a trace says in place of the original's words. Its methods are called in the order of the file; ids must stay as they are.
+type Editor interface {
+	Info(key, value string) (edited string, keep bool)
+	String(s string) string
+	Module(Module) Module
+	Thread(Thread) Thread
+	Device(Device) Device
+	Code(Code) Code
+	Symbol(Symbol) (edited Symbol, keep bool)
+	OOM(report string) (edited string, keep bool)
+	End(End) End
+}
+
+// Copy writes the rest of src to w, as edit has it. Events, stacks and all numbers are the same; blocks of events end where they end in src, if that is one file.
+// Sections and events of kinds that this version does not know are left out, and so is what stands behind damage: src.Health says how much that was.
+// w is closed where src ended cleanly, and flushed otherwise. Its memory is that of src, which grows with the dictionary, not with the events.
+func Copy(w *Writer, src Source, edit Editor) error {
+	c := copier{out: w, src: src, edit: edit, info: make(Info)}
+	c.tracker, _ = src.(blockTracker)
+	for {
+		batch, err := src.ReadBatch()
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("copy trace: %w", err)
+		}
+		last := err == io.EOF
+		if err := errors.Join(c.endBlock(last), c.copyInfo(), c.copyEntries(), c.copyOOM(), w.WriteEvents(batch)); err != nil {
+			return err
+		}
+		if last {
+			break
+		}
+	}
+	if end, ok := src.End(); ok {
+		return w.Close(edit.End(end))
+	}
+	return w.Flush(0)
+}
+
+type copier struct {
+	out  *Writer
+	src  Source
+	edit Editor
+
+	info    Info     // of the original, as far as it was copied
+	entries int      // dictionary entries copied
+	oom     int      // reports of running out of memory copied
+	symbols []Symbol // to be written
+
+	tracker   blockTracker
+	block     uint64 // number of the block that the last events came from, 0 before the first
+	watermark uint64 // of that block
+}
+
+// endBlock closes the copy's block where the events written last were the end of the original's.
+func (c *copier) endBlock(last bool) error {
+	if c.tracker == nil {
+		return nil
+	}
+	number, watermark := c.tracker.currentBlock()
+	var err error
+	if c.block != 0 && (last || number != c.block) {
+		err = c.out.Flush(c.watermark)
+	}
+	c.block, c.watermark = number, watermark
+	return err
+}
+
+func (c *copier) copyInfo() error {
+	fresh := make(Info)
+	info := c.src.Info()
+	for _, key := range slices.Sorted(maps.Keys(info)) {
+		if known, ok := c.info[key]; ok && known == info[key] {
+			continue
+		}
+		c.info[key] = info[key]
+		if value, keep := c.edit.Info(key, info[key]); keep {
+			fresh[key] = value
+		}
+	}
+	return c.out.WriteInfo(fresh)
+}
+
+func (c *copier) copyEntries() error {
+	tables := c.src.Tables()
+	for _, e := range tables.log[c.entries:] {
+		if e.kind != entrySymbol && len(c.symbols) > 0 {
+			if err := c.writeSymbols(); err != nil {
+				return err
+			}
+		}
+		if err := c.copyEntry(tables, e); err != nil {
+			return err
+		}
+	}
+	c.entries = len(tables.log)
+	return c.writeSymbols()
+}
+
+// writeSymbols writes those that came in a row.
+func (c *copier) writeSymbols() error {
+	symbols := c.symbols
+	c.symbols = c.symbols[:0]
+	return c.out.WriteSymbols(symbols)
+}
+
+func (c *copier) copyEntry(tables *Tables, e tableEntry) error {
+	switch e.kind {
+	case entryString:
+		return c.out.WriteString(StringID(e.id), c.edit.String(tables.String(StringID(e.id))))
+	case entryStack:
+		return c.out.WriteStack(Stack{ID: StackID(e.id), Frames: tables.Stack(StackID(e.id)), End: tables.StackEnd(StackID(e.id))})
+	case entryPyStack:
+		frames, end := tables.PyStack(StackID(e.id))
+		return c.out.WritePyStack(PyStack{ID: StackID(e.id), Frames: frames, End: end})
+	case entryCode:
+		code, _ := tables.Code(CodeID(e.id))
+		return c.out.WriteCode(c.edit.Code(code))
+	}
+	switch v := e.value.(type) {
+	case Module:
+		return c.out.WriteModule(c.edit.Module(v))
+	case Thread:
+		return c.out.WriteThread(c.edit.Thread(v))
+	case Device:
+		return c.out.WriteDevice(c.edit.Device(v))
+	case Symbol:
+		v.Frames = slices.Clone(v.Frames) // the editor may write into them
+		if v, keep := c.edit.Symbol(v); keep {
+			c.symbols = append(c.symbols, v)
+		}
+	}
+	return nil
+}
+
+func (c *copier) copyOOM() error {
+	source, ok := c.src.(OOMReporter)
+	if !ok {
+		return nil
+	}
+	reports := source.OOMReports()
+	for _, report := range reports[c.oom:] {
+		if edited, keep := c.edit.OOM(report); keep {
+			if err := c.out.WriteOOM(edited); err != nil {
+				return err
+			}
+		}
+	}
+	c.oom = len(reports)
+	return nil
+}
