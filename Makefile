@@ -16,7 +16,7 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h) go.mod go.sum
 
-.PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz nightly bench install uninstall clean generate check-generate check tools
+.PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz nightly bench guard install uninstall clean generate check-generate check tools
 
 all: lib cli ## build build/libmemtrace.so and build/memtrace
 
@@ -72,6 +72,9 @@ nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch
 
 bench: all nullcuda ## overhead and speed, as ratios against a plain run
 	scripts/bench.sh
+
+guard: all nullcuda ## instructions of the hook path under callgrind, against what was accepted last
+	scripts/callgrind-guard.sh
 
 generate: ## rebuild generated files
 	$(GO) generate ./...

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Measures what memtrace costs and prints the tables of docs/measurements.md; --write puts them there, --quick only shows that everything runs, --memray adds
-# memray to the comparison, --no-torch leaves PyTorch out. Takes about ten minutes on a quiet machine.
+# Measures what memtrace costs and prints the tables of docs/measurements.md; --write puts them between their markers there, --only costs,events,step,training,reading
+# chooses some, --quick only shows that everything runs. The comparison with memray (installed for it alone) and heaptrack (if it is there) can be left out by
+# --no-peers, all that needs PyTorch by --no-torch.
 
 set -euo pipefail
 cd "$(dirname -- "$0")/.."

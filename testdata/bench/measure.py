@@ -10,6 +10,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LIMIT = 300  # seconds until a run counts as hanging
+SHARED = ("-shared", "-fPIC")
 
 
 class Failure(Exception):
@@ -26,14 +27,32 @@ class Setup:
             if not path.exists():
                 raise Failure(f"{path} is missing: run `make all nullcuda`")
         folder.mkdir(parents=True, exist_ok=True)
-        self.compile("libreport.so", "report.c", "-shared", "-fPIC")
-        report = [f"-L{folder}", "-lreport", f"-Wl,-rpath,{folder}"]
-        for name in ("startup", "record", "exit"):
-            self.compile(name, f"{name}.c", *report)
-        self.compile("alloc", "alloc.c", self.null_gpu / "libcuda.so.1", f"-Wl,-rpath,{self.null_gpu}")
+        self.report = [f"-L{folder}", "-Wl,-rpath,$ORIGIN"]
+        self.driver = [self.null_gpu / "libcuda.so.1", f"-Wl,-rpath,{self.null_gpu}"]
+        self.compile("libreport.so", ["report.c"], *SHARED)
 
-    def compile(self, name, source, *flags):
-        subprocess.run(["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", self.folder / name, HERE / source, *flags, "-pthread"], check=True)
+    def compile_programs(self):
+        """What the measurements of single events run."""
+        self.compile("libburst.so", ["burst.c", "frames.c"], *SHARED, *self.report, "-lreport")
+        for name in ("record", "cold", "exit"):
+            self.compile(name, [f"{name}.c"], *self.report, "-lburst", "-lreport", "-ldl")
+        self.compile("startup", ["startup.c"])
+        self.compile("alloc", ["alloc.c"], *self.driver)
+        self.compile("libprobe.so", ["probe.c"], *SHARED, "-ldl")
+
+    def compile_instructions(self):
+        """What the guard runs under callgrind."""
+        self.compile("libinstructions.so", ["libinstructions.c", "frames.c"], *SHARED, *self.report, "-lreport")
+        self.compile("instructions", ["instructions.c"], f"-I{ROOT / 'cshim' / 'include'}", *self.report, "-linstructions", "-lreport", *self.driver)
+
+    def compile(self, name, sources, *flags):
+        """Compiles into the folder, unless it is newer than what it is made of."""
+        made, newest = self.folder / name, max(path.stat().st_mtime for path in [*HERE.glob("*.[ch]"), HERE / "measure.py"])
+        if made.exists() and made.stat().st_mtime > newest:
+            return
+        command = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", made, *(HERE / source for source in sources), *flags, "-pthread"]
+        if subprocess.run(command).returncode:
+            raise Failure(f"{', '.join(sources)} did not compile")
 
     def environment(self, traced, trace=None):
         unwanted = ("LD_PRELOAD", "MEMTRACE_", "NULLCUDA_", "PYTHONPATH")
@@ -91,14 +110,15 @@ def ratios(base, other):
 
 
 def finished_after(setup, *command, traced):
-    """Runs a command that prints the monotonic clock as its last act; milliseconds from then until it is gone."""
+    """Runs a command that prints its memory in bytes and, as its last act, the monotonic clock: (milliseconds from then until it is gone, MiB)."""
     values = setup.environment(traced)
     process = subprocess.Popen([str(part) for part in command], env=values, cwd=setup.folder, stdout=subprocess.PIPE, text=True)
     text, _ = process.communicate(timeout=LIMIT)
     ended = time.monotonic_ns()
     if process.returncode:
         raise Failure(f"{command[0]} ended with status {process.returncode}")
-    return (ended - int(text)) / 1e6
+    memory, last = map(int, text.split())
+    return (ended - last) / 1e6, memory / (1 << 20)
 
 
 def forget(path):

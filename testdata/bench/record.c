@@ -1,10 +1,14 @@
 /* What one framework event costs its thread: reports blocks as PyTorch's allocator does, in bursts with pauses, so that the drainer keeps up and segments are
  * reused as in a real run.
  *
- *   record THREADS BURSTS [floor]
+ *   record THREADS BURSTS FRAMES TOUCHED [random]
  *
- * Prints nanoseconds per report, one line a burst. With floor it does not report: it stores 64 bytes and reads the time stamp counter, the least that any
- * recorder must do. */
+ * FRAMES is how many native frames a report has on its stack, 0: as few as can be. TOUCHED bytes are written between two events, 0: none. With random the
+ * stacks come in an order that cannot be foreseen. Prints nanoseconds per allocation and per free, one line a burst.
+ *
+ *   record THREADS BURSTS floor
+ *
+ * stores 64 bytes and reads the time stamp counter instead, the least that any recorder must do. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -14,14 +18,16 @@
 #include <time.h>
 #include <x86intrin.h>
 
-enum { BURST = 1000, PAUSE_US = 4000, THREADS_MAX = 16, FLOOR_BYTES = 256 << 10 };
+#include "burst.h"
 
-void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *, int64_t, uint64_t, uint64_t, uint16_t);
+enum { EVENTS = 500, TOUCHED_EVENTS = 100, WARM_UP = 20, PAUSE_US = 4000, THREADS_MAX = 16, FLOOR_BYTES = 256 << 10 };
 
 static long bursts;
-static int only_floor;
+static int only_floor, random_order;
+static unsigned frames;
+static uint32_t touched;
 static pthread_barrier_t together;
-static double *cost[THREADS_MAX]; /* ns per report, a row a thread */
+static struct burst *cost[THREADS_MAX]; /* a row a thread */
 
 static double now(void) {
   struct timespec t;
@@ -29,25 +35,16 @@ static double now(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void pause_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = PAUSE_US * 1000}, NULL); }
-
-/* An allocator hands out a block and takes one back in turns. */
-static void report_burst(uint64_t thread) {
-  for (uint64_t i = 0; i < BURST; i += 2) {
-    void *block = (void *)((thread << 40) + (i + 1) * 512);
-    _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(block, 512, 512, 2 << 20, 1);
-    _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(block, -512, 0, 2 << 20, 1);
-  }
-}
-
-static void floor_burst(uint64_t *ring, uint64_t *at) {
-  for (uint64_t i = 0; i < BURST; i++) {
+static void floor_burst(struct burst *b, uint64_t *ring, uint64_t *at) {
+  double begin = now();
+  for (uint64_t i = 0; i < 2 * EVENTS; i++) {
     uint64_t *slot = ring + *at;
     slot[1] = __rdtsc();
     for (int word = 2; word < 8; word++) slot[word] = i;
     __atomic_store_n(slot, i + 1, __ATOMIC_RELEASE);
     *at = (*at + 8) % (FLOOR_BYTES / 8);
   }
+  b->alloc_ns = b->free_ns = (now() - begin) / (2 * EVENTS);
 }
 
 static void *work(void *number) {
@@ -55,28 +52,32 @@ static void *work(void *number) {
   uint64_t *ring = aligned_alloc(64, FLOOR_BYTES);
   if (!ring) abort();
   memset(ring, 1, FLOOR_BYTES);
-  for (long i = -20; i < bursts; i++) { /* the first twenty warm up */
+  int32_t levels = frames ? burst_levels_for(frames) : BURST_FLAT;
+  for (long i = -WARM_UP; i < bursts; i++) {
+    struct burst b = {.events = touched ? TOUCHED_EVENTS : EVENTS, .thread = (uint32_t)thread, .levels = levels, .touched = touched, .random = (uint32_t)random_order};
     pthread_barrier_wait(&together);
-    double begin = now();
-    if (only_floor)
-      floor_burst(ring, &at);
-    else
-      report_burst(thread);
-    double each = (now() - begin) / BURST;
-    if (i >= 0) cost[thread][i] = each;
-    pause_a_little();
+    if (only_floor) floor_burst(&b, ring, &at);
+    else burst_run(&b);
+    if (i >= 0) cost[thread][i] = b;
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_US * 1000}, NULL);
   }
   free(ring);
   return NULL;
 }
 
 int main(int argc, char **argv) {
-  if (argc < 3) return 2;
+  if (argc < 4) return 2;
   long threads = atol(argv[1]);
   bursts = atol(argv[2]);
-  only_floor = argc > 3 && !strcmp(argv[3], "floor");
-  if (threads < 1 || threads > THREADS_MAX || bursts < 1) return 2;
+  only_floor = !strcmp(argv[3], "floor");
+  if (threads < 1 || threads > THREADS_MAX || bursts < 1 || (!only_floor && argc < 5)) return 2;
+  if (!only_floor) {
+    frames = (unsigned)atoi(argv[3]);
+    touched = (uint32_t)atol(argv[4]);
+    random_order = argc > 5 && !strcmp(argv[5], "random");
+  }
   pthread_t id[THREADS_MAX];
+  burst_ticks_per_ns();
   pthread_barrier_init(&together, NULL, (unsigned)threads);
   for (long i = 0; i < threads; i++) {
     cost[i] = calloc((size_t)bursts, sizeof **cost);
@@ -84,6 +85,6 @@ int main(int argc, char **argv) {
   }
   for (long i = 0; i < threads; i++) pthread_join(id[i], NULL);
   for (long i = 0; i < threads; i++)
-    for (long j = 0; j < bursts; j++) printf("%.2f\n", cost[i][j]);
+    for (long j = 0; j < bursts; j++) printf("%.2f %.2f\n", cost[i][j].alloc_ns, cost[i][j].free_ns);
   return 0;
 }
