@@ -53,7 +53,7 @@ static bool started_in_an_ancestor; /* survives fork: a runtime is dead in the c
 /* What the runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays
  * them out. */
 enum { ARGV_WORDS = 2, AUXV_WORDS = 64 };
-static void *block[ARGV_WORDS + 9 + AUXV_WORDS];
+static void *block[ARGV_WORDS + 10 + AUXV_WORDS];
 
 static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64], oom_variable[32];
 
@@ -77,6 +77,7 @@ static bool make_block(void) {
   *word++ = variable(log_variable, "MEMTRACE_LOG=", levels[mt_config.log_level]);
   *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_guest_stderr());
   *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);
+  *word++ = mt_config.embed_symbols ? "MEMTRACE_EMBED_SYMBOLS=1" : "MEMTRACE_EMBED_SYMBOLS=0";
   *word++ = NULL;
   int fd = open("/proc/thread-self/auxv", O_RDONLY | O_CLOEXEC); /* /proc/self is the first thread, which may have ended */
   if (fd < 0) return false;

@@ -49,6 +49,7 @@ static void set_output(const char *v) {
 }
 static void set_force(const char *v) { mt_config.force = truthy(v); }
 static void set_disable(const char *v) { mt_config.disabled = truthy(v); }
+static void set_embed_symbols(const char *v) { mt_config.embed_symbols = truthy(v); }
 static void set_nvtx(const char *v) { mt_config.no_nvtx = !truthy(v); }
 static void set_spool_dir(const char *v) { copy(mt_config.spool_dir, sizeof mt_config.spool_dir, v); }
 static void set_run_dir(const char *v) { copy(mt_config.run_dir, sizeof mt_config.run_dir, v); }
@@ -122,7 +123,7 @@ static const struct {
     {"OUTPUT", set_output},       {"FORCE", set_force},         {"DISABLE", set_disable},     {"LOG", set_log},
     {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_stacks},
     {"NVTX", set_nvtx},           {"NVML", set_nvml},
-    {"OOM", set_oom},
+    {"OOM", set_oom},             {"EMBED_SYMBOLS", set_embed_symbols},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"CACHE", set_elsewhere},   /* read by the project's own scripts */
 };

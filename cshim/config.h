@@ -18,6 +18,7 @@ struct mt_config {
   int log_level;         /* enum mt_log_level */
   uint32_t nvml_seconds; /* between two samples of the device, 0: none */
   int oom;               /* enum mt_oom_texts */
+  bool embed_symbols;    /* the drainer names code addresses in the trace at the end */
   uint64_t spool_max;
   uint32_t native_depth, python_depth; /* frames of call stacks, 0: none (of native ones the caller) */
   bool whole_stacks;                   /* native stacks go on behind the interpreter's innermost frame */

@@ -39,7 +39,15 @@ type drainer struct {
 	progress  time.Time // when the watermark last moved, or nothing was held back
 	looked    bool      // versions were looked up
 
-	oom *oomTeller // nil: no texts about running out of memory
+	oom     *oomTeller      // nil: no texts about running out of memory
+	symbols *symbolEmbedder // nil: the trace gets no names of functions
+}
+
+// settings are what C hands on.
+type settings struct {
+	spoolPath, tracePath string
+	oomTexts             string
+	embedSymbols         bool
 }
 
 // run drains until the process ends or something breaks.
@@ -57,7 +65,7 @@ func (d *drainer) run() {
 }
 
 // newDrainer opens both files. A failure, panics included, is said and returned; then nothing stays open.
-func newDrainer(spoolPath, tracePath, oomTexts string, log zerolog.Logger) (_ *drainer, err error) {
+func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	d := &drainer{log: log, progress: time.Now()}
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -74,18 +82,21 @@ func newDrainer(spoolPath, tracePath, oomTexts string, log zerolog.Logger) (_ *d
 			d.spool.Close()
 		}
 	}()
-	if d.spool, err = spool.Open(spoolPath, true); err != nil {
+	if d.spool, err = spool.Open(set.spoolPath, true); err != nil {
 		return nil, err
 	}
 	d.cursor = spool.NewCursor(d.spool)
 	// C made the file; it is opened, never created, so that nothing is written where nobody asked for it.
-	if d.file, err = os.OpenFile(tracePath, os.O_WRONLY, 0); err != nil {
+	if d.file, err = os.OpenFile(set.tracePath, os.O_WRONLY, 0); err != nil {
 		return nil, err
 	}
 	if d.writer, err = trace.NewWriter(d.file, trace.WriterOptions{}); err != nil {
 		return nil, err
 	}
-	d.oom = newOOMTeller(oomTexts, d.spool.Info())
+	d.oom = newOOMTeller(set.oomTexts, d.spool.Info())
+	if set.embedSymbols {
+		d.symbols = newSymbolEmbedder(d.spool.Info())
+	}
 	return d, d.writer.WriteInfo(d.spool.Info())
 }
 
@@ -171,6 +182,9 @@ func (d *drainer) finish() error {
 		return err
 	}
 	if err := d.writer.WriteInfo(versions()); err != nil {
+		return err
+	}
+	if err := d.embedSymbols(); err != nil {
 		return err
 	}
 	records, rings, dict := d.spool.Lost()

@@ -17,7 +17,7 @@
 //  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would take the runtime's away, and the
 //     runtime ends the process over that.
 //  6. It makes all its threads at its start. Otherwise the runtime would end the process when one cannot be had later.
-//  7. It reads no environment and no arguments of the program: C hands it an environment block of five variables.
+//  7. It reads no environment and no arguments of the program: C hands it an environment block of six variables of ours.
 package main
 
 import "C"
@@ -37,7 +37,12 @@ var _ = cshim.Linked
 //
 //export mtDrainStart
 func mtDrainStart() C.int {
-	d, err := newDrainer(os.Getenv("MEMTRACE_DRAIN_SPOOL"), os.Getenv("MEMTRACE_DRAIN_TRACE"), os.Getenv("MEMTRACE_OOM"), newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
+	d, err := newDrainer(settings{
+		spoolPath:    os.Getenv("MEMTRACE_DRAIN_SPOOL"),
+		tracePath:    os.Getenv("MEMTRACE_DRAIN_TRACE"),
+		oomTexts:     os.Getenv("MEMTRACE_OOM"),
+		embedSymbols: os.Getenv("MEMTRACE_EMBED_SYMBOLS") == "1",
+	}, newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
 	if err != nil {
 		return 0
 	}

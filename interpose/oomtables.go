@@ -7,7 +7,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// teeDictionary passes dictionary entries to the trace and keeps them for the texts about running out of memory.
+// teeDictionary passes dictionary entries to the trace and keeps them for what the drainer itself has to know: the texts about running out of memory, and the names of
+// functions.
 type teeDictionary struct {
 	spool.Dictionary
 	tables *trace.Tables
@@ -16,10 +17,14 @@ type teeDictionary struct {
 
 // dictionary is where the cursor's dictionary entries go.
 func (d *drainer) dictionary() spool.Dictionary {
-	if d.oom == nil {
-		return d.writer
+	var to spool.Dictionary = d.writer
+	if d.symbols != nil {
+		to = teeDictionary{to, d.symbols.tables, d.symbols.info}
 	}
-	return teeDictionary{d.writer, d.oom.tables, d.oom.info}
+	if d.oom != nil {
+		to = teeDictionary{to, d.oom.tables, d.oom.info}
+	}
+	return to
 }
 
 func (t teeDictionary) WriteInfo(info trace.Info) error {

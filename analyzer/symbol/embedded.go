@@ -1,6 +1,8 @@
 package symbol
 
 import (
+	"slices"
+
 	"memtrace/trace"
 )
 
@@ -26,29 +28,67 @@ func (r *Resolver) embedded(p place) []Frame {
 }
 
 // Collect returns what is to be written into a trace so that it can be read without the object files: the names of every code address of its native stacks that
-// has one. It reads tables as far as they go, and the files by way of the resolver.
+// has one and has none in the trace yet. It reads the tables as far as they go, and the files by way of the resolver.
 func Collect(tables *trace.Tables, r *Resolver) []trace.Symbol {
-	pcs := tables.CodeAddresses()
+	pcs := unnamed(tables)
 	r.Warm(pcs)
 	symbols := make([]trace.Symbol, 0, len(pcs))
 	for _, pc := range pcs {
-		module, _ := tables.ModuleAt(max(pc, 1) - 1)
-		s := trace.Symbol{Module: module.ID, Address: pc}
-		for _, f := range r.Native(pc) {
-			frame := trace.SymbolFrame{Function: limited(f.FullFunction), File: limited(f.File), Line: uint32(f.Line)}
-			if f.Start != 0 && !f.Inlined {
-				frame.Start = f.Start + module.Base
-			}
-			if len(s.Frames) < trace.MaxSymbolFrames && frame != (trace.SymbolFrame{}) {
-				s.Frames = append(s.Frames, frame)
-			}
-		}
-		if len(s.Frames) > 0 {
+		if s, ok := r.symbol(pc); ok {
 			symbols = append(symbols, s)
 		}
 	}
 	return symbols
 }
 
-// limited cuts a text to what a trace can hold.
-func limited(text string) string { return text[:min(len(text), trace.MaxString)] }
+// CollectInside does what Collect does for a process that records itself: one object file after the other, without mapping any or keeping any open, with little
+// debug information and no cache. It leaves off when stop returns true; whole is false then.
+func CollectInside(tables *trace.Tables, info trace.Info, stop func() bool) (symbols []trace.Symbol, whole bool) {
+	r := New(tables, info, Options{careful: true})
+	r.warmed = true
+	var before trace.Module
+	for _, pc := range unnamed(tables) { // rising: those of one object file follow each other
+		if stop() {
+			return symbols, false
+		}
+		if module, ok := tables.ModuleAt(max(pc, 1) - 1); ok && keyOf(module) != keyOf(before) {
+			r.Close()
+			before = module
+		}
+		if s, ok := r.symbol(pc); ok {
+			symbols = append(symbols, s)
+		}
+	}
+	r.Close()
+	return symbols, true
+}
+
+// unnamed returns the code addresses that the trace itself does not name.
+func unnamed(tables *trace.Tables) []uint64 {
+	return slices.DeleteFunc(tables.CodeAddresses(), func(pc uint64) bool {
+		module, _ := tables.ModuleAt(max(pc, 1) - 1)
+		_, known := tables.Symbol(module.ID, pc)
+		return known
+	})
+}
+
+// symbol is what is known of an address in the form in which a trace holds it; ok is false if that is nothing.
+func (r *Resolver) symbol(pc uint64) (s trace.Symbol, ok bool) {
+	module, _ := r.tables.ModuleAt(max(pc, 1) - 1)
+	s = trace.Symbol{Module: module.ID, Address: pc}
+	for _, f := range r.Native(pc) {
+		frame := trace.SymbolFrame{Function: limited(f.FullFunction), File: limited(f.File), Line: uint32(f.Line)}
+		if f.Start != 0 && !f.Inlined {
+			frame.Start = f.Start + module.Base
+		}
+		if len(s.Frames) < trace.MaxSymbolFrames && frame != (trace.SymbolFrame{}) {
+			s.Frames = append(s.Frames, frame)
+		}
+	}
+	return s, len(s.Frames) > 0
+}
+
+// limited cuts a text to what a trace is given: no name that people read is that long.
+func limited(text string) string { return text[:min(len(text), maxEmbeddedText)] }
+
+const maxEmbeddedText = 16 << 10

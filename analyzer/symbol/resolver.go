@@ -18,6 +18,7 @@ type Resolver struct {
 	native  map[uint64][]Frame
 	python  map[codePlace]Frame
 	objects map[moduleKey]*object
+	warmed  bool // many addresses were looked up at once
 	jit     *perfMap
 	jitRead bool
 
@@ -53,7 +54,11 @@ func New(tables *trace.Tables, info trace.Info, o Options) *Resolver {
 func (r *Resolver) Native(pc uint64) []Frame {
 	frames, known := r.native[pc]
 	if !known {
-		r.look([]uint64{pc})
+		if !r.warmed && !r.options.NoFiles {
+			r.Warm(append(r.tables.CodeAddresses(), pc)) // who asks for one address asks for most of them
+		} else {
+			r.look([]uint64{pc})
+		}
 		frames = r.native[pc]
 	}
 	return frames
@@ -62,6 +67,7 @@ func (r *Resolver) Native(pc uint64) []Frame {
 // Warm looks many addresses up at once, several object files at a time, and keeps what it found in the cache, if there is one. Native gives the same with and
 // without it.
 func (r *Resolver) Warm(pcs []uint64) {
+	r.warmed = true
 	r.look(pcs)
 	for _, ob := range r.objects {
 		ob.save()

@@ -18,6 +18,7 @@ type runOptions struct {
 	stacks       string
 	report       string
 	reportOutput string
+	embedSymbols bool
 }
 
 const runLong = `Run a program with libmemtrace.so preloaded. Its standard streams, its signals
@@ -66,6 +67,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&o.stacks, "stacks", "", "`DEPTH` of call stacks: native:N, python:N, nofrees (separate by commas), full or none (default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards: `text or json`")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to a `FILE` instead")
+	f.BoolVar(&o.embedSymbols, "embed-symbols", false, "write the names of functions into the traces, for other machines to read")
 	mustComplete(cmd, "report", completeValues("text", "json"))
 	mustComplete(cmd, "stacks", completeValues("full", "none", "nofrees", "native:", "python:"))
 	return cmd
@@ -93,7 +95,11 @@ func (a *app) run(o runOptions, argv []string) error {
 			a.log.Warn().Msg(err.Error())
 		}
 	}
-	if err := a.afterRun(o, argv[0], ended, a.finishedTraces(list)); err != nil {
+	traces := a.finishedTraces(list)
+	if o.embedSymbols {
+		a.embedAfterRun(traces)
+	}
+	if err := a.afterRun(o, argv[0], ended, traces); err != nil {
 		a.complain("memtrace run", err) // the status stays the program's
 	}
 	return &statusError{status: ended.status}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/analyzer/symbol"
+	"memtrace/trace"
+	"memtrace/trace/spool"
+)
+
+const embedLong = `Write the names of functions, files and lines into finished traces, so that their
+call stacks are readable on other machines and after the program's files have
+changed. It has to happen where the files are those of the run.
+
+Python's names are in every trace as it is. Names of compiled code are taken from
+the object files and their debug files. What a trace holds is not changed; the
+names are added behind its end, and a report uses them from then on.`
+
+const embedExample = `  memtrace embed memtrace.python3.4711.bin
+  memtrace run --embed-symbols -- python3 train.py`
+
+// symbolOptions is how the command looks for names.
+func symbolOptions() symbol.Options { return symbol.Options{Cache: symbol.DefaultCache()} }
+
+func (a *app) embedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "embed FILE|DIR...",
+		Short:             "Write the names of functions into a trace",
+		Long:              embedLong,
+		Example:           embedExample,
+		ValidArgsFunction: completeTraces,
+		Args:              someTraces,
+		RunE:              func(_ *cobra.Command, args []string) error { return a.embed(args) },
+	}
+}
+
+func (a *app) embed(args []string) error {
+	inputs, err := expandInputs(args)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	embedded := 0
+	for _, in := range inputs {
+		sum, err := a.embedInto(in.path)
+		switch {
+		case err != nil && in.fromFolder && errors.Is(err, trace.ErrNotTrace):
+			a.log.Info().Msgf("%s is passed over: %v", in.path, trace.ErrNotTrace)
+			continue
+		case err != nil:
+			problems = append(problems, err)
+			continue
+		}
+		embedded++
+		if !a.quiet {
+			fmt.Fprintf(a.stderr, "memtrace: %s: %s\n", in.path, sum.words())
+		}
+		a.warnOfNames(in.path, sum.problems)
+	}
+	if embedded == 0 && problems == nil {
+		return noTracesError(args[0])
+	}
+	return errors.Join(problems...)
+}
+
+// embedAfterRun names what the traces of a run hold. That it fails is no failure of the program.
+func (a *app) embedAfterRun(traces []string) {
+	var total embedding
+	done := 0
+	for _, path := range traces {
+		sum, err := a.embedInto(path)
+		if err != nil {
+			a.log.Warn().Msg("the names of functions are not written into the trace: " + err.Error())
+			continue
+		}
+		a.warnOfNames(path, sum.problems)
+		total.add(sum)
+		done++
+	}
+	if done > 0 && !a.quiet {
+		fmt.Fprintf(a.stderr, "memtrace: %s\n", total.words())
+	}
+}
+
+// warnOfNames says what is missing. Many programs have files without names, so this is for those who ask.
+func (a *app) warnOfNames(path string, problems []string) {
+	for _, problem := range problems {
+		a.log.Info().Msg(path + ": " + problem)
+	}
+}
+
+// embedding is what it took to write names into traces.
+type embedding struct {
+	addresses int   // that got names
+	had       int   // that had them before
+	bytes     int64 // that the files grew
+	took      time.Duration
+	problems  []string
+}
+
+func (e *embedding) add(other embedding) {
+	e.addresses += other.addresses
+	e.had += other.had
+	e.bytes += other.bytes
+	e.took += other.took
+}
+
+func (e embedding) words() string {
+	switch {
+	case e.addresses == 0 && e.had > 0:
+		return fmt.Sprintf("the names of %d code addresses are there already; there are no more", e.had)
+	case e.addresses == 0:
+		return "no code address has a name"
+	}
+	return fmt.Sprintf("embedded the names of %d code addresses, %.1f KiB, %.1f s", e.addresses, float64(e.bytes)/1024, e.took.Seconds())
+}
+
+// embedInto writes names into one trace, whose program has ended.
+func (a *app) embedInto(path string) (sum embedding, err error) {
+	start := time.Now()
+	if err := spool.Finalize(path); err != nil {
+		if errors.Is(err, spool.ErrRunning) {
+			return sum, fmt.Errorf("%w; embed the names when it has ended", err)
+		}
+		return sum, openError(path, err)
+	}
+	before, err := os.Stat(path)
+	if err != nil {
+		return sum, openError(path, err)
+	}
+	run, symbols, problems, err := a.collectNames(path)
+	if err != nil {
+		return sum, err
+	}
+	defer run.Close()
+	if err := appendNames(path, run, symbols); err != nil {
+		return sum, err
+	}
+	after, err := os.Stat(path)
+	if err != nil {
+		return sum, openError(path, err)
+	}
+	return embedding{addresses: len(symbols), had: run.Tables().Symbols(), bytes: after.Size() - before.Size(), took: time.Since(start), problems: problems}, nil
+}
+
+// collectNames reads a trace to its end and names its code addresses. The caller closes the run.
+func (a *app) collectNames(path string) (_ *spool.Run, _ []trace.Symbol, problems []string, err error) {
+	run, err := openTrace(path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	bar := a.newProgress(path, run.Size())
+	defer bar.finish()
+	for {
+		_, err := run.ReadBatch()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			run.Close()
+			return nil, nil, nil, readError(path, run, err)
+		}
+		bar.update(run.Offset())
+	}
+	names := symbol.New(run.Tables(), run.Info(), symbolOptions())
+	defer names.Close()
+	symbols := symbol.Collect(run.Tables(), names)
+	return run, symbols, names.Problems(), nil
+}
+
+// appendNames writes behind the end of a trace; where its program was killed, behind the last thing that it recorded.
+func appendNames(path string, run *spool.Run, symbols []trace.Symbol) error {
+	if len(symbols) == 0 {
+		return nil
+	}
+	if _, clean := run.End(); clean {
+		return trace.AppendSymbols(path, symbols)
+	}
+	health := run.Health()
+	if health.Truncated {
+		return fmt.Errorf("%s: offset %d: cut or damaged: %s; names are only added to whole traces", path, health.TruncatedAt, health.Reason)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return openError(path, err)
+	}
+	err = appendUnended(file, health, symbols)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("%s: add names: %w", path, err)
+	}
+	return nil
+}
+
+func appendUnended(file *os.File, health trace.Health, symbols []trace.Symbol) error {
+	if _, err := file.Seek(health.Bytes, io.SeekStart); err != nil {
+		return err
+	}
+	w, err := trace.NewWriter(file, trace.WriterOptions{Append: health.Bytes, Watermark: health.MaxSeq + 1})
+	if err != nil {
+		return err
+	}
+	if err := w.WriteSymbols(symbols); err != nil { // a full disk must not leave half a section behind
+		return errors.Join(err, file.Truncate(health.Bytes))
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"memtrace/analyzer/symbol"
+	"memtrace/trace"
+)
+
+// embedTime is how long the end of the program may take longer for the names of functions. C waits for the drainer a little longer than that (cshim/guest.c).
+const embedTime = 3 * time.Second
+
+// symbolEmbedder keeps the dictionary, so that code addresses can be named at the end.
+type symbolEmbedder struct {
+	tables *trace.Tables
+	info   trace.Info
+}
+
+func newSymbolEmbedder(info trace.Info) *symbolEmbedder {
+	return &symbolEmbedder{tables: &trace.Tables{}, info: info}
+}
+
+// embedSymbols writes what the code addresses of all stacks are called. Only a failure to write is returned: a trace without names is a whole one.
+func (d *drainer) embedSymbols() error {
+	if d.symbols == nil {
+		return nil
+	}
+	symbols, err := d.symbols.collect()
+	if err != nil {
+		d.log.Warn().Msg(err.Error() + "; 'memtrace embed' adds them afterwards")
+	}
+	if err := d.writer.WriteSymbols(symbols); err != nil {
+		return fmt.Errorf("write the names of functions: %w", err)
+	}
+	return nil
+}
+
+func (s *symbolEmbedder) collect() (symbols []trace.Symbol, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			symbols, err = nil, fmt.Errorf("the trace has no names of functions, internal fault: %v", fault)
+		}
+	}()
+	end := time.Now().Add(embedTime)
+	symbols, whole := symbol.CollectInside(s.tables, s.info, func() bool { return time.Now().After(end) })
+	if !whole {
+		err = fmt.Errorf("the trace has only a part of the names of functions: %v were not enough", embedTime)
+	}
+	return symbols, err
+}
