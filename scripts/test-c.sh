@@ -1,6 +1,6 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind header library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap header library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -146,9 +146,9 @@ test_null() {
   done
 }
 
-run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind" -O2
-run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-run_tests threads "ring dict tag nvtx nvtxmark clock unwind" -O1 -fsanitize=thread -Wno-tsan
+run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap" -O2
+run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture" -O1 -fsanitize=thread -Wno-tsan
 wanted header && test_header
 wanted library && test_library
 wanted null && test_null
