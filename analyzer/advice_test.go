@@ -62,17 +62,19 @@ var adviceCases = []struct {
 	{"other-processes", func(e *OOMEvent, _ trace.Info) { e.Sample = &Sample{ShareKnown: true, OthersBytes: 4 * gib} },
 		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Sample.OthersBytes = 10 * mib }, func(e *OOMEvent, _ trace.Info) { e.Sample = nil }}, "4.00 GiB"},
 	{"fresh", func(e *OOMEvent, _ trace.Info) {
-		e.Since = &OOMGrowth{What: "step 3", Bytes: 6 * gib, Rows: []LedgerRow{{OwnerBlocks, "e", "", gib}}}
+		e.Since = &OOMGrowth{What: "step 3", Bytes: 6 * gib, Rows: []LedgerRow{{Owner: OwnerBlocks, Key: "e", Bytes: gib}}}
 	}, []func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Since.Bytes = 100 * mib }, func(e *OOMEvent, _ trace.Info) { e.Since.What = "mark x" }}, "6.00 GiB"},
 	{"largest-owner", func(e *OOMEvent, _ trace.Info) {
 		e.Since = &OOMGrowth{What: "mark x"}
-		e.addRow("tag", LedgerRow{OwnerBlocks, "model", "", 4 * gib})
+		e.addRow("tag", LedgerRow{Owner: OwnerBlocks, Key: "model", Bytes: 4 * gib})
 	}, []func(*OOMEvent, trace.Info){
-		func(e *OOMEvent, _ trace.Info) { e.Since.Rows = []LedgerRow{{OwnerBlocks, "model", "", 4 * gib}} },
+		func(e *OOMEvent, _ trace.Info) {
+			e.Since.Rows = []LedgerRow{{Owner: OwnerBlocks, Key: "model", Bytes: 4 * gib}}
+		},
 		func(e *OOMEvent, _ trace.Info) { e.Since = nil },
 	}, "model holds 4.00 GiB"},
 	{"untagged", func(e *OOMEvent, _ trace.Info) {
-		e.Ledgers[0].Rows = []LedgerRow{{OwnerBlocks, Untagged, "", 9 * gib}}
+		e.Ledgers[0].Rows = []LedgerRow{{Owner: OwnerBlocks, Key: Untagged, Bytes: 9 * gib}}
 	},
 		[]func(*OOMEvent, trace.Info){
 			func(e *OOMEvent, _ trace.Info) { e.Ledgers[0].Rows[0].Bytes = gib },
@@ -84,7 +86,7 @@ var adviceCases = []struct {
 			func(_ *OOMEvent, info trace.Info) { delete(info, "framework.torch") },
 		}, "512.0 MiB more"},
 	{"optimizer-state", func(e *OOMEvent, _ trace.Info) {
-		e.addRow("tag", LedgerRow{OwnerBlocks, "train.optimizer", "", 4 * gib})
+		e.addRow("tag", LedgerRow{Owner: OwnerBlocks, Key: "train.optimizer", Bytes: 4 * gib})
 	},
 		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.UsedBytes = 100 * gib }, func(_ *OOMEvent, info trace.Info) { delete(info, "framework.torch") }}, "3.00 GiB"},
 	{"growing", func(e *OOMEvent, _ trace.Info) { e.StepBytes = []uint64{gib, 4 * gib, 5 * gib, 6 * gib, 7 * gib} },
@@ -94,17 +96,19 @@ var adviceCases = []struct {
 			func(e *OOMEvent, _ trace.Info) { e.StepBytes = []uint64{0, 4 * gib, 4*gib + 1, 4*gib + 2, 4*gib + 3} },
 		}, "3.00 GiB more"},
 	{"pool-idle", func(e *OOMEvent, _ trace.Info) {
-		e.addRow("tag", LedgerRow{OwnerPoolIdle, "memory pools, idle", "", gib})
+		e.addRow("tag", LedgerRow{Owner: OwnerPoolIdle, Key: "memory pools, idle", Bytes: gib})
 	},
 		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerPoolIdle, mib) }}, "1.00 GiB lie idle"},
 	{"graph-pool", func(e *OOMEvent, _ trace.Info) {
-		e.addRow("tag", LedgerRow{OwnerGraphPool, "graph memory pool", "", gib})
+		e.addRow("tag", LedgerRow{Owner: OwnerGraphPool, Key: "graph memory pool", Bytes: gib})
 	},
 		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerGraphPool, mib) }}, "1.00 GiB are held"},
-	{"outside", func(e *OOMEvent, _ trace.Info) { e.addRow("library", LedgerRow{OwnerOutside, "libnccl.so.2", "", gib}) },
+	{"outside", func(e *OOMEvent, _ trace.Info) {
+		e.addRow("library", LedgerRow{Owner: OwnerOutside, Key: "libnccl.so.2", Bytes: gib})
+	},
 		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerOutside, mib) }}, "NCCL_BUFFSIZE"},
 	{"mxnet-pool", func(e *OOMEvent, _ trace.Info) {
-		e.addRow("library", LedgerRow{OwnerBlocks, "libmxnet.so", "", 8 * gib})
+		e.addRow("library", LedgerRow{Owner: OwnerBlocks, Key: "libmxnet.so", Bytes: 8 * gib})
 	},
 		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerBlocks, mib) }}, "8.00 GiB"},
 	{"context", func(e *OOMEvent, _ trace.Info) {
@@ -184,8 +188,8 @@ func TestAdviceOrder(t *testing.T) {
 	info["nullgpu"] = "1"
 	e.RequestedBytes = 11 * gib
 	e.Sample = &Sample{ShareKnown: true, OthersBytes: 4 * gib}
-	e.addRow("tag", LedgerRow{OwnerBlocks, "optimizer", "", 8 * gib})
-	e.addRow("library", LedgerRow{OwnerOutside, "libother.so", "", 12 * gib})
+	e.addRow("tag", LedgerRow{Owner: OwnerBlocks, Key: "optimizer", Bytes: 8 * gib})
+	e.addRow("library", LedgerRow{Owner: OwnerOutside, Key: "libother.so", Bytes: 12 * gib})
 	got := ruleNames(adviseOOM(e, adviceFacts{info}))
 	want := []string{"larger-than-device", "outside", "optimizer-state", "other-processes", "null-gpu"}
 	if !slices.Equal(got, want) {

@@ -115,6 +115,16 @@ func (c *callStacks) pythonFrame(f trace.PyFrame) *frame {
 	return known
 }
 
+// notes are what readers must know about names that were not found, the first few.
+func (c *callStacks) notes() []string {
+	const shown = 3
+	list := c.problems()
+	if more := len(list) - shown; more > 1 {
+		list = append(list[:shown:shown], some(uint64(more), "more problem", "more problems")+" with the names of code addresses; the JSON report lists them.")
+	}
+	return list
+}
+
 // problems says what kept names from being found.
 func (c *callStacks) problems() []string {
 	if c.names == nil {

@@ -91,13 +91,13 @@ func byStableKey(g *grouping, group *Group) map[string][]string {
 		sorted[stable] = append(sorted[stable], key)
 	}
 	for _, keys := range sorted {
-		slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(lineOf(a), lineOf(b)), strings.Compare(a, b)) })
+		slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(LineOf(a), LineOf(b)), strings.Compare(a, b)) })
 	}
 	return sorted
 }
 
-// lineOf returns the line in the key of a place, 0 without one.
-func lineOf(key string) int {
+// LineOf returns the line in the key of a site or a line, 0 without one.
+func LineOf(key string) int {
 	at := lineNumber.FindStringSubmatchIndex(key)
 	if at == nil {
 		return 0

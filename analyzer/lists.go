@@ -122,13 +122,27 @@ func (c *collector) markList() []Mark {
 	return list
 }
 
-// bestGrouping picks from the default groupings the one that says most: tags if the program set any, else libraries if the stacks name any, else calls.
+// bestGrouping picks from the default groupings the one that says most: tags if the program set any, else places if they are the program's own, else libraries if
+// the stacks name any, else calls.
 func bestGrouping(s *Summary) string {
+	if s.ownSites() && !s.hasKeys("tag", Untagged) {
+		return "site"
+	}
 	for _, by := range []struct{ name, unknown string }{{"tag", Untagged}, {"library", UnknownLibrary}} {
-		group := s.Group(by.name, s.MainLevel())
-		if group != nil && slices.ContainsFunc(group.Rows, func(r Row) bool { return r.Key != by.unknown }) {
+		if s.hasKeys(by.name, by.unknown) {
 			return by.name
 		}
 	}
 	return "api"
+}
+
+// hasKeys reports whether the main level has rows in a grouping beside the one of what is not known.
+func (s *Summary) hasKeys(by, unknown string) bool {
+	group := s.Group(by, s.MainLevel())
+	return group != nil && slices.ContainsFunc(group.Rows, func(r Row) bool { return r.Key != unknown })
+}
+
+// ownSites reports whether places of the program itself were found by name.
+func (s *Summary) ownSites() bool {
+	return s.Sites != nil && slices.ContainsFunc(s.Sites.Places, func(p Site) bool { return p.User && p.named })
 }

@@ -1,6 +1,10 @@
 package analyzer
 
-import "memtrace/trace"
+import (
+	"slices"
+
+	"memtrace/trace"
+)
 
 // Live summarises a source that grows: a process that still runs. It replays each event once, however often it is asked.
 type Live struct {
@@ -15,6 +19,9 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	wanted := opts.Groupings
 	if len(wanted) == 0 {
 		wanted = defaultGroupings
+		if opts.Sites {
+			wanted = append(slices.Clone(wanted), "site")
+		}
 	}
 	picked, err := pickGroupings(wanted)
 	if err != nil {

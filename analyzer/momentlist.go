@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// addMoments makes the ledgers, and the moment that was asked for.
-func (c *collector) addMoments(s *Summary, want At) error {
+// addMoments makes the ledgers and the list of places, and the moment that was asked for.
+func (c *collector) addMoments(s *Summary, opts *Options) error {
+	want := opts.At
 	main := AccountDriver
 	if !s.Framework.Empty() {
 		main = AccountFramework
@@ -22,7 +23,14 @@ func (c *collector) addMoments(s *Summary, want At) error {
 	}
 	s.Ledgers = []Ledger{}
 	for g := range c.groupings {
-		s.Ledgers = append(s.Ledgers, c.ledger(m, main, g, label))
+		l := c.ledger(m, main, g, label)
+		if opts.Sites {
+			c.addRowSites(&l, m, main, g)
+		}
+		s.Ledgers = append(s.Ledgers, l)
+	}
+	if opts.Sites {
+		s.Sites = c.siteList(m, main, label, opts.FullStacks)
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ var notes = []note{
 	noteEstimates,
 	noteForeign,
 	noteImplicit,
+	noteCutStacks,
 	noteNullGPU,
 }
 

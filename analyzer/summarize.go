@@ -86,6 +86,9 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 		s.Lifetimes[a.String()] = c.details[a].life.hist()
 	}
 	s.Marks = c.markList()
+	if err := c.addMoments(s, opts); err != nil {
+		return nil, err
+	}
 	if s.Asked = len(opts.Groupings) > 0; s.Asked {
 		for _, by := range c.groupings {
 			s.By = append(s.By, by.name)
@@ -93,11 +96,9 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	} else {
 		s.By = []string{bestGrouping(s)}
 	}
-	if err := c.addMoments(s, opts.At); err != nil {
-		return nil, err
-	}
 	s.DeviceLedger = c.deviceReport(info, s)
-	s.Notes = makeNotes(s, info)
+	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.stacks.problems()...)
+	s.Notes = append(makeNotes(s, info), c.resolver.stacks.notes()...)
 	return s, nil
 }
 

@@ -89,6 +89,7 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 		want.Process, want.Versions, want.By, want.Notes, want.Filter = got.Process, got.Versions, got.By, got.Notes, got.Filter
 		want.OOM = got.OOM
 		want.Health.Complete = got.Health.Complete
+		want.Health.Stacks, want.Health.SymbolProblems = got.Health.Stacks, got.Health.SymbolProblems
 		if g, w := asJSON(t, got), asJSON(t, want); g != w {
 			t.Fatalf("seed %d, options %+v: %s", seed, opts, difference(g, w))
 		}

@@ -17,6 +17,7 @@ type Summary struct {
 	Launches  uint64                   `json:"graph_launches"`
 	Groups    []Group                  `json:"groups"`
 	Ledgers   []Ledger                 `json:"ledgers"`
+	Sites     *Sites                   `json:"sites,omitempty"` // nil unless Options.Sites
 	Lifetimes map[string]LifetimeHist  `json:"lifetimes"`
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
@@ -140,6 +141,8 @@ type LedgerRow struct {
 	Key   string `json:"key"`
 	Label string `json:"label,omitempty"`
 	Bytes uint64 `json:"bytes"`
+
+	Sites []RowSite `json:"sites,omitempty"` // where most of it was asked for; only weighty rows are told, and only with Options.Sites
 }
 
 // LifetimeHist tells how long a level's blocks lived.
@@ -243,6 +246,9 @@ type Health struct {
 	AllocatedMismatches uint64   `json:"allocated_mismatches"` // framework events at which its allocated bytes were not the blocks seen
 	ReservedFrom        string   `json:"reserved_from"`        // "driver", "reports" or ""
 	Unseen              []string `json:"unseen"`               // ways to memory that the recorder could not watch
+
+	Stacks         StackHealth `json:"stacks"`
+	SymbolProblems []string    `json:"symbol_problems"` // what kept code addresses from being named, and what to do
 }
 
 // Group returns the group of a level by name, nil if it is not in the summary.

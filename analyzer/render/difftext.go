@@ -104,7 +104,7 @@ func (p *page) diffGroup(g analyzer.DiffGroup) {
 		case !shown[i]:
 			hidden++
 		default:
-			rows = append(rows, []cell{{clean(r.Title()), plain}, {r.State, stateStyles[r.State]}, {Bytes(r.PeakBytes.Base), plain},
+			rows = append(rows, []cell{{diffTitle(&r), plain}, {r.State, stateStyles[r.State]}, {Bytes(r.PeakBytes.Base), plain},
 				{Bytes(r.PeakBytes.New), plain}, signed(r.PeakBytes), {SignedBytes(r.LiveBytes.Delta), plain}, {signedCount(r.AllocCount.Delta), plain}})
 		}
 	}
@@ -151,4 +151,12 @@ func size(r analyzer.DiffRow) uint64 {
 		return -uint64(r.PeakBytes.Delta)
 	}
 	return uint64(r.PeakBytes.Delta)
+}
+
+// diffTitle names a row. A place that moved is told the line where it was.
+func diffTitle(r *analyzer.DiffRow) string {
+	if line := analyzer.LineOf(r.BaseKey); line > 0 {
+		return fmt.Sprintf("%s (was line %d)", clean(r.Title()), line)
+	}
+	return clean(r.Title())
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -61,6 +62,13 @@ func (g *golden) option(line string) (err error) {
 		g.style.Width, err = strconv.Atoi(value)
 	case "rows":
 		g.style.Rows, err = strconv.Atoi(value)
+	case "sites":
+		g.count.Sites = true
+		g.count.Symbols.NoFiles = true
+	case "full-stacks":
+		g.count.FullStacks, g.style.FullStacks = true, true
+	case "focus":
+		g.count.Focus, err = regexp.Compile(value)
 	case "ascii":
 		g.style.ASCII = true
 	case "color":

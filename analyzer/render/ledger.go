@@ -14,6 +14,7 @@ type owner struct {
 	bytes uint64
 	style style
 	row   *analyzer.Row // what else is known of it; nil for what has no row of its own
+	sites []analyzer.RowSite
 }
 
 // ledger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
@@ -53,11 +54,11 @@ func (p *page) owners(s *analyzer.Summary, l *analyzer.Ledger) []owner {
 	for _, r := range l.Rows {
 		switch r.Owner {
 		case analyzer.OwnerSlack:
-			between = append(between, owner{frameworkName(s) + " reserved, unused (slack)", r.Bytes, slack, nil})
+			between = append(between, owner{name: frameworkName(s) + " reserved, unused (slack)", bytes: r.Bytes, style: slack})
 		case analyzer.OwnerOutside:
-			beyond = append(beyond, owner{clean(r.Key) + " (driver)", r.Bytes, outside, rowOf(s.Group("library", "driver"), r.Key)})
+			beyond = append(beyond, owner{name: clean(r.Key) + " (driver)", bytes: r.Bytes, style: outside, row: rowOf(s.Group("library", "driver"), r.Key)})
 		default:
-			inside = append(inside, owner{clean(keyTitle(r.Key, r.Label)), r.Bytes, blocks, rowOf(s.Group(l.By, l.Level), r.Key)})
+			inside = append(inside, owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, style: blocks, row: rowOf(s.Group(l.By, l.Level), r.Key), sites: r.Sites})
 		}
 	}
 	inside = p.fold(inside, "Others", "by "+l.By)
@@ -125,6 +126,7 @@ func (p *page) ownerTable(owners []owner, whole uint64) {
 			end.text, count.text = Bytes(o.row.LiveBytes), Count(o.row.AllocCount)
 		}
 		rows = append(rows, append(row, end, count))
+		rows = append(rows, p.siteRows(&o, whole, len(columns))...)
 	}
 	total := []cell{{"the whole", strong}, {Bytes(whole), strong}, {"100.0%", plain}, {}, {}, {}}
 	if whole == 0 {

@@ -5,11 +5,12 @@ import "math"
 
 // Options shape text output. The zero value is 100 columns, Unicode, no colour, every row that fits a screen.
 type Options struct {
-	Width int    // columns; 0: 100; less than 60 is taken as 60
-	ASCII bool   // no characters beyond ASCII
-	Color bool   // ANSI colours; what they say is always said in words too
-	Rows  int    // rows of a table before the rest is summed up; 0: 12; negative: all
-	Path  string // the trace, for the heading and the commands that the report proposes; "" leaves it out
+	Width      int    // columns; 0: 100; less than 60 is taken as 60
+	ASCII      bool   // no characters beyond ASCII
+	Color      bool   // ANSI colours; what they say is always said in words too
+	Rows       int    // rows of a table before the rest is summed up; 0: 12; negative: all
+	FullStacks bool   // every line of every call stack
+	Path       string // the trace, for the heading and the commands that the report proposes; "" leaves it out
 }
 
 const (

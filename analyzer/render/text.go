@@ -20,6 +20,7 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	for _, by := range s.By {
 		p.ledger(s, by)
 	}
+	p.sites(s)
 	p.deviceLedgers(s)
 	p.totals(s)
 	p.sizes(s)
@@ -272,6 +273,9 @@ func (p *page) next(s *analyzer.Summary) {
 		path = "FILE"
 	}
 	proposal := "memtrace report --by library,api,thread "
+	if s.Sites != nil && worthShowing(s.Sites) && !slices.Contains(s.By, "site") {
+		proposal = "memtrace report --by site,library,api "
+	}
 	if s.Asked {
 		proposal = "memtrace report --at exit "
 		if s.At != nil {

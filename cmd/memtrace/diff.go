@@ -10,12 +10,14 @@ import (
 )
 
 const diffLong = `Compare two traces: what grew, what is new, what shrank and what is gone from the
-first to the second. Growth is positive and stands first.
+first to the second. Growth is positive and stands first. With --by site and --by
+line, places whose lines moved are matched by file and function.
 
 ` + filterHelp
 
 const diffExample = `  memtrace diff before.bin after.bin
-  memtrace diff --by tag,library --json before.bin after.bin`
+  memtrace diff --by tag,library --json before.bin after.bin
+  memtrace diff --by site before.bin after.bin`
 
 func (a *app) diffCommand() *cobra.Command {
 	var flags summaryFlags

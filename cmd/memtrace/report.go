@@ -22,6 +22,7 @@ goes.
 const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --by tag,library --at mark:loaded memtrace.python3.4711.bin
   memtrace report --device 1 --focus 'attn|mlp' traces/
+  memtrace report --by site --full-stacks memtrace.python3.4711.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
 func (a *app) reportCommand() *cobra.Command {
@@ -36,6 +37,7 @@ func (a *app) reportCommand() *cobra.Command {
 		RunE:              func(_ *cobra.Command, args []string) error { return a.report(&flags, args) },
 	}
 	flags.define(cmd)
+	cmd.Flags().BoolVar(&flags.full, "full-stacks", false, "show every frame of call stacks, also what libraries do among themselves")
 	return cmd
 }
 
@@ -50,6 +52,7 @@ func (a *app) report(flags *summaryFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	options.Sites = true
 	var damaged damageList
 	reports := shown[readSummary]{json: flags.json}
 	reports.load = func(path string) (readSummary, error) {

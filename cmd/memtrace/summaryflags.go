@@ -13,6 +13,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/symbol"
 )
 
 // The width of a report in columns: what it may be told, and what it takes from a terminal.
@@ -34,6 +35,7 @@ type summaryFlags struct {
 	ignore  string
 	tag     string
 	library string
+	full    bool // report only
 
 	rows   int
 	json   bool
@@ -48,7 +50,8 @@ type summaryFlags struct {
 // filterHelp closes the long help of report, diff and export.
 const filterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
 was called from a library; --focus keeps, and --ignore drops, what has a tag,
-call, library or thread that a regular expression matches.`
+call, library or thread that a regular expression matches, or a function or
+source file anywhere in its call stack.`
 
 func (s *summaryFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -96,7 +99,7 @@ func (s *summaryFlags) check(a *app) (analyzer.Options, render.Options, error) {
 
 // options checks the flags about what to count.
 func (s *summaryFlags) options() (analyzer.Options, error) {
-	o := analyzer.Options{Groupings: s.by, Tag: s.tag, Library: s.library}
+	o := analyzer.Options{Groupings: s.by, Tag: s.tag, Library: s.library, FullStacks: s.full, Symbols: symbol.Options{Cache: symbol.DefaultCache()}}
 	for _, name := range s.by {
 		if !slices.Contains(analyzer.GroupingNames(), name) {
 			return o, usagef("--by %s: choose from %s", name, strings.Join(analyzer.GroupingNames(), ", "))
@@ -135,7 +138,7 @@ func parseRegexp(flag, text string) (*regexp.Regexp, error) {
 
 // style checks the flags about how to show it. out is where the report goes.
 func (s *summaryFlags) style(out *os.File) (render.Options, error) {
-	o := render.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii}
+	o := render.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii, FullStacks: s.full}
 	terminal := out != nil && term.IsTerminal(int(out.Fd()))
 	switch s.color {
 	case "always":

@@ -1,0 +1,200 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"memtrace/analyzer"
+)
+
+const (
+	stackLines    = 6  // of a call stack, unless all were asked for
+	functionWidth = 48 // room for functions beside the places where they stand
+)
+
+// ownMark sets the program's own code off from that of libraries, with or without colours.
+func (o Options) ownMark(own bool) string {
+	switch {
+	case !own:
+		return "  "
+	case o.ASCII:
+		return "> "
+	}
+	return "▸ "
+}
+
+func ownStyle(own bool) style {
+	if own {
+		return strong
+	}
+	return faint
+}
+
+// sites lists the places that asked for the memory, each with its call stack.
+func (p *page) sites(s *analyzer.Summary) {
+	if s.Sites == nil || !worthShowing(s.Sites) {
+		return
+	}
+	places := s.Sites.Places
+	shown := places[:min(len(places), p.o.sites())]
+	p.title("Where it was allocated: " + frameworkOrDriver(s) + " blocks at " + sitesMoment(s))
+	p.gap()
+	whole := s.Sites.WholeBytes
+	if len(s.Ledgers) > 0 {
+		whole = s.Ledgers[0].WholeBytes // shares are of the same whole as in the ledger above
+	}
+	for _, place := range shown {
+		p.place(&place, whole)
+	}
+	if rest := places[len(shown):]; len(rest) > 0 {
+		var bytes uint64
+		for _, place := range rest {
+			bytes += place.Bytes
+		}
+		p.line("  %s, %s (%s)", plural(uint64(len(rest)), "more place", "more places"), Bytes(bytes), percentOf(bytes, whole))
+		p.gap()
+	}
+}
+
+// sites is how many places are shown with their stacks, which take more lines than the rows of a table.
+func (o Options) sites() int {
+	if o.Rows < 0 {
+		return o.rows()
+	}
+	return (o.rows() + 1) / 2
+}
+
+// worthShowing reports whether the stacks say more than the library that made the call.
+func worthShowing(s *analyzer.Sites) bool {
+	return slices.ContainsFunc(s.Places, func(p analyzer.Site) bool { return len(p.Frames) > 1 })
+}
+
+func frameworkOrDriver(s *analyzer.Summary) string {
+	if s.Sites.Level == "framework" {
+		return frameworkName(s)
+	}
+	return s.Sites.Level
+}
+
+func sitesMoment(s *analyzer.Summary) string {
+	if s.Sites.Moment == "peak" {
+		return "the peak"
+	}
+	return clean(s.Sites.Moment)
+}
+
+func (p *page) place(place *analyzer.Site, whole uint64) {
+	numbers := fmt.Sprintf("%10s  %6s  ", Bytes(place.Bytes), percentOf(place.Bytes, whole))
+	count := "  " + plural(place.AllocCount, "allocation", "allocations")
+	if place.StackCount > 1 {
+		count += fmt.Sprintf("; the largest of %d stacks", place.StackCount)
+	}
+	name := clip(clean(place.Key), p.o.width()-len(numbers)-2-utf8.RuneCountInString(count), p.o.ASCII)
+	p.line("%s%s%s", p.o.paint(strong, numbers), p.o.paint(strong, name), p.o.paint(faint, count))
+	p.stack(place)
+	p.gap()
+}
+
+// stack prints frames, innermost first, with the places where they stand beside them.
+func (p *page) stack(place *analyzer.Site) {
+	picked := pickFrames(place.Frames, p.o.stackLines())
+	width := 0
+	for _, f := range picked {
+		width = max(width, utf8.RuneCountInString(clean(f.Function)))
+	}
+	width = min(width, functionWidth)
+	const indent = 8
+	for _, f := range picked {
+		function := clip(clean(f.Function), width, p.o.ASCII)
+		where := clip(clean(whereOf(&f)), p.o.width()-indent-width-4, p.o.ASCII)
+		text := function
+		if where != "" {
+			text = pad(function, width) + "  " + where
+		}
+		p.line("%*s%s%s", indent, "", p.o.ownMark(f.User), p.o.paint(ownStyle(f.User), text))
+	}
+	if more := len(place.Frames) - len(picked); more > 0 {
+		p.line("%*s  %s", indent, "", p.o.paint(faint, plural(uint64(more), "more frame", "more frames")))
+	}
+	if place.Cut != "" {
+		p.line("%*s  %s", indent, "", p.o.paint(faint, "cut: "+place.Cut))
+	}
+}
+
+func (o Options) stackLines() int {
+	if o.FullStacks {
+		return int(^uint(0) >> 1)
+	}
+	return stackLines
+}
+
+// whereOf says where a frame's code stands: source file and line, or for native code without them the object file.
+func whereOf(f *analyzer.StackFrame) string {
+	switch {
+	case f.File != "" && f.Line > 0:
+		return fmt.Sprintf("%s:%d", f.File, f.Line)
+	case f.File != "":
+		return f.File
+	case f.Nameless || f.Module == "":
+		return ""
+	}
+	return baseName(f.Module)
+}
+
+func baseName(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' {
+			return path[i+1:]
+		}
+	}
+	return path
+}
+
+// pickFrames keeps a limited number of frames in their order: the innermost one, then the program's own from the inside out, then others.
+func pickFrames(frames []analyzer.StackFrame, limit int) []analyzer.StackFrame {
+	if len(frames) <= limit {
+		return frames
+	}
+	keep := make([]bool, len(frames))
+	left := limit
+	for _, wanted := range []func(int) bool{
+		func(i int) bool { return i == 0 },
+		func(i int) bool { return frames[i].User },
+		func(int) bool { return true },
+	} {
+		for i := range frames {
+			if left > 0 && !keep[i] && wanted(i) {
+				keep[i] = true
+				left--
+			}
+		}
+	}
+	var picked []analyzer.StackFrame
+	for i, f := range frames {
+		if keep[i] {
+			picked = append(picked, f)
+		}
+	}
+	return picked
+}
+
+// siteRows are the places that belong to a row of a ledger.
+func (p *page) siteRows(o *owner, whole uint64, columns int) [][]cell {
+	var rows [][]cell
+	for _, site := range o.sites {
+		row := make([]cell, columns)
+		row[0] = cell{"  " + p.o.ownMark(site.User) + clean(site.Key), ownSiteStyle(site.User)}
+		row[1] = cell{Bytes(site.Bytes), faint}
+		row[2] = cell{percentOf(site.Bytes, whole), faint}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func ownSiteStyle(own bool) style {
+	if own {
+		return plain
+	}
+	return faint
+}

@@ -1,0 +1,200 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer/symbol"
+)
+
+// Sites are the places in the program that asked for what was held at the ledgers' moment.
+type Sites struct {
+	Level      string `json:"level"`       // the ledgers' level
+	Moment     string `json:"moment"`      // "peak", or what was asked for
+	TimeNS     int64  `json:"time_ns"`     // when that was
+	WholeBytes uint64 `json:"whole_bytes"` // held by blocks of the level; the places add up to it
+	Places     []Site `json:"places"`      // most first
+}
+
+// Site is one place.
+type Site struct {
+	Key        string       `json:"key"`
+	User       bool         `json:"user"` // the program's own code, not a library's
+	Bytes      uint64       `json:"bytes"`
+	AllocCount uint64       `json:"alloc_count"` // in the whole run
+	AllocBytes uint64       `json:"alloc_bytes"`
+	StackCount uint64       `json:"stack_count"` // call stacks that held something then
+	StackBytes uint64       `json:"stack_bytes"` // held by the one that is shown, the largest
+	Frames     []StackFrame `json:"frames"`      // innermost first; empty without a stack
+	Folded     uint64       `json:"folded_frames"`
+	Cut        string       `json:"cut,omitempty"` // why the shown stack is not whole
+
+	named bool // by a function, not only by an address
+}
+
+// Kinds of stack frames.
+const (
+	FramePython = "python"
+	FrameNative = "native"
+)
+
+// StackFrame is one function of a call stack.
+type StackFrame struct {
+	Kind     string `json:"kind"`     // FramePython or FrameNative
+	Function string `json:"function"` // or the object file and an offset
+	File     string `json:"file"`     // source file, shortened; "" unknown
+	Path     string `json:"path"`     // the same as it was recorded
+	Line     int    `json:"line"`     // 0 unknown
+	Module   string `json:"module"`   // path of the object file; "" for Python
+	Address  uint64 `json:"address"`  // inside the object file; 0 for Python
+	User     bool   `json:"user"`     // the program's own code
+	Nameless bool   `json:"nameless"` // Function names no function
+}
+
+// RowSite is a place and its part of a row.
+type RowSite struct {
+	Key   string `json:"key"`
+	User  bool   `json:"user"`
+	Bytes uint64 `json:"bytes"`
+}
+
+// placeOf returns the site of a pair of stacks: its key, and whether it is the program's own code.
+func (r *resolver) placeOf(id uint64) (key string, user bool) {
+	site := r.stacks.of(pairOf(id)).site
+	return siteKey(r, id), site != nil && site.user
+}
+
+// named reports whether the function of a site is known.
+func (r *resolver) named(id uint64) bool {
+	site := r.stacks.of(pairOf(id)).site
+	return site != nil && site.Function != ""
+}
+
+// siteList lists the places that held something of an account at a moment.
+func (c *collector) siteList(m *moment, a Account, label string, full bool) *Sites {
+	s := &Sites{Level: a.String(), Moment: label, TimeNS: m.time, Places: []Site{}}
+	held := make(map[uint64]uint64)
+	for _, h := range m.held[a] {
+		held[stackID(nil, &h.origin)] += h.bytes
+	}
+	index := make(map[string]int)
+	shown := []uint64{} // by place: the stack that holds most
+	for _, id := range sortedIDs(held) {
+		key, user := c.resolver.placeOf(id)
+		n, known := index[key]
+		if !known {
+			n = len(s.Places)
+			index[key] = n
+			s.Places = append(s.Places, Site{Key: key, User: user, named: c.resolver.named(id)})
+			shown = append(shown, id)
+		}
+		place := &s.Places[n]
+		place.Bytes += held[id]
+		place.StackCount++
+		if held[id] > place.StackBytes {
+			place.StackBytes, shown[n] = held[id], id
+		}
+		s.WholeBytes += held[id]
+	}
+	for _, v := range c.stackCounts(a) {
+		key, _ := c.resolver.placeOf(v.id)
+		if n, known := index[key]; known {
+			s.Places[n].AllocCount += v.allocs
+			s.Places[n].AllocBytes += v.allocBytes
+		}
+	}
+	for n := range s.Places {
+		c.describeStack(&s.Places[n], shown[n], full)
+	}
+	slices.SortFunc(s.Places, func(a, b Site) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key)) })
+	return s
+}
+
+// describeStack fills in the frames of a place's stack.
+func (c *collector) describeStack(place *Site, id uint64, full bool) {
+	stack := c.resolver.stacks.of(pairOf(id))
+	list := stack.shown
+	if full {
+		list = stack.all
+	}
+	place.Folded = uint64(len(stack.all) - len(list))
+	place.Frames = make([]StackFrame, len(list))
+	for i, f := range list {
+		place.Frames[i] = c.resolver.stacks.judge.stackFrame(f, full)
+	}
+	place.Cut = c.resolver.stacks.cut(pairOf(id))
+}
+
+func (j *judge) stackFrame(f *frame, full bool) StackFrame {
+	v := StackFrame{Kind: FrameNative, Function: f.title(), File: j.place(f.File), Path: f.File, Line: f.Line, Module: f.Module, Address: f.Address, User: f.user,
+		Nameless: f.Function == ""}
+	if full {
+		v.Function = f.Name()
+	}
+	if f.Kind == symbol.Python {
+		v.Kind, v.Address = FramePython, 0
+	}
+	return v
+}
+
+func sortedIDs(held map[uint64]uint64) []uint64 {
+	ids := make([]uint64, 0, len(held))
+	for id := range held {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+const (
+	// A row is told its places if it holds at least one rowWeight-th of the whole, and a place at least one placeWeight-th of the row.
+	rowWeight   = 100
+	placeWeight = 10
+	// rowPlaces bounds the places of a row.
+	rowPlaces = 2
+)
+
+// addRowSites tells the weighty rows of a ledger's blocks where they were asked for.
+func (c *collector) addRowSites(l *Ledger, m *moment, a Account, g int) {
+	by := c.groupings[g]
+	if by.stacks {
+		return
+	}
+	rows := make(map[string]*LedgerRow)
+	for i := range l.Rows {
+		if row := &l.Rows[i]; row.Owner == OwnerBlocks && row.Bytes >= l.WholeBytes/rowWeight {
+			rows[row.Key] = row
+		}
+	}
+	index := c.newRowIndex(g)
+	for i := range m.held[a] {
+		h := &m.held[a][i]
+		n, _ := index.row(by.id(&c.resolver, &h.origin))
+		key, _ := index.name(n)
+		if row := rows[key]; row != nil {
+			row.addSite(&c.resolver, stackID(nil, &h.origin), h.bytes)
+		}
+	}
+	for _, row := range rows {
+		row.keepSites()
+	}
+}
+
+func (row *LedgerRow) addSite(r *resolver, id, bytes uint64) {
+	key, user := r.placeOf(id)
+	for i := range row.Sites {
+		if row.Sites[i].Key == key {
+			row.Sites[i].Bytes += bytes
+			return
+		}
+	}
+	row.Sites = append(row.Sites, RowSite{Key: key, User: user, Bytes: bytes})
+}
+
+// keepSites keeps the largest places.
+func (row *LedgerRow) keepSites() {
+	slices.SortFunc(row.Sites, func(a, b RowSite) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key)) })
+	row.Sites = slices.DeleteFunc(row.Sites, func(s RowSite) bool { return s.Bytes < row.Bytes/placeWeight || s.Key == NoStack })
+	row.Sites = slices.Clip(row.Sites[:min(len(row.Sites), rowPlaces)])
+}
