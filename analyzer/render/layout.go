@@ -33,7 +33,15 @@ func (p *page) gap() {
 	}
 }
 
-func (p *page) title(text string) { p.line("%s", p.o.paint(strong, text)) }
+func (p *page) title(text string) {
+	if utf8.RuneCountInString(text) <= p.o.width() {
+		p.line("%s", p.o.paint(strong, text))
+		return
+	}
+	for _, part := range wrap(text, p.o.width()) {
+		p.line("%s", p.o.paint(strong, part))
+	}
+}
 
 // field prints a name and what it is, wrapped under itself.
 func (p *page) field(name, text string) { p.styled(plain, name, text) }
