@@ -1,0 +1,231 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"memtrace/trace"
+	"memtrace/trace/scrub"
+)
+
+const stripLong = `Write a copy of a trace that leaves out what nobody needs in order to read it
+elsewhere: embedded symbols, Python's line tables, the environment, the working
+directory, the host's name and arguments. Paths are shortened: of object files to
+their base names, of Python files to what lies behind site-packages or the standard
+library's folder, or to their last two parts.
+
+Names of the program's own functions, files, tags and threads stay: 'memtrace
+anonymize' replaces them. Events and all numbers stay as they are, and so do the
+addresses in stacks and of Python objects. Parts of a file that this version does not
+know are left out, since they may hold anything, and so is what stands behind damage.
+What was left out or replaced is counted on standard error.`
+
+const stripExample = `  memtrace strip memtrace.python3.4711.bin -o small.bin
+  memtrace strip --keep symbols,lines memtrace.python3.4711.bin -o shared.bin`
+
+const anonymizeLong = `Write a copy of a trace that tells nothing of whose it is: what 'memtrace strip'
+leaves out is left out, and names are replaced by pseudonyms: tags, marks and threads,
+the program and its own libraries, and files and functions of Python code that belongs
+neither to CPython nor to a package in site-packages. Packages that are installed there
+keep their names, whoever wrote them.
+
+The same name has the same pseudonym in the whole file. With --key that holds across
+files, and only who has the key can find out by trying whether a pseudonym is that of a
+certain name; without it a random key is used and forgotten.
+
+Events and all numbers stay as they are, so that a report of the copy has the same
+figures: sizes, times, process and thread numbers, lines at which functions begin, and
+the addresses in stacks and of Python objects. Parts of a file that this version does
+not know are left out, since they may hold anything, and so is what stands behind
+damage. What was left out or replaced is counted on standard error.`
+
+const anonymizeExample = `  memtrace anonymize memtrace.python3.4711.bin -o public.bin
+  head -c 32 /dev/urandom > secret.key
+  memtrace anonymize --key secret.key before.bin -o a.bin
+  memtrace anonymize --key secret.key after.bin -o b.bin
+  memtrace diff a.bin b.bin`
+
+// The parts that strip leaves out unless told otherwise.
+const (
+	keepSymbols = "symbols"
+	keepLines   = "lines"
+)
+
+type scrubOptions struct {
+	output string
+	force  bool
+	keep   []string
+	key    string
+}
+
+func (a *app) stripCommand() *cobra.Command {
+	var o scrubOptions
+	cmd := &cobra.Command{
+		Use:     "strip [flags] FILE -o OUT",
+		Short:   "Copy a trace without what is not needed elsewhere",
+		Long:    stripLong,
+		Example: stripExample,
+		RunE:    func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], false) },
+	}
+	o.register(cmd)
+	return cmd
+}
+
+func (a *app) anonymizeCommand() *cobra.Command {
+	var o scrubOptions
+	cmd := &cobra.Command{
+		Use:     "anonymize [flags] FILE -o OUT",
+		Short:   "Copy a trace with pseudonyms for all that is yours",
+		Long:    anonymizeLong,
+		Example: anonymizeExample,
+		RunE:    func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], true) },
+	}
+	o.register(cmd)
+	cmd.Flags().StringVar(&o.key, "key", "", fmt.Sprintf("make pseudonyms by the secret in this `FILE`, of at least %d bytes", scrub.MinKey))
+	return cmd
+}
+
+// register sets what both verbs share.
+func (o *scrubOptions) register(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = completeTraces
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("name one trace")
+		}
+		return nil
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
+	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
+	f.StringSliceVar(&o.keep, "keep", nil, "keep these `PARTS`: "+keepSymbols+" (embedded names of code), "+keepLines+" (Python's line tables)")
+	mustComplete(cmd, "keep", completeList(keepSymbols, keepLines))
+}
+
+func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
+	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
+		return usagef("a trace is no text for a terminal; name a file with -o")
+	}
+	strip, err := o.strip()
+	if err != nil {
+		return err
+	}
+	var edit trace.Editor = strip
+	if anonymize {
+		if edit, err = o.anonymizer(strip); err != nil {
+			return err
+		}
+	}
+	if path, err = oneInput(path); err != nil {
+		return err
+	}
+	source, closeSource, err := openDump(path, false)
+	if err != nil {
+		return err
+	}
+	defer closeSource()
+	if err := refuseSame(path, o.output); err != nil {
+		return err
+	}
+	err = a.writeTo(o.output, o.force, func(w io.Writer) error {
+		out, err := trace.NewWriter(w, trace.WriterOptions{})
+		if err != nil {
+			return err
+		}
+		if err := trace.Copy(out, source, edit); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
+	if err == nil {
+		a.tellScrubbed(path, source.Health(), strip.Counts)
+	}
+	return err
+}
+
+func (o scrubOptions) strip() (*scrub.Strip, error) {
+	s := &scrub.Strip{Counts: make(scrub.Counts)}
+	for _, part := range o.keep {
+		switch part {
+		case keepSymbols:
+			s.KeepSymbols = true
+		case keepLines:
+			s.KeepLines = true
+		default:
+			return nil, usagef("--keep %s: choose from %s, %s", part, keepSymbols, keepLines)
+		}
+	}
+	return s, nil
+}
+
+// maxKey bounds what is read of a key file.
+const maxKey = 1 << 20
+
+func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) {
+	if o.key == "" {
+		return scrub.NewAnonymizer(*strip, nil)
+	}
+	file, err := os.Open(o.key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such file; make a key with: head -c 32 /dev/urandom > %s", o.key, o.key)
+	} else if err != nil {
+		return nil, openError(o.key, err)
+	}
+	defer file.Close()
+	key, err := io.ReadAll(io.LimitReader(file, maxKey+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", o.key, err)
+	case len(key) > maxKey:
+		return nil, fmt.Errorf("%s: more than %d bytes are no key", o.key, maxKey)
+	}
+	made, err := scrub.NewAnonymizer(*strip, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; make one with: head -c 32 /dev/urandom > %s", o.key, err, o.key)
+	}
+	return made, nil
+}
+
+// refuseSame keeps a trace from being replaced by a copy of itself, even where --force was given: what the copy lacks would be gone.
+func refuseSame(path, output string) error {
+	from, err := os.Stat(path)
+	if err != nil {
+		return nil // it was opened; the copy will tell
+	}
+	if to, err := os.Stat(output); err == nil && os.SameFile(from, to) {
+		return fmt.Errorf("%s is the trace itself; name another file with -o", output)
+	}
+	return nil
+}
+
+// tellScrubbed says on standard error what was left out or replaced.
+func (a *app) tellScrubbed(path string, h trace.Health, counts scrub.Counts) {
+	if a.quiet {
+		return
+	}
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[what], what))
+	}
+	if h.SkippedSections > 0 {
+		parts = append(parts, fmt.Sprintf("%d sections of unknown kind left out", h.SkippedSections))
+	}
+	if h.UnknownEvents > 0 {
+		parts = append(parts, fmt.Sprintf("%d events of unknown kind left out", h.UnknownEvents))
+	}
+	if parts == nil {
+		parts = []string{"nothing had to be left out or replaced"}
+	}
+	fmt.Fprintf(a.stderr, "memtrace: %s\n", strings.Join(parts, ", "))
+	if h.Truncated {
+		fmt.Fprintf(a.stderr, "memtrace: %s is cut at offset %d (%s); the copy holds what stands before that\n", path, h.TruncatedAt, h.Reason)
+	}
+}
