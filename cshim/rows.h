@@ -1,8 +1,8 @@
-/* Return address -> how to step to the caller: one cache for all threads, without locks.
+/* Return address -> how to step to the caller: a cache for all threads, without locks.
  *
  * A slot is one word, so that it is read and replaced whole:
  *
- *   63              27 26        16 15         3 2    1 0
+ *   63              25 24        16 15         3 2    1 0
  *   +-----------------+------------+------------+------+------+
  *   | of the address  | bp / 8     | CFA / 8    | stop | kind |
  *   +-----------------+------------+------------+------+------+
@@ -11,8 +11,11 @@
  * is 0. kind 3: all others, with the index of a struct mt_unwind_row in the place of the CFA and its kind in the place of bp. 0: empty.
  * stop: the code of an interpreter's loop.
  *
- * Eight slots are a cache line, and an address may lie in any slot of its line: the line is chosen by bits 3-12 mixed with 13-22, so the slot keeps the others:
- * bits 13-46 and 0-2. */
+ * Eight slots are a cache line, and an address may lie in any slot of its line. The line is chosen by its bits from 3 on mixed with those from 11 on; the slot
+ * keeps all bits but 3-10, which follow from the line.
+ *
+ * There are two tables of that form. The small one is what every step looks at: a training step has some hundred return addresses, and between two events the
+ * program uses the processor's caches for its own data. The large one holds all that were ever met. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,14 +23,14 @@
 
 #include "unwindrow.h"
 
-#define MT_ROWS 8192u
+#define MT_ROWS 2048u
 #define MT_ROWS_LINE 8u
-#define MT_ROW_BITS 27
+#define MT_ROW_BITS 25
 #define MT_ROW_STOP 4u
 #define MT_ROW_CFA 0xfff8u
-#define MT_ROW_BP(row) ((row) >> 16 << 3 & 0x3ff8u)
+#define MT_ROW_BP(row) ((row) >> 16 << 3 & 0xff8u)
 #define MT_ROW_ODD_INDEX(row) ((row) >> 3 & 0x1fffu)
-#define MT_ROW_ODD_KIND(row) ((row) >> 16 & 0x7ffu)
+#define MT_ROW_ODD_KIND(row) ((row) >> 16 & 0x1ffu)
 
 /* No code lies above: the upper half of the address space is the kernel's. */
 #define MT_CODE_END (1ull << 47)
@@ -36,7 +39,7 @@ enum mt_row_word { MT_ROW_EMPTY = 0, MT_ROW_FROM_SP = 1, MT_ROW_FROM_BP = 2, MT_
 
 extern uint64_t mt_rows[MT_ROWS];
 
-/* What a miss costs: looks through the line, then computes. Never 0. */
+/* What a step costs if the first slot is another address's: looks through the line, through the large table, then computes. Never 0. */
 uint32_t mt_rows_find(uintptr_t pc);
 
 /* The row of an instruction that was interrupted, not of a return address: not cached. */
@@ -53,8 +56,12 @@ bool mt_rows_stops(uintptr_t pc);
 
 void mt_rows_forget(void);
 
+static inline uint32_t mt_rows_hash(uintptr_t pc) { return (uint32_t)(pc ^ pc >> 8); }
+
+static inline uint64_t mt_rows_word(uintptr_t pc, uint32_t row) { return (pc >> 11 << 3 | (pc & 7)) << MT_ROW_BITS | row; }
+
 /* Of the return address pc, 0 < pc < MT_CODE_END. */
 static inline uint32_t mt_rows_get(uintptr_t pc) {
-  uint64_t word = __atomic_load_n(&mt_rows[(pc ^ pc >> 10) % MT_ROWS], __ATOMIC_ACQUIRE) ^ (pc >> 13 << 3 | (pc & 7)) << MT_ROW_BITS;
+  uint64_t word = __atomic_load_n(&mt_rows[mt_rows_hash(pc) % MT_ROWS], __ATOMIC_ACQUIRE) ^ mt_rows_word(pc, 0);
   return __builtin_expect(word - 1 < (1u << MT_ROW_BITS) - 1, 1) ? (uint32_t)word : mt_rows_find(pc);
 }
