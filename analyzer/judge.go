@@ -35,6 +35,9 @@ func (j *judge) frame(f symbol.Frame) *frame {
 	case v.user:
 	case ruled:
 		v.fold = how
+		if how == foldInner && f.Function == "" {
+			v.fold = foldNameless
+		}
 	case f.Kind == symbol.Native && (j.python || systemFile(f.Module)), f.Kind == symbol.JIT && f.Function == "":
 		v.fold = foldEntry
 	}

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"path"
+	"strconv"
 	"strings"
 
 	"memtrace/analyzer/symbol"
@@ -20,6 +21,7 @@ const (
 	foldOperator // an operator of a framework
 	foldHelper   // an operator that operators use to get memory
 	foldInner    // some other function of a framework
+	foldNameless // the same, without a name
 
 	// What stands for the thread that computes gradients, in the same way.
 	foldNode   // the step of the computation
@@ -128,6 +130,10 @@ var foldRules = []foldRule{
 	{native, "", "at::", "", foldInner},
 	{native, "", "c10::", "", foldInner},
 
+	// Code that Cython compiled.
+	{native, "", "__pyx_", "", foldEntry},
+	{native, "", "__Pyx_", "", foldHide},
+
 	// MXNet.
 	{python, "", "", "*mxnet/_ctypes/", foldHide},
 	{python, "", "", "*mxnet/_ffi/", foldHide},
@@ -208,10 +214,34 @@ func shortName(f *symbol.Frame) string {
 	case f.Function == "torch::autograd::Engine::evaluate_function":
 		return "autograd: engine"
 	}
-	if name := operatorName(f.Function); name != "" {
-		return name
+	for _, shorten := range []func(string) string{operatorName, gradientNode, cythonName} {
+		if name := shorten(f.Function); name != "" {
+			return name
+		}
 	}
-	return gradientNode(f.Function)
+	return ""
+}
+
+// cythonName reads the names that Cython makes up: __pyx_pw_4cupy_5_core_4core_7ndarray_1__new__ is cupy._core.core.ndarray.__new__. Each part has its length before
+// it, but for the last one, which in functions that Python sees has its number. "" for others.
+func cythonName(function string) string {
+	rest, ok := strings.CutPrefix(function, "__pyx_")
+	if !ok {
+		return ""
+	}
+	kind, rest, _ := strings.Cut(rest, "_")
+	if kind != "f" && kind != "pw" && kind != "pf" {
+		return ""
+	}
+	var parts []string
+	for {
+		name := strings.TrimLeft(rest, "0123456789")
+		length, err := strconv.Atoi(rest[:len(rest)-len(name)])
+		if err != nil || length <= 0 || length >= len(name) || name[length] != '_' || name[:length] == "_" {
+			return strings.Join(append(parts, name), ".")
+		}
+		parts, rest = append(parts, name[:length]), name[length+1:]
+	}
 }
 
 // foldNoise leaves out what only those who wrote the libraries want to see. The innermost frame stays where all would go.
@@ -233,8 +263,8 @@ func foldNoise(all []*frame) []*frame {
 
 // foldRun appends what is shown of a run of frames that are all Python or all native.
 func foldRun(shown, run []*frame) []*frame {
-	operator, node := bestOf(run, foldOperator, foldInner), bestOf(run, foldNode, foldEngine)
-	if operator != nil && operator.fold == foldInner && len(shown) > 0 {
+	operator, node := bestOf(run, foldOperator, foldNameless), bestOf(run, foldNode, foldEngine)
+	if operator != nil && operator.fold >= foldInner && len(shown) > 0 {
 		operator = nil
 	}
 	for i, f := range run {
@@ -275,9 +305,10 @@ func bestOf(run []*frame, first, last fold) *frame {
 
 // entersLibrary reports whether the next frame that is not hidden lies outside of the first one's library.
 func entersLibrary(run []*frame) bool {
+	cython := cythonName(run[0].Function) != ""
 	for _, f := range run[1:] {
 		if f.fold != foldHide {
-			return f.fold != foldEntry || f.Module != run[0].Module
+			return f.fold != foldEntry || f.Module != run[0].Module && !(cython && cythonName(f.Function) != "")
 		}
 	}
 	return true

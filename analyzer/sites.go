@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ type Site struct {
 	Bytes      uint64       `json:"bytes"`
 	AllocCount uint64       `json:"alloc_count"` // in the whole run
 	AllocBytes uint64       `json:"alloc_bytes"`
-	StackCount uint64       `json:"stack_count"` // call stacks that held something then
+	StackCount uint64       `json:"stack_count"` // call stacks that held something then, those that look the same taken as one
 	StackBytes uint64       `json:"stack_bytes"` // held by the one that is shown, the largest
 	Frames     []StackFrame `json:"frames"`      // innermost first; empty without a stack
 	Folded     uint64       `json:"folded_frames"`
@@ -50,6 +51,7 @@ type StackFrame struct {
 	Address  uint64 `json:"address"`  // inside the object file; 0 for Python
 	User     bool   `json:"user"`     // the program's own code
 	Nameless bool   `json:"nameless"` // Function names no function
+	Operator bool   `json:"operator"` // Function is the name of a framework's operator
 }
 
 // RowSite is a place and its part of a row.
@@ -79,7 +81,7 @@ func (c *collector) siteList(m *moment, a Account, label string, full bool) *Sit
 		held[stackID(nil, &h.origin)] += h.bytes
 	}
 	index := make(map[string]int)
-	shown := []uint64{} // by place: the stack that holds most
+	looks := []*lookSums{} // by place
 	for _, id := range sortedIDs(held) {
 		key, user := c.resolver.placeOf(id)
 		n, known := index[key]
@@ -87,14 +89,10 @@ func (c *collector) siteList(m *moment, a Account, label string, full bool) *Sit
 			n = len(s.Places)
 			index[key] = n
 			s.Places = append(s.Places, Site{Key: key, User: user, named: c.resolver.named(id)})
-			shown = append(shown, id)
+			looks = append(looks, &lookSums{byLook: make(map[string]int)})
 		}
-		place := &s.Places[n]
-		place.Bytes += held[id]
-		place.StackCount++
-		if held[id] > place.StackBytes {
-			place.StackBytes, shown[n] = held[id], id
-		}
+		s.Places[n].Bytes += held[id]
+		looks[n].add(c.resolver.stacks.of(pairOf(id)).look(full), id, held[id])
 		s.WholeBytes += held[id]
 	}
 	for _, v := range c.stackCounts(a) {
@@ -105,10 +103,56 @@ func (c *collector) siteList(m *moment, a Account, label string, full bool) *Sit
 		}
 	}
 	for n := range s.Places {
-		c.describeStack(&s.Places[n], shown[n], full)
+		place := &s.Places[n]
+		place.StackCount = uint64(len(looks[n].list))
+		largest := looks[n].largest()
+		place.StackBytes = largest.bytes
+		c.describeStack(place, largest.id, full)
 	}
 	slices.SortFunc(s.Places, func(a, b Site) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key)) })
 	return s
+}
+
+// lookSums sum up stacks that look the same: those of different modules of a model, say, that are called in the same place.
+type lookSums struct {
+	byLook map[string]int
+	list   []lookSum
+}
+
+type lookSum struct{ id, bytes uint64 } // id of the first of them
+
+func (l *lookSums) add(look string, id, bytes uint64) {
+	n, known := l.byLook[look]
+	if !known {
+		n = len(l.list)
+		l.byLook[look] = n
+		l.list = append(l.list, lookSum{id: id})
+	}
+	l.list[n].bytes += bytes
+}
+
+// largest returns the sum that is largest, the first of equal ones.
+func (l *lookSums) largest() lookSum {
+	best := l.list[0]
+	for _, sum := range l.list {
+		if sum.bytes > best.bytes {
+			best = sum
+		}
+	}
+	return best
+}
+
+// look is what a stack is to the reader's eye.
+func (s *callStack) look(full bool) string {
+	list := s.shown
+	if full {
+		list = s.all
+	}
+	var b strings.Builder
+	for _, f := range list {
+		fmt.Fprintf(&b, "%s\x00%s\x00%d\n", f.title(), f.File, f.Line)
+	}
+	return b.String()
 }
 
 // describeStack fills in the frames of a place's stack.
@@ -128,9 +172,9 @@ func (c *collector) describeStack(place *Site, id uint64, full bool) {
 
 func (j *judge) stackFrame(f *frame, full bool) StackFrame {
 	v := StackFrame{Kind: FrameNative, Function: f.title(), File: j.place(f.File), Path: f.File, Line: f.Line, Module: f.Module, Address: f.Address, User: f.user,
-		Nameless: f.Function == ""}
+		Nameless: f.Function == "", Operator: f.short != ""}
 	if full {
-		v.Function = f.Name()
+		v.Function, v.Operator = f.Name(), false
 	}
 	if f.Kind == symbol.Python {
 		v.Kind, v.Address = FramePython, 0

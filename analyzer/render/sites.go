@@ -2,7 +2,9 @@ package render
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"memtrace/analyzer"
@@ -37,13 +39,13 @@ func (p *page) sites(s *analyzer.Summary) {
 		return
 	}
 	places := s.Sites.Places
-	shown := places[:min(len(places), p.o.sites())]
-	p.title("Where it was allocated: " + frameworkOrDriver(s) + " blocks at " + sitesMoment(s))
-	p.gap()
 	whole := s.Sites.WholeBytes
 	if len(s.Ledgers) > 0 {
 		whole = s.Ledgers[0].WholeBytes // shares are of the same whole as in the ledger above
 	}
+	shown := places[:p.o.sites(places, whole)]
+	p.title("Where it was allocated: " + frameworkOrDriver(s) + " blocks at " + sitesMoment(s))
+	p.gap()
 	for _, place := range shown {
 		p.place(&place, whole)
 	}
@@ -57,12 +59,17 @@ func (p *page) sites(s *analyzer.Summary) {
 	}
 }
 
-// sites is how many places are shown with their stacks, which take more lines than the rows of a table.
-func (o Options) sites() int {
+// sites is how many places are shown with their stacks, which take more lines than the rows of a table: half as many, and none but the first that holds less than a
+// hundredth of the whole.
+func (o Options) sites(places []analyzer.Site, whole uint64) int {
 	if o.Rows < 0 {
-		return o.rows()
+		return len(places)
 	}
-	return (o.rows() + 1) / 2
+	n := 0
+	for n < len(places) && n < (o.rows()+1)/2 && (n == 0 || places[n].Bytes >= whole/100) {
+		n++
+	}
+	return n
 }
 
 // worthShowing reports whether the stacks say more than the library that made the call.
@@ -86,12 +93,16 @@ func sitesMoment(s *analyzer.Summary) string {
 
 func (p *page) place(place *analyzer.Site, whole uint64) {
 	numbers := fmt.Sprintf("%10s  %6s  ", Bytes(place.Bytes), percentOf(place.Bytes, whole))
-	count := "  " + plural(place.AllocCount, "allocation", "allocations")
+	name := clip(clean(place.Key), p.o.width()-len(numbers), p.o.ASCII)
+	count := plural(place.AllocCount, "allocation", "allocations")
 	if place.StackCount > 1 {
 		count += fmt.Sprintf("; the largest of %d stacks", place.StackCount)
 	}
-	name := clip(clean(place.Key), p.o.width()-len(numbers)-2-utf8.RuneCountInString(count), p.o.ASCII)
-	p.line("%s%s%s", p.o.paint(strong, numbers), p.o.paint(strong, name), p.o.paint(faint, count))
+	between := "  "
+	if len(numbers)+utf8.RuneCountInString(name)+2+utf8.RuneCountInString(count) > p.o.width() {
+		between = "\n" + strings.Repeat(" ", len(numbers))
+	}
+	p.line("%s%s%s", p.o.paint(strong, numbers+name), between, p.o.paint(faint, count))
 	p.stack(place)
 	p.gap()
 }
@@ -124,7 +135,7 @@ func (p *page) stack(place *analyzer.Site) {
 
 func (o Options) stackLines() int {
 	if o.FullStacks {
-		return int(^uint(0) >> 1)
+		return math.MaxInt
 	}
 	return stackLines
 }
@@ -136,7 +147,7 @@ func whereOf(f *analyzer.StackFrame) string {
 		return fmt.Sprintf("%s:%d", f.File, f.Line)
 	case f.File != "":
 		return f.File
-	case f.Nameless || f.Module == "":
+	case f.Nameless || f.Operator || f.Module == "":
 		return ""
 	}
 	return baseName(f.Module)
@@ -153,7 +164,7 @@ func baseName(path string) string {
 
 // pickFrames keeps a limited number of frames in their order: the innermost one, then the program's own from the inside out, then others.
 func pickFrames(frames []analyzer.StackFrame, limit int) []analyzer.StackFrame {
-	if len(frames) <= limit {
+	if len(frames)-1 <= limit { // to say that there is one more takes as much room as the frame itself
 		return frames
 	}
 	keep := make([]bool, len(frames))
