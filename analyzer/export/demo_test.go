@@ -77,15 +77,15 @@ func trainingOptions(v Value) Options {
 // manyStacks is made once: it is large.
 var manyStacks = sync.OnceValue(func() *analyzer.StackSet { return wideSet(50_000) })
 
-// wideSet has many distinct stacks of 24 frames.
+// wideSet has many distinct stacks of 16 frames.
 func wideSet(stacks int) *analyzer.StackSet {
 	set := &analyzer.StackSet{Level: "driver", Moment: "peak"}
 	for i := range stacks {
 		var frames []symbol.Frame
-		for depth := range 24 {
+		for depth := range 16 {
 			frames = append(frames, py(fmt.Sprintf("layer%d", i%(1+depth*depth)), script, depth))
 		}
-		frames[23] = py(fmt.Sprintf("leaf%d", i), script, i)
+		frames[15] = py(fmt.Sprintf("leaf%d", i), script, i)
 		set.Rows = append(set.Rows, analyzer.StackRow{Frames: stack(frames...), PeakBytes: uint64(i%977 + 1), AllocCount: 1, AllocBytes: uint64(i)})
 	}
 	return set

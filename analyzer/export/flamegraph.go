@@ -183,12 +183,7 @@ func (p *flamePicture) about(b *box) string {
 	if b.frame == flameRoot {
 		return "all\n" + size
 	}
-	f := &p.frames[b.frame]
-	lines := []string{f.labels()[0]}
-	if f.python && f.path != f.file {
-		lines = append(lines, f.path)
-	}
-	lines = append(lines, size)
+	lines := []string{p.frames[b.frame].labels()[0], size}
 	own := b.value - b.small
 	for _, c := range b.children {
 		own -= c.value

@@ -78,7 +78,7 @@
     }
     let sum = 0, end = 0, count = 0;
     for (const b of boxes) {
-      const found = wanted !== null && b !== boxes[0] && wanted.test(b.about);
+      const found = wanted !== null && b !== boxes[0] && wanted.test(b.name[0]);
       b.g.classList.toggle("found", found);
       if (!found) continue;
       count++;

@@ -2,11 +2,13 @@ package export
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"flag"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,8 +32,14 @@ func golden(t *testing.T, name string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (go test -update rewrites it):\n%s", path, got)
+	g, w := strings.SplitAfter(string(got), "\n"), strings.SplitAfter(string(want), "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			t.Fatalf("%s differs (go test -update rewrites it), line %d:\n got: %swant: %s", path, i+1, g[i], w[i])
+		}
+	}
+	if len(g) != len(w) {
+		t.Errorf("%s: %d lines, want %d (go test -update rewrites it)", path, len(g), len(w))
 	}
 }
 
@@ -46,11 +54,11 @@ func flame(t *testing.T, set *analyzer.StackSet, o Options) []byte {
 
 // drawnBox is a box as it stands in the file.
 type drawnBox struct {
-	class, about    string
-	from, value     uint64
-	x, y, width     float64
-	label           string
-	children, small uint64
+	class, about string
+	from, value  uint64
+	name         uint64
+	x, y, width  float64
+	label        string
 }
 
 // readFlame reads a picture back, checking that it is well-formed XML.
@@ -77,7 +85,7 @@ func readFlame(t *testing.T, svg []byte) []*drawnBox {
 			}
 			switch {
 			case token.Name.Local == "g" && a["data-b"] != "":
-				now = &drawnBox{class: a["class"], from: number(t, a["data-o"]), value: number(t, a["data-b"])}
+				now = &drawnBox{class: a["class"], from: number(t, a["data-o"]), value: number(t, a["data-b"]), name: number(t, a["data-n"])}
 				boxes = append(boxes, now)
 			case token.Name.Local == "rect" && now != nil:
 				now.x, now.y, now.width = decimal(t, a["x"]), decimal(t, a["y"]), decimal(t, a["width"])
@@ -233,5 +241,38 @@ func TestFlameGraphStaysSmall(t *testing.T) {
 	}
 	if len(svg) > 12<<20 {
 		t.Errorf("%d bytes", len(svg))
+	}
+}
+
+// TestFlameScriptHasItsData: every value that the script reads is handed to it, and none beside.
+func TestFlameScriptHasItsData(t *testing.T) {
+	used := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`\bMT\.(\w+)`).FindAllStringSubmatch(flameScript, -1) {
+		used[m[1]] = true
+	}
+	svg := flame(t, trainingSet(), trainingOptions(Peak))
+	data := svg[bytes.LastIndex(svg, []byte("})("))+3 : bytes.LastIndex(svg, []byte(");"))]
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(data, &given); err != nil {
+		t.Fatal(err)
+	}
+	labels := given["names"]
+	for name := range used {
+		if given[name] == nil {
+			t.Errorf("the script reads MT.%s", name)
+		}
+		delete(given, name)
+	}
+	for name := range given {
+		t.Errorf("the script does not read MT.%s", name)
+	}
+	var names [][]string
+	if err := json.Unmarshal(labels, &names); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range readFlame(t, svg) {
+		if b.name >= uint64(len(names)) || !strings.HasPrefix(b.about, names[b.name][0]) {
+			t.Errorf("box %q has name %d of %d", b.about, b.name, len(names))
+		}
 	}
 }

@@ -26,7 +26,7 @@ type frame struct {
 	function string
 	file     string // short: what is left says which file it is
 	line     int    // 0: not known, or not to be told apart
-	path     string // of the source file, as the trace has it
+	path     string // of the source file as the trace has it, for formats that tell it
 }
 
 var noStack = frame{origin: ofOther, function: "[no stack]"}
@@ -34,7 +34,7 @@ var noStack = frame{origin: ofOther, function: "[no stack]"}
 // shaper returns what makes frames of a set's frames.
 func shaper(set *analyzer.StackSet, noLines bool) func(*symbol.Frame) frame {
 	return func(f *symbol.Frame) frame {
-		r := frame{origin: originOf(set, f), python: f.Kind == symbol.Python, function: f.Name(), file: set.Place(*f), line: f.Line, path: f.File}
+		r := frame{origin: originOf(set, f), python: f.Kind == symbol.Python, function: f.Name(), file: set.Place(*f), line: f.Line}
 		if noLines {
 			r.line = 0
 		}

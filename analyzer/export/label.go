@@ -1,6 +1,10 @@
 package export
 
-import "strings"
+import (
+	"path"
+	"strconv"
+	"strings"
+)
 
 const dots = "…"
 
@@ -8,14 +12,16 @@ const dots = "…"
 func (f *frame) labels() []string {
 	place := f.place()
 	switch {
-	case place == "":
-		return distinct(f.function, lastName(f.function))
-	case f.origin == ofUser:
-		return distinct(place+" "+f.function, place)
-	case f.python:
+	case f.origin == ofUser && f.line > 0 && place != "":
+		line := ":" + strconv.Itoa(f.line)
+		short := path.Base(f.file) + line
+		return distinct(place+" "+f.function, short+" "+f.function, short, line)
+	case f.python && place != "":
 		return distinct(f.function+" "+place, f.function)
+	case place != "":
+		return distinct(f.function+" "+place, f.function, lastName(f.function, 2), lastName(f.function, 1))
 	}
-	return distinct(f.function+" "+place, f.function, lastName(f.function))
+	return distinct(f.function, lastName(f.function, 2), lastName(f.function, 1))
 }
 
 // distinct drops names that repeat the one before.
@@ -29,8 +35,8 @@ func distinct(names ...string) []string {
 	return list
 }
 
-// lastName is a C++ or Rust name without what it lies in: template arguments and operators stay whole.
-func lastName(function string) string {
+// lastName is the last parts of a C++ or Rust name, or of one with a word and a colon before it: template arguments and operators stay whole.
+func lastName(function string, parts int) string {
 	nested := 0
 	for i := len(function) - 1; i > 0; i-- {
 		switch function[i] {
@@ -38,8 +44,11 @@ func lastName(function string) string {
 			nested++
 		case '<', '(', '{', '[':
 			nested--
-		case ':':
-			if nested == 0 && function[i-1] == ':' && i+1 < len(function) {
+		case ':', ' ':
+			if nested != 0 || function[i-1] != ':' || i+1 == len(function) {
+				continue
+			}
+			if parts--; parts == 0 || function[i] == ' ' {
 				return function[i+1:]
 			}
 		}

@@ -37,5 +37,5 @@ func levelName(set *analyzer.StackSet) string {
 	if set.Level == analyzer.AccountFramework.String() {
 		return render.FrameworkName(set.Versions) + " blocks"
 	}
-	return set.Level + " memory"
+	return "Driver memory"
 }

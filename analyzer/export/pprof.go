@@ -160,21 +160,30 @@ type mappedModule struct {
 	base    uint64
 }
 
-// newModuleIndex adds the modules of a run to a profile. pprof takes the first one for the program.
+// newModuleIndex adds the modules of a run to a profile, the program before the others: pprof says that the profile is of the first one.
 func newModuleIndex(p *profile.Profile, modules []trace.Module, exe string) *moduleIndex {
 	index := &moduleIndex{byPath: make(map[string]mappedModule)}
-	modules = slices.Clone(modules)
-	slices.SortStableFunc(modules, func(a, b trace.Module) int { return boolean(b.Path == exe) - boolean(a.Path == exe) })
+	program := slices.IndexFunc(modules, func(m trace.Module) bool { return m.Path == exe })
+	switch {
+	case program >= 0:
+		index.add(p, modules[program])
+	case exe != "": // no stack led through it
+		index.add(p, trace.Module{Path: exe})
+	}
 	for _, m := range modules {
-		if _, known := index.byPath[m.Path]; known || m.Path == "" || m.End <= m.Start {
-			continue // a file that was loaded again lies elsewhere; one place is enough to name its addresses
-		}
-		mapping := &profile.Mapping{ID: uint64(len(p.Mapping) + 1), Start: m.Start, Limit: m.End, File: m.Path, BuildID: m.BuildID,
-			HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true} // what is known is in the profile: nothing is left to look up
-		p.Mapping = append(p.Mapping, mapping)
-		index.byPath[m.Path] = mappedModule{mapping, m.Base}
+		index.add(p, m)
 	}
 	return index
+}
+
+func (x *moduleIndex) add(p *profile.Profile, m trace.Module) {
+	if _, known := x.byPath[m.Path]; known || m.Path == "" {
+		return // a file that was loaded again lies elsewhere; one place is enough to name its addresses
+	}
+	mapping := &profile.Mapping{ID: uint64(len(p.Mapping) + 1), Start: m.Start, Limit: m.End, File: m.Path, BuildID: m.BuildID,
+		HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true} // what is known is in the profile: nothing is left to look up
+	p.Mapping = append(p.Mapping, mapping)
+	x.byPath[m.Path] = mappedModule{mapping, m.Base}
 }
 
 // place returns where a frame's code lay in the process: no mapping and address 0 for Python.

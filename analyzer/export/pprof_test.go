@@ -66,6 +66,21 @@ func TestPprofSums(t *testing.T) {
 	}
 }
 
+// TestPprofNamesTheProgram: pprof takes the first mapping for the program, which need not be in any stack.
+func TestPprofNamesTheProgram(t *testing.T) {
+	set := trainingSet()
+	for _, exe := range []string{python, "/opt/tool"} {
+		set.Process.Exe = exe
+		path := filepath.Join(t.TempDir(), "profile.pb.gz")
+		if err := os.WriteFile(path, writePprof(t, set, trainingOptions(Peak)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if top := runPprof(t, path, "-top", "-sample_index=peak_space"); !strings.HasPrefix(top, "File: "+filepath.Base(exe)+"\n") {
+			t.Errorf("%s: %s", exe, top)
+		}
+	}
+}
+
 // TestPprofLocations: what was inlined shares a location with what it was inlined into, and equal frames share everything.
 func TestPprofLocations(t *testing.T) {
 	inner, outer := native("inner", 0x10), native("outer", 0x10)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/symbol"
 )
 
 const speedscopeSchema = "https://www.speedscope.app/file-format-schema.json"
@@ -26,10 +27,18 @@ func Speedscope(w io.Writer, sets []*analyzer.StackSet, o Options) error {
 	for _, set := range sets {
 		rows = append(rows, set.Rows...)
 	}
-	all := newSampler(rows, shaper(sets[0], o.NoLines))
+	shape := shaper(sets[0], o.NoLines)
+	all := newSampler(rows, func(f *symbol.Frame) frame {
+		shaped := shape(f)
+		shaped.path = f.File
+		return shaped
+	})
 	frames := make([]speedscopeFrame, len(all.frames))
 	for i, f := range all.frames {
 		frames[i] = speedscopeFrame{Name: f.function, File: f.path, Line: f.line}
+		if f.origin == ofUser && f.file != "" { // the lines that its readers know; the viewer shows names only
+			frames[i].Name += " (" + f.place() + ")"
+		}
 	}
 	out := &jsonWriter{out: bufio.NewWriter(w)}
 	out.text(`{"$schema":`).value(speedscopeSchema)

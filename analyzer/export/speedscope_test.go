@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -34,22 +35,27 @@ type speedscopeFile struct {
 	} `json:"profiles"`
 }
 
-// readSpeedscope checks a file against speedscope's own schema and reads it.
-func readSpeedscope(t *testing.T, data []byte) *speedscopeFile {
-	t.Helper()
+// speedscopeRules is speedscope's own schema, compiled.
+var speedscopeRules = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	text, err := os.ReadFile("testdata/speedscope-file-format-schema.json")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	compiler := jsonschema.NewCompiler()
 	if err := compiler.AddResource("speedscope.json", schema); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	compiled, err := compiler.Compile("speedscope.json")
+	return compiler.Compile("speedscope.json")
+})
+
+// readSpeedscope checks a file against the schema and reads it.
+func readSpeedscope(t *testing.T, data []byte) *speedscopeFile {
+	t.Helper()
+	rules, err := speedscopeRules()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,12 +63,12 @@ func readSpeedscope(t *testing.T, data []byte) *speedscopeFile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := compiled.Validate(value); err != nil {
+	if err := rules.Validate(value); err != nil {
 		t.Fatalf("the schema refuses the file: %v", err)
 	}
 	broken := value.(map[string]any)
 	delete(broken, "shared")
-	if compiled.Validate(broken) == nil {
+	if rules.Validate(broken) == nil {
 		t.Fatal("the schema takes anything")
 	}
 	var file speedscopeFile
@@ -104,7 +110,7 @@ func TestSpeedscopeSums(t *testing.T) {
 				}
 			}
 		}
-		if outermost := file.Shared.Frames[file.Profiles[0].Samples[0][0]]; v == int(Peak) && outermost.Name != "<module>" {
+		if outermost := file.Shared.Frames[file.Profiles[0].Samples[0][0]]; v == int(Peak) && outermost.Name != "<module> (exp/train.py:120)" {
 			t.Errorf("the first sample begins with %+v", outermost)
 		}
 	}
@@ -112,7 +118,7 @@ func TestSpeedscopeSums(t *testing.T) {
 
 func TestSpeedscopeEscapes(t *testing.T) {
 	set := &analyzer.StackSet{Rows: []analyzer.StackRow{{Frames: stack(py("\"\\\n</script>\xff", "a\"b", 1)), PeakBytes: 1}}}
-	if file := readSpeedscope(t, scope(t, set, Options{})); file.Shared.Frames[0].Name != "\"\\\n</script>\ufffd" {
+	if file := readSpeedscope(t, scope(t, set, Options{})); file.Shared.Frames[0].Name != "\"\\\n</script>\ufffd (a\"b:1)" {
 		t.Errorf("%q", file.Shared.Frames[0].Name)
 	}
 }
