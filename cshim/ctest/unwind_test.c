@@ -391,6 +391,36 @@ static void by_snapshot(void) {
   recurse(5, compare_whole);
 }
 
+/* Stacks of words that may be anything, with nothing to read above and below: return addresses of all kinds of frames, pointers into the stack, and noise. */
+static struct backtrace real_frames;
+static void keep_frames(void) {
+  compare();
+  real_frames = theirs;
+}
+
+static void damaged_stacks(void) {
+  enum { WORDS = 512 };
+  uint64_t state = 99991, ends[MT_STACK_CALLER + 1] = {0};
+  uint8_t *room = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(!mprotect(room + 4096, 4096, PROT_READ | PROT_WRITE));
+  uintptr_t *stack = (uintptr_t *)(room + 4096), low = (uintptr_t)stack;
+  const struct mt_stack_bounds within = {low, low + 4096};
+  run_path((uint8_t[]){0, 5, 7, 8, 10, 11, 14, 15, SHAPES - 1, 16}, 10, keep_frames);
+  CHECK(real_frames.n > 20);
+  for (unsigned i = 0; i < 50000; i++) {
+    for (unsigned k = 0; k < WORDS; k++) {
+      uint64_t r = next_random(&state);
+      uintptr_t into = low + r / 64 % 4096;
+      stack[k] = r % 8 < 4 ? real_frames.pc[r / 64 % real_frames.n] : r % 8 < 6 ? into & ~7ull : r % 8 == 6 ? into : r >> r / 8 % 64;
+    }
+    unsigned at = (unsigned)(next_random(&state) % (WORDS - 1)), depth = 1 + (unsigned)(next_random(&state) % 64);
+    ours.n = mt_unwind((struct mt_frame *)(stack + at), &within, ours.pc, depth, true, &ours.end);
+    CHECK(ours.n >= 1 && ours.n <= depth && (unsigned)ours.end < MT_STACK_CALLER && ours.pc[0] == stack[at + 1]);
+    ends[ours.end]++;
+  }
+  CHECK(ends[MT_STACK_BOUNDS] && ends[MT_STACK_NO_ROW] && ends[MT_STACK_WHOLE] && ends[MT_STACK_DEPTH]);
+}
+
 static uint32_t running;
 static void unwind_some(uint64_t number) {
   uint64_t state = 7919 * (number + 1);
@@ -412,7 +442,7 @@ int main(void) {
   static const struct check_case cases[] = {
       {"every shape", every_shape}, {"realigned", realigned}, {"recursion", recursion}, {"depth", depth}, {"bounds", bounds}, {"stop", stop}, {"signals", signals}, {"fiber", fiber},
       {"small thread", small_thread}, {"code compiled at run time", jit}, {"C++", cxx}, {"library reloaded", reloaded}, {"stale rows", stale},
-      {"snapshot of modules", by_snapshot}, {"threads", threads}, {"random chains", random_chains},
+      {"snapshot of modules", by_snapshot}, {"damaged stacks", damaged_stacks}, {"threads", threads}, {"random chains", random_chains},
   };
   return check_main("unwind", cases, sizeof cases / sizeof *cases);
 }
