@@ -43,6 +43,7 @@ static uint32_t intern_caller(enum mt_stack_end end, const struct mt_frame *fram
 /* Walks, and remembers what it found for the next time that the key comes. */
 static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t key) {
   enum mt_stack_end end = MT_STACK_WHOLE;
+  self->walks++;
   unsigned count = mt_unwind(frame, bounds, self->native + 1, mt_config.native_depth, mt_config.whole_stacks, &end);
   self->native[0] = end;
   uint32_t id = mt_native_intern(self->native, count);
@@ -56,8 +57,8 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
   if (MT_UNLIKELY(!inside(&bounds, (uintptr_t)frame)) && !find_stack(self, (uintptr_t)frame, &bounds)) return intern_caller(MT_STACK_BOUNDS, frame);
   /* What it was before, where, and what Python was about: in a loop of a program the same again leads to the same. */
   uint64_t key = (uint64_t)frame ^ (uint64_t)frame->caller << 20 ^ (uint64_t)self->memo << 32 ^ (uint64_t)python << 47;
-  const struct mt_memo *memo = mt_memo_expected(key);
-  if (MT_UNLIKELY(!memo || !mt_memo_holds(memo, frame, bounds.top))) return walk_native(self, frame, &bounds, key);
+  const struct mt_memo *memo = mt_memo_find(key, frame, bounds.top);
+  if (MT_UNLIKELY(!memo)) return walk_native(self, frame, &bounds, key);
   self->memo = memo->number;
   return memo->id;
 }

@@ -48,6 +48,7 @@ struct mt_thread {
   const struct mt_frame *frame;  /* of the outermost hooked call that this thread is inside, or NULL */
   struct mt_stack_bounds stack; /* its own; 0, 0 until it was needed */
   uint32_t memo;                /* number of the native stack that was last found by comparing, 0 none */
+  uint32_t walks;               /* native stacks that were walked, since none was expected or another one was there */
   uint32_t capturing;           /* the room for stacks below is in use: by the code that a signal handler interrupted */
   struct mt_recent {
     uintptr_t caller;

@@ -14,10 +14,10 @@
 #define MT_MEMO_ARENA (16ull << 20)
 #define MT_MEMO_WORDS (2 * MT_NATIVE_MAX)
 
-struct mt_memo **mt_memos;
+struct mt_memo_pair *mt_memos;
 
 static struct memory {
-  struct mt_memo *expected[1u << MT_MEMO_BITS];
+  struct mt_memo_pair expected[1u << MT_MEMO_BITS];
   struct mt_memo *all[MT_MEMO_ALL];
   _Alignas(64) char arena[MT_MEMO_ARENA];
 } *memory;
@@ -118,6 +118,8 @@ const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, c
     if (!place || !read_stack(&reading, frame, bounds->top, addresses, count) || !(memo = make(&reading, id, generation))) return NULL;
     __atomic_store_n(place, memo, __ATOMIC_RELEASE);
   }
-  __atomic_store_n(&mt_memos[key * 0x9E3779B97F4A7C15ull >> (64 - MT_MEMO_BITS)], memo, __ATOMIC_RELEASE);
+  struct mt_memo_pair *pair = mt_memo_pair(key);
+  __atomic_store_n(&pair->before, __atomic_load_n(&pair->last, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+  __atomic_store_n(&pair->last, memo, __ATOMIC_RELEASE);
   return memo;
 }

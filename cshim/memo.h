@@ -20,10 +20,14 @@ struct mt_memo {
 /* A place is counted in words from the frame's own; values marked so are addresses of this very stack, and stand relative to the frame. */
 #define MT_MEMO_RELATIVE 0x8000u
 
-extern struct mt_memo **mt_memos; /* by what is known before a walk */
+/* The two stacks that came last after the same. */
+struct mt_memo_pair {
+  struct mt_memo *last, *before;
+};
+extern struct mt_memo_pair *mt_memos; /* by what is known before a walk */
 #define MT_MEMO_BITS 12
 
-static inline struct mt_memo *mt_memo_expected(uint64_t key) { return __atomic_load_n(&mt_memos[key * 0x9E3779B97F4A7C15ull >> (64 - MT_MEMO_BITS)], __ATOMIC_ACQUIRE); }
+static inline struct mt_memo_pair *mt_memo_pair(uint64_t key) { return &mt_memos[key * 0x9E3779B97F4A7C15ull >> (64 - MT_MEMO_BITS)]; }
 
 /* True if the memo is what lies above the frame. */
 static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_holds(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_t top) {
@@ -37,6 +41,15 @@ static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_hol
     wrong |= (base[places[i] & ~MT_MEMO_RELATIVE] - relative) ^ memo->words[i];
   }
   return !wrong;
+}
+
+/* The expected memo that is what lies above the frame, or NULL. */
+static inline const struct mt_memo *mt_memo_find(uint64_t key, const struct mt_frame *frame, uintptr_t top) {
+  const struct mt_memo_pair *pair = mt_memo_pair(key);
+  const struct mt_memo *memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
+  if (memo && mt_memo_holds(memo, frame, top)) return memo;
+  memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
+  return memo && mt_memo_holds(memo, frame, top) ? memo : NULL;
 }
 
 /* Expects the stack that was just walked, count addresses with the given id, the next time that the key comes. */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap header library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python header library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -131,6 +131,53 @@ test_library() {
   check "LD_BIND_NOW=1 breaks it" runs_bound_now
 }
 
+# Interpreters from 3.8 on, one per version: python3 itself, those that PYTHONS names, pyenv's, and those that testdata/python/interpreters.py has fetched.
+interpreters() {
+  local python version seen=" "
+  for python in $(command -v python3) ${PYTHONS//:/ } ~/.pyenv/versions/3.*/bin/python3 "${XDG_CACHE_HOME:-$HOME/.cache}"/memtrace/interpreters/3.*/usr/bin/python3.*[0-9]; do
+    version=$("$python" -c 'import ctypes, sys; print("%d.%d.%d" % sys.version_info[:3] if sys.version_info >= (3, 8) else "")' 2>/dev/null) || continue
+    [[ -z $version || $seen == *" $version "* ]] && continue
+    seen+="$version "
+    echo "$python"
+  done
+}
+
+# walk_with VARIANT PYTHON PRELOAD: what the walker finds against what that interpreter says
+walk_with() {
+  local log=$out/$1/walk.log
+  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout 300 "$2" -W ignore cshim/ctest/pywalk.py "$out/$1/libpywalk.so" 2>&1 | tee "$log"
+  note "${PIPESTATUS[0]}" "$log"
+}
+
+build_walker() { # build_walker VARIANT FLAGS...
+  local variant=$1
+  shift
+  rm -rf "${out:?}/$variant"
+  compile "$variant" -fPIC -ftls-model=initial-exec "$@" && rm "$out/$variant"/{check,oracle}.o &&
+    $cc $flags "$@" -fPIC -shared cshim/ctest/pywalk.c "$out/$variant"/*.o -o "$out/$variant/libpywalk.so" -ldl -lpthread
+}
+
+test_headers_of() { # test_headers_of PYTHON: the layouts against the headers that come with it, if any do
+  local include log=$out/pylayout.log
+  include=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+  [[ -e $include/internal/pycore_pystate.h ]] || return
+  check "the layouts compile with $include" $cc -std=gnu11 -w -I"$include" -I"$include/internal" cshim/ctest/pylayout_test.c cshim/pylayout.c -o "$out/pylayout_test"
+  "$out/pylayout_test" 2>&1 | tee "$log"
+  note "${PIPESTATUS[0]}" "$log"
+}
+
+test_python() {
+  echo "== Python"
+  local python
+  check "the walker compiles" build_walker python -O2
+  check "the walker compiles with sanitizers" build_walker python-sanitized -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+  for python in $(interpreters); do
+    walk_with python "$python" ""
+    walk_with python-sanitized "$python" "$($cc -print-file-name=libasan.so)"
+    test_headers_of "$python"
+  done
+}
+
 test_null() {
   local target log status
   echo "== null GPU"
@@ -146,11 +193,12 @@ test_null() {
   done
 }
 
-run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap" -O2
-run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture" -O1 -fsanitize=thread -Wno-tsan
+run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack" -O2
+run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture pystack" -O1 -fsanitize=thread -Wno-tsan
 wanted header && test_header
 wanted library && test_library
+wanted python && test_python
 wanted null && test_null
 echo "$passed passed, $failed failed"
 [[ $failed == 0 && $passed != 0 ]]

@@ -1,0 +1,183 @@
+/* Native stacks that are found again by comparing: the same as a walk finds, whatever lies on the stack. */
+#define _GNU_SOURCE
+#include "../capture.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "../config.h"
+#include "../dict.h"
+#include "../memo.h"
+#include "../region.h"
+#include "check.h"
+#include "shapes.h"
+
+enum { PATHS = 40, STEPS = 24, ROUNDS = 60 };
+
+static __thread unsigned captures, wrong;
+
+/* What the dictionary says of the id is what a walk says now. */
+static bool is_walked(uint32_t id, const struct mt_frame *frame) {
+  uint64_t fresh[1 + MT_NATIVE_MAX];
+  struct mt_stack_bounds bounds;
+  enum mt_stack_end end;
+  if (!id || !mt_stack_find((uintptr_t)frame, &bounds)) return false;
+  unsigned count = mt_unwind(frame, &bounds, fresh + 1, mt_config.native_depth, mt_config.whole_stacks, &end);
+  fresh[0] = end;
+  const struct mt_index_entry *entry = &mt_index()[id - 1];
+  return entry->kind == MT_DICT_STACK && entry->length == (1 + count) * sizeof *fresh && !memcmp(mt_data() + entry->offset, fresh, entry->length);
+}
+
+/* Stands for a hook. */
+KEPT static void hook(void) {
+  const struct mt_frame *frame = __builtin_frame_address(0);
+  struct mt_stacks stacks = mt_capture(mt_thread_get(), frame, MT_ALLOC);
+  captures++;
+  wrong += !is_walked(stacks.native, frame);
+}
+
+static void along(const uint8_t *steps, unsigned count) {
+  struct path path = {steps, count, hook};
+  shape_next(&path);
+}
+
+static uint32_t next_random(uint32_t *state) { return *state = *state * 1664525u + 1013904223u; }
+
+/* A program's loop: the same calls in the same order, now and then some that differ by one step or by depth. */
+static void loop(uint64_t seed) {
+  static const uint8_t even[] = {0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 15}, odd[] = {5, 7, 8, 9, 16, 17}; /* frames of the odd ones are never remembered */
+  uint8_t paths[PATHS][STEPS];
+  unsigned lengths[PATHS];
+  uint32_t random = (uint32_t)seed + 1;
+  for (unsigned i = 0; i < PATHS; i++) {
+    lengths[i] = 1 + next_random(&random) / 65536 % STEPS;
+    for (unsigned j = 0; j < STEPS; j++) paths[i][j] = even[next_random(&random) / 65536 % sizeof even];
+    if (i % 8 == 7) paths[i][lengths[i] / 2] = odd[i / 8 % sizeof odd];
+  }
+  for (unsigned round = 0; round < ROUNDS; round++)
+    for (unsigned i = 0; i < PATHS; i++) {
+      uint8_t changed[STEPS];
+      unsigned length = lengths[i];
+      memcpy(changed, paths[i], STEPS);
+      if (next_random(&random) >> 27 == 0) changed[next_random(&random) / 65536 % length] = even[next_random(&random) / 65536 % sizeof even];
+      if (next_random(&random) >> 27 == 0) length = 1 + next_random(&random) / 65536 % STEPS;
+      along(changed, length);
+    }
+}
+
+static void begin(void) {
+  check_output("stacks.bin");
+  check_event(1);
+  mt_config.python_depth = 0;
+}
+
+static void finds_what_a_walk_finds(void) {
+  begin();
+  loop(1);
+  CHECK_EQ(captures, PATHS * ROUNDS);
+  CHECK_EQ(wrong, 0);
+  CHECK(mt_thread_get()->walks < captures / 2); /* most of them without a walk */
+}
+
+static void at_any_depth(void) {
+  begin();
+  for (unsigned depth = 1; depth < 20; depth += 3) {
+    mt_config.native_depth = depth;
+    mt_capture_forget(1);
+    loop(depth);
+  }
+  CHECK_EQ(wrong, 0);
+}
+
+static void loop_and_check(uint64_t number) {
+  loop(number);
+  CHECK_EQ(wrong, 0);
+  CHECK(mt_thread_get()->walks < captures / 2);
+}
+
+static void in_many_threads(void) {
+  begin();
+  check_threads(8, loop_and_check);
+}
+
+/* A stack that differs in one word only. */
+KEPT static void recurse(unsigned depth, bool other) {
+  if (!depth) hook();
+  else if (other && depth == 3) recurse(depth - 1, false);
+  else recurse(depth - 1, other);
+  USED(&depth);
+}
+
+static void sees_one_word(void) {
+  begin();
+  for (unsigned i = 0; i < 200; i++) recurse(12, i % 4 == 2);
+  CHECK_EQ(wrong, 0);
+  CHECK(mt_thread_get()->walks < 100);
+}
+
+static void forgets(void) {
+  begin();
+  unsigned walks[12];
+  for (unsigned i = 0; i < 12; i++) {
+    if (i == 10) mt_capture_forget(0);
+    recurse(5, false);
+    walks[i] = mt_thread_get()->walks;
+  }
+  CHECK(walks[9] && walks[9] == walks[5]);
+  CHECK_EQ(walks[10], walks[9] + 1);
+  CHECK_EQ(wrong, 0);
+}
+
+/* After code was unloaded, the same addresses are another stack. */
+static uint32_t last_id;
+KEPT static void hook_for_id(void) { last_id = mt_capture(mt_thread_get(), __builtin_frame_address(0), MT_ALLOC).native; }
+KEPT static uint32_t id_here(void) {
+  hook_for_id();
+  return last_id;
+}
+
+static void names_stacks_anew(void) {
+  uint32_t ids[4];
+  begin();
+  for (unsigned i = 0; i < 4; i++) {
+    if (i == 2) mt_capture_forget(1);
+    if (i == 3) mt_capture_forget(0);
+    __asm__ volatile("" : "+r"(i)); /* the loop stays one */
+    ids[i] = id_here();
+  }
+  CHECK(ids[0] && ids[1] == ids[0] && ids[2] != ids[0] && ids[3] == ids[2]);
+}
+
+static void caller_only(void) {
+  begin();
+  mt_config.no_free_stacks = true;
+  struct mt_stacks stacks = mt_capture(mt_thread_get(), __builtin_frame_address(0), MT_FREE);
+  const struct mt_index_entry *entry = &mt_index()[stacks.native - 1];
+  CHECK_EQ(entry->length, 16);
+  CHECK_EQ(*(uint64_t *)(mt_data() + entry->offset), MT_STACK_CALLER);
+  mt_thread_get()->capturing = 1; /* as in a signal handler that came in between */
+  stacks = mt_capture(mt_thread_get(), __builtin_frame_address(0), MT_ALLOC);
+  CHECK_EQ(mt_index()[stacks.native - 1].length, 16);
+}
+
+/* The child of a fork has a dictionary of its own: what its parent remembers means nothing there. */
+static void after_fork_child(void) {
+  for (unsigned i = 0; i < 20; i++) recurse(7, false);
+  CHECK_EQ(wrong, 0);
+}
+
+static void after_fork(void) {
+  if (!CHECK_FORKS_OF_THREADS) return check_skip("the thread sanitizer does not understand forks");
+  begin();
+  for (unsigned i = 0; i < 20; i++) recurse(7, false);
+  CHECK_EQ(wrong, 0);
+  CHECK_EQ(check_in_child(after_fork_child), 0);
+}
+
+int main(void) {
+  static const struct check_case cases[] = {
+      {"finds what a walk finds", finds_what_a_walk_finds}, {"at any depth", at_any_depth}, {"in many threads", in_many_threads}, {"sees one word", sees_one_word},
+      {"forgets", forgets}, {"names stacks anew", names_stacks_anew}, {"caller only", caller_only}, {"after fork", after_fork},
+  };
+  return check_main("capture", cases, sizeof cases / sizeof *cases);
+}
