@@ -251,5 +251,5 @@ bool mt_pycode_is(uint64_t code, uint64_t identity, uint32_t id) {
 uint32_t mt_pycode_offset(uint64_t code, uint64_t position) {
   const struct mt_pylayout *l = &mt_interpreter.layout;
   int64_t offset = l->shape == MT_PY_OBJECTS ? (int64_t)(int32_t)position * l->position_unit : (int64_t)(position - code - l->code_bytes);
-  return offset < 0 ? 0 : (uint32_t)offset;
+  return offset < 0 ? MT_PY_NOT_BEGUN : (uint32_t)offset;
 }

@@ -71,6 +71,8 @@ struct mt_pyframe {
   uint64_t self;  /* address of the object whose method this is, for the frames that call a framework's modules; else 0 */
 };
 
+#define MT_PY_NOT_BEGUN 0x7fffffffu /* offset of a frame that has not run its first instruction, as while a profile function is told of the call */
+
 /* A Python code object, copied when it was first met. Texts stand as Python keeps them, with 1, 2 or 4 bytes a character (1: Latin-1). */
 struct mt_code {
   int32_t first_line;

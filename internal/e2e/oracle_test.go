@@ -29,7 +29,9 @@ type pyLine struct {
 	name, qualname, file string
 }
 
-func (p pyLine) String() string { return fmt.Sprintf("%s:%d:%s (%s)", p.file, p.line, p.name, p.qualname) }
+func (p pyLine) String() string {
+	return fmt.Sprintf("%s:%d:%s (%s)", p.file, p.line, p.name, p.qualname)
+}
 
 // place finds the same call in the oracle's log and in a trace: calls of one thread that are the same keep their order in both.
 type place struct {
@@ -47,8 +49,12 @@ type stacks struct {
 	nativeEnd trace.StackEnd
 	python    []pyLine
 	pythonEnd trace.StackEnd
+	entries   int // Python frames with which C code entered the interpreter
 	hasPython bool
 }
+
+// span is a range of code addresses.
+type span struct{ start, end uint64 }
 
 // sample is what the oracle says of one.
 type sample struct {
@@ -87,45 +93,53 @@ func readEvents(t *testing.T, path string) ([]trace.Event, *trace.Reader) {
 	return events, r
 }
 
-// pythonLines decodes a Python stack as a traceback would show it.
-func pythonLines(tables *trace.Tables, id trace.StackID) ([]pyLine, trace.StackEnd) {
+// takePython decodes a Python stack as a traceback would show it.
+func (s *stacks) takePython(tables *trace.Tables, id trace.StackID) {
 	frames, end := tables.PyStack(id)
-	lines := make([]pyLine, 0, len(frames))
+	s.pythonEnd, s.hasPython = end, id != 0
 	for _, f := range frames {
+		if f.Entry {
+			s.entries++
+		}
 		code, _ := tables.Code(f.Code)
 		line, ok := pyline.Decode(code.Table, code.Lines, code.FirstLine, f.Offset)
 		if !ok {
 			line = -1
 		}
-		lines = append(lines, pyLine{int64(line), code.Name, code.QualName, code.File})
+		s.python = append(s.python, pyLine{int64(line), code.Name, code.QualName, code.File})
 	}
-	return lines, end
 }
 
-// readStacks returns what a trace says of the calls that the oracle sees.
-func readStacks(t *testing.T, path string) []stacks {
+// readStacks returns what a trace says of the calls that the oracle sees, and of the interpreter: where its loop lies, and whether that pops frames.
+func readStacks(t *testing.T, path string) (all []stacks, loop []span, popping bool) {
 	t.Helper()
 	events, r := readEvents(t, path)
 	if lost, rings, dict := r.Lost(); lost+rings+dict != 0 {
 		t.Errorf("%s lost %d records, %d rings, %d dictionary entries", path, lost, rings, dict)
 	}
 	tables := r.Tables()
-	var all []stacks
+	for part := range strings.SplitSeq(r.Info()["python.eval"], ",") {
+		var s span
+		if _, err := fmt.Sscanf(part, "%x-%x", &s.start, &s.end); err == nil {
+			loop = append(loop, s)
+		}
+	}
 	for _, e := range events {
 		runtime := e.Level == cuda.LevelDriver && e.Mem == cuda.MemoryDevice && e.Status == 0 && (e.Runtime.String() == "cudaMalloc" || e.Runtime.String() == "cudaFree")
 		if e.Level != cuda.LevelFramework && !runtime {
 			continue
 		}
 		thread, _ := tables.Thread(e.Thread)
-		s := stacks{place: place{thread.TID, e.Level, e.Kind.String(), e.Addr}, size: e.Size, native: tables.Stack(e.Stack), nativeEnd: tables.StackEnd(e.Stack), hasPython: e.PyStack != 0}
-		s.python, s.pythonEnd = pythonLines(tables, e.PyStack)
+		s := stacks{place: place{thread.TID, e.Level, e.Kind.String(), e.Addr}, size: e.Size, native: tables.Stack(e.Stack), nativeEnd: tables.StackEnd(e.Stack)}
+		s.takePython(tables, e.PyStack)
 		all = append(all, s)
 	}
-	return all
+	minor, _ := strconv.Atoi(strings.TrimPrefix(r.Info()["python.version"], "3."))
+	return all, loop, minor >= 12
 }
 
-// readOracle returns the oracle's log and the bounds of the interpreter's loop.
-func readOracle(t *testing.T, path string) (samples []sample, loop [2]uint64) {
+// readOracle returns the oracle's log, and the part of the interpreter's loop that has its name.
+func readOracle(t *testing.T, path string) (samples []sample, loop span) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -141,7 +155,7 @@ func readOracle(t *testing.T, path string) (samples []sample, loop [2]uint64) {
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if fields[0] == "i" && len(fields) == 3 {
-			loop = [2]uint64{hex(fields[1]), hex(fields[2])}
+			loop = span{hex(fields[1]), hex(fields[2])}
 			continue
 		}
 		if fields[0] != "e" || len(fields) != 9 {
@@ -182,17 +196,18 @@ func readOracle(t *testing.T, path string) (samples []sample, loop [2]uint64) {
 
 // tally counts what was compared.
 type tally struct {
-	points, python, cut, inThreads, skipped, early, differences int
-	ends, pythonEnds                                            map[trace.StackEnd]int
+	points, python, cut, inThreads, skipped, early, ending, popped, differences int
+	ends, pythonEnds                                                            map[trace.StackEnd]int
+	popping                                                                     bool // frames are popped by the loop that ran them: 3.12 and later
 }
 
 func (s tally) String() string {
-	return fmt.Sprintf("%d points, %d with Python frames, %d cut at the interpreter, %d in threads without frames; ends %v, of Python %v; %d skipped, %d before the self-test, %d differences",
-		s.points, s.python, s.cut, s.inThreads, s.ends, s.pythonEnds, s.skipped, s.early, s.differences)
+	return fmt.Sprintf("%d points, %d with Python frames, %d cut at the interpreter, %d in threads without frames; ends %v, of Python %v; %d skipped, %d before the self-test, %d while the interpreter ended, %d in a loop that had popped its last frame; %d differences",
+		s.points, s.python, s.cut, s.inThreads, s.ends, s.pythonEnds, s.skipped, s.early, s.ending, s.popped, s.differences)
 }
 
 // judge compares one call and returns what differs, "" if nothing does.
-func (s *tally) judge(got stacks, want sample, loop [2]uint64, started bool) string {
+func (s *tally) judge(got stacks, want sample, loop []span, started bool) string {
 	if got.size != want.size && want.level == cuda.LevelFramework {
 		return fmt.Sprintf("size %d, want %d", got.size, want.size)
 	}
@@ -207,6 +222,12 @@ func (s *tally) judge(got stacks, want sample, loop [2]uint64, started bool) str
 	switch {
 	case want.state == "skipped":
 		s.skipped++
+		return ""
+	case want.state == "ending":
+		s.ending++ // its frames may no longer be read
+		if got.hasPython {
+			return "a Python stack of an interpreter that ends"
+		}
 		return ""
 	case !started && !got.hasPython && len(want.python) > 0:
 		s.early++ // the interpreter is trusted only when it has passed the self-test
@@ -226,16 +247,41 @@ func (s *tally) judge(got stacks, want sample, loop [2]uint64, started bool) str
 	if !slices.Equal(got.python, expected) {
 		return "the Python stacks differ"
 	}
-	return ""
+	return s.judgeEntries(got, want, loop)
 }
 
-func (s *tally) judgeNative(got stacks, want sample, loop [2]uint64) string {
-	inLoop := func(pc uint64) bool { return pc >= loop[0] && pc < loop[1] }
+func within(spans []span, pc uint64) bool {
+	return slices.ContainsFunc(spans, func(s span) bool { return pc >= s.start && pc < s.end })
+}
+
+// judgeEntries demands a Python frame with which C code entered the interpreter for each native frame of the interpreter's loop: by that the two stacks are merged.
+// From 3.12 on, what a frame held is freed when it no longer is a frame, but its loop still runs: that loop has none, and is the innermost.
+func (s *tally) judgeEntries(got stacks, want sample, loop []span) string {
+	if want.greenlet || got.pythonEnd != trace.StackWhole {
+		return "" // what both stacks have in common is not known
+	}
+	native := 0
+	for _, pc := range want.native {
+		if within(loop, pc) {
+			native++
+		}
+	}
+	switch {
+	case native == got.entries:
+		return ""
+	case native == got.entries+1 && want.kind == "free" && s.popping:
+		s.popped++
+		return ""
+	}
+	return fmt.Sprintf("%d native frames of the interpreter's loop for %d entries of C code", native, got.entries)
+}
+
+func (s *tally) judgeNative(got stacks, want sample, loop []span) string {
 	expected := want.native
 	switch got.nativeEnd {
 	case trace.StackInterpreter:
 		s.cut++
-		at := slices.IndexFunc(expected, inLoop)
+		at := slices.IndexFunc(expected, func(pc uint64) bool { return within(loop, pc) })
 		if at < 0 {
 			return "cut at an interpreter where there is none"
 		}
@@ -265,13 +311,16 @@ func (s *tally) judgeNative(got stacks, want sample, loop [2]uint64) string {
 // compareStacks compares every call that the oracle was asked about with the trace.
 func compareStacks(t *testing.T, trc, log string) tally {
 	t.Helper()
-	samples, loop := readOracle(t, log)
+	samples, named := readOracle(t, log)
 	recorded := map[place][]stacks{}
-	events := readStacks(t, trc)
+	events, loop, popping := readStacks(t, trc)
+	if named != (span{}) && (len(loop) == 0 || loop[0] != named) {
+		t.Errorf("the trace says that the interpreter's loop lies at %x, its symbol says %x", loop, named)
+	}
 	for _, s := range events {
 		recorded[s.place] = append(recorded[s.place], s)
 	}
-	sum := tally{ends: map[trace.StackEnd]int{}, pythonEnds: map[trace.StackEnd]int{}}
+	sum := tally{ends: map[trace.StackEnd]int{}, pythonEnds: map[trace.StackEnd]int{}, popping: popping}
 	started := false
 	for _, want := range samples {
 		all := recorded[want.place]

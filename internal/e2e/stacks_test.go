@@ -6,22 +6,31 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"memtrace/cuda"
 	"memtrace/internal/guest"
+	"memtrace/trace"
 )
+
+var interpreters sync.Map // version -> func() (string, error)
 
 // interpreter returns the path of a CPython of this version; the test is skipped where there is none and none can be fetched.
 func interpreter(t *testing.T, version string) string {
 	t.Helper()
-	cmd := exec.Command("python3", filepath.Join(guest.Root(), "testdata", "python", "interpreters.py"), version)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	find, _ := interpreters.LoadOrStore(version, sync.OnceValues(func() (string, error) {
+		cmd := exec.Command("python3", filepath.Join(guest.Root(), "testdata", "python", "interpreters.py"), version)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out) + stderr.String()), err
+	}))
+	path, err := find.(func() (string, error))()
 	if err != nil {
-		t.Skipf("%v: %s", err, stderr.String())
+		t.Skipf("no interpreter: %s", path)
 	}
-	return strings.TrimSpace(string(out))
+	return path
 }
 
 // combination is a framework and a version of Python for which it is published.
@@ -35,10 +44,11 @@ var (
 	mxnets  = []combination{{mxnet, "3.9"}, {mxnet, "3.10"}, {mxnet, "3.11"}}
 )
 
-// runOracle runs a program with the oracle and compares the stacks of all the calls that it drew.
-func runOracle(t *testing.T, p program, rate string) (*result, tally) {
+// runOracle runs a program under the oracle, asks it at every call, and compares the stacks.
+func runOracle(t *testing.T, c combination, env []string, args ...string) (*result, tally) {
 	t.Helper()
-	log := p.underOracle(t, rate)
+	p := program{framework: c.framework, python: interpreter(t, c.python), args: args, env: env}
+	log := p.underOracle(t, "1")
 	r := p.run(t)
 	sum := compareStacks(t, r.trace, log)
 	t.Logf("%s", sum)
@@ -48,15 +58,99 @@ func runOracle(t *testing.T, p program, rate string) (*result, tally) {
 	return r, sum
 }
 
-// The stacks of a training run are those that libgcc and the interpreter see.
+// The stacks of a training run are those that libgcc and the interpreter see, in the interpreter's threads and in those of autograd, and nearly every event of a thread that has
+// Python frames has a Python stack.
 func TestStacksOfTraining(t *testing.T) {
 	for _, c := range torches {
 		t.Run(c.String(), func(t *testing.T) {
-			p := program{framework: c.framework, python: interpreter(t, c.python), args: []string{"gpt2.py", "--steps", "3"}}
-			_, sum := runOracle(t, p, "1")
+			r, sum := runOracle(t, c, nil, "gpt2.py", "--steps", "3")
 			if sum.cut == 0 || sum.inThreads == 0 {
 				t.Errorf("no stack with Python frames, or none without: %s", sum)
 			}
+			checkCoverage(t, r.trace)
 		})
+	}
+}
+
+// With everything asked for, the native stacks are whole.
+func TestStacksWhole(t *testing.T) {
+	for _, c := range torches {
+		t.Run(c.String(), func(t *testing.T) {
+			_, sum := runOracle(t, c, []string{"MEMTRACE_STACKS=full"}, "gpt2.py", "--steps", "1", "--layers", "4")
+			if sum.cut != 0 || sum.python == 0 {
+				t.Errorf("native stacks that are cut at the interpreter: %s", sum)
+			}
+		})
+	}
+}
+
+// Generators, coroutines, greenlets, recursion, exec, callbacks through C and whatever else can stand between two Python frames.
+func TestStacksOfShapes(t *testing.T) {
+	for _, c := range torches {
+		t.Run(c.String(), func(t *testing.T) {
+			needPackage(t, c, "greenlet")
+			_, sum := runOracle(t, c, nil, "../python/shapes.py", "--rounds", "1")
+			if sum.pythonEnds[trace.StackDepth] == 0 {
+				t.Errorf("no stack is deeper than the cap: %s", sum)
+			}
+		})
+		t.Run(c.String()+"/full", func(t *testing.T) {
+			runOracle(t, c, []string{"MEMTRACE_STACKS=full"}, "../python/shapes.py", "--rounds", "1")
+		})
+	}
+}
+
+// MXNet allocates in the threads of its engine, or with the naive engine in the thread that calls it.
+func TestStacksOfMXNet(t *testing.T) {
+	for _, c := range mxnets {
+		for _, engine := range []string{"ThreadedEnginePerDevice", "NaiveEngine"} {
+			t.Run(c.String()+"/"+engine, func(t *testing.T) {
+				_, sum := runOracle(t, c, []string{"MXNET_GPU_MEM_POOL_TYPE=Unpooled", "MXNET_ENGINE_TYPE=" + engine}, "mxnet_gluon.py", "--steps", "20")
+				if engine == "NaiveEngine" && sum.python == 0 {
+					t.Errorf("no Python frames: %s", sum)
+				}
+			})
+		}
+	}
+}
+
+// needPackage installs a package into a framework's environment where it is missing.
+func needPackage(t *testing.T, c combination, name string) {
+	t.Helper()
+	python := filepath.Join(venv(t, c.framework, interpreter(t, c.python)), "bin", "python")
+	if exec.Command(python, "-c", "import "+name).Run() == nil {
+		return
+	}
+	if text, err := exec.Command(python, "-m", "pip", "install", "-q", name).CombinedOutput(); err != nil {
+		t.Fatalf("cannot install %s: %v\n%s", name, err, text)
+	}
+}
+
+// checkCoverage demands a native stack of every event that a call of the program made, and a Python stack of 99.5 % of those in threads that have any.
+func checkCoverage(t *testing.T, path string) {
+	t.Helper()
+	events, r := readEvents(t, path)
+	python := map[trace.ThreadID]bool{}
+	for _, e := range events {
+		python[e.Thread] = python[e.Thread] || e.PyStack != 0
+	}
+	all, without, bare := 0, 0, 0
+	for _, e := range events {
+		if e.Level != cuda.LevelFramework && e.Level != cuda.LevelDriver || e.Kind == trace.EventReserve || e.Kind == trace.EventSample {
+			continue
+		}
+		if len(r.Tables().Stack(e.Stack)) < 2 {
+			bare++
+		}
+		if python[e.Thread] {
+			all++
+			if e.PyStack == 0 {
+				without++
+			}
+		}
+	}
+	t.Logf("%d events in threads with Python frames, %d without a Python stack; %d events without a native stack", all, without, bare)
+	if all == 0 || without*200 > all || bare != 0 {
+		t.Errorf("of %d events in threads with Python frames %d have no Python stack; %d have no native stack", all, without, bare)
 	}
 }

@@ -119,7 +119,7 @@ static void tell_loop(void) {
 
 /* One write per line, so that lines of threads do not mix. */
 static void tell(char level, const char *kind, uint64_t address, uint64_t size) {
-  static const char *const states[] = {[ORACLE_NONE] = "none", [ORACLE_HELD] = "held", [ORACLE_ASKED] = "asked", [ORACLE_SKIPPED] = "skipped"};
+  static const char *const states[] = {[ORACLE_NONE] = "none", [ORACLE_HELD] = "held", [ORACLE_ASKED] = "asked", [ORACLE_SKIPPED] = "skipped", [ORACLE_ENDING] = "ending"};
   static __thread char *bytes;
   if (log_file < 0 || inside) return;
   inside = true;

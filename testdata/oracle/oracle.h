@@ -12,10 +12,11 @@
  *            held     the thread held the interpreter's lock and was asked itself
  *            asked    it did not, and another thread said what its stack is
  *            skipped  nobody could say in time: PYTHON is unknown
+ *            ending   the interpreter is about to end or has: nobody may ask it any more
  *     NATIVE  return addresses in hexadecimal behind the last frame of memtrace's library, innermost first, separated by commas; the last one is "greenlet"
  *            where a greenlet's stack begins, behind which nothing can be known
  *     PYTHON  frames innermost first, separated by RS (0x1e), each of line, name, qualified name (empty before 3.11), file, separated by US (0x1f)
- *   i START END   addresses of the interpreter's loop, once
+ *   i START END   the function that runs bytecode, or what its symbol says of it, once
  *
  * Lines are in the order of each thread's calls. A thread waits here for others only for a limited time, so nothing can lock up. */
 #pragma once
@@ -35,7 +36,7 @@ struct oracle_text {
 
 __attribute__((format(printf, 2, 3))) void oracle_add(struct oracle_text *text, const char *format, ...);
 
-enum oracle_state { ORACLE_NONE, ORACLE_HELD, ORACLE_ASKED, ORACLE_SKIPPED };
+enum oracle_state { ORACLE_NONE, ORACLE_HELD, ORACLE_ASKED, ORACLE_SKIPPED, ORACLE_ENDING };
 
 /* Adds the calling thread's Python stack. What was added in vain is taken back. */
 enum oracle_state oracle_python(struct oracle_text *text);

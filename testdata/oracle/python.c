@@ -251,7 +251,7 @@ static enum oracle_state ask_other(struct oracle_text *text) {
 
 enum oracle_state oracle_python(struct oracle_text *text) {
   if (!have_python() || !py.own()) return ORACLE_NONE;
-  if (!alive()) return ORACLE_SKIPPED;
+  if (!alive()) return ORACLE_ENDING;
   enum oracle_state state = py.check() ? ask_self(text) : ask_other(text);
   if (state == ORACLE_SKIPPED || text->full) text->length = 0;
   return text->full ? ORACLE_SKIPPED : state;

@@ -41,8 +41,14 @@ func Ranges(table trace.LineTable, lines []byte, firstLine int32) iter.Seq[Range
 	return func(func(Range) bool) {}
 }
 
+// NotBegun is the offset of a frame that has not run its first instruction, as while a profile function is told of the call. It is on the code's first line.
+const NotBegun = math.MaxInt32
+
 // Decode returns the line of the instruction at an offset, in bytes into the bytecode; ok=false if it has none or the table does not say.
 func Decode(table trace.LineTable, lines []byte, firstLine int32, offset uint32) (line int32, ok bool) {
+	if offset == NotBegun {
+		return firstLine, true
+	}
 	for r := range Ranges(table, lines, firstLine) {
 		if offset < r.End || r.End == Open && offset >= r.Start {
 			return r.Line, !r.None

@@ -204,6 +204,9 @@ func TestUnknownTables(t *testing.T) {
 		if line, ok := Decode(table, []byte{0x80, 0}, 5, 0); ok {
 			t.Errorf("a table of kind %v says line %d", table, line)
 		}
+		if line, ok := Decode(table, nil, 5, NotBegun); !ok || line != 5 {
+			t.Errorf("code that has not begun is on line %d, %v", line, ok)
+		}
 	}
 }
 
@@ -244,6 +247,9 @@ func FuzzRanges(f *testing.F) {
 	f.Add(uint8(trace.LinesRanges), []byte{0, 1, 254, 127, 0, 128, 6, 129}, int32(-1), uint32(255))
 	f.Add(uint8(trace.LinesLocations), []byte{0x80, 0, 0xd8, 1, 2, 0xe8, 0x41, 3, 0xf7, 5, 0, 1, 2, 0xff}, int32(1<<31-1), uint32(9))
 	f.Fuzz(func(t *testing.T, kind uint8, lines []byte, firstLine int32, offset uint32) {
+		if offset == NotBegun {
+			return
+		}
 		table := trace.LineTable(kind % 5)
 		end, want, known := uint32(0), int32(0), false
 		for r := range Ranges(table, lines, firstLine) {
@@ -258,4 +264,13 @@ func FuzzRanges(f *testing.F) {
 			t.Fatalf("byte %d is on line %d, %v; the ranges say %d, %v", offset, line, ok, want, known)
 		}
 	})
+}
+
+// A frame that has not begun is on the line of its definition, whatever its table says of the first instruction.
+func TestNotBegun(t *testing.T) {
+	for _, table := range []trace.LineTable{trace.LinesLnotab, trace.LinesRanges, trace.LinesLocations} {
+		if line, ok := Decode(table, []byte{2, 1}, 34, NotBegun); line != 34 || !ok {
+			t.Errorf("%s: line %d, %t", table, line, ok)
+		}
+	}
 }
