@@ -21,6 +21,9 @@ type StackSet struct {
 	Problems []string // what kept frames from being named, and what to do
 	Notes    []string // of the summary
 
+	LostRecords uint64
+	Health      Health
+
 	judge judge
 }
 
@@ -67,7 +70,8 @@ func (c *collector) stackSet(s *Summary, level string, opts *Options) *StackSet 
 	if level == AccountFramework.String() {
 		account = AccountFramework
 	}
-	set := &StackSet{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, Level: level, Moment: "peak", Filter: s.Filter, Rows: []StackRow{}}
+	set := &StackSet{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, Level: level, Moment: "peak", Filter: s.Filter, Rows: []StackRow{},
+		LostRecords: s.LostRecords, Health: s.Health}
 	stacks := c.resolver.stacks
 	stacks.start()
 	set.judge = stacks.judge

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/render"
 )
 
 //go:embed flamegraph.css
@@ -93,6 +94,9 @@ func (p *flamePicture) draw(root *box, set *analyzer.StackSet) {
 // titles returns what is counted and how much that is, and who ran.
 func (p *flamePicture) titles(set *analyzer.StackSet) (headline, subtitle string) {
 	headline, subtitle = levelName(set)+" "+p.o.Value.Words(set)+": ", command(set)
+	if !set.Health.Complete {
+		subtitle = render.Health(set.Health, set.LostRecords) + " · " + subtitle
+	}
 	if len(set.Filter) > 0 {
 		subtitle += " · only " + strings.Join(set.Filter, ", ")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/render"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
 )
@@ -60,6 +61,9 @@ func newPprofBuilder(set *analyzer.StackSet, o *Options) *pprofBuilder {
 		PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"},
 		Period:            1, // every allocation was seen
 		Comments:          []string{o.Writer, command(set)},
+	}
+	if !set.Health.Complete {
+		p.Comments = append(p.Comments, render.Health(set.Health, set.LostRecords))
 	}
 	if begin := started(set); !begin.IsZero() {
 		p.TimeNanos = begin.UnixNano()

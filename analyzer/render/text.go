@@ -163,9 +163,10 @@ func device(d analyzer.Device, null bool) string {
 	return text
 }
 
-// health is one line on how far the numbers can be trusted; the notes say more.
-func health(s *analyzer.Summary) string {
-	h := s.Health
+func health(s *analyzer.Summary) string { return Health(s.Health, s.LostRecords) }
+
+// Health is one line on how far the numbers of a trace can be trusted; the notes say more.
+func Health(h analyzer.Health, lostRecords uint64) string {
 	events := plural(h.Events, "event", "events")
 	if h.Complete {
 		if len(h.Unseen) > 0 {
@@ -179,7 +180,7 @@ func health(s *analyzer.Summary) string {
 			faults = append(faults, plural(n, one, many))
 		}
 	}
-	add(s.LostRecords, "record lost", "records lost")
+	add(lostRecords, "record lost", "records lost")
 	add(h.LostRings, "thread not recorded", "threads not recorded")
 	add(h.LostDictionary, "name or stack lost", "names and stacks lost")
 	if h.Truncated {

@@ -10,6 +10,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
+	"memtrace/analyzer/render"
 	"memtrace/internal/version"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -227,6 +228,9 @@ func (a *app) sayExported(path, output string, format *exportFormat, sets []*ana
 		a.log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level, filtered(sets[0]))
 	} else if o.Value.Sum(sets[0]) == 0 {
 		a.log.Warn().Msgf("%s: %s is 0 in every stack: --value takes %s", path, o.Value, strings.Join(export.ValueNames(), ", "))
+	}
+	if !sets[0].Health.Complete {
+		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(sets[0].Health, sets[0].LostRecords))
 	}
 	for _, problem := range sets[0].Problems {
 		a.log.Warn().Msg(problem)
