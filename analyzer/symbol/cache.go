@@ -174,6 +174,11 @@ func encodeCache(source string, frames map[uint64][]Frame) []byte {
 		data = text(data, s)
 	}
 	data = append(data, body...)
+	return withChecksum(data)
+}
+
+// withChecksum fills in the head of a cache file.
+func withChecksum(data []byte) []byte {
 	copy(data, cacheMagic)
 	rest := data[len(cacheMagic):]
 	binary.LittleEndian.PutUint32(rest, crc32.Checksum(rest[4:], castagnoli))

@@ -113,6 +113,19 @@ func (im *image) dwarfData(d *debugInfo, careful bool) (info []byte, err error) 
 
 func damagedDebug(err error) error { return fmt.Errorf("damaged debug information: %w", err) }
 
+// readShared takes in the file that several debug files share: names of functions are looked up there.
+func (d *debugInfo) readShared(im *image, careful bool) error {
+	other := &debugInfo{order: d.order}
+	_, err := im.dwarfData(other, careful)
+	d.maps = append(d.maps, other.maps...) // closing d gives them back
+	if err != nil {
+		return err
+	}
+	d.alt = other.data
+	d.altSt, err = im.debugSection(d, "str", careful, carefulDebug)
+	return err
+}
+
 // debugSection returns .debug_NAME, nil if there is none. Large sections that are not compressed are mapped: only the pages that are looked at take memory.
 func (im *image) debugSection(d *debugInfo, name string, careful bool, limit uint64) ([]byte, error) {
 	s := im.section(".debug_" + name)

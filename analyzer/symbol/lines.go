@@ -42,7 +42,7 @@ func (u *unit) readLines() error {
 	if err != nil || reader == nil {
 		return err
 	}
-	folder, _ := u.entry.Val(dwarf.AttrCompDir).(string)
+	folder := u.info.text(u.entry, dwarf.AttrCompDir)
 	index := make(map[*dwarf.LineFile]int32)
 	noteFiles := func() {
 		for _, f := range reader.Files()[len(u.files):] {

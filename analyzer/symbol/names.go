@@ -15,7 +15,7 @@ func readable(linked string) (full, brief string) {
 	linked = withoutClone(linked)
 	full, err := demangle.ToString(linked, demangle.NoParams, demangle.NoEnclosingParams, demangle.MaxLength(14))
 	if err != nil {
-		return linked, linked // C, or no name that anything mangled
+		full = linked // C, or no name that anything mangled
 	}
 	return full, short(full)
 }
@@ -51,9 +51,10 @@ func elideArguments(name string) string {
 			continue
 		}
 		switch c := name[i]; {
-		case c == '<' && depth == 0 && (i == 0 || !partOfName(name, i-1) && name[i-1] != '>' && name[i-1] != ')' && name[i-1] != ' '):
+		case c == '<' && depth == 0 && (i == 0 || strings.IndexByte("(&*", name[i-1]) >= 0):
 			end := closing(rest)
-			out.WriteString(rest[:end])
+			out.WriteByte('<')
+			out.WriteString(elideArguments(rest[1:end]))
 			i += end - 1
 		case c == '<':
 			if depth == 0 {

@@ -26,7 +26,8 @@ type object struct {
 	debug  *debugInfo
 	tables []symbolSource // in the order in which they are asked
 	unwind *unwindIndex
-	told   map[*unit]bool // damaged units that were reported
+	told   map[*unit]bool       // damaged units that were reported
+	names  map[string][2]string // readable names, full and brief, of linked ones
 }
 
 // open opens what is here of a module. What is missing is told.
@@ -34,7 +35,7 @@ func (ob *object) open() {
 	if ob.opened {
 		return
 	}
-	ob.opened, ob.told = true, make(map[*unit]bool)
+	ob.opened, ob.told, ob.names = true, make(map[*unit]bool), make(map[string][2]string)
 	if ob.options.NoFiles || ob.module.Path == "" || ob.module.Path[0] != '/' { // the kernel's own, such as linux-vdso.so.1
 		return
 	}
@@ -268,8 +269,12 @@ func (ob *object) naming(linked string) (brief, full string) {
 	if ob.options.Mangled || linked == "" {
 		return linked, linked
 	}
-	full, brief = readable(linked)
-	return brief, full
+	names, known := ob.names[linked]
+	if !known {
+		names[0], names[1] = readable(linked)
+		ob.names[linked] = names
+	}
+	return names[1], names[0]
 }
 
 // bounds is what the unwind table says of the function around an address.

@@ -122,7 +122,10 @@ func (u *unwindIndex) at(address uint64) (span, bool) {
 		_, have.bounds, have.ok = u.entry(relative(i*8 + 4))
 		u.found[uint64(i)] = have
 	}
-	return have.bounds, have.ok && have.bounds.contains(address)
+	if !have.ok || !have.bounds.contains(address) {
+		return span{}, false
+	}
+	return have.bounds, true
 }
 
 // entry reads the entry of .eh_frame at an address. Its size is 0 at the end of the section and where nothing can be read; ok is true for functions (FDEs).
