@@ -21,8 +21,10 @@
  * with a place of 0 is still being written. */
 struct slot {
   uint64_t hash;  /* 0: empty */
-  uint64_t place; /* dictionary id << 32 | word in the store */
+  uint64_t place; /* dictionary id << 32 | word in the store, or GONE */
 };
+
+#define GONE 1ull /* nobody will ever be in that stack again: the slot is for the next one with its hash */
 
 static struct slot *levels[MT_PY_LEVELS];
 
@@ -48,7 +50,7 @@ void mt_pystack_start(void) {
   if (store) munmap(store, store_words * sizeof *store);
   store = NULL;
   store_words = 0;
-  store_used = 1; /* no stack has place 0 */
+  store_used = 2; /* no stack lies at 0 or 1 */
   levels[0] = map(slots * sizeof(struct slot));
   for (unsigned i = 1; i < MT_PY_LEVELS; i++) levels[i] = levels[0] ? levels[i - 1] + level_slots(i - 1) : NULL;
   for (size_t size = MT_PY_STORE_MAX; levels[0] && !store && size >= MT_PY_STORE_MIN; size /= 2)
@@ -91,15 +93,17 @@ static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, 
       struct slot *slot = &levels[level][at];
       uint64_t have = __atomic_load_n(&slot->hash, __ATOMIC_ACQUIRE);
       if (!have) {
-        *free = slot;
+        if (!*free) *free = slot;
         break;
       }
       if (have != h) continue;
       uint64_t place = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
       const uint64_t *stored = store + (uint32_t)place;
-      if (!place || !equals(stored, frames, count, end)) continue;
-      if (MT_LIKELY(!(*stored >> 32 & PASSING)) || still_holds((uint32_t)(place >> 32), frames, count)) return (uint32_t)(place >> 32);
-      __atomic_compare_exchange_n(&slot->place, &place, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED); /* nobody will ever be in that stack again */
+      if (place && place != GONE && equals(stored, frames, count, end)) {
+        if (MT_LIKELY(!(*stored >> 32 & PASSING)) || still_holds((uint32_t)(place >> 32), frames, count)) return (uint32_t)(place >> 32);
+        if (__atomic_compare_exchange_n(&slot->place, &place, GONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) place = GONE;
+      }
+      if (place == GONE) *free = slot;
     }
   }
   return 0;
@@ -123,13 +127,14 @@ __attribute__((noinline)) static uint32_t write_stack(const struct mt_pyraw *fra
 }
 
 static void remember(struct slot *slot, uint64_t h, const struct mt_pyraw *frames, unsigned count, uint64_t head, uint32_t id) {
-  uint64_t words = 1 + count * (sizeof *frames / sizeof *store), empty = 0;
+  uint64_t words = 1 + count * (sizeof *frames / sizeof *store), empty = 0, gone = GONE;
   uint64_t at = __atomic_fetch_add(&store_used, words, __ATOMIC_RELAXED);
   if (at + words > store_words) return;
   store[at] = head;
   memcpy(store + at + 1, frames, count * sizeof *frames);
-  if (__atomic_compare_exchange_n(&slot->hash, &empty, h, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-    __atomic_store_n(&slot->place, (uint64_t)id << 32 | at, __ATOMIC_RELEASE);
+  uint64_t place = (uint64_t)id << 32 | at;
+  if (__atomic_load_n(&slot->hash, __ATOMIC_RELAXED) == h) __atomic_compare_exchange_n(&slot->place, &gone, place, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  else if (__atomic_compare_exchange_n(&slot->hash, &empty, h, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) __atomic_store_n(&slot->place, place, __ATOMIC_RELEASE);
 }
 
 /* What cannot be remembered would be written again with every event. */
