@@ -1,10 +1,13 @@
 package symbol
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"memtrace/trace"
@@ -24,16 +27,45 @@ func command(t testing.TB, stdin string, name string, args ...string) string {
 	return string(out)
 }
 
-// compiled builds one of the sources in testdata and returns the program's path.
+// builds holds what was compiled already, by the command line: the tests want the same few programs again and again.
+var builds struct {
+	sync.Mutex
+	folder string
+	files  map[string]string
+}
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "memtrace-symbol-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	builds.folder, builds.files = folder, make(map[string]string)
+	status := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(status)
+}
+
+// compiled builds one of the sources in testdata and returns the path of a copy that belongs to the test.
 func compiled(t testing.TB, compiler, source string, flags ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(compiler); err != nil {
 		t.Skipf("no %s here", compiler)
 	}
-	out := filepath.Join(t.TempDir(), strings.TrimSuffix(source, filepath.Ext(source))+".out")
-	args := append([]string{filepath.Join("testdata", source), "-o", out}, flags...)
-	command(t, "", compiler, args...)
-	return out
+	builds.Lock()
+	defer builds.Unlock()
+	line := strings.Join(append([]string{compiler, source}, flags...), " ")
+	built := builds.files[line]
+	if built == "" {
+		folder := filepath.Join(builds.folder, strconv.Itoa(len(builds.files)))
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		built = filepath.Join(folder, strings.TrimSuffix(source, filepath.Ext(source))+".out")
+		command(t, "", compiler, append([]string{filepath.Join("testdata", source), "-o", built}, flags...)...)
+		builds.files[line] = built
+	}
+	return copyOf(t, built)
 }
 
 // moduleOf describes an object file as a trace would, loaded at base.

@@ -188,7 +188,7 @@ func TestSharedDebugFile(t *testing.T) {
 
 // Lines are found without the files that hold the rest; that there is more is said.
 func TestSplitDebug(t *testing.T) {
-	path := compiled(t, "gcc", "inlined.c", "-O2", "-g", "-gsplit-dwarf", "-dumpdir", t.TempDir()+"/")
+	path := compiled(t, "gcc", "inlined.c", "-O2", "-g", "-gsplit-dwarf", "-dumpdir", builds.folder+"/")
 	addresses := slices.Sorted(maps.Keys(functionNames(t, path)))
 	r := resolverOf(t, path, 0, Options{})
 	lines := 0
