@@ -57,7 +57,7 @@ func (j *judge) user(f symbol.Frame) bool {
 
 var (
 	installed = regexp.MustCompile(`(^|/)(site|dist)-packages/`)
-	standard  = regexp.MustCompile(`(^|/)lib(64)?/python3?[0-9.]*t?/|(^|/)python3[0-9]+\.zip/`)
+	standard  = regexp.MustCompile(`(^|/)lib(64)?/python3(\.[0-9]+t?)?/|(^|/)python3[0-9]+\.zip/`)
 	// Cells of a notebook and the interactive prompt; <string> is left to judge.command.
 	typed = regexp.MustCompile(`^<(stdin|ipython-input-.*|python-input-.*)>$`)
 	// Code that a library wrote into a file in order to run it.
