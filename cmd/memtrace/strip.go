@@ -23,7 +23,8 @@ directory, the host's name and arguments. Paths are shortened: of object files t
 their base names, of Python files to what lies behind site-packages or the standard
 library's folder, or to their last two parts.
 
-Names of the program's own functions, files, tags and threads stay: 'memtrace
+Without line tables a report tells call sites in Python apart by their functions
+alone; --keep lines keeps them. Names of the program's own functions, files, tags and threads stay: 'memtrace
 anonymize' replaces them. Events and all numbers stay as they are, and so do the
 addresses in stacks and of Python objects. Parts of a file that this version does not
 know are left out, since they may hold anything, and so is what stands behind damage.
@@ -32,11 +33,13 @@ What was left out or replaced is counted on standard error.`
 const stripExample = `  memtrace strip memtrace.python3.4711.bin -o small.bin
   memtrace strip --keep symbols,lines memtrace.python3.4711.bin -o shared.bin`
 
-const anonymizeLong = `Write a copy of a trace that tells nothing of whose it is: what 'memtrace strip'
-leaves out is left out, and names are replaced by pseudonyms: tags, marks and threads,
-the program and its own libraries, and files and functions of Python code that belongs
-neither to CPython nor to a package in site-packages. Packages that are installed there
-keep their names, whoever wrote them.
+const anonymizeLong = `Write a copy of a trace that tells nothing of whose it is. Names are replaced by
+pseudonyms: tags, marks and threads, the program and its own libraries, and files and
+functions of code that belongs neither to CPython nor to a package in site-packages nor
+to the system. Packages that are installed there keep their names, whoever wrote them.
+Besides, what 'memtrace strip' leaves out is left out, but for what the figures of call
+sites rest on: symbols, with the user's replaced, and Python's line tables, which are
+numbers. --keep chooses among these.
 
 The same name has the same pseudonym in the whole file. With --key that holds across
 files, and only who has the key can find out by trying whether a pseudonym is that of a
@@ -50,14 +53,16 @@ damage. What was left out or replaced is counted on standard error.`
 
 const anonymizeExample = `  memtrace anonymize memtrace.python3.4711.bin -o public.bin
   head -c 32 /dev/urandom > secret.key
+  memtrace anonymize --keep nothing memtrace.python3.4711.bin -o less.bin
   memtrace anonymize --key secret.key before.bin -o a.bin
   memtrace anonymize --key secret.key after.bin -o b.bin
   memtrace diff a.bin b.bin`
 
-// The parts that strip leaves out unless told otherwise.
+// The parts that a copy may do without.
 const (
 	keepSymbols = "symbols"
 	keepLines   = "lines"
+	keepNothing = "nothing"
 )
 
 type scrubOptions struct {
@@ -76,7 +81,7 @@ func (a *app) stripCommand() *cobra.Command {
 		Example: stripExample,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], false) },
 	}
-	o.register(cmd)
+	o.register(cmd, nil)
 	return cmd
 }
 
@@ -89,13 +94,13 @@ func (a *app) anonymizeCommand() *cobra.Command {
 		Example: anonymizeExample,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], true) },
 	}
-	o.register(cmd)
+	o.register(cmd, []string{keepSymbols, keepLines})
 	cmd.Flags().StringVar(&o.key, "key", "", fmt.Sprintf("make pseudonyms by the secret in this `FILE`, of at least %d bytes", scrub.MinKey))
 	return cmd
 }
 
-// register sets what both verbs share.
-func (o *scrubOptions) register(cmd *cobra.Command) {
+// register sets what both verbs share. keep lists what is kept where nothing else is said.
+func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
 	cmd.ValidArgsFunction = completeTraces
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -106,8 +111,8 @@ func (o *scrubOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
-	f.StringSliceVar(&o.keep, "keep", nil, "keep these `PARTS`: "+keepSymbols+" (embedded names of code), "+keepLines+" (Python's line tables)")
-	mustComplete(cmd, "keep", completeList(keepSymbols, keepLines))
+	f.StringSliceVar(&o.keep, "keep", keep, "keep these `PARTS`: "+keepSymbols+" (embedded names of code), "+keepLines+" (Python's line tables), or "+keepNothing)
+	mustComplete(cmd, "keep", completeList(keepSymbols, keepLines, keepNothing))
 }
 
 func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
@@ -159,8 +164,12 @@ func (o scrubOptions) strip() (*scrub.Strip, error) {
 			s.KeepSymbols = true
 		case keepLines:
 			s.KeepLines = true
+		case keepNothing:
+			if len(o.keep) > 1 {
+				return nil, usagef("--keep %s: %s is no part among others", strings.Join(o.keep, ","), keepNothing)
+			}
 		default:
-			return nil, usagef("--keep %s: choose from %s, %s", part, keepSymbols, keepLines)
+			return nil, usagef("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
 		}
 	}
 	return s, nil
