@@ -225,6 +225,12 @@ func (a *Anonymizer) OOM(report string) (edited string, keep bool) {
 	})
 }
 
+// The owners of rows that have names of the user's; the keys of all others are memtrace's words.
+const (
+	ownerBlocks  = "blocks"
+	ownerOutside = "outside"
+)
+
 // fixedKeys name values of a report that are memtrace's own words, or numbers.
 var fixedKeys = []string{"schema", "outcome", "level", "memory", "by", "moment", "owner", "rule", "occasion", "status", "started", "ended"}
 
@@ -244,8 +250,12 @@ func (a *Anonymizer) reportText(at place, text string) (edited string, keep bool
 		return removed, true
 	case at.key == "sidecar_file", at.key == "label":
 		return "", false
-	case at.key == "key":
+	case at.key == "key" && at.owner == ownerOutside:
+		return a.row("library", text), true
+	case at.key == "key" && (at.owner == ownerBlocks || at.owner == ""):
 		return a.row(at.by, text), true
+	case at.key == "key":
+		return text, true // the framework's name, and other words of memtrace's
 	case at.key == "what":
 		kind, name, _ := strings.Cut(text, " ")
 		if kind == "step" || kind == "epoch" {

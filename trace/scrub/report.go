@@ -11,6 +11,7 @@ type place struct {
 	key    string // the name of the value or, in a list, of the list
 	parent string // the name of the object that holds it
 	by     string // what the rows around it are grouped by; empty outside of such
+	owner  string // whose the row is that it stands in; empty outside of such
 	index  int    // in a list
 }
 
@@ -48,6 +49,7 @@ func editValue(value any, at place, edit func(place, string) (string, bool)) (ed
 		if by, ok := v["by"].(string); ok {
 			inner.by = by
 		}
+		inner.owner, _ = v["owner"].(string)
 		for key, child := range v {
 			inner.key = key
 			if v[key], keep = editValue(child, inner, edit); !keep {

@@ -72,7 +72,7 @@ const oomReport = `{"process":{"pid":4711,"command":"/home/acme/python3 acme.py"
 	`"versions":{"torch":"2.7.1"},"null_gpu":false,"devices":[{"index":0,"name":"NVIDIA H100","uuid":"GPU-acme-1","total_bytes":85899345920}],` +
 	`"event":{"seq":1,"time_ns":1200,"outcome":"failed","level":"framework","memory":"device","requested_bytes":18446744073709551615,"tag":"acme_model.encoder","thread":"acme_main (4711)",` +
 	`"call":"cuMemAlloc_v2","library":"libacmekernels.so.2","caller":"libacmekernels.so.2+0x456","ledgers":[` +
-	`{"by":"tag","rows":[{"owner":"blocks","key":"acme_model.encoder","bytes":7},{"owner":"blocks","key":"(untagged)","bytes":1},{"owner":"blocks","key":"(12 more)","bytes":2}]},` +
+	`{"by":"tag","rows":[{"owner":"blocks","key":"acme_model.encoder","bytes":7},{"owner":"blocks","key":"(untagged)","bytes":1},{"owner":"blocks","key":"(12 more)","bytes":2},{"owner":"slack","key":"PyTorch","bytes":3},{"owner":"outside","key":"libacmekernels.so.2","bytes":4}]},` +
 	`{"by":"library","rows":[{"owner":"blocks","key":"libtorch_cpu.so","bytes":8},{"owner":"outside","key":"libacmekernels.so.2","label":"acme label","bytes":9}]},` +
 	`{"by":"api","rows":[{"owner":"blocks","key":"cuMemAlloc_v2","bytes":10},{"owner":"blocks","key":"acmeAlloc","bytes":11}]},` +
 	`{"by":"site","rows":[{"owner":"blocks","key":"acme_step at acme_train.py:12","bytes":12}]}],` +
@@ -313,7 +313,7 @@ func TestReportOfOOM(t *testing.T) {
 	}
 	const p = `x[a-z2-7]{10}`
 	for _, pattern := range []string{`"requested_bytes":18446744073709551615`, `"call":"cuMemAlloc_v2"`, `"outcome":"failed"`, `"bytes":7,"key":"` + p + `\.` + p + `"`, `"key":"\(untagged\)"`,
-		`"key":"\(12 more\)"`, `"key":"libtorch_cpu\.so"`, `"key":"` + p + `\.so\.2"`, `"caller":"` + p + `\.so\.2\+0x456"`, `"thread":"` + p + ` \(4711\)"`,
+		`"key":"\(12 more\)"`, `"key":"libtorch_cpu\.so"`, `"key":"PyTorch"`, `"bytes":4,"key":"` + p + `\.so\.2"`, `"key":"` + p + `\.so\.2"`, `"caller":"` + p + `\.so\.2\+0x456"`, `"thread":"` + p + ` \(4711\)"`,
 		`"bytes":10,"key":"cuMemAlloc_v2"`, `"bytes":11,"key":"` + p + `"`, `"bytes":12,"key":"` + p + `"`, `"what":"mark ` + p + `"`, `"text":"\(removed\)"`, `"frees_bytes":14`,
 		`"args":\["python3"\]`, `"command":"python3"`, `"host":""`, `"torch":"2\.7\.1"`, `"later":"` + p + `"`} {
 		if !regexp.MustCompile(pattern).MatchString(got) {
