@@ -34,7 +34,8 @@ bool mt_rows_stops(uintptr_t pc) {
 
 static bool same(const struct mt_unwind_row *a, const struct mt_unwind_row *b) { return !memcmp(a, b, sizeof *a); }
 
-/* The index of the row; a thread that adds the same one at the same time may add it twice. Past the table's end, which no known program comes near, a row is given up. */
+/* The index of the row; a thread that adds the same one at the same time may add it twice. Past the table's end, which no known program comes near, rows are
+ * given up. */
 static uint32_t odd_word(const struct mt_unwind_row *row) {
   uint32_t used = __atomic_load_n(&odd_used, __ATOMIC_ACQUIRE), i = 0;
   while (i < used && i < ODD_ROWS && !(__atomic_load_n(&odd[i].ready, __ATOMIC_ACQUIRE) && same(&odd[i].row, row))) i++;
@@ -49,8 +50,9 @@ static uint32_t odd_word(const struct mt_unwind_row *row) {
 /* What nearly all rows look like fits in a word. The frame pointer's slot must lie in the frame, so that its reader need not check. */
 static uint32_t encode(const struct mt_unwind_row *row) {
   const struct mt_value *cfa = &row->cfa, *bp = &row->bp, *caller = &row->caller;
-  bool usual = row->kind == MT_ROW_STEP && !row->signal && !cfa->load && cfa->base != MT_BASE_CFA && cfa->inner >= 8 && cfa->inner <= (int32_t)MT_ROW_CFA && cfa->inner % 8 == 0 &&
-               caller->base == MT_BASE_CFA && caller->load && caller->inner == -8 && !caller->add;
+  bool usual = row->kind == MT_ROW_STEP && !row->signal && !cfa->load && cfa->base != MT_BASE_CFA && cfa->inner >= 8 &&
+               cfa->inner <= (int32_t)MT_ROW_CFA && cfa->inner % 8 == 0 && caller->base == MT_BASE_CFA && caller->load &&
+               caller->inner == -8 && !caller->add;
   bool kept = bp->base == MT_BASE_BP && !bp->load && !bp->inner && !bp->add;
   bool saved = bp->base == MT_BASE_CFA && bp->load && !bp->add && bp->inner <= -16 && bp->inner >= -0xff8 && bp->inner % 8 == 0 &&
                (cfa->base != MT_BASE_SP || -bp->inner <= cfa->inner);

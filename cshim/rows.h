@@ -7,8 +7,8 @@
  *   | of the address  | bp / 8     | CFA / 8    | stop | kind |
  *   +-----------------+------------+------------+------+------+
  *
- * kind 1: CFA = sp + CFA; kind 2: CFA = bp + CFA; in both the return address lies under the CFA and the caller's bp at CFA - bp, or still in the register if that
- * is 0. kind 3: all others, with the index of a struct mt_unwind_row in the place of the CFA and its kind in the place of bp. 0: empty.
+ * kind 1: CFA = sp + CFA; kind 2: CFA = bp + CFA; in both the return address lies under the CFA and the caller's bp at CFA - bp, or still in the register if
+ * that is 0. kind 3: all others, with the index of a struct mt_unwind_row in the place of the CFA and its kind in the place of bp. 0: empty.
  * stop: the code of an interpreter's loop.
  *
  * Eight slots are a cache line, and an address may lie in any slot of its line. The line is chosen by its bits from 3 on mixed with those from 11 on; the slot

@@ -178,7 +178,8 @@ static __attribute__((noinline)) int step_slowly(struct walk *w, uint32_t word, 
 
 /* The loop knows two kinds of rows, which are all but one in a hundred. Of a row from sp only the upper end needs a check: its CFA lies above sp, and its slots
  * in between. */
-READS_STACK unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth, bool whole, enum mt_stack_end *end) {
+READS_STACK
+unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth, bool whole, enum mt_stack_end *end) {
   const uint32_t stop = whole ? 0 : MT_ROW_STOP;
   uintptr_t pc = frame->caller, sp = (uintptr_t)(frame + 1), bp = frame->bp, low = bounds->low, top = bounds->top;
   uint64_t *next = out, *const last = out + depth;

@@ -16,7 +16,8 @@ static uintptr_t without_signature(uintptr_t pc) {
   return link;
 }
 
-READS_STACK unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth, bool whole, enum mt_stack_end *end) {
+READS_STACK
+unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth, bool whole, enum mt_stack_end *end) {
   uintptr_t at = (uintptr_t)frame, pc = without_signature(frame->caller), next = frame->bp;
   unsigned n = 0;
   *end = MT_STACK_BOUNDS;

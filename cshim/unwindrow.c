@@ -15,15 +15,23 @@ enum { REGISTER_BP = 29, REGISTER_SP = 31, REGISTER_CALLER = 30 };
 #define INSTRUCTIONS_MAX (1u << 17)
 
 enum {
-  OP_NOP = 0x00, OP_SET_LOCATION = 0x01, OP_ADVANCE1 = 0x02, OP_ADVANCE2 = 0x03, OP_ADVANCE4 = 0x04, OP_OFFSET = 0x05, OP_RESTORE = 0x06, OP_UNDEFINED = 0x07,
-  OP_SAME = 0x08, OP_REGISTER = 0x09, OP_REMEMBER = 0x0a, OP_RECALL = 0x0b, OP_CFA = 0x0c, OP_CFA_REGISTER = 0x0d, OP_CFA_OFFSET = 0x0e, OP_CFA_EXPRESSION = 0x0f,
-  OP_EXPRESSION = 0x10, OP_OFFSET_SIGNED = 0x11, OP_CFA_SIGNED = 0x12, OP_CFA_OFFSET_SIGNED = 0x13, OP_VALUE = 0x14, OP_VALUE_SIGNED = 0x15,
+  OP_NOP = 0x00, OP_SET_LOCATION = 0x01, OP_ADVANCE1 = 0x02, OP_ADVANCE2 = 0x03, OP_ADVANCE4 = 0x04, OP_OFFSET = 0x05, OP_RESTORE = 0x06,
+  OP_UNDEFINED = 0x07, OP_SAME = 0x08, OP_REGISTER = 0x09, OP_REMEMBER = 0x0a, OP_RECALL = 0x0b, OP_CFA = 0x0c, OP_CFA_REGISTER = 0x0d, OP_CFA_OFFSET = 0x0e,
+  OP_CFA_EXPRESSION = 0x0f, OP_EXPRESSION = 0x10, OP_OFFSET_SIGNED = 0x11, OP_CFA_SIGNED = 0x12, OP_CFA_OFFSET_SIGNED = 0x13, OP_VALUE = 0x14, OP_VALUE_SIGNED = 0x15,
   OP_VALUE_EXPRESSION = 0x16, OP_ARGUMENTS_SIZE = 0x2e, OP_OFFSET_NEGATIVE = 0x2f,
 };
 enum { SHORT_ADVANCE = 1, SHORT_OFFSET = 2, SHORT_RESTORE = 3 }; /* the upper two bits; the lower six are the operand */
 
 /* How a register of the caller is found. */
-enum rule_kind { RULE_SAME = 0, RULE_UNDEFINED, RULE_OFFSET /* saved there */, RULE_VALUE, RULE_EXPRESSION /* saved there */, RULE_VALUE_EXPRESSION, RULE_OTHER };
+enum rule_kind {
+  RULE_SAME = 0,
+  RULE_UNDEFINED,
+  RULE_OFFSET, /* saved there */
+  RULE_VALUE,
+  RULE_EXPRESSION, /* saved there */
+  RULE_VALUE_EXPRESSION,
+  RULE_OTHER,
+};
 
 struct rule {
   uint8_t kind;
@@ -159,7 +167,9 @@ static bool run_one(struct run *run, struct mt_cursor *c) {
     case OP_REMEMBER: remember(run); return true;
     case OP_RECALL: recall(run); return true;
     case OP_ARGUMENTS_SIZE: mt_cursor_uleb(c); return true;
-    case OP_CFA: case OP_CFA_REGISTER: case OP_CFA_OFFSET: case OP_CFA_EXPRESSION: case OP_CFA_SIGNED: case OP_CFA_OFFSET_SIGNED: run_cfa(run, c, op); return true;
+    case OP_CFA: case OP_CFA_REGISTER: case OP_CFA_OFFSET: case OP_CFA_EXPRESSION: case OP_CFA_SIGNED: case OP_CFA_OFFSET_SIGNED:
+      run_cfa(run, c, op);
+      return true;
     default: run_rule(run, c, op); return true;
   }
 }

@@ -21,7 +21,7 @@ struct mt_value {
 
 enum mt_row_kind {
   MT_ROW_STEP = 1,
-  MT_ROW_REALIGNED,   /* realigned stack with the CFA in a register that is not kept; but above its frame pointer the function holds a copy of its return address */
+  MT_ROW_REALIGNED,   /* the CFA is in a register that is not kept, but above its frame pointer the function holds a copy of its return address */
   MT_ROW_OUTERMOST,   /* nobody called this function */
   MT_ROW_NONE,        /* no unwind information */
   MT_ROW_UNSUPPORTED, /* a rule that is not followed */

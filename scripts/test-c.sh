@@ -1,6 +1,6 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python header library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python rows header library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -178,6 +178,14 @@ test_python() {
   done
 }
 
+test_rows() {
+  local libraries
+  [[ $(uname -m) == x86_64 ]] || return
+  echo "== rows"
+  mapfile -t libraries < <(ldd "$BASH" | awk '$3 ~ /^\//{print $3}')
+  check "the unwinder's rows differ from readelf's" scripts/check-rows.py --every 5 "${libraries[@]}"
+}
+
 test_null() {
   local target log status
   echo "== null GPU"
@@ -196,6 +204,7 @@ test_null() {
 run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack" -O2
 run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture pystack" -O1 -fsanitize=thread -Wno-tsan
+wanted rows && test_rows
 wanted header && test_header
 wanted library && test_library
 wanted python && test_python

@@ -10,15 +10,17 @@
 #include "../loaded.h"
 #include "check.h"
 
-static struct mt_value value(enum mt_base base, bool load, int32_t inner, int32_t add) { return (struct mt_value){.base = (uint8_t)base, .load = load, .inner = inner, .add = add}; }
+static struct mt_value value(enum mt_base base, bool load, int32_t inner, int32_t add) {
+  return (struct mt_value){.base = (uint8_t)base, .load = load, .inner = inner, .add = add};
+}
 
-#define CHECK_VALUE(have, base_, load_, inner_, add_)             \
-  do {                                                            \
+#define CHECK_VALUE(have, base_, load_, inner_, add_)                          \
+  do {                                                                         \
     struct mt_value have_ = (have), want_ = value(base_, load_, inner_, add_); \
-    CHECK_EQ(have_.base, want_.base);                             \
-    CHECK_EQ(have_.load, want_.load);                             \
-    CHECK_EQ(have_.inner, want_.inner);                           \
-    CHECK_EQ(have_.add, want_.add);                               \
+    CHECK_EQ(have_.base, want_.base);                                          \
+    CHECK_EQ(have_.load, want_.load);                                          \
+    CHECK_EQ(have_.inner, want_.inner);                                        \
+    CHECK_EQ(have_.add, want_.add);                                            \
   } while (0)
 
 enum { CODE = 0x1000 };

@@ -178,8 +178,8 @@ KEPT static void shape_signal(struct path *p) {
 }
 
 static void (*const shapes[])(struct path *) = {
-    shape_small, shape_locals, shape_registers, shape_alloca, shape_vla, shape_aligned32, shape_aligned64, shape_aligned_alloca, shape_stack_arguments, shape_forced, shape_o0,
-    shape_frame_pointer, shape_o3, shape_scratch_bp, shape_qsort, shape_bsearch, shape_huge, shape_signal,
+    shape_small, shape_locals, shape_registers, shape_alloca, shape_vla, shape_aligned32, shape_aligned64, shape_aligned_alloca, shape_stack_arguments,
+    shape_forced, shape_o0, shape_frame_pointer, shape_o3, shape_scratch_bp, shape_qsort, shape_bsearch, shape_huge, shape_signal,
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 

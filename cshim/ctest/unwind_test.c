@@ -440,9 +440,9 @@ static void threads(void) { check_threads(5, unwind_some); }
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"every shape", every_shape}, {"realigned", realigned}, {"recursion", recursion}, {"depth", depth}, {"bounds", bounds}, {"stop", stop}, {"signals", signals}, {"fiber", fiber},
-      {"small thread", small_thread}, {"code compiled at run time", jit}, {"C++", cxx}, {"library reloaded", reloaded}, {"stale rows", stale},
-      {"snapshot of modules", by_snapshot}, {"damaged stacks", damaged_stacks}, {"threads", threads}, {"random chains", random_chains},
+      {"every shape", every_shape}, {"realigned", realigned}, {"recursion", recursion}, {"depth", depth}, {"bounds", bounds}, {"stop", stop},
+      {"signals", signals}, {"fiber", fiber}, {"small thread", small_thread}, {"code compiled at run time", jit}, {"C++", cxx},
+      {"library reloaded", reloaded}, {"stale rows", stale}, {"snapshot of modules", by_snapshot}, {"damaged stacks", damaged_stacks}, {"threads", threads}, {"random chains", random_chains},
   };
   return check_main("unwind", cases, sizeof cases / sizeof *cases);
 }
