@@ -114,11 +114,18 @@ func (e *embedding) add(other embedding) {
 func (e embedding) words() string {
 	switch {
 	case e.addresses == 0 && e.had > 0:
-		return fmt.Sprintf("the names of %d code addresses are there already; there are no more", e.had)
+		return fmt.Sprintf("the names of %s are there already; there are no more", codeAddresses(e.had))
 	case e.addresses == 0:
 		return "no code address has a name"
 	}
-	return fmt.Sprintf("embedded the names of %d code addresses, %.1f KiB, %.1f s", e.addresses, float64(e.bytes)/1024, e.took.Seconds())
+	return fmt.Sprintf("embedded the names of %s, %.1f KiB, %.1f s", codeAddresses(e.addresses), float64(e.bytes)/1024, e.took.Seconds())
+}
+
+func codeAddresses(n int) string {
+	if n == 1 {
+		return "1 code address"
+	}
+	return fmt.Sprintf("%d code addresses", n)
 }
 
 // embedInto writes names into one trace, whose program has ended.
