@@ -14,6 +14,12 @@ import (
 func FuzzReader(f *testing.F) {
 	f.Add(encode(f, everyLine))
 	f.Add(fileHead())
+	var symbols symbolEncoder
+	for _, s := range someSymbols(3) {
+		symbols.add(s)
+	}
+	epilogue := withSection(SectionSymbols, symbols.finish(), 0)[headSize:]
+	f.Add(append(encode(f, everyLine), epilogue...))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		readAnything(t, file)
 		readAnything(t, withRightChecksums(file))
@@ -85,6 +91,7 @@ func checkTextOf(t *testing.T, file []byte) {
 // FuzzText: any text gives a trace or a TextError; a trace it gives has a text that is stable.
 func FuzzText(f *testing.F) {
 	f.Add(everyLine)
+	f.Add("pystack id=1 frames=2+3*@0x4,5+6 end=9\ncode id=2 lines=ff table=locations\nsymbol address=0x5\nsymbol address=0x5 outer=1 start=0x5\nend")
 	f.Add("alloc seq=1 size=0x10\nflush\nfree seq=2 size=16 allocated=1")
 	f.Fuzz(func(t *testing.T, text string) {
 		var file bytes.Buffer
