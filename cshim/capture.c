@@ -22,7 +22,9 @@ int mt_capture_start(void) {
 
 void mt_capture_forget(unsigned gone) {
   mt_unwind_forget();
-  if (gone) mt_native_forget();
+  if (!gone) return;
+  mt_native_forget();
+  mt_python_forget();
 }
 
 static inline bool inside(const struct mt_stack_bounds *bounds, uintptr_t address) { return address - bounds->low < bounds->top - bounds->low; }

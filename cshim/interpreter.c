@@ -7,6 +7,7 @@
 
 #include "coldparts.h"
 #include "dict.h"
+#include "module.h"
 #include "peek.h"
 #include "pycode.h"
 #include "pystack.h"
@@ -174,4 +175,10 @@ void mt_python_look(const struct link_map *map) {
   struct mt_loaded object = {map->l_addr, map->l_ld};
   if (MT_LIKELY(mt_interpreter_state() != MT_PY_NONE) || !object.dynamic || !has_interpreter(&object)) return;
   found(&object, &mt_interpreter.program);
+}
+
+/* Where the loader cannot be asked, it does not find this function's module either. */
+void mt_python_forget(void) {
+  if (mt_interpreter_state() < MT_PY_CHECKED || !mt_module_find((uintptr_t)mt_python_forget)) return;
+  if (!mt_module_find((uintptr_t)mt_interpreter.thread_state)) mt_interpreter_off("the interpreter was unloaded");
 }

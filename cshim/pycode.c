@@ -103,7 +103,7 @@ static bool read_code(uint64_t code, struct code *c) {
   const struct mt_interpreter *py = &mt_interpreter;
   const struct mt_pylayout *l = &py->layout;
   char block[256];
-  *c = (struct code){.table = MT_LINES_NONE, .qualname = {"", 0, 1}};
+  *c = (struct code){.table = MT_LINES_NONE, .lines = "", .qualname = {"", 0, 1}};
   if (!mt_peek(block, code, l->code_lines + 8u) || word_at(block, l->object_type) != py->code_type) return false;
   memcpy(&c->first_line, block + l->code_line, sizeof c->first_line);
   return read_text(word_at(block, l->code_name), &c->name) && read_text(word_at(block, l->code_file), &c->file) &&
@@ -207,9 +207,10 @@ static void publish(struct slot *slot, uint64_t code, uint64_t identity, const s
 }
 
 /* Code that does not stay: made from a string, or at an address where another one lay before. Where versions number their code objects it needs no second look. */
-static bool may_pass(const struct code *c, const struct slot *slot, uint64_t code) {
+static bool may_pass(const struct code *c, const struct slot *slot, uint64_t code, uint64_t identity) {
   if (mt_interpreter.layout.code_version) return false;
-  bool replaces = __atomic_load_n(&slot->code, __ATOMIC_RELAXED) == code && __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
+  bool met = __atomic_load_n(&slot->code, __ATOMIC_RELAXED) == code && __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
+  bool replaces = met && __atomic_load_n(&slot->identity, __ATOMIC_RELAXED) != identity; /* else another thread met the same one meanwhile */
   return replaces || (c->file.bytes && c->file.width == 1 && c->file.data[0] == '<' && !(c->file.bytes > 7 && !memcmp(c->file.data, "<frozen", 7)));
 }
 
@@ -229,7 +230,7 @@ uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, boo
       return 0;
     }
     if (!k.id || !is_entry(k.id, &c)) {
-      k = (struct known){.passing = may_pass(&c, slot, code), .module_call = calls_module(&c, caller)};
+      k = (struct known){.passing = k.passing || may_pass(&c, slot, code, identity), .module_call = calls_module(&c, caller)};
       k.id = write_code(&c, k.module_call);
       if (k.id) publish(slot, code, identity, &k);
       if (k.id && k.module_call) watch(code, identity);

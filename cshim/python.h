@@ -33,5 +33,8 @@ void mt_python_start(void);
 struct link_map;
 void mt_python_look(const struct link_map *map);
 
+/* Objects were unloaded: if the interpreter's was among them, there are no Python stacks any more. */
+void mt_python_forget(void);
+
 /* Off the hot path, from a thread of ours, at every turn: asks the interpreter for the self-test until that gave a result. */
 void mt_python_turn(void);

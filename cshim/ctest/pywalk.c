@@ -8,6 +8,7 @@
 #include "../dict.h"
 #include "../guest.h"
 #include "../interpreter.h"
+#include "../module.h"
 #include "../python.h"
 #include "../region.h"
 
@@ -59,6 +60,10 @@ MT_EXPORT void pywalk_misread(unsigned field) {
                         &l->code_line, &l->code_file};
   *fields[field] = (uint16_t)(*fields[field] + (fields[field] == &l->code_line ? 4 : 8));
 }
+
+/* A module was met, by an address inside it; modules were unloaded. */
+MT_EXPORT void pywalk_look(uintptr_t inside) { mt_python_look(mt_module_find(inside)); }
+MT_EXPORT void pywalk_forget(void) { mt_python_forget(); }
 
 /* Fills the dictionary. */
 MT_EXPORT void pywalk_fill(void) {
