@@ -39,7 +39,7 @@ func Collapsed(w io.Writer, set *analyzer.StackSet, o Options) error {
 // collapsedName is a frame in one word of the format: its two signs, the semicolon and the end of the line, cannot stand in it.
 func collapsedName(f frame) string {
 	name := f.function
-	if f.python && f.file != "" {
+	if (f.python || f.origin == ofUser) && f.file != "" {
 		name += " (" + f.place() + ")"
 	}
 	name = strings.Map(func(r rune) rune {

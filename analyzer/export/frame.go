@@ -31,10 +31,23 @@ type frame struct {
 
 var noStack = frame{origin: ofOther, function: "[no stack]"}
 
-// shaper returns what makes frames of a set's frames.
+// shaper returns what makes frames of a set's frames. It remembers what it learnt of a file: thousands of functions share one.
 func shaper(set *analyzer.StackSet, noLines bool) func(*symbol.Frame) frame {
+	type source struct {
+		place string
+		user  bool // of Python frames: their file says whose they are
+	}
+	sources := make(map[string]source)
 	return func(f *symbol.Frame) frame {
-		r := frame{origin: originOf(set, f), python: f.Kind == symbol.Python, function: f.Name(), file: set.Place(*f), line: f.Line}
+		python := f.Kind == symbol.Python
+		from, known := sources[f.File]
+		if !known || !python {
+			from = source{set.Place(*f), set.User(*f)}
+		}
+		if python {
+			sources[f.File] = from
+		}
+		r := frame{origin: originOf(f, from.user), python: python, function: f.Name(), file: from.place, line: f.Line}
 		if noLines {
 			r.line = 0
 		}
@@ -42,9 +55,9 @@ func shaper(set *analyzer.StackSet, noLines bool) func(*symbol.Frame) frame {
 	}
 }
 
-func originOf(set *analyzer.StackSet, f *symbol.Frame) origin {
+func originOf(f *symbol.Frame, user bool) origin {
 	switch {
-	case set.User(*f):
+	case user:
 		return ofUser
 	case f.Kind == symbol.Python:
 		return ofPackage
