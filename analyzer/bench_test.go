@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -95,6 +96,32 @@ func BenchmarkSummarize(b *testing.B) {
 			reportRate(b, len(events))
 		})
 	}
+}
+
+// BenchmarkSummarizeSites is what the report asks for: the default groupings and places, of 2000 pairs of call stacks with 20 frames each.
+func BenchmarkSummarizeSites(b *testing.B) {
+	events := trainingEvents(200)
+	for i := range events {
+		events[i].PyStack = events[i].Stack
+	}
+	for b.Loop() {
+		src := &memorySource{events: events, info: trace.Info{"python.version": "3.11", "python.eval": "900000-900100"}}
+		fillTables(&src.tables)
+		for n := range trace.StackID(2000) {
+			src.tables.AddCode(trace.Code{ID: trace.CodeID(n + 1), Name: "forward", File: "/home/ada/train.py", FirstLine: int32(n)})
+			native, python := make([]uint64, 20), make([]trace.PyFrame, 20)
+			for i := range native {
+				native[i] = 1<<20 + uint64(n)*16 + uint64(i) + 1
+				python[i].Code = trace.CodeID((int(n)+i)%2000 + 1)
+			}
+			src.tables.AddStack(trace.Stack{ID: n + 6, Frames: native, End: trace.StackInterpreter})
+			src.tables.AddPyStack(trace.PyStack{ID: n + 1, Frames: python})
+		}
+		if _, err := Summarize(src, Options{Sites: true, Symbols: symbol.Options{NoFiles: true}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	reportRate(b, len(events))
 }
 
 // TestSteadyStateAllocatesNothing: once the tables have grown to the live set, replaying costs no memory however long the trace is.

@@ -25,6 +25,7 @@ type callStack struct {
 	all   []*frame
 	shown []*frame // without what library noise is folded away; never empty unless all is
 	site  *frame   // where the program asked for the memory; nil without a stack
+	key   string   // of the site
 }
 
 // callStacks names and merges the stacks of a trace. Every address, Python frame and pair of stacks is resolved once.
@@ -91,7 +92,10 @@ func (c *callStacks) resolve(pair stackPair) *callStack {
 	}
 	s := &callStack{all: mergeStacks(native, c.tables.StackEnd(pair.native) == trace.StackInterpreter, python)}
 	s.shown = foldNoise(s.all)
-	s.site = siteOf(s)
+	s.site, s.key = siteOf(s), NoStack
+	if s.site != nil {
+		s.key = c.judge.site(s.site)
+	}
 	return s
 }
 

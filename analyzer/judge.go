@@ -17,7 +17,8 @@ import (
 type judge struct {
 	folder  string // the run's working directory
 	python  bool
-	command bool // python -c: code without a file is the user's
+	command bool              // python -c: code without a file is the user's
+	places  map[string]string // by file
 }
 
 func newJudge(info trace.Info) judge {
@@ -25,6 +26,7 @@ func newJudge(info trace.Info) judge {
 		folder:  path.Clean(info["process.cwd"]),
 		python:  info["python.version"] != "" || info["python.eval"] != "",
 		command: slices.Contains(strings.Split(info["process.argv"], "\x00"), "-c"),
+		places:  make(map[string]string),
 	}
 }
 
@@ -91,6 +93,15 @@ func systemFile(file string) bool {
 
 // place shortens a source file's path: relative to the working directory, from the package's name on, or its last two parts.
 func (j *judge) place(file string) string {
+	place, known := j.places[file]
+	if !known {
+		place = j.shorten(file)
+		j.places[file] = place
+	}
+	return place
+}
+
+func (j *judge) shorten(file string) string {
 	if file == "" || file[0] == '<' {
 		return file
 	}

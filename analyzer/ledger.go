@@ -94,6 +94,7 @@ type rowIndex struct {
 	byID     map[uint64]int
 	byKey    map[string]int
 	ids      []uint64 // by number: the first identifier
+	keys     []string // by number
 }
 
 func (c *collector) newRowIndex(g int) *rowIndex {
@@ -110,7 +111,7 @@ func (x *rowIndex) row(id uint64) (n int, isNew bool) {
 	if !known {
 		n = len(x.ids)
 		x.byKey[key] = n
-		x.ids = append(x.ids, id)
+		x.ids, x.keys = append(x.ids, id), append(x.keys, key)
 	}
 	x.byID[id] = n
 	return n, !known
@@ -118,7 +119,7 @@ func (x *rowIndex) row(id uint64) (n int, isNew bool) {
 
 // name returns the key and the label of a row.
 func (x *rowIndex) name(n int) (key, label string) {
-	key = x.by.key(x.resolver, x.ids[n])
+	key = x.keys[n]
 	if x.by.label != nil {
 		label = x.by.label(x.resolver, x.ids[n])
 	}

@@ -23,7 +23,8 @@ func placed(r *resolver, id uint64, text func(j *judge, f *frame) string) string
 	return text(&r.stacks.judge, stack.site)
 }
 
-func siteKey(r *resolver, id uint64) string     { return placed(r, id, (*judge).site) }
+func siteKey(r *resolver, id uint64) string { return r.stacks.of(pairOf(id)).key }
+
 func functionKey(r *resolver, id uint64) string { return placed(r, id, (*judge).function) }
 
 func fileKey(r *resolver, id uint64) string {

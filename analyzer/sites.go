@@ -63,8 +63,8 @@ type RowSite struct {
 
 // placeOf returns the site of a pair of stacks: its key, and whether it is the program's own code.
 func (r *resolver) placeOf(id uint64) (key string, user bool) {
-	site := r.stacks.of(pairOf(id)).site
-	return siteKey(r, id), site != nil && site.user
+	stack := r.stacks.of(pairOf(id))
+	return stack.key, stack.site != nil && stack.site.user
 }
 
 // named reports whether the function of a site is known.
@@ -205,39 +205,37 @@ func (c *collector) addRowSites(l *Ledger, m *moment, a Account, g int) {
 	if by.stacks {
 		return
 	}
-	rows := make(map[string]*LedgerRow)
-	for i := range l.Rows {
-		if row := &l.Rows[i]; row.Owner == OwnerBlocks && row.Bytes >= l.WholeBytes/rowWeight {
-			rows[row.Key] = row
-		}
-	}
 	index := c.newRowIndex(g)
+	sums := make(map[string]map[uint64]uint64) // by key of the row and pair of stacks
 	for i := range m.held[a] {
 		h := &m.held[a][i]
-		n, _ := index.row(by.id(&c.resolver, &h.origin))
-		key, _ := index.name(n)
-		if row := rows[key]; row != nil {
-			row.addSite(&c.resolver, stackID(nil, &h.origin), h.bytes)
+		n, isNew := index.row(by.id(&c.resolver, &h.origin))
+		key := index.keys[n]
+		if isNew {
+			sums[key] = make(map[uint64]uint64)
 		}
+		sums[key][stackID(nil, &h.origin)] += h.bytes
 	}
-	for _, row := range rows {
-		row.keepSites()
+	for i := range l.Rows {
+		if row := &l.Rows[i]; row.Owner == OwnerBlocks && row.Bytes >= l.WholeBytes/rowWeight {
+			row.setSites(&c.resolver, sums[row.Key])
+		}
 	}
 }
 
-func (row *LedgerRow) addSite(r *resolver, id, bytes uint64) {
-	key, user := r.placeOf(id)
-	for i := range row.Sites {
-		if row.Sites[i].Key == key {
-			row.Sites[i].Bytes += bytes
-			return
+// setSites keeps the largest places of what pairs of stacks hold.
+func (row *LedgerRow) setSites(r *resolver, held map[uint64]uint64) {
+	index := make(map[string]int)
+	for id, bytes := range held {
+		key, user := r.placeOf(id)
+		n, known := index[key]
+		if !known {
+			n = len(row.Sites)
+			index[key] = n
+			row.Sites = append(row.Sites, RowSite{Key: key, User: user})
 		}
+		row.Sites[n].Bytes += bytes
 	}
-	row.Sites = append(row.Sites, RowSite{Key: key, User: user, Bytes: bytes})
-}
-
-// keepSites keeps the largest places.
-func (row *LedgerRow) keepSites() {
 	slices.SortFunc(row.Sites, func(a, b RowSite) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key)) })
 	row.Sites = slices.DeleteFunc(row.Sites, func(s RowSite) bool { return s.Bytes < row.Bytes/placeWeight || s.Key == NoStack })
 	row.Sites = slices.Clip(row.Sites[:min(len(row.Sites), rowPlaces)])
