@@ -29,38 +29,47 @@ void mt_capture_forget(unsigned gone) {
 
 static inline bool inside(const struct mt_stack_bounds *bounds, uintptr_t address) { return address - bounds->low < bounds->top - bounds->low; }
 
-/* The stack that a thread was born with stays mapped as long as it lives, so its bounds are kept. Others may be unmapped at any time: fibers, signal stacks. */
-static bool is_own_stack(const struct mt_stack_bounds *bounds) {
-  return inside(bounds, (uintptr_t)pthread_self()) || (&__libc_stack_end && inside(bounds, (uintptr_t)__libc_stack_end));
+/* The stack that a thread was born with stays mapped as long as it lives, so its bounds are kept. Others may be unmapped at any time: fibers, signal stacks. So may what
+ * lies right above a thread's stack, which the kernel's list shows as one with it: all frames lie below what the C library keeps for the thread. */
+static bool is_own_stack(struct mt_stack_bounds *bounds) {
+  uintptr_t thread = (uintptr_t)pthread_self();
+  if (inside(bounds, thread)) bounds->top = thread & ~(uintptr_t)7;
+  else if (!&__libc_stack_end || !inside(bounds, (uintptr_t)__libc_stack_end)) return false;
+  return true;
 }
 
 static __attribute__((noinline)) bool find_stack(struct mt_thread *self, uintptr_t sp, struct mt_stack_bounds *bounds) {
   if (!mt_stack_find(sp, bounds)) return false;
-  if (is_own_stack(bounds)) self->stack = *bounds;
+  struct mt_stack_bounds own = *bounds;
+  if (is_own_stack(&own) && inside(&own, sp)) self->stack = *bounds = own;
   return true;
 }
 
 static uint32_t intern_caller(enum mt_stack_end end, const struct mt_frame *frame) { return mt_native_intern((const uint64_t[]){end, frame->caller}, 1); }
 
 /* Walks, and remembers what it found for the next time that the key comes. */
-static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t key) {
+static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t key, bool own) {
   enum mt_stack_end end = MT_STACK_WHOLE;
   self->walks++;
   unsigned count = mt_unwind(frame, bounds, self->native + 1, mt_config.native_depth, mt_config.whole_stacks, &end);
   self->native[0] = end;
   uint32_t id = mt_native_intern(self->native, count);
-  const struct mt_memo *memo = id ? mt_memo_keep(key, frame, bounds, self->native + 1, count, id) : NULL;
+  const struct mt_memo *memo = id && own ? mt_memo_keep(key, frame, bounds, self->native + 1, count, id) : NULL;
   self->memo = memo ? memo->number : 0;
   return id;
 }
 
 static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *frame, uint32_t python) {
   struct mt_stack_bounds bounds = self->stack;
-  if (MT_UNLIKELY(!inside(&bounds, (uintptr_t)frame)) && !find_stack(self, (uintptr_t)frame, &bounds)) return intern_caller(MT_STACK_BOUNDS, frame);
+  bool own = inside(&bounds, (uintptr_t)frame);
+  if (MT_UNLIKELY(!own)) {
+    if (!find_stack(self, (uintptr_t)frame, &bounds)) return intern_caller(MT_STACK_BOUNDS, frame);
+    own = inside(&self->stack, (uintptr_t)frame);
+  }
   /* What it was before, where, and what Python was about: in a loop of a program the same again leads to the same. */
   uint64_t key = (uint64_t)frame ^ (uint64_t)frame->caller << 20 ^ (uint64_t)self->memo << 32 ^ (uint64_t)python << 47;
-  const struct mt_memo *memo = mt_memo_find(key, frame, bounds.top);
-  if (MT_UNLIKELY(!memo)) return walk_native(self, frame, &bounds, key);
+  const struct mt_memo *memo = MT_LIKELY(own) ? mt_memo_find(key, frame, bounds.top) : NULL; /* it reads where a walk might not come to */
+  if (MT_UNLIKELY(!memo)) return walk_native(self, frame, &bounds, key, own);
   self->memo = memo->number;
   return memo->id;
 }
