@@ -34,7 +34,6 @@ func versions() trace.Info {
 
 var (
 	cudartName   = regexp.MustCompile(`^libcudart\.so\.(\d+(?:\.\d+)*)`)
-	pythonName   = regexp.MustCompile(`^(?:libpython|python)(\d+\.\d+)`)
 	versionValue = regexp.MustCompile(`(?m)^__version__(?:\s*:\s*\w+)?\s*=\s*['"]([^'"]+)['"]`)
 )
 
@@ -48,8 +47,6 @@ func noteFile(info trace.Info, path string) {
 	default:
 		if m := cudartName.FindStringSubmatch(name); m != nil {
 			info["cuda.runtime_version"] = m[1]
-		} else if m := pythonName.FindStringSubmatch(name); m != nil {
-			info["python.version"] = m[1]
 		}
 	}
 }

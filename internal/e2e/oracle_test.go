@@ -134,7 +134,7 @@ func readStacks(t *testing.T, path string) (all []stacks, loop []span, popping b
 		s.takePython(tables, e.PyStack)
 		all = append(all, s)
 	}
-	minor, _ := strconv.Atoi(strings.TrimPrefix(r.Info()["python.version"], "3."))
+	minor, _ := strconv.Atoi(strings.Split(r.Info()["python.version"]+".0", ".")[1])
 	return all, loop, minor >= 12
 }
 
