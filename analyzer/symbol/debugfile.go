@@ -24,8 +24,8 @@ func idPath(folder, id string) string {
 	return filepath.Join(folder, ".build-id", id[:2], id[2:]+".debug")
 }
 
-// findDebugFile looks for the debug file of an object by its build-id. It returns nil if there is none; a file that is there and is of another object, or cannot be
-// used, is told to problem.
+// findDebugFile looks for the debug file of an object by its build-id. It returns nil if there is none; a file that is there and is of another object, or
+// cannot be used, is told to problem.
 func findDebugFile(folders []string, id string, problem func(path string, err error)) *image {
 	for _, folder := range folders {
 		path := idPath(folder, id)
@@ -113,7 +113,8 @@ func (im *image) belongsTo(object *image, sum uint32) error {
 	return nil
 }
 
-// sharedDebugFile opens the file that .gnu_debugaltlink names, in which a distribution keeps what several debug files have in common. It returns nil if none is named.
+// sharedDebugFile opens the file that .gnu_debugaltlink names, in which a distribution keeps what several debug files have in common. It returns nil if none is
+// named.
 func (im *image) sharedDebugFile(folders []string) (*image, error) {
 	s := im.section(".gnu_debugaltlink")
 	if s == nil {

@@ -36,8 +36,16 @@ type image struct {
 	id    string // build-id, hexadecimal; "" none
 }
 
-// openImage opens a regular file. It does not wait for a pipe or a device that stands under the name now.
+var errNotRegular = errors.New("not a regular file")
+
+// openImage opens a regular file. Whatever else stands under the name is left alone: a device may do something when it is opened, a pipe may have nobody at
+// its end.
 func openImage(path string) (*image, error) {
+	if st, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !st.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -56,7 +64,7 @@ func newImage(path string, file *os.File) (*image, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
+		return nil, errNotRegular
 	}
 	im := &image{path: path, file: file, size: st.Size(), mtime: st.ModTime().UnixNano()}
 	err = guard(func() error {

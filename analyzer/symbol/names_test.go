@@ -1,6 +1,47 @@
 package symbol
 
-import "testing"
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Nothing that a compiler mangled stays so, in programs of every language and scheme.
+func TestNothingStaysMangled(t *testing.T) {
+	for _, c := range []struct {
+		compiler, source string
+		flags            []string
+	}{
+		{"g++", "inlined.cc", []string{"-O2", "-g"}},
+		{"clang++", "inlined.cc", []string{"-O2", "-g"}},
+		{"rustc", "inlined.rs", []string{"-O", "-g"}},
+		{"rustc", "inlined.rs", []string{"-O", "-g", "-Csymbol-mangling-version=v0"}},
+	} {
+		t.Run(strings.Join(append([]string{c.compiler}, c.flags...), " "), func(t *testing.T) {
+			path := compiled(t, c.compiler, c.source, c.flags...)
+			r := resolverOf(t, path, 0, Options{Sources: []string{}})
+			names := functionNames(t, path)
+			r.Warm(pcsOf(spread(slices.Sorted(maps.Keys(names)), 5000)))
+			seen := make(map[string]bool)
+			for _, frames := range r.native {
+				for _, f := range frames {
+					seen[f.Function] = true
+					if strings.HasPrefix(f.Function, "_ZN") || strings.HasPrefix(f.Function, "_R") || strings.Contains(f.Function, "$LT$") || strings.Contains(f.Function, "17h") {
+						t.Errorf("mangled: %s", f.Function)
+					}
+				}
+			}
+			wanted := "shop::Basket::sum"
+			if c.compiler == "rustc" {
+				wanted = "inlined::main"
+			}
+			if !seen[wanted] {
+				t.Errorf("%s is not among %d functions", wanted, len(seen))
+			}
+		})
+	}
+}
 
 func TestReadable(t *testing.T) {
 	for _, c := range []struct{ linked, full, brief string }{

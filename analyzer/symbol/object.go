@@ -167,11 +167,14 @@ func (ob *object) readTables() {
 		return
 	}
 	ob.loaded = true
-	for _, source := range []symbolSource{{image: ob.image, kind: elf.SHT_SYMTAB}, {image: ob.extra, kind: elf.SHT_SYMTAB}, {image: ob.image, kind: elf.SHT_DYNSYM}} {
-		if source.image != nil {
-			ob.tables = append(ob.tables, source)
+	addTable := func(im *image, kind elf.SectionType) {
+		if im != nil {
+			ob.tables = append(ob.tables, symbolSource{image: im, kind: kind})
 		}
 	}
+	addTable(ob.image, elf.SHT_SYMTAB)
+	addTable(ob.extra, elf.SHT_SYMTAB)
+	addTable(ob.image, elf.SHT_DYNSYM)
 	if ob.image != nil {
 		err := guard(func() (err error) {
 			ob.unwind, err = ob.image.readUnwind()

@@ -32,7 +32,8 @@ type jitFunction struct {
 	name string
 }
 
-// openPerfMap reads the map of a run; nil if there is none. A map that is found by the process's number must be of the same host and user, and be younger than the run.
+// openPerfMap reads the map of a run; nil if there is none. A map that is found by the process's number must be of the same host and user, and be younger than
+// the run's first record.
 func openPerfMap(o *Options, info trace.Info) (*perfMap, error) {
 	path := o.PerfMap
 	if path == "" {
@@ -123,14 +124,20 @@ func (m *perfMap) at(address uint64) (jitFunction, bool) {
 	return m.functions[i], true
 }
 
+// compiledKind tells CPython's trampolines from other code that was compiled at run time.
+func compiledKind(name string) Kind {
+	if strings.HasPrefix(name, trampoline) {
+		return Interpreter
+	}
+	return JIT
+}
+
 // frame names compiled code. CPython's trampolines stand for Python frames, which the Python stack has.
 func (m *perfMap) frame(address uint64) Frame {
 	frame := Frame{Kind: JIT, Address: address}
 	if f, ok := m.at(address); ok {
 		frame.Start = f.start
-		if strings.HasPrefix(f.name, trampoline) {
-			frame.Kind = Interpreter
-		}
+		frame.Kind = compiledKind(f.name)
 		frame.FullFunction, frame.Function = readable(f.name)
 	}
 	return frame

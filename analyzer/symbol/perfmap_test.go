@@ -26,17 +26,21 @@ func TestPerfMapOfTheRun(t *testing.T) {
 	}
 	defer os.Remove(path)
 	begun := time.Now().Add(-time.Hour)
+	this := strconv.Itoa(pid)
+	about := func(pid, host string, start time.Time) trace.Info {
+		return trace.Info{"process.pid": pid, "process.host": host, "process.start_unix_ns": fmt.Sprint(start.UnixNano())}
+	}
 	for name, c := range map[string]struct {
 		info  trace.Info
 		o     Options
 		taken bool
 	}{
-		"the run's":    {trace.Info{"process.pid": strconv.Itoa(pid), "process.host": host, "process.start_unix_ns": fmt.Sprint(begun.UnixNano())}, Options{}, true},
-		"another pid":  {trace.Info{"process.pid": strconv.Itoa(pid - 1), "process.host": host, "process.start_unix_ns": fmt.Sprint(begun.UnixNano())}, Options{}, false},
-		"another host": {trace.Info{"process.pid": strconv.Itoa(pid), "process.host": host + "x", "process.start_unix_ns": fmt.Sprint(begun.UnixNano())}, Options{}, false},
-		"older":        {trace.Info{"process.pid": strconv.Itoa(pid), "process.host": host, "process.start_unix_ns": fmt.Sprint(time.Now().Add(time.Hour).UnixNano())}, Options{}, false},
-		"no start":     {trace.Info{"process.pid": strconv.Itoa(pid), "process.host": host}, Options{}, false},
-		"no files":     {trace.Info{"process.pid": strconv.Itoa(pid), "process.host": host, "process.start_unix_ns": fmt.Sprint(begun.UnixNano())}, Options{NoFiles: true}, false},
+		"the run's":    {about(this, host, begun), Options{}, true},
+		"another pid":  {about(strconv.Itoa(pid-1), host, begun), Options{}, false},
+		"another host": {about(this, host+"x", begun), Options{}, false},
+		"older":        {about(this, host, time.Now().Add(time.Hour)), Options{}, false},
+		"no start":     {trace.Info{"process.pid": this, "process.host": host}, Options{}, false},
+		"no files":     {about(this, host, begun), Options{NoFiles: true}, false},
 		"named":        {nil, Options{PerfMap: path}, true},
 	} {
 		r := New(new(trace.Tables), c.info, c.o)
