@@ -96,6 +96,9 @@ func (j *judge) place(file string) string {
 	place, known := j.places[file]
 	if !known {
 		place = j.shorten(file)
+		if j.places == nil { // a set of stacks that was made by hand
+			j.places = make(map[string]string)
+		}
 		j.places[file] = place
 	}
 	return place

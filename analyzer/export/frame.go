@@ -31,23 +31,19 @@ type frame struct {
 
 var noStack = frame{origin: ofOther, function: "[no stack]"}
 
-// shaper returns what makes frames of a set's frames. It remembers what it learnt of a file: thousands of functions share one.
+// shaper returns what makes frames of a set's frames. A Python frame is the user's if its file is, which is asked once: thousands of functions share a file.
 func shaper(set *analyzer.StackSet, noLines bool) func(*symbol.Frame) frame {
-	type source struct {
-		place string
-		user  bool // of Python frames: their file says whose they are
-	}
-	sources := make(map[string]source)
+	users := make(map[string]bool) // by Python file
 	return func(f *symbol.Frame) frame {
 		python := f.Kind == symbol.Python
-		from, known := sources[f.File]
+		user, known := users[f.File]
 		if !known || !python {
-			from = source{set.Place(*f), set.User(*f)}
+			user = set.User(*f)
 		}
 		if python {
-			sources[f.File] = from
+			users[f.File] = user
 		}
-		r := frame{origin: originOf(f, from.user), python: python, function: f.Name(), file: from.place, line: f.Line}
+		r := frame{origin: originOf(f, user), python: python, function: f.Name(), file: set.Place(*f), line: f.Line}
 		if noLines {
 			r.line = 0
 		}
