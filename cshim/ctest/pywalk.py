@@ -150,14 +150,10 @@ def compare(pair, what, innermost=None):
     have = have[1:]
     equal(end, WHOLE, what, "its end")
     equal(len(have), len(frames), what, "its depth")
-    equal([(c["file"], line_of(code, at), c["name"]) for (c, at, _, _), (code, _, _) in zip(have, frames)],
-          [(code.co_filename, line, code.co_name) for code, _, line in frames], what)
-    for (c, at, _, _), (code, last, line) in zip(have, frames):
-        equal(at, max(last, 0), what, code.co_name, "its instruction")
-        equal(c["line"], code.co_firstlineno, what, code.co_name, "its first line")
-        equal(c["qualname"], getattr(code, "co_qualname", ""), what, code.co_name, "its qualified name")
-        equal(c["table"], table_of(code), what, code.co_name, "its lines")
-        equal(c["kind"], LNOTAB if VERSION < (3, 10) else RANGES if VERSION < (3, 11) else LOCATIONS, what, "how lines are written")
+    kind = LNOTAB if VERSION < (3, 10) else RANGES if VERSION < (3, 11) else LOCATIONS
+    found = [(c["file"], line_of(code, at), c["name"], c["qualname"], c["line"], at, c["kind"], c["table"]) for (c, at, _, _), (code, _, _) in zip(have, frames)]
+    wanted = [(code.co_filename, line, code.co_name, getattr(code, "co_qualname", ""), code.co_firstlineno, max(last, 0), kind, table_of(code)) for code, last, line in frames]
+    check(found == wanted, what, *next((("frame", n, "is", a, "want", b) for n, (a, b) in enumerate(zip(found, wanted)) if a != b), ()))
     return have
 
 
