@@ -129,7 +129,7 @@ func TestCutWhileMapped(t *testing.T) {
 	r := resolverOf(t, path, 0, Options{Sources: []string{}})
 	r.look(pcsOf(addresses[:1]))
 	ob := r.object(r.tables.Modules()[0])
-	if ob.debug == nil || len(ob.debug.maps) == 0 {
+	if ob.debug == nil || len(ob.debug.maps.parts) == 0 {
 		t.Fatal("nothing is mapped")
 	}
 	if err := os.Truncate(path, 4096); err != nil {

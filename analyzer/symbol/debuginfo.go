@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sort"
 	"strings"
@@ -33,7 +34,17 @@ type debugInfo struct {
 	names  map[dwarf.Offset]entryName
 	low    uint64 // addresses below are of functions that were left out of the file
 	split  bool   // some units keep most of what they know in other files
-	maps   [][]byte
+	maps   *mappings
+}
+
+// mappings are the parts of files that a debugInfo has mapped.
+type mappings struct{ parts [][]byte }
+
+func (m *mappings) release() {
+	for _, part := range m.parts {
+		_ = syscall.Munmap(part)
+	}
+	m.parts = nil
 }
 
 // unitRange is a range of code of one unit.
@@ -47,7 +58,8 @@ var errNoDebug = errors.New("no debug information")
 
 // readDebug opens the DWARF information of a file. careful keeps from mapping files, and from reading much.
 func (im *image) readDebug(careful bool) (*debugInfo, error) {
-	d := &debugInfo{order: im.elf.ByteOrder, low: im.codeStart(), names: make(map[dwarf.Offset]entryName)}
+	d := &debugInfo{order: im.elf.ByteOrder, low: im.codeStart(), names: make(map[dwarf.Offset]entryName), maps: new(mappings)}
+	runtime.AddCleanup(d, (*mappings).release, d.maps) // for resolvers that nobody closes
 	info, err := im.dwarfData(d, careful)
 	if err != nil {
 		d.close()
@@ -62,10 +74,8 @@ func (im *image) readDebug(careful bool) (*debugInfo, error) {
 
 // close gives the mapped parts of the file back.
 func (d *debugInfo) close() {
-	for _, m := range d.maps {
-		_ = syscall.Munmap(m)
-	}
-	*d = debugInfo{}
+	d.maps.release()
+	*d = debugInfo{maps: d.maps}
 }
 
 // dwarfData reads the sections that package dwarf needs, and returns the one with the units.
@@ -115,9 +125,8 @@ func damagedDebug(err error) error { return fmt.Errorf("damaged debug informatio
 
 // readShared takes in the file that several debug files share: names of functions are looked up there.
 func (d *debugInfo) readShared(im *image, careful bool) error {
-	other := &debugInfo{order: d.order}
+	other := &debugInfo{order: d.order, maps: d.maps} // closing d gives them back
 	_, err := im.dwarfData(other, careful)
-	d.maps = append(d.maps, other.maps...) // closing d gives them back
 	if err != nil {
 		return err
 	}
@@ -151,7 +160,7 @@ func (im *image) debugSection(d *debugInfo, name string, careful bool, limit uin
 	if err != nil {
 		return nil, fmt.Errorf("map section %s: %w", s.Name, err)
 	}
-	d.maps = append(d.maps, mapped)
+	d.maps.parts = append(d.maps.parts, mapped)
 	return mapped[s.Offset-first:], nil
 }
 
