@@ -1,6 +1,9 @@
 package analyzer
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"regexp"
 
 	"memtrace/analyzer/symbol"
@@ -54,18 +57,40 @@ func newCallStacks(tables *trace.Tables) *callStacks {
 	return &callStacks{tables: tables, info: func() trace.Info { return nil }}
 }
 
+// readAhead takes the whole dictionary of a trace from a source that is read for nothing else.
+func (c *callStacks) readAhead(src trace.Source) error {
+	for {
+		_, err := src.ReadBatch()
+		if errors.Is(err, io.EOF) {
+			c.tables, c.info = src.Tables(), src.Info
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read names: %w", err)
+		}
+	}
+}
+
 // start makes everything anew if there is nothing yet, or if the interpreter was found after the first stack was asked for.
 func (c *callStacks) start() {
 	info := c.info()
 	if c.names != nil && c.loop == info["python.eval"] {
 		return
 	}
+	c.close()
 	c.loop = info["python.eval"]
 	c.names = symbol.New(c.tables, info, c.options)
 	c.judge = newJudge(info)
 	c.native = make(map[uint64]nativeCall)
 	c.python = make(map[trace.PyFrame]*frame)
 	c.stacks = make(map[stackPair]*callStack)
+}
+
+// close gives back the files that names were looked for in. What was found stays.
+func (c *callStacks) close() {
+	if c.names != nil {
+		c.names.Close()
+	}
 }
 
 // of returns the stack of a pair, empty if nothing is known of it.

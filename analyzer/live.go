@@ -13,8 +13,8 @@ type Live struct {
 	collector *collector
 }
 
-// NewLive returns a Live over src, nothing of which is read yet. With Options.At "exit", the ledgers say how things stand now. The error is that of an unknown
-// grouping.
+// NewLive returns a Live over src, nothing of which is read yet. With Options.At "exit", the ledgers say how things stand now. The errors are that of an unknown
+// grouping, and those of reading Options.Ahead.
 func NewLive(src trace.Source, opts Options) (*Live, error) {
 	wanted := opts.Groupings
 	if len(wanted) == 0 {
@@ -29,6 +29,11 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	}
 	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
 	c.resolver.stacks.info, c.resolver.stacks.options = src.Info, opts.Symbols
+	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil) {
+		if err := c.resolver.stacks.readAhead(opts.Ahead); err != nil {
+			return nil, err
+		}
+	}
 	return &Live{src: src, opts: opts, collector: c}, nil
 }
 
@@ -40,3 +45,6 @@ func (l *Live) Update() (*Summary, error) {
 	}
 	return l.collector.summary(l.src, &l.opts)
 }
+
+// Close gives back the files that names were looked for in. Update may be called again.
+func (l *Live) Close() { l.collector.resolver.stacks.close() }

@@ -190,7 +190,7 @@ func operatorName(function string) string {
 		return ""
 	}
 	name, _, _ := strings.Cut(rest, "::")
-	return "aten::" + name
+	return "aten::" + strings.TrimSuffix(name, "_memory_format") // an overload of empty that nobody calls by this name
 }
 
 // gradientNode turns the function that computes a gradient into a name, "" for others.

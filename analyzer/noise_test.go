@@ -141,7 +141,7 @@ func TestFoldNoise(t *testing.T) {
 		{"an operator that takes its memory from another one", cloneStack, "aten::clone, Attention.forward", "train.py:7 Attention.forward"},
 		{"a gradient", gradientStack, "aten::mm, autograd: MmBackward0", "autograd: MmBackward0"},
 		{"between two gradients", reduceStack, "aten::sum_dim_IntList, autograd: engine", "autograd: engine"},
-		{"memory asked for outright", emptyStack, "aten::empty_memory_format, main", "train.py:7 main"},
+		{"memory asked for outright", emptyStack, "aten::empty, main", "train.py:7 main"},
 		{"a library called by an operator", blasStack, "cublasCreate_v2, aten::addmm, main", "train.py:7 main"},
 		{"an engine's thread", mxnetStack, "mxnet::op::AddBiasGrad<float>", "mxnet::op::AddBiasGrad<float> (libmxnet.so)"},
 		{"names before offsets", mxnetNameless, "mxnet::imperative::PushFCompute", "mxnet::imperative::PushFCompute (libmxnet.so)"},

@@ -28,6 +28,7 @@ var notes = []note{
 	noteForeign,
 	noteImplicit,
 	noteCutStacks,
+	noteNameless,
 	noteNullGPU,
 }
 

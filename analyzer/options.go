@@ -4,6 +4,7 @@ import (
 	"regexp"
 
 	"memtrace/analyzer/symbol"
+	"memtrace/trace"
 )
 
 // Options say what a summary counts and how it divides it. The zero value counts everything.
@@ -22,6 +23,9 @@ type Options struct {
 	// Focus keeps blocks with a tag, call, library, thread, or a function or file of their call stack that it matches; Ignore drops them.
 	Focus, Ignore *regexp.Regexp
 
+	// Ahead, if set, is the same trace once more. It is read to its end before the first event is replayed when Focus or Ignore ask for the names of functions, since
+	// a trace may hold names behind its events.
+	Ahead trace.Source
 	// Sites lists the places in the program that asked for the memory, with their call stacks. It costs the look-up of names in files.
 	Sites bool
 	// Symbols says where the names of call stacks are looked for.

@@ -229,3 +229,46 @@ func TestLateInterpreter(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestNamesBehindTheEvents: filters know the names that a trace holds behind its events, if they may look ahead.
+func TestNamesBehindTheEvents(t *testing.T) {
+	for _, ahead := range []bool{false, true} {
+		src, whole := pythonSource(4, 200), pythonSource(4, 200)
+		whole.tables.AddSymbol(trace.Symbol{Module: 1, Address: 1<<20 + 0x100, Frames: []trace.SymbolFrame{{Function: "grow_pool"}}})
+		opts := Options{Focus: regexp.MustCompile("^grow_pool$"), Symbols: symbol.Options{NoFiles: true}}
+		if ahead {
+			opts.Ahead = whole
+		}
+		s, err := Summarize(src, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := s.Framework.AllocCount > 0; found != ahead {
+			t.Errorf("ahead %v: %d allocations pass", ahead, s.Framework.AllocCount)
+		}
+	}
+	if _, err := Summarize(pythonSource(4, 20), Options{Focus: regexp.MustCompile("x"), Ahead: &failingSource{}}); err == nil {
+		t.Error("a source that cannot be read was read ahead")
+	}
+}
+
+// TestNamelessNote: code of the program itself that has no names is worth a note, unless it is known why.
+func TestNamelessNote(t *testing.T) {
+	src := pythonSource(4, 20)
+	src.info = trace.Info{}
+	for i := range src.events {
+		src.events[i].Stack, src.events[i].PyStack = stackProgram, 0
+	}
+	s, err := Summarize(src, Options{Sites: true, Symbols: symbol.Options{NoFiles: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Health.SymbolProblems = nil
+	if note := noteNameless(s, nil); !strings.Contains(note, "Functions of train have no names") {
+		t.Errorf("note %q", note)
+	}
+	s.Health.SymbolProblems = []string{"train is another file"}
+	if note := noteNameless(s, nil); note != "" {
+		t.Errorf("note %q although the reason is known", note)
+	}
+}

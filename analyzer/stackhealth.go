@@ -3,6 +3,7 @@ package analyzer
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -104,6 +105,29 @@ func noteCutStacks(s *Summary, _ trace.Info) string {
 		text += " MEMTRACE_STACKS=native:N,python:N records deeper ones."
 	}
 	return text
+}
+
+// noteNameless says what to do about code of the program that has no names.
+func noteNameless(s *Summary, _ trace.Info) string {
+	if s.Sites == nil {
+		return ""
+	}
+	var files []string
+	for _, place := range s.Sites.Places {
+		if place.Bytes < s.Sites.WholeBytes/100 {
+			break
+		}
+		for _, f := range place.Frames {
+			if f.User && f.Nameless && f.Module != "" && !slices.Contains(files, path.Base(f.Module)) {
+				files = append(files, path.Base(f.Module))
+			}
+		}
+	}
+	if len(files) == 0 || len(s.Health.SymbolProblems) > 0 { // the problems say why
+		return ""
+	}
+	return "Functions of " + strings.Join(files, ", ") + " have no names and are shown as offsets. Keep their symbols (do not strip them, or lay the separate debug file " +
+		"under /usr/lib/debug)."
 }
 
 // percentOf writes a part of a whole in percent.

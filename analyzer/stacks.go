@@ -53,6 +53,7 @@ func Stacks(src trace.Source, opts Options, level string) (*StackSet, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer live.Close()
 	s, err := live.Update()
 	if err != nil {
 		return nil, err

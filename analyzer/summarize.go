@@ -15,6 +15,7 @@ func Summarize(src trace.Source, opts Options) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer live.Close()
 	return live.Update()
 }
 

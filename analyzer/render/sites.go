@@ -12,7 +12,7 @@ import (
 
 const (
 	stackLines    = 6  // of a call stack, unless all were asked for
-	functionWidth = 48 // room for functions beside the places where they stand
+	functionWidth = 32 // columns that functions get before the places where they stand do
 )
 
 // ownMark sets the program's own code off from that of libraries, with or without colours.
@@ -110,15 +110,16 @@ func (p *page) place(place *analyzer.Site, whole uint64) {
 // stack prints frames, innermost first, with the places where they stand beside them.
 func (p *page) stack(place *analyzer.Site) {
 	picked := pickFrames(place.Frames, p.o.stackLines())
-	width := 0
+	const indent = 8
+	width, longest := 0, 0
 	for _, f := range picked {
 		width = max(width, utf8.RuneCountInString(clean(f.Function)))
+		longest = max(longest, utf8.RuneCountInString(clean(whereOf(&f))))
 	}
-	width = min(width, functionWidth)
-	const indent = 8
+	width = min(width, max(functionWidth, p.o.width()-indent-4-longest))
 	for _, f := range picked {
 		function := clip(clean(f.Function), width, p.o.ASCII)
-		where := clip(clean(whereOf(&f)), p.o.width()-indent-width-4, p.o.ASCII)
+		where := clip(clean(whereOf(&f)), p.o.width()-indent-4-width, p.o.ASCII)
 		text := function
 		if where != "" {
 			text = pad(function, width) + "  " + where

@@ -212,6 +212,11 @@ func (a *app) readLevel(path, level string, count analyzer.Options) (*analyzer.S
 		return nil, nil, err
 	}
 	defer run.Close()
+	done, err := lookAhead(path, &count)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
 	bar := a.newProgress(path, run.Size())
 	defer bar.finish()
 	count.Progress = func(read int64) { bar.update(read) }

@@ -188,6 +188,11 @@ func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, err
 		return nil, err
 	}
 	defer run.Close()
+	done, err := lookAhead(path, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	bar := a.newProgress(path, run.Size())
 	defer bar.finish()
 	o.Progress = func(read int64) { bar.update(read) }
@@ -196,4 +201,17 @@ func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, err
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return summary, nil
+}
+
+// lookAhead opens a trace a second time where filters need the names of functions, some of which may stand behind the events. The caller calls done.
+func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
+	if o.Focus == nil && o.Ignore == nil {
+		return func() {}, nil
+	}
+	ahead, err := openTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	o.Ahead = ahead
+	return func() { ahead.Close() }, nil
 }
