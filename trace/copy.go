@@ -118,7 +118,7 @@ func (c *copier) copyEntry(tables *Tables, e tableEntry) error {
 	case entryString:
 		return c.out.WriteString(StringID(e.id), c.edit.String(tables.String(StringID(e.id))))
 	case entryStack:
-		return c.out.WriteStack(Stack{ID: StackID(e.id), Frames: tables.Stack(StackID(e.id)), End: tables.StackEnd(StackID(e.id))})
+		return c.out.WriteStack(Stack{ID: StackID(e.id), Frames: tables.rawStack(StackID(e.id)), End: tables.StackEnd(StackID(e.id))})
 	case entryPyStack:
 		frames, end := tables.PyStack(StackID(e.id))
 		return c.out.WritePyStack(PyStack{ID: StackID(e.id), Frames: frames, End: end})

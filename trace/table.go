@@ -37,6 +37,9 @@ type Tables struct {
 	threads  map[ThreadID]Thread
 	devices  []Device // by index
 	modules  []Module // as they came; an address belongs to the last one that covers it
+	shifts   []uint64 // how far each of them was moved, see reuse.go
+	reused   uint64   // how many were
+	unmoved  map[StackID][]uint64
 
 	frames       []uint64      // tail of the arena that stack frames are cut from
 	pyframes     []PyFrame     // the same for Python's
@@ -82,7 +85,17 @@ func (t *Tables) AddStack(s Stack) {
 	if t.stacks == nil {
 		t.stacks = make(map[StackID]nativeFrames)
 	}
-	t.stacks[s.ID] = nativeFrames{keep(&t.frames, s.Frames), s.End}
+	frames := s.Frames
+	if t.reused > 0 {
+		frames = t.moved(frames)
+	}
+	t.stacks[s.ID] = nativeFrames{keep(&t.frames, frames), s.End}
+	if t.reused > 0 && !slices.Equal(frames, s.Frames) {
+		if t.unmoved == nil {
+			t.unmoved = make(map[StackID][]uint64)
+		}
+		t.unmoved[s.ID] = keep(&t.frames, s.Frames)
+	}
 	t.log = append(t.log, tableEntry{kind: entryStack, id: uint32(s.ID)})
 }
 
@@ -127,7 +140,9 @@ func keep[T any](arena *[]T, items []T) []T {
 
 // AddModule records a loaded object file.
 func (t *Tables) AddModule(m Module) {
+	shift := t.shiftOf(m)
 	t.modules = append(t.modules, m)
+	t.shifts = append(t.shifts, shift)
 	t.log = append(t.log, tableEntry{kind: entryModule, value: m})
 }
 
@@ -181,17 +196,6 @@ func (t *Tables) Sizes() (stacks, pystacks, codes int) {
 func (t *Tables) Thread(id ThreadID) (th Thread, ok bool) {
 	th, ok = t.threads[id]
 	return th, ok
-}
-
-// ModuleAt returns the module that covers a code address, the latest one if addresses were reused. It is a linear search: callers look up each
-// distinct address once.
-func (t *Tables) ModuleAt(pc uint64) (m Module, ok bool) {
-	for i := len(t.modules) - 1; i >= 0; i-- {
-		if m := t.modules[i]; pc >= m.Start && pc < m.End {
-			return m, true
-		}
-	}
-	return Module{}, false
 }
 
 // Devices returns the devices in order of their index.

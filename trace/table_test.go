@@ -74,9 +74,10 @@ func TestModuleAtTakesTheLatest(t *testing.T) {
 	var tables Tables
 	tables.AddModule(Module{ID: 1, Start: 100, End: 200, Path: "old"})
 	tables.AddModule(Module{ID: 2, Start: 150, End: 300, Path: "new"})
-	for pc, want := range map[uint64]string{99: "", 100: "old", 149: "old", 150: "new", 299: "new", 300: ""} {
-		if m, ok := tables.ModuleAt(pc); m.Path != want || ok != (want != "") {
-			t.Errorf("%d is in %q, want %q", pc, m.Path, want)
+	for at, want := range map[uint64]string{99: "", 100: "old", 149: "old", 150: "new", 299: "new", 300: ""} {
+		tables.AddStack(Stack{ID: StackID(at), Frames: []uint64{at + 1}})
+		if m, ok := tables.ModuleAt(tables.Stack(StackID(at))[0] - 1); m.Path != want || ok != (want != "") {
+			t.Errorf("%d is in %q, want %q", at, m.Path, want)
 		}
 	}
 }

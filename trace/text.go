@@ -156,7 +156,7 @@ func (t *textWriter) entry(tables *Tables, e tableEntry) {
 		t.line = append(t.line, "stack"...)
 		t.number("id", uint64(e.id))
 		t.line = append(t.line, " frames="...)
-		for i, pc := range tables.Stack(StackID(e.id)) {
+		for i, pc := range tables.rawStack(StackID(e.id)) {
 			if i > 0 {
 				t.line = append(t.line, ',')
 			}

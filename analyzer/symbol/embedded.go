@@ -8,7 +8,8 @@ import (
 
 // embedded returns what the trace itself says of an address; nil if nothing.
 func (r *Resolver) embedded(p place) []Frame {
-	symbols, ok := r.tables.Symbol(p.module.ID, p.pc)
+	raw := r.tables.RawAddress(p.pc)
+	symbols, ok := r.tables.Symbol(p.module.ID, raw)
 	if !ok || len(symbols) == 0 {
 		return nil
 	}
@@ -17,10 +18,10 @@ func (r *Resolver) embedded(p place) []Frame {
 		f := Frame{FullFunction: s.Function, File: s.File, Line: int(s.Line), Module: p.module.Path, Address: p.address, Inlined: i < len(symbols)-1}
 		f.Function = short(s.Function)
 		if s.Start != 0 {
-			f.Start = s.Start - p.module.Base
+			f.Start = s.Start + (p.pc - raw) - p.module.Base
 		}
 		if p.module.ID == 0 {
-			f.Kind = JIT
+			f.Kind = compiledKind(s.Function)
 		}
 		frames[i] = f
 	}
@@ -67,7 +68,7 @@ func CollectInside(tables *trace.Tables, info trace.Info, stop func() bool) (sym
 func unnamed(tables *trace.Tables) []uint64 {
 	return slices.DeleteFunc(tables.CodeAddresses(), func(pc uint64) bool {
 		module, _ := tables.ModuleAt(max(pc, 1) - 1)
-		_, known := tables.Symbol(module.ID, pc)
+		_, known := tables.Symbol(module.ID, tables.RawAddress(pc))
 		return known
 	})
 }
@@ -75,11 +76,12 @@ func unnamed(tables *trace.Tables) []uint64 {
 // symbol is what is known of an address in the form in which a trace holds it; ok is false if that is nothing.
 func (r *Resolver) symbol(pc uint64) (s trace.Symbol, ok bool) {
 	module, _ := r.tables.ModuleAt(max(pc, 1) - 1)
-	s = trace.Symbol{Module: module.ID, Address: pc}
+	raw := r.tables.RawAddress(pc)
+	s = trace.Symbol{Module: module.ID, Address: raw}
 	for _, f := range r.Native(pc) {
 		frame := trace.SymbolFrame{Function: limited(f.FullFunction), File: limited(f.File), Line: uint32(f.Line)}
 		if f.Start != 0 && !f.Inlined {
-			frame.Start = f.Start + module.Base
+			frame.Start = f.Start + module.Base - (pc - raw)
 		}
 		if len(s.Frames) < trace.MaxSymbolFrames && frame != (trace.SymbolFrame{}) {
 			s.Frames = append(s.Frames, frame)

@@ -1,0 +1,87 @@
+package trace
+
+// A library may be closed and another one opened where it lay, so that one code address means two things in one run. The recorder then gives stacks new ids, and
+// writes the new module before them. Tables keeps the meanings apart: the addresses of stacks that came after such a module are moved, together with the module, to
+// where no program's code lies, so that whoever asks for an address, or remembers what he was told of it, need not know. The file has the addresses as they were.
+
+// reuseShift is the distance of moved addresses: above all that programs use.
+const reuseShift = 48
+
+// shiftOf returns how far a new module has to be moved: not at all, unless it lies where another one lay before it.
+func (t *Tables) shiftOf(m Module) uint64 {
+	for i := len(t.modules) - 1; i >= 0; i-- {
+		old := t.modules[i]
+		if m.Start >= old.End || old.Start >= m.End {
+			continue
+		}
+		if old.Start == m.Start && old.End == m.End && old.Path == m.Path && old.BuildID == m.BuildID && old.Size == m.Size && old.ModTime == m.ModTime {
+			return t.shifts[i] // the same one again
+		}
+		t.reused++
+		return t.reused << reuseShift
+	}
+	return 0
+}
+
+// moved returns the frames of a stack whose last modules are the present ones: as they are, unless one of them lies in a module that was moved.
+func (t *Tables) moved(frames []uint64) []uint64 {
+	var list []uint64
+	for i, pc := range frames {
+		shift := t.shiftAt(pc - 1)
+		if shift == 0 {
+			continue
+		}
+		if list == nil {
+			list = append(list, frames...)
+		}
+		list[i] = pc + shift
+	}
+	if list == nil {
+		return frames
+	}
+	return list
+}
+
+// shiftAt returns how far the module that covers an address of the file was moved.
+func (t *Tables) shiftAt(address uint64) uint64 {
+	for i := len(t.modules) - 1; i >= 0; i-- {
+		if m := t.modules[i]; address >= m.Start && address < m.End {
+			return t.shifts[i]
+		}
+	}
+	return 0
+}
+
+// ModuleAt returns the module that covers an address of a stack, such as a return address less one. It is a linear search: callers look up each distinct
+// address once. Its addresses are those that stacks have here, see RawAddress.
+func (t *Tables) ModuleAt(address uint64) (m Module, ok bool) {
+	for i := len(t.modules) - 1; i >= 0; i-- {
+		m, shift := t.modules[i], t.shifts[i]
+		if address-shift >= m.Start && address-shift < m.End {
+			m.Start, m.End, m.Base = m.Start+shift, m.End+shift, m.Base+shift
+			return m, true
+		}
+	}
+	return Module{}, false
+}
+
+// RawAddress returns the address that the program had: another one than stacks have here only where a library was opened in the place of another one.
+func (t *Tables) RawAddress(address uint64) uint64 {
+	if t.reused == 0 {
+		return address
+	}
+	for i := len(t.modules) - 1; i >= 0; i-- {
+		if m, shift := t.modules[i], t.shifts[i]; address-shift > m.Start && address-shift <= m.End {
+			return address - shift
+		}
+	}
+	return address
+}
+
+// rawStack returns the frames of a stack as the file has them.
+func (t *Tables) rawStack(id StackID) []uint64 {
+	if frames, isMoved := t.unmoved[id]; isMoved {
+		return frames
+	}
+	return t.stacks[id].frames
+}
