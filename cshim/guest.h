@@ -68,9 +68,10 @@ struct mt_thread {
   uint32_t name;        /* dictionary id of the thread */
   uint64_t ringless_in; /* epoch in which it found no ring */
   struct mt_tags tags;
-  uint64_t native[1 + MT_NATIVE_MAX]; /* room for a stack as the dictionary has it: the end, then the addresses */
-  struct mt_pyraw python[MT_PYTHON_MAX];
   struct mt_thread *free_next; /* link of the list of recycled blocks; never cleared: a thread that loses the race for a block may still read it */
+  /* room for one stack of each kind, never cleared: on the program's own stack it might not fit */
+  uint64_t native[1 + MT_NATIVE_MAX]; /* as the dictionary has it: the end, then the addresses */
+  struct mt_pyraw python[MT_PYTHON_MAX];
 };
 
 /* One page of its own, wiped by the kernel in every forked child, raw clone() included: epoch 0 there sends the first event down the slow path. */
