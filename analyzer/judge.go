@@ -62,6 +62,8 @@ var (
 	standard  = regexp.MustCompile(`(^|/)lib(64)?/python3(\.[0-9]+t?)?/|(^|/)python3[0-9]+\.zip/`)
 	// Cells of a notebook and the interactive prompt; <string> is left to judge.command.
 	typed = regexp.MustCompile(`^<(stdin|ipython-input-.*|python-input-.*)>$`)
+	// memtrace's own package, wherever it lies.
+	ours = regexp.MustCompile(`(^|/)memtrace/_(_init_|library|moments|tag)_?\.py$`)
 	// Code that a library wrote into a file in order to run it.
 	generated = regexp.MustCompile(`(^|/)torchinductor_[^/]*/|(^|/)__pycache__/`)
 )
@@ -76,7 +78,7 @@ func (j *judge) userFile(file string) bool {
 	case file[0] == '<':
 		return typed.MatchString(file)
 	}
-	return !installed.MatchString(file) && !standard.MatchString(file) && !generated.MatchString(file)
+	return !installed.MatchString(file) && !standard.MatchString(file) && !generated.MatchString(file) && !ours.MatchString(file)
 }
 
 // systemFolders hold what the system and its administrator installed.

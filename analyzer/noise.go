@@ -47,7 +47,7 @@ const (
 var foldRules = []foldRule{
 	// memtrace itself.
 	{native, "libmemtrace", "", "", foldHide},
-	{python, "", "", "*site-packages/memtrace/", foldHide},
+	{python, "", "", "*/memtrace/_", foldHide},
 
 	// The interpreter: its Python frames say the same.
 	{symbol.Interpreter, "", "", "", foldHide},

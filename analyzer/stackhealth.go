@@ -126,8 +126,8 @@ func noteNameless(s *Summary, _ trace.Info) string {
 	if len(files) == 0 || len(s.Health.SymbolProblems) > 0 { // the problems say why
 		return ""
 	}
-	return "Functions of " + strings.Join(files, ", ") + " have no names and are shown as offsets. Keep their symbols (do not strip them, or lay the separate debug file " +
-		"under /usr/lib/debug)."
+	return "Functions of " + strings.Join(files, ", ") + " have no names and are shown as offsets. Keep their symbols: do not strip them, or lay the separate " +
+		"debug file under /usr/lib/debug."
 }
 
 // percentOf writes a part of a whole in percent.

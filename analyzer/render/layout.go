@@ -169,7 +169,7 @@ type cell struct {
 
 const (
 	tableGap = 2  // blanks before every column
-	nameRoom = 32 // columns that names get before optional columns do
+	nameRoom = 40 // columns that names get before optional columns do
 )
 
 // table prints rows under titles. The first column takes the room that the others leave and clips what does not fit; every other column is as wide as its

@@ -191,9 +191,15 @@ func pickFrames(frames []analyzer.StackFrame, limit int) []analyzer.StackFrame {
 	return picked
 }
 
+// ownersWithSites is the part of the whole that an owner must hold for its places to be worth their lines.
+const ownersWithSites = 20
+
 // siteRows are the places that belong to a row of a ledger.
 func (p *page) siteRows(o *owner, whole uint64, columns int) [][]cell {
 	var rows [][]cell
+	if o.bytes < whole/ownersWithSites {
+		return nil
+	}
 	for _, site := range o.sites {
 		row := make([]cell, columns)
 		row[0] = cell{"  " + p.o.ownMark(site.User) + clean(site.Key), ownSiteStyle(site.User)}
