@@ -20,6 +20,7 @@ struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller) {
   uint32_t generation = __atomic_load_n(&mt_module_generation, __ATOMIC_RELAXED);
   if (MT_LIKELY(recent->caller == caller && recent->generation == generation)) return recent;
   recent->real = NULL;
+  recent->stack = 0;
   recent->caller = caller;
   recent->generation = generation;
   return recent;

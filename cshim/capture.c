@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "call.h"
 #include "config.h"
 #include "memo.h"
 #include "module.h"
@@ -45,7 +46,12 @@ static __attribute__((noinline)) bool find_stack(struct mt_thread *self, uintptr
   return true;
 }
 
-static uint32_t intern_caller(enum mt_stack_end end, const struct mt_frame *frame) { return mt_native_intern((const uint64_t[]){end, frame->caller}, 1); }
+/* The caller alone, where no more is wanted or to be had. */
+static uint32_t intern_caller(struct mt_thread *self, const struct mt_frame *frame) {
+  struct mt_recent *recent = mt_recent_caller(self, frame->caller);
+  if (MT_UNLIKELY(!recent->stack)) recent->stack = mt_native_intern((const uint64_t[]){MT_STACK_CALLER, frame->caller}, 1);
+  return recent->stack;
+}
 
 /* Walks, and remembers what it found for the next time that the key comes. */
 static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t key, bool own) {
@@ -63,7 +69,7 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
   struct mt_stack_bounds bounds = self->stack;
   bool own = inside(&bounds, (uintptr_t)frame);
   if (MT_UNLIKELY(!own)) {
-    if (!find_stack(self, (uintptr_t)frame, &bounds)) return intern_caller(MT_STACK_BOUNDS, frame);
+    if (!find_stack(self, (uintptr_t)frame, &bounds)) return mt_native_intern((const uint64_t[]){MT_STACK_BOUNDS, frame->caller}, 1);
     own = inside(&self->stack, (uintptr_t)frame);
   }
   /* What it was before, where, and what Python was about: in a loop of a program the same again leads to the same. */
@@ -82,12 +88,17 @@ static uint32_t capture_python(struct mt_thread *self) {
 
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uint8_t kind) {
   struct mt_stacks stacks = {0, 0};
-  if (MT_UNLIKELY(!mt_config.native_depth || self->capturing || (kind == MT_FREE && mt_config.no_free_stacks))) {
-    stacks.native = intern_caller(MT_STACK_CALLER, frame);
+  bool bare = self->capturing || (kind == MT_FREE && mt_config.no_free_stacks);
+  if (MT_LIKELY(mt_config.python_depth && !bare)) {
+    self->capturing = 1;
+    stacks.python = capture_python(self);
+    self->capturing = 0;
+  }
+  if (MT_UNLIKELY(!mt_config.native_depth || bare)) {
+    stacks.native = intern_caller(self, frame);
     return stacks;
   }
   self->capturing = 1;
-  if (mt_config.python_depth) stacks.python = capture_python(self);
   stacks.native = capture_native(self, frame, stacks.python);
   self->capturing = 0;
   return stacks;

@@ -53,6 +53,7 @@ struct mt_thread {
   struct mt_recent {
     uintptr_t caller;
     uint32_t generation; /* of mt_module_generation, when it was looked up */
+    uint32_t stack;      /* the caller as a stack, 0: not interned yet */
     void *real;          /* what this call site means by the reporting function it calls, or NULL: not looked up yet */
   } recent[MT_RECENT_CALLERS]; /* callers, by hash: an allocator reports from two or three places, in turns */
   uint64_t reserved_seq; /* number drawn by a free for the free below it: the runtime's for the driver's, the driver's for an interposer's */
