@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"cmp"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -63,7 +65,7 @@ func runOracle(t *testing.T, c combination, env []string, args ...string) (*resu
 func TestStacksOfTraining(t *testing.T) {
 	for _, c := range torches {
 		t.Run(c.String(), func(t *testing.T) {
-			r, sum := runOracle(t, c, nil, "gpt2.py", "--steps", "3")
+			r, sum := runOracle(t, c, nil, "gpt2.py", "--steps", steps("3"))
 			if sum.cut == 0 || sum.inThreads == 0 {
 				t.Errorf("no stack with Python frames, or none without: %s", sum)
 			}
@@ -72,9 +74,12 @@ func TestStacksOfTraining(t *testing.T) {
 	}
 }
 
+// steps is how long to train: STACKS_STEPS, for nightly runs, or as given. Five of GPT-2 are ten thousand points, and so are four hundred of MXNet.
+func steps(usual string) string { return cmp.Or(os.Getenv("STACKS_STEPS"), usual) }
+
 // With everything asked for, the native stacks are whole.
 func TestStacksWhole(t *testing.T) {
-	for _, c := range torches {
+	for _, c := range []combination{{torch27, "3.9"}, {torch27, "3.11"}, {torch215, "3.14"}} {
 		t.Run(c.String(), func(t *testing.T) {
 			_, sum := runOracle(t, c, []string{"MEMTRACE_STACKS=full"}, "gpt2.py", "--steps", "1", "--layers", "4")
 			if sum.cut != 0 || sum.python == 0 {
@@ -105,7 +110,7 @@ func TestStacksOfMXNet(t *testing.T) {
 	for _, c := range mxnets {
 		for _, engine := range []string{"ThreadedEnginePerDevice", "NaiveEngine"} {
 			t.Run(c.String()+"/"+engine, func(t *testing.T) {
-				_, sum := runOracle(t, c, []string{"MXNET_GPU_MEM_POOL_TYPE=Unpooled", "MXNET_ENGINE_TYPE=" + engine}, "mxnet_gluon.py", "--steps", "20")
+				_, sum := runOracle(t, c, []string{"MXNET_GPU_MEM_POOL_TYPE=Unpooled", "MXNET_ENGINE_TYPE=" + engine}, "mxnet_gluon.py", "--steps", steps("20"))
 				if engine == "NaiveEngine" && sum.python == 0 {
 					t.Errorf("no Python frames: %s", sum)
 				}
@@ -152,5 +157,21 @@ func checkCoverage(t *testing.T, path string) {
 	t.Logf("%d events in threads with Python frames, %d without a Python stack; %d events without a native stack", all, without, bare)
 	if all == 0 || without*200 > all || bare != 0 {
 		t.Errorf("of %d events in threads with Python frames %d have no Python stack; %d have no native stack", all, without, bare)
+	}
+}
+
+// Segments that grow, memory that runs out and comes back, another allocator: the framework's other ways of allocating have stacks, too.
+func TestStacksOfModes(t *testing.T) {
+	for _, c := range []combination{{torch27, "3.11"}, {torch215, "3.14"}} {
+		for name, mode := range map[string]struct{ env, args []string }{
+			"expandable":    {[]string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}, []string{"resnet.py", "--steps", "1"}},
+			"out of memory": {[]string{"NULLCUDA_MEM=1G"}, []string{"oom.py", "--recover"}},
+			"uncached":      {[]string{"PYTORCH_NO_CUDA_MEMORY_CACHING=1"}, []string{"lstm.py", "--steps", "1"}},
+		} {
+			t.Run(c.String()+"/"+name, func(t *testing.T) {
+				r, _ := runOracle(t, c, mode.env, mode.args...)
+				checkCoverage(t, r.trace)
+			})
+		}
 	}
 }
