@@ -16,6 +16,7 @@
 MT_EXPORT int pywalk_open(const char *path) {
   snprintf(mt_config.output, sizeof mt_config.output, "%s", path);
   mt_config.log_level = MT_LOG_WARN;
+  mt_config.nvml_seconds = 0;
   return mt_thread_get() != NULL;
 }
 
