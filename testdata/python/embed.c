@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   py.initialize(0);
-  failed |= py.run(definitions) || py.run("outer(1500)\nouter(2000)\ntime.sleep(2)\nouter(2000)");
+  failed |= py.run(definitions) || py.run("outer(1500)\nouter(2000)\ntime.sleep(1)\nouter(2000)");
   void *state = py.save();
   pthread_t thread;
   failed |= pthread_create(&thread, NULL, in_thread, NULL) || pthread_join(thread, NULL);

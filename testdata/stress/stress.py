@@ -26,7 +26,7 @@ import shapes  # noqa: E402
 
 # Shapes that speak for the whole process; only one thread at a time may be in them.
 ALONE = threading.Lock()
-NATIVE = {"stress_churn": range(0, 90), "stress_throw": range(0, 60), "stress_signal": range(1, 5), "stress_fibers": range(0, 20), "stress_small_thread": range(1)}
+NATIVE = {"stress_churn": range(90), "stress_throw": range(60), "stress_signal": range(1, 5), "stress_fibers": range(20), "stress_small_thread": range(1)}
 
 
 class Worker:
