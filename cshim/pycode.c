@@ -47,10 +47,18 @@ static uint64_t word_at(const char *block, uint16_t offset) {
   return word;
 }
 
-static bool is_text(uintptr_t type) {
+/* What lies at a code object that is met for the first time is believed only as far as it can be read. One that was looked at before is running code of a trusted
+ * interpreter: it is looked at again with every event. */
+static bool peek(void *to, uintptr_t address, size_t size, bool checked) {
+  if (checked) return mt_peek(to, address, size);
+  memcpy(to, (const void *)address, size);
+  return true;
+}
+
+static bool is_text(uintptr_t type, bool checked) {
   const struct mt_interpreter *py = &mt_interpreter;
   uint64_t flags = 0;
-  return type == py->text_type || (type && mt_peek(&flags, type + py->layout.type_flags, sizeof flags) && flags & MT_PY_SUBCLASS_OF_TEXT);
+  return type == py->text_type || (type && peek(&flags, type + py->layout.type_flags, sizeof flags, checked) && flags & MT_PY_SUBCLASS_OF_TEXT);
 }
 
 static bool readable(uintptr_t data, uint64_t bytes) {
@@ -58,21 +66,21 @@ static bool readable(uintptr_t data, uint64_t bytes) {
   return !bytes || (mt_peek(&first, data, 1) && mt_peek(&last, data + bytes - 1, 1));
 }
 
-static bool read_text(uintptr_t object, struct text *text) {
+static bool read_text(uintptr_t object, struct text *text, bool checked) {
   const struct mt_pylayout *l = &mt_interpreter.layout;
   char head[128];
   *text = (struct text){"", 0, 1};
   if (!object) return true;
-  if (!mt_peek(head, object, l->text_ascii) || !is_text(word_at(head, l->object_type))) return false;
+  if (!peek(head, object, l->text_ascii, checked) || !is_text(word_at(head, l->object_type), checked)) return false;
   uint32_t state;
   memcpy(&state, head + l->text_state, sizeof state);
   uint32_t width = state >> l->kind_bit & 7, compact = state >> (l->kind_bit + 3) & 1, ascii = state >> (l->kind_bit + 4) & 1;
   uint64_t length = word_at(head, l->text_length), data = object + (compact && ascii ? l->text_ascii : l->text_compact);
   if ((width != 1 && width != 2 && width != 4) || length > UINT32_MAX) return false;
-  if (!compact && !mt_peek(&data, data, sizeof data)) return false;
+  if (!compact && !peek(&data, data, sizeof data, checked)) return false;
   uint64_t bytes = length * width;
   if (bytes > MT_PY_TEXT_MAX) bytes = MT_PY_TEXT_MAX;
-  if (!readable(data, bytes)) return false;
+  if (checked && !readable(data, bytes)) return false;
   *text = (struct text){(const char *)data, (uint32_t)bytes, (uint8_t)width};
   return true;
 }
@@ -86,28 +94,28 @@ struct code {
   uint8_t table;
 };
 
-static bool read_lines(uintptr_t object, struct code *c) {
+static bool read_lines(uintptr_t object, struct code *c, bool checked) {
   const struct mt_interpreter *py = &mt_interpreter;
   char head[64];
-  if (!mt_peek(head, object, py->layout.bytes_data) || word_at(head, py->layout.object_type) != py->bytes_type) return false;
+  if (!peek(head, object, py->layout.bytes_data, checked) || word_at(head, py->layout.object_type) != py->bytes_type) return false;
   uint64_t bytes = word_at(head, py->layout.bytes_length);
   if (bytes > MT_PY_LINES_MAX) return true;
-  if (!readable(object + py->layout.bytes_data, bytes)) return false;
+  if (checked && !readable(object + py->layout.bytes_data, bytes)) return false;
   c->lines = (const char *)object + py->layout.bytes_data;
   c->lines_bytes = (uint32_t)bytes;
   c->table = py->layout.lines;
   return true;
 }
 
-static bool read_code(uint64_t code, struct code *c) {
+static bool read_code(uint64_t code, struct code *c, bool checked) {
   const struct mt_interpreter *py = &mt_interpreter;
   const struct mt_pylayout *l = &py->layout;
   char block[256];
   *c = (struct code){.table = MT_LINES_NONE, .lines = "", .qualname = {"", 0, 1}};
-  if (!mt_peek(block, code, l->code_lines + 8u) || word_at(block, l->object_type) != py->code_type) return false;
+  if (!peek(block, code, l->code_lines + 8u, checked) || word_at(block, l->object_type) != py->code_type) return false;
   memcpy(&c->first_line, block + l->code_line, sizeof c->first_line);
-  return read_text(word_at(block, l->code_name), &c->name) && read_text(word_at(block, l->code_file), &c->file) &&
-         (!l->code_qualname || read_text(word_at(block, l->code_qualname), &c->qualname)) && read_lines(word_at(block, l->code_lines), c);
+  return read_text(word_at(block, l->code_name), &c->name, checked) && read_text(word_at(block, l->code_file), &c->file, checked) &&
+         (!l->code_qualname || read_text(word_at(block, l->code_qualname), &c->qualname, checked)) && read_lines(word_at(block, l->code_lines), c, checked);
 }
 
 static bool is(const struct text *text, const char *name) { return text->width == 1 && text->bytes == strlen(name) && !memcmp(text->data, name, text->bytes); }
@@ -119,7 +127,7 @@ static bool ends(const struct text *text, const char *end) {
 
 static bool is_named(uint64_t code, const char *name) {
   struct code c;
-  return code && read_code(code, &c) && is(&c.name, name);
+  return code && read_code(code, &c, true) && is(&c.name, name);
 }
 
 /* torch from 2.1 on calls a module's _call_impl from _wrapped_call_impl, which alone counts then. */
@@ -225,7 +233,7 @@ uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, boo
   struct known k = look_up(slot, code, identity);
   struct code c;
   if (!k.id || k.passing) {
-    if (!read_code(code, &c)) {
+    if (!read_code(code, &c, true)) {
       mt_interpreter_off("a code object does not look like one");
       return 0;
     }
@@ -246,7 +254,8 @@ bool mt_pycode_is(uint64_t code, uint64_t identity, uint32_t id) {
   struct code c;
   if (!slot) return false;
   struct known k = look_up(slot, code, identity);
-  return k.id == id && (!k.passing || (read_code(code, &c) && is_entry(id, &c)));
+  bool checked = mt_interpreter_state() != MT_PY_TRUSTED;
+  return k.id == id && (!k.passing || (read_code(code, &c, checked) && is_entry(id, &c)));
 }
 
 uint32_t mt_pycode_offset(uint64_t code, uint64_t position) {

@@ -12,6 +12,7 @@ failed=0
 
 wanted() { [[ " $only " == "  " || " $only " == *" $1 "* ]]; }
 only="$*"
+PYTHONS=${PYTHONS:-}
 
 note() { # adds a test program's own sums, or one failure if it did not get that far
   local sums
