@@ -390,6 +390,7 @@ func TestTopReaderProblem(t *testing.T) {
 	if _, problem, _ := r.state(); !strings.Contains(problem, "internal fault") {
 		t.Errorf("problem %q", problem)
 	}
+	r.live = nil
 	r.close()
 	if r.advance() != nil {
 		t.Error("a closed reader reads")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/symbol"
 	"memtrace/trace/spool"
 )
 
@@ -106,12 +107,13 @@ func (r *topReader) begin() error {
 	if err != nil {
 		return err
 	}
-	opts := analyzer.Options{At: at, Progress: r.progress}
+	opts := analyzer.Options{At: at, Progress: r.progress, Symbols: symbol.Options{Cache: symbol.DefaultCache()}}
 	if r.by != "" {
 		opts.Groupings = []string{r.by}
 	}
 	live, err := analyzer.NewLive(source, opts)
 	if err != nil {
+		_ = source.Close() // read only
 		return err
 	}
 	r.source, r.live = source, live
@@ -151,8 +153,11 @@ func (r *topReader) close() {
 }
 
 func (r *topReader) release() {
+	if r.live != nil {
+		r.live.Close()
+	}
 	if r.source != nil {
 		_ = r.source.Close() // read only
-		r.source, r.live = nil, nil
 	}
+	r.source, r.live = nil, nil
 }
