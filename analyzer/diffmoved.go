@@ -67,9 +67,14 @@ func (m *matching) align(stable string, base, changed []string) {
 	}
 }
 
-// contains reports whether every key of the second list is in the first one.
+// contains reports whether every key of the second list is in the first one; both have the same order.
 func contains(all, some []string) bool {
-	return !slices.ContainsFunc(some, func(key string) bool { return !slices.Contains(all, key) })
+	for _, key := range all {
+		if len(some) > 0 && some[0] == key {
+			some = some[1:]
+		}
+	}
+	return len(some) == 0
 }
 
 func keysOf(g *Group) []string {

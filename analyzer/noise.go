@@ -214,12 +214,25 @@ func shortName(f *symbol.Frame) string {
 	case f.Function == "torch::autograd::Engine::evaluate_function":
 		return "autograd: engine"
 	}
-	for _, shorten := range []func(string) string{operatorName, gradientNode, cythonName} {
+	for _, shorten := range []func(string) string{operatorName, gradientNode, cythonName, lambdaOwner} {
 		if name := shorten(f.Function); name != "" {
 			return name
 		}
 	}
 	return ""
+}
+
+// lambdaOwner names a lambda of MXNet's by the function that it stands in, "" for others.
+func lambdaOwner(function string) string {
+	if !strings.HasPrefix(function, "mxnet::") {
+		return ""
+	}
+	owner, _, inside := strings.Cut(function, "::{lambda(")
+	if !inside {
+		return ""
+	}
+	name, _, _ := strings.Cut(owner, "(")
+	return name
 }
 
 // cythonName reads the names that Cython makes up: __pyx_pw_4cupy_5_core_4core_7ndarray_1__new__ is cupy._core.core.ndarray.__new__. Each part has its length before
@@ -267,6 +280,9 @@ func foldRun(shown, run []*frame) []*frame {
 	if operator != nil && operator.fold >= foldInner && len(shown) > 0 {
 		operator = nil
 	}
+	if operator != nil && operator.fold == foldNameless {
+		operator = namedWithin(run, operator)
+	}
 	for i, f := range run {
 		switch f.fold {
 		case foldKeep:
@@ -297,6 +313,21 @@ func bestOf(run []*frame, first, last fold) *frame {
 	var best *frame
 	for _, f := range run {
 		if f.fold >= first && f.fold <= last && (best == nil || f.fold < best.fold) {
+			best = f
+		}
+	}
+	return best
+}
+
+// namedWithin returns the named function that a nameless one of the same library called, also if it is plumbing: its name says more than an offset. Without one
+// it returns the nameless function.
+func namedWithin(run []*frame, nameless *frame) *frame {
+	best := nameless
+	for _, f := range run {
+		if f == nameless {
+			break
+		}
+		if f.Function != "" && f.Module == nameless.Module {
 			best = f
 		}
 	}

@@ -124,6 +124,15 @@ const (
 		libmxnet.so
 		libmxnet.so mxnet::imperative::PushFCompute
 		libmxnet.so mxnet::engine::ThreadedEngine::ExecuteOprBlock`
+	mxnetLambda = `libmxnet.so mxnet::storage::GPUPooledStorageManager::Alloc
+		libmxnet.so
+		libmxnet.so mxnet::imperative::PushFCompute()::{lambda(mxnet::RunContext)#1}::operator()
+		libmxnet.so mxnet::engine::ThreadedEngine::ExecuteOprBlock`
+	mxnetInside = `libmxnet.so mxnet::storage::GPUPooledStorageManager::Alloc
+		libmxnet.so mxnet::NDArray::CheckAndAlloc
+		libmxnet.so
+		libmxnet.so
+		libmxnet.so mxnet::engine::ThreadedEngine::ExecuteOprBlock`
 	cupyStack = `runtime.so __pyx_f_13cupy_backends_4cuda_3api_7runtime_malloc
 		memory.so __pyx_f_4cupy_4cuda_6memory_alloc
 		core.so __Pyx_PyObject_Call
@@ -145,6 +154,8 @@ func TestFoldNoise(t *testing.T) {
 		{"a library called by an operator", blasStack, "cublasCreate_v2, aten::addmm, main", "train.py:7 main"},
 		{"an engine's thread", mxnetStack, "mxnet::op::AddBiasGrad<float>", "mxnet::op::AddBiasGrad<float> (libmxnet.so)"},
 		{"names before offsets", mxnetNameless, "mxnet::imperative::PushFCompute", "mxnet::imperative::PushFCompute (libmxnet.so)"},
+		{"a lambda", mxnetLambda, "mxnet::imperative::PushFCompute", "mxnet::imperative::PushFCompute"},
+		{"names within offsets", mxnetInside, "mxnet::NDArray::CheckAndAlloc", "mxnet::NDArray::CheckAndAlloc (libmxnet.so)"},
 		{"Cython", cupyStack, "cupy._core.core.ndarray.__new__, zeros, main", "train.py:7 main"},
 		{"nothing but noise", frozenStack, "builtin_exec", "builtin_exec (libpython3.11.so.1.0)"},
 	} {
@@ -163,7 +174,8 @@ func TestFoldNoise(t *testing.T) {
 // TestFoldNeverEmpties: of every piece of a real stack something is left, in the order in which it stood.
 func TestFoldNeverEmpties(t *testing.T) {
 	j := newJudge(pythonInfo)
-	for _, stack := range []string{addmmStack, cloneStack, gradientStack, reduceStack, emptyStack, blasStack, mxnetStack, mxnetNameless, cupyStack, frozenStack} {
+	for _, stack := range []string{addmmStack, cloneStack, gradientStack, reduceStack, emptyStack, blasStack, mxnetStack, mxnetNameless, mxnetLambda, mxnetInside, cupyStack,
+		frozenStack} {
 		all := stackOf(j, stack)
 		for from := range all {
 			for to := from + 1; to <= len(all); to++ {

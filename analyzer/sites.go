@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/symbol"
+	"memtrace/trace"
 )
 
 // Sites are the places in the program that asked for what was held at the ledgers' moment.
@@ -223,11 +224,14 @@ func (c *collector) addRowSites(l *Ledger, m *moment, a Account, g int) {
 	}
 }
 
-// setSites keeps the largest places of what pairs of stacks hold.
+// setSites keeps the largest places of what pairs of stacks hold. A library's function that is known only as the caller is none: it says no more than the library.
 func (row *LedgerRow) setSites(r *resolver, held map[uint64]uint64) {
 	index := make(map[string]int)
 	for id, bytes := range held {
 		key, user := r.placeOf(id)
+		if !user && r.tables.StackEnd(pairOf(id).native) == trace.StackCaller {
+			continue
+		}
 		n, known := index[key]
 		if !known {
 			n = len(row.Sites)

@@ -14,6 +14,7 @@ type owner struct {
 	bytes uint64
 	style style
 	row   *analyzer.Row // what else is known of it; nil for what has no row of its own
+	key   string        // of the ledger's row
 	sites []analyzer.RowSite
 }
 
@@ -58,7 +59,7 @@ func (p *page) owners(s *analyzer.Summary, l *analyzer.Ledger) []owner {
 		case analyzer.OwnerOutside:
 			beyond = append(beyond, owner{name: clean(r.Key) + " (driver)", bytes: r.Bytes, style: outside, row: rowOf(s.Group("library", "driver"), r.Key)})
 		default:
-			inside = append(inside, owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, style: blocks, row: rowOf(s.Group(l.By, l.Level), r.Key), sites: r.Sites})
+			inside = append(inside, owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, style: blocks, row: rowOf(s.Group(l.By, l.Level), r.Key), key: r.Key, sites: r.Sites})
 		}
 	}
 	inside = p.fold(inside, "Others", "by "+l.By)

@@ -202,7 +202,8 @@ func (p *page) siteRows(o *owner, whole uint64, columns int) [][]cell {
 	}
 	for _, site := range o.sites {
 		row := make([]cell, columns)
-		row[0] = cell{"  " + p.o.ownMark(site.User) + clean(site.Key), ownSiteStyle(site.User)}
+		name := clean(strings.TrimSuffix(site.Key, " ("+o.key+")")) // under its library, a function need not repeat it
+		row[0] = cell{"  " + p.o.ownMark(site.User) + name, ownSiteStyle(site.User)}
 		row[1] = cell{Bytes(site.Bytes), faint}
 		row[2] = cell{percentOf(site.Bytes, whole), faint}
 		rows = append(rows, row)
