@@ -90,6 +90,7 @@ func (im *image) dwarfData(d *debugInfo, careful bool) (info []byte, err error) 
 		limit -= min(limit, uint64(len(content)))
 		return content
 	}
+	defer faultsAsPanics()()
 	info, abbrev := get("info"), get("abbrev")
 	if err == nil && (info == nil || abbrev == nil) {
 		return nil, errNoDebug

@@ -47,6 +47,7 @@ func Collect(tables *trace.Tables, r *Resolver) []trace.Symbol {
 func CollectInside(tables *trace.Tables, info trace.Info, stop func() bool) (symbols []trace.Symbol, whole bool) {
 	r := New(tables, info, Options{careful: true})
 	r.warmed = true
+	defer r.Close()
 	var before trace.Module
 	for _, pc := range unnamed(tables) { // rising: those of one object file follow each other
 		if stop() {
@@ -60,7 +61,6 @@ func CollectInside(tables *trace.Tables, info trace.Info, stop func() bool) (sym
 			symbols = append(symbols, s)
 		}
 	}
-	r.Close()
 	return symbols, true
 }
 

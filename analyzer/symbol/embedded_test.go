@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -63,6 +65,28 @@ func TestEmbedded(t *testing.T) {
 	noProblems(t, reader)
 	if more := Collect(read, New(read, nil, Options{Sources: []string{}})); len(more) != 0 {
 		t.Errorf("%d symbols are collected again", len(more))
+	}
+}
+
+// Code that was compiled at run time keeps its names, too: nobody has the map of the run later.
+func TestEmbeddedCompiledCode(t *testing.T) {
+	mapFile := filepath.Join(t.TempDir(), "perf.map")
+	if err := os.WriteFile(mapFile, []byte("100 10 _ZN4toys4spinEi\n200 20 py::spam:/a/b.py\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var tables trace.Tables
+	pcs := []uint64{0x10a, 0x20a, 0x500}
+	tables.AddStack(trace.Stack{ID: 1, Frames: pcs})
+	files := New(&tables, nil, Options{PerfMap: mapFile})
+	symbols := Collect(&tables, files)
+	if len(symbols) != 2 {
+		t.Errorf("%d symbols, want 2", len(symbols))
+	}
+	reader := New(written(t, &tables, symbols), nil, Options{NoFiles: true})
+	for _, pc := range pcs {
+		if got, want := reader.Native(pc), files.Native(pc); !slices.Equal(got, want) {
+			t.Errorf("%#x: %+v, want %+v", pc, got, want)
+		}
 	}
 }
 

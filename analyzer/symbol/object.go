@@ -239,6 +239,7 @@ func (ob *object) readDebug(im *image) {
 	ob.damage(im, err)
 	if shared != nil {
 		ob.damage(shared, d.readShared(shared, ob.options.careful))
+		shared.close() // what is mapped stays
 	}
 }
 

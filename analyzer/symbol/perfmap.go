@@ -32,17 +32,25 @@ type jitFunction struct {
 	name string
 }
 
+// perfMapPath is where the map of a run may be; "" where none can be.
+func perfMapPath(o *Options, info trace.Info) string {
+	if o.PerfMap != "" {
+		return o.PerfMap
+	}
+	pid, err := strconv.ParseUint(info["process.pid"], 10, 31)
+	host, _ := os.Hostname()
+	if err != nil || o.NoFiles || info["process.host"] != host {
+		return ""
+	}
+	return fmt.Sprintf("/tmp/perf-%d.map", pid)
+}
+
 // openPerfMap reads the map of a run; nil if there is none. A map that is found by the process's number must be of the same host and user, and be younger than
 // the run's first record.
 func openPerfMap(o *Options, info trace.Info) (*perfMap, error) {
-	path := o.PerfMap
+	path := perfMapPath(o, info)
 	if path == "" {
-		pid, err := strconv.ParseUint(info["process.pid"], 10, 31)
-		host, _ := os.Hostname()
-		if err != nil || o.NoFiles || info["process.host"] != host {
-			return nil, nil
-		}
-		path = fmt.Sprintf("/tmp/perf-%d.map", pid)
+		return nil, nil
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -49,6 +49,16 @@ func TestPerfMapOfTheRun(t *testing.T) {
 		}
 		noProblems(t, r)
 	}
+	if err := os.WriteFile(path, []byte("1000 100 compiled\n2000 100 "+strings.Repeat("x", maxPerfLine)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := New(new(trace.Tables), about(this, host, begun), Options{})
+	if f := long.Native(0x1011)[0]; f.Function != "compiled" {
+		t.Errorf("before a line that is too long: %+v", f)
+	}
+	if p := long.Problems(); len(p) != 1 || !strings.HasPrefix(p[0], path+" ") {
+		t.Errorf("problems %q", p)
+	}
 	r := New(new(trace.Tables), nil, Options{PerfMap: filepath.Join(t.TempDir(), "gone")})
 	if f := r.Native(0x1011)[0]; f.Kind != JIT || f.Function != "" {
 		t.Errorf("%+v", f)

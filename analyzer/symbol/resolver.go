@@ -101,7 +101,7 @@ func (r *Resolver) look(pcs []uint64) {
 		at := max(pc, 1) - 1
 		module, ok := r.tables.ModuleAt(at)
 		if !ok {
-			r.native[pc] = r.outside(at)
+			r.native[pc] = r.outside(place{pc: pc, address: at})
 			continue
 		}
 		p := place{pc, at - module.Base, module}
@@ -170,18 +170,18 @@ func (r *Resolver) object(m trace.Module) *object {
 }
 
 // outside names code that no module has.
-func (r *Resolver) outside(at uint64) []Frame {
-	if frames := r.embedded(place{address: at}); frames != nil {
+func (r *Resolver) outside(p place) []Frame {
+	if frames := r.embedded(p); frames != nil {
 		return frames
 	}
 	if !r.jitRead {
 		r.jitRead = true
 		var err error
 		if r.jit, err = openPerfMap(&r.options, r.info); err != nil {
-			r.tell(problem{kind: unusable, path: r.options.PerfMap, detail: err.Error()})
+			r.tell(problem{kind: unusable, path: perfMapPath(&r.options, r.info), detail: err.Error()})
 		}
 	}
-	return []Frame{r.jit.frame(at)}
+	return []Frame{r.jit.frame(p.address)}
 }
 
 func (r *Resolver) tell(p problem) {
