@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -42,8 +43,38 @@ func Compile(t testing.TB, name string, sources []string, flags ...string) strin
 	return out
 }
 
+// recorders holds what Recorder built: it takes seconds, and the tests of a package want the same program again and again.
+var recorders struct {
+	sync.Mutex
+	built map[string][]byte
+}
+
 // Recorder builds an executable from the library's C half and one main program: it records into a spool like a traced process, but nothing drains it.
 func Recorder(t testing.TB, source string, flags ...string) string {
+	t.Helper()
+	recorders.Lock()
+	defer recorders.Unlock()
+	key := strings.Join(append([]string{source}, flags...), "\x00")
+	if program, known := recorders.built[key]; known {
+		path := filepath.Join(t.TempDir(), "recorder")
+		if err := os.WriteFile(path, program, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	path := buildRecorder(t, source, flags)
+	program, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if recorders.built == nil {
+		recorders.built = make(map[string][]byte)
+	}
+	recorders.built[key] = program
+	return path
+}
+
+func buildRecorder(t testing.TB, source string, flags []string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(Root(), "cshim", "*.c"))
 	if err != nil || len(files) == 0 {
