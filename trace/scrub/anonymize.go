@@ -54,12 +54,18 @@ func (a *Anonymizer) Info(key, value string) (edited string, keep bool) {
 	return edited, keep
 }
 
+// passedSelfTest matches what the recorder says of Python stacks that it compared with the interpreter's own.
+var passedSelfTest = regexp.MustCompile(`^passed: [0-9]+ frames$`)
+
 // sentence keeps what memtrace says of itself. What names a file, a library or a function keeps only the word before the colon, which reports go by.
 func sentence(key, text string) string {
 	if strings.HasPrefix(key, "nvml.") && !strings.Contains(text, "/") {
 		return text // about the device
 	}
-	for _, fixed := range []string{"on", "off", "stopped"} {
+	if passedSelfTest.MatchString(text) {
+		return text
+	}
+	for _, fixed := range []string{"on", "off", "stopped", "failed", "not possible"} {
 		if text == fixed {
 			return text
 		}
@@ -200,10 +206,20 @@ func (a *Anonymizer) Symbol(y trace.Symbol) (edited trace.Symbol, keep bool) {
 	}
 	for i := range y.Frames {
 		f := &y.Frames[i]
-		f.Function = a.replaced(f.Function, a.pseudonyms.of(f.Function))
+		f.Function = a.replaced(f.Function, a.native(f.Function))
 		f.File = a.replaced(f.File, a.file(f.File))
 	}
 	return y, true
+}
+
+// native replaces the name of compiled code, but for what says that it stands for a Python function in CPython's map for perf: reports leave such frames to the Python
+// stack.
+func (a *Anonymizer) native(name string) string {
+	const trampoline = "py::"
+	if rest, ok := strings.CutPrefix(name, trampoline); ok {
+		return trampoline + a.pseudonyms.of(rest)
+	}
+	return a.pseudonyms.of(name)
 }
 
 // End implements trace.Editor.

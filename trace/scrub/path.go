@@ -11,7 +11,7 @@ var (
 	// installed and standard match up to the end of the folder that a package's or the standard library's own path begins in. What stands behind says nothing about
 	// the machine, and the folder's name tells the reports that the code is not the user's.
 	installed = regexp.MustCompile(`(?:^|/)((?:site|dist)-packages/)`)
-	standard  = regexp.MustCompile(`(?:^|/)(lib(?:64)?/python3?[0-9.]*t?/)|(?:^|/)(python3[0-9]+\.zip/)`)
+	standard  = regexp.MustCompile(`(?:^|/)(lib(?:64)?/python3\.[0-9]+t?/)|(?:^|/)(python3[0-9]+\.zip/)`)
 	// generated is where PyTorch's compiler puts the code that it makes up; the folder is named after the user.
 	generated = regexp.MustCompile(`(?:^|/)(torchinductor_)[^/]*/`)
 )

@@ -32,6 +32,7 @@ info key="process.exe" value="/home/acme/bin/python3.11"
 info key="process.host" value="acme-host"
 info key="process.pid" value="4711"
 info key="python.eval" value="7f00-7fff"
+info key="python.selftest" value="passed: 6 frames"
 info key="python.stacks" value="on"
 string id=1 value="acme_model.encoder.acme_layer.3.attn"
 string id=2 value="acme loaded"
@@ -51,8 +52,10 @@ code id=15 name="run" qualname="Thread.run" file="/usr/lib/python3.11/threading.
 code id=16 name="acme_cell" qualname="acme_cell" file="<ipython-input-3-acacac>" line=1 table=none
 code id=17 name="acme_call" qualname="acme_call" file="/tmp/torchinductor_acme/ab/acmecode.py" line=1 table=none
 code id=18 name="acme_attrs" qualname="acme_attrs" file="<attrs generated init acme.Thing>" line=1 table=none
+code id=22 name="acme_own" qualname="acme_own" file="/home/acme/lib/python/acme_own.py" line=1 table=none
 pystack id=19 frames=12+34*,13+8@0x7f1000,14+2,15+4 end=depth
 symbol module=5 address=0x2345 function="at::native::add(at::Tensor const&)" file="/home/acme/pytorch/aten/src/ATen/native/Add.cpp" line=5 start=0x2300
+symbol module=0 address=0x9999 function="py::acme_step:/home/acme/acme_train.py" file=""
 symbol module=6 address=0x3456 function="acme::inner()" file="/home/acme/src/acme.cu" line=7
 symbol module=6 address=0x3456 outer=1 function="acme::kernel<int>()" file="/home/acme/src/acme_kernel.cu" line=70 start=0x3400
 thread id=20 tid=4711 name="acme_main"
@@ -170,10 +173,13 @@ func TestNoNameIsLeft(t *testing.T) {
 			}
 		}
 		for _, public := range []string{"python3.11", "site-packages/torch/lib/libtorch_cpu.so", "/usr/lib/libc.so.6", "[vdso]", "ab02", "Module._call_impl",
-			"site-packages/torch/nn/modules/module.py", "lib/python3.11/threading.py", "Thread.run", "period", "NVIDIA H100", "2.7.1", "nvml", "__init__", "<string>"} {
+			"site-packages/torch/nn/modules/module.py", "lib/python3.11/threading.py", "Thread.run", "period", "NVIDIA H100", "2.7.1", "nvml", "__init__", "<string>", "passed: 6 frames"} {
 			if !bytes.Contains(expanded(t, got), []byte(public)) {
 				t.Errorf("%q is gone", public)
 			}
+		}
+		if strip.KeepSymbols && !bytes.Contains(expanded(t, got), []byte("py::x")) {
+			t.Error("nothing says any more that compiled code stands for a Python function")
 		}
 	}
 }
@@ -206,7 +212,7 @@ func TestStrip(t *testing.T) {
 			t.Errorf("want the line\n%s\nin\n%s", line, got)
 		}
 	}
-	for what, want := range map[string]int{CountSymbols: 2, CountLines: 4, CountReports: 1} {
+	for what, want := range map[string]int{CountSymbols: 3, CountLines: 4, CountReports: 1} {
 		if edit.Counts[what] != want {
 			t.Errorf("%s: %d, want %d", what, edit.Counts[what], want)
 		}

@@ -104,7 +104,11 @@ func passEntry(out Dictionary, kind, id uint32, b []byte) error {
 		}
 		end := trace.StackEnd(b[0])
 		b = b[8:]
-		frames := make([]uint64, min(len(b)/8, trace.MaxFrames))
+		n := len(b) / 8
+		if n > trace.MaxFrames {
+			n, end = trace.MaxFrames, trace.StackDepth
+		}
+		frames := make([]uint64, n)
 		for i := range frames {
 			frames[i] = binary.LittleEndian.Uint64(b[8*i:])
 		}
