@@ -5,8 +5,8 @@
 KIND is the number of trace.LineTable, TABLE hexadecimal ("-": empty), and each START:LINE says that from byte START of the bytecode on the line is LINE ("-":
 none). Where a line begins anew is not told apart from where it goes on.
 
-    lines.py FILE...    of these sources; see program.txt
-    lines.py --library  of all that lies compiled in the standard library's folder
+    lines.py FILE...        of these sources; see program.txt
+    lines.py --library [N]  of every Nth module, 1 if left out, of the standard library
 """
 import dis
 import glob
@@ -44,13 +44,13 @@ def describe(code):
     print(kind, code.co_firstlineno, len(code.co_code), table.hex() or "-", changes or "-")
 
 
-def library():
+def library(step):
     folder = os.path.dirname(os.__file__)
     pattern = "/**/*.%s.pyc" % sys.implementation.cache_tag
     found = [path for path in glob.glob(folder + pattern, recursive=True) if "site-packages" not in path]
     if len(found) < 100:  # installed without compiled files
         found = [path for path in glob.glob(folder + "/**/*.py", recursive=True) if "-packages" not in path]
-    for path in sorted(found):
+    for path in sorted(found)[::step]:
         try:
             with open(path, "rb") as file:
                 data = file.read()
@@ -66,7 +66,9 @@ def program(path):
 
 
 def main():
-    for module in library() if sys.argv[1:] == ["--library"] else map(program, sys.argv[1:]):
+    arguments = sys.argv[1:]
+    modules = library(int((arguments + ["1"])[1])) if arguments[0] == "--library" else map(program, arguments)
+    for module in modules:
         for code in codes(module):
             describe(code)
 
