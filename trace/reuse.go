@@ -4,23 +4,24 @@ package trace
 // writes the new module before them. Tables keeps the meanings apart: the addresses of stacks that came after such a module are moved, together with the module, to
 // where no program's code lies, so that whoever asks for an address, or remembers what he was told of it, need not know. The file has the addresses as they were.
 
-// reuseShift is the distance of moved addresses: above all that programs use.
-const reuseShift = 48
+// reuseShift is the distance of moved addresses: above all that programs use. Those of the last libraries of a run that reused more than maxReused places are not kept
+// apart from each other.
+const (
+	reuseShift = 48
+	maxReused  = 1<<(64-reuseShift) - 1
+)
 
-// shiftOf returns how far a new module has to be moved: not at all, unless it lies where another one lay before it.
-func (t *Tables) shiftOf(m Module) uint64 {
-	for i := len(t.modules) - 1; i >= 0; i-- {
-		old := t.modules[i]
-		if m.Start >= old.End || old.Start >= m.End {
-			continue
-		}
-		if old.Start == m.Start && old.End == m.End && old.Path == m.Path && old.BuildID == m.BuildID && old.Size == m.Size && old.ModTime == m.ModTime {
-			return t.shifts[i] // the same one again
-		}
-		t.reused++
-		return t.reused << reuseShift
+// shiftOf returns how far a new module has to be moved: not at all, unless it lies where another one lay before it. before is the number of the last one there; -1 none.
+func (t *Tables) shiftOf(m Module, before int) uint64 {
+	if before < 0 {
+		return 0
 	}
-	return 0
+	old := t.modules[before]
+	if old.Start == m.Start && old.End == m.End && old.Path == m.Path && old.BuildID == m.BuildID && old.Size == m.Size && old.ModTime == m.ModTime {
+		return t.shifts[before] // the same one again
+	}
+	t.reused = min(t.reused+1, maxReused)
+	return t.reused << reuseShift
 }
 
 // moved returns the frames of a stack whose last modules are the present ones: as they are, unless one of them lies in a module that was moved.
@@ -44,38 +45,29 @@ func (t *Tables) moved(frames []uint64) []uint64 {
 
 // shiftAt returns how far the module that covers an address of the file was moved.
 func (t *Tables) shiftAt(address uint64) uint64 {
-	for i := len(t.modules) - 1; i >= 0; i-- {
-		if m := t.modules[i]; address >= m.Start && address < m.End {
-			return t.shifts[i]
-		}
+	if i := t.inFile.at(address); i >= 0 {
+		return t.shifts[i]
 	}
 	return 0
 }
 
-// ModuleAt returns the module that covers an address of a stack, such as a return address less one. It is a linear search: callers look up each distinct
-// address once. Its addresses are those that stacks have here, see RawAddress.
+// ModuleAt returns the module that covers an address of a stack, such as a return address less one. Its addresses are those that stacks have here, see RawAddress.
 func (t *Tables) ModuleAt(address uint64) (m Module, ok bool) {
-	for i := len(t.modules) - 1; i >= 0; i-- {
-		m, shift := t.modules[i], t.shifts[i]
-		if address-shift >= m.Start && address-shift < m.End {
-			m.Start, m.End, m.Base = m.Start+shift, m.End+shift, m.Base+shift
-			return m, true
-		}
+	i := t.inStacks.at(address)
+	if i < 0 {
+		return Module{}, false
 	}
-	return Module{}, false
+	m, shift := t.modules[i], t.shifts[i]
+	m.Start, m.End, m.Base = m.Start+shift, m.End+shift, m.Base+shift
+	return m, true
 }
 
-// RawAddress returns the address that the program had: another one than stacks have here only where a library was opened in the place of another one.
-func (t *Tables) RawAddress(address uint64) uint64 {
-	if t.reused == 0 {
-		return address
+// RawAddress returns the return address that the program had: another one than stacks have here only where a library was opened in the place of another one.
+func (t *Tables) RawAddress(pc uint64) uint64 {
+	if i := t.inStacks.at(pc - 1); i >= 0 {
+		return pc - t.shifts[i]
 	}
-	for i := len(t.modules) - 1; i >= 0; i-- {
-		if m, shift := t.modules[i], t.shifts[i]; address-shift > m.Start && address-shift <= m.End {
-			return address - shift
-		}
-	}
-	return address
+	return pc
 }
 
 // rawStack returns the frames of a stack as the file has them.

@@ -35,10 +35,12 @@ type Tables struct {
 	codes    map[CodeID]Code
 	symbols  map[symbolKey][]SymbolFrame
 	threads  map[ThreadID]Thread
-	devices  []Device // by index
-	modules  []Module // as they came; an address belongs to the last one that covers it
-	shifts   []uint64 // how far each of them was moved, see reuse.go
-	reused   uint64   // how many were
+	devices  []Device   // by index
+	modules  []Module   // as they came; an address belongs to the last one that covers it
+	shifts   []uint64   // how far each of them was moved, see reuse.go
+	reused   uint64     // how many were
+	inFile   addressMap // modules by addresses as the file has them
+	inStacks addressMap // the same by those that stacks have here
 	unmoved  map[StackID][]uint64
 
 	frames       []uint64      // tail of the arena that stack frames are cut from
@@ -140,7 +142,9 @@ func keep[T any](arena *[]T, items []T) []T {
 
 // AddModule records a loaded object file.
 func (t *Tables) AddModule(m Module) {
-	shift := t.shiftOf(m)
+	i := len(t.modules)
+	shift := t.shiftOf(m, t.inFile.cover(m.Start, m.End, i))
+	t.inStacks.cover(m.Start+shift, m.End+shift, i)
 	t.modules = append(t.modules, m)
 	t.shifts = append(t.shifts, shift)
 	t.log = append(t.log, tableEntry{kind: entryModule, value: m})
