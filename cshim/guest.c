@@ -30,6 +30,7 @@
 #include "reserve.h"
 #include "ring.h"
 #include "tag.h"
+#include "uncancelled.h"
 #include "unseen.h"
 
 /* How long the end of the program may wait for the drainer. It is busy for milliseconds; the limit only matters when the machine hangs. */
@@ -46,6 +47,7 @@ enum phase { IDLE, STARTING, READY, OFF };
 static uint64_t life;
 static uint64_t last_epoch;
 static uint64_t free_threads; /* tag << 48 | address: a stack of recycled mt_thread blocks */
+static struct mt_thread *all_threads; /* every block that was ever made */
 static pthread_key_t thread_end;
 static bool thread_end_made;
 
@@ -86,14 +88,11 @@ const char *mt_guest_stderr(void) {
 
 void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c) {
   if ((int)level > mt_config.log_level) return;
-  int error = errno;
-  if (!stderr_is_the_users()) {
-    errno = error;
-    return;
-  }
+  int error = errno, cancel = mt_cancel_hold();
   static const char prefix[] = "memtrace: ", end[] = "\n";
   struct iovec parts[5] = {{(void *)prefix, sizeof prefix - 1}, {(void *)a, strlen(a)}, {(void *)b, strlen(b)}, {(void *)c, strlen(c)}, {(void *)end, 1}};
-  write_quietly(STDERR_FILENO, parts, 5);
+  if (stderr_is_the_users()) write_quietly(STDERR_FILENO, parts, 5);
+  mt_cancel_release(cancel);
   errno = error;
 }
 
@@ -132,8 +131,23 @@ static struct mt_thread *new_block(void) {
       return block;
     }
   }
-  void *fresh = mmap(NULL, sizeof(struct mt_thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return fresh == MAP_FAILED ? NULL : fresh;
+  struct mt_thread *fresh = mmap(NULL, sizeof *fresh, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) return NULL;
+  fresh->all_next = __atomic_load_n(&all_threads, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&all_threads, &fresh->all_next, fresh, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) continue;
+  return fresh;
+}
+
+/* A forked child keeps the blocks of threads that it does not have: they are of another epoch, or it does not record. */
+void mt_threads_settle(unsigned limit_ms) {
+  uint64_t epoch = __atomic_load_n(&life, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)getpid() ? __atomic_load_n(&last_epoch, __ATOMIC_RELAXED) : 0;
+  uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
+  if (!epoch) return;
+  for (struct mt_thread *thread = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); thread; thread = thread->all_next) {
+    if (thread == mt_self) continue;
+    while (__atomic_load_n(&thread->capturing, __ATOMIC_ACQUIRE) && __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == epoch && mt_clock_monotonic() < give_up)
+      sched_yield();
+  }
 }
 
 /* The word that every event checks: on a page that the kernel wipes in children. */
@@ -303,12 +317,13 @@ static struct mt_thread *attach(void) {
 struct mt_thread *mt_thread_attach(void) {
   load_once(); /* a constructor of a library that was initialised before this one may make CUDA calls */
   if (mt_config.disabled || mt_guest_off()) return NULL;
-  int error = errno;
+  int error = errno, cancel = mt_cancel_hold();
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* an event in a signal handler would wait for the very thread it interrupts */
   struct mt_thread *self = attach();
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+  mt_cancel_release(cancel);
   errno = error;
   return self;
 }

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "guest.h"
 #include "identity.h"
+#include "uncancelled.h"
 
 #define MT_CHUNK (256u << 10)
 #define MT_REFUSALS 1000u
@@ -42,7 +43,7 @@ static bool populate(uint64_t offset, uint64_t size) {
 
 /* No descriptor is kept open: a program that closes all descriptors and opens its own files would have us grow one of those. */
 static bool allocate(uint64_t offset, uint64_t size) {
-  int error = errno;
+  int error = errno, cancel = mt_cancel_hold();
   struct stat s;
   bool done = false;
   int fd = open(mt_region.real_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -51,6 +52,7 @@ static bool allocate(uint64_t offset, uint64_t size) {
   else
     done = populate(offset, size);
   if (fd >= 0) close(fd);
+  mt_cancel_release(cancel);
   errno = error;
   return done;
 }

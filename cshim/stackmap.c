@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "sandbox.h"
+#include "uncancelled.h"
 
 #define MAPS "/proc/self/maps"
 #define MAPS_PIECE 2048 /* threads may have small stacks */
@@ -71,13 +72,14 @@ static bool look_up(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
 }
 
 bool mt_stack_find(uintptr_t sp, struct mt_stack_bounds *bounds) {
-  int error = errno, fd = open(MAPS, O_RDONLY | O_CLOEXEC);
+  int error = errno, cancel = mt_cancel_hold(), fd = open(MAPS, O_RDONLY | O_CLOEXEC);
   enum answer answer = ANSWER_NONE;
   if (fd >= 0) {
     if (mt_sandbox_kind() != MT_SANDBOX_OWN) answer = ask(fd, sp, bounds);
     if (answer == ANSWER_NONE) answer = look_up(fd, sp, bounds) ? ANSWER_YES : ANSWER_NO;
     close(fd);
   }
+  mt_cancel_release(cancel);
   errno = error;
   return answer == ANSWER_YES;
 }
