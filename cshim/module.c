@@ -20,7 +20,7 @@ extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 #define MT_MODULES 1024u
 
-/* Start addresses of noted modules; 0 is an empty slot. Lost updates only write a module twice. */
+/* Start addresses of noted modules; 0 is an empty slot. Threads that meet a module at the same time write it twice, which costs some bytes and nothing else. */
 static uintptr_t noted[MT_MODULES];
 
 uint32_t mt_module_generation;
@@ -82,15 +82,19 @@ bool mt_module_imports(const struct link_map *map, const char *name) {
   return false;
 }
 
-/* True when start was noted before or cannot be: the table is far larger than any program's module count. */
-static bool already(uintptr_t start) {
+/* Where start is noted, or could be; NULL if the table is full, which is far larger than any program's module count. */
+static uintptr_t *place_of(uintptr_t start) {
   uint32_t slot = (uint32_t)((start >> 12) * 2654435761u) % MT_MODULES;
   for (uint32_t i = 0; i < MT_MODULES; i++, slot = (slot + 1) % MT_MODULES) {
-    uintptr_t have = __atomic_load_n(&noted[slot], __ATOMIC_RELAXED);
-    if (have == start) return true;
-    if (!have) return !__atomic_compare_exchange_n(&noted[slot], &have, start, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    uintptr_t have = __atomic_load_n(&noted[slot], __ATOMIC_ACQUIRE);
+    if (have == start || !have) return &noted[slot];
   }
-  return true;
+  return NULL;
+}
+
+static void note(uintptr_t start) {
+  for (uintptr_t *place = place_of(start), empty = 0; place; place = place_of(start), empty = 0)
+    if (__atomic_compare_exchange_n(place, &empty, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) || empty == start) return;
 }
 
 unsigned mt_module_forget(void) {
@@ -105,7 +109,7 @@ unsigned mt_module_forget(void) {
   __atomic_add_fetch(&mt_module_generation, 1, __ATOMIC_RELAXED);
   if (!gone) return 0;
   mt_module_start();
-  for (unsigned i = 0; i < count; i++) already(loaded[i]);
+  for (unsigned i = 0; i < count; i++) note(loaded[i]);
   return gone;
 }
 
@@ -130,23 +134,33 @@ static struct mt_bytes build_id(uintptr_t start, uintptr_t end, uintptr_t base) 
   return (struct mt_bytes){0};
 }
 
-void mt_module_note(uintptr_t pc) {
-  uintptr_t start, end;
-  struct link_map *map;
-  if (!find(pc, &start, &end, &map) || already(start)) return;
-  char exe[MT_PATH_MAX];
+#define PROGRAM "/proc/self/exe"
+
+static __attribute__((noinline)) void write_module(const struct link_map *map, uintptr_t start, uintptr_t end) {
+  char program[MT_PATH_MAX];
   const char *path = map->l_name;
   size_t length = strlen(path);
-  if (!length) { /* the program itself */
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe);
-    path = exe;
+  if (!length) {
+    ssize_t n = readlink(PROGRAM, program, sizeof program);
+    path = program;
     length = n > 0 ? (size_t)n : 0;
   }
   struct mt_bytes id = build_id(start, end, map->l_addr);
   struct stat file = {0};
-  if (stat(map->l_name[0] ? path : "/proc/self/exe", &file)) file = (struct stat){0};
+  if (stat(map->l_name[0] ? path : PROGRAM, &file)) file = (struct stat){0};
   uint64_t range[5] = {start, end, map->l_addr, (uint64_t)file.st_size, (uint64_t)file.st_mtim.tv_sec * 1000000000ull + (uint64_t)file.st_mtim.tv_nsec};
   uint32_t sizes[2] = {(uint32_t)id.size, (uint32_t)length};
-  mt_python_look(map);
   mt_dict_append(MT_DICT_MODULE, (struct mt_bytes[]){{range, sizeof range}, {sizes, sizeof sizes}, id, {path, length}}, 4);
+}
+
+/* Noted only when it is written: a thread that finds it noted writes its stack at once, and a module has to stand before the stacks that run through it. */
+void mt_module_note(uintptr_t pc) {
+  uintptr_t start, end;
+  struct link_map *map;
+  if (!find(pc, &start, &end, &map)) return;
+  const uintptr_t *place = place_of(start);
+  if (!place || __atomic_load_n(place, __ATOMIC_ACQUIRE) == start) return;
+  mt_python_look(map);
+  write_module(map, start, end);
+  note(start);
 }
