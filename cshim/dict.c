@@ -22,7 +22,7 @@ int mt_dict_start(void) {
   return -1;
 }
 
-static uint32_t lost(void) {
+uint32_t mt_dict_lost(void) {
   __atomic_add_fetch(&mt_header()->lost_dict, 1, __ATOMIC_RELAXED);
   return 0;
 }
@@ -51,9 +51,9 @@ static uint32_t reserve_index(void) {
 uint32_t mt_dict_append(enum mt_dict_kind kind, const struct mt_bytes *parts, unsigned count) {
   uint64_t size = 0, offset;
   for (unsigned i = 0; i < count; i++) size += parts[i].size;
-  if (size > UINT32_MAX || !reserve_data((size + 7) & ~7ull, &offset)) return lost();
+  if (size > UINT32_MAX || !reserve_data((size + 7) & ~7ull, &offset)) return mt_dict_lost();
   uint32_t id = reserve_index();
-  if (!id) return lost();
+  if (!id) return mt_dict_lost();
   char *at = mt_data() + offset;
   for (unsigned i = 0; i < count; i++) {
     memcpy(at, parts[i].data, parts[i].size);
@@ -98,7 +98,7 @@ static uint32_t intern(enum mt_dict_kind kind, const void *data, size_t size, bo
     if (id) __atomic_compare_exchange_n(&table[slot], &word, mark | id, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     return id;
   }
-  return lost();
+  return mt_dict_lost();
 }
 
 uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size) { return intern(kind, data, size, true); }

@@ -15,6 +15,9 @@ struct mt_bytes {
 /* Appends one entry made of the given parts and returns its id, or 0 when the dictionary or the disk is full. */
 uint32_t mt_dict_append(enum mt_dict_kind kind, const struct mt_bytes *parts, unsigned count);
 
+/* Counts an entry for which there is no room. Returns 0. */
+uint32_t mt_dict_lost(void);
+
 /* Returns the id of an equal entry, appending one at first sight. For strings and stacks. */
 uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size);
 

@@ -10,10 +10,12 @@
 #include "module.h"
 #include "region.h"
 
-/* Open addressing in two tables: a small one, whose pages stay in the cache, holds all stacks of most programs; a large one, touched only by need, the others'. */
+/* Open addressing in two tables: a small one, whose pages stay in the cache, holds all stacks of most programs; a large one, touched only by need, the others'. That
+ * one has a slot for each entry of the dictionary. */
 #define MT_NATIVE_NEAR 4096u
-#define MT_NATIVE_FAR 262144u
-#define MT_NATIVE_PROBES 16u
+#define MT_NATIVE_FAR MT_INDEX_MAX
+#define MT_NATIVE_NEAR_PROBES 16u
+#define MT_NATIVE_FAR_PROBES 64u
 
 /* mark is hash << 32 | id, stored last; 0 is empty and BUSY a slot that another thread fills just now. */
 struct slot {
@@ -56,7 +58,7 @@ static __attribute__((noinline)) uint32_t add(struct slot *slot, uint64_t hash, 
   for (unsigned i = 0; i < count; i++) mt_module_note(stack[1 + i] - 1);
   uint32_t id = mt_dict_append(MT_DICT_STACK, &(struct mt_bytes){stack, (1 + count) * sizeof *stack}, 1);
   uint64_t empty = 0;
-  if (id && slot && __atomic_compare_exchange_n(&slot->mark, &empty, BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+  if (id && __atomic_compare_exchange_n(&slot->mark, &empty, BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     slot->offset = mt_index()[id - 1].offset;
     __atomic_store_n(&slot->mark, (hash & ~0xffffffffull) | id, __ATOMIC_RELEASE);
   }
@@ -65,9 +67,9 @@ static __attribute__((noinline)) uint32_t add(struct slot *slot, uint64_t hash, 
 }
 
 /* The id of the stack in one of the tables, or 0 and where it may be put: NULL if all the places for it are taken. */
-static inline uint32_t find(struct slot *slots, uint32_t mask, uint64_t hash, const uint64_t *stack, size_t bytes, struct slot **place) {
+static inline uint32_t find(struct slot *slots, uint32_t mask, unsigned probes, uint64_t hash, const uint64_t *stack, size_t bytes, struct slot **place) {
   *place = NULL;
-  for (uint32_t i = 0, at = (uint32_t)hash & mask; i < MT_NATIVE_PROBES; i++, at = (at + 1) & mask) {
+  for (uint32_t i = 0, at = (uint32_t)hash & mask; i < probes; i++, at = (at + 1) & mask) {
     uint64_t mark = __atomic_load_n(&slots[at].mark, __ATOMIC_ACQUIRE);
     if (!mark) {
       *place = &slots[at];
@@ -84,7 +86,8 @@ uint32_t mt_native_intern(const uint64_t *stack, unsigned count) {
   size_t bytes = (1 + count) * sizeof *stack;
   uint64_t hash = hash_words(stack, 1 + count) | 1ull << 63; /* no stack's mark is BUSY */
   struct slot *place;
-  uint32_t id = find(table, MT_NATIVE_NEAR - 1, hash, stack, bytes, &place);
-  if (!id && !place) id = find(table + MT_NATIVE_NEAR, MT_NATIVE_FAR - 1, hash, stack, bytes, &place);
-  return id ? id : add(place, hash, stack, count);
+  uint32_t id = find(table, MT_NATIVE_NEAR - 1, MT_NATIVE_NEAR_PROBES, hash, stack, bytes, &place);
+  if (!id && !place) id = find(table + MT_NATIVE_NEAR, MT_NATIVE_FAR - 1, MT_NATIVE_FAR_PROBES, hash, stack, bytes, &place);
+  if (MT_LIKELY(id)) return id;
+  return place ? add(place, hash, stack, count) : mt_dict_lost(); /* what cannot be remembered would be written again with every event */
 }

@@ -222,14 +222,9 @@ static bool may_pass(const struct code *c, const struct slot *slot, uint64_t cod
   return replaces || (c->file.bytes && c->file.width == 1 && c->file.data[0] == '<' && !(c->file.bytes > 7 && !memcmp(c->file.data, "<frozen", 7)));
 }
 
-static uint32_t full(void) {
-  __atomic_add_fetch(&mt_header()->lost_dict, 1, __ATOMIC_RELAXED);
-  return 0;
-}
-
 uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, bool *passing, bool *module_call) {
   struct slot *slot = slot_of(code);
-  if (!slot) return full();
+  if (!slot) return mt_dict_lost();
   struct known k = look_up(slot, code, identity);
   struct code c;
   if (!k.id || k.passing) {

@@ -149,10 +149,7 @@ uint32_t mt_python_intern(const struct mt_pyraw *frames, unsigned count, enum mt
   uint64_t h = hash(frames, count, end);
   uint32_t id = find(h, frames, count, end, &slot);
   if (MT_LIKELY(id)) return id;
-  if (!room(slot, count)) {
-    __atomic_add_fetch(&mt_header()->lost_dict, 1, __ATOMIC_RELAXED);
-    return 0;
-  }
+  if (!room(slot, count)) return mt_dict_lost();
   id = write_stack(frames, count, end, &flags);
   if (id) remember(slot, h, frames, count, about(count, end, flags), id);
   return id;
