@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "call.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 
 #include "abi.h"
@@ -65,7 +65,7 @@ static void complete(struct mt_call *call, struct mt_outcome *o) {
 
 static void write_record(struct mt_call *call, const struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
   struct mt_thread *self = call->self;
-  struct mt_stacks stacks = o->kind == MT_RESERVE || !self->frame ? (struct mt_stacks){0, 0} : mt_capture(self, self->frame, o->kind);
+  struct mt_stacks stacks = o->kind == MT_RESERVE || !self->frame ? (struct mt_stacks){0, 0} : mt_capture(self, self->frame, call->caller, o->kind);
   struct mt_record *r = mt_record_open(self);
   if (MT_UNLIKELY(!r)) return;
   r->stack = stacks.native;
@@ -100,10 +100,32 @@ void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const
   end(&call);
 }
 
-/* The stacks of what happens inside begin at the outermost call. One that lies deeper than this one was left by an exception. */
+/* Signal handlers may run on a stack of their own, and that may lie in a frame of the thread's. */
+static bool on_signal_stack(void) {
+  stack_t stack;
+  return sigaltstack(NULL, &stack) || stack.ss_flags & SS_ONSTACK;
+}
+
+/* True if the outermost call is none any more: a signal handler jumped out of it, or a call-back of the driver's threw. Its frame lies where this one's is, or
+ * below it on the same stack. */
+static bool was_left(const struct mt_thread *self, const struct mt_frame *frame) {
+  return self->frame <= frame && mt_stack_holds(&self->stack, self->frame) && mt_stack_holds(&self->stack, frame) && !on_signal_stack();
+}
+
+/* What its close would have done; its number, if it drew one, stays unused. */
+static __attribute__((noinline)) void close_left(struct mt_thread *self) {
+  self->frame = NULL;
+  self->runtime = 0;
+  self->reserved_seq = 0;
+  if (self->ring->calls & 1) mt_ring_call(self);
+  if (!self->busy) mt_seq_end(self, 0);
+}
+
+/* The stacks of what happens inside begin at the outermost call. */
 static void frame_call(struct mt_call *call, const struct mt_frame *frame) {
   struct mt_thread *self = call->self;
-  call->framed = !self->frame || self->frame < frame;
+  if (self->frame && MT_UNLIKELY(was_left(self, frame))) close_left(self);
+  call->framed = !self->frame;
   if (call->framed) self->frame = frame;
 }
 
@@ -169,8 +191,9 @@ void mt_driver_skip(struct mt_call *call) {
 void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases) {
   *call = (struct mt_call){.self = mt_thread_get(), .id = id, .caller = frame->caller};
   struct mt_thread *self = call->self;
-  if (!self || self->runtime) return;
+  if (!self) return;
   frame_call(call, frame);
+  if (self->runtime) return;
   call->outermost = 1;
   self->runtime = id;
   self->runtime_caller = frame->caller;

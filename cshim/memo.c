@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "memo.h"
 
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -21,7 +22,7 @@ static struct memory {
   struct mt_memo *all[MT_MEMO_ALL];
   _Alignas(64) char arena[MT_MEMO_ARENA];
 } *memory;
-static uint64_t used;
+static uint64_t used; /* bytes of the arena; at its size for good once a memo found no room */
 static uint32_t made;
 
 int mt_memo_start(void) {
@@ -54,8 +55,28 @@ static bool add(struct reading *r, uintptr_t address, bool relative) {
   return true;
 }
 
-/* Walks once more, and notes all words that decide where the walk goes: return addresses, and frame pointers where a frame is found by one. False for stacks with
- * rows of odd kinds, and if they are not the given addresses. */
+/* Both walk once more, and note all words that decide where the walk goes. False if it is not by the given addresses that it goes, or by more than words say. */
+#if defined(__aarch64__)
+
+/* The chain of frame pointers, and behind the last address whether there is another one. */
+static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count) {
+  const uintptr_t caller = offsetof(struct mt_frame, caller);
+  uintptr_t at = (uintptr_t)frame;
+  for (unsigned i = 0; i < count; i++) {
+    uintptr_t next = ((const struct mt_frame *)at)->bp;
+    if (!add(r, at + caller, false)) return false;
+    if (!mt_config.whole_stacks && mt_rows_stops(addresses[i] - 1)) return i + 1 == count;
+    if (!add(r, at, next != 0)) return false;
+    if (!next) return i + 1 == count;
+    if (next <= at || next > top - sizeof *frame || next % 8) return false;
+    at = next;
+  }
+  return add(r, at + caller, false) && (count == mt_config.native_depth || !((const struct mt_frame *)at)->caller);
+}
+
+#else
+
+/* Return addresses, and frame pointers where a frame is found by one. Rows of odd kinds depend on more. */
 static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count) {
   uintptr_t pc = frame->caller, sp = (uintptr_t)(frame + 1), bp = frame->bp, bp_at = (uintptr_t)&frame->bp;
   if (!add(r, (uintptr_t)&frame->caller, false)) return false;
@@ -82,6 +103,8 @@ static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_
   }
 }
 
+#endif
+
 static struct mt_memo *make(const struct reading *r, uint32_t id, uint32_t generation) {
   uint64_t size = (sizeof(struct mt_memo) + r->count * (sizeof *r->values + sizeof *r->places) + 63) & ~63ull;
   uint64_t at = __atomic_fetch_add(&used, size, __ATOMIC_RELAXED);
@@ -90,7 +113,8 @@ static struct mt_memo *make(const struct reading *r, uint32_t id, uint32_t gener
     return NULL;
   }
   struct mt_memo *memo = (struct mt_memo *)(memory->arena + at);
-  *memo = (struct mt_memo){.id = id, .generation = generation, .count = (uint16_t)r->count, .extent = (uint16_t)r->extent, .number = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED)};
+  *memo = (struct mt_memo){.id = id, .generation = generation, .count = (uint16_t)r->count, .extent = (uint16_t)r->extent};
+  memo->number = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
   memcpy(memo->words, r->values, r->count * sizeof *r->values);
   memcpy(memo->words + r->count, r->places, r->count * sizeof *r->places);
   return memo;
@@ -103,19 +127,25 @@ static struct mt_memo *find(uint32_t id, const struct mt_frame *frame, uintptr_t
   for (unsigned i = 0, at = (unsigned)(hash >> 40); i < MT_MEMO_PROBES; i++, at++) {
     struct mt_memo **slot = &memory->all[at % MT_MEMO_ALL], *memo = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
     if (memo && memo->id == id && mt_memo_holds(memo, frame, top)) return memo;
-    if (!*place && (!memo || memo->generation != mt_unwind_generation)) *place = slot;
+    if (!*place && (!memo || memo->generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED))) *place = slot;
     if (!memo) break;
   }
   return NULL;
 }
 
-const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, const uint64_t *addresses, unsigned count, uint32_t id) {
-  struct mt_memo **place;
-  uint32_t generation = mt_unwind_generation;
-  struct mt_memo *memo = find(id, frame, bounds->top, &place);
+/* Apart from its caller: its 5 KiB of stack are not needed where the memo is there already. */
+static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id) {
+  struct reading reading;
+  reading.base = (const uint64_t *)frame;
+  reading.count = reading.extent = 0;
+  uint32_t generation = __atomic_load_n(&mt_unwind_generation, __ATOMIC_ACQUIRE); /* rows that are read from here on are at least as new */
+  return read_stack(&reading, frame, top, addresses, count) ? make(&reading, id, generation) : NULL;
+}
+
+const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id) {
+  struct mt_memo **place, *memo = find(id, frame, top, &place);
   if (!memo) {
-    struct reading reading = {.base = (const uint64_t *)frame};
-    if (!place || !read_stack(&reading, frame, bounds->top, addresses, count) || !(memo = make(&reading, id, generation))) return NULL;
+    if (!place || __atomic_load_n(&used, __ATOMIC_RELAXED) >= MT_MEMO_ARENA || !(memo = read_and_make(frame, top, addresses, count, id))) return NULL;
     __atomic_store_n(place, memo, __ATOMIC_RELEASE);
   }
   struct mt_memo_pair *pair = mt_memo_pair(key);

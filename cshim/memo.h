@@ -1,6 +1,6 @@
-/* Native stacks remembered with the places of their words on the thread's stack. A walk has to wait for each frame before it knows where the next one lies; a stack
- * that is expected is found again by comparing words that do not wait for each other. The comparison is exact: the same words at all places that a walk reads lead
- * a walk through the same frames. */
+/* Native stacks remembered with the places of their words on the thread's stack. A walk has to wait for each frame before it knows where the next one lies; a
+ * stack that is expected is found again by comparing words that do not wait for each other. The comparison is exact: the same words at all places that a walk
+ * reads lead a walk through the same frames. */
 #pragma once
 
 #include <stdint.h>
@@ -32,7 +32,7 @@ static inline struct mt_memo_pair *mt_memo_pair(uint64_t key) { return &mt_memos
 /* True if the memo is what lies above the frame. */
 static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_holds(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_t top) {
   const uint64_t *base = (const uint64_t *)frame;
-  if (memo->generation != mt_unwind_generation || (top - (uintptr_t)frame) / 8 < memo->extent) return false;
+  if (memo->generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED) || (top - (uintptr_t)frame) / 8 < memo->extent) return false;
   const unsigned count = memo->count;
   const uint16_t *places = (const uint16_t *)(memo->words + count);
   uint64_t wrong = 0;
@@ -53,7 +53,7 @@ static inline const struct mt_memo *mt_memo_find(uint64_t key, const struct mt_f
 }
 
 /* Expects the stack that was just walked, count addresses with the given id, the next time that the key comes. */
-const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, const uint64_t *addresses, unsigned count, uint32_t id);
+const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id);
 
 /* Nothing is remembered any more: ids are of another spool. Returns 0, or -1 when memory is refused. */
 int mt_memo_start(void);

@@ -31,7 +31,7 @@ static int cuda_device(uint16_t device) {
 static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
-  struct mt_stacks stacks = mt_capture(self, frame, kind);
+  struct mt_stacks stacks = mt_capture(self, frame, frame->caller, kind);
   struct mt_record *r = mt_record_open(self);
   if (MT_UNLIKELY(!r)) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();

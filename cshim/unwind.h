@@ -1,4 +1,5 @@
-/* Native call stacks: return address -> cached unwind row from .eh_frame. No locks, no malloc and no dl* calls; memory is read only inside the thread's stack. */
+/* Native call stacks: return address -> cached unwind row from .eh_frame. No locks, no malloc and no dl* calls; memory is read only inside the thread's
+ * stack. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,9 +20,11 @@ struct mt_stack_bounds {
   uintptr_t low, top;
 };
 
-/* Unwinds from the caller of the function that frame belongs to, which must not have realigned its stack. Writes at most depth (1 to MT_NATIVE_MAX) return addresses, innermost first, the first one being
- * frame->caller, and returns how many; *end says why it stopped. In a thread with Python frames it stops behind the innermost frame of the interpreter's loop
- * (which is the last address written), unless whole is set. */
+static inline bool mt_stack_holds(const struct mt_stack_bounds *bounds, const void *address) { return (uintptr_t)address - bounds->low < bounds->top - bounds->low; }
+
+/* Unwinds from the caller of the function that frame belongs to, which must not have realigned its stack. Writes at most depth (1 to MT_NATIVE_MAX) return
+ * addresses, innermost first, the first one being frame->caller, and returns how many; *end says why it stopped. In a thread with Python frames it stops behind
+ * the innermost frame of the interpreter's loop (which is the last address written), unless whole is set. */
 unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth, bool whole, enum mt_stack_end *end);
 
 /* Where native stacks are cut: the code of the interpreter's loop. Set once the interpreter is found; a compiler may have split the loop, so up to eight calls add

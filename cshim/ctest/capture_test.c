@@ -3,11 +3,14 @@
 #include "../capture.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <string.h>
 
+#include "../call.h"
 #include "../config.h"
 #include "../dict.h"
 #include "../memo.h"
+#include "../nativestack.h"
 #include "../region.h"
 #include "check.h"
 #include "shapes.h"
@@ -31,7 +34,7 @@ static bool is_walked(uint32_t id, const struct mt_frame *frame) {
 /* Stands for a hook. */
 KEPT static void hook(void) {
   const struct mt_frame *frame = __builtin_frame_address(0);
-  struct mt_stacks stacks = mt_capture(mt_thread_get(), frame, MT_ALLOC);
+  struct mt_stacks stacks = mt_capture(mt_thread_get(), frame, frame->caller, MT_ALLOC);
   captures++;
   wrong += !is_walked(stacks.native, frame);
 }
@@ -130,7 +133,7 @@ static void forgets(void) {
 
 /* After code was unloaded, the same addresses are another stack. */
 static uint32_t last_id;
-KEPT static void hook_for_id(void) { last_id = mt_capture(mt_thread_get(), __builtin_frame_address(0), MT_ALLOC).native; }
+KEPT static void hook_for_id(void) { last_id = mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_ALLOC).native; }
 KEPT static uint32_t id_here(void) {
   hook_for_id();
   return last_id;
@@ -151,12 +154,12 @@ static void names_stacks_anew(void) {
 static void caller_only(void) {
   begin();
   mt_config.no_free_stacks = true;
-  struct mt_stacks stacks = mt_capture(mt_thread_get(), __builtin_frame_address(0), MT_FREE);
+  struct mt_stacks stacks = mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_FREE);
   const struct mt_index_entry *entry = &mt_index()[stacks.native - 1];
   CHECK_EQ(entry->length, 16);
   CHECK_EQ(*(uint64_t *)(mt_data() + entry->offset), MT_STACK_CALLER);
   mt_thread_get()->capturing = 1; /* as in a signal handler that came in between */
-  stacks = mt_capture(mt_thread_get(), __builtin_frame_address(0), MT_ALLOC);
+  stacks = mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_ALLOC);
   CHECK_EQ(mt_index()[stacks.native - 1].length, 16);
 }
 
@@ -174,10 +177,110 @@ static void after_fork(void) {
   CHECK_EQ(check_in_child(after_fork_child), 0);
 }
 
+/* A signal handler that jumps, or a call-back that throws, leaves calls open behind it: they are over, and the thread's next ones are calls of their own. */
+static jmp_buf back;
+static struct mt_call open_call;
+KEPT static void call_and_leave(void (*open)(struct mt_call *, uint16_t, const struct mt_frame *, int)) {
+  open(&open_call, 1, __builtin_frame_address(0), 1);
+  longjmp(back, 1);
+}
+KEPT static void call_and_come_back(void (*open)(struct mt_call *, uint16_t, const struct mt_frame *, int)) {
+  if (!setjmp(back)) call_and_leave(open);
+}
+KEPT static void call_and_close(void) {
+  struct mt_call call;
+  struct mt_outcome outcome = {.kind = MT_ALLOC, .mem = MT_MEM_DEVICE, .addr = 4096, .size = 1, .device = 0, .with = 1};
+  const struct mt_frame *frame = __builtin_frame_address(0);
+  mt_runtime_open(&call, 2, frame, 0);
+  CHECK(call.outermost && call.framed && mt_thread_get()->frame == frame);
+  mt_runtime_close(&call, &outcome);
+}
+
+static void left_by_a_jump(void) {
+  begin();
+  struct mt_thread *self = mt_thread_get();
+  for (int i = 0; i < 3; i++) {
+    call_and_come_back(i % 2 ? mt_driver_open : mt_runtime_open);
+    CHECK(self->frame && self->ring->inflight);
+    call_and_close();
+    CHECK(!self->frame && !self->runtime && !self->ring->inflight && !self->reserved_seq && self->ring->calls % 2 == 0);
+  }
+}
+
+/* A call inside of a signal handler that runs on a stack of its own, one that lies in a frame of the thread's, leaves the interrupted one as it is. */
+static const struct mt_frame *interrupted;
+static void on_signal(int number) {
+  (void)number;
+  struct mt_call inner;
+  mt_driver_open(&inner, 3, __builtin_frame_address(0), 0);
+  CHECK(!inner.framed && mt_thread_get()->frame == interrupted);
+  mt_driver_skip(&inner);
+}
+KEPT static void call_interrupted(void) {
+  struct mt_call call;
+  interrupted = __builtin_frame_address(0);
+  mt_runtime_open(&call, 2, interrupted, 1);
+  raise(SIGUSR1);
+  CHECK(mt_thread_get()->frame == interrupted && mt_thread_get()->runtime == 2 && mt_thread_get()->ring->inflight);
+  mt_runtime_close(&call, &(struct mt_outcome){.kind = MT_FREE, .mem = MT_MEM_DEVICE, .addr = 4096, .device = 0});
+  CHECK(!mt_thread_get()->frame);
+}
+
+static void interrupted_by_a_signal(void) {
+  static char elsewhere[65536];
+  char within[65536];
+  begin();
+  for (int i = 0; i < 2; i++) {
+    CHECK_EQ(sigaltstack(&(stack_t){.ss_sp = i ? within : elsewhere, .ss_size = sizeof within}, NULL), 0);
+    CHECK_EQ(sigaction(SIGUSR1, &(struct sigaction){.sa_handler = on_signal, .sa_flags = SA_ONSTACK}, NULL), 0);
+    call_interrupted();
+  }
+  sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
+  USED(within);
+}
+
+/* A thread that was cancelled ends where the program lets it, not inside of a hook. */
+static bool came_out;
+static void *run_cancelled(void *unused) {
+  pthread_cancel(pthread_self());
+  hook(); /* its first event: the thread is made known, its stack is looked for */
+  came_out = true;
+  pthread_testcancel();
+  return unused;
+}
+
+static void when_cancelled(void) {
+  begin();
+  pthread_t thread;
+  void *result;
+  CHECK_EQ(pthread_create(&thread, NULL, run_cancelled, NULL), 0);
+  CHECK_EQ(pthread_join(thread, &result), 0);
+  CHECK(came_out && result == PTHREAD_CANCELED);
+}
+
+/* Nearly as many stacks as the dictionary has entries: those that find no place in the table are counted, and none is written twice. */
+static uint32_t intern_many(void) {
+  uint64_t stack[2] = {MT_STACK_CALLER, 0};
+  uint32_t known = 0;
+  for (stack[1] = 1; stack[1] <= MT_INDEX_MAX / 16 * 15; stack[1]++) known += mt_native_intern(stack, 1) != 0;
+  return known;
+}
+
+static void too_many_stacks(void) {
+  begin();
+  uint32_t before = mt_header()->index_used, known = intern_many(), used = mt_header()->index_used;
+  CHECK_EQ(used - before, known);
+  CHECK_EQ(mt_header()->lost_dict, MT_INDEX_MAX / 16 * 15 - known);
+  CHECK(known > MT_INDEX_MAX / 16 * 14 && mt_header()->lost_dict);
+  CHECK_EQ(intern_many(), known);
+  CHECK_EQ(mt_header()->index_used, used);
+}
+
 int main(void) {
   static const struct check_case cases[] = {
       {"finds what a walk finds", finds_what_a_walk_finds}, {"at any depth", at_any_depth}, {"in many threads", in_many_threads}, {"sees one word", sees_one_word},
       {"forgets", forgets}, {"names stacks anew", names_stacks_anew}, {"caller only", caller_only}, {"after fork", after_fork},
+      {"left by a jump", left_by_a_jump}, {"interrupted by a signal", interrupted_by_a_signal}, {"when cancelled", when_cancelled}, {"too many stacks", too_many_stacks},
   };
   return check_main("capture", cases, sizeof cases / sizeof *cases);
 }
