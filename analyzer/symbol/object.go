@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"memtrace/trace"
 )
@@ -14,12 +16,14 @@ import (
 // object is what is known about one object file of the run. It belongs to one goroutine at a time.
 type object struct {
 	module  trace.Module
+	file    string // its path, absolute where that is known
 	options *Options
 	problem func(problem)
 
-	opened bool // files were looked for
-	loaded bool // their tables were read
-	broken bool // a part of them could not be read
+	opened bool     // files were looked for
+	loaded bool     // their tables were read
+	broken bool     // a part of them could not be read
+	lacks  *problem // why the file of the run is not used; told when it is first missed
 	kept   *cacheFile
 	image  *image // the file of the run; nil: not here, or another one
 	extra  *image // its debug file; nil none
@@ -36,7 +40,7 @@ func (ob *object) open() {
 		return
 	}
 	ob.opened, ob.told, ob.names = true, make(map[*unit]bool), make(map[string][2]string)
-	if ob.options.NoFiles || ob.module.Path == "" || ob.module.Path[0] != '/' { // the kernel's own, such as linux-vdso.so.1
+	if ob.options.NoFiles || kernelsOwn(ob.module.Path) {
 		return
 	}
 	ob.openFile()
@@ -46,6 +50,11 @@ func (ob *object) open() {
 		path = ""
 	}
 	ob.kept = openCache(path, ob.source())
+}
+
+// kernelsOwn reports whether a module has no file, since it is the kernel that gives it to programs.
+func kernelsOwn(path string) bool {
+	return path == "" || path[0] == '[' || strings.HasPrefix(path, "linux-vdso.so") || strings.HasPrefix(path, "linux-gate.so")
 }
 
 // all looks up several addresses.
@@ -94,23 +103,27 @@ func (ob *object) close() {
 			im.close()
 		}
 	}
-	*ob = object{module: ob.module, options: ob.options, problem: ob.problem}
+	*ob = object{module: ob.module, file: ob.file, options: ob.options, problem: ob.problem}
 }
 
 func (ob *object) openFile() {
-	im, err := openImage(ob.module.Path)
+	if !filepath.IsAbs(ob.file) { // it was shortened, or the run's folder is not known
+		ob.lacks = &problem{kind: missing, path: ob.file}
+		return
+	}
+	im, err := openImage(ob.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		ob.problem(problem{kind: missing, path: ob.module.Path})
+		ob.lacks = &problem{kind: missing, path: ob.file}
 	case err != nil:
 		var pathError *fs.PathError
 		if errors.As(err, &pathError) {
 			err = pathError.Err
 		}
-		ob.problem(problem{kind: unusable, path: ob.module.Path, detail: err.Error()})
+		ob.lacks = &problem{kind: unusable, path: ob.file, detail: err.Error()}
 	default:
 		if differs := difference(ob.module, im); differs != "" {
-			ob.problem(problem{kind: replaced, path: ob.module.Path, detail: differs})
+			ob.lacks = &problem{kind: replaced, path: ob.file, detail: differs}
 			im.close()
 			return
 		}
@@ -245,6 +258,10 @@ func (ob *object) readDebug(im *image) {
 
 // frames returns the functions at an address inside the object, innermost inlined one first, at least one.
 func (ob *object) frames(address uint64) []Frame {
+	if ob.lacks != nil {
+		ob.problem(*ob.lacks)
+		ob.lacks = nil
+	}
 	ob.readTables()
 	bounds, _ := ob.bounds(address)
 	linked, where := ob.symbolAt(address, bounds)

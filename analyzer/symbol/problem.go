@@ -26,9 +26,9 @@ const (
 // problemWords says what is the matter with one file, and with several, and what can be done.
 var problemWords = map[problemKind]struct{ one, many, advice string }{
 	missing: {"is not here", "object files of the run are not here",
-		"their functions show as addresses: look at the trace where it was recorded, or record with 'memtrace run --embed-symbols'"},
+		"functions in there show as addresses: look at the trace where it was recorded, or record with 'memtrace run --embed-symbols'"},
 	replaced: {"is not the file of the run", "object files are not those of the run",
-		"their functions show as addresses: put the files of the run back, or record with 'memtrace run --embed-symbols'"},
+		"functions in there show as addresses: put the files of the run back, or record with 'memtrace run --embed-symbols'"},
 	unusable: {"cannot be used", "files cannot be used", "names from there are missing: make the files readable, or put whole ones there"},
 	damaged:  {"is damaged in part", "files are damaged in part", "some names or lines from there are missing: put whole files there"},
 	split: {"keeps inlined functions in .dwo files", "files keep inlined functions in .dwo files",

@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -163,7 +164,11 @@ func (r *Resolver) object(m trace.Module) *object {
 	key := keyOf(m)
 	ob, known := r.objects[key]
 	if !known {
-		ob = &object{module: m, options: &r.options, problem: r.tell}
+		file := m.Path
+		if cwd := r.info["process.cwd"]; cwd != "" && !filepath.IsAbs(file) { // the program opened it by a path from there
+			file = filepath.Join(cwd, file)
+		}
+		ob = &object{module: m, file: file, options: &r.options, problem: r.tell}
 		r.objects[key] = ob
 	}
 	return ob

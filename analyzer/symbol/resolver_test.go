@@ -158,6 +158,7 @@ func TestOtherFiles(t *testing.T) {
 		{"a pipe", func(m *trace.Module) { m.Path = pipe }, "not a regular file"},
 		{"a text", func(m *trace.Module) { m.Path = text }, "cannot be used"},
 		{"the kernel's own", func(m *trace.Module) { m.Path = "linux-vdso.so.1" }, "quiet"},
+		{"a shortened path", func(m *trace.Module) { m.Path = "site-packages/lib.so" }, "site-packages/lib.so is not here"},
 	} {
 		m := moduleOf(t, program, 0)
 		c.change(&m)
@@ -173,6 +174,22 @@ func TestOtherFiles(t *testing.T) {
 		change(&m)
 		checkUse(t, "no build-id: "+name, m, address(t, nameless, "table_lookup")+1, name)
 	}
+}
+
+// What the program opened by a path from its folder is found there.
+func TestRelativePath(t *testing.T) {
+	program := compiled(t, "gcc", "inlined.c", "-O2", "-g")
+	pc := address(t, program, "table_lookup") + 2
+	var tables trace.Tables
+	m := moduleOf(t, program, 0)
+	m.Path = "./" + filepath.Base(program)
+	tables.AddModule(m)
+	r := New(&tables, trace.Info{"process.cwd": filepath.Dir(program)}, Options{Sources: []string{}})
+	frames := r.Native(pc)
+	if f := frames[len(frames)-1]; f.Function != "table_lookup" || f.Module != m.Path {
+		t.Errorf("%+v", f)
+	}
+	noProblems(t, r)
 }
 
 func checkUse(t *testing.T, name string, m trace.Module, at uint64, problem string) {
