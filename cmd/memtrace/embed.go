@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -131,6 +132,11 @@ func codeAddresses(n int) string {
 // embedInto writes names into one trace, whose program has ended.
 func (a *app) embedInto(path string) (sum embedding, err error) {
 	start := time.Now()
+	unlock, err := lockTrace(path)
+	if err != nil {
+		return sum, err
+	}
+	defer unlock()
 	if err := spool.Finalize(path); err != nil {
 		if errors.Is(err, spool.ErrRunning) {
 			return sum, fmt.Errorf("%w; embed the names when it has ended", err)
@@ -154,6 +160,21 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 		return sum, openError(path, err)
 	}
 	return embedding{addresses: len(symbols), had: run.Tables().Symbols(), bytes: after.Size() - before.Size(), took: time.Since(start), problems: problems}, nil
+}
+
+// lockTrace keeps other commands from adding names to a trace at the same time; readers need not wait. Where the file system has no locks it does without.
+func lockTrace(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	if st, err := file.Stat(); err == nil && !st.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s: names are only written into files", path), file.Close())
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("%s: another command is writing names into it; wait until it has ended", path), file.Close())
+	}
+	return func() { file.Close() }, nil
 }
 
 // collectNames reads a trace to its end and names its code addresses. The caller closes the run.
