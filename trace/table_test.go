@@ -112,27 +112,57 @@ func TestDevicesAreInOrder(t *testing.T) {
 
 // What a dictionary costs in memory is a fixed multiple of its uncompressed size, which the ratio limit ties to the size of the file.
 func TestDictionaryMemoryIsBounded(t *testing.T) {
-	var e entryEncoder
-	var raw []byte
-	for len(raw) < 4<<20 {
-		raw = e.appendThread(raw, Thread{ID: 1}) // the smallest entries there are
+	// The smallest entries there are, of each kind that keeps more than a string.
+	for name, entry := range map[string]func(e *entryEncoder, dst []byte, i uint32) []byte{
+		"threads": func(e *entryEncoder, dst []byte, _ uint32) []byte { return e.appendThread(dst, Thread{ID: 1}) },
+		"modules": func(e *entryEncoder, dst []byte, i uint32) []byte {
+			return e.appendModule(dst, Module{Start: uint64(i % 127), End: 127})
+		},
+		"stacks": func(e *entryEncoder, dst []byte, i uint32) []byte { return e.appendStack(dst, Stack{ID: StackID(i)}) },
+		"pystacks": func(e *entryEncoder, dst []byte, i uint32) []byte {
+			return e.appendPyStack(dst, PyStack{ID: StackID(i)})
+		},
+		"code": func(e *entryEncoder, dst []byte, i uint32) []byte { return e.appendCode(dst, Code{ID: CodeID(i)}) },
+	} {
+		var e entryEncoder
+		var payloads [][]byte
+		i := uint32(0)
+		for len(payloads) < 32 {
+			var payload []byte
+			for ; len(payload) < 32<<10; i++ {
+				payload = entry(&e, payload, i)
+			}
+			payloads = append(payloads, payload)
+		}
+		checkMemory(t, name, SectionDictionary, payloads)
 	}
+	var payloads [][]byte
+	for i := range uint64(32) {
+		var e symbolEncoder
+		for j := range uint64(4000) {
+			e.add(Symbol{Address: i<<16 + j, Frames: make([]SymbolFrame, 1)})
+		}
+		payloads = append(payloads, e.finish())
+	}
+	checkMemory(t, "symbols", SectionSymbols, payloads)
+}
+
+// checkMemory compares what is kept of sections with their size.
+func checkMemory(t *testing.T, name string, kind SectionKind, payloads [][]byte) {
+	t.Helper()
 	enc, err := newCompressor()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file []byte
-	for chunk := raw; len(chunk) > 0; {
-		n := min(len(chunk)/5*5, 80<<10/5*5)
-		payload := enc.EncodeAll(chunk[:n], nil)
-		if rawSizeAllowed(SectionDictionary, len(payload), n) {
-			file = append(file, withSection(SectionDictionary, payload, uint32(n))[headSize:]...)
+	file, raw := fileHead(), 0
+	for _, payload := range payloads {
+		raw += len(payload)
+		if stored := enc.EncodeAll(payload, nil); rawSizeAllowed(kind, len(stored), len(payload)) {
+			file = append(file, withSection(kind, stored, uint32(len(payload)))[headSize:]...)
 		} else {
-			file = append(file, withSection(SectionDictionary, chunk[:n], 0)[headSize:]...)
+			file = append(file, withSection(kind, payload, 0)[headSize:]...)
 		}
-		chunk = chunk[n:]
 	}
-	file = append(fileHead(), file...)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -140,11 +170,13 @@ func TestDictionaryMemoryIsBounded(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if h := r.Health(); h.Truncated {
-		t.Fatalf("health %+v", h)
+		t.Fatalf("%s: health %+v", name, h)
 	}
-	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 64*int64(len(raw)) {
-		t.Errorf("%d bytes of entries keep %d bytes", len(raw), kept)
+	kept := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	if kept > 64*int64(raw) {
+		t.Errorf("%d bytes of %s keep %d bytes", raw, name, kept)
 	}
+	t.Logf("%s: %.1f times their size", name, float64(kept)/float64(raw))
 	runtime.KeepAlive(r)
 }
 
