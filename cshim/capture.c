@@ -92,9 +92,9 @@ struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame
   struct mt_stacks stacks = {0, 0};
   bool bare = self->capturing || (kind == MT_FREE && mt_config.no_free_stacks);
   if (MT_LIKELY(mt_config.python_depth && !bare)) {
-    self->capturing = 1;
+    mt_thread_mark(self);
     stacks.python = capture_python(self);
-    self->capturing = 0;
+    mt_thread_unmark(self);
   }
   if (MT_UNLIKELY(!mt_config.native_depth || bare)) {
     stacks.native = intern_caller(self, caller);

@@ -70,6 +70,7 @@ struct mt_thread {
   uint64_t ringless_in; /* epoch in which it found no ring */
   struct mt_tags tags;
   struct mt_thread *free_next; /* link of the list of recycled blocks; never cleared: a thread that loses the race for a block may still read it */
+  struct mt_thread *all_next;  /* of the list of all blocks, written once */
   /* room for one stack of each kind, never cleared: on the program's own stack it might not fit */
   uint64_t native[1 + MT_NATIVE_MAX]; /* as the dictionary has it: the end, then the addresses */
   struct mt_pyraw python[MT_PYTHON_MAX];
@@ -99,6 +100,17 @@ static inline bool mt_thread_recording(const struct mt_thread *self) {
   uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);
   return epoch && self->epoch == epoch;
 }
+
+/* Around what other threads may have to wait for: marks the thread as capturing. What follows the mark is not done before it in the eyes of a thread that orders all
+ * threads (membarrier); no fence here. */
+static inline void mt_thread_mark(struct mt_thread *self) {
+  __atomic_store_n(&self->capturing, 1, __ATOMIC_RELAXED);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+static inline void mt_thread_unmark(struct mt_thread *self) { __atomic_store_n(&self->capturing, 0, __ATOMIC_RELEASE); }
+
+/* Waits until each other thread of this process that is capturing now has finished with that, but at most so long. */
+void mt_threads_settle(unsigned limit_ms);
 
 /* Returns the calling thread's state if this process records already, attaching the thread if need be; NULL if no CUDA call was made yet. */
 struct mt_thread *mt_thread_recording_now(void);

@@ -8,6 +8,7 @@
 #include "gate.h"
 #include "interpreter.h"
 #include "pycode.h"
+#include "pyend.h"
 #include "python.h"
 #include "region.h"
 
@@ -184,9 +185,11 @@ static int compare_stack(const char **differs) {
 
 static uint32_t asked, attempts, failures, most, over;
 
-static void passed(unsigned frames) {
+/* told: of the interpreter's end. */
+static void passed(unsigned frames, bool told) {
   char text[64], digits[12];
-  if (frames >= MT_PY_ENOUGH) __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+  mt_pyend_passed();
+  if (frames >= MT_PY_ENOUGH && told) __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
   if (frames <= most) return;
   most = frames;
   int i = sizeof digits;
@@ -218,9 +221,11 @@ static int run(void *unused) {
     api.fetch_error(&type, &value, &trace);
     int frames = compare_stack(&differs);
     api.clear_error();
+    bool well = !differs && frames > 0, told = well && mt_pyend_arm();
+    api.clear_error();
     api.restore_error(type, value, trace);
     if (differs && ++failures >= MT_PY_FAILURES) failed(differs);
-    if (!differs && frames > 0) passed((unsigned)frames);
+    if (well) passed((unsigned)frames, told);
   }
   errno = error;
   __atomic_store_n(&asked, 0, __ATOMIC_RELEASE);
@@ -237,6 +242,7 @@ static void ask(void) {
     if (!most) mt_interpreter_tested("not possible: the main thread was never met in Python code");
     return;
   }
+  if (attempts == 1) mt_pyend_prepare();
   mt_gate_enter(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
   if (api.initialized() && !mt_interpreter.finalizing()) {
     __atomic_store_n(&asked, 1, __ATOMIC_RELEASE);
@@ -246,6 +252,13 @@ static void ask(void) {
   mt_gate_leave();
 }
 
+/* Another interpreter may follow one that ended. */
+static void start_anew(void) {
+  attempts = failures = most = 0;
+  __atomic_store_n(&over, 0, __ATOMIC_RELAXED);
+}
+
 void mt_python_turn(void) {
+  if (mt_pyend_over()) start_anew();
   if (mt_interpreter_state() >= MT_PY_CHECKED && !__atomic_load_n(&asked, __ATOMIC_ACQUIRE) && !__atomic_load_n(&over, __ATOMIC_RELAXED)) ask();
 }

@@ -7,6 +7,7 @@
 #include "interpreter.h"
 #include "peek.h"
 #include "pycode.h"
+#include "pyend.h"
 
 /* How many walks in a row must find everything as it should be before reads go straight to memory. */
 #define MT_PY_TRIAL 64u
@@ -158,7 +159,7 @@ unsigned mt_python_walk(struct mt_pyraw *out, unsigned depth, enum mt_stack_end 
   const struct mt_interpreter *py = &mt_interpreter;
   uint32_t state = mt_interpreter_state();
   *end = MT_STACK_WHOLE;
-  if (state < MT_PY_CHECKED || !depth) return 0;
+  if (state < MT_PY_CHECKED || !depth || mt_pyend_forbids()) return 0;
   uintptr_t thread = (uintptr_t)py->thread_state();
   if (!thread || py->finalizing()) return 0;
   struct walk w = {&py->layout, NULL};

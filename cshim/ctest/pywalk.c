@@ -12,6 +12,14 @@
 #include "../python.h"
 #include "../region.h"
 
+extern int __asan_report_present(void) __attribute__((weak));
+
+/* Lets threads that the interpreter left behind go wrong before the process is gone, and one that did say so. */
+__attribute__((destructor)) static void linger(void) {
+  nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+  while (__asan_report_present && __asan_report_present()) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
 /* Starts to record into that file's spool. */
 MT_EXPORT int pywalk_open(const char *path) {
   snprintf(mt_config.output, sizeof mt_config.output, "%s", path);
@@ -28,13 +36,30 @@ MT_EXPORT void pywalk_trust(int trusted) {
   __atomic_compare_exchange_n(&mt_interpreter.state, &from, trusted ? MT_PY_TRUSTED : MT_PY_CHECKED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+static uint64_t asked, found; /* stacks, in all */
+
 /* The calling thread's stack as a dictionary id, 0 without one. */
 MT_EXPORT uint32_t pywalk_stack(unsigned depth) {
   struct mt_pyraw frames[MT_PYTHON_MAX];
   enum mt_stack_end end;
+  struct mt_thread *self = mt_thread_get();
+  if (!self) return 0;
+  mt_thread_mark(self);
   unsigned count = mt_python_walk(frames, depth, &end);
-  return count ? mt_python_intern(frames, count, end) : 0;
+  uint32_t id = count ? mt_python_intern(frames, count, end) : 0;
+  if (id) __atomic_add_fetch(&found, 1, __ATOMIC_RELAXED);
+  mt_thread_unmark(self);
+  __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+  return id;
 }
+
+/* Like a thread of a framework that never comes back to Python. */
+MT_EXPORT void pywalk_forever(void) {
+  for (;;) pywalk_stack(MT_PYTHON_MAX);
+}
+
+MT_EXPORT uint64_t pywalk_asked(void) { return __atomic_load_n(&asked, __ATOMIC_RELAXED); }
+MT_EXPORT uint64_t pywalk_found(void) { return __atomic_load_n(&found, __ATOMIC_RELAXED); }
 
 /* ctypes turns a callback's exceptions into messages: this stands for C code between frames. */
 MT_EXPORT uint32_t pywalk_through(uint32_t (*callback)(void)) { return callback() + 0; }
