@@ -26,8 +26,8 @@ var adviceRules = []adviceRule{
 		text: "{owner} holds {owned}, {share} of what is in use, and held it before {since} began. Store it in half precision, shard it (FSDP, ZeRO) or keep it on the host; " +
 			"half precision alone gives back about {frees}."},
 	{name: "untagged", ask: askUntagged,
-		text: "{owned}, {share} of what is in use, are in blocks that nothing names, and {frees} more would have been enough. A smaller batch, gradient checkpointing " +
-			"(torch.utils.checkpoint) or mixed precision (torch.autocast) shrink what a step holds. To see which part of the program holds what, put memtrace.tag(\"...\") or " +
+		text: "{owned}, {share} of what is in use, are in blocks without a tag, and {frees} more would have been enough. A smaller batch, gradient checkpointing " +
+			"(torch.utils.checkpoint) or mixed precision (torch.autocast) shrink what a step holds. To see it by the parts of the program, put memtrace.tag(\"...\") or " +
 			"NVTX ranges around its parts and call memtrace.step() in each iteration."},
 	{name: "optimizer-state", ask: askOptimizer,
 		text: "{owner} holds {owned}, {share} of what is in use. An optimizer with 8-bit state, or one that is sharded or kept on the host, gives back about {frees}."},

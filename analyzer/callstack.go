@@ -36,6 +36,7 @@ type callStacks struct {
 	tables  *trace.Tables
 	info    func() trace.Info
 	options symbol.Options
+	limit   int // stacks that are named before the others stay empty; 0: all
 
 	names  *symbol.Resolver
 	loop   string // the interpreter's code as names knows it
@@ -97,11 +98,21 @@ func (c *callStacks) close() {
 func (c *callStacks) of(pair stackPair) *callStack {
 	c.start()
 	s, known := c.stacks[pair]
-	if !known {
-		s = c.resolve(pair)
-		c.stacks[pair] = s
+	switch {
+	case known:
+		return s
+	case c.limit > 0 && len(c.stacks) >= c.limit:
+		return &callStack{key: NoStack}
 	}
+	s = c.resolve(pair)
+	c.stacks[pair] = s
 	return s
+}
+
+// forget drops all names. They are made anew when they are asked for.
+func (c *callStacks) forget() {
+	c.close()
+	c.names, c.native, c.python, c.stacks = nil, nil, nil, nil
 }
 
 func (c *callStacks) resolve(pair stackPair) *callStack {

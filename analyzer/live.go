@@ -28,6 +28,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 		return nil, err
 	}
 	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
+	c.ooms.places = opts.Sites
 	c.resolver.stacks.info, c.resolver.stacks.options = src.Info, opts.Symbols
 	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil) {
 		if err := c.resolver.stacks.readAhead(opts.Ahead); err != nil {

@@ -26,6 +26,7 @@ type OOMEvent struct {
 	RequestedBytes uint64 `json:"requested_bytes"`
 
 	Tag     string `json:"tag"`
+	Site    string `json:"site,omitempty"` // place of the program that asked; "" unknown
 	Thread  string `json:"thread"`
 	Call    string `json:"call"`    // the refused call as the program made it; "" if the framework refused without asking the driver
 	Library string `json:"library"` // that made it
@@ -46,7 +47,7 @@ type OOMEvent struct {
 	FreeBytes  uint64        `json:"free_bytes"`             // total minus used: at most this is free where there is no sample
 	Sample     *Sample       `json:"sample,omitempty"`       // the device's own latest word, if there is one
 	Allocator  *OOMAllocator `json:"allocator,omitempty"`    // the framework's allocator, if one reports blocks on the device
-	Ledgers    []Ledger      `json:"ledgers"`                // what filled the device, by tag, library and call
+	Ledgers    []Ledger      `json:"ledgers"`                // what filled the device, by tag, library, call and, where it is known, place of the program
 	Since      *OOMGrowth    `json:"since,omitempty"`        // what is younger than the last step or mark
 	StepBytes  []uint64      `json:"step_bytes"`             // live on the device when the latest steps began, oldest first
 	Advice     []Advice      `json:"advice"`                 // what to try, the most promising first

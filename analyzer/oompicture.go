@@ -11,7 +11,7 @@ import (
 	"memtrace/trace"
 )
 
-// oomGroupings are what an OOM event's ledgers divide by, the first one for people.
+// oomGroupings are what an OOM event's ledgers divide by, and oomPlaces where places are told.
 var oomGroupings = []string{"tag", "library", "api"}
 
 // Kinds of ledger rows that only OOM events and device ledgers have; see OwnerBlocks and its like, and OwnerRounding.
@@ -115,14 +115,18 @@ func (c *collector) takePicture(device int16) *picture {
 	if p.framework, p.held = c.frameworkOn(device); p.framework {
 		p.main = AccountFramework
 	}
-	names := newKeyNames(&c.resolver, by)
+	if c.ooms.places {
+		p.by = append(p.by, &oomPlaces)
+		p.sums = append(p.sums, make(map[ownerKey]uint64))
+	}
+	names := newKeyNames(&c.resolver, p.by)
 	for id := range c.heap.blocks {
 		b := &c.heap.blocks[id]
 		switch {
 		case b.Device != device:
 		case b.Account == p.main:
 			p.inBlocks += b.Size
-			for g := range by {
+			for g := range p.by {
 				p.sums[g][ownerKey{OwnerBlocks, names.of(g, b)}] += b.Size
 			}
 			if c.ooms.since != nil && b.Seq > c.ooms.sinceSeq {
@@ -136,6 +140,12 @@ func (c *collector) takePicture(device int16) *picture {
 	}
 	if driver := c.holding.driverBytes(device); p.framework && !c.holding.fromDriver() && driver > p.held {
 		p.outside(UnknownLibrary, driver-p.held)
+	}
+	if last := len(by); c.ooms.places && !names.ownPlaces(last) {
+		p.by, p.sums = p.by[:last], p.sums[:last]
+	}
+	if c.ooms.told != nil {
+		c.resolver.stacks.forget()
 	}
 	return p
 }

@@ -34,6 +34,7 @@ type oomTracker struct {
 	OOM
 	open     []*oomCase // in the order in which they began
 	told     func(*OOMEvent)
+	places   bool // places of the program are told
 	info     func() trace.Info
 	since    *OOMGrowth // the latest step or mark, without its bytes
 	sinceSeq uint64
@@ -106,6 +107,7 @@ func (c *collector) refusedForMemory(e *trace.Event) {
 	o.event.Attempts++
 	o.event.Level = e.Level.String()
 	o.event.Memory, o.event.DriverRequestedBytes, o.event.RequestedBytes = e.Mem.String(), e.Size, e.Size
+	o.event.Site = c.oomPlace(e)
 	o.event.Call, o.event.Library, o.event.Caller = callOf(e).String(), c.resolver.libraries.name(c.resolver.libraries.of(e.Stack)), c.callerOf(e.Stack)
 	c.describe(o, e, false)
 }
@@ -119,6 +121,9 @@ func (c *collector) gaveUp(e *trace.Event) {
 	o.last, o.decided, o.granted = e.Time, true, false
 	o.event.Level, o.event.RequestedBytes = e.Level.String(), e.Size
 	o.event.AllocatedBytes, o.event.ReservedBytes = e.Allocated, e.Reserved
+	if o.event.Site == "" {
+		o.event.Site = c.oomPlace(e)
+	}
 	if o.event.Memory == "" {
 		o.event.Memory = cuda.MemoryDevice.String()
 	}

@@ -29,7 +29,9 @@ type OOMWatch struct {
 func NewOOMWatch(tables *trace.Tables, info trace.Info) *OOMWatch {
 	w := &OOMWatch{collector: newCollector(tables, nil, nil, At{}), tables: tables, info: info}
 	w.collector.ooms.info = func() trace.Info { return info }
-	w.collector.ooms.told = w.take
+	w.collector.ooms.told, w.collector.ooms.places = w.take, true
+	stacks := w.collector.resolver.stacks
+	stacks.info, stacks.options.NoFiles, stacks.limit = w.collector.ooms.info, true, maxOOMStacks
 	return w
 }
 

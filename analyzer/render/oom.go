@@ -134,6 +134,9 @@ func oomRequest(e *analyzer.OOMEvent, framework string) string {
 
 func oomCaller(e *analyzer.OOMEvent) string {
 	text := "thread " + clean(e.Thread)
+	if e.Site != "" {
+		text = clean(e.Site) + ", " + text
+	}
 	if e.Tag != "" {
 		text += ", under tag " + clean(e.Tag)
 	}
@@ -201,19 +204,27 @@ func oomSteps(steps []uint64) string {
 	return "the last " + plural(uint64(len(steps)), "step", "steps") + " began with " + strings.Join(parts, ", ")
 }
 
-// oomOwners is the table of who filled the device.
+// oomOwners tells who filled the device: by tag if the program set any, and shorter by its places, if they are known; else by what says most.
 func (p *page) oomOwners(e *analyzer.OOMEvent, framework string) {
-	l := oomLedger(e)
+	l := bestLedger(e)
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
+	p.oomLedger(e, l, framework, p.o.rows())
+	if places := ledgerBy(e, "site"); places != nil && places != l {
+		p.oomLedger(e, places, framework, max(p.o.rows()/2, 1))
+	}
+}
+
+// oomLedger prints the table of one grouping, with a limit on the rows of blocks.
+func (p *page) oomLedger(e *analyzer.OOMEvent, l *analyzer.Ledger, framework string, limit int) {
 	title := "Who filled " + deviceName(e.Device)
 	if l.Rows[0].Owner == analyzer.OwnerBlocks {
 		title += ", by " + l.By
 	}
 	p.title(title)
 	p.gap()
-	rows := p.foldOwners(l.Rows)
+	rows := foldOwners(l.Rows, limit)
 	shares, largest := sharesOf(rows, func(r *analyzer.LedgerRow) uint64 { return r.Bytes })
 	var cells [][]cell
 	for i, row := range rows {
@@ -225,15 +236,15 @@ func (p *page) oomOwners(e *analyzer.OOMEvent, framework string) {
 	p.gap()
 }
 
-// foldOwners sums up the smallest blocks where there are more than a table has rows; what is no block stays. Largest first, what was summed up behind the blocks.
-func (p *page) foldOwners(list []analyzer.LedgerRow) []analyzer.LedgerRow {
+// foldOwners sums up the smallest blocks where there are more than limit; what is no block stays. Largest first, what was summed up behind the blocks.
+func foldOwners(list []analyzer.LedgerRow, limit int) []analyzer.LedgerRow {
 	n := 0
 	for n < len(list) && list[n].Owner == analyzer.OwnerBlocks {
 		n++
 	}
 	rows := slices.Clone(list)
 	rest := analyzer.LedgerRow{Owner: analyzer.OwnerBlocks}
-	if limit := p.o.rows(); n > limit {
+	if n > limit {
 		for _, row := range rows[limit:n] {
 			rest.Bytes += row.Bytes
 		}
@@ -257,14 +268,22 @@ func oomStyle(owner string) style {
 	return outside
 }
 
-// oomLedger picks the grouping that says most, as bestGrouping does for the whole run.
-func oomLedger(e *analyzer.OOMEvent) *analyzer.Ledger {
-	for i := range e.Ledgers {
-		l := &e.Ledgers[i]
-		if i == len(e.Ledgers)-1 || slices.ContainsFunc(l.Rows, func(r analyzer.LedgerRow) bool {
+// bestLedger picks the grouping that says most, as bestGrouping does for the whole run.
+func bestLedger(e *analyzer.OOMEvent) *analyzer.Ledger {
+	for _, by := range []string{"tag", "site", "library"} {
+		if l := ledgerBy(e, by); l != nil && slices.ContainsFunc(l.Rows, func(r analyzer.LedgerRow) bool {
 			return r.Owner == analyzer.OwnerBlocks && r.Key != analyzer.Untagged && r.Key != analyzer.UnknownLibrary
 		}) {
 			return l
+		}
+	}
+	return ledgerBy(e, "api")
+}
+
+func ledgerBy(e *analyzer.OOMEvent, by string) *analyzer.Ledger {
+	for i := range e.Ledgers {
+		if e.Ledgers[i].By == by {
+			return &e.Ledgers[i]
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,7 @@ type oomReport struct {
 			Level     string `json:"level"`
 			Requested uint64 `json:"requested_bytes"`
 			Tag       string `json:"tag"`
+			Site      string `json:"site"`
 			Library   string `json:"library"`
 			Released  uint64 `json:"released_bytes"`
 			Used      uint64 `json:"used_bytes"`
@@ -42,21 +44,23 @@ type oomReport struct {
 					Whole   uint64 `json:"whole_free_bytes"`
 				} `json:"pieces"`
 			} `json:"allocator"`
-			Ledgers []struct {
-				By    string `json:"by"`
-				Whole uint64 `json:"whole_bytes"`
-				Rows  []struct {
-					Owner string `json:"owner"`
-					Key   string `json:"key"`
-					Bytes uint64 `json:"bytes"`
-				} `json:"rows"`
-			} `json:"ledgers"`
-			Advice []struct {
+			Ledgers []oomLedger `json:"ledgers"`
+			Advice  []struct {
 				Rule string `json:"rule"`
 				Text string `json:"text"`
 			} `json:"advice"`
 		} `json:"events"`
 	} `json:"oom"`
+}
+
+type oomLedger struct {
+	By    string `json:"by"`
+	Whole uint64 `json:"whole_bytes"`
+	Rows  []struct {
+		Owner string `json:"owner"`
+		Key   string `json:"key"`
+		Bytes uint64 `json:"bytes"`
+	} `json:"rows"`
 }
 
 func readOOM(t *testing.T, trace string) oomReport {
@@ -198,19 +202,68 @@ func compareOOM(t *testing.T, r *result) {
 		if len(got) != len(truth.Tags) {
 			t.Errorf("tags %v, want %v", got, truth.Tags)
 		}
-		checkSidecar(t, r, e.Sidecar, largest)
+		site := comparePlaces(t, e.Ledgers[len(e.Ledgers)-1], got)
+		checkSidecar(t, r, e.Sidecar, largest, site)
 	}
 }
 
+// comparePlaces compares what lines of the script hold with what the tags around these lines do, and returns the first line among the owners.
+func comparePlaces(t *testing.T, l oomLedger, tags map[string]uint64) (first string) {
+	t.Helper()
+	if l.By != "site" {
+		t.Fatalf("the last ledger is by %s", l.By)
+	}
+	places, sum, whole := map[string]uint64{}, uint64(0), uint64(0)
+	for _, row := range l.Rows {
+		if row.Owner == "blocks" {
+			places[row.Key] = row.Bytes
+			sum += row.Bytes
+			if first == "" && strings.HasPrefix(row.Key, "train/gpt2.py:") {
+				first = row.Key
+			}
+		}
+	}
+	for _, bytes := range tags {
+		whole += bytes
+	}
+	if first == "" {
+		t.Errorf("no line of the script among the places %v", places)
+	}
+	equal(t, "blocks by place", sum, whole)
+	for tag, line := range map[string]string{"optimizer": "            optimizer.step()", "loss": "            loss = "} {
+		at := fmt.Sprintf("train/gpt2.py:%d main", lineOf(t, "gpt2.py", line))
+		equal(t, at, places[at], tags[tag])
+	}
+	return first
+}
+
+// lineOf finds the only line of a training script that begins so.
+func lineOf(t *testing.T, script, begin string) (line int) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(guest.Root(), "testdata", "train", script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, code := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(code, begin) {
+			if line > 0 {
+				t.Fatalf("%s: lines %d and %d begin with %q", script, line, i+1, begin)
+			}
+			line = i + 1
+		}
+	}
+	return line
+}
+
 // checkSidecar reads the text without its trace.
-func checkSidecar(t *testing.T, r *result, name, largest string) {
+func checkSidecar(t *testing.T, r *result, name, largest, site string) {
 	t.Helper()
 	texts := sidecars(t, r.trace)
 	text := texts[name]
 	if len(texts) != 1 || name != filepath.Base(r.trace)+".oom.1.txt" {
 		t.Fatalf("texts %v, the trace names %q", texts, name)
 	}
-	for _, want := range []string{"Out of memory on device 0", largest, "What to try", "oom.py", "PyTorch", "cached", "null GPU", "memtrace report --at oom"} {
+	for _, want := range []string{"Out of memory on device 0", largest, "by site", site, "What to try", "oom.py", "PyTorch", "cached", "null GPU", "memtrace report --at oom"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s does not say %q:\n%s", name, want, text)
 		}
