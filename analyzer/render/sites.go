@@ -59,14 +59,14 @@ func (p *page) sites(s *analyzer.Summary) {
 	}
 }
 
-// sites is how many places are shown with their stacks, which take more lines than the rows of a table: half as many, and none but the first that holds less than a
+// sites is how many places are shown with their stacks, which take more lines than the rows of a table: a third as many, and none but the first that holds less than a
 // hundredth of the whole.
 func (o Options) sites(places []analyzer.Site, whole uint64) int {
 	if o.Rows < 0 {
 		return len(places)
 	}
 	n := 0
-	for n < len(places) && n < (o.rows()+1)/2 && (n == 0 || places[n].Bytes >= whole/100) {
+	for n < len(places) && n < (o.rows()+2)/3 && (n == 0 || places[n].Bytes >= whole/100) {
 		n++
 	}
 	return n
