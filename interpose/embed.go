@@ -2,16 +2,18 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
+	"memtrace/trace/spool"
 )
 
 // embedTime is how long the end of the program may take longer for the names of functions. C waits for the drainer a little longer than that (cshim/guest.c).
 const embedTime = 3 * time.Second
 
-// symbolEmbedder keeps the dictionary, so that code addresses can be named at the end.
+// symbolEmbedder keeps of the dictionary what it takes to name code addresses at the end.
 type symbolEmbedder struct {
 	tables *trace.Tables
 	info   trace.Info
@@ -19,6 +21,27 @@ type symbolEmbedder struct {
 
 func newSymbolEmbedder(info trace.Info) *symbolEmbedder {
 	return &symbolEmbedder{tables: &trace.Tables{}, info: info}
+}
+
+// codeDictionary passes dictionary entries on and keeps native stacks and modules.
+type codeDictionary struct {
+	spool.Dictionary
+	keep *symbolEmbedder
+}
+
+func (c codeDictionary) WriteInfo(info trace.Info) error {
+	maps.Copy(c.keep.info, info)
+	return c.Dictionary.WriteInfo(info)
+}
+
+func (c codeDictionary) WriteStack(s trace.Stack) error {
+	c.keep.tables.AddStack(s)
+	return c.Dictionary.WriteStack(s)
+}
+
+func (c codeDictionary) WriteModule(m trace.Module) error {
+	c.keep.tables.AddModule(m)
+	return c.Dictionary.WriteModule(m)
 }
 
 // embedSymbols writes what the code addresses of all stacks are called. Only a failure to write is returned: a trace without names is a whole one.

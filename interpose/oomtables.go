@@ -7,8 +7,7 @@ import (
 	"memtrace/trace/spool"
 )
 
-// teeDictionary passes dictionary entries to the trace and keeps them for what the drainer itself has to know: the texts about running out of memory, and the names of
-// functions.
+// teeDictionary passes dictionary entries on and keeps them for the texts about running out of memory.
 type teeDictionary struct {
 	spool.Dictionary
 	tables *trace.Tables
@@ -19,7 +18,7 @@ type teeDictionary struct {
 func (d *drainer) dictionary() spool.Dictionary {
 	var to spool.Dictionary = d.writer
 	if d.symbols != nil {
-		to = teeDictionary{to, d.symbols.tables, d.symbols.info}
+		to = codeDictionary{to, d.symbols}
 	}
 	if d.oom != nil {
 		to = teeDictionary{to, d.oom.tables, d.oom.info}
