@@ -171,6 +171,22 @@ func TestFoldNoise(t *testing.T) {
 	}
 }
 
+func TestSourceFile(t *testing.T) {
+	for _, test := range []struct{ stack, want string }{
+		{addmmStack, "train.py"},
+		{gradientStack, "autograd"},
+		{reduceStack, "autograd"},
+		{mxnetLambda, "libmxnet.so"},
+		{frozenStack, "libpython3.11.so.1.0"},
+	} {
+		j := newJudge(pythonInfo)
+		all := stackOf(j, test.stack)
+		if got := j.sourceFile(siteOf(&callStack{all: all, shown: foldNoise(all)})); got != test.want {
+			t.Errorf("%s: %s, want %s", titles(all[:1]), got, test.want)
+		}
+	}
+}
+
 // TestFoldNeverEmpties: of every piece of a real stack something is left, in the order in which it stood.
 func TestFoldNeverEmpties(t *testing.T) {
 	j := newJudge(pythonInfo)

@@ -27,14 +27,7 @@ func siteKey(r *resolver, id uint64) string { return r.stacks.of(pairOf(id)).key
 
 func functionKey(r *resolver, id uint64) string { return placed(r, id, (*judge).function) }
 
-func fileKey(r *resolver, id uint64) string {
-	return placed(r, id, func(j *judge, f *frame) string {
-		if f.File == "" {
-			return j.object(f)
-		}
-		return j.place(f.File)
-	})
-}
+func fileKey(r *resolver, id uint64) string { return placed(r, id, (*judge).sourceFile) }
 
 func lineKey(r *resolver, id uint64) string {
 	return placed(r, id, func(j *judge, f *frame) string {
@@ -64,6 +57,20 @@ func (j *judge) line(f *frame) string {
 	return fmt.Sprintf("%s:%d", j.place(f.File), f.Line)
 }
 
+// autogradFile stands for the file of every step of a gradient computation: they are generated, and run for the user's lines of the forward pass.
+const autogradFile = "autograd"
+
+// sourceFile names the file that a function is in, its object file if no more is known.
+func (j *judge) sourceFile(f *frame) string {
+	switch {
+	case f.fold == foldNode, f.fold == foldEngine:
+		return autogradFile
+	case f.File == "":
+		return j.object(f)
+	}
+	return j.place(f.File)
+}
+
 // function names a function together with the file that it is in, where that says more.
 func (j *judge) function(f *frame) string {
 	switch {
@@ -77,10 +84,7 @@ func (j *judge) function(f *frame) string {
 
 // object is the base name of a frame's object file.
 func (j *judge) object(f *frame) string {
-	switch {
-	case f.short != "":
-		return f.title()
-	case f.Module == "":
+	if f.Module == "" {
 		return unknownCode
 	}
 	return path.Base(f.Module)
