@@ -70,13 +70,14 @@ func (u *unwindIndex) readHeader(p *elf.Prog) error {
 		return errors.New("an unwind table of an unknown kind")
 	}
 	order := u.image.elf.ByteOrder
-	c := pointerReader{data: data, order: order, at: p.Vaddr, pos: 4}
+	c := pointersIn(data, order, p.Vaddr)
+	c.skip(4)
 	c.pointer(data[1], p.Vaddr)
 	count := c.pointer(data[2], p.Vaddr)
-	if c.failed || count > uint64(len(data)-c.pos)/8 {
+	if c.err != nil || count > uint64(len(c.data))/8 {
 		return errors.New("an unwind table that is cut")
 	}
-	u.base, u.table = p.Vaddr, data[c.pos:c.pos+int(count)*8]
+	u.base, u.table = p.Vaddr, c.data[:count*8]
 	return nil
 }
 
@@ -151,10 +152,10 @@ func (u *unwindIndex) entry(at uint64) (size uint64, bounds span, ok bool) {
 	if err != nil {
 		return size, span{}, false
 	}
-	c := pointerReader{data: body, order: order, at: at + 8}
+	c := pointersIn(body, order, at+8)
 	start := c.pointer(code, u.base)
 	n := c.pointer(code&0x0f, 0)
-	return size, span{start, start + n}, !c.failed && start+n > start
+	return size, span{start, start + n}, c.err == nil && start+n > start
 }
 
 // code returns how the pointers of a CIE's functions are written.
@@ -190,11 +191,12 @@ func (u *unwindIndex) readCode(at uint64) uint8 {
 	if len(augmentation) == 0 || augmentation[0] != 'z' {
 		return pointerAbsolute
 	}
-	c := pointerReader{data: data, order: order, at: at + 8, pos: end + 2}
+	c := pointersIn(data, order, at+8)
+	c.skip(uint64(end) + 2)
 	c.leb()
 	c.leb()
 	if data[0] == 1 {
-		c.byte()
+		c.number(1)
 	} else {
 		c.leb()
 	}
@@ -202,19 +204,19 @@ func (u *unwindIndex) readCode(at uint64) uint8 {
 	for _, letter := range augmentation[1:] {
 		switch letter {
 		case 'R':
-			if code := c.byte(); !c.failed {
+			if code := uint8(c.number(1)); c.err == nil {
 				return code
 			}
 			return pointerOmitted
 		case 'P':
-			c.pointer(c.byte()&0x0f, 0)
+			c.pointer(uint8(c.number(1))&0x0f, 0)
 		case 'L':
-			c.byte()
+			c.number(1)
 		case 'S', 'B', 'G':
 		default:
 			return pointerOmitted
 		}
-		if c.failed {
+		if c.err != nil {
 			return pointerOmitted
 		}
 	}
@@ -230,38 +232,15 @@ func (u *unwindIndex) read(address, size uint64) ([]byte, error) {
 	return u.image.bytes(offset, size)
 }
 
-// pointerReader reads the numbers of unwind tables. Reading past the end sets failed.
+// pointerReader reads the pointers of unwind tables, too.
 type pointerReader struct {
-	data   []byte
-	order  binary.ByteOrder
-	at     uint64 // address of data[0]
-	pos    int
-	failed bool
+	headerReader
+	end uint64 // address behind the data
 }
 
-func (c *pointerReader) take(n int) []byte {
-	if c.failed || len(c.data)-c.pos < n {
-		c.failed = true
-		return make([]byte, n)
-	}
-	c.pos += n
-	return c.data[c.pos-n : c.pos]
-}
-
-func (c *pointerReader) byte() uint8 { return c.take(1)[0] }
-
-// leb reads a LEB128 number of either sign; callers only skip or use it unsigned.
-func (c *pointerReader) leb() uint64 {
-	var value uint64
-	for shift := uint(0); shift < 64; shift += 7 {
-		b := c.byte()
-		value |= uint64(b&0x7f) << shift
-		if b < 0x80 {
-			return value
-		}
-	}
-	c.failed = true
-	return 0
+// pointersIn reads data that lies at an address of the object.
+func pointersIn(data []byte, order binary.ByteOrder, address uint64) pointerReader {
+	return pointerReader{headerReader{data: data, order: order}, address + uint64(len(data))}
 }
 
 // pointer reads one pointer. table is what pointers of the kind pointerTable count from.
@@ -269,23 +248,23 @@ func (c *pointerReader) pointer(code uint8, table uint64) uint64 {
 	if code == pointerOmitted {
 		return 0
 	}
-	here := c.at + uint64(c.pos)
+	here := c.end - uint64(len(c.data))
 	var value uint64
 	switch code & 0x0f {
 	case pointerAbsolute, pointer8, pointerSigned | pointer8:
-		value = c.order.Uint64(c.take(8))
+		value = c.number(8)
 	case pointer4:
-		value = uint64(c.order.Uint32(c.take(4)))
+		value = c.number(4)
 	case pointerSigned | pointer4:
-		value = uint64(int64(int32(c.order.Uint32(c.take(4)))))
+		value = uint64(int64(int32(c.number(4))))
 	case pointer2:
-		value = uint64(c.order.Uint16(c.take(2)))
+		value = c.number(2)
 	case pointerSigned | pointer2:
-		value = uint64(int64(int16(c.order.Uint16(c.take(2)))))
+		value = uint64(int64(int16(c.number(2))))
 	case pointerLEB:
 		value = c.leb()
 	default:
-		c.failed = true
+		c.err = errPointer
 	}
 	switch code & 0x70 {
 	case 0:
@@ -294,7 +273,9 @@ func (c *pointerReader) pointer(code uint8, table uint64) uint64 {
 	case pointerTable:
 		value += table
 	default:
-		c.failed = true
+		c.err = errPointer
 	}
 	return value
 }
+
+var errPointer = errors.New("a pointer of an unknown kind")
