@@ -24,14 +24,14 @@ var oomPlaces = grouping{name: "site",
 // placeIsThread marks identifiers that are no pair of stacks: no trace has so many native ones.
 const placeIsThread = 1 << 63
 
-// oomPlace names the place of the program that a call was made for, "" if it is not known.
+// oomPlace names the place of the program, or the step of a gradient computation, that a call was made for; "" if it is not known.
 func (c *collector) oomPlace(e *trace.Event) string {
 	if !c.ooms.places {
 		return ""
 	}
-	id := stackPair{e.Stack, e.PyStack}.id()
-	if key, user := c.resolver.placeOf(id); user && c.resolver.named(id) {
-		return key
+	stack := c.resolver.stacks.of(stackPair{e.Stack, e.PyStack})
+	if at := stack.site; at != nil && at.Function != "" && (at.user || at.fold == foldNode) {
+		return stack.key
 	}
 	return ""
 }
