@@ -58,7 +58,7 @@ struct mt_op {
     MT_HOOKED_REAL(symbol);                                                                                                            \
     if (op.ends && !(address)) return real args;                                                                                       \
     struct mt_call call;                                                                                                               \
-    MT_OPEN_##level(&call, number, __builtin_frame_address(0), op.early);                                                                                  \
+    MT_OPEN_##level(&call, number, __builtin_frame_address(0), op.early);                                                              \
     int status = real args;                                                                                                            \
     if (MT_UNLIKELY(!call.self)) return status;                                                                                        \
     struct mt_outcome outcome = {                                                                                                      \

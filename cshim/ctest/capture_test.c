@@ -142,13 +142,13 @@ KEPT static uint32_t id_here(void) {
 static void names_stacks_anew(void) {
   uint32_t ids[4];
   begin();
-  for (unsigned i = 0; i < 4; i++) {
+  for (volatile unsigned i = 0; i < 4; i++) { /* volatile: one loop with one call */
     if (i == 2) mt_capture_forget(1);
     if (i == 3) mt_capture_forget(0);
-    __asm__ volatile("" : "+r"(i)); /* the loop stays one */
     ids[i] = id_here();
   }
-  CHECK(ids[0] && ids[1] == ids[0] && ids[2] != ids[0] && ids[3] == ids[2]);
+  CHECK(ids[0] && ids[1] == ids[0]);
+  CHECK(ids[2] != ids[0] && ids[3] == ids[2]);
 }
 
 static void caller_only(void) {
@@ -185,7 +185,10 @@ KEPT static void call_and_leave(void (*open)(struct mt_call *, uint16_t, const s
   longjmp(back, 1);
 }
 KEPT static void call_and_come_back(void (*open)(struct mt_call *, uint16_t, const struct mt_frame *, int)) {
+  char room[4096]; /* compilers for aarch64 put a function's locals above what marks its frame */
+  USED(room);
   if (!setjmp(back)) call_and_leave(open);
+  USED(room);
 }
 KEPT static void call_and_close(void) {
   struct mt_call call;

@@ -90,7 +90,15 @@ KEPT static uint64_t shape_stack_arguments_of(struct path *p, uint64_t a, uint64
 }
 KEPT static void shape_stack_arguments(struct path *p) { USED(shape_stack_arguments_of(p, 1, 2, 3, 4, 5, 6, 7, (uintptr_t)p)); }
 
-KEPT __attribute__((force_align_arg_pointer)) static void shape_forced(struct path *p) {
+#if defined(__x86_64__)
+#define FORCED __attribute__((force_align_arg_pointer))
+#define KEPT_REGISTERS "rbx", "r12", "r13", "r14", "r15"
+#else
+#define FORCED
+#define KEPT_REGISTERS "x19", "x20", "x21", "x22", "x23"
+#endif
+
+KEPT FORCED static void shape_forced(struct path *p) {
   shape_next(p);
   USED(p);
 }
@@ -118,7 +126,7 @@ KEPT static void shape_huge(struct path *p) {
 
 /* The frame pointer serves as a register like any other, and is restored to something that is no address. */
 KEPT static void shape_scratch_bp(struct path *p) {
-  __asm__ volatile("" : : : "rbx", "r12", "r13", "r14", "r15");
+  __asm__ volatile("" : : : KEPT_REGISTERS);
   shape_next(p);
   USED(p);
 }
@@ -143,6 +151,7 @@ KEPT static void shape_bsearch(struct path *p) {
   USED(bsearch(&key, numbers, 4, sizeof *numbers, shape_compare));
 }
 
+#if defined(__x86_64__)
 /* A realigned frame whose CFA is in a register only, as compilers leave it where nothing else wants that register. */
 void shape_realigned(struct path *p);
 void shape_continue(struct path *p);
@@ -161,6 +170,7 @@ __asm__(
     " lea -16(%r13), %rsp\n .cfi_def_cfa 7, 16\n"
     " pop %r13\n .cfi_def_cfa_offset 8\n .cfi_restore 13\n"
     " ret\n .cfi_endproc\n .size shape_realigned, .-shape_realigned\n .popsection\n");
+#endif
 
 static void shape_handler(int number) {
   (void)number;
