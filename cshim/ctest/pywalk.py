@@ -659,7 +659,7 @@ def shutdown():
 
 
 ENDED = 7
-STARTS = int(os.environ.get("PYWALK_STARTS", 20))  # each another race
+STARTS = int(os.environ.get("PYWALK_STARTS", 5))  # each another race
 
 
 def run(function, path, number=0):

@@ -1,6 +1,6 @@
-/* A program in C that uses CUDA first and brings a Python interpreter in later: embed LIBPYTHON. Sizes of its allocations say what their stacks should be:
+/* A program in C that uses CUDA first and brings a Python interpreter in later: embed LIBPYTHON [again]. Sizes of its allocations say what their stacks should be:
  *   1000 before there is an interpreter, 1500 from the first call out of it, 2000 from Python, 3000 from Python in a thread that C made, 4000 from C with an interpreter but no Python frame,
- *   5000 after the interpreter ended. */
+ *   5000 after the interpreter ended, 6000 from Python in a thread after it was started again. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -31,19 +31,27 @@ int embedded_alloc(size_t size) {
 }
 
 static const char definitions[] =
-    "import ctypes, time\n"
+    "import atexit, ctypes, time\n"
     "program = ctypes.CDLL(None)\n"
     "def inner(size):\n"
     "  return program.embedded_alloc(size)\n"
     "def outer(size):\n"
     "  return [inner(size) for _ in (1,)]\n";
 
-static void *in_thread(void *unused) {
+static void *in_thread(void *code) {
   cuCtxSetCurrent(context);
   int state = py.ensure();
-  py.run("outer(3000)");
+  py.run(code);
   py.release(state);
-  return unused;
+  return NULL;
+}
+
+static int run_in_thread(const char *code) {
+  pthread_t thread;
+  void *state = py.save();
+  int failed = pthread_create(&thread, NULL, in_thread, (void *)code) || pthread_join(thread, NULL);
+  py.restore(state);
+  return failed;
 }
 
 static int find(void *library) {
@@ -58,7 +66,7 @@ static int find(void *library) {
 }
 
 int main(int argc, char **argv) {
-  int failed = argc != 2 || cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || embedded_alloc(1000);
+  int failed = argc < 2 || cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || embedded_alloc(1000);
   void *library = failed ? NULL : dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
   if (!library || !find(library)) {
     fprintf(stderr, "embed: %s\n", failed ? "CUDA does not work" : dlerror());
@@ -66,12 +74,12 @@ int main(int argc, char **argv) {
   }
   py.initialize(0);
   failed |= py.run(definitions) || py.run("outer(1500)\nouter(2000)\ntime.sleep(1)\nouter(2000)");
-  void *state = py.save();
-  pthread_t thread;
-  failed |= pthread_create(&thread, NULL, in_thread, NULL) || pthread_join(thread, NULL);
-  py.restore(state);
+  failed |= run_in_thread("outer(3000)");
   failed |= embedded_alloc(4000);
   failed |= py.finalize();
   failed |= embedded_alloc(5000);
+  if (argc < 3) return failed;
+  py.initialize(0);
+  failed |= py.run(definitions) || py.run("def wait(seconds):\n  time.sleep(seconds)\nfor _ in range(30):\n  wait(0.05)") || run_in_thread("outer(6000)");
   return failed;
 }
