@@ -167,8 +167,8 @@ static void search_loaded(void) {
 void mt_python_start(void) {
   mt_pycode_start();
   mt_pystack_start();
-  if (mt_interpreter_state() == MT_PY_NONE) search_loaded();
-  else note_all();
+  if (mt_interpreter_state() != MT_PY_NONE) note_all();
+  else if (!mt_interpreter.program.dynamic) search_loaded(); /* else an ancestor did: a child may find the loader's lock taken, and what came since will be met */
 }
 
 void mt_python_look(const struct link_map *map) {

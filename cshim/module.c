@@ -20,12 +20,26 @@ extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 #define MT_MODULES 1024u
 
-/* Start addresses of noted modules; 0 is an empty slot. Threads that meet a module at the same time write it twice, which costs some bytes and nothing else. */
+/* Start addresses of noted modules; 0 is an empty slot, GONE one that others may have been put behind. Threads that meet a module at the same time write it twice, which costs some bytes and nothing else. */
 static uintptr_t noted[MT_MODULES];
+#define GONE ((uintptr_t)1)
 
 uint32_t mt_module_generation;
 
 void mt_module_start(void) { memset(noted, 0, sizeof noted); }
+
+/* What dladdr leaves out, by the program headers with which an object begins. */
+static uintptr_t end_of(uintptr_t start, const struct link_map *map, uintptr_t pc) {
+  const ElfW(Ehdr) *header = (const void *)start;
+  uintptr_t end = pc + 1;
+  if (memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_phentsize != sizeof(ElfW(Phdr))) return end;
+  const ElfW(Phdr) *p = (const void *)(start + header->e_phoff);
+  for (unsigned i = 0; i < header->e_phnum; i++) {
+    uintptr_t stop = map->l_addr + p[i].p_vaddr + p[i].p_memsz;
+    if (p[i].p_type == PT_LOAD && stop > end) end = stop;
+  }
+  return end;
+}
 
 static bool find(uintptr_t pc, uintptr_t *start, uintptr_t *end, struct link_map **map) {
   if (_dl_find_object) {
@@ -39,7 +53,7 @@ static bool find(uintptr_t pc, uintptr_t *start, uintptr_t *end, struct link_map
   Dl_info info;
   if (!dladdr1 || !dladdr1((void *)pc, &info, (void **)map, RTLD_DL_LINKMAP) || !*map) return false;
   *start = (uintptr_t)info.dli_fbase;
-  *end = pc + 1;
+  *end = end_of(*start, *map, pc);
   return true;
 }
 
@@ -85,31 +99,31 @@ bool mt_module_imports(const struct link_map *map, const char *name) {
 /* Where start is noted, or could be; NULL if the table is full, which is far larger than any program's module count. */
 static uintptr_t *place_of(uintptr_t start) {
   uint32_t slot = (uint32_t)((start >> 12) * 2654435761u) % MT_MODULES;
+  uintptr_t *place = NULL;
   for (uint32_t i = 0; i < MT_MODULES; i++, slot = (slot + 1) % MT_MODULES) {
     uintptr_t have = __atomic_load_n(&noted[slot], __ATOMIC_ACQUIRE);
-    if (have == start || !have) return &noted[slot];
+    if (have == start) return &noted[slot];
+    if (!place && have <= GONE) place = &noted[slot];
+    if (!have) break;
   }
-  return NULL;
+  return place;
 }
 
 static void note(uintptr_t start) {
-  for (uintptr_t *place = place_of(start), empty = 0; place; place = place_of(start), empty = 0)
-    if (__atomic_compare_exchange_n(place, &empty, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) || empty == start) return;
+  for (uintptr_t *place = place_of(start); place; place = place_of(start)) {
+    uintptr_t have = __atomic_load_n(place, __ATOMIC_RELAXED);
+    if (have == start || (have <= GONE && __atomic_compare_exchange_n(place, &have, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))) return;
+  }
 }
 
 unsigned mt_module_forget(void) {
-  uintptr_t loaded[MT_MODULES];
-  unsigned count = 0, gone = 0;
+  unsigned gone = 0;
   for (unsigned i = 0; i < MT_MODULES; i++) {
     uintptr_t start = __atomic_load_n(&noted[i], __ATOMIC_RELAXED);
-    if (!start) continue;
-    if (mt_module_find(start)) loaded[count++] = start;
-    else gone++;
+    if (start <= GONE || mt_module_find(start)) continue;
+    gone += __atomic_compare_exchange_n(&noted[i], &start, GONE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   }
   __atomic_add_fetch(&mt_module_generation, 1, __ATOMIC_RELAXED);
-  if (!gone) return 0;
-  mt_module_start();
-  for (unsigned i = 0; i < count; i++) note(loaded[i]);
   return gone;
 }
 
