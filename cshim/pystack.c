@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "dict.h"
 #include "guest.h"
@@ -43,6 +44,17 @@ static void *map(size_t size) {
   return at == MAP_FAILED ? NULL : at;
 }
 
+/* Where the program's memory is limited, most of it is left to the program. */
+static size_t store_size(void) {
+  static const int limits[] = {RLIMIT_AS, RLIMIT_DATA};
+  size_t size = MT_PY_STORE_MAX;
+  for (unsigned i = 0; i < sizeof limits / sizeof *limits; i++) {
+    struct rlimit limit;
+    while (size > MT_PY_STORE_MIN && !getrlimit((unsigned)limits[i], &limit) && size > limit.rlim_cur / 16) size /= 2;
+  }
+  return size;
+}
+
 void mt_pystack_start(void) {
   size_t slots = 0;
   for (unsigned i = 0; i < MT_PY_LEVELS; i++) slots += level_slots(i);
@@ -53,7 +65,7 @@ void mt_pystack_start(void) {
   store_used = 2; /* no stack lies at 0 or 1 */
   levels[0] = map(slots * sizeof(struct slot));
   for (unsigned i = 1; i < MT_PY_LEVELS; i++) levels[i] = levels[0] ? levels[i - 1] + level_slots(i - 1) : NULL;
-  for (size_t size = MT_PY_STORE_MAX; levels[0] && !store && size >= MT_PY_STORE_MIN; size /= 2)
+  for (size_t size = store_size(); levels[0] && !store && size >= MT_PY_STORE_MIN; size /= 2)
     if ((store = map(size))) store_words = size / sizeof *store;
 }
 

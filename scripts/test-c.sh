@@ -102,8 +102,8 @@ expected_exports() {
   sed -nE 's/^MEMTRACE_API .*(memtrace_[a-z_]+)\(.*/\1/p' cshim/include/memtrace.h
 }
 
-foreign_symbols() { # undefined names that do not carry a version of the C library, less the weak ones of the linker's own
-  nm -D --undefined-only "$library" | awk '{print $1, $NF}' | grep -vE '@GLIBC_[0-9.]+$' | grep -vE '^[wv] (__gmon_start__|_ITM_(de)?registerTMCloneTable|__cxa_finalize)$'
+foreign_symbols() { # undefined names that do not carry a version of the C library, less the weak ones of the linker's own and of the loader's
+  nm -D --undefined-only "$library" | awk '{print $1, $NF}' | grep -vE '@GLIBC_[0-9.]+$' | grep -vE '^[wv] (__gmon_start__|_ITM_(de)?registerTMCloneTable|__cxa_finalize|__libc_stack_end)$'
 }
 
 dlsym_jumps() { # the stub must reach the real one by a jump, or that would take us for its caller
