@@ -138,15 +138,22 @@ static struct mt_thread *new_block(void) {
   return fresh;
 }
 
+/* In the same capture as when it had taken back so many marks: a later one has seen what was to be seen. Native stacks are waited for as well: microseconds. */
+static bool is_capturing(const struct mt_thread *thread, uint64_t epoch, uint32_t before) {
+  return __atomic_load_n(&thread->capturing, __ATOMIC_ACQUIRE) && __atomic_load_n(&thread->captured, __ATOMIC_RELAXED) == before &&
+         __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == epoch;
+}
+
 /* A forked child keeps the blocks of threads that it does not have: they are of another epoch, or it does not record. */
 void mt_threads_settle(unsigned limit_ms) {
   uint64_t epoch = __atomic_load_n(&life, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)getpid() ? __atomic_load_n(&last_epoch, __ATOMIC_RELAXED) : 0;
   uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
+  const struct timespec pause = {.tv_nsec = 50000};
   if (!epoch) return;
   for (struct mt_thread *thread = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); thread; thread = thread->all_next) {
     if (thread == mt_self) continue;
-    while (__atomic_load_n(&thread->capturing, __ATOMIC_ACQUIRE) && __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == epoch && mt_clock_monotonic() < give_up)
-      sched_yield();
+    uint32_t before = __atomic_load_n(&thread->captured, __ATOMIC_ACQUIRE);
+    while (is_capturing(thread, epoch, before) && mt_clock_monotonic() < give_up) nanosleep(&pause, NULL); /* it may be this very processor that it waits for */
   }
 }
 

@@ -50,6 +50,7 @@ struct mt_thread {
   uint32_t memo;                /* number of the native stack that was last found by comparing, 0 none */
   uint32_t walks;               /* native stacks that were walked, since none was expected or another one was there */
   uint32_t capturing;           /* the room for stacks below is in use: by the code that a signal handler interrupted */
+  uint32_t captured;            /* how often a mark was taken back: mt_thread_unmark */
   struct mt_recent {
     uintptr_t caller;
     uint32_t generation; /* of mt_module_generation, when it was looked up */
@@ -107,7 +108,10 @@ static inline void mt_thread_mark(struct mt_thread *self) {
   __atomic_store_n(&self->capturing, 1, __ATOMIC_RELAXED);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
-static inline void mt_thread_unmark(struct mt_thread *self) { __atomic_store_n(&self->capturing, 0, __ATOMIC_RELEASE); }
+static inline void mt_thread_unmark(struct mt_thread *self) {
+  __atomic_store_n(&self->captured, self->captured + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&self->capturing, 0, __ATOMIC_RELEASE);
+}
 
 /* Waits until each other thread of this process that is capturing now has finished with that, but at most so long. */
 void mt_threads_settle(unsigned limit_ms);

@@ -13,7 +13,7 @@
 #include "sandbox.h"
 
 /* A walk takes less than a microsecond, but its thread may have been preempted in it. */
-#define MT_PYEND_WAIT_MS 100u
+#define MT_PYEND_WAIT_MS 500u
 
 #define MT_PY_NO_ARGUMENTS 4 /* METH_NOARGS */
 
