@@ -261,11 +261,11 @@ def through_c():
         def prop(self):
             both("a property")
 
-        @functools.lru_cache(None)
+        @functools.lru_cache(None)  # noqa: B019
         def cached(self):
             both("a cached method")
     sorted([Odd(), Odd()])
-    list(map(lambda _: both("map"), range(2)))
+    list(map(lambda _: both("map"), range(2)))  # noqa: C417
     list(filter(lambda _: both("filter"), range(2)))
     sorted(range(2), key=lambda _: both("a key") or 0)
     functools.reduce(lambda *_: both("reduce"), range(3))
@@ -311,7 +311,7 @@ def bodies():
             both("a class's body in another one")
             [both("a comprehension") for _ in range(2)]
     {both("a set") for _ in range(1)}
-    {0: both("a dictionary") for _ in range(1)}
+    {0: both("a dictionary") for _ in range(1)}  # noqa: B035
     (lambda: both("a lambda"))()
     try:
         raise ValueError
@@ -327,11 +327,11 @@ def bodies():
 @case
 def names():
     for name, text in (("ascii", "plain"), ("latin", "caf\xe9"), ("ucs2", "\u4e2d\u6587"), ("ucs4", "\U00020000x")):
-        space = dict(both=both)
+        space = {"both": both}
         source = "def %s():\n\n  both(%r)\nclass %s:\n  %s()\n" % (text, name, text.upper() + "K", text)
         exec(compile(source, "<%s \u20ac>" % text, "exec"), space)
         space[text]()
-        eval(compile("both(%r)" % name, text + ".py", "eval"), dict(both=both))
+        eval(compile("both(%r)" % name, text + ".py", "eval"), {"both": both})
     space = {}
     exec(compile("def f(stack): return stack(9)", "x" * 5000, "exec"), space)
     equal(walker.frames(space["f"](walker.stack))[1][0][0]["file"], "x" * 4096, "a long path")
@@ -376,7 +376,7 @@ def depth():
     def walk(cap):
         return walker.frames(walker.stack(cap))
     for cap in (1, 2, 8):
-        end, have = down(20, lambda: walk(cap))
+        end, have = down(20, lambda cap=cap: walk(cap))
         equal((end, len(have)), (DEPTH, cap), "cap", cap)
         equal([c["name"] for c, _, _, _ in have][:2], ["walk", "<lambda>"][:cap], "innermost first")
     equal(walker.stack(0), 0, "no depth")
@@ -408,7 +408,7 @@ def once():
 def addresses():
     """Code objects that come to lie where others lay are told apart, whatever they have in common."""
     def churn(source, file):
-        space = dict(here=here)
+        space = {"here": here}
         exec(compile(source, file, "exec"), space)
         name = next(key for key in space if key not in ("here", "__builtins__"))
         pair = space[name]()
@@ -518,7 +518,7 @@ def layout_is_wrong():
             down(3, lambda: walker.stack(MOST))
         equal((walker.free.pywalk_state(), walker.stack(MOST)), (OFF, 0), field)
     for field in ("frame_code", "frame_back", "code_lines", "object_type") + (("frame_position",) if VERSION > (3, 10) else ()):
-        in_child(field, lambda: try_it(field))
+        in_child(field, lambda field=field: try_it(field))
 
 
 @case
@@ -542,7 +542,7 @@ def selftest_fails():
     else:
         wrong.update(code_file="a file's name", frame_position="a frame's instruction")
     for field, differs in wrong.items():
-        in_child(field, lambda: try_it(field, differs))
+        in_child(field, lambda field=field, differs=differs: try_it(field, differs))
 
 
 @case
@@ -584,7 +584,7 @@ def races():
         order = random.Random(seed)
         for _ in range(30):
             i = order.randrange(12)
-            space = dict(here=here)
+            space = {"here": here}
             exec(compile("def f%d():\n%s return here()" % (i, "\n" * i), "<race %d>" % i, "exec"), space)
             number, frames = space["f%d" % i]()
             _, have = walker.frames(number)
