@@ -41,7 +41,7 @@ __thread struct mt_thread *mt_self __attribute__((tls_model("initial-exec")));
 static struct mt_live not_started;
 struct mt_live *mt_live = &not_started;
 
-enum phase { IDLE, STARTING, READY, OFF };
+enum phase { IDLE, STARTING, READY, OFF, ENDED /* off, after READY */ };
 
 /* pid << 32 | phase. Survives fork on purpose: the pid tells whether the phase is this process's own. One word, or two threads might both start. */
 static uint64_t life;
@@ -150,11 +150,13 @@ void mt_threads_settle(unsigned limit_ms) {
   uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
   const struct timespec pause = {.tv_nsec = 50000};
   if (!epoch) return;
+  int cancel = mt_cancel_hold();
   for (struct mt_thread *thread = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); thread; thread = thread->all_next) {
     if (thread == mt_self) continue;
     uint32_t before = __atomic_load_n(&thread->captured, __ATOMIC_ACQUIRE);
     while (is_capturing(thread, epoch, before) && mt_clock_monotonic() < give_up) nanosleep(&pause, NULL); /* it may be this very processor that it waits for */
   }
+  mt_cancel_release(cancel);
 }
 
 /* The word that every event checks: on a page that the kernel wipes in children. */
@@ -241,7 +243,7 @@ static bool start(void) {
   const uint64_t starting = life_in(STARTING), ready = life_in(READY);
   for (;;) {
     uint64_t seen = __atomic_load_n(&life, __ATOMIC_ACQUIRE);
-    if ((uint32_t)seen == OFF) return false;
+    if ((uint32_t)seen >= OFF) return false;
     if (seen == ready && __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) return true;
     if (seen == starting) {
       sched_yield();
@@ -340,7 +342,7 @@ struct mt_thread *mt_thread_recording_now(void) {
   return mt_thread_get();
 }
 
-bool mt_guest_off(void) { return (uint32_t)__atomic_load_n(&life, __ATOMIC_ACQUIRE) == OFF; }
+bool mt_guest_off(void) { return (uint32_t)__atomic_load_n(&life, __ATOMIC_ACQUIRE) >= OFF; }
 
 static void ask_for_last_flush(struct mt_spool_header *h) {
   mt_clock_refresh(h);
@@ -349,28 +351,30 @@ static void ask_for_last_flush(struct mt_spool_header *h) {
   syscall(SYS_futex, &h->drain_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+/* Also for one that another thread is just about to ask for. */
 static void wait_for_last_flush(struct mt_spool_header *h) {
   uint64_t give_up = mt_clock_monotonic() + MT_STOP_WAIT_MS * 1000000ull;
   struct timespec slice = {.tv_nsec = 50000000};
-  while (__atomic_load_n(&h->control, __ATOMIC_ACQUIRE) == MT_STOP_REQUESTED && mt_boot_draining() && mt_clock_monotonic() < give_up)
-    syscall(SYS_futex, &h->control, FUTEX_WAIT, MT_STOP_REQUESTED, &slice, NULL, 0);
+  for (uint32_t now; (now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE)) != MT_DRAINED && mt_boot_draining() && mt_clock_monotonic() < give_up;)
+    if (now == MT_STOP_REQUESTED) syscall(SYS_futex, &h->control, FUTEX_WAIT, now, &slice, NULL, 0);
+    else sched_yield();
 }
 
 /* Recording ends first, or busy threads would keep the drainer at work. A thread that finds another one at it waits along: its own end would end the process.
  * Without the library the process would be gone by now, so no signal handler runs meanwhile on this thread. */
 void mt_guest_end(void) {
-  uint64_t ready = life_in(READY);
-  bool first = __atomic_compare_exchange_n(&life, &ready, life_in(OFF), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-  if ((!first && ready != life_in(OFF)) || !mt_region.base) return;
+  if (!mt_region.base) return;
   int error = errno;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  uint64_t ready = life_in(READY);
+  bool first = __atomic_compare_exchange_n(&life, &ready, life_in(ENDED), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (first) {
     __atomic_store_n(&mt_live->epoch, 0, __ATOMIC_RELEASE);
     ask_for_last_flush(mt_header());
   }
-  wait_for_last_flush(mt_header());
+  if (first || ready == life_in(ENDED)) wait_for_last_flush(mt_header());
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   errno = error;
 }
