@@ -74,7 +74,11 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 		if err == nil {
 			return
 		}
-		log.Error().Msg("the drainer cannot start, records stay in the spool: " + err.Error())
+		level := zerolog.ErrorLevel
+		if errors.Is(err, fs.ErrNotExist) {
+			level = zerolog.InfoLevel // the program deleted the spool before we came to it: nobody asked for these records
+		}
+		log.WithLevel(level).Msg("the drainer cannot start, records stay in the spool: " + err.Error())
 		if d.file != nil {
 			d.file.Close()
 		}
