@@ -106,6 +106,7 @@ static bool set_stacks_word(const char *word, size_t length) {
 /* Words separated by commas, from left to right. */
 static void set_stacks(const char *v) {
   if (*v && !truthy(v)) v = "none";
+  if (!strcmp(v, "1") || !strcmp(v, "on") || !strcmp(v, "yes") || !strcmp(v, "true")) return; /* as they are */
   while (*v) {
     size_t length = strcspn(v, ",");
     if (length && !set_stacks_word(v, length) && !mt_config.unknown[0]) {

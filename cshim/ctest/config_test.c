@@ -58,6 +58,7 @@ static void stacks(void) {
     uint32_t native, python;
     bool whole, no_frees;
   } cases[] = {{"MEMTRACE_STACKS=", 64, 128, false, false},
+               {"MEMTRACE_STACKS=on", 64, 128, false, false},
                {"MEMTRACE_STACKS=native:10", 10, 128, false, false},
                {"MEMTRACE_STACKS=python:0,native:1", 1, 0, false, false},
                {"MEMTRACE_STACKS=native:0", 0, 128, false, false},
