@@ -1,14 +1,12 @@
 #define _GNU_SOURCE
 #include "capture.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 
 #include "call.h"
 #include "config.h"
 #include "memo.h"
-#include "module.h"
 #include "nativestack.h"
 #include "python.h"
 
