@@ -22,6 +22,7 @@
 #include "python.h"
 #include "region.h"
 #include "relocate.h"
+#include "ring.h"
 #include "sample.h"
 #include "sandbox.h"
 #include "unwind.h"
@@ -231,6 +232,7 @@ static void *drain_thread(void *unused) {
   else stay_without("no descriptors of our own can be had");
   const struct timespec pause = {.tv_nsec = MT_ALONE_CHECK_MS * 1000000l};
   while (!only_ours_left(&alone_status)) {
+    mt_ring_spare();
     mt_python_turn();
     mt_unwind_refresh();
     nanosleep(&pause, NULL);

@@ -8,8 +8,8 @@
 
 #include "clock.h"
 
-/* How many segments may be in use before the drainer is woken early. */
-#define MT_WAKE_SEGMENTS 8u
+/* How many free segments are kept ready: making one goes through the file system, which takes longer than writing all its records. */
+#define MT_SPARE_SEGMENTS 16u
 
 /* Pops from the Treiber stack; the tag in the upper half makes a recycled head differ. */
 static uint32_t pop_free_segment(struct mt_spool_header *h) {
@@ -26,6 +26,15 @@ static uint32_t pop_free_segment(struct mt_spool_header *h) {
   return 0;
 }
 
+static void push_free_segment(struct mt_spool_header *h, uint32_t number) {
+  uint64_t head = __atomic_load_n(&h->free_segments, __ATOMIC_RELAXED), want;
+  do {
+    __atomic_store_n(&mt_segment(number)->free_next, (uint32_t)head, __ATOMIC_RELAXED);
+    want = ((head >> 32) + 1) << 32 | number;
+  } while (!__atomic_compare_exchange_n(&h->free_segments, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  __atomic_add_fetch(&h->segments_free, 1, __ATOMIC_RELAXED);
+}
+
 static uint32_t new_segment(struct mt_spool_header *h) {
   uint32_t used = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED);
   do {
@@ -33,6 +42,13 @@ static uint32_t new_segment(struct mt_spool_header *h) {
     if (!mt_region_ensure_segment(used + 1)) return 0;
   } while (!__atomic_compare_exchange_n(&h->segments_used, &used, used + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
   return used + 1;
+}
+
+void mt_ring_spare(void) {
+  struct mt_spool_header *h = mt_header();
+  uint32_t number;
+  if (h->segments_max < 4 * MT_SPARE_SEGMENTS) return;
+  while (__atomic_load_n(&h->segments_free, __ATOMIC_RELAXED) < MT_SPARE_SEGMENTS && (number = new_segment(h))) push_free_segment(h, number);
 }
 
 static uint32_t take_segment(uint32_t ring) {
@@ -98,7 +114,8 @@ void mt_ring_retire(struct mt_thread *self) {
 
 static void wake_drainer(struct mt_spool_header *h) {
   uint32_t busy = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED) - __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
-  if (busy < MT_WAKE_SEGMENTS || !__atomic_load_n(&h->drain_sleeping, __ATOMIC_ACQUIRE)) return;
+  uint32_t wake_at = __atomic_load_n(&h->drain_wake_at, __ATOMIC_ACQUIRE);
+  if (!wake_at || busy < wake_at) return;
   int error = errno;
   __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_RELEASE);
   syscall(SYS_futex, &h->drain_wake, FUTEX_WAKE, 1, NULL, NULL, 0);

@@ -11,6 +11,9 @@ bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid);
 /* Ends the thread's ring: the consumer drains the rest and recycles it. */
 void mt_ring_retire(struct mt_thread *self);
 
+/* Keeps some free segments ready, so that threads of the program need not make them. From a thread of ours. */
+void mt_ring_spare(void);
+
 /* Moves on to the next segment; NULL when the cap is reached (counted as lost). */
 struct mt_record *mt_ring_grow(struct mt_thread *self);
 

@@ -204,7 +204,7 @@ struct mt_spool_header {
 
   _Alignas(64) uint32_t control;
   uint32_t drain_wake;     /* futex: bumped to wake the drainer */
-  uint32_t drain_sleeping; /* the drainer asks to be woken */
+  uint32_t drain_wake_at;  /* segments in use from which on the drainer asks to be woken; 0 while it is awake */
   uint32_t drain_state;    /* 0 none, 1 running, 2 stopped after a fault */
   uint64_t drained_seq;    /* every number up to here is in the trace file */
 };

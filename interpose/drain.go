@@ -18,6 +18,10 @@ const (
 	// shortWait is how soon to look again while events come, longWait while none do: the recorder wakes the drainer early when its rings fill up.
 	shortWait = 20 * time.Millisecond
 	longWait  = 500 * time.Millisecond
+	// shortFill and longFill are after how many segments the recorder wakes the drainer out of these. A wake-up costs the program tens of microseconds where it raises
+	// another processor out of its sleep, so a usual training step fills fewer than shortFill within shortWait.
+	shortFill = 64
+	longFill  = 8
 	// flushEvents and flushAge say when a block is closed: large blocks compress better, old ones make a living trace stale.
 	flushEvents = 32 << 10
 	flushAge    = time.Second
@@ -122,9 +126,9 @@ func (d *drainer) loop() error {
 		case stop:
 			return d.finish()
 		case moved > 0 || d.unflushed > 0 || d.pendingOOM():
-			d.spool.Wait(shortWait)
+			d.spool.Wait(shortWait, shortFill)
 		default:
-			d.spool.Wait(longWait)
+			d.spool.Wait(longWait, longFill)
 		}
 	}
 }

@@ -34,15 +34,22 @@ func (s *Spool) Drained() {
 	s.futex(offControl, futexWake, 1<<30, nil)
 }
 
-// Wait sleeps until the recorder asks to be drained, or for at most d.
-func (s *Spool) Wait(d time.Duration) {
+// Wait sleeps for d, or until the recorder has begun that many more segments (16 KiB each); fewer where not so many are left.
+func (s *Spool) Wait(d time.Duration, segments uint32) {
 	wake := s.load32(offDrainWake)
-	atomic.StoreUint32(s.word32(offDrainSleeping), 1)
+	atomic.StoreUint32(s.word32(offDrainWakeAt), s.wakeAt(segments))
 	if !s.StopRequested() {
 		timeout := unix.NsecToTimespec(d.Nanoseconds())
 		s.futex(offDrainWake, futexWait, wake, &timeout)
 	}
-	atomic.StoreUint32(s.word32(offDrainSleeping), 0)
+	atomic.StoreUint32(s.word32(offDrainWakeAt), 0)
+}
+
+// wakeAt is how many segments are in use when more of them have been begun. Most of what is in use was read already, and waits for the trace to be written.
+func (s *Spool) wakeAt(more uint32) uint32 {
+	used := s.load32(offSegmentsUsed) - s.load32(offSegmentsFree)
+	left := s.load32(offSegmentsMax) - used
+	return used + max(1, min(more, left/2))
 }
 
 func (s *Spool) futex(off uint64, operation, value uint32, timeout *unix.Timespec) {

@@ -47,7 +47,7 @@ const (
 	offLostThreads    = 408
 	offControl        = 448
 	offDrainWake      = 452
-	offDrainSleeping  = 456
+	offDrainWakeAt    = 456
 	offDrainState     = 460
 	offDrainedSeq     = 464
 )
