@@ -61,7 +61,7 @@ static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, co
   self->native[0] = end;
   uint32_t id = mt_native_intern(self->native, count);
   const struct mt_memo *memo = id && own ? mt_memo_keep(key, frame, bounds->top, self->native + 1, count, id) : NULL;
-  self->memo = memo ? memo->number : 0;
+  self->memo = memo ? memo->head.number : 0;
   return id;
 }
 
@@ -76,14 +76,8 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
   uint64_t key = (uint64_t)frame ^ (uint64_t)frame->caller << 20 ^ (uint64_t)self->memo << 32 ^ (uint64_t)python << 47;
   const struct mt_memo *memo = MT_LIKELY(own) ? mt_memo_find(key, frame, bounds.top) : NULL; /* it reads where a walk might not come to */
   if (MT_UNLIKELY(!memo)) return walk_native(self, frame, &bounds, key, own);
-  self->memo = memo->number;
-  return memo->id;
-}
-
-static uint32_t capture_python(struct mt_thread *self) {
-  enum mt_stack_end end = MT_STACK_WHOLE;
-  unsigned count = mt_python_walk(self->python, mt_config.python_depth, &end);
-  return count ? mt_python_intern(self->python, count, end) : 0;
+  self->memo = memo->head.number;
+  return memo->head.id;
 }
 
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller, uint8_t kind) {
@@ -91,7 +85,7 @@ struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame
   bool bare = self->capturing || (kind == MT_FREE && mt_config.no_free_stacks);
   if (MT_LIKELY(mt_config.python_depth && !bare)) {
     mt_thread_mark(self);
-    stacks.python = capture_python(self);
+    stacks.python = mt_python_capture(self, mt_config.python_depth);
     mt_thread_unmark(self);
   }
   if (MT_UNLIKELY(!mt_config.native_depth || bare)) {

@@ -49,6 +49,7 @@ struct mt_thread {
   struct mt_stack_bounds stack; /* its own; 0, 0 until it was needed */
   uint32_t memo;                /* number of the native stack that was last found by comparing, 0 none */
   uint32_t walks;               /* native stacks that were walked, since none was expected or another one was there */
+  uint32_t pymemo, pywalks;     /* the same of Python's */
   uint32_t capturing;           /* the room for stacks below is in use: by the code that a signal handler interrupted */
   uint32_t captured;            /* how often a mark was taken back: mt_thread_unmark */
   struct mt_recent {

@@ -10,6 +10,7 @@
 #include "module.h"
 #include "peek.h"
 #include "pycode.h"
+#include "pymemo.h"
 #include "pystack.h"
 #include "python.h"
 #include "unwind.h"
@@ -167,6 +168,7 @@ static void search_loaded(void) {
 void mt_python_start(void) {
   mt_pycode_start();
   mt_pystack_start();
+  mt_memory_start(&mt_pymemos);
   if (mt_interpreter_state() != MT_PY_NONE) note_all();
   else if (!mt_interpreter.program.dynamic) search_loaded(); /* else an ancestor did: a child may find the loader's lock taken, and what came since will be met */
 }

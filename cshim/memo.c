@@ -3,39 +3,15 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "config.h"
-#include "guest.h"
 #include "rows.h"
 
-/* Memos by stack and frame, so that each is made once whatever keys lead to it. */
-#define MT_MEMO_ALL 16384u
-#define MT_MEMO_PROBES 8u
-#define MT_MEMO_ARENA (16ull << 20)
 #define MT_MEMO_WORDS (2 * MT_NATIVE_MAX)
 
-struct mt_memo_pair *mt_memos;
+struct mt_memory mt_memos;
 
-static struct memory {
-  struct mt_memo_pair expected[1u << MT_MEMO_BITS];
-  struct mt_memo *all[MT_MEMO_ALL];
-  _Alignas(64) char arena[MT_MEMO_ARENA];
-} *memory;
-static uint64_t used; /* bytes of the arena; at its size for good once a memo found no room */
-static uint32_t made;
-
-int mt_memo_start(void) {
-  if (memory) munmap(memory, sizeof *memory);
-  memory = mmap(NULL, sizeof *memory, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  used = 0;
-  if (memory == MAP_FAILED) {
-    memory = NULL;
-    return -1;
-  }
-  mt_memos = memory->expected;
-  return 0;
-}
+int mt_memo_start(void) { return mt_memory_start(&mt_memos); }
 
 /* What a walk reads, as it is collected. */
 struct reading {
@@ -106,50 +82,42 @@ static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_
 #endif
 
 static struct mt_memo *make(const struct reading *r, uint32_t id, uint32_t generation) {
-  uint64_t size = (sizeof(struct mt_memo) + r->count * (sizeof *r->values + sizeof *r->places) + 63) & ~63ull;
-  uint64_t at = __atomic_fetch_add(&used, size, __ATOMIC_RELAXED);
-  if (at > MT_MEMO_ARENA - size) {
-    __atomic_store_n(&used, MT_MEMO_ARENA, __ATOMIC_RELAXED);
-    return NULL;
-  }
-  struct mt_memo *memo = (struct mt_memo *)(memory->arena + at);
-  *memo = (struct mt_memo){.id = id, .generation = generation, .count = (uint16_t)r->count, .extent = (uint16_t)r->extent};
-  memo->number = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
+  struct mt_memo *memo = mt_memory_room(&mt_memos, sizeof *memo + r->count * (sizeof *r->values + sizeof *r->places), id, generation);
+  if (!memo) return NULL;
+  memo->count = (uint16_t)r->count;
+  memo->extent = (uint16_t)r->extent;
   memcpy(memo->words, r->values, r->count * sizeof *r->values);
   memcpy(memo->words + r->count, r->places, r->count * sizeof *r->places);
   return memo;
 }
 
-/* The memo of this stack in this place, or where one may be put: NULL if all the places for it are taken. */
-static struct mt_memo *find(uint32_t id, const struct mt_frame *frame, uintptr_t top, struct mt_memo ***place) {
-  uint64_t hash = ((uint64_t)id << 48 ^ (top - (uintptr_t)frame)) * 0x9E3779B97F4A7C15ull;
-  *place = NULL;
-  for (unsigned i = 0, at = (unsigned)(hash >> 40); i < MT_MEMO_PROBES; i++, at++) {
-    struct mt_memo **slot = &memory->all[at % MT_MEMO_ALL], *memo = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
-    if (memo && memo->id == id && mt_memo_holds(memo, frame, top)) return memo;
-    if (!*place && (!memo || memo->generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED))) *place = slot;
-    if (!memo) break;
-  }
-  return NULL;
+struct here {
+  const struct mt_frame *frame;
+  uintptr_t top;
+};
+
+static bool holds(const struct mt_expected *memo, const void *now) {
+  const struct here *here = now;
+  return mt_memo_holds((const void *)memo, here->frame, here->top);
 }
 
 /* Apart from its caller: its 5 KiB of stack are not needed where the memo is there already. */
-static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id) {
+static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id,
+                                                               uint32_t generation) {
   struct reading reading;
   reading.base = (const uint64_t *)frame;
   reading.count = reading.extent = 0;
-  uint32_t generation = __atomic_load_n(&mt_unwind_generation, __ATOMIC_ACQUIRE); /* rows that are read from here on are at least as new */
   return read_stack(&reading, frame, top, addresses, count) ? make(&reading, id, generation) : NULL;
 }
 
 const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id) {
-  struct mt_memo **place, *memo = find(id, frame, top, &place);
+  struct mt_expected **place;
+  uint32_t generation = __atomic_load_n(&mt_unwind_generation, __ATOMIC_ACQUIRE); /* rows that are read from here on are at least as new */
+  struct mt_memo *memo = (void *)mt_memory_find(&mt_memos, top - (uintptr_t)frame, id, generation, holds, &(struct here){frame, top}, &place);
   if (!memo) {
-    if (!place || __atomic_load_n(&used, __ATOMIC_RELAXED) >= MT_MEMO_ARENA || !(memo = read_and_make(frame, top, addresses, count, id))) return NULL;
-    __atomic_store_n(place, memo, __ATOMIC_RELEASE);
+    if (!place || !(memo = read_and_make(frame, top, addresses, count, id, generation))) return NULL;
+    __atomic_store_n(place, &memo->head, __ATOMIC_RELEASE);
   }
-  struct mt_memo_pair *pair = mt_memo_pair(key);
-  __atomic_store_n(&pair->before, __atomic_load_n(&pair->last, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
-  __atomic_store_n(&pair->last, memo, __ATOMIC_RELEASE);
+  mt_memory_expect(&mt_memos, key, &memo->head);
   return memo;
 }

@@ -5,34 +5,26 @@
 
 #include <stdint.h>
 
+#include "expected.h"
 #include "unwind.h"
 
-/* What a walk read, from the hook's frame on. Never changed once it is published. */
+/* What a walk read, from the hook's frame on. */
 struct mt_memo {
-  uint32_t id;         /* of the stack, in the dictionary */
-  uint32_t generation; /* of mt_unwind_generation */
-  uint16_t count;      /* words */
-  uint16_t extent;     /* words of the thread's stack, from the frame's own on, that they lie in */
-  uint32_t number;     /* tells memos apart */
-  uint64_t words[];    /* count values, then count 16-bit places */
+  struct mt_expected head; /* its generation is mt_unwind_generation */
+  uint16_t count;          /* words */
+  uint16_t extent;         /* words of the thread's stack, from the frame's own on, that they lie in */
+  uint64_t words[];        /* count values, then count 16-bit places */
 };
 
 /* A place is counted in words from the frame's own; values marked so are addresses of this very stack, and stand relative to the frame. */
 #define MT_MEMO_RELATIVE 0x8000u
 
-/* The two stacks that came last after the same. */
-struct mt_memo_pair {
-  struct mt_memo *last, *before;
-};
-extern struct mt_memo_pair *mt_memos; /* by what is known before a walk */
-#define MT_MEMO_BITS 12
-
-static inline struct mt_memo_pair *mt_memo_pair(uint64_t key) { return &mt_memos[key * 0x9E3779B97F4A7C15ull >> (64 - MT_MEMO_BITS)]; }
+extern struct mt_memory mt_memos; /* by what is known before a walk */
 
 /* True if the memo is what lies above the frame. */
 static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_holds(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_t top) {
   const uint64_t *base = (const uint64_t *)frame;
-  if (memo->generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED) || (top - (uintptr_t)frame) / 8 < memo->extent) return false;
+  if (memo->head.generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED) || (top - (uintptr_t)frame) / 8 < memo->extent) return false;
   const unsigned count = memo->count;
   const uint16_t *places = (const uint16_t *)(memo->words + count);
   uint64_t wrong = 0;
@@ -45,10 +37,10 @@ static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_hol
 
 /* The expected memo that is what lies above the frame, or NULL. */
 static inline const struct mt_memo *mt_memo_find(uint64_t key, const struct mt_frame *frame, uintptr_t top) {
-  const struct mt_memo_pair *pair = mt_memo_pair(key);
-  const struct mt_memo *memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
+  const struct mt_expected_pair *pair = mt_memory_pair(&mt_memos, key);
+  const struct mt_memo *memo = (const void *)__atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
   if (memo && mt_memo_holds(memo, frame, top)) return memo;
-  memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
+  memo = (const void *)__atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
   return memo && mt_memo_holds(memo, frame, top) ? memo : NULL;
 }
 

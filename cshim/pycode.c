@@ -26,6 +26,7 @@ struct slot {
 
 static struct slot *table;
 struct mt_module_call mt_module_calls[MT_PY_MODULE_CALLS];
+uint32_t mt_module_calls_known;
 
 void mt_pycode_start(void) {
   size_t size = sizeof *table << MT_PY_CODE_BITS;
@@ -148,6 +149,7 @@ static void watch(uint64_t code, uint64_t identity) {
   __atomic_store_n(&mt_module_calls[at].code, 1, __ATOMIC_RELEASE); /* matches nothing */
   __atomic_store_n(&mt_module_calls[at].identity, identity, __ATOMIC_RELEASE);
   __atomic_store_n(&mt_module_calls[at].code, code, __ATOMIC_RELEASE);
+  __atomic_add_fetch(&mt_module_calls_known, 1, __ATOMIC_RELEASE);
 }
 
 static uint32_t write_code(const struct code *c, bool module_call) {

@@ -13,6 +13,7 @@ struct mt_module_call {
   uint64_t code, identity;
 };
 extern struct mt_module_call mt_module_calls[MT_PY_MODULE_CALLS];
+extern uint32_t mt_module_calls_known; /* how often one was added */
 
 /* Forgets what was written into the last spool. */
 void mt_pycode_start(void);

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "pystack.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -9,7 +8,6 @@
 #include "dict.h"
 #include "guest.h"
 #include "pycode.h"
-#include "python.h"
 #include "region.h"
 
 #define MT_PY_LEVELS 4u
@@ -97,7 +95,7 @@ static bool equals(const uint64_t *stored, const struct mt_pyraw *frames, unsign
 }
 
 /* The id of an equal stack, 0 if there is none; *free is then the slot for it, or NULL. */
-static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, struct slot **free) {
+static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, struct slot **free, bool *lasting) {
   *free = NULL;
   for (unsigned level = 0; level < MT_PY_LEVELS && !*free; level++) {
     size_t mask = level_slots(level) - 1, at = h & mask;
@@ -112,7 +110,8 @@ static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, 
       uint64_t place = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
       const uint64_t *stored = store + (uint32_t)place;
       if (place && place != GONE && equals(stored, frames, count, end)) {
-        if (MT_LIKELY(!(*stored >> 32 & PASSING)) || still_holds((uint32_t)(place >> 32), frames, count)) return (uint32_t)(place >> 32);
+        *lasting = !(*stored >> 32 & PASSING);
+        if (MT_LIKELY(*lasting) || still_holds((uint32_t)(place >> 32), frames, count)) return (uint32_t)(place >> 32);
         if (__atomic_compare_exchange_n(&slot->place, &place, GONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) place = GONE;
       }
       if (place == GONE) *free = slot;
@@ -154,15 +153,22 @@ static bool room(const struct slot *slot, unsigned count) {
   return slot && __atomic_load_n(&store_used, __ATOMIC_RELAXED) + 1 + 4ull * count <= store_words;
 }
 
-uint32_t mt_python_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end) {
+uint32_t mt_pystack_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, bool *lasting) {
   struct slot *slot;
   unsigned flags = 0;
+  *lasting = false;
   if (!count || count > MT_PYTHON_MAX || MT_UNLIKELY(!store)) return 0;
   uint64_t h = hash(frames, count, end);
-  uint32_t id = find(h, frames, count, end, &slot);
+  uint32_t id = find(h, frames, count, end, &slot, lasting);
   if (MT_LIKELY(id)) return id;
   if (!room(slot, count)) return mt_dict_lost();
   id = write_stack(frames, count, end, &flags);
   if (id) remember(slot, h, frames, count, about(count, end, flags), id);
+  *lasting = !(flags & PASSING);
   return id;
+}
+
+uint32_t mt_python_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end) {
+  bool lasting;
+  return mt_pystack_intern(frames, count, end, &lasting);
 }

@@ -24,6 +24,12 @@ unsigned mt_python_walk(struct mt_pyraw *out, unsigned depth, enum mt_stack_end 
 /* The dictionary id of a walked stack, written at first sight together with the code objects that are new. Lock-free; 0 when the dictionary is full (counted). */
 uint32_t mt_python_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end);
 
+struct mt_thread;
+
+/* The dictionary id of the calling thread's Python stack of at most depth frames (1 to MT_PYTHON_MAX), 0 where there is none: as walking and interning it would
+ * give, but a stack that is expected is compared instead. Marked as for mt_python_walk. */
+uint32_t mt_python_capture(struct mt_thread *self, unsigned depth);
+
 /* The first argument of the calling thread's frame number index, counted from the innermost one, if it runs that code; else 0. Cold. */
 uint64_t mt_python_self(uint64_t code, unsigned index);
 

@@ -23,7 +23,7 @@ const (
 	shortFill = 64
 	longFill  = 8
 	// flushEvents and flushAge say when a block is closed: large blocks compress better, old ones make a living trace stale.
-	flushEvents = 32 << 10
+	flushEvents = 16 << 10
 	flushAge    = time.Second
 	// stuckAfter is how long one thread inside a free may hold back the events of all others.
 	stuckAfter = 500 * time.Millisecond
