@@ -21,29 +21,39 @@ static bool holds(const struct mt_expected *memo, const void *now) {
   return false;
 }
 
-static struct mt_pymemo_frame read_frame(struct mt_pywalk *w, uintptr_t frame) {
+/* The module that the frame calls goes to *module, 0 if it calls none. */
+static struct mt_pymemo_frame read_frame(struct mt_pywalk *w, uintptr_t frame, uint64_t *module) {
   enum mt_pyshape shape = w->layout->shape;
   struct mt_pymemo_frame known = {.frame = frame, .code = mt_pyframe_word(w, frame + w->layout->frame_code, false), .entry = mt_pymemo_entry(w, frame, shape)};
+  *module = 0;
   if (shape == MT_PY_SHIMMED && known.entry) return known;
   uintptr_t code = known.code & ~MT_PY_FLAGS;
-  known.position = mt_pyframe_position(w, frame, code, shape, false, false);
-  known.identity = mt_pyframe_identity(w, code, false);
-  known.self = mt_pyframe_called_module(w, frame, &(struct mt_pyraw){.code = code, .identity = known.identity}, false);
+  known.position = mt_pymemo_position(w, frame, code, shape);
+  known.stamp = mt_pymemo_stamp(w, code);
+  *module = mt_pyframe_called_module(w, frame, &(struct mt_pyraw){.code = code, .identity = mt_pyframe_identity(w, code, false)}, false);
   return known;
 }
 
-static unsigned length(struct mt_pywalk *w, uintptr_t frame) {
-  unsigned count = 0;
-  for (; frame && count <= MT_PYMEMO_MAX; count++) frame = mt_pyframe_word(w, frame + w->layout->frame_back, false);
-  return count;
-}
+static uintptr_t caller_of(struct mt_pywalk *w, uintptr_t frame) { return mt_pyframe_word(w, frame + w->layout->frame_back, false); }
 
-static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation) {
-  unsigned count = length(w, frame);
-  struct mt_pymemo *memo = count <= MT_PYMEMO_MAX ? mt_memory_room(&mt_pymemos, sizeof *memo + count * sizeof *memo->frames, id, generation) : NULL;
+static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t innermost, uint32_t id, uint32_t generation) {
+  uint64_t module;
+  unsigned count = 0, modules = 0;
+  for (uintptr_t frame = innermost; frame && count <= MT_PYMEMO_MAX; frame = caller_of(w, frame), count++) {
+    read_frame(w, frame, &module);
+    modules += module != 0;
+  }
+  if (count > MT_PYMEMO_MAX) return NULL;
+  struct mt_pymemo *memo = mt_memory_room(&mt_pymemos, sizeof *memo + count * sizeof *memo->frames + modules * sizeof module, id, generation);
   if (!memo) return NULL;
-  memo->count = count;
-  for (unsigned i = 0; i < count; i++, frame = mt_pyframe_word(w, frame + w->layout->frame_back, false)) memo->frames[i] = read_frame(w, frame);
+  uint64_t *next = (uint64_t *)(memo->frames + count), *first = next;
+  for (uintptr_t frame = innermost; frame; frame = caller_of(w, frame)) {
+    struct mt_pymemo_frame *known = &memo->frames[memo->count++];
+    *known = read_frame(w, frame, &module);
+    if (!module) continue;
+    *next++ = module;
+    known->self = (uint16_t)(next - first);
+  }
   return memo;
 }
 

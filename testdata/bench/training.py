@@ -4,6 +4,8 @@
 
 `plain` is also what runs under memtrace and other tools: they come from outside. `python` and `all` are PyTorch's own memory history, with Python stacks or
 all stacks, dumped to SNAPSHOT at the end.
+
+BENCH_TURNS=READ,WRITE,STEPS, two pipes' descriptors, makes it train by turns with other processes: after so many steps it says so and waits for a word.
 """
 import contextlib
 import ctypes
@@ -22,16 +24,42 @@ SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "train" / "gpt2.py"
 WARM_UP = 3  # steps in which the caching allocator still grows, and every stack is new
 
 
+class Turns:
+    """The time of each turn, in milliseconds a step, without the turn's first step, which finds the caches as the others left them."""
+
+    def __init__(self):
+        given = os.environ.get("BENCH_TURNS")
+        self.read, self.write, self.length = map(int, given.split(",")) if given else (0, 0, 0)
+        self.step, self.wall_ms, self.cpu_ms, self.began = -WARM_UP, [], [], None
+
+    def __call__(self):
+        at = self.step % self.length if self.length and self.step >= 0 else None
+        self.step += 1
+        if at == 0:
+            self.wait()
+        elif at == 1:
+            self.began = time.perf_counter(), time.process_time()
+
+    def wait(self):
+        ended = time.perf_counter(), time.process_time()
+        if self.began:
+            for values, end, begin in zip((self.wall_ms, self.cpu_ms), ended, self.began):
+                values.append((end - begin) * 1e3 / (self.length - 1))
+        os.write(self.write, b"!")
+        os.read(self.read, 1)
+
+
 class Clock:
     """Takes the time at the beginning of every step, in place of the program's own mark, which it passes on."""
 
     def __init__(self, oracle):
-        self.wall, self.busy, self.mark = [], [], oracle.step
+        self.wall, self.busy, self.mark, self.turns = [], [], oracle.step, Turns()
         self.probe = getattr(ctypes.CDLL(None), "bench_step", lambda: None)
 
     def __call__(self):
         self.wall.append(time.perf_counter())
         self.busy.append(time.process_time())
+        self.turns()
         self.probe()
         self.mark()
 
@@ -94,6 +122,7 @@ def main():
     peak = int(re.search(r"peak (\d+)", said.getvalue())[1])
     result = {"step_ms": statistics.median(wall), "step_min_ms": min(wall), "step_cpu_ms": statistics.fmean(steps_busy), "peak": peak, "wall_s": wall_s,
               "cpu_s": cpu_s, "drainer_s": drainer_seconds(), **resident()}
+    result.update(turn_ms=clock.turns.wall_ms, turn_cpu_ms=clock.turns.cpu_ms)
     if MODE != "plain":
         result.update(snapshot(torch))
     result["ended_ns"] = time.monotonic_ns()
