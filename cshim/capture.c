@@ -60,8 +60,8 @@ static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, co
   unsigned count = mt_unwind(frame, bounds, self->native + 1, mt_config.native_depth, mt_config.whole_stacks, &end);
   self->native[0] = end;
   uint32_t id = mt_native_intern(self->native, count);
-  const struct mt_memo *memo = id && own ? mt_memo_keep(key, frame, bounds->top, self->native + 1, count, id) : NULL;
-  self->memo = memo ? memo->head.number : 0;
+  struct mt_expected *memo = id && own ? mt_memo_keep(key, frame, bounds->top, self->native + 1, count, id) : NULL;
+  mt_memory_follow(&self->memo, memo);
   return id;
 }
 
@@ -73,16 +73,18 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
     own = mt_stack_holds(&self->stack, frame);
   }
   /* What it was before, where, and what Python was about: in a loop of a program the same again leads to the same. */
-  uint64_t key = (uint64_t)frame ^ (uint64_t)frame->caller << 20 ^ (uint64_t)self->memo << 32 ^ (uint64_t)python << 47;
-  const struct mt_memo *memo = MT_LIKELY(own) ? mt_memo_find(key, frame, bounds.top) : NULL; /* it reads where a walk might not come to */
+  uint64_t key = (uint64_t)frame ^ (uint64_t)frame->caller << 20 ^ (uint64_t)self->memo << 26 ^ (uint64_t)python << 47;
+  struct mt_expected *memo = MT_LIKELY(own) ? mt_memo_find(key, frame, bounds.top) : NULL; /* it reads where a walk might not come to */
   if (MT_UNLIKELY(!memo)) return walk_native(self, frame, &bounds, key, own);
-  self->memo = memo->head.number;
-  return memo->head.id;
+  mt_memory_follow(&self->memo, memo);
+  return memo->id;
 }
 
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller, uint8_t kind) {
   struct mt_stacks stacks = {0, 0};
   bool bare = self->capturing || (kind == MT_FREE && mt_config.no_free_stacks);
+  mt_memory_prefetch(self->pymemo);
+  mt_memory_prefetch(self->memo);
   if (MT_LIKELY(mt_config.python_depth && !bare)) {
     mt_thread_mark(self);
     stacks.python = mt_python_capture(self, mt_config.python_depth);

@@ -11,7 +11,6 @@ struct mt_memory_rooms {
   struct mt_expected_pair pairs[1u << MT_EXPECTED_BITS];
   struct mt_expected *all[MT_EXPECTED_ALL]; /* each once */
   uint64_t used;                            /* bytes of the arena; at its size for good once a memo found no room */
-  uint32_t made;
   _Alignas(64) char arena[MT_EXPECTED_ARENA];
 };
 
@@ -52,6 +51,6 @@ void *mt_memory_room(struct mt_memory *memory, size_t size, uint32_t id, uint32_
     return NULL;
   }
   struct mt_expected *memo = (void *)(rooms->arena + at);
-  *memo = (struct mt_expected){id, generation, __atomic_add_fetch(&rooms->made, 1, __ATOMIC_RELAXED)};
+  *memo = (struct mt_expected){.id = id, .generation = generation};
   return memo;
 }

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What every memo begins with. Never changed once it is published. */
+/* What every memo begins with. Only next changes once it is published. */
 struct mt_expected {
-  uint32_t id;         /* of the stack, in the dictionary */
-  uint32_t generation; /* of whatever makes memos void */
-  uint32_t number;     /* tells memos of one memory apart, from 1 on */
+  struct mt_expected *next; /* what came last after this one, in any thread, or NULL */
+  uint32_t id;              /* of the stack, in the dictionary */
+  uint32_t generation;      /* of whatever makes memos void */
 };
 
 /* The two that came last after the same. */
@@ -19,6 +19,7 @@ struct mt_expected_pair {
 };
 
 #define MT_EXPECTED_BITS 12
+#define MT_EXPECTED_PREFETCH 6 /* lines: of most memos all */
 
 struct mt_memory {
   struct mt_expected_pair *pairs; /* by key; NULL: nothing can be remembered */
@@ -34,6 +35,19 @@ static inline struct mt_expected_pair *mt_memory_pair(const struct mt_memory *me
 
 /* Expects the memo the next time that the key comes. */
 void mt_memory_expect(struct mt_memory *memory, uint64_t key, struct mt_expected *memo);
+
+/* Asks for the cache lines of what came after it the last time. What is known before an event is no more than a guess, so nothing else may depend on it. */
+static inline void mt_memory_prefetch(const struct mt_expected *last) {
+  const char *next = last ? (const char *)__atomic_load_n(&last->next, __ATOMIC_RELAXED) : NULL;
+  if (next)
+    for (unsigned i = 0; i < MT_EXPECTED_PREFETCH; i++) __builtin_prefetch(next + 64 * i);
+}
+
+/* What follows on *last, which it becomes. */
+static inline void mt_memory_follow(struct mt_expected **last, struct mt_expected *memo) {
+  if (*last && __atomic_load_n(&(*last)->next, __ATOMIC_RELAXED) != memo) __atomic_store_n(&(*last)->next, memo, __ATOMIC_RELAXED);
+  *last = memo;
+}
 
 /* The memo of what is there now, which then holds, whatever key led to it: NULL if there is none; *place is then where it may be put, NULL if there is no room. hash is of
  * what is there. Memos of other generations give way. */

@@ -110,7 +110,7 @@ static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_f
   return read_stack(&reading, frame, top, addresses, count) ? make(&reading, id, generation) : NULL;
 }
 
-const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id) {
+struct mt_expected *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id) {
   struct mt_expected **place;
   uint32_t generation = __atomic_load_n(&mt_unwind_generation, __ATOMIC_ACQUIRE); /* rows that are read from here on are at least as new */
   struct mt_memo *memo = (void *)mt_memory_find(&mt_memos, top - (uintptr_t)frame, id, generation, holds, &(struct here){frame, top}, &place);
@@ -119,5 +119,5 @@ const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, u
     __atomic_store_n(place, &memo->head, __ATOMIC_RELEASE);
   }
   mt_memory_expect(&mt_memos, key, &memo->head);
-  return memo;
+  return &memo->head;
 }

@@ -36,16 +36,16 @@ static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_hol
 }
 
 /* The expected memo that is what lies above the frame, or NULL. */
-static inline const struct mt_memo *mt_memo_find(uint64_t key, const struct mt_frame *frame, uintptr_t top) {
+static inline struct mt_expected *mt_memo_find(uint64_t key, const struct mt_frame *frame, uintptr_t top) {
   const struct mt_expected_pair *pair = mt_memory_pair(&mt_memos, key);
-  const struct mt_memo *memo = (const void *)__atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
-  if (memo && mt_memo_holds(memo, frame, top)) return memo;
-  memo = (const void *)__atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
-  return memo && mt_memo_holds(memo, frame, top) ? memo : NULL;
+  struct mt_expected *memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
+  if (memo && mt_memo_holds((const void *)memo, frame, top)) return memo;
+  memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
+  return memo && mt_memo_holds((const void *)memo, frame, top) ? memo : NULL;
 }
 
 /* Expects the stack that was just walked, count addresses with the given id, the next time that the key comes. */
-const struct mt_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id);
+struct mt_expected *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id);
 
 /* Nothing is remembered any more: ids are of another spool. Returns 0, or -1 when memory is refused. */
 int mt_memo_start(void);

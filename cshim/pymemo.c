@@ -57,7 +57,7 @@ static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t innermost, uint32_t
   return memo;
 }
 
-const struct mt_pymemo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation) {
+struct mt_expected *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation) {
   struct mt_expected **place;
   struct mt_pymemo *memo = (void *)mt_memory_find(&mt_pymemos, frame, id, generation, holds, &(struct here){w, frame}, &place);
   if (!memo) {
@@ -65,5 +65,5 @@ const struct mt_pymemo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintpt
     __atomic_store_n(place, &memo->head, __ATOMIC_RELEASE);
   }
   mt_memory_expect(&mt_pymemos, key, &memo->head);
-  return memo;
+  return &memo->head;
 }

@@ -25,8 +25,8 @@ struct mt_pymemo {
 extern struct mt_memory mt_pymemos; /* by what is known before a walk */
 
 /* What makes a stack expected: where the thread is, and which remembered stack it was in before. */
-MT_PYFRAME uint64_t mt_pymemo_key(struct mt_pywalk *w, uintptr_t frame, uint32_t before) {
-  return frame ^ mt_pyframe_word(w, frame + w->layout->frame_position, false) << 17 ^ (uint64_t)before << 40;
+MT_PYFRAME uint64_t mt_pymemo_key(struct mt_pywalk *w, uintptr_t frame, const struct mt_expected *before) {
+  return frame ^ mt_pyframe_word(w, frame + w->layout->frame_position, false) << 17 ^ (uint64_t)before << 26;
 }
 
 MT_PYFRAME uint64_t mt_pymemo_entry(struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
@@ -67,14 +67,14 @@ MT_PYFRAME bool mt_pymemo_holds(const struct mt_pymemo *memo, struct mt_pywalk *
 }
 
 /* The expected memo that is the stack which begins with the frame, or NULL. */
-MT_PYFRAME const struct mt_pymemo *mt_pymemo_find(uint64_t key, struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
+MT_PYFRAME struct mt_expected *mt_pymemo_find(uint64_t key, struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
   if (MT_UNLIKELY(!mt_pymemos.pairs)) return NULL;
   const struct mt_expected_pair *pair = mt_memory_pair(&mt_pymemos, key);
-  const struct mt_pymemo *memo = (const void *)__atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
-  if (memo && mt_pymemo_holds(memo, w, frame, shape)) return memo;
-  memo = (const void *)__atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
-  return memo && mt_pymemo_holds(memo, w, frame, shape) ? memo : NULL;
+  struct mt_expected *memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
+  if (memo && mt_pymemo_holds((const void *)memo, w, frame, shape)) return memo;
+  memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
+  return memo && mt_pymemo_holds((const void *)memo, w, frame, shape) ? memo : NULL;
 }
 
 /* Expects the whole stack that was just walked from the frame and has the given id, the next time that the key comes. generation: of before the walk. */
-const struct mt_pymemo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation);
+struct mt_expected *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation);

@@ -37,6 +37,23 @@ MT_EXPORT void pywalk_trust(int trusted) {
 }
 
 static uint64_t asked, found; /* stacks, in all */
+static uint64_t remembered, different; /* found by comparing; another one than a walk finds */
+
+/* One stack may have two numbers: two threads wrote it at once, or its modules became known in between. */
+static bool same_stack(uint32_t a, uint32_t b) {
+  if (!a || !b || a == b) return a == b;
+  const struct mt_index_entry *one = &mt_index()[a - 1], *other = &mt_index()[b - 1];
+  return one->length == other->length && !memcmp(mt_data() + one->offset, mt_data() + other->offset, one->length);
+}
+
+/* Like a hook, so often that the last time should find what the others left: the second one comes after another stack than the first. */
+static void compare_captured(struct mt_thread *self, uint32_t id) {
+  for (unsigned i = 0; i < 3; i++) {
+    uint32_t walks = self->pywalks, captured = mt_python_capture(self, MT_PYTHON_MAX);
+    if (!same_stack(captured, id)) __atomic_add_fetch(&different, 1, __ATOMIC_RELAXED);
+    else if (walks == self->pywalks) __atomic_add_fetch(&remembered, 1, __ATOMIC_RELAXED);
+  }
+}
 
 /* The calling thread's stack as a dictionary id, 0 without one. */
 MT_EXPORT uint32_t pywalk_stack(unsigned depth) {
@@ -48,6 +65,7 @@ MT_EXPORT uint32_t pywalk_stack(unsigned depth) {
   unsigned count = mt_python_walk(frames, depth, &end);
   uint32_t id = count ? mt_python_intern(frames, count, end) : 0;
   if (id) __atomic_add_fetch(&found, 1, __ATOMIC_RELAXED);
+  if (id && depth == MT_PYTHON_MAX && mt_interpreter_state() == MT_PY_TRUSTED) compare_captured(self, id);
   mt_thread_unmark(self);
   __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
   return id;
@@ -59,6 +77,8 @@ MT_EXPORT void pywalk_forever(void) {
 }
 
 MT_EXPORT uint64_t pywalk_asked(void) { return __atomic_load_n(&asked, __ATOMIC_RELAXED); }
+MT_EXPORT uint64_t pywalk_remembered(void) { return __atomic_load_n(&remembered, __ATOMIC_RELAXED); }
+MT_EXPORT uint64_t pywalk_different(void) { return __atomic_load_n(&different, __ATOMIC_RELAXED); }
 MT_EXPORT uint64_t pywalk_found(void) { return __atomic_load_n(&found, __ATOMIC_RELAXED); }
 
 /* ctypes turns a callback's exceptions into messages: this stands for C code between frames. */

@@ -68,7 +68,7 @@ class Walker:
         self.held = ctypes.PyDLL(path)
         for library in self.free, self.held:
             library.pywalk_cost.restype = ctypes.c_double
-            for count in library.pywalk_lost, library.pywalk_asked, library.pywalk_found:
+            for count in library.pywalk_lost, library.pywalk_asked, library.pywalk_found, library.pywalk_remembered, library.pywalk_different:
                 count.restype = ctypes.c_uint64
             library.pywalk_entry.restype = ctypes.c_void_p
             library.pywalk_entry.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
@@ -633,6 +633,41 @@ def child_goes_on():
 
 
 @case
+def remembered():
+    """Stacks that come again and again, after others."""
+    def leaf():
+        return walker.stack(MOST)
+
+    def through(depth):
+        return through(depth - 1) if depth else leaf()
+
+    ways = [leaf, lambda: leaf(), functools.partial(through, 1), functools.partial(through, 3), lambda: functools.reduce(lambda a, b: leaf(), [0, 0])]
+    seen = {}
+    for turn in range(60):
+        for n in random.sample(range(len(ways)), len(ways)):
+            number = ways[n]()
+            equal(seen.setdefault(n, number), number, "remembered", n)
+    equal(len(set(seen.values())), len(ways), "stacks that differ")
+    if walker.free.pywalk_state() == TRUSTED:
+        check(walker.free.pywalk_remembered() > 300, "stacks were found by comparing:", walker.free.pywalk_remembered())
+
+
+@case
+def replaced():
+    """Code from files that comes to lie where other code lay, called from the same place."""
+    places = set()
+    for turn in range(300):
+        name, file, line = "f%d" % (turn % 7), "made%d.py" % (turn % 3), turn % 5 + 1
+        space = {}
+        exec(compile("\n" * (line - 1) + "def %s(stack):\n  return stack(%d)" % (name, MOST), file, "exec"), space)
+        places.add(id(space[name].__code__))
+        code = walker.frames(space[name](walker.stack))[1][0][0]
+        equal((code["name"], code["file"], code["line"]), (name, file, line), "replaced")
+        space.clear()  # the function keeps its globals, and they keep the function
+    check(len(places) < 200, "addresses were used again:", len(places))
+
+
+@case
 def shutdown():
     """Daemon threads that never stop walking while the interpreter ends and frees their frames."""
     def last():
@@ -672,6 +707,7 @@ def run(function, path, number=0):
             for trusted in (False, True) if function not in (trust, selftest, selftest_fails, layout_is_wrong, full) else (False,):
                 walker.free.pywalk_trust(trusted)
                 function()
+            equal(walker.free.pywalk_different(), 0, "stacks that were found by comparing, and a walk finds others")
         except BaseException as error:
             if isinstance(error, SystemExit) and error.code == ENDED:
                 raise

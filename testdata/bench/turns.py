@@ -7,8 +7,8 @@ from document import table
 from gpt2 import Way
 from measure import HERE, Failure, forget, ratios, say, spread
 
-LENGTH = 10  # steps of a turn
-TURNS = 16
+LENGTH = 4  # steps of a turn
+TURNS = 40
 LIMIT = 120  # seconds
 
 
