@@ -45,7 +45,7 @@ static inline void mt_memory_prefetch(const struct mt_expected *last) {
 
 /* What follows on *last, which it becomes. */
 static inline void mt_memory_follow(struct mt_expected **last, struct mt_expected *memo) {
-  if (*last && __atomic_load_n(&(*last)->next, __ATOMIC_RELAXED) != memo) __atomic_store_n(&(*last)->next, memo, __ATOMIC_RELAXED);
+  if (*last && __atomic_load_n(&(*last)->next, __ATOMIC_RELAXED) != memo) __atomic_store_n(&(*last)->next, memo, __ATOMIC_RELEASE);
   *last = memo;
 }
 

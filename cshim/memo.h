@@ -19,6 +19,9 @@ struct mt_memo {
 /* A place is counted in words from the frame's own; values marked so are addresses of this very stack, and stand relative to the frame. */
 #define MT_MEMO_RELATIVE 0x8000u
 
+/* So many words are compared before the next decision. */
+#define MT_MEMO_AT_ONCE 8u
+
 extern struct mt_memory mt_memos; /* by what is known before a walk */
 
 /* True if the memo is what lies above the frame. */
@@ -27,18 +30,23 @@ static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_hol
   if (memo->head.generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED) || (top - (uintptr_t)frame) / 8 < memo->extent) return false;
   const unsigned count = memo->count;
   const uint16_t *places = (const uint16_t *)(memo->words + count);
-  uint64_t wrong = 0;
-  for (unsigned i = 0; i < count; i++) {
-    uint64_t relative = places[i] & MT_MEMO_RELATIVE ? (uint64_t)base : 0;
-    wrong |= (base[places[i] & ~MT_MEMO_RELATIVE] - relative) ^ memo->words[i];
+  for (unsigned i = 0; i < count;) {
+    uint64_t wrong = 0;
+    for (unsigned end = count - i < MT_MEMO_AT_ONCE ? count : i + MT_MEMO_AT_ONCE; i < end; i++) {
+      uint64_t relative = places[i] & MT_MEMO_RELATIVE ? (uint64_t)base : 0;
+      wrong |= (base[places[i] & ~MT_MEMO_RELATIVE] - relative) ^ memo->words[i];
+    }
+    if (wrong) return false; /* most of the wrong ones differ near the hook */
   }
-  return !wrong;
+  return true;
 }
 
 /* The expected memo that is what lies above the frame, or NULL. */
-static inline struct mt_expected *mt_memo_find(uint64_t key, const struct mt_frame *frame, uintptr_t top) {
+static inline struct mt_expected *mt_memo_find(const struct mt_expected *before, uint64_t key, const struct mt_frame *frame, uintptr_t top) {
+  struct mt_expected *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
+  if (memo && mt_memo_holds((const void *)memo, frame, top)) return memo;
   const struct mt_expected_pair *pair = mt_memory_pair(&mt_memos, key);
-  struct mt_expected *memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
+  memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
   if (memo && mt_memo_holds((const void *)memo, frame, top)) return memo;
   memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
   return memo && mt_memo_holds((const void *)memo, frame, top) ? memo : NULL;

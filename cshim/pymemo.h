@@ -67,10 +67,12 @@ MT_PYFRAME bool mt_pymemo_holds(const struct mt_pymemo *memo, struct mt_pywalk *
 }
 
 /* The expected memo that is the stack which begins with the frame, or NULL. */
-MT_PYFRAME struct mt_expected *mt_pymemo_find(uint64_t key, struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
+MT_PYFRAME struct mt_expected *mt_pymemo_find(const struct mt_expected *before, uint64_t key, struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
   if (MT_UNLIKELY(!mt_pymemos.pairs)) return NULL;
+  struct mt_expected *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
+  if (memo && mt_pymemo_holds((const void *)memo, w, frame, shape)) return memo;
   const struct mt_expected_pair *pair = mt_memory_pair(&mt_pymemos, key);
-  struct mt_expected *memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
+  memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
   if (memo && mt_pymemo_holds((const void *)memo, w, frame, shape)) return memo;
   memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
   return memo && mt_pymemo_holds((const void *)memo, w, frame, shape) ? memo : NULL;

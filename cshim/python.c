@@ -127,7 +127,7 @@ static __attribute__((noinline)) uint32_t walk_and_keep(struct mt_thread *self, 
 
 static inline __attribute__((always_inline)) uint32_t expect(struct mt_thread *self, struct mt_pywalk *w, uintptr_t frame, unsigned depth, enum mt_pyshape shape) {
   uint64_t key = mt_pymemo_key(w, frame, self->pymemo);
-  struct mt_expected *memo = mt_pymemo_find(key, w, frame, shape);
+  struct mt_expected *memo = mt_pymemo_find(self->pymemo, key, w, frame, shape);
   if (MT_UNLIKELY(!memo)) return walk_and_keep(self, w, frame, depth, key);
   mt_memory_follow(&self->pymemo, memo);
   return memo->id;
