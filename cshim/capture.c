@@ -83,9 +83,9 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller, uint8_t kind) {
   struct mt_stacks stacks = {0, 0};
   bool bare = self->capturing || (kind == MT_FREE && mt_config.no_free_stacks);
-  mt_memory_prefetch(self->pymemo);
-  mt_memory_prefetch(self->memo);
+  if (MT_LIKELY(mt_config.native_depth)) mt_memory_prefetch(self->memo);
   if (MT_LIKELY(mt_config.python_depth && !bare)) {
+    mt_memory_prefetch(self->pymemo);
     mt_thread_mark(self);
     stacks.python = mt_python_capture(self, mt_config.python_depth);
     mt_thread_unmark(self);

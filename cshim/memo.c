@@ -7,26 +7,31 @@
 #include "config.h"
 #include "rows.h"
 
-#define MT_MEMO_WORDS (2 * MT_NATIVE_MAX)
+#define MT_MEMO_WORDS (MT_NATIVE_MAX + 1) /* of each kind */
 
 struct mt_memory mt_memos;
 
 int mt_memo_start(void) { return mt_memory_start(&mt_memos); }
 
+struct words {
+  uint64_t values[MT_MEMO_WORDS];
+  uint16_t places[MT_MEMO_WORDS];
+  unsigned count;
+};
+
 /* What a walk reads, as it is collected. */
 struct reading {
   const uint64_t *base;
-  uint64_t values[MT_MEMO_WORDS];
-  uint16_t places[MT_MEMO_WORDS];
-  unsigned count, extent;
+  struct words plain, relative;
+  unsigned extent;
 };
 
 static bool add(struct reading *r, uintptr_t address, bool relative) {
   uint64_t place = (address - (uintptr_t)r->base) / 8;
-  if (place >= MT_MEMO_RELATIVE || r->count == MT_MEMO_WORDS) return false;
-  uint64_t value = r->base[place];
-  r->values[r->count] = relative ? value - (uint64_t)r->base : value;
-  r->places[r->count++] = (uint16_t)(place | (relative ? MT_MEMO_RELATIVE : 0));
+  struct words *words = relative ? &r->relative : &r->plain;
+  if (place >= UINT16_MAX || words->count == MT_MEMO_WORDS) return false;
+  words->values[words->count] = relative ? r->base[place] - (uint64_t)r->base : r->base[place];
+  words->places[words->count++] = (uint16_t)place;
   if (place >= r->extent) r->extent = (unsigned)place + 1;
   return true;
 }
@@ -82,12 +87,18 @@ static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_
 #endif
 
 static struct mt_memo *make(const struct reading *r, uint32_t id, uint32_t generation) {
-  struct mt_memo *memo = mt_memory_room(&mt_memos, sizeof *memo + r->count * (sizeof *r->values + sizeof *r->places), id, generation);
+  const struct words *a = &r->plain, *b = &r->relative;
+  unsigned count = a->count + b->count;
+  struct mt_memo *memo = mt_memory_room(&mt_memos, sizeof *memo + count * (sizeof *a->values + sizeof *a->places), id, generation);
   if (!memo) return NULL;
-  memo->count = (uint16_t)r->count;
+  uint16_t *places = (uint16_t *)(memo->words + count);
+  memo->count = (uint16_t)count;
+  memo->plain = (uint16_t)a->count;
   memo->extent = (uint16_t)r->extent;
-  memcpy(memo->words, r->values, r->count * sizeof *r->values);
-  memcpy(memo->words + r->count, r->places, r->count * sizeof *r->places);
+  memcpy(memo->words, a->values, a->count * sizeof *a->values);
+  memcpy(memo->words + a->count, b->values, b->count * sizeof *b->values);
+  memcpy(places, a->places, a->count * sizeof *a->places);
+  memcpy(places + a->count, b->places, b->count * sizeof *b->places);
   return memo;
 }
 
@@ -106,7 +117,7 @@ static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_f
                                                                uint32_t generation) {
   struct reading reading;
   reading.base = (const uint64_t *)frame;
-  reading.count = reading.extent = 0;
+  reading.plain.count = reading.relative.count = reading.extent = 0;
   return read_stack(&reading, frame, top, addresses, count) ? make(&reading, id, generation) : NULL;
 }
 

@@ -8,37 +8,37 @@
 #include "expected.h"
 #include "unwind.h"
 
-/* What a walk read, from the hook's frame on. */
+/* What a walk read, from the hook's frame on. Its generation is mt_unwind_generation. */
 struct mt_memo {
-  struct mt_expected head; /* its generation is mt_unwind_generation */
-  uint16_t count;          /* words */
-  uint16_t extent;         /* words of the thread's stack, from the frame's own on, that they lie in */
-  uint64_t words[];        /* count values, then count 16-bit places */
+  struct mt_expected head;
+  uint16_t count;   /* words, in the order of a walk: those that stand for themselves, then addresses of this very stack, which stand relative to the frame */
+  uint16_t plain;   /* how many of the first kind */
+  uint16_t extent;  /* words of the thread's stack, from the frame's own on, that they lie in */
+  uint64_t words[]; /* count values, then count 16-bit places, in words from the frame's own */
 };
 
-/* A place is counted in words from the frame's own; values marked so are addresses of this very stack, and stand relative to the frame. */
-#define MT_MEMO_RELATIVE 0x8000u
+extern struct mt_memory mt_memos; /* by what is known before a walk */
 
-/* So many words are compared before the next decision. */
+/* So many words are compared before the next decision: most wrong ones differ near the hook. */
 #define MT_MEMO_AT_ONCE 8u
 
-extern struct mt_memory mt_memos; /* by what is known before a walk */
+static inline __attribute__((always_inline)) bool mt_memo_words_hold(const uint64_t *base, const uint64_t *words, const uint16_t *places, unsigned count, uint64_t relative) {
+  for (unsigned end; count; words += end, places += end, count -= end) {
+    uint64_t wrong = 0;
+    end = count < MT_MEMO_AT_ONCE ? count : MT_MEMO_AT_ONCE;
+    for (unsigned i = 0; i < end; i++) wrong |= (base[places[i]] - relative) ^ words[i];
+    if (wrong) return false;
+  }
+  return true;
+}
 
 /* True if the memo is what lies above the frame. */
 static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_holds(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_t top) {
   const uint64_t *base = (const uint64_t *)frame;
   if (memo->head.generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED) || (top - (uintptr_t)frame) / 8 < memo->extent) return false;
-  const unsigned count = memo->count;
-  const uint16_t *places = (const uint16_t *)(memo->words + count);
-  for (unsigned i = 0; i < count;) {
-    uint64_t wrong = 0;
-    for (unsigned end = count - i < MT_MEMO_AT_ONCE ? count : i + MT_MEMO_AT_ONCE; i < end; i++) {
-      uint64_t relative = places[i] & MT_MEMO_RELATIVE ? (uint64_t)base : 0;
-      wrong |= (base[places[i] & ~MT_MEMO_RELATIVE] - relative) ^ memo->words[i];
-    }
-    if (wrong) return false; /* most of the wrong ones differ near the hook */
-  }
-  return true;
+  const uint16_t *places = (const uint16_t *)(memo->words + memo->count);
+  return mt_memo_words_hold(base, memo->words, places, memo->plain, 0) &&
+         mt_memo_words_hold(base, memo->words + memo->plain, places + memo->plain, memo->count - memo->plain, (uint64_t)base);
 }
 
 /* The expected memo that is what lies above the frame, or NULL. */
