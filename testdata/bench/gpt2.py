@@ -2,7 +2,6 @@
 import dataclasses
 import gzip
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -126,7 +125,3 @@ def counted(text):
         if field.replace(".", "", 1).isdigit():
             return float(field)
     return None
-
-
-def processors():
-    return sorted(os.sched_getaffinity(0))

@@ -19,6 +19,7 @@ import gpt2
 import probe
 import reading
 import training_tables as tables
+import turns
 from measure import ROOT, Failure, Setup, say
 
 DOCUMENT = ROOT / "docs" / "measurements.md"
@@ -38,10 +39,11 @@ def headed(body, command):
 
 def training(work, options):
     pairs, rounds = (2, 1) if options.quick else (options.pairs, options.rounds)
-    rows = tables.pairs(work, pairs) + tables.pairs(work, pairs, pinned=True) + tables.instructions(work, max(2, pairs // 5))
+    by_turns = turns.section(work, pairs)
+    counted = tables.instructions(work, max(2, pairs // 5))
     peers, sizes, memory = tables.comparison(work, rounds, not options.no_peers)
-    what = document.table(["GPT-2 small, eager training, PyTorch", "plain", "traced", "ratio or difference", "budget"], rows + memory)
-    return "\n\n".join([what, peers, sizes])
+    what = document.table(["GPT-2 small, eager training, PyTorch", "plain", "traced", "ratio or difference", "budget"], counted + memory)
+    return "\n\n".join([by_turns, peers, what, sizes])
 
 
 def measure(options):
@@ -72,7 +74,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="few rounds: to see that everything runs, not to quote")
     parser.add_argument("--only", type=parts, default=list(PARTS), metavar="PARTS", help=f"some of {','.join(PARTS)}")
     parser.add_argument("--rounds", type=int, default=10, help="rounds of training in the comparison (default %(default)s)")
-    parser.add_argument("--pairs", type=int, default=20, help="pairs of training runs, plain and traced (default %(default)s)")
+    parser.add_argument("--pairs", type=int, default=10, help="rounds of training by turns, plain, traced and with PyTorch's history (default %(default)s)")
     parser.add_argument("--no-peers", action="store_true", help="leave out memray and heaptrack")
     parser.add_argument("--no-torch", action="store_true", help="leave out what needs PyTorch")
     parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build" / "libmemtrace.so", help="library to measure (default: the one in build/)")

@@ -1,6 +1,6 @@
-"""The tables about training: pairs of runs that decide about the budget, the comparison with other tools, sizes and memory."""
+"""The tables about training: the comparison with other tools, sizes and memory."""
 from document import table
-from gpt2 import Way, counted, instructions_can_be_counted, processors
+from gpt2 import Way, counted, instructions_can_be_counted
 from measure import forget, in_turns, ratios, say, spread
 
 MIB = 1 << 20
@@ -13,21 +13,6 @@ def fastest(plain, other):
 
 def column(runs, what):
     return [run[what] for run in runs]
-
-
-def pairs(work, count, pinned=False):
-    """The step's cost from pairs of runs alone: a few rounds of everything spread too widely on a shared machine to decide about one twentieth."""
-    where = "on one processor, the drainer too" if pinned else "on all processors"
-    before = ("taskset", "-c", str(processors()[-1])) if pinned else ()
-    ours = work.ours()["memtrace"]
-    say(f"training GPT-2 small on PyTorch, {count} pairs, plain and traced, {where}")
-    plain, traced = in_turns(count, lambda: work.once(Way(), before), lambda: work.once(ours, before))
-    rows = []
-    for what, label, budget in (("step_ms", "median step, ms", "at most 1.05"), ("step_cpu_ms", "processor time of a step with the drainer's, ms", "")):
-        values = [column(runs, what) for runs in (plain, traced)]
-        rows.append([f"{label}; {count} pairs of runs, {where}", spread(values[0]), spread(values[1]), spread(ratios(*values), 3), budget])
-    rows.append([f"fastest step of all these runs, ms, {where}", f"{min(column(plain, 'step_min_ms')):.2f}", f"{min(column(traced, 'step_min_ms')):.2f}", f"{fastest(plain, traced):.3f}", ""])
-    return rows
 
 
 def instructions(work, count):

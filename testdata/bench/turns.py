@@ -1,4 +1,5 @@
 """The training step's cost from processes that train by turns, a few steps each: what a shared machine does to one it does to the others, too."""
+import json
 import os
 import statistics
 import subprocess
@@ -15,11 +16,12 @@ LIMIT = 120  # seconds
 class Runner:
     """A process that trains when it is told to."""
 
-    def __init__(self, work, way):
+    def __init__(self, work, way, number):
         setup = work.setup
         self.reports, theirs = os.pipe()
         orders, self.orders = os.pipe()
-        values = setup.environment(way.stacks is not None, work.trace)
+        self.trace = setup.folder / f"turns.{number}.bin"
+        values = setup.environment(way.stacks is not None, self.trace)
         values.update(dict(way.extra), BENCH_TURNS=f"{orders},{theirs},{LENGTH}")
         if way.stacks:
             values.update(MEMTRACE_STACKS=way.stacks)
@@ -41,7 +43,6 @@ class Runner:
 
     def end(self):
         """(milliseconds a step of each turn, the same in processor time)."""
-        import json
         os.write(self.orders, b"!")
         text, _ = self.process.communicate(timeout=LIMIT)
         os.close(self.reports)
@@ -54,14 +55,14 @@ class Runner:
 
 def once(work, ways, turn):
     """[(wall, processor time) of each way], each a list over turns."""
-    runners = [Runner(work, way) for way in ways]
+    runners = [Runner(work, way, number) for number, way in enumerate(ways)]
     for i in range(TURNS):
         order = range(len(ways)) if (i + turn) % 2 else reversed(range(len(ways)))
         for which in order:
             runners[which].turn()
     found = [runner.end() for runner in runners]
-    forget(work.trace)
-    forget(work.snapshot)
+    for path in (work.snapshot, *(runner.trace for runner in runners)):
+        forget(path)
     return found
 
 
