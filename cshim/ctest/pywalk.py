@@ -643,7 +643,7 @@ def remembered():
 
     ways = [leaf, lambda: leaf(), functools.partial(through, 1), functools.partial(through, 3), lambda: functools.reduce(lambda a, b: leaf(), [0, 0])]
     seen = {}
-    for turn in range(60):
+    for _ in range(60):
         for n in random.sample(range(len(ways)), len(ways)):
             number = ways[n]()
             equal(seen.setdefault(n, number), number, "remembered", n)
