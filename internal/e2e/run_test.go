@@ -158,6 +158,7 @@ type report struct {
 	Notes  []string `json:"notes"`
 	Health struct {
 		Complete            bool   `json:"complete"`
+		LateEvents          uint64 `json:"late_events"`
 		Events              uint64 `json:"events"`
 		Gaps                uint64 `json:"sequence_gaps"`
 		UnmatchedFrees      uint64 `json:"unmatched_frees"`

@@ -71,7 +71,9 @@ func stressOnce(t *testing.T, c combination, built string, seed, round int) (eve
 	for _, path := range paths {
 		rep := jsonReport(t, path)
 		events += rep.Health.Events
-		if !rep.Health.Complete && rep.LostRecords == 0 || rep.Process.Ended == "killed" {
+		// A thread that a busy machine left inside of a free for half a second hands its events in late, which the report says.
+		whole := rep.Health.Complete || rep.LostRecords > 0 || rep.Health.LateEvents > 0
+		if !whole || rep.Process.Ended == "killed" {
 			t.Errorf("seed %d: %s: %+v", seed, path, rep)
 		}
 	}
