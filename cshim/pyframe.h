@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "interpreter.h"
 #include "peek.h"
@@ -23,26 +24,17 @@ struct mt_pywalk {
   const char *wrong; /* what was found that cannot be, NULL nothing */
 };
 
-MT_PYFRAME uint64_t mt_pyframe_word(struct mt_pywalk *w, uintptr_t at, bool checked) {
+/* The number in size bytes at an address; little-endian, as all builds are. */
+MT_PYFRAME uint64_t mt_pyframe_read(struct mt_pywalk *w, uintptr_t at, size_t size, bool checked) {
   uint64_t value = 0;
-  if (!checked) return *(const uint64_t *)at;
-  if (!mt_peek(&value, at, sizeof value)) w->wrong = "a frame points to memory that cannot be read";
+  if (!checked) memcpy(&value, (const void *)at, size);
+  else if (!mt_peek(&value, at, size)) w->wrong = "a frame points to memory that cannot be read";
   return value;
 }
 
-MT_PYFRAME uint32_t mt_pyframe_half(struct mt_pywalk *w, uintptr_t at, bool checked) {
-  uint32_t value = 0;
-  if (!checked) return *(const uint32_t *)at;
-  if (!mt_peek(&value, at, sizeof value)) w->wrong = "a frame points to memory that cannot be read";
-  return value;
-}
-
-MT_PYFRAME uint8_t mt_pyframe_byte(struct mt_pywalk *w, uintptr_t at, bool checked) {
-  uint8_t value = 0;
-  if (!checked) return *(const uint8_t *)at;
-  if (!mt_peek(&value, at, sizeof value)) w->wrong = "a frame points to memory that cannot be read";
-  return value;
-}
+MT_PYFRAME uint64_t mt_pyframe_word(struct mt_pywalk *w, uintptr_t at, bool checked) { return mt_pyframe_read(w, at, sizeof(uint64_t), checked); }
+MT_PYFRAME uint32_t mt_pyframe_half(struct mt_pywalk *w, uintptr_t at, bool checked) { return (uint32_t)mt_pyframe_read(w, at, sizeof(uint32_t), checked); }
+MT_PYFRAME uint8_t mt_pyframe_byte(struct mt_pywalk *w, uintptr_t at, bool checked) { return (uint8_t)mt_pyframe_read(w, at, sizeof(uint8_t), checked); }
 
 /* Two code objects that lie at one address one after the other differ in one of these: from 3.12 on each has a number of its own; before that they share a name,
  * a file, a table and a first line only by chance, and pystack.c looks closer where that may happen. */
