@@ -23,8 +23,9 @@ const (
 	EventReserve EventKind = 12 // what a memory pool holds from its device at this moment
 	EventLaunch  EventKind = 13 // a graph with allocation nodes was launched
 	EventSample  EventKind = 14 // what the device reports about its memory
+	EventName    EventKind = 15 // what the framework calls bytes, or one of its objects, at this moment
 
-	eventKindCount = 15
+	eventKindCount = 16
 )
 
 // Ids name entries of the trace's dictionary; zero means none. They share one number space, as the recorder hands them out.
@@ -70,12 +71,12 @@ type Event struct {
 	Stream    uint64          // CUDA stream handle as the program passed it, 0 the default stream
 	Allocated uint64          // framework events: bytes the framework says are allocated on the device after this event; reserve: bytes in use; sample: the process's own
 	Reserved  uint64          // framework events: bytes the framework says it holds from the driver after this event; sample: bytes the driver keeps for itself
-	Handle    uint64          // map events: the VMM handle; driver allocs: the owner, a context or a graph, 0 unknown
+	Handle    uint64          // map events: the VMM handle; driver allocs: the owner, a context or a graph, 0 unknown; names: address of the framework's object
 	Count     uint64          // lost events: number of records; step and epoch events: the number given by the program; sample: bytes of other processes
 	Stack     StackID         // native call stack, innermost frame first
 	PyStack   StackID         // Python call stack
 	Tag       StringID        // full tag path active on the thread
-	Name      StringID        // marks: the name
+	Name      StringID        // marks and names: the text
 	Thread    ThreadID        // who
 	Status    int32           // CUDA error code, 0 success
 	API       cuda.API        // the call that made the event at its own level
@@ -86,4 +87,5 @@ type Event struct {
 	Mem       cuda.MemoryKind //
 	Flags     Flags           //
 	Object    cuda.ObjectKind // create, destroy, reserve, launch: what Addr is the handle of
+	Category  Category        // names: what the framework takes Addr, or the object Handle, for
 }

@@ -101,6 +101,10 @@ func gatherMore(values []uint64, f Field, events []Event) {
 		for i := range events {
 			values[i] = uint64(events[i].Object)
 		}
+	case FieldCategory:
+		for i := range events {
+			values[i] = uint64(events[i].Category)
+		}
 	}
 }
 
@@ -270,6 +274,12 @@ func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
 		for i := range events {
 			seen |= values[i]
 			events[i].Object = cuda.ObjectKind(values[i])
+		}
+		return seen>>8 == 0
+	case FieldCategory:
+		for i := range events {
+			seen |= values[i]
+			events[i].Category = Category(values[i])
 		}
 		return seen>>8 == 0
 	}

@@ -29,6 +29,7 @@ const (
 	FieldName
 	FieldCount
 	FieldObject
+	FieldCategory
 
 	fieldCount
 )
@@ -108,10 +109,11 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldTag, "tag", EncodingRun, false, "id", "full tag path"},
 	{FieldAllocated, "allocated", EncodingBalance, false, "bytes", "the framework's own count of allocated bytes after the event"},
 	{FieldReserved, "reserved", EncodingAccount, false, "bytes", "the framework's own count of reserved bytes after the event"},
-	{FieldHandle, "handle", EncodingSame, false, "", "VMM handle of a mapping; owner of an allocation (context or graph)"},
-	{FieldName, "name", EncodingPlain, false, "id", "name of a mark, occasion of a sample"},
+	{FieldHandle, "handle", EncodingSame, false, "", "VMM handle of a mapping; owner of an allocation (context or graph); address of a framework's object"},
+	{FieldName, "name", EncodingPlain, false, "id", "name of a mark, of bytes or of an object; occasion of a sample"},
 	{FieldCount, "count", EncodingPlain, false, "", "lost records, the step's or epoch's number, bytes of other processes"},
 	{FieldObject, "object", EncodingRun, false, "", "kind of object whose handle addr is"},
+	{FieldCategory, "category", EncodingRun, false, "", "what the framework takes the bytes or the object for"},
 }
 
 // EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and docs/format.md.
@@ -151,6 +153,8 @@ var EventSpecs = [eventKindCount]EventSpec{
 	{EventLaunch, "launch", 1, objectFields, "a graph was launched by a process whose graphs allocate memory"},
 	{EventSample, "sample", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldDevice, FieldSize, FieldFlags, FieldAllocated, FieldReserved, FieldCount, FieldName},
 		"what the device reports: size in use, allocated by this process, reserved by the driver, count of other processes"},
+	{EventName, "name", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldAddr, FieldSize, FieldHandle, FieldCategory, FieldName},
+		"what a framework calls the block that holds addr, from the block's beginning; or its object at handle, with addr 0"},
 }
 
 // String returns the kind's name as it appears in the text form.

@@ -29,9 +29,10 @@ var recorded = []struct {
 	{"reserve", "seq time thread level api device addr size flags allocated object"},
 	{"launch", "seq time thread level api runtime device addr size status flags stack pystack tag object"},
 	{"sample", "seq time thread device size flags allocated reserved count name"},
+	{"name", "seq time thread flags addr size handle category name"},
 }
 
-const recordedFields = "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle name count object"
+const recordedFields = "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle name count object category"
 
 func TestSpecOnlyGrows(t *testing.T) {
 	var names []string

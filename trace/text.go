@@ -248,6 +248,10 @@ func appendFieldText(dst []byte, f Field, v uint64) []byte {
 		name = cuda.ObjectKind(v).String()
 		object, ok := cuda.ParseObjectKind(name)
 		named = ok && uint64(object) == v
+	case FieldCategory:
+		name = Category(v).String()
+		category, ok := ParseCategory(name)
+		named = ok && uint64(category) == v
 	case FieldAddr, FieldStream, FieldHandle:
 		return appendHex(dst, v)
 	}

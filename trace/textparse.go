@@ -219,6 +219,10 @@ func parseFieldText(f Field, a textArg) (v uint64, err error) {
 		if object, ok := cuda.ParseObjectKind(a.value); ok {
 			return uint64(object), nil
 		}
+	case FieldCategory:
+		if category, ok := ParseCategory(a.value); ok {
+			return uint64(category), nil
+		}
 	}
 	if FieldSpecs[f].Signed {
 		n, err := strconv.ParseInt(a.value, 0, 64)

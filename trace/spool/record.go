@@ -27,6 +27,8 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 		return e
 	case trace.EventSample:
 		return sample(e, b)
+	case trace.EventName:
+		return name(e, b)
 	}
 	e.Device = int16(int8(b[recDevice]))
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
@@ -56,6 +58,14 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	default:
 		e.Stream = le64(b, recUnion)
 	}
+	return e
+}
+
+// name completes what a framework calls its memory.
+func name(e trace.Event, b []byte) trace.Event {
+	e.Category, e.Name, e.Handle = trace.Category(e.API), trace.StringID(le32(b, recReserved)), le64(b, recUnion)
+	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
+	e.API, e.Level, e.Tag, e.Stack, e.PyStack = 0, 0, 0, 0, 0
 	return e
 }
 
