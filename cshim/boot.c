@@ -2,6 +2,7 @@
 #include "boot.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <linux/futex.h>
@@ -16,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "adapter.h"
 #include "clock.h"
 #include "dict.h"
 #include "guest.h"
@@ -226,16 +228,27 @@ static void stay_without(const char *why) {
   __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
 }
 
+static uint32_t turns; /* futex: asked for */
+
+void mt_boot_turn(void) {
+  int error = errno;
+  __atomic_add_fetch(&turns, 1, __ATOMIC_RELEASE);
+  syscall(SYS_futex, &turns, FUTEX_WAKE, 1, NULL, NULL, 0);
+  errno = error;
+}
+
 static void *drain_thread(void *unused) {
   (void)unused;
   if (leave_descriptors()) __atomic_store_n(&state, boot_go() ? BOOTED : NO_DRAINER, __ATOMIC_RELEASE);
   else stay_without("no descriptors of our own can be had");
   const struct timespec pause = {.tv_nsec = MT_ALONE_CHECK_MS * 1000000l};
   while (!only_ours_left(&alone_status)) {
+    uint32_t before = __atomic_load_n(&turns, __ATOMIC_ACQUIRE);
     mt_ring_spare();
     mt_python_turn();
+    mt_adapter_turn();
     mt_unwind_refresh();
-    nanosleep(&pause, NULL);
+    syscall(SYS_futex, &turns, FUTEX_WAIT, before, &pause, NULL, 0);
   }
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
   mt_sample_wake(MT_OCCASION_NONE);

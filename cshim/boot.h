@@ -8,3 +8,6 @@ void mt_boot_start(void);
 
 /* Whether a drainer is starting or running, so that the end of the program is worth a wait. */
 bool mt_boot_draining(void);
+
+/* Has the helper thread look at once what there is to do off the hot path. Any thread. */
+void mt_boot_turn(void);

@@ -5,10 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapter.h"
 #include "guest.h"
 #include "python.h"
 
-struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .native_depth = 64, .python_depth = 128, .output = "memtrace.%e.%p.bin"};
+struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u, .output = "memtrace.%e.%p.bin"};
 
 #define MT_SPOOL_MIN (1ull << 20)
 #define MT_SPOOL_LIMIT (64ull << 30)
@@ -117,6 +118,19 @@ static void set_stacks(const char *v) {
   }
 }
 
+/* Names of frameworks, separated by commas. */
+static void set_adapters(const char *v) {
+  uint32_t wanted = 0;
+  if (truthy(v) && (!strcmp(v, "1") || !strcmp(v, "on") || !strcmp(v, "all"))) return;
+  while (truthy(v) && *v) {
+    size_t length = strcspn(v, ",");
+    for (unsigned i = 0; i < MT_FRAMEWORKS; i++)
+      if (length == strlen(mt_adapter_scripts[i].name) && !memcmp(v, mt_adapter_scripts[i].name, length)) wanted |= 1u << i;
+    v += length + (v[length] == ',');
+  }
+  mt_config.adapters = wanted;
+}
+
 static const struct {
   const char *name;
   void (*set)(const char *value);
@@ -125,6 +139,7 @@ static const struct {
     {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_stacks},
     {"NVTX", set_nvtx},           {"NVML", set_nvml},
     {"OOM", set_oom},             {"EMBED_SYMBOLS", set_embed_symbols},
+    {"ADAPTERS", set_adapters},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"CACHE", set_elsewhere},   /* read by the project's own scripts */
 };

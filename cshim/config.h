@@ -23,6 +23,7 @@ struct mt_config {
   uint32_t native_depth, python_depth; /* frames of call stacks, 0: none (of native ones the caller) */
   bool whole_stacks;                   /* native stacks go on behind the interpreter's innermost frame */
   bool no_free_stacks;                 /* frees have the caller only */
+  uint32_t adapters;                   /* 1 << enum mt_framework */
   char output[MT_PATH_MAX]; /* pattern with placeholders */
   char spool_dir[MT_PATH_MAX];
   char run_dir[MT_PATH_MAX];

@@ -2,6 +2,8 @@
 // between the two halves (see spool.h), and importing the package links the C in.
 package cshim
 
+//go:generate go run ../internal/genadapters -scripts adapters -out adapterscripts.c
+
 /*
 #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -Werror -fvisibility=hidden -fno-plt -ftls-model=initial-exec
 #cgo LDFLAGS: -ldl -lpthread

@@ -3,6 +3,7 @@
  * holds its device lock, so their order is exact. */
 #include <stdint.h>
 
+#include "adapter.h"
 #include "call.h"
 #include "capture.h"
 #include "clock.h"
@@ -54,6 +55,7 @@ static void usage(uint16_t id, const struct mt_frame *frame, void *ptr, int64_t 
   int index = cuda_device(device);
   if (index < 0) return; /* the CPU allocator reports here too, while a profiler is on */
   uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
+  mt_adapter_seen(MT_TORCH);
   record(id, size < 0 ? MT_FREE : MT_ALLOC, frame, (uint64_t)ptr, bytes, allocated, reserved, index);
 }
 

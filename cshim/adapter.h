@@ -1,0 +1,30 @@
+/* Adapters: small scripts of ours that run inside the program's interpreter and say what a framework calls its memory. They only read. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "guest.h"
+
+enum mt_framework { MT_TORCH, MT_MXNET, MT_FRAMEWORKS };
+
+/* One script, zero-terminated. */
+struct mt_adapter_script {
+  const char *name; /* of the framework's module in Python */
+  const char *text;
+};
+extern const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS];
+
+extern uint32_t mt_adapters_met; /* 1 << enum mt_framework */
+void mt_adapter_meet(enum mt_framework framework);
+
+/* The framework works with the device: its names may be asked for. Costs a load where that is known. */
+static inline void mt_adapter_seen(enum mt_framework framework) {
+  if (MT_UNLIKELY(!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & 1u << framework))) mt_adapter_meet(framework);
+}
+
+/* Off the hot path, from a thread of ours, at every turn: asks the interpreter to run the scripts that have not run. */
+void mt_adapter_turn(void);
+
+/* The interpreter is about to end, or memory ran out: scripts say all they know. With the interpreter's lock and no exception in hand; may leave one. */
+void mt_adapter_report(void);
