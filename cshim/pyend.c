@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "adapter.h"
 #include "interpreter.h"
 #include "sandbox.h"
 
@@ -85,6 +86,7 @@ static void order_threads(void) {
 static void *at_exit(void *self, void *arguments) {
   (void)self, (void)arguments;
   int error = errno;
+  if (pthread_equal(pthread_self(), main_thread)) mt_adapter_report();
   main_goes_on = pthread_equal(pthread_self(), main_thread);
   __atomic_store_n(&mt_pyend_process, (uint32_t)getpid(), __ATOMIC_RELEASE);
   order_threads();

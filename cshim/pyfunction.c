@@ -135,6 +135,29 @@ static void *emit(void *self, void *bytes) {
   return nothing();
 }
 
+/* emit_at(rows, addresses): rows as emit takes them, whose addresses stand apart, as 64-bit numbers. Those without one are left out. */
+static void *emit_at(void *self, void *arguments) {
+  (void)self;
+  int error = errno;
+  char *data, *places;
+  intptr_t size, room;
+  uint64_t wanted;
+  struct mt_thread *thread = mt_thread_recording_now();
+  void *rows = api.item(arguments, 0), *addresses = rows ? api.item(arguments, 1) : NULL;
+  if (thread && addresses && !api.bytes(rows, &data, &size) && !api.bytes(addresses, &places, &room) && size >= (intptr_t)sizeof wanted) {
+    memcpy(&wanted, data, sizeof wanted);
+    struct row row;
+    if (wanted == __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE))
+      for (intptr_t at = sizeof wanted, place = 0; at + (intptr_t)sizeof row <= size && place + (intptr_t)sizeof row.address <= room; at += sizeof row, place += sizeof row.address) {
+        memcpy(&row, data + at, sizeof row);
+        memcpy(&row.address, places + place, sizeof row.address);
+        if (row.address && row.category && row.category <= UINT16_MAX) write_row(thread, &row);
+      }
+  }
+  errno = error;
+  return nothing();
+}
+
 enum { TYPES = 1024 }; /* a power of two */
 
 /* Whether the type is the wanted one or below it, remembered by type: there are a thousand times as many objects as types. */
@@ -172,6 +195,7 @@ static struct method methods[] = {
     {"epoch", epoch, NO_ARGUMENTS, NULL},
     {"intern", intern, ONE_ARGUMENT, NULL},
     {"emit", emit, ONE_ARGUMENT, NULL},
+    {"emit_at", emit_at, SEVERAL_ARGUMENTS, NULL},
     {"instances", instances, SEVERAL_ARGUMENTS, NULL},
 };
 

@@ -7,7 +7,9 @@ def _start():
     torch = sys.modules["torch"]
     gc = sys.modules.get("gc") or __import__("gc")
     from struct import Struct
+    from array import array
     Module, Tensor = torch.nn.Module, torch.Tensor
+    PLAIN = Tensor, torch.nn.Parameter  # others may be made of several tensors
     MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP = range(1, 7)
     row, head = Struct("<QQQII"), Struct("<Q")
     STATES_EVERY = 64  # steps after which an optimizer's state is looked at again, once it has settled
@@ -100,17 +102,34 @@ def _start():
             self.gone = weakref.ref(optimizer, lambda _, key=id(optimizer): plans.pop(key, None))
             self.name = type(optimizer).__name__
             self.ids, self.steps, self.states = [], 0, -1
+            self.gradients = b""  # rows of the parameters' gradients, without addresses
+            self.plain = True     # all of them are tensors whose address can be had without a detour
+
+        def prepare(self, parameters, rows):
+            look(rows)
+            self.plain = all(type(p) in PLAIN for p in parameters)
+            self.gradients = head.pack(spoken_in[0]) + b"".join(row.pack(0, 0, id(p), number(self.called(p)), GRADIENT) for p in parameters)
+
+        def called(self, parameter):
+            return names.get(id(parameter)) or "(no module)"
 
         def step(self, optimizer, rows):
             self.steps += 1
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
             ids = list(map(id, parameters))
-            if ids != self.ids or self.steps == 2:
+            if ids != self.ids:
                 self.ids = ids
-                look(rows)
-            for p in parameters:
-                if p.grad is not None:
-                    rows.tensor(GRADIENT, names.get(id(p)) or "(no module)", p.grad, again=True)
+                self.prepare(parameters, rows)
+            try:
+                addresses = self.plain and [0 if (g := p.grad) is None else g.data_ptr() for p in parameters]
+            except Exception:
+                addresses = None  # a sparse one has no address
+            if addresses:
+                emit_at(self.gradients, array("Q", addresses).tobytes())
+            else:
+                for p in parameters:
+                    if p.grad is not None:
+                        rows.tensor(GRADIENT, self.called(p), p.grad, again=True)
             if len(optimizer.state) != self.states or self.steps < 3 or self.steps % STATES_EVERY == 0:
                 self.states = len(optimizer.state)
                 self.keep(optimizer, rows)
@@ -120,7 +139,7 @@ def _start():
             for p, state in optimizer.state.items():
                 for key, value in state.items() if hasattr(state, "items") else ():
                     if isinstance(value, Tensor):
-                        rows.tensor(OPTIMIZER, "%s:%s" % (key, names.get(id(p)) or "(no module)"), value)
+                        rows.tensor(OPTIMIZER, "%s:%s" % (key, self.called(p)), value)
 
     def stepped(optimizer, args, kwargs):
         try:
@@ -136,11 +155,12 @@ def _start():
             trouble[0] += 1
 
     def everything():
+        """What a program without an optimizer has, too."""
         try:
-            renewed()
-            rows = Rows()
-            look(rows)
-            rows.send()
+            if renewed() or not plans:
+                rows = Rows()
+                look(rows)
+                rows.send()
         except Exception:
             trouble[0] += 1
 
