@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "backward.h"
 #include "clock.h"
 #include "dict.h"
 #include "interpreter.h"
@@ -26,6 +27,7 @@ static struct {
   const char *(*text)(void *, intptr_t *); /* borrowed */
   int (*bytes)(void *, char **, intptr_t *);
   void *(*number)(unsigned long long);
+  unsigned long long (*from_number)(void *);
   void *(*item)(void *, intptr_t); /* of a tuple, borrowed */
   intptr_t (*list_size)(void *);
   void *(*list_item)(void *, intptr_t); /* borrowed */
@@ -50,7 +52,7 @@ bool mt_pysymbols_find(const struct mt_pysymbol *symbols, size_t count) {
 bool mt_pyfunctions_find(void) {
   static const struct mt_pysymbol symbols[] = {
       {"PyCFunction_NewEx", &api.function}, {"PyDict_SetItemString", &api.set}, {"PyUnicode_AsUTF8AndSize", &api.text}, {"PyBytes_AsStringAndSize", &api.bytes},
-      {"PyLong_FromUnsignedLongLong", &api.number}, {"PyTuple_GetItem", &api.item}, {"PyList_Size", &api.list_size},  {"PyList_GetItem", &api.list_item},
+      {"PyLong_FromUnsignedLongLong", &api.number}, {"PyLong_AsUnsignedLongLong", &api.from_number}, {"PyTuple_GetItem", &api.item}, {"PyList_Size", &api.list_size},  {"PyList_GetItem", &api.list_item},
       {"PyList_New", &api.list},            {"PyList_Append", &api.append},     {"PyType_IsSubtype", &api.is_subtype},  {"PyErr_Clear", &api.clear_error},
       {"Py_IncRef", &api.take},             {"Py_DecRef", &api.give},
   };
@@ -191,7 +193,29 @@ static void *instances(void *self, void *arguments) {
   return found;
 }
 
+/* link_begin() -> int, link_look(), link_end((first, second)) -> int: the test of cshim/backward.h. */
+static void *link_begin(void *self, void *none) {
+  (void)self, (void)none;
+  return api.number(mt_backward_begin());
+}
+
+static void *link_look(void *self, void *none) {
+  (void)self, (void)none;
+  mt_backward_look();
+  return nothing();
+}
+
+static void *link_end(void *self, void *arguments) {
+  (void)self;
+  void *first = api.item(arguments, 0), *second = first ? api.item(arguments, 1) : NULL;
+  if (!second) return nothing();
+  return api.number(mt_backward_end(api.from_number(first), api.from_number(second)));
+}
+
 static struct method methods[] = {
+    {"link_begin", link_begin, NO_ARGUMENTS, NULL},
+    {"link_look", link_look, NO_ARGUMENTS, NULL},
+    {"link_end", link_end, SEVERAL_ARGUMENTS, NULL},
     {"epoch", epoch, NO_ARGUMENTS, NULL},
     {"intern", intern, ONE_ARGUMENT, NULL},
     {"emit", emit, ONE_ARGUMENT, NULL},

@@ -32,6 +32,9 @@
 enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, MT_MARK = 6, MT_STEP = 7, MT_EPOCH = 8,
                MT_CREATE = 10, MT_DESTROY = 11, MT_RESERVE = 12, MT_LAUNCH = 13, MT_SAMPLE = 14, MT_NAME = 15 };
 
+/* A framework's counts of bytes share their words with 1 + the number of the operator that allocates, 0 none. */
+#define MT_COUNT_BITS 48u
+
 /* What a framework takes memory or an object for, numbered as trace.Category. */
 enum mt_category { MT_CATEGORY_MODULE = 1, MT_CATEGORY_PARAMETER = 2, MT_CATEGORY_BUFFER = 3, MT_CATEGORY_GRADIENT = 4, MT_CATEGORY_OPTIMIZER = 5, MT_CATEGORY_STEP = 6 };
 
@@ -102,7 +105,8 @@ struct mt_record {
     uint64_t stream;    /* ALLOC and FREE of stream-ordered memory */
     uint64_t owner;     /* ALLOC of other driver memory: the context or graph that it ends with, 0 unknown */
     uint64_t handle;    /* MAP; NAME: address of the framework's object */
-    uint64_t allocated; /* framework: its own count after the event; RESERVE: bytes in use; SAMPLE: the process's own bytes */
+    uint64_t allocated; /* framework: its own count after the event, and above MT_COUNT_BITS the lower half of the operator's number; RESERVE: bytes in use; SAMPLE: the
+                         * process's own bytes */
   };
   uint32_t stack;   /* SAMPLE: string id of the occasion */
   uint32_t pystack; /* SAMPLE: flags */
@@ -111,7 +115,7 @@ struct mt_record {
   uint8_t kind;
   int8_t device;
   union {
-    uint64_t reserved; /* framework: its own count after the event; SAMPLE: bytes that the driver keeps for itself */
+    uint64_t reserved; /* framework: as allocated, with the upper half; SAMPLE: bytes that the driver keeps for itself */
     uint64_t name;     /* MARK, NAME: string id */
     struct {
       int32_t status;

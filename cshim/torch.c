@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "adapter.h"
+#include "backward.h"
 #include "call.h"
 #include "capture.h"
 #include "clock.h"
@@ -39,14 +40,15 @@ static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint
   r->ticks = mt_clock_ticks();
   r->addr = addr;
   r->size = size;
-  r->allocated = allocated;
+  uint64_t op = kind == MT_ALLOC ? mt_backward_op(stacks.python) : 0, bytes = (1ull << MT_COUNT_BITS) - 1;
+  r->allocated = (allocated & bytes) | op << MT_COUNT_BITS;
   r->stack = stacks.native;
   r->pystack = stacks.python;
   r->tag = self->tag;
   r->api = id;
   r->kind = kind;
   r->device = (int8_t)device;
-  r->reserved = reserved;
+  r->reserved = (reserved & bytes) | op >> 16 << MT_COUNT_BITS;
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
 }

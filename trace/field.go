@@ -105,6 +105,10 @@ func gatherMore(values []uint64, f Field, events []Event) {
 		for i := range events {
 			values[i] = uint64(events[i].Category)
 		}
+	case FieldOp:
+		for i := range events {
+			values[i] = uint64(events[i].Op)
+		}
 	}
 }
 
@@ -282,6 +286,12 @@ func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
 			events[i].Category = Category(values[i])
 		}
 		return seen>>8 == 0
+	case FieldOp:
+		for i := range events {
+			seen |= values[i]
+			events[i].Op = uint32(values[i])
+		}
+		return seen>>32 == 0
 	}
 	return true
 }

@@ -30,6 +30,7 @@ const (
 	FieldCount
 	FieldObject
 	FieldCategory
+	FieldOp
 
 	fieldCount
 )
@@ -114,6 +115,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldCount, "count", EncodingPlain, false, "", "lost records, the step's or epoch's number, bytes of other processes"},
 	{FieldObject, "object", EncodingRun, false, "", "kind of object whose handle addr is"},
 	{FieldCategory, "category", EncodingRun, false, "", "what the framework takes the bytes or the object for"},
+	{FieldOp, "op", EncodingDelta, true, "", "1 + number of the framework's operator that allocates, or whose backward does; 0 none"},
 }
 
 // EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and docs/format.md.
@@ -126,7 +128,7 @@ type EventSpec struct {
 }
 
 var memoryFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldMem, FieldDevice, FieldAddr, FieldSize, FieldStream,
-	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved, FieldHandle}
+	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved, FieldHandle, FieldOp}
 
 var objectFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldDevice, FieldAddr, FieldSize, FieldStatus, FieldFlags, FieldStack,
 	FieldPyStack, FieldTag, FieldObject}

@@ -18,7 +18,7 @@ def _start():
     modules = {}    # id of a module -> (its name, weak reference)
     plans = {}      # id of an optimizer -> Plan
     said = {}       # (category, name) -> what was said last: address, bytes, id
-    trouble = [0]
+    trouble, linked = [0], [False]
 
     def number(name):
         found = numbers.get(name)
@@ -151,6 +151,8 @@ def _start():
             rows = Rows()
             plan.step(optimizer, rows)
             rows.send()
+            if not linked[0] and plan.steps < 4:
+                try_link()
         except Exception:
             trouble[0] += 1
 
@@ -164,8 +166,38 @@ def _start():
         except Exception:
             trouble[0] += 1
 
+    def link():
+        """Finds out how the nodes of the graph look inside, with a small graph of our own. Whether it is known now."""
+        if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() or not link_begin():
+            return False
+
+        class Probe(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                link_look()
+                return gradient
+
+        with torch.inference_mode(False), torch.enable_grad():
+            x = torch.zeros(1, device="cpu", dtype=torch.float32, requires_grad=True)
+            y = Probe.apply(x)
+            z = Probe.apply(y)
+            first, second = z.grad_fn._sequence_nr(), y.grad_fn._sequence_nr()
+            z.backward(torch.ones_like(z))
+        return link_end(first, second) == 1
+
+    def try_link():
+        try:
+            linked[0] = linked[0] or link()
+        except Exception:
+            trouble[0] += 1
+
     from torch.optim.optimizer import register_optimizer_step_post_hook
     register_optimizer_step_post_hook(stepped)
+    try_link()
     everything()
     return everything
 

@@ -33,7 +33,8 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	e.Device = int16(int8(b[recDevice]))
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
 	if e.Level == cuda.LevelFramework {
-		e.Allocated, e.Reserved = le64(b, recUnion), le64(b, recReserved)
+		e.Allocated, e.Reserved = le64(b, recUnion)&countMask, le64(b, recReserved)&countMask
+		e.Op = uint32(le64(b, recUnion)>>countBits | le64(b, recReserved)>>countBits<<16)
 		e.Mem = cuda.MemoryDevice
 		return e
 	}
@@ -60,6 +61,12 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	}
 	return e
 }
+
+// A framework's counts of bytes share their words with the halves of the operator's number.
+const (
+	countBits = 48
+	countMask = 1<<countBits - 1
+)
 
 // name completes what a framework calls its memory.
 func name(e trace.Event, b []byte) trace.Event {

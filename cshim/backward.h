@@ -1,0 +1,34 @@
+/* Ties what the backward pass allocates to the forward operators that caused it: PyTorch numbers operators as it records them for autograd, and a node of the graph keeps
+ * the number of its operator. Two functions that libtorch_cpu exports tell both sides; how a node looks inside is found out by a test (adapters/torch.py). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The owning pointer to a node, as the function returns it: a node and a block with its count, or a node that counts itself. Never in registers. */
+struct mt_node_owner {
+  void *node, *block, *room;
+};
+
+enum mt_node_layout { MT_NODE_UNKNOWN, MT_NODE_SHARED, MT_NODE_INTRUSIVE };
+
+struct mt_backward {
+  uint64_t (*peek)(void);                       /* the number that the thread's next operator gets */
+  struct mt_node_owner (*current_node)(void); /* the node that runs in the thread; its reference is the caller's */
+  uint32_t layout;                              /* enum mt_node_layout; stored last */
+};
+extern struct mt_backward mt_backward;
+
+uint32_t mt_backward_node(void);
+
+/* 1 + the number of the operator that runs in the calling thread, or of the one whose backward runs in it, 0 none. forward: the thread is in Python code. */
+static inline uint32_t mt_backward_op(bool forward) {
+  if (__atomic_load_n(&mt_backward.layout, __ATOMIC_ACQUIRE) == MT_NODE_UNKNOWN) return 0;
+  return forward ? (uint32_t)mt_backward.peek() : mt_backward_node();
+}
+
+/* The test, with the interpreter's lock. begin looks the functions up: false if they are not there. look notes what can be seen of the node that runs now, and is called
+ * inside two nodes. end says what numbers these have: true if the layout is known now. */
+bool mt_backward_begin(void);
+void mt_backward_look(void);
+bool mt_backward_end(uint64_t first, uint64_t second);
