@@ -16,6 +16,9 @@ type origin struct {
 	thread  trace.ThreadID
 	call    cuda.API
 	device  int16
+	// What the framework calls the block; it says so after the block was made.
+	category trace.Category
+	name     trace.StringID
 }
 
 func originOf(b *Block) origin {
@@ -25,7 +28,7 @@ func originOf(b *Block) origin {
 func (o *origin) hash() uint64 {
 	const odd1, odd2, odd3 = 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9
 	high, low := bits.Mul64((uint64(o.stack)|uint64(o.pyStack)<<32)^odd1, (uint64(o.tag)|uint64(o.thread)<<32)^odd2)
-	h := (high ^ low ^ uint64(o.call)<<16 ^ uint64(uint16(o.device))) * odd3
+	h := (high ^ low ^ uint64(o.call)<<16 ^ uint64(uint16(o.device)) ^ uint64(o.name)<<32 ^ uint64(o.category)<<56) * odd3
 	return h ^ h>>32
 }
 

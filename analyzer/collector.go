@@ -29,7 +29,8 @@ type collector struct {
 	launches uint64
 
 	cellOf []uint32 // by block id: the number of the block's cell
-	aside  cells    // of accounts without detail: they hold what the filter said
+	named  frameworkBlocks
+	aside  cells // of accounts without detail: they hold what the filter said
 
 	threads  []uint32 // memory events seen, by thread; may wrap around
 	ordinal  uint32   // of the event being replayed, within its thread
@@ -101,6 +102,8 @@ func (c *collector) event(e *trace.Event) {
 		if e.Status == 0 {
 			c.launches++
 		}
+	case trace.EventName:
+		c.name(e)
 	case trace.EventMark:
 		c.addMark(e)
 		c.keepIfWanted(e)

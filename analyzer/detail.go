@@ -8,6 +8,7 @@ type detail struct {
 	devices []deviceMeter // by device slot
 	cells   cells
 	life    lifetimes
+	peakSeq uint64 // order number of the allocation that made the latest maximum
 }
 
 // deviceMeter has a peak of its own, and also knows its part of the peak of all devices together and its value at the framework's peak.
@@ -38,7 +39,9 @@ func (d *detail) open(b *Block, v *cell, framework uint64) {
 	dev.part.grow(b.Size, epoch)
 	dev.atFramework.grow(b.Size, framework)
 	dev.grow(b.Size, b.Time)
-	d.total.grow(b.Size, b.Time)
+	if d.total.grow(b.Size, b.Time); d.total.epoch != epoch {
+		d.peakSeq = b.Seq
+	}
 }
 
 func (d *detail) close(b *Block, v *cell, framework uint64) {

@@ -83,6 +83,7 @@ def _start():
 
     def look(rows):
         """Names every module, parameter and buffer that there is."""
+        seen = {}
         for root, top in roots():
             for path, module in top.named_modules():
                 name = root + "." + path if path else root
@@ -92,8 +93,9 @@ def _start():
                     for key, tensor in (members or {}).items():
                         if tensor is None:
                             continue
-                        names.setdefault(id(tensor), name + "." + key)
-                        rows.tensor(kind, names[id(tensor)], tensor)
+                        if seen.setdefault(id(tensor), name + "." + key) == name + "." + key:  # one that several modules share is called after the first
+                            names[id(tensor)] = name + "." + key
+                            rows.tensor(kind, name + "." + key, tensor)
 
     class Plan:
         """An optimizer as it was last seen."""
