@@ -28,9 +28,10 @@ type collector struct {
 	implicit [accountCount]ImplicitFrees
 	launches uint64
 
-	cellOf []uint32 // by block id: the number of the block's cell
-	named  frameworkBlocks
-	aside  cells // of accounts without detail: they hold what the filter said
+	openedAs []uint64 // by block id: how many allocations its account had with it
+	cellOf   []uint32 // by block id: the number of the block's cell
+	named    frameworkBlocks
+	aside    cells // of accounts without detail: they hold what the filter said
 
 	threads  []uint32 // memory events seen, by thread; may wrap around
 	ordinal  uint32   // of the event being replayed, within its thread
@@ -164,6 +165,7 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	c.countFlags(e)
 	*at(&c.cellOf, int(id)) = n
 	d.open(b, v, c.frameworkEpoch())
+	*at(&c.openedAs, int(id)) = d.total.allocs
 }
 
 // cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is taken notice of while the modules that were

@@ -4,11 +4,11 @@ import "math/bits"
 
 // detail is one account in full: per device, per origin, and by lifetime. Only the driver and the framework account have one.
 type detail struct {
-	total   meter
-	devices []deviceMeter // by device slot
-	cells   cells
-	life    lifetimes
-	peakSeq uint64 // order number of the allocation that made the latest maximum
+	total      meter
+	devices    []deviceMeter // by device slot
+	cells      cells
+	life       lifetimes
+	peakAllocs uint64 // allocations when the latest maximum was reached
 }
 
 // deviceMeter has a peak of its own, and also knows its part of the peak of all devices together and its value at the framework's peak.
@@ -40,7 +40,7 @@ func (d *detail) open(b *Block, v *cell, framework uint64) {
 	dev.atFramework.grow(b.Size, framework)
 	dev.grow(b.Size, b.Time)
 	if d.total.grow(b.Size, b.Time); d.total.epoch != epoch {
-		d.peakSeq = b.Seq
+		d.peakAllocs = d.total.allocs
 	}
 }
 

@@ -40,7 +40,7 @@ var groupings = []grouping{
 			}
 			return Untagged
 		}},
-	{name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", text: true, id: nameID, key: nameKey},
+	{name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", id: nameID, key: nameKey},
 	{name: "api", doc: "CUDA or framework call", text: true,
 		id:  func(_ *resolver, o *origin) uint64 { return uint64(o.call) },
 		key: func(_ *resolver, id uint64) string { return cuda.API(id).String() }},

@@ -94,6 +94,7 @@ type Heap struct {
 	observer   Observer
 	blocks     []Block
 	free       uint32 // first unused block, plus one
+	changes    uint64 // blocks that came or went
 	live       [spaceCount]addrMap
 	maps       mappings
 	lingering  addrMap             // released handles whose memory is still mapped
@@ -322,6 +323,7 @@ func (h *Heap) detach(id uint32, b *Block) bool {
 
 // take returns an unused block.
 func (h *Heap) take() uint32 {
+	h.changes++
 	if h.free == 0 {
 		h.blocks = append(h.blocks, Block{})
 		return uint32(len(h.blocks) - 1)
@@ -332,6 +334,7 @@ func (h *Heap) take() uint32 {
 }
 
 func (h *Heap) giveBack(id uint32) {
+	h.changes++
 	b := &h.blocks[id]
 	b.Account, b.link = AccountNone, h.free
 	h.free = id + 1

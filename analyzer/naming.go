@@ -17,13 +17,13 @@ type frameworkBlocks struct {
 	changes uint64   // blocks that had come and gone when it was made
 }
 
-func (f *frameworkBlocks) find(h *Heap, addr, changes uint64) (id uint32, ok bool) {
+func (f *frameworkBlocks) find(h *Heap, addr uint64) (id uint32, ok bool) {
 	live := &h.live[spaceFramework]
 	if id, ok := live.get(addr); ok {
 		return id, true
 	}
-	if f.changes != changes || f.sorted == nil {
-		f.sorted, f.changes = f.sorted[:0], changes
+	if f.changes != h.changes {
+		f.sorted, f.changes = f.sorted[:0], h.changes
 		for _, s := range live.slots {
 			if s.addr != 0 {
 				f.sorted = append(f.sorted, s.block)
@@ -50,12 +50,15 @@ func (c *collector) name(e *trace.Event) {
 		return
 	}
 	d := c.details[AccountFramework]
-	id, ok := c.named.find(c.heap, e.Addr, d.total.allocs+d.total.frees)
-	if !ok || c.kept == nil || c.heap.blocks[id].Account != AccountFramework || c.heap.blocks[id].hidden {
+	id, ok := c.named.find(c.heap, e.Addr)
+	if !ok || c.kept == nil {
+		return
+	}
+	if b := &c.heap.blocks[id]; b.Account != AccountFramework || b.hidden || b.Seq > e.Seq { // a late name is that of an earlier block
 		return
 	}
 	o := d.cells.list[c.cellOf[id]].origin
-	if o.category != trace.CategoryNone && o.category <= e.Category { // several tensors in one block: the first name of the first category stays
+	if e.Category == trace.CategoryNone || o.category != trace.CategoryNone && o.category <= e.Category { // several tensors in one block: the first name of the first category stays
 		return
 	}
 	o.category, o.name = e.Category, e.Name
@@ -73,16 +76,37 @@ func (c *collector) move(d *detail, id uint32, o *origin) {
 	from, to := &d.cells.list[c.cellOf[id]], &d.cells.list[n]
 	from.shrink(b.Size, epoch)
 	to.grow(b.Size, epoch)
-	if b.Seq <= d.peakSeq {
-		stood := min(b.Size, from.atPeak)
-		from.atPeak -= stood
-		to.atPeak += stood
+	if opened := c.openedAs[id]; opened <= d.peakAllocs {
+		from.atPeak -= b.Size
+		to.atPeak += b.Size
+	}
+	if c.moment != nil && c.openedAs[id] <= c.moment.allocs {
+		c.moment.move(b.Account, from.origin, *o, b.Size)
 	}
 	from.allocs--
 	from.allocBytes -= b.Size
 	to.allocs++
 	to.allocBytes += b.Size
 	c.cellOf[id] = n
+}
+
+// move takes bytes from one origin to another.
+func (m *moment) move(a Account, from, to origin, bytes uint64) {
+	list, target := m.held[a], -1
+	for i := range list {
+		switch list[i].origin {
+		case from:
+			list[i].bytes -= bytes
+		case to:
+			target = i
+		}
+	}
+	if target < 0 {
+		target = len(list)
+		list = append(list, held{origin: to})
+	}
+	list[target].bytes += bytes
+	m.held[a] = slices.DeleteFunc(list, func(h held) bool { return h.bytes == 0 })
 }
 
 func nameID(_ *resolver, o *origin) uint64 { return uint64(o.category)<<32 | uint64(o.name) }

@@ -22,6 +22,7 @@ type oracle struct {
 	lateFree []trace.Event // unmatched frees
 	owed     []trace.Event // displaced allocations whose free has not come
 	ordinal  map[trace.ThreadID]int
+	named    map[uint64]trace.Event // by order number of the allocation: its name
 	s        *Summary
 	deviceOf map[int16]*Device
 	rows     map[string]*Row // by level, grouping and key
@@ -89,6 +90,11 @@ func (o *oracle) key(e trace.Event, by string) string {
 		return o.library(e)
 	case "device":
 		return fmt.Sprint(e.Device)
+	case "name":
+		if n, ok := o.named[e.Seq]; ok && e.Level == cuda.LevelFramework {
+			return o.src.tables.String(n.Name) + " (" + n.Category.String() + ")"
+		}
+		return "(unnamed)"
 	case "site", "function", "line":
 		return cmp.Or(sites[e.Stack], NoStack)
 	case "file":
@@ -466,6 +472,45 @@ func (o *oracle) report(e trace.Event) {
 	}
 }
 
+// name gives a live block of the framework a name, which it had from its beginning on. Of several the first of the first category counts.
+func (o *oracle) name(e trace.Event) {
+	i := -1 // blocks that overlap are damage: the nearest beginning decides
+	for n, b := range o.live {
+		if b.e.Level == cuda.LevelFramework && b.e.Addr <= e.Addr && (i < 0 || b.e.Addr > o.live[i].e.Addr) {
+			i = n
+		}
+	}
+	if i >= 0 && o.live[i].e.Addr != e.Addr && e.Addr >= o.live[i].e.Addr+o.live[i].e.Size {
+		i = -1
+	}
+	if e.Addr == 0 || i < 0 || o.live[i].account != AccountFramework || o.live[i].e.Seq > e.Seq {
+		return
+	}
+	b := o.live[i]
+	if old, ok := o.named[b.e.Seq]; e.Category == trace.CategoryNone || ok && old.Category <= e.Category {
+		return
+	}
+	from := o.key(b.e, "name")
+	o.named[b.e.Seq] = e
+	if !b.visible || !slices.Contains(o.by, "name") {
+		return
+	}
+	row := func(key string) *Row {
+		name := b.account.String() + "|name|" + key
+		if o.rows[name] == nil {
+			o.rows[name] = &Row{Key: key}
+		}
+		return o.rows[name]
+	}
+	row(from).AllocCount--
+	row(from).AllocBytes -= b.e.Size
+	row(o.key(b.e, "name")).AllocCount++
+	row(o.key(b.e, "name")).AllocBytes += b.e.Size
+	if *row(from) == (Row{Key: from}) {
+		delete(o.rows, b.account.String()+"|name|"+from)
+	}
+}
+
 func (o *oracle) event(e trace.Event) {
 	if at := o.opts.At; at.kind == momentTime && o.at == nil && e.Time > at.time && e.Flags&trace.FlagLate == 0 {
 		st := o.now(at.time)
@@ -488,6 +533,8 @@ func (o *oracle) event(e trace.Event) {
 		o.destroy(e)
 	case trace.EventReserve:
 		o.reserve(e)
+	case trace.EventName:
+		o.name(e)
 	}
 	if (e.Kind == trace.EventAlloc || e.Kind == trace.EventFree) && oracleAccount(e) == AccountFramework && e.Status == 0 {
 		o.report(e)
@@ -535,7 +582,7 @@ func (o *oracle) announce(e trace.Event) {
 
 // expected replays a source the slow way.
 func expected(src *memorySource, opts Options) *Summary {
-	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
+	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, named: map[uint64]trace.Event{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
 		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{}, oracleObjects: newOracleObjects(),
 		hist: map[Account]map[int]*LifetimeBucket{AccountDriver: {}, AccountFramework: {}},
 		s: &Summary{Other: map[string]Level{}, Health: Health{Unseen: []string{}}, Implicit: map[string]ImplicitFrees{}, Objects: map[string]ObjectCount{}, Lifetimes: map[string]LifetimeHist{}, Devices: []Device{}, Groups: []Group{}, Ledgers: []Ledger{},

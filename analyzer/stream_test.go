@@ -313,7 +313,9 @@ func (g *streamGenerator) free(wild bool) {
 }
 
 func (g *streamGenerator) other(wild bool) {
-	switch g.rng.IntN(8) {
+	switch g.rng.IntN(12) {
+	default:
+		g.name(wild)
 	case 6:
 		g.add(trace.Event{Kind: trace.EventLaunch, Level: cuda.LevelDriver, Object: cuda.ObjectExec, Addr: 0xc0})
 	case 7:
@@ -333,6 +335,19 @@ func (g *streamGenerator) other(wild bool) {
 	case 5: // a label: no account of its own
 		g.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelRuntime, Mem: cuda.MemoryDevice, API: api("cudaMalloc"), Addr: 0x1000, Size: 77})
 	}
+}
+
+// name gives a framework's block a name, by an address inside of it as often as by its beginning.
+func (g *streamGenerator) name(wild bool) {
+	e := trace.Event{Kind: trace.EventName, Addr: 0x7f00_0000_0000 + uint64(g.rng.IntN(1<<27)), Handle: uint64(g.rng.IntN(9)),
+		Category: trace.Category(g.rng.IntN(6)), Name: trace.StringID(10 + g.rng.IntN(4))}
+	if live := g.live[spaceFramework]; len(live) > 0 && !(wild && g.chance(10)) {
+		block := live[g.rng.IntN(len(live))]
+		if e.Addr = block.Addr; g.chance(50) && block.Size > 0 {
+			e.Addr += uint64(g.rng.Int64N(int64(block.Size)))
+		}
+	}
+	g.add(e)
 }
 
 // delay moves some events behind later ones and flags them, as the recorder does with stragglers.
