@@ -1,0 +1,107 @@
+package rules
+
+import "strings"
+
+// phaseNames are the parts of a training program that call stacks tell apart.
+var phaseNames = [...]string{"init", "forward", "backward", "optimizer", "data", "other"}
+
+type phase uint8
+
+const (
+	phaseInit phase = iota
+	phaseForward
+	phaseBackward
+	phaseOptimizer
+	phaseData
+	phaseOther
+	phaseUnsaid phase = 255 // a frame that belongs to every phase
+)
+
+// phaseClue says that a frame belongs to a phase: its function's last part is name or, with inside, contains it; its file contains file. Empty ones match everything.
+type phaseClue struct {
+	name   string
+	inside bool
+	file   string
+	phase  phase
+}
+
+// phaseClues are asked in order; the first one that a frame matches decides about the frame.
+var phaseClues = []phaseClue{
+	{"torch::autograd::Engine::", true, "", phaseBackward},
+	{"torch::autograd::THPVariable_", true, "", phaseUnsaid},
+	{"backward", false, "torch/_tensor.py", phaseBackward},
+	{"", false, "torch/autograd/__init__.py", phaseBackward},
+	{"backward", false, "mxnet/", phaseBackward},
+	{"MXAutogradBackward", true, "", phaseBackward},
+	{"", false, "torch/optim/", phaseOptimizer},
+	{"", false, "mxnet/optimizer/", phaseOptimizer},
+	{"", false, "mxnet/gluon/trainer.py", phaseOptimizer},
+	{"_apply", false, "torch/nn/modules/module.py", phaseInit},
+	{"load_state_dict", false, "torch/nn/modules/module.py", phaseInit},
+	{"__init__", false, "torch/nn/", phaseInit},
+	{"", false, "torch/nn/init.py", phaseInit},
+	{"reset_parameters", false, "torch/nn/", phaseInit},
+	{"", false, "mxnet/initializer.py", phaseInit},
+	{"", false, "mxnet/gluon/parameter.py", phaseInit},
+	{"_wrapped_call_impl", false, "torch/nn/modules/module.py", phaseForward},
+	{"_call_impl", false, "torch/nn/modules/module.py", phaseForward},
+	{"forward", false, "", phaseForward},
+	{"hybrid_forward", false, "", phaseForward},
+	{"", false, "torch/nn/functional.py", phaseForward},
+	{"", false, "torch/utils/data/", phaseData},
+	{"", false, "mxnet/gluon/data/", phaseData},
+	{"pin_memory", true, "", phaseData},
+	{"dispatch_to", true, "", phaseData},
+	{"THPVariable_cuda", true, "", phaseData},
+}
+
+// said returns the phase that a frame alone speaks for, phaseUnsaid if it speaks for none.
+func (f *Frame) said() phase {
+	for i := range phaseClues {
+		c := &phaseClues[i]
+		if !strings.Contains(f.File, c.file) {
+			continue
+		}
+		if c.name == "" {
+			return c.phase
+		}
+		for _, function := range f.Functions {
+			if c.inside && strings.Contains(function, c.name) || !c.inside && lastPart(function) == c.name {
+				return c.phase
+			}
+		}
+	}
+	return phaseUnsaid
+}
+
+// lastPart is a function without its class: forward of Block.forward.
+func lastPart(function string) string {
+	return function[max(strings.LastIndexByte(function, '.'), strings.LastIndexByte(function, ':'))+1:]
+}
+
+// PhaseOf tells from a call stack, innermost frame first, what part of a training program asked for the memory. The innermost frame that speaks for a phase
+// decides, so that a closure of an optimizer that runs the model is forward, and a forward pass that is repeated for the sake of gradients as well. A transfer counts as data only
+// where no other phase is around it: parts of models are moved by the same calls. Threads that compute gradients are backward.
+func PhaseOf(frames []*Frame, thread string) string {
+	return phaseNames[phaseOf(frames, thread, (*Frame).said)]
+}
+
+func phaseOf(frames []*Frame, thread string, said func(*Frame) phase) phase {
+	transfer := false
+	for _, f := range frames {
+		switch p := said(f); p {
+		case phaseUnsaid:
+		case phaseData:
+			transfer = true
+		default:
+			return p
+		}
+	}
+	switch {
+	case strings.HasPrefix(thread, "pt_autograd"):
+		return phaseBackward
+	case transfer:
+		return phaseData
+	}
+	return phaseOther
+}
