@@ -127,7 +127,7 @@ func BenchmarkSummarizeSites(b *testing.B) {
 // TestSteadyStateAllocatesNothing: once the tables have grown to the live set, replaying costs no memory however long the trace is.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	events := trainingEvents(3)
-	picked, err := pickGroupings(GroupingNames())
+	picked, err := pickGroupings(GroupingNames(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

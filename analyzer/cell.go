@@ -19,16 +19,24 @@ type origin struct {
 	// What the framework calls the block; it says so after the block was made.
 	category trace.Category
 	name     trace.StringID
+
+	// What only rules look at.
+	kind      cuda.MemoryKind
+	account   Account
+	sizeClass uint16 // number of the interval between the boundaries that rules name; 0 without any
 }
 
+// originOf leaves the size class to those who know the boundaries.
 func originOf(b *Block) origin {
-	return origin{stack: b.Stack, pyStack: b.PyStack, tag: b.Tag, thread: b.Thread, call: b.Call, device: b.Device}
+	return origin{stack: b.Stack, pyStack: b.PyStack, tag: b.Tag, thread: b.Thread, call: b.Call, device: b.Device, kind: b.Mem, account: b.Account}
 }
 
 func (o *origin) hash() uint64 {
 	const odd1, odd2, odd3 = 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9
 	high, low := bits.Mul64((uint64(o.stack)|uint64(o.pyStack)<<32)^odd1, (uint64(o.tag)|uint64(o.thread)<<32)^odd2)
-	h := (high ^ low ^ uint64(o.call)<<16 ^ uint64(uint16(o.device)) ^ uint64(o.name)<<32 ^ uint64(o.category)<<56) * odd3
+	rest := uint64(uint16(o.device)) | uint64(o.call)<<16 | uint64(o.kind)<<32 | uint64(o.account)<<40 | uint64(o.sizeClass)<<48
+	named := uint64(o.name)<<32 | uint64(o.category)<<56
+	h := (high ^ low ^ rest ^ bits.RotateLeft64(named, 32)*odd2) * odd3
 	return h ^ h>>32
 }
 

@@ -18,6 +18,7 @@ type collector struct {
 	groupings []*grouping
 	kept      []*grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
+	bounds    []uint64 // between size classes
 
 	totals  [accountCount]meter // accounts without detail
 	details [accountCount]*detail
@@ -175,6 +176,7 @@ func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
 		return 0
 	}
 	o := originOf(b)
+	o.sizeClass = sizeClass(c.bounds, b.Size)
 	if n, ok := of.find(&o); ok {
 		return n
 	}

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,8 @@ type grouping struct {
 	stable func(key string) string             // the part of a key that is the same in two runs; nil: all of it
 	moved  bool                                // what stable leaves out is a line: two runs' keys are matched one by one where that can be done
 	stacks bool                                // keys come from call stacks: to make them, names are looked for in files
+	// categories is what makes the keys of a grouping by rules; nil for others.
+	categories *categorizer
 	// text says that the key is a name that people choose or recognise, so that --focus and --ignore look at it.
 	text bool
 }
@@ -87,12 +90,15 @@ func findGrouping(name string) *grouping {
 	return nil
 }
 
-// pickGroupings looks names up, dropping repetitions.
-func pickGroupings(wanted []string) ([]*grouping, error) {
+// pickGroupings looks names up, dropping repetitions. Names of groupings by rules go before those of the registry.
+func pickGroupings(wanted []string, byRules []*grouping) ([]*grouping, error) {
 	var picked []*grouping
 	seen := make(map[string]bool, len(wanted))
 	for _, name := range wanted {
 		g := findGrouping(name)
+		if i := slices.IndexFunc(byRules, func(g *grouping) bool { return g.name == name }); i >= 0 {
+			g = byRules[i]
+		}
 		if g == nil {
 			return nil, fmt.Errorf("cannot group by %q; choose from %s", name, strings.Join(GroupingNames(), ", "))
 		}

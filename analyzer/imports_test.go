@@ -14,8 +14,8 @@ import (
 // TestImports keeps the arrows between packages: analyzer knows trace, symbol and cuda, render knows analyzer besides, and neither needs cgo, a logger or the network.
 func TestImports(t *testing.T) {
 	allowed := map[string][]string{
-		".":      {"memtrace/analyzer/symbol", "memtrace/trace", "memtrace/cuda"},
-		"render": {"memtrace/analyzer/symbol", "memtrace/analyzer"},
+		".":      {"memtrace/analyzer/rules", "memtrace/analyzer/symbol", "memtrace/trace", "memtrace/cuda"},
+		"render": {"memtrace/analyzer/rules", "memtrace/analyzer/symbol", "memtrace/analyzer"},
 	}
 	forbidden := map[string]bool{"C": true, "log": true, "log/slog": true, "net": true, "net/http": true, "os/exec": true, "unsafe": true}
 	for dir, mine := range allowed {

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"fmt"
 	"slices"
 
 	"memtrace/trace"
@@ -23,11 +24,20 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 			wanted = append(slices.Clone(wanted), "site")
 		}
 	}
-	picked, err := pickGroupings(wanted)
+	bounds := sizeBounds(opts.RuleSets)
+	if len(bounds) > maxSizeClasses {
+		return nil, fmt.Errorf("the rules name %d different sizes; %d are allowed", len(bounds), maxSizeClasses)
+	}
+	var byRules []*grouping
+	for _, g := range opts.RuleSets {
+		byRules = append(byRules, newCategorizer(g.Rules, bounds).grouping(g.Name))
+	}
+	picked, err := pickGroupings(wanted, byRules)
 	if err != nil {
 		return nil, err
 	}
 	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
+	c.bounds = bounds
 	c.ooms.places = opts.Sites
 	c.resolver.stacks.info, c.resolver.stacks.options = src.Info, opts.Symbols
 	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil) {

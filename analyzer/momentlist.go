@@ -7,17 +7,22 @@ import (
 	"strings"
 )
 
-// addMoments makes the ledgers and the list of places, and the moment that was asked for.
-func (c *collector) addMoments(s *Summary, opts *Options) error {
-	want := opts.At
-	main := AccountDriver
+// mainAccount is the account that Summary.MainLevel names.
+func mainAccount(s *Summary) Account {
 	if !s.Framework.Empty() {
-		main = AccountFramework
+		return AccountFramework
 	}
+	return AccountDriver
+}
+
+// addMoments makes the ledgers and the list of places, and the moment that was asked for. It returns the moment of the ledgers.
+func (c *collector) addMoments(s *Summary, opts *Options) (*moment, error) {
+	want := opts.At
+	main := mainAccount(s)
 	m, label := c.peakOf(main), "peak"
 	if !want.IsZero() {
 		if m, label = c.wanted(s, main, want), want.String(); m == nil {
-			return c.noMoment(want, s)
+			return nil, c.noMoment(want, s)
 		}
 		s.At = c.momentValue(m, label)
 	}
@@ -32,7 +37,7 @@ func (c *collector) addMoments(s *Summary, opts *Options) error {
 	if opts.Sites {
 		s.Sites = c.siteList(m, main, label, opts.FullStacks)
 	}
-	return nil
+	return m, nil
 }
 
 // wanted returns the state at the moment that was asked for, nil if it never came; main is the account whose peak is meant.

@@ -104,7 +104,7 @@ func (c *collector) picture(v *OOMEvent) {
 
 // takePicture walks over the live blocks of a device.
 func (c *collector) takePicture(device int16) *picture {
-	by, err := pickGroupings(oomGroupings)
+	by, err := pickGroupings(oomGroupings, nil)
 	if err != nil {
 		panic(err) // the names are the registry's
 	}

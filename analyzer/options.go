@@ -11,6 +11,12 @@ import (
 type Options struct {
 	// Groupings are names from GroupingNames. None: tag, library and api, with Sites also site, and the report chooses among them.
 	Groupings []string
+	// RuleSets are groupings made of rules, which Groupings may name beside its own.
+	RuleSets []RuleGrouping
+	// Entries is how many of each category's largest parts Summary.Categories lists; negative: all.
+	Entries int
+	// Expected is what the device counted for the process, by somebody else's word; 0: not known.
+	Expected uint64
 	// At asks for the state at a moment besides the peaks.
 	At At
 

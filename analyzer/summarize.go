@@ -87,7 +87,8 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 		s.Lifetimes[a.String()] = c.details[a].life.hist()
 	}
 	s.Marks = c.markList()
-	if err := c.addMoments(s, opts); err != nil {
+	held, err := c.addMoments(s, opts)
+	if err != nil {
 		return nil, err
 	}
 	if s.Asked = len(opts.Groupings) > 0; s.Asked {
@@ -98,8 +99,10 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 		s.By = []string{bestGrouping(s)}
 	}
 	s.DeviceLedger = c.deviceReport(info, s)
+	c.addCategories(s, held, mainAccount(s), opts)
 	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.stacks.problems()...)
-	s.Notes = append(makeNotes(s, info), c.resolver.stacks.notes()...)
+	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
+	s.Notes = append(s.Notes, c.resolver.stacks.notes()...)
 	return s, nil
 }
 

@@ -8,17 +8,18 @@ type Summary struct {
 	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
 	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
 
-	Devices   []Device                 `json:"devices"`
-	Driver    Level                    `json:"driver"`    // all devices
-	Framework Level                    `json:"framework"` // all devices
-	Other     map[string]Level         `json:"other_memory"`
-	Implicit  map[string]ImplicitFrees `json:"implicit_frees"` // by account
-	Objects   map[string]ObjectCount   `json:"objects"`        // contexts, pools, modules, graphs and so on, by kind
-	Launches  uint64                   `json:"graph_launches"`
-	Groups    []Group                  `json:"groups"`
-	Ledgers   []Ledger                 `json:"ledgers"`
-	Sites     *Sites                   `json:"sites,omitempty"` // nil unless Options.Sites
-	Lifetimes map[string]LifetimeHist  `json:"lifetimes"`
+	Devices    []Device                 `json:"devices"`
+	Driver     Level                    `json:"driver"`    // all devices
+	Framework  Level                    `json:"framework"` // all devices
+	Other      map[string]Level         `json:"other_memory"`
+	Implicit   map[string]ImplicitFrees `json:"implicit_frees"` // by account
+	Objects    map[string]ObjectCount   `json:"objects"`        // contexts, pools, modules, graphs and so on, by kind
+	Launches   uint64                   `json:"graph_launches"`
+	Groups     []Group                  `json:"groups"`
+	Ledgers    []Ledger                 `json:"ledgers"`
+	Sites      *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
+	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
+	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
 
@@ -266,6 +267,16 @@ func (s *Summary) Ledger(by string) *Ledger {
 	for i := range s.Ledgers {
 		if s.Ledgers[i].By == by {
 			return &s.Ledgers[i]
+		}
+	}
+	return nil
+}
+
+// CategoriesBy returns the categories of a grouping, nil if it is not made of rules.
+func (s *Summary) CategoriesBy(by string) *Categories {
+	for i := range s.Categories {
+		if s.Categories[i].By == by {
+			return &s.Categories[i]
 		}
 	}
 	return nil

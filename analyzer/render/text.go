@@ -18,7 +18,11 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	p.peaks(s)
 	p.moment(s)
 	for _, by := range s.By {
-		p.ledger(s, by)
+		if v := s.CategoriesBy(by); v != nil {
+			p.categories(s, v)
+		} else {
+			p.ledger(s, by)
+		}
 	}
 	p.sites(s)
 	p.deviceLedgers(s)

@@ -13,11 +13,14 @@ const diffLong = `Compare two traces: what grew, what is new, what shrank and wh
 first to the second. Growth is positive and stands first. With --by site and --by
 line, places whose lines moved are matched by file and function.
 
+` + rulesHelp + `
+
 ` + filterHelp
 
 const diffExample = `  memtrace diff before.bin after.bin
   memtrace diff --by tag,library --json before.bin after.bin
-  memtrace diff --by site before.bin after.bin`
+  memtrace diff --by site before.bin after.bin
+  memtrace diff --by category --rules tbd-paper before.bin after.bin`
 
 func (a *app) diffCommand() *cobra.Command {
 	var flags summaryFlags

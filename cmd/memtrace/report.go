@@ -17,11 +17,15 @@ it. With --json, one file gives an object, and several files or a folder an
 array. A trace whose program was killed, or still runs, is read as far as it
 goes.
 
+` + rulesHelp + `
+
 ` + filterHelp
 
 const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --by tag,library --at mark:loaded memtrace.python3.4711.bin
   memtrace report --device 1 --focus 'attn|mlp' traces/
+  memtrace report --by category memtrace.python3.4711.bin
+  memtrace report --group layer=mxnet-layers --group data=mine.toml memtrace.python3.4711.bin
   memtrace report --by site --full-stacks memtrace.python3.4711.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
@@ -37,6 +41,7 @@ func (a *app) reportCommand() *cobra.Command {
 		RunE:              func(_ *cobra.Command, args []string) error { return a.report(&flags, args) },
 	}
 	flags.define(cmd)
+	flags.defineEntries(cmd)
 	cmd.Flags().BoolVar(&flags.full, "full-stacks", false, "show every frame of call stacks, also what libraries do among themselves")
 	return cmd
 }

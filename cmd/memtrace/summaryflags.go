@@ -29,6 +29,8 @@ const defaultRows = 12
 // summaryFlags are the flags that report and diff share: what to count, and how to show it. export takes those about what to count.
 type summaryFlags struct {
 	by      []string
+	rules   string   // what --by category goes by
+	groups  []string // NAME=FILE|PRESET
 	at      string
 	devices []string
 	focus   string
@@ -36,6 +38,8 @@ type summaryFlags struct {
 	tag     string
 	library string
 	full    bool // report only
+	entries int  // of a category; report only
+	sum     string
 
 	rows   int
 	json   bool
@@ -55,7 +59,8 @@ source file anywhere in its call stack.`
 
 func (s *summaryFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(analyzer.GroupingNames(), ", ")+" (repeat it, or separate by commas)")
+	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+" (repeat it, or separate by commas)")
+	s.defineRules(cmd)
 	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
 	s.defineFilters(cmd)
 	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")
@@ -66,7 +71,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.StringVarP(&s.output, "output", "o", "", "write to a `FILE` instead of standard output")
 	f.BoolVarP(&s.force, "force", "f", false, "replace that file if it exists")
 	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
-	mustComplete(cmd, "by", completeList(analyzer.GroupingNames()...))
+	mustComplete(cmd, "by", completeList(groupingNames()...))
 	mustComplete(cmd, "at", completeValues("peak", "exit", "oom", "oom:", "mark:", "step:"))
 	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
 	for _, name := range []string{"rows", "width"} {
@@ -101,9 +106,12 @@ func (s *summaryFlags) check(a *app) (analyzer.Options, render.Options, error) {
 func (s *summaryFlags) options() (analyzer.Options, error) {
 	o := analyzer.Options{Groupings: s.by, Tag: s.tag, Library: s.library, FullStacks: s.full, Symbols: symbol.Options{Cache: symbol.DefaultCache()}}
 	for _, name := range s.by {
-		if !slices.Contains(analyzer.GroupingNames(), name) {
-			return o, usagef("--by %s: choose from %s", name, strings.Join(analyzer.GroupingNames(), ", "))
+		if !slices.Contains(groupingNames(), name) {
+			return o, usagef("--by %s: choose from %s", name, strings.Join(groupingNames(), ", "))
 		}
+	}
+	if err := s.addRules(&o); err != nil {
+		return o, err
 	}
 	for _, text := range s.devices {
 		index, err := strconv.ParseInt(text, 10, 16)

@@ -19,37 +19,40 @@ const module = "memtrace/"
 // ours lists, for every package that ships, which packages of the module it may import directly. Packages below internal/ that are not listed are tools and
 // helpers of the tests: they may import what they like but the two mains, and nothing that ships may import them.
 var ours = map[string][]string{
-	"cuda":             {},
-	"cuda/nvml":        {"cuda"},
-	"trace":            {"cuda"},
-	"trace/pyline":     {"trace"},
-	"trace/scrub":      {"trace", "cuda"},
-	"trace/spool":      {"trace", "cuda"},
-	"analyzer":         {"analyzer/symbol", "trace", "cuda"},
-	"analyzer/symbol":  {"trace/pyline", "trace"},
-	"analyzer/render":  {"analyzer/symbol", "analyzer", "trace", "cuda"},
-	"analyzer/export":  {"analyzer/render", "analyzer/symbol", "analyzer", "trace"},
-	"cmd/memtrace":     {"analyzer/export", "analyzer/render", "analyzer/symbol", "analyzer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/version"},
-	"cshim":            {},
-	"interpose":        {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/version"},
-	"internal/version": {},
+	"cuda":                    {},
+	"cuda/nvml":               {"cuda"},
+	"trace":                   {"cuda"},
+	"trace/pyline":            {"trace"},
+	"trace/scrub":             {"trace", "cuda"},
+	"trace/spool":             {"trace", "cuda"},
+	"analyzer":                {"analyzer/rules", "analyzer/symbol", "trace", "cuda"},
+	"analyzer/rules":          {},
+	"analyzer/symbol":         {"trace/pyline", "trace"},
+	"analyzer/rules/rulefile": {"analyzer/rules"},
+	"analyzer/render":         {"analyzer/rules", "analyzer/symbol", "analyzer", "trace", "cuda"},
+	"analyzer/export":         {"analyzer/render", "analyzer/symbol", "analyzer", "trace"},
+	"cmd/memtrace":            {"analyzer/export", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/version"},
+	"cshim":                   {},
+	"interpose":               {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/version"},
+	"internal/version":        {},
 }
 
 // theirs lists who may import a module of others directly. Modules that are not listed may be imported where the package's own rules allow it.
 var theirs = map[string][]string{
-	"golang.org/x/sys":          {"trace/spool", "interpose", "cmd/memtrace"},
-	"github.com/rs/zerolog":     {"interpose", "cmd/memtrace"},
-	"github.com/NVIDIA/go-nvml": {"cuda/nvml"},
-	"github.com/spf13/cobra":    {"cmd/memtrace"},
-	"charm.land":                {"cmd/memtrace"},
-	"github.com/charmbracelet":  {"cmd/memtrace"},
-	"github.com/google/pprof":   {"analyzer/export"},
-	"C":                         {"cshim", "interpose", "cuda/nvml"},
+	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace"},
+	"github.com/rs/zerolog":        {"interpose", "cmd/memtrace"},
+	"github.com/NVIDIA/go-nvml":    {"cuda/nvml"},
+	"github.com/spf13/cobra":       {"cmd/memtrace"},
+	"charm.land":                   {"cmd/memtrace"},
+	"github.com/charmbracelet":     {"cmd/memtrace"},
+	"github.com/google/pprof":      {"analyzer/export"},
+	"github.com/pelletier/go-toml": {"analyzer/rules/rulefile"},
+	"C":                            {"cshim", "interpose", "cuda/nvml"},
 }
 
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols, with which LD_BIND_NOW=1 ends every
 // program at its start; the others are dead weight in somebody's process.
-var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", module + "cmd", module + "cuda/nvml", module + "analyzer/export",
+var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/rules/rulefile",
 	"net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.

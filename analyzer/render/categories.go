@@ -1,0 +1,127 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/rules"
+)
+
+// categories prints what a set of rules makes of the memory: the categories, what the framework's allocator and other libraries hold beside them, what nobody tracks, and the
+// largest entries of each category.
+func (p *page) categories(s *analyzer.Summary, v *analyzer.Categories) {
+	l := s.Ledger(v.By)
+	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
+		return
+	}
+	p.title(fmt.Sprintf("Where the memory was at %s, %s, by %s", ledgerMoment(s, l), moment(l.TimeNS), by(v)))
+	p.gap()
+	if v.Mode == rules.MultiMatch.String() {
+		p.styled(alarm, "WARNING", fmt.Sprintf("a block counts in every category that it matches: the categories add up to %s, %s more than the %s that were tracked",
+			Bytes(v.SumBytes), Bytes(v.ExcessBytes), Bytes(v.TrackedBytes)))
+		p.gap()
+	}
+	p.categoryTable(p.categoryOwners(s, v, l), l.WholeBytes, v)
+	p.gap()
+	for i := range v.Rows {
+		p.entries(&v.Rows[i])
+	}
+	for _, level := range []string{"framework", "driver"} {
+		p.group(s, v.By, level)
+	}
+}
+
+// by names a grouping and its rules.
+func by(v *analyzer.Categories) string {
+	return clean(fmt.Sprintf("%s (rules %s)", v.By, v.Rules))
+}
+
+// categoryOwners lists the categories, as many as a table has rows, Others in any case, and the ledger's rows that are no blocks.
+func (p *page) categoryOwners(s *analyzer.Summary, v *analyzer.Categories, l *analyzer.Ledger) []owner {
+	var named, rest []owner
+	for _, r := range v.Rows {
+		o := owner{name: clean(r.Key), bytes: r.Bytes, style: blocks}
+		if v.ExcessBytes == 0 { // else rows of the group are other ones
+			o.row = rowOf(s.Group(v.By, v.Level), r.Key)
+		}
+		if r.Key == rules.Others {
+			o.name += " (no rule matches)"
+			rest = append(rest, o)
+		} else {
+			named = append(named, o)
+		}
+	}
+	named = p.fold(named, "More categories", "by "+v.By)
+	beside := p.owners(s, &analyzer.Ledger{By: l.By, Level: l.Level, Rows: slices.DeleteFunc(slices.Clone(l.Rows),
+		func(r analyzer.LedgerRow) bool { return r.Owner == analyzer.OwnerBlocks })})
+	return slices.Concat(named, rest, beside)
+}
+
+// categoryTable prints shares of the whole, which is not the sum where blocks count more than once.
+func (p *page) categoryTable(owners []owner, whole uint64, v *analyzer.Categories) {
+	_, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
+	columns := []column{{title: "category"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
+		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
+	shares := p.shares(owners, whole, v)
+	var rows [][]cell
+	for i, o := range owners {
+		row := []cell{{o.name, plain}, {Bytes(o.bytes), strong}, {shares[i], plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}, {}, {}}
+		if o.row != nil {
+			row[4].text, row[5].text = Bytes(o.row.LiveBytes), Count(o.row.AllocCount)
+		}
+		rows = append(rows, row)
+	}
+	total := []cell{{"the whole", strong}, {Bytes(whole), strong}, {}, {}, {}, {}}
+	if whole > 0 {
+		total[2].text = "100.0%"
+	}
+	rows = append(rows, total)
+	if u := v.Untrackable; u != nil {
+		rows = append(rows, []cell{{"Untrackable (" + untrackable(u) + ")", plain}, {SignedBytes(u.Bytes), strong}, {}, {}, {}, {}})
+	}
+	p.table(columns, rows)
+}
+
+func (p *page) shares(owners []owner, whole uint64, v *analyzer.Categories) []string {
+	list := make([]string, len(owners))
+	exact, _ := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
+	for i, o := range owners {
+		if list[i] = percent(exact[i]); v.ExcessBytes > 0 {
+			list[i] = percentOf(o.bytes, whole)
+		}
+	}
+	return list
+}
+
+func untrackable(u *analyzer.Untrackable) string {
+	if u.From == analyzer.UntrackableExpected {
+		return "of the expected " + Bytes(u.ReportedBytes)
+	}
+	return fmt.Sprintf("device says %s, tracked %s", Bytes(u.ReportedBytes), Bytes(u.TrackedBytes))
+}
+
+// entries lists what a category is made of, with whole tags and sites.
+func (p *page) entries(c *analyzer.Category) {
+	if c.Bytes == 0 || len(c.Entries) == 0 {
+		return
+	}
+	p.title(fmt.Sprintf("%s: %s in %s", clean(c.Key), Bytes(c.Bytes), plural(c.EntryCount, "tag and place", "tags and places")))
+	p.gap()
+	for _, e := range c.Entries {
+		name := clean(e.Site)
+		switch {
+		case e.Tag != "" && name != "":
+			name = clean(e.Tag) + "  at " + name
+		case e.Tag != "":
+			name = clean(e.Tag)
+		case name == "":
+			name = analyzer.Untagged
+		}
+		p.line("  %10s  %6s  %s", Bytes(e.Bytes), percentOf(e.Bytes, c.Bytes), name)
+	}
+	if more := c.EntryCount - uint64(len(c.Entries)); more > 0 {
+		p.line("  %s, with -k 0", plural(more, "more", "more"))
+	}
+	p.gap()
+}
