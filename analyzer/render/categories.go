@@ -77,10 +77,14 @@ func (p *page) categoryTable(owners []owner, whole uint64, v *analyzer.Categorie
 		total[2].text = "100.0%"
 	}
 	rows = append(rows, total)
-	if u := v.Untrackable; u != nil {
-		rows = append(rows, []cell{{"Untrackable (" + untrackable(u) + ")", plain}, {SignedBytes(u.Bytes), strong}, {}, {}, {}, {}})
+	if v.Untrackable != nil {
+		rows = append(rows, []cell{{"Untrackable", plain}, {SignedBytes(v.Untrackable.Bytes), strong}, {}, {}, {}, {}})
 	}
 	p.table(columns, rows)
+	if v.Untrackable != nil {
+		p.gap()
+		p.item(untrackable(v.Untrackable))
+	}
 }
 
 func (p *page) shares(owners []owner, whole uint64, v *analyzer.Categories) []string {
@@ -96,9 +100,10 @@ func (p *page) shares(owners []owner, whole uint64, v *analyzer.Categories) []st
 
 func untrackable(u *analyzer.Untrackable) string {
 	if u.From == analyzer.UntrackableExpected {
-		return "of the expected " + Bytes(u.ReportedBytes)
+		return fmt.Sprintf("Untrackable: %s were expected, %s of the driver's memory are tracked.", Bytes(u.ReportedBytes), Bytes(u.TrackedBytes))
 	}
-	return fmt.Sprintf("device says %s, tracked %s", Bytes(u.ReportedBytes), Bytes(u.TrackedBytes))
+	return fmt.Sprintf("Untrackable: in the first sample of the ledger below, the device counts %s for this process, of which %s are tracked.",
+		Bytes(u.ReportedBytes), Bytes(u.TrackedBytes))
 }
 
 // entries lists what a category is made of, with whole tags and sites.

@@ -16,6 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/rules"
+	"memtrace/analyzer/rules/rulefile"
 	"memtrace/trace"
 )
 
@@ -56,6 +58,16 @@ func (g *golden) option(line string) (err error) {
 		g.count.Devices = append(g.count.Devices, int16(n))
 	case "by":
 		g.count.Groupings = strings.Split(value, ",")
+	case "group": // a name and a part of the archive that holds its rules
+		name, part, _ := strings.Cut(value, " ")
+		var set *rules.Set
+		set, err = rulefile.Parse(part, []byte(g.part(part)))
+		g.count.Groupings = append(g.count.Groupings, name)
+		g.count.RuleSets = append(g.count.RuleSets, analyzer.RuleGrouping{Name: name, Rules: set})
+	case "entries":
+		g.count.Entries, err = strconv.Atoi(value)
+	case "expected":
+		g.count.Expected, err = rules.ParseSize(value)
 	case "tag":
 		g.count.Tag = value
 	case "width":

@@ -1,0 +1,101 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// categories mirrors what the tests read of docs/report-json.md.
+type categories struct {
+	By           string `json:"by"`
+	TrackedBytes uint64 `json:"tracked_bytes"`
+	ExcessBytes  uint64 `json:"excess_bytes"`
+	Rows         []struct {
+		Key   string `json:"key"`
+		Bytes uint64 `json:"bytes"`
+	} `json:"rows"`
+}
+
+func (c *categories) bytes(key string) uint64 {
+	for _, row := range c.Rows {
+		if row.Key == key {
+			return row.Bytes
+		}
+	}
+	return 0
+}
+
+// TestCategoriesOfTraining: with three groupings by rules at once, the categories of each add up to PyTorch's own peak, to the byte. Those that call stacks can tell hold what
+// the model and its optimizer must have: parameters, and twice as much for Adam's state.
+func TestCategoriesOfTraining(t *testing.T) {
+	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"gpt2.py", "--steps", "3", "--memory-stats", "STATS"}}
+	r := p.run(t)
+	peak := number(t, r.counters(t)["0"], "allocated_bytes.all.peak")
+	var rep struct {
+		Categories []categories `json:"categories"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", "--group", "paper=tbd-paper", "--group", "who=libraries", r.trace)), &rep); err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Categories) != 3 {
+		t.Fatalf("%d groupings", len(rep.Categories))
+	}
+	for _, c := range rep.Categories {
+		var sum uint64
+		for _, row := range c.Rows {
+			sum += row.Bytes
+		}
+		equal(t, c.By+": sum over the categories", sum, peak)
+		equal(t, c.By+": tracked", c.TrackedBytes, peak)
+		equal(t, c.By+": excess", c.ExcessBytes, 0)
+		if others := c.bytes("Others"); c.By != "paper" && others*1000 > peak {
+			t.Errorf("%s: %d bytes of %d under Others", c.By, others, peak)
+		}
+	}
+	byTorch, paper, who := rep.Categories[0], rep.Categories[1], rep.Categories[2]
+	// The sizes of GPT-2's tensors are multiples of the allocator's 512 bytes. AdamW's step counters stay on the host.
+	parameters := byTorch.bytes("Parameters")
+	equal(t, "optimizer state", byTorch.bytes("Optimizer state"), 2*parameters)
+	equal(t, "weights", paper.bytes("Weights"), parameters)
+	equal(t, "workspace", paper.bytes("Workspace"), byTorch.bytes("Workspace"))
+	equal(t, "cuBLAS", who.bytes("cuBLAS"), byTorch.bytes("Workspace"))
+	for _, key := range []string{"Parameters", "Feature maps", "Gradients of any kind", "Workspace"} {
+		if byTorch.bytes(key) == 0 {
+			t.Errorf("nothing under %s", key)
+		}
+	}
+	checkExpected(t, r.trace)
+	// A preset that was written to a file is the same preset.
+	file := filepath.Join(r.dir, "mine.toml")
+	if err := os.WriteFile(file, []byte(memtrace(t, "rules", "torch")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := memtrace(t, "report", "--rules", file, r.trace), memtrace(t, "report", "--rules", "torch", r.trace); got != want {
+		t.Errorf("the copy of a preset gives another report:\n%s", got)
+	}
+}
+
+// checkExpected: what is expected less what the driver gave is Untrackable, also below zero.
+func checkExpected(t *testing.T, trace string) {
+	t.Helper()
+	var rep struct {
+		Categories []struct {
+			Untrackable struct {
+				Bytes int64 `json:"bytes"`
+			} `json:"untrackable"`
+		} `json:"categories"`
+		Ledgers []struct {
+			WholeBytes int64 `json:"whole_bytes"`
+		} `json:"ledgers"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", "--expected-sum", "1GiB", trace)), &rep); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := rep.Categories[0].Untrackable.Bytes, 1<<30-rep.Ledgers[0].WholeBytes; got != want || got >= 0 {
+		t.Errorf("untrackable %d, want %d", got, want)
+	}
+}
