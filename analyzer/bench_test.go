@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"memtrace/analyzer/rules"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -96,6 +97,21 @@ func BenchmarkSummarize(b *testing.B) {
 			reportRate(b, len(events))
 		})
 	}
+}
+
+// BenchmarkSummarizeCategories is a summary by two sets of rules, over tags, sizes and libraries.
+func BenchmarkSummarizeCategories(b *testing.B) {
+	events := trainingEvents(200)
+	first := ruleSet(b, rules.FirstMatch, rule("encoder", text(rules.Tag, "encoder")), rule("large", bounds(b, ">= 1MiB")), rule("middle", bounds(b, ">= 64KiB")))
+	second := ruleSet(b, rules.FirstMatch, rule("BLAS", text(rules.Library, "cublas")), rule("c10", text(rules.Library, "libc10")))
+	for b.Loop() {
+		src := &memorySource{events: events}
+		fillTables(&src.tables)
+		if _, err := Summarize(src, Options{Groupings: []string{"a", "b"}, RuleSets: []RuleGrouping{{"a", first}, {"b", second}}, Entries: 20}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	reportRate(b, len(events))
 }
 
 // BenchmarkSummarizeSites is what the report asks for: the default groupings and places, of 2000 pairs of call stacks with 20 frames each.

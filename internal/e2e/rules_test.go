@@ -57,9 +57,11 @@ func TestCategoriesOfTraining(t *testing.T) {
 		}
 	}
 	byTorch, paper, who := rep.Categories[0], rep.Categories[1], rep.Categories[2]
-	// The sizes of GPT-2's tensors are multiples of the allocator's 512 bytes. AdamW's step counters stay on the host.
-	parameters := byTorch.bytes("Parameters")
-	equal(t, "optimizer state", byTorch.bytes("Optimizer state"), 2*parameters)
+	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it, so that equal tensors differ a little.
+	parameters, state := byTorch.bytes("Parameters"), byTorch.bytes("Optimizer state")
+	if state < 2*parameters*99/100 || state > 2*parameters*101/100 {
+		t.Errorf("optimizer state %d, parameters %d: Adam's is twice as large", state, parameters)
+	}
 	equal(t, "weights", paper.bytes("Weights"), parameters)
 	equal(t, "workspace", paper.bytes("Workspace"), byTorch.bytes("Workspace"))
 	equal(t, "cuBLAS", who.bytes("cuBLAS"), byTorch.bytes("Workspace"))
