@@ -89,6 +89,7 @@ func TestOtherPresets(t *testing.T) {
 		{"torch", "Temporary", rules.Subject{Level: "framework", Frames: []*rules.Frame{f("_single_tensor_adam", "/v/torch/optim/adam.py", "")}}},
 		{"torch", "Workspace", rules.Subject{Level: "framework", Frames: []*rules.Frame{f("at::cuda::getNewWorkspace", "", ""), f("Net.forward", "train.py", "")}}},
 		{"torch", "Library", rules.Subject{Level: "driver", Library: "libcublas.so.12"}},
+		{"torch", "PyTorch's allocator", rules.Subject{Level: "driver", Frames: []*rules.Frame{f("malloc", "", "libc10_cuda.so"), f("at::cuda::getNewWorkspace", "", "")}}},
 		{"torch", "Gradients of any kind", rules.Subject{Thread: "pt_autograd_0"}},
 		{"torch", "Parameters", rules.Subject{Name: "parameter:h.0.ln1.weight", Frames: step}},
 		{"torch", rules.Others, rules.Subject{}},
