@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/rules"
+	"memtrace/analyzer/symbol"
 	"memtrace/trace"
 )
 
@@ -27,7 +28,7 @@ type categorizer struct {
 	origins []origin            // by identifier
 	found   map[uint64][]string // by identifier; nil value: none
 	frames  map[*frame]*rules.Frame
-	named   any // what names were found with, as they may be found anew
+	named   *symbol.Resolver // that names were found with, as they may be found anew
 }
 
 func newCategorizer(set *rules.Set, bounds []uint64) *categorizer {
@@ -82,7 +83,7 @@ func (k *categorizer) of(r *resolver, id uint64) []string {
 	if k.usesStack {
 		r.stacks.start()
 	}
-	if k.found == nil || k.named != any(r.stacks.names) {
+	if k.found == nil || k.named != r.stacks.names {
 		k.found, k.frames, k.named = make(map[uint64][]string), make(map[*frame]*rules.Frame), r.stacks.names
 		k.matcher = k.set.Matcher()
 	}
@@ -95,7 +96,7 @@ func (k *categorizer) of(r *resolver, id uint64) []string {
 }
 
 func (k *categorizer) subject(r *resolver, o *origin) *rules.Subject {
-	s := &rules.Subject{Tag: r.tables.String(o.tag), API: o.call.String(), Kind: o.kind.String(), Level: o.account.String()}
+	s := &rules.Subject{Tag: r.tagOf(o.tag), API: o.call.String(), Kind: o.kind.String(), Level: o.account.String()}
 	if o.sizeClass > 0 {
 		s.Size = k.bounds[o.sizeClass-1]
 	}

@@ -236,6 +236,23 @@ func TestMultiMatchIsTold(t *testing.T) {
 	}
 }
 
+// TestWordsOfRules: rules know every kind of memory and every level by the name that blocks have.
+func TestWordsOfRules(t *testing.T) {
+	for kind := cuda.MemoryKind(0); kind.String() != "unknown" || kind == cuda.MemoryUnknown; kind++ {
+		if !slices.Contains(rules.Words(rules.Kind), kind.String()) {
+			t.Errorf("rules do not know the kind %s", kind)
+		}
+	}
+	for _, word := range rules.Words(rules.Kind) {
+		if _, known := cuda.ParseMemoryKind(word); !known {
+			t.Errorf("there is no kind %s", word)
+		}
+	}
+	if want := []string{AccountDriver.String(), AccountFramework.String()}; !slices.Equal(rules.Words(rules.Level), want) {
+		t.Errorf("levels %q, want %q", rules.Words(rules.Level), want)
+	}
+}
+
 // TestTooManySizes: boundaries of all sets together are bounded.
 func TestTooManySizes(t *testing.T) {
 	var sets []RuleGrouping

@@ -38,6 +38,7 @@ func (a *app) diffCommand() *cobra.Command {
 }
 
 func (a *app) diff(flags *summaryFlags, basePath, newPath string) error {
+	flags.entries = -1 // a diff lists none
 	options, style, err := flags.check(a)
 	if err != nil {
 		return err

@@ -101,8 +101,11 @@ func (s *summaryFlags) addRules(o *analyzer.Options) error {
 	if o.Expected == 0 {
 		return usagef("--expected-sum %s: name a size above 0", s.sum)
 	}
-	if len(o.RuleSets) == 0 {
+	switch {
+	case len(o.RuleSets) == 0:
 		return usagef("--expected-sum goes with --by category, --rules or --group")
+	case s.focus != "" || s.ignore != "" || s.tag != "" || s.library != "":
+		return usagef("--expected-sum does not go with --focus, --ignore, --tag and --library, which leave memory out")
 	}
 	return nil
 }
