@@ -28,7 +28,6 @@ type phaseClue struct {
 // phaseClues are asked in order; the first one that a frame matches decides about the frame.
 var phaseClues = []phaseClue{
 	{"torch::autograd::Engine::", true, "", phaseBackward},
-	{"torch::autograd::THPVariable_", true, "", phaseUnsaid},
 	{"backward", false, "torch/_tensor.py", phaseBackward},
 	{"", false, "torch/autograd/__init__.py", phaseBackward},
 	{"backward", false, "mxnet/", phaseBackward},

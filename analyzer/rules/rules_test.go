@@ -194,6 +194,8 @@ func TestPhases(t *testing.T) {
 		{"init", "", []*Frame{f("Linear.__init__", "torch/nn/modules/linear.py")}},
 		{"data", "", []*Frame{f("torch::autograd::dispatch_to", ""), f("main", "train.py")}},
 		{"forward", "", []*Frame{f("torch::autograd::dispatch_to", ""), f("Net.forward", "train.py")}},
+		{"data", "", []*Frame{f("torch::autograd::THPVariable_cuda", ""), f("main", "train.py")}},
+		{"data", "", []*Frame{f("torch::autograd::THPVariable_pin_memory", ""), f("main", "train.py")}},
 		{"data", "", []*Frame{f("_pin_memory_loop", "torch/utils/data/_utils/pin_memory.py")}},
 		{"optimizer", "", []*Frame{f("Trainer._update", "mxnet/gluon/trainer.py")}},
 	} {
