@@ -59,6 +59,8 @@ const (
 	FlagUnsettled Flags = 1 << 5
 	// FlagShareUnknown marks a sample in which the device does not say what the process itself uses.
 	FlagShareUnknown Flags = 1 << 6
+	// FlagBackward marks a framework alloc whose Op is the number of the operator whose backward runs.
+	FlagBackward Flags = 1 << 7
 )
 
 // Event is one recorded fact. It is a plain value: readers hand out slices of Events that stay valid until the next read. Fields that the kind's
