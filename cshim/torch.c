@@ -41,14 +41,14 @@ static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint
   r->addr = addr;
   r->size = size;
   uint64_t op = kind == MT_ALLOC ? mt_backward_op(stacks.python) : 0, bytes = (1ull << MT_COUNT_BITS) - 1;
-  r->allocated = (allocated & bytes) | op << MT_COUNT_BITS;
+  r->allocated = (allocated & bytes) | (op & MT_OP_BACKWARD ? 1ull << MT_COUNT_BITS : 0) | op << MT_OP_SHIFT;
   r->stack = stacks.native;
   r->pystack = stacks.python;
   r->tag = self->tag;
   r->api = id;
   r->kind = kind;
   r->device = (int8_t)device;
-  r->reserved = (reserved & bytes) | op >> 16 << MT_COUNT_BITS;
+  r->reserved = (reserved & bytes) | op >> 16 << MT_OP_SHIFT;
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
 }
