@@ -25,10 +25,11 @@ extern struct mt_backward mt_backward;
 /* 1 + the number of the operator whose node runs in the calling thread | MT_OP_BACKWARD; 0 if that has none, and otherwise, where no node runs. */
 uint64_t mt_backward_node(uint64_t otherwise);
 
-/* 1 + the number of the operator that runs in the calling thread, or with MT_OP_BACKWARD of the one whose backward runs in it, 0 none. forward: the thread is in
- * Python code. There, a node that has operators recorded runs a part of the forward pass once more, whose operators have numbers of their own. */
+static inline bool mt_backward_known(void) { return __atomic_load_n(&mt_backward.layout, __ATOMIC_ACQUIRE) != MT_NODE_UNKNOWN; }
+
+/* Once it is known: 1 + the number of the operator that runs in the calling thread, or with MT_OP_BACKWARD of the one whose backward runs in it, 0 none. forward: the
+ * thread is in Python code. There, a node that has operators recorded runs a part of the forward pass once more, whose operators have numbers of their own. */
 static inline uint64_t mt_backward_op(bool forward) {
-  if (__atomic_load_n(&mt_backward.layout, __ATOMIC_ACQUIRE) == MT_NODE_UNKNOWN) return 0;
   if (!forward) return mt_backward_node(0);
   uint32_t next = (uint32_t)mt_backward.peek();
   return mt_backward.records() ? next : mt_backward_node(next);
