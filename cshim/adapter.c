@@ -4,6 +4,7 @@
 #include "adapter.h"
 
 #include <errno.h>
+#include <link.h>
 #include <string.h>
 
 #include "boot.h"
@@ -106,6 +107,11 @@ static int run(void *which) {
 void mt_adapter_meet(enum mt_framework framework) {
   if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework) return;
   if (mt_config.adapters & 1u << framework) mt_boot_turn();
+}
+
+void mt_adapter_look(const struct link_map *map) {
+  const char *slash = strrchr(map->l_name, '/');
+  if (!strcmp(slash ? slash + 1 : map->l_name, "libmxnet.so")) mt_adapter_seen(MT_MXNET);
 }
 
 static bool ready(void) {

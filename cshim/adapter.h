@@ -23,6 +23,10 @@ static inline void mt_adapter_seen(enum mt_framework framework) {
   if (MT_UNLIKELY(!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & 1u << framework))) mt_adapter_meet(framework);
 }
 
+/* A module was met for the first time in a call of the program's: it may be a framework whose memory comes straight from the driver. */
+struct link_map;
+void mt_adapter_look(const struct link_map *map);
+
 /* Off the hot path, from a thread of ours, at every turn: asks the interpreter to run the scripts that have not run. */
 void mt_adapter_turn(void);
 
