@@ -435,6 +435,9 @@ def _start():
                 fresh[id(tensor)] = Home(name, reference, kind, key)
                 rows.tensor(category, name, tensor)
                 if category == PARAMETER:
+                    g = grad_of(tensor) if is_leaf(tensor) else None
+                    if g is not None:
+                        rows.tensor(GRADIENT, name, g)
                     name_additions(rows, name, tensor)
 
     def name_additions(rows, name, tensor):
@@ -630,18 +633,10 @@ def _start():
                         if parameters:
                             plan.prepare(optimizer, parameters, rows, plan.ids is None)
                         plan.keep(optimizer, rows)
-                    for home, tensor in [(home, tensor) for home in list(homes.values()) if home.kind == "_parameters" for tensor in home_of(home)]:
-                        g = grad_of(tensor) if is_leaf(tensor) else None
-                        if g is not None:
-                            rows.tensor(GRADIENT, home.name, g)
                     rows.send()
         except Exception:
             trouble[0] += 1
         return trouble[0]
-
-    def home_of(home):
-        module = home.module()
-        return [value for key, value in held(module, home.kind) if key == home.key] if module is not None else []
 
     def link():
         """Finds out how the nodes of the graph look inside, with a small graph of our own. Whether it is known now."""
