@@ -28,7 +28,7 @@ def _start():
     mro, members, classname = (type.__dict__[key].__get__ for key in ("__mro__", "__dict__", "__name__"))
     below = type.__subclasscheck__
     module_fields, optimizer_fields = Module.__dict__["__dict__"].__get__, Optimizer.__dict__["__dict__"].__get__
-    Slot, Attribute, Namespace, Function = type(Struct.size), type(type.__dict__["__dict__"]), type(sys), type(below)
+    Slot, Attribute, Namespace, Function = type(type(lambda: 0).__dict__["__globals__"]), type(type.__dict__["__dict__"]), type(sys), type(lambda: 0)
     Cell = type((lambda: sys).__closure__[0])
     MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP = range(1, 7)
     FREE_LOOKS, SHARE = 2, 100       # after so many, looks take at most one part in SHARE of the time
@@ -39,6 +39,7 @@ def _start():
     wanted = [False]  # a look that has to wait for its time
     plans = {}        # id of an optimizer -> Plan
     roots = {}        # id of a module that is in no other one -> (weak reference, name, whether the name is a variable's)
+    scalers = {}      # id of a scaler of gradients -> (weak reference, name)
     homes = {}        # id of a tensor -> Home; replaced by each look
 
     class Told:
@@ -157,7 +158,7 @@ def _start():
 
         def __init__(self):
             self.told = now_told()
-            self.found = []  # (category, name, address, bytes, id, address of the storage, tensor)
+            self.found = []  # (category, name, address, bytes, id, address of the storage, the tensor if it begins within)
 
         def module(self, name, module):
             if self.told.modules.get(id(module)) != name:
@@ -166,7 +167,8 @@ def _start():
 
         def tensor(self, category, name, tensor):
             try:
-                self.found.extend((category, name + suffix, address, size, id(tensor), storage, tensor) for suffix, address, size, storage in memory(tensor))
+                for suffix, address, size, storage in memory(tensor):
+                    self.found.append((category, name + suffix, address, size, id(tensor), storage, tensor if address != storage else None))
             except Exception:
                 trouble[0] += 1
 
@@ -194,7 +196,7 @@ def _start():
 
     def storage_size(tensor):
         try:
-            return tensor.untyped_storage().nbytes() if type(tensor) is Tensor or type(tensor) is Parameter else 0
+            return Base.untyped_storage(tensor).nbytes() if type(tensor) is Tensor or type(tensor) is Parameter else 0
         except Exception:
             return 0
 
@@ -219,13 +221,25 @@ def _start():
             known = own_code[file] = not library and not any(file.startswith(path + "/lib/python") for path in libraries)
         return known
 
+    own_globals, framework = globals(), torch.__file__.rpartition("/")[0] + "/"
+
     def frames():
-        """The calls that led here, the outermost first."""
-        found, frame = [], sys._getframe()
-        while frame is not None and len(found) < MANY:
-            found.append(frame)
-            frame = frame.f_back
+        """The calls that led here but for the framework's, the outermost first. None of ours: a frame in reach of itself would keep all of them, and what they have, for a while."""
+        return thread_frames(sys._getframe())
+
+    def thread_frames(frame):
+        found, count = [], 0
+        while frame is not None and count < MANY:
+            if frame.f_globals is not own_globals and not frame.f_code.co_filename.startswith(framework):
+                found.append(frame)
+            frame, count = frame.f_back, count + 1
         return found[::-1]
+
+    def all_frames():
+        """Those of all threads, the oldest first, where they stand still meanwhile: an optimizer may step in a thread of autograd's."""
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            return frames()
+        return [frame for innermost in list(sys._current_frames().values())[::-1] for frame in thread_frames(innermost)]
 
     def local(frame):
         """(name, value) of a function's variables. Up to 3.12 they have no other reader that changes nothing: f_locals would keep what the function lets go."""
@@ -270,7 +284,7 @@ def _start():
                     else:
                         yield name, value
         own, others = [], []
-        for frame in frames():
+        for frame in all_frames():
             (own if is_own(frame.f_code.co_filename) else others).append(frame)
         for frame in own + others:
             for name, value in local(frame):
@@ -297,10 +311,14 @@ def _start():
                 elif id(value) not in met and not below(Tensor, cls) and not below(type, cls):
                     met.add(id(value))
                     self.objects.append((name, value))
-            for name, value in self.objects:
+            waiting = [(name, value, 2) for name, value in self.objects]
+            for name, value, deep in waiting:
                 for (key, part), _ in zip(entries(value), range(FEW)):
                     if below(Module, type(part)):
                         self.modules.setdefault(id(part), (name + "." + key, part))
+                    elif deep > 1 and (below(list, type(part)) or below(tuple, type(part)) or below(dict, type(part))) and id(part) not in met:
+                        met.add(id(part))
+                        waiting.append((name + "." + key, part, deep - 1))
 
         def tensor(self, wanted):
             """{id: name} for tensors that no module has, by variables and what is in them."""
@@ -388,11 +406,7 @@ def _start():
 
     def being_made():
         """Whether a module is being put together by a call that led here: its parts have no parents yet."""
-        for frame in frames():
-            if frame.f_code.co_name == "__init__":
-                if any(below(Module, type(value)) for name, value in local(frame) if name == "self"):
-                    return True
-        return False
+        return any(frame.f_code.co_name == "__init__" and any(below(Module, type(value)) for name, value in local(frame) if name == "self") for frame in frames())
 
     last, cost, looks = [0.0], [0.0], [0]
 
@@ -410,10 +424,14 @@ def _start():
         for name, top in tops[:sure] if sure_only else tops + [(classname(type(module)), module) for module in found]:  # the latter for those in a circle
             for path, module in walk(name, top, seen):
                 name_module(rows, path, module, fresh)
+        for place in "torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler":
+            space = sys.modules.get(place)
+            Scaler = space and field(Namespace.__dict__["__dict__"].__get__(space), "GradScaler")
+            if below(type, type(Scaler)):
+                name_scalers(rows, instances(objects, Scaler) if whole else [value for _, value in called.objects if below(Scaler, type(value))], called)
         if whole:
-            name_scalers(rows, objects, called)
-            del objects
             wanted[0] = False
+        del objects
         homes.clear()
         homes.update(fresh)
         looks[0] += 1
@@ -449,13 +467,13 @@ def _start():
             for path, part in tensors(dict.copy(own), name):
                 rows.tensor(GRADIENT if path.endswith("grad") else PARAMETER, path, part)
 
-    def name_scalers(rows, objects, called):
-        for place in "torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler":
-            space = sys.modules.get(place)
-            Scaler = space and field(Namespace.__dict__["__dict__"].__get__(space), "GradScaler")
-            for scaler in instances(objects, Scaler) if Scaler else ():
-                for path, part in tensors(fields(scaler), called.thing(scaler)):
-                    rows.tensor(BUFFER, path, part)
+    def name_scalers(rows, found, called):
+        for scaler in found:
+            kept = scalers.get(id(scaler))
+            if not kept or kept[0]() is not scaler:
+                kept = scalers[id(scaler)] = weakref.ref(scaler, lambda _, key=id(scaler): scalers.pop(key, None)), called.thing(scaler)
+            for path, part in tensors(fields(scaler), kept[1]):
+                rows.tensor(BUFFER, path, part)
 
     # -- optimizers
 
@@ -527,7 +545,7 @@ def _start():
                 if flat and category == GRADIENT and owner in by_gradient:
                     self.flats.append((at[by_gradient[owner]], address - storage, flat[1], rows.told.number(flat[0])))
 
-        def step(self, optimizer, rows):
+        def follow(self, optimizer, rows):
             self.steps += 1
             parameters = self.parameters(optimizer)
             ids = list(map(id, parameters))
@@ -570,12 +588,12 @@ def _start():
             state = field(own, "state")
             for key, value in list(dict.items(state)) if below(dict, type(state)) else ():
                 name = self.names.get(id(key)) or (key if type(key) is str else self.name)
-                for path, tensor in tensors(value, "", 3):
+                for path, tensor in tensors(value, ""):
                     if id(tensor) not in self.names:
                         rows.tensor(OPTIMIZER, "%s:%s" % (path or "state", name), tensor)
             for key, value in list(dict.items(own)):
                 if key not in ("state", "param_groups", "defaults"):
-                    for path, tensor in tensors(value, key, 3):
+                    for path, tensor in tensors(value, key):
                         if id(tensor) not in self.names and id(tensor) not in homes:
                             rows.tensor(OPTIMIZER, "%s:%s" % (path, self.name), tensor)
             for index, group in enumerate(field(own, "param_groups") or ()):
@@ -589,53 +607,53 @@ def _start():
             plan = plans[id(optimizer)] = Plan(optimizer)
         return plan
 
+    def carefully(work, *arguments):
+        """Does it without functions of the program's that PyTorch would call, and without a garbage collection, which what we make for a moment would cause."""
+        if old and function_modes():
+            return
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            with WithoutFunctions():
+                rows = Rows()
+                work(rows, *arguments)
+                rows.send()
+        except Exception:
+            trouble[0] += 1
+        finally:
+            if collects:
+                gc.enable()
+
+    def step(rows, optimizer):
+        plan_of(optimizer).follow(optimizer, rows)
+
     def stepped(optimizer, args, kwargs):
         if compiling():
             return
-        try:
-            steps[0] = count = steps[0] + 1
-            if not count & count - 1:
-                wanted[0] = True
-            if old and function_modes():
-                return
-            with WithoutFunctions():
-                rows = Rows()
-                plan = plan_of(optimizer)
-                plan.step(optimizer, rows)
-                rows.send()
-            if not linked[0] and count < 4:
-                try_link()
-        except Exception:
-            trouble[0] += 1
+        steps[0] = count = steps[0] + 1
+        if not count & count - 1:
+            wanted[0] = True
+        carefully(step, optimizer)
+        if not linked[0] and count < 4:
+            try_link()
 
-    def begin():
+    def begin(rows):
         """What has names by now. Most often the program is in the middle of moving its first module to the device, and what it is going to be called is not known."""
-        try:
-            if not old or not function_modes():
-                with WithoutFunctions():
-                    rows = Rows()
-                    if not being_made():
-                        look(rows, whole=False, sure_only=True)
-                    rows.send()
-        except Exception:
-            trouble[0] += 1
+        if not being_made():
+            look(rows, whole=False, sure_only=True)
+
+    def tell(rows):
+        look(rows)
+        for optimizer in instances(gc.get_objects(), Optimizer):
+            plan = plan_of(optimizer)
+            parameters = plan.parameters(optimizer)
+            if parameters:
+                plan.prepare(optimizer, parameters, rows, plan.ids is None)
+            plan.keep(optimizer, rows)
 
     def everything():
         """All that there is: at the end, when memory runs out, and now and then where no optimizer steps. Returns how often something went wrong."""
-        try:
-            if not old or not function_modes():
-                with WithoutFunctions():
-                    rows = Rows()
-                    look(rows)
-                    for optimizer in instances(gc.get_objects(), Optimizer):
-                        plan = plan_of(optimizer)
-                        parameters = plan.parameters(optimizer)
-                        if parameters:
-                            plan.prepare(optimizer, parameters, rows, plan.ids is None)
-                        plan.keep(optimizer, rows)
-                    rows.send()
-        except Exception:
-            trouble[0] += 1
+        carefully(tell)
         return trouble[0]
 
     def link():
@@ -701,7 +719,7 @@ def _start():
 
     follow_steps()
     try_link()
-    begin()
+    carefully(begin)
     return everything
 
 
