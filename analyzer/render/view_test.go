@@ -37,7 +37,7 @@ func TestGoldenViews(t *testing.T) {
 	none := trainingCase(1, 0)
 	none.Training.IterationsBy, none.Training.Iterated, none.Training.Highest = analyzer.IterationsByNothing, "", 0
 	none.Training.Iterations[0].Ended = false
-	options := Options{Path: "memtrace.python3.4711.bin"}
+	options := Options{Path: "memtrace.python3.4711.bin", Depth: DefaultDepth}
 	with := func(change func(o *Options)) Options {
 		o := options
 		change(&o)
