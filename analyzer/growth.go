@@ -38,7 +38,7 @@ func (t *Training) Growth() Growth {
 		floors = append(floors, from+lowestEnd(t.Iterations[from:to]))
 	}
 	for w := 1; w < growthWindows; w++ {
-		if together(t.Iterations[floors[w]].End) <= together(t.Iterations[floors[w-1]].End) {
+		if sumOf(t.Iterations[floors[w]].End) <= sumOf(t.Iterations[floors[w-1]].End) {
 			return Growth{Kind: GrowthNone}
 		}
 	}
@@ -55,16 +55,9 @@ func (t *Training) Growth() Growth {
 func lowestEnd(list []Iteration) int {
 	lowest := 0
 	for i := range list {
-		if together(list[i].End) < together(list[lowest].End) {
+		if sumOf(list[i].End) < sumOf(list[lowest].End) {
 			lowest = i
 		}
 	}
 	return lowest
-}
-
-func together(values []uint64) (sum uint64) {
-	for _, v := range values {
-		sum += v
-	}
-	return sum
 }

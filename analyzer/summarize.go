@@ -103,6 +103,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.stacks.problems()...)
 	if c.iterations != nil {
 		s.Training = c.training(opts.RuleSets[0].Rules, s.Process.DurationNS)
+		s.Training.Adapters = adapterStates(info)
 	}
 	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
 	s.Notes = append(s.Notes, c.resolver.stacks.notes()...)
