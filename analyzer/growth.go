@@ -61,3 +61,10 @@ func lowestEnd(list []Iteration) int {
 	}
 	return lowest
 }
+
+func sumOf(values []uint64) (sum uint64) {
+	for _, v := range values {
+		sum += v
+	}
+	return sum
+}

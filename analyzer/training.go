@@ -1,11 +1,5 @@
 package analyzer
 
-import (
-	"strings"
-
-	"memtrace/trace"
-)
-
 // Training says what a training program held memory for: iteration by iteration, parameter by parameter, module by module. It speaks of the level that reports put first.
 // Sizes are those of blocks unless it says otherwise, so that they add up to what the level held.
 type Training struct {
@@ -26,17 +20,6 @@ type Training struct {
 	Parameters []Parameter `json:"parameters"`        // that the framework named, in the order in which it did
 	Modules    *Module     `json:"modules,omitempty"` // the tree, at the moments of the iteration with the highest peak; nil if no module is known
 	Highest    int         `json:"highest"`           // index of that iteration; -1 without one
-}
-
-// adapterStates returns what the recorder said of its adapters.
-func adapterStates(info trace.Info) map[string]string {
-	states := make(map[string]string)
-	for key, state := range info {
-		if framework, ok := strings.CutPrefix(key, "adapter."); ok {
-			states[framework] = state
-		}
-	}
-	return states
 }
 
 // MaxIterations bounds Training.Iterations.
