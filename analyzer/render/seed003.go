@@ -57,6 +57,7 @@ func highestOf(t *analyzer.Training, it *analyzer.Iteration, category string) ui
 	return 0
 }
 
+// weightsOf lists the parameters under the names that they have within their model, with the sums of their bytes.
 func weightsOf(t *analyzer.Training) (list []analyzer.Parameter, weights, gradients uint64) {
 	for _, parameter := range t.Parameters {
 		if parameter.Category == "parameter" {
@@ -65,7 +66,24 @@ func weightsOf(t *analyzer.Training) (list []analyzer.Parameter, weights, gradie
 			gradients += parameter.Gradient
 		}
 	}
+	model := modelOf(list)
+	for i := range list {
+		list[i].Name = strings.TrimPrefix(list[i].Name, model)
+	}
 	return list, weights, gradients
+}
+
+// modelOf is what all names begin with, the name of the only model and a dot; "" if there are several.
+func modelOf(list []analyzer.Parameter) string {
+	if len(list) == 0 {
+		return ""
+	}
+	name, _, nested := strings.Cut(list[0].Name, ".")
+	other := func(p analyzer.Parameter) bool { return !strings.HasPrefix(p.Name, name+".") }
+	if !nested || slices.ContainsFunc(list, other) {
+		return ""
+	}
+	return name + "."
 }
 
 // seed003 prints one table per iteration.
