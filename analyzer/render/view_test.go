@@ -84,6 +84,22 @@ func TestReportsOfTraining(t *testing.T) {
 	}
 }
 
+// TestGoldenDiffOfParameters renders a model that lost a layer's gradients, grew in another, and whose head has another name.
+func TestGoldenDiffOfParameters(t *testing.T) {
+	base, changed := trainingCase(3, 0), trainingCase(3, 0)
+	list := changed.Training.Parameters
+	list[1].Gradient = 0
+	list[3].Bytes, list[3].States = 2*list[3].Bytes, nil
+	list[25].Name = "head.weight"
+	list[26].Bytes = 2 * mib
+	d := analyzer.NewDiff(base, changed)
+	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{}) }))
+	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{Rows: 2, Width: 60}) }))
+	if err := DiffParameters(io.Discard, analyzer.NewDiff(&analyzer.Summary{}, changed), Options{}); err == nil {
+		t.Error("a diff without training is written")
+	}
+}
+
 // TestViewsAsCSV reads every CSV back: names with commas, quotes and line breaks come through, and the numbers are the summary's.
 func TestViewsAsCSV(t *testing.T) {
 	s := trainingCase(12, 0)
