@@ -20,6 +20,7 @@ type Summary struct {
 	Sites      *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
 	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
 	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
+	Training   *Training                `json:"training,omitempty"` // nil unless Options.Training
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
 
