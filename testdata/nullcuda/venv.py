@@ -61,14 +61,17 @@ JAX = Recipe("jax", ("numpy<3", "ml_dtypes", "opt_einsum", "scipy"),
              by_name=True, parts=("jax", "jaxlib", "jax-cuda12-pjrt"), roots=("jax_plugins", "jax_cuda12_plugin"),
              edits=(("jax/_src/hardware_utils.py", "'/dev/nvidia0'", "'/dev/null'"),),
              tools=(("ptxas", "bin/ptxas"), ("libdevice.ll", "nvvm/libdevice/libdevice.10.bc")))
+NUMBA = Recipe("numba.cuda", ("numpy<2.4", "numba==0.64.0", "cuda-bindings==12.9.10", "cuda-core==1.2.2", "cuda-pathfinder==1.9.0", "packaging"), also=("libcudart.so.12",))
 RECIPES = [
     (r"torch==.+", TORCH),
     (r"mxnet-cu112==.+", MXNET),
     (r"cupy-cuda1[12]x==1[12]\..+", CUPY),
     (r"jax-cuda12-plugin==.+", JAX),
+    (r"numba-cuda==.+", NUMBA),
 ]
 # What cannot work, and why.
 REFUSED = [
+    (r"(lib)?rmm-cu\d+==.+", "RMM's packages carry the vendor's own runtime, which needs undocumented parts of the driver; its headers compile against ours (../train/rmm_pools.cpp)"),
     (r"cupy-cuda\w+==.+", "CuPy from 13 on carries the vendor's own runtime, which needs undocumented parts of the driver; take 12.3.0"),
 ]
 # The wheel's own requirements name the vendor libraries' versions.
@@ -124,7 +127,7 @@ def recipe_of(spec):
     for pattern, reason in REFUSED:
         if re.fullmatch(pattern, spec):
             raise Failure(f"{spec}: {reason}")
-    raise Failure(f"{spec}: no recipe; there are some for torch, mxnet-cu112, cupy-cuda11x, cupy-cuda12x and jax-cuda12-plugin")
+    raise Failure(f"{spec}: no recipe; there are some for torch, mxnet-cu112, cupy-cuda11x, cupy-cuda12x, jax-cuda12-plugin and numba-cuda")
 
 
 def digest_of_sources():
