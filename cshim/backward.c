@@ -21,22 +21,33 @@ static struct sight {
 } sights[2];
 static unsigned seen;
 
-static int find_torch(struct dl_phdr_info *info, size_t size, void *found) {
+/* A loaded object by the name of its file. */
+struct wanted {
+  const char *file;
+  struct mt_loaded found;
+};
+
+static int match(struct dl_phdr_info *info, size_t size, void *what) {
   (void)size;
+  struct wanted *wanted = what;
   const char *slash = strrchr(info->dlpi_name, '/');
-  if (!slash || strcmp(slash + 1, "libtorch_cpu.so")) return 0;
+  if (!slash || strcmp(slash + 1, wanted->file)) return 0;
   for (unsigned i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) *(struct mt_loaded *)found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) wanted->found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
   return 1;
 }
 
+static uintptr_t find(const char *file, const char *symbol) {
+  struct wanted wanted = {file, {0}};
+  return dl_iterate_phdr(match, &wanted) && wanted.found.dynamic ? mt_symbol_find(&wanted.found, symbol) : 0;
+}
+
 bool mt_backward_begin(void) {
-  struct mt_loaded torch = {0};
   seen = 0;
-  if (!dl_iterate_phdr(find_torch, &torch) || !torch.dynamic) return false;
-  mt_backward.peek = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at15sequence_number4peekEv");
-  mt_backward.current_node = (struct mt_node_owner(*)(void))mt_symbol_find(&torch, "_ZN5torch8autograd16get_current_nodeEv");
-  return mt_backward.peek && mt_backward.current_node;
+  mt_backward.peek = (uint64_t(*)(void))find("libtorch_cpu.so", "_ZN2at15sequence_number4peekEv");
+  mt_backward.current_node = (struct mt_node_owner(*)(void))find("libtorch_cpu.so", "_ZN5torch8autograd16get_current_nodeEv");
+  mt_backward.records = (bool (*)(void))find("libc10.so", "_ZN3c108GradMode10is_enabledEv");
+  return mt_backward.peek && mt_backward.current_node && mt_backward.records;
 }
 
 static uint32_t *count_of(const struct mt_node_owner *owner, enum mt_node_layout layout) {
@@ -71,11 +82,12 @@ bool mt_backward_end(uint64_t first, uint64_t second) {
   return right;
 }
 
-uint32_t mt_backward_node(void) {
+uint64_t mt_backward_node(uint64_t otherwise) {
   struct mt_node_owner owner = mt_backward.current_node();
-  if (!owner.node) return 0;
+  if (!owner.node) return otherwise;
   enum mt_node_layout layout = mt_backward.layout;
   uint64_t number = *(const uint64_t *)((const char *)owner.node + (layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE));
   give_back(&owner, layout);
-  return (uint32_t)number + 1;
+  uint32_t op = (uint32_t)number + 1;
+  return op ? op | MT_OP_BACKWARD : 0; /* one that only sums gradients up has no number: its bits are all set */
 }

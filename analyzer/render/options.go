@@ -11,12 +11,19 @@ type Options struct {
 	Rows       int    // rows of a table before the rest is summed up; 0: 12; negative: all
 	FullStacks bool   // every line of every call stack
 	Path       string // the trace, for the heading and the commands that the report proposes; "" leaves it out
+
+	// Of views only.
+	Depth  int  // levels of modules below the root; 0: 3; negative: all
+	Period int  // every so many iterations of an epoch in View seed003; 0: 1
+	Epoch  int  // only this epoch in View seed003, counted from 1; 0: all
+	Unit   Unit // of CSV files and of View seed003; "": bytes in the former, MB in the latter
 }
 
 const (
 	defaultWidth = 100
 	minWidth     = 60
 	defaultRows  = 12
+	defaultDepth = 3
 )
 
 func (o Options) width() int {
@@ -34,4 +41,14 @@ func (o Options) rows() int {
 		return math.MaxInt
 	}
 	return o.Rows
+}
+
+func (o Options) depth() int {
+	switch {
+	case o.Depth == 0:
+		return defaultDepth
+	case o.Depth < 0:
+		return math.MaxInt
+	}
+	return o.Depth
 }
