@@ -112,7 +112,7 @@ func (k *categorizer) subject(r *resolver, o *origin) *rules.Subject {
 	if k.usesModule {
 		s.Module = r.moduleOf(o)
 	}
-	if k.usesLifetime {
+	if k.usesLifetime && r.lifetimes {
 		s.Lasts = o.lifetime.String()
 	}
 	if o.sizeClass > 0 {

@@ -119,6 +119,7 @@ type resolver struct {
 	stacks    *callStacks
 	module    func(python trace.StackID) trace.StringID // innermost module of a Python stack, by the latest names
 	phaseList *phases
+	lifetimes bool // are known
 }
 
 // deviceSlot is a device's index in slices that hold the unknown device first.

@@ -50,6 +50,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 			return nil, err
 		}
 		if opts.Training {
+			c.resolver.lifetimes = true
 			c.modules.first = known.modules.first // so that names hold before they are said
 			c.iterations = newIterationTracker(known, opts.RuleSets[0], bounds, src.Tables(), c.resolver.stacks)
 		}

@@ -34,8 +34,6 @@ type Options struct {
 	Ahead trace.Source
 	// Sites lists the places in the program that asked for the memory, with their call stacks. It costs the look-up of names in files.
 	Sites bool
-	// Training fills Summary.Training. It needs Ahead.
-	Training bool
 	// Symbols says where the names of call stacks are looked for.
 	Symbols symbol.Options
 	// Training asks for Summary.Training, with the categories of the first of RuleSets. It needs Ahead.

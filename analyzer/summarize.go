@@ -102,7 +102,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	c.addCategories(s, held, mainAccount(s), opts)
 	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.stacks.problems()...)
 	if c.iterations != nil {
-		s.Training = c.training(opts.RuleSets[0].Rules, s.Process.DurationNS)
+		s.Training = c.training(opts.RuleSets[0].Rules, info, s.Process.DurationNS)
 	}
 	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
 	s.Notes = append(s.Notes, c.resolver.stacks.notes()...)

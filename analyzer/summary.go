@@ -21,7 +21,6 @@ type Summary struct {
 	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
 	Training   *Training                `json:"training,omitempty"`   // nil unless Options.Training
 	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
-	Training   *Training                `json:"training,omitempty"` // nil unless Options.Training
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
 

@@ -6,12 +6,19 @@ import (
 	"strings"
 
 	"memtrace/analyzer/rules"
+	"memtrace/trace"
 )
 
 // training makes the value that reports are made of. The iteration that runs stays open.
-func (c *collector) training(set *rules.Set, now int64) *Training {
+func (c *collector) training(set *rules.Set, info trace.Info, now int64) *Training {
 	t := c.iterations
 	v := &Training{Level: t.account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: c.parameters.list, Highest: t.highest}
+	v.Adapters = make(map[string]string)
+	for key, word := range info {
+		if framework, found := strings.CutPrefix(key, "adapter."); found && !strings.Contains(framework, ".") {
+			v.Adapters[framework] = word
+		}
+	}
 	if v.Parameters == nil {
 		v.Parameters = []Parameter{}
 	}
@@ -166,11 +173,4 @@ func (m *Module) moment(name string) []uint64 {
 		}
 	}
 	return nil
-}
-
-func sumOf(list []uint64) (sum uint64) {
-	for _, v := range list {
-		sum += v
-	}
-	return sum
 }
