@@ -46,7 +46,7 @@ def _start():
     pointer, held, words = ctypes.c_uint64.from_address, Struct("<QQiiii"), Struct("<QQ")
 
     def storage(array):
-        """[(suffix of the name, address, bytes, device)] of the device memory that holds an array's elements."""
+        """[(part, address, bytes, device)] of the device memory that holds an array's elements, after that of their indices."""
         at = array.handle.value
         chunk = at and pointer(at).value
         if not chunk:
@@ -54,11 +54,12 @@ def _start():
         address, size, kind, device, _, _ = held.unpack(ctypes.string_at(chunk, held.size))
         if kind != GPU:
             return ()
-        parts = [("", address, size, device)]
+        parts = []
         begin, end = words.unpack(ctypes.string_at(chunk + held.size, words.size))
         if begin != end and end - begin in (held.size, 2 * held.size):
-            names = (":indices",) if end - begin == held.size else (":indptr", ":indices")
-            parts += [(name,) + held.unpack_from(ctypes.string_at(begin, end - begin), i * held.size)[:2] + (device,) for i, name in enumerate(names)]
+            names = ("indices:",) if end - begin == held.size else ("indptr:", "indices:")
+            parts = [(name,) + held.unpack_from(ctypes.string_at(begin, end - begin), i * held.size)[:2] + (device,) for i, name in enumerate(names)]
+        parts.append(("", address, size, device))
         return [part for part in parts if part[1] and part[2]]
 
     def check_layout():
@@ -84,16 +85,17 @@ def _start():
             self.packed = [head.pack(spoken_in[0])]
             self.taken = set()  # arrays may share memory: the first one that is named gives it its name
 
-        def add(self, category, name, array, owner):
+        def add(self, category, kind, name, array, owner):
             try:
-                for suffix, address, size, device in storage(array) if array is not None else ():
+                for part, address, size, device in storage(array) if array is not None else ():
                     if address in self.taken:
                         continue
                     self.taken.add(address)
-                    key, where = (category, name + suffix, device), (address, size)
+                    full = "%s:%s%s" % (kind, part, name)
+                    key, where = (category, full, device), (address, size)
                     if said.get(key) != where:
                         said[key] = where
-                        self.packed.append(row.pack(address, size, id(owner), number(name + suffix), category))
+                        self.packed.append(row.pack(address, size, id(owner), number(full), category))
             except Exception:
                 trouble[0] += 1
 
@@ -114,15 +116,15 @@ def _start():
 
     def look_parameters(rows, parameters):
         for p in parameters:
-            category, prefix = (BUFFER, "aux_state:") if is_auxiliary(p) else (PARAMETER, "in_arg:")
+            category, kind = (BUFFER, "aux_state") if is_auxiliary(p) else (PARAMETER, "in_arg")
             for array in p._data or ():
-                rows.add(category, prefix + p.name, array, p)
+                rows.add(category, kind, p.name, array, p)
         for p in parameters:
             look_gradient(rows, p)
 
     def look_gradient(rows, p):
         for array in p._grad or ():
-            rows.add(GRADIENT, "arg_grad:" + p.name, array, p)
+            rows.add(GRADIENT, "arg_grad", p.name, array, p)
 
     def look_executor(rows, executor, group):
         """Group: that of the module whose executor it is, None if a symbol was bound without one. What has a gradient is a parameter then."""
@@ -132,16 +134,16 @@ def _start():
         arguments = list(zip(names, executor.arg_arrays))
         for name, array in arguments:
             if name in parameters:
-                rows.add(PARAMETER, "in_arg:" + name, array, executor)
+                rows.add(PARAMETER, "in_arg", name, array, executor)
         for name, array in zip(names, grads):
-            rows.add(GRADIENT, "arg_grad:" + name, array, executor)
+            rows.add(GRADIENT, "arg_grad", name, array, executor)
         for name, array in zip(auxiliary, executor.aux_arrays):
-            rows.add(BUFFER, "aux_state:" + name, array, executor)
+            rows.add(BUFFER, "aux_state", name, array, executor)
         for name, array in arguments:
             if name not in parameters:
-                rows.add(DATA, "data_entry:" + name, array, executor)
+                rows.add(DATA, "data_entry", name, array, executor)
         for name, array in zip(symbol.list_outputs(), executor.outputs):
-            rows.add(DATA, "data_entry:" + name, array, executor)
+            rows.add(DATA, "data_entry", name, array, executor)
 
     # What the optimizers' states are, by the names that their source gives them.
     KINDS = {"SGD": ("momentum",), "NAG": ("momentum",), "Signum": ("momentum",), "LARS": ("momentum",), "LBSGD": ("momentum",), "DCASGD": ("momentum", "previous_weight"),
@@ -175,10 +177,10 @@ def _start():
                     at = place[1:] if copy is not None else place
                     i = at[0] if at else 0
                     kind = kinds[i] if i < len(kinds) else "state%d" % i if at else "state"
-                rows.add(OPTIMIZER, "optimizer_state:%s:%s" % (kind, name), array, optimizer)
+                rows.add(OPTIMIZER, "optimizer_state:" + kind, name, array, optimizer)
         cumulated = getattr(optimizer, "cumgrads", None)  # of LBSGD
         for index, kept in list(cumulated.items()) if type(cumulated) is dict else ():
-            rows.add(OPTIMIZER, "optimizer_state:cum_grad:%s" % called(index), kept.get("cum_grad"), optimizer)
+            rows.add(OPTIMIZER, "optimizer_state:cum_grad", called(index), kept.get("cum_grad"), optimizer)
 
     def called_by(optimizer):
         """How an updater's indices are called where only the optimizer knows."""
