@@ -15,7 +15,7 @@ type parameterList struct {
 
 // named takes in one name of a block.
 func (l *parameterList) named(e *trace.Event, b *Block, tables *trace.Tables) {
-	if e.Category == trace.CategoryData {
+	if e.Category == trace.CategoryData || e.Category == trace.CategoryFree {
 		return
 	}
 	name := tables.String(e.Name)
