@@ -235,6 +235,29 @@ static void *again(void *self, void *milliseconds) {
   return nothing();
 }
 
+/* Where a frame object has its frame from 3.11 on: behind the head of an object and the caller's frame object. */
+enum { FRAME_OF_OBJECT = 24, FRAME_VARIABLES = 4096 };
+
+/* variables((frame, count)) -> list: the first so many variables of a function that runs, None for those without a value; None where the interpreter has another way to read them
+ * without changing anything, from 3.13 on. The caller takes the count from the frame's code. */
+static void *variables(void *self, void *arguments) {
+  (void)self;
+  const struct mt_pylayout *layout = &mt_interpreter.layout;
+  const char *frame = api.item(arguments, 0);
+  void *wanted = frame ? api.item(arguments, 1) : NULL;
+  unsigned long long count = wanted ? api.from_number(wanted) : 0;
+  if (!wanted || !layout->frame_locals || layout->minor > 12 || count > FRAME_VARIABLES) return nothing();
+  if (layout->shape != MT_PY_OBJECTS) memcpy(&frame, frame + FRAME_OF_OBJECT, sizeof frame);
+  void *found = api.list(0);
+  for (unsigned i = 0; found && i < count; i++) {
+    void *value;
+    memcpy(&value, frame + layout->frame_locals + i * sizeof value, sizeof value);
+    if (api.append(found, value ? value : none)) break;
+  }
+  api.clear_error();
+  return found;
+}
+
 /* link_begin() -> int, link_look(), link_end((first, second)) -> int: the test of cshim/backward.h. */
 static void *link_begin(void *self, void *none) {
   (void)self, (void)none;
@@ -255,7 +278,7 @@ static void *link_end(void *self, void *arguments) {
 }
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
-enum { METHODS = 13 };
+enum { METHODS = 14 };
 static struct method methods[METHODS];
 
 static void fill_methods(void) {
@@ -270,6 +293,7 @@ static void fill_methods(void) {
   METHOD(emit_at, SEVERAL_ARGUMENTS);
   METHOD(instances, SEVERAL_ARGUMENTS);
   METHOD(all_instances, ONE_ARGUMENT);
+  METHOD(variables, SEVERAL_ARGUMENTS);
   METHOD(quietly, ONE_ARGUMENT);
   METHOD(contain, ONE_ARGUMENT);
   METHOD(trouble, NO_ARGUMENTS);
