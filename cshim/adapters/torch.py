@@ -1,5 +1,5 @@
-# What PyTorch calls its memory. Runs inside the traced program: it only reads, and lets no exception out. epoch, intern, emit, emit_at, instances and variables come from the
-# library (cshim/pyfunction.c).
+# What PyTorch calls its memory. Runs inside the traced program: it only reads, and lets no exception out. epoch, intern, emit, emit_at, all_instances, variables, quietly, contain
+# and again come from the library (cshim/pyfunction.h).
 #
 # Nothing of the program's runs: attributes are read past __getattr__ and properties, from dictionaries and slots; methods are those of PyTorch's and Python's own classes, called
 # as such; functions of __torch_function__ and __torch_dispatch__ are switched off or avoided. Tensors get no weak references, which torch.utils.swap_tensors would refuse.
@@ -32,10 +32,11 @@ def _start():
     Cell = type((lambda: sys).__closure__[0])
     MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP = range(1, 7)
     FREE_LOOKS, SHARE = 2, 100       # after so many, looks take at most one part in SHARE of the time
+    SOON = 500                       # milliseconds to the next look at a program without steps, at least
     OFTEN = 8                        # after so many steps, parameters' addresses are compared at every such one
     FEW, MANY, DEEP = 64, 4096, 4    # of a variable's parts, of an object's tensors, levels of its parts
     row, head = Struct("<QQQII"), Struct("<Q")
-    trouble, linked = [0], [False]
+    linked = [False]
     steps = [0]       # of all optimizers
     wanted = [False]  # a look that has to wait for its time
     plans = {}        # id of an optimizer -> Plan
@@ -172,8 +173,8 @@ def _start():
             try:
                 for suffix, address, size, storage in memory(tensor):
                     self.found.append((category, name + suffix, address, size, id(tensor), storage, tensor if address != storage else None))
-            except Exception:
-                trouble[0] += 1
+            except Exception as error:
+                contain(error)
 
         def flats(self):
             """{(category, address of a storage): (name, its bytes)} for storages that several named tensors lie in, none of which is all of it."""
@@ -206,7 +207,8 @@ def _start():
     def storage_size(tensor):
         try:
             return Base.untyped_storage(tensor).nbytes() if type(tensor) is Tensor or type(tensor) is Parameter else 0
-        except Exception:
+        except Exception as error:
+            contain(error)
             return 0
 
     def together(names):
@@ -442,8 +444,7 @@ def _start():
         """Names every module, parameter and buffer that there is, or, not whole, those that variables lead to. sure_only leaves out what no variable refers to."""
         began = perf_counter()
         called = Called()
-        objects = gc.get_objects() if whole else None
-        found = instances(objects, Module) if whole else [module for _, module in called.modules.values()]
+        found = all_instances(Module) if whole else [module for _, module in called.modules.values()]
         tops, sure = name_roots(found, called)
         seen, fresh = {}, {} if whole else dict(homes)
         for name, top in tops[:sure] if sure_only else tops + [(classname(type(module)), module) for module in found]:  # the latter for those in a circle
@@ -452,7 +453,6 @@ def _start():
         name_scalers(rows, called)
         if whole:
             wanted[0] = False
-        del objects
         homes.clear()
         homes.update(fresh)
         looks[0] += 1
@@ -645,8 +645,8 @@ def _start():
                 rows = Rows()
                 work(rows, *arguments)
                 rows.send()
-        except Exception:
-            trouble[0] += 1
+        except Exception as error:
+            contain(error)
         finally:
             if collects:
                 gc.enable()
@@ -668,18 +668,23 @@ def _start():
         """What has names by now. Most often the program is in the middle of moving its first module to the device, and what it is going to be called is not known."""
         if not being_made():
             look(rows, whole=False, sure_only=True)
+        again(SOON)
 
     def tell(rows):
+        if being_made():
+            again(SOON)
+            return
         look(rows)
-        for optimizer in instances(gc.get_objects(), Optimizer):
+        for optimizer in all_instances(Optimizer):
             plan = plan_of(optimizer)
             plan.prepare(plan.parameters(optimizer), rows, plan.ids is None)
             plan.keep(optimizer, rows)
+        if not steps[0]:  # what trains looks when it steps
+            again(max(SOON, int(cost[0] * 1000 * SHARE)))
 
     def everything():
-        """All that there is: at the end, when memory runs out, and now and then where no optimizer steps. Returns how often something went wrong."""
+        """All that there is: at the end, when memory ran out, and now and then where no optimizer steps."""
         carefully(tell)
-        return trouble[0]
 
     def link():
         """Finds out how the nodes of the graph look inside, with a small graph of our own. Whether it is known now."""
@@ -707,17 +712,19 @@ def _start():
     def try_link():
         try:
             linked[0] = linked[0] or link()
-        except Exception:
-            trouble[0] += 1
+        except Exception as error:
+            contain(error)
 
     def follow_steps():
         """Has stepped called after every step. From 2.0 on PyTorch has a list for that; before, optimizers call an empty method of their own for its profiler, or nothing."""
         place = sys.modules["torch.optim.optimizer"]
         if hasattr(place, "register_optimizer_step_post_hook"):
-            place.register_optimizer_step_post_hook(stepped)
+            place.register_optimizer_step_post_hook(quietly(stepped))
         elif hasattr(Optimizer, "_optimizer_step_code"):
+            quiet = quietly(stepped)
+
             def _optimizer_step_code(self):
-                stepped(self, (), {})
+                quiet(self, (), {})
             Optimizer._optimizer_step_code = _optimizer_step_code
         else:
             waiting = [Optimizer]
@@ -731,9 +738,11 @@ def _start():
         if type(step) is not type(follow_steps):
             return
 
+        quiet = quietly(stepped)
+
         def followed(self, *args, **kwargs):
             result = step(self, *args, **kwargs)
-            stepped(self, args, kwargs)
+            quiet(self, args, kwargs)
             return result
 
         for key in "__module__", "__name__", "__qualname__", "__doc__":
