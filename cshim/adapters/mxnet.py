@@ -7,19 +7,21 @@ def _start():
     from struct import Struct
     from types import CodeType, FunctionType
     from weakref import ref
-    modules = sys.modules
+    modules, ending = sys.modules, sys.is_finalizing
     mxnet, ctypes, gc = modules["mxnet"], modules["ctypes"], modules.get("gc") or __import__("gc")
     NDArray = modules["mxnet.ndarray"].NDArray
     Parameter, Block = modules["mxnet.gluon.parameter"].Parameter, modules["mxnet.gluon.block"].Block
     Trainer = modules["mxnet.gluon.trainer"].Trainer
     Executor, Module = modules["mxnet.executor"].Executor, modules["mxnet.module.module"].Module
     Optimizer, Updater = modules["mxnet.optimizer.optimizer"].Optimizer, modules["mxnet.optimizer.optimizer"].Updater
-    MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP, DATA = range(1, 8)
+    MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP, DATA, FREE = range(1, 9)
     GPU = 2          # of mxnet's device types
     LOOK_EVERY = 64  # steps after which everything is read again although nothing seems to have changed
     row, head = Struct("<QQQII"), Struct("<Q")
     numbers, spoken_in = {}, [0]  # what intern gave, and in which recording
-    said = {}                     # what was said last: (category, name, device) -> (address, bytes), id of a block -> its name
+    said = {}                     # what was said last: (category, name, device, id of the owner) -> (address, bytes), id of a block -> its name
+    held_at = {}                  # address -> keys in said; several if arrays of several owners share memory
+    owners = {}                   # id of who keeps arrays -> (weak reference, keys in said)
     plans = {}                    # id of a trainer, module or updater -> Plan
     trouble = [0]
 
@@ -37,6 +39,8 @@ def _start():
         spoken_in[0] = now
         numbers.clear()
         said.clear()
+        held_at.clear()
+        owners.clear()
         for plan in list(plans.values()):
             plan.seen = None
         return True
@@ -80,6 +84,34 @@ def _start():
                 for place, array in arrays(part):
                     yield (i,) + place, array
 
+    def belongs(key, owner):
+        """The memory's name is gone when its owner is, for the pool keeps the memory. Arrays themselves cannot be watched."""
+        found = owners.get(id(owner))
+        if found is None or found[0]() is not owner:
+            found = owners[id(owner)] = ref(owner, lambda _, of=id(owner): forget(of)), set()
+        found[1].add(key)
+
+    def leave(key):
+        """The memory that was called so is no more; its address if nobody else has it."""
+        address = said.pop(key)[0]
+        keys = held_at[address]
+        keys.discard(key)
+        if keys:
+            return 0
+        del held_at[address]
+        return address
+
+    def free(address):
+        return row.pack(address, 0, 0, 0, FREE)
+
+    def forget(owner):
+        try:
+            places = [leave(key) for key in owners.pop(owner, (None, ()))[1] if key in said]
+            if epoch() == spoken_in[0] and not ending():  # what is there at the end keeps its name
+                emit(head.pack(spoken_in[0]) + b"".join([free(place) for place in places if place]))
+        except Exception:
+            trouble[0] += 1
+
     class Rows:
         def __init__(self):
             self.packed = [head.pack(spoken_in[0])]
@@ -92,10 +124,17 @@ def _start():
                         continue
                     self.taken.add(address)
                     full = "%s:%s%s" % (kind, part, name)
-                    key, where = (category, full, device), (address, size)
-                    if said.get(key) != where:
-                        said[key] = where
-                        self.packed.append(row.pack(address, size, id(owner), number(full), category))
+                    key, where = (category, full, device, id(owner)), (address, size)
+                    old = said.get(key)
+                    if old == where:
+                        continue
+                    if old is None:
+                        belongs(key, owner)
+                    elif leave(key) and old[0] not in self.taken:
+                        self.packed.append(free(old[0]))
+                    said[key] = where
+                    held_at.setdefault(address, set()).add(key)
+                    self.packed.append(row.pack(address, size, id(owner), number(full), category))
             except Exception:
                 trouble[0] += 1
 
