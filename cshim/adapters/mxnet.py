@@ -5,6 +5,7 @@
 def _start():
     import sys
     from struct import Struct
+    from time import perf_counter
     from types import CodeType, FunctionType
     from weakref import ref
     modules, ending = sys.modules, sys.is_finalizing
@@ -23,7 +24,6 @@ def _start():
     held_at = {}                  # address -> keys in said; several if arrays of several owners share memory
     owners = {}                   # id of who keeps arrays -> (weak reference, keys in said)
     plans = {}                    # id of a trainer, module or updater -> Plan
-    trouble = [0]
 
     def number(name):
         found = numbers.get(name)
@@ -88,7 +88,7 @@ def _start():
         """The memory's name is gone when its owner is, for the pool keeps the memory. Arrays themselves cannot be watched."""
         found = owners.get(id(owner))
         if found is None or found[0]() is not owner:
-            found = owners[id(owner)] = ref(owner, lambda _, of=id(owner): forget(of)), set()
+            found = owners[id(owner)] = ref(owner, quietly(lambda _, of=id(owner): forget(of))), set()
         found[1].add(key)
 
     def leave(key):
@@ -109,8 +109,8 @@ def _start():
             places = [leave(key) for key in owners.pop(owner, (None, ()))[1] if key in said]
             if epoch() == spoken_in[0] and not ending():  # what is there at the end keeps its name
                 emit(head.pack(spoken_in[0]) + b"".join([free(place) for place in places if place]))
-        except Exception:
-            trouble[0] += 1
+        except BaseException as error:
+            contain(error)
 
     class Rows:
         def __init__(self):
@@ -135,8 +135,8 @@ def _start():
                     said[key] = where
                     held_at.setdefault(address, set()).add(key)
                     self.packed.append(row.pack(address, size, id(owner), number(full), category))
-            except Exception:
-                trouble[0] += 1
+            except BaseException as error:
+                contain(error)
 
         def step(self, name, count, owner):
             self.packed.append(row.pack(0, count, id(owner), number(name), STEP))
@@ -231,7 +231,7 @@ def _start():
     class Plan:
         """What steps: a trainer, a module or an updater on its own, as it was last seen."""
         def __init__(self, stepper):
-            self.gone = ref(stepper, lambda _, key=id(stepper): plans.pop(key, None))
+            self.gone = ref(stepper, quietly(lambda _, key=id(stepper): plans.pop(key, None)))
             self.seen, self.steps, self.sparse = None, 0, ()
 
         def step(self, stepper):
@@ -350,8 +350,8 @@ def _start():
             if id(block) not in inner:
                 try:
                     walk(block.name, block)
-                except Exception:
-                    trouble[0] += 1
+                except BaseException as error:
+                    contain(error)
 
     def plan_of(stepper, kind):
         plan = plans.get(id(stepper))
@@ -359,20 +359,16 @@ def _start():
             plan = plans[id(stepper)] = kind(stepper)
         return plan
 
-    class After:
+    def after(kind, method):
         """Stands among a function's constants. `it @ (self, ...)` there tells that the function is about to return."""
-        def __init__(self, kind, method):
-            self.kind, self.method = kind, method
+        def told(arguments):
+            if epoch():
+                renewed()
+                stepper = arguments[0]
+                if kind is not UpdaterPlan or not is_owned(stepper):
+                    method(plan_of(stepper, kind), *arguments)
 
-        def __matmul__(self, arguments):
-            try:
-                if epoch():
-                    renewed()
-                    stepper = arguments[0]
-                    if self.kind is not UpdaterPlan or not is_owned(stepper):
-                        self.method(plan_of(stepper, self.kind), *arguments)
-            except Exception:
-                trouble[0] += 1
+        return type("after", (), {"__matmul__": quietly(told)})()
 
     MARK = "<memtrace>"
 
@@ -415,32 +411,34 @@ def _start():
         place(told, body[-1])
         body.append(told)
         code = inner(inner(compile(tree, original.co_filename, "exec", 0, True), outer), name)
-        after = After(kind, method)
-        function.__code__ = code.replace(co_consts=tuple([after if part == MARK else part for part in code.co_consts]))
+        mark = after(kind, method)
+        function.__code__ = code.replace(co_consts=tuple([mark if part == MARK else part for part in code.co_consts]))
 
     def follow_all():
         for kind, owner, name, arguments, method in ((TrainerPlan, Trainer, "_update", "self", TrainerPlan.step), (ModulePlan, Module, "update", "self", ModulePlan.step),
                                                      (UpdaterPlan, Updater, "__call__", "self, index", UpdaterPlan.called)):
             try:
                 follow(kind, owner, name, arguments, method)
-            except Exception:
-                trouble[0] += 1
+            except BaseException as error:
+                contain(error)
 
     def everything():
-        """What a program without an optimizer has, too."""
-        try:
-            if epoch():
-                renewed()
-                rows = Rows()
-                look_around(rows)
-                rows.send()
-        except Exception:
-            trouble[0] += 1
+        """What a program without an optimizer has, too. Until something steps it is looked for again, at a cost of half a percent of the time."""
+        if not epoch():
+            return
+        begin = perf_counter()
+        renewed()
+        rows = Rows()
+        look_around(rows)
+        rows.send()
+        if not plans:
+            again(int(max(1000, (perf_counter() - begin) * 200 * 1000)))
 
     check_layout()
     follow_all()
-    everything()
-    return everything
+    look = quietly(everything)
+    look()
+    return look
 
 
 report = _start()

@@ -100,7 +100,7 @@ func (n named) compare(t *testing.T, sizes map[string]uint64) []string {
 			at := strings.LastIndexByte(rest, ':')
 			kinds[rest[:at]] = true
 			got["state:"+rest[at+1:]] += size
-		case "in_arg", "arg_grad", "aux_state":
+		case "in_arg", "arg_grad", "aux_state", "data_entry":
 			got[name] = size
 		default:
 			t.Errorf("a name of no known kind: %s", name)
@@ -265,6 +265,30 @@ func TestMXNetDevices(t *testing.T) {
 			r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "3", "--devices", "2", "--memory-stats", "STATS"},
 				env: []string{"NULLCUDA_DEVICES=2", "MXNET_UPDATE_ON_KVSTORE=" + store}}.run(t)
 			namesOf(t, r.trace).compare(t, sizesOf(t, r))
+		})
+	}
+}
+
+// TestMXNetModule: what the Module API binds, its inputs and outputs among it, and what an updater keeps that the program calls itself. Each step is told once.
+func TestMXNetModule(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		kinds []string
+	}{
+		{nil, []string{"history", "momentum"}},
+		{[]string{"--devices", "2"}, []string{"history"}}, // the store's are in the host's memory
+		{[]string{"--devices", "2", "--kvstore", "device"}, []string{"history", "momentum"}},
+	} {
+		t.Run(strings.Join(c.args, ","), func(t *testing.T) {
+			const steps = 5
+			r := program{framework: mxnet, args: append([]string{"mxnet_module.py", "--steps", fmt.Sprint(steps), "--memory-stats", "STATS"}, c.args...), env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
+			n := namesOf(t, r.trace)
+			if kinds := n.compare(t, sizesOf(t, r)); !slices.Equal(kinds, c.kinds) {
+				t.Errorf("states are %v, want %v", kinds, c.kinds)
+			}
+			if n.steps > 2*steps || n.steps == 0 {
+				t.Errorf("%d steps of a module and an updater, which made %d each", n.steps, steps)
+			}
 		})
 	}
 }
