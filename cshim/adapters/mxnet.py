@@ -17,7 +17,7 @@ def _start():
     Optimizer, Updater = modules["mxnet.optimizer.optimizer"].Optimizer, modules["mxnet.optimizer.optimizer"].Updater
     MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP, DATA, FREE = range(1, 9)
     GPU = 2          # of mxnet's device types
-    LOOK_EVERY = 64  # steps after which everything is read again although nothing seems to have changed
+    LOOK_FROM, LOOK_EVERY = 64, 4096  # steps after which everything is read again although nothing seems to have changed: 64, 128, 256, and so on
     row, head = Struct("<QQQII"), Struct("<Q")
     numbers, spoken_in = {}, [0]  # what intern gave, and in which recording
     said = {}                     # what was said last: (category, name, device, id of the owner) -> (address, bytes), id of a block -> its name
@@ -47,7 +47,7 @@ def _start():
 
     # An array of MXNet 1.x as it lies in memory: a pointer to what holds its elements, which begins with address, bytes, type and number of the device, and goes on with the same
     # of index arrays, for a sparse one. Asking MXNet itself would allocate what it has put off, and stand in its profiles.
-    pointer, held, words = ctypes.c_uint64.from_address, Struct("<QQiiii"), Struct("<QQ")
+    string_at, pointer, part, whole = ctypes.string_at, ctypes.c_uint64.from_address, Struct("<QQiiii"), Struct("<QQiiiiQQ")
 
     def storage(array):
         """[(part, address, bytes, device)] of the device memory that holds an array's elements, after that of their indices."""
@@ -55,24 +55,25 @@ def _start():
         chunk = at and pointer(at).value
         if not chunk:
             return ()
-        address, size, kind, device, _, _ = held.unpack(ctypes.string_at(chunk, held.size))
+        address, size, kind, device, _, _, begin, end = whole.unpack(string_at(chunk, whole.size))
         if kind != GPU:
             return ()
+        if begin == end:
+            return (("", address, size, device),) if address and size else ()
         parts = []
-        begin, end = words.unpack(ctypes.string_at(chunk + held.size, words.size))
-        if begin != end and end - begin in (held.size, 2 * held.size):
-            names = ("indices:",) if end - begin == held.size else ("indptr:", "indices:")
-            parts = [(name,) + held.unpack_from(ctypes.string_at(begin, end - begin), i * held.size)[:2] + (device,) for i, name in enumerate(names)]
+        if end - begin in (part.size, 2 * part.size):
+            names = ("indices:",) if end - begin == part.size else ("indptr:", "indices:")
+            parts = [(name,) + part.unpack_from(string_at(begin, end - begin), i * part.size)[:2] + (device,) for i, name in enumerate(names)]
         parts.append(("", address, size, device))
-        return [part for part in parts if part[1] and part[2]]
+        return [found for found in parts if found[1] and found[2]]
 
     def check_layout():
         probe, found = mxnet.nd.empty((3, 5), ctx=mxnet.cpu(0), dtype="float32"), ctypes.c_void_p()
         if not mxnet.__version__.startswith("1.") or modules["mxnet.base"]._LIB.MXNDArrayGetData(probe.handle, ctypes.byref(found)):
             raise RuntimeError
         chunk = pointer(probe.handle.value).value
-        address, size, kind, device, _, _ = held.unpack(ctypes.string_at(chunk, held.size))
-        if (address, size, kind, device) != (found.value, 60, 1, 0) or words.unpack(ctypes.string_at(chunk + held.size, words.size)) != (0, 0):
+        address, size, kind, device, _, _, begin, end = whole.unpack(string_at(chunk, whole.size))
+        if (address, size, kind, device, begin, end) != (found.value, 60, 1, 0, 0, 0):
             raise RuntimeError
 
     def arrays(value):
@@ -237,7 +238,7 @@ def _start():
         def step(self, stepper):
             self.steps += 1
             rows, now = Rows(), self.glance(stepper)
-            if now != self.seen or self.steps < 3 or self.steps % LOOK_EVERY == 0:
+            if now != self.seen or self.steps < 3 or self.steps >= LOOK_FROM and self.steps & self.steps - 1 == 0 or self.steps % LOOK_EVERY == 0:
                 if self.seen is None:
                     look_around(rows)
                 self.seen = now
