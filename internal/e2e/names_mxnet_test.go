@@ -293,6 +293,27 @@ func TestMXNetModule(t *testing.T) {
 	}
 }
 
+// TestMXNetSparse: of a gradient that has only some rows, the rows and their numbers are named, wherever a step puts them.
+func TestMXNetSparse(t *testing.T) {
+	for _, steps := range []string{"3", "60"} {
+		r := program{framework: mxnet, args: []string{"mxnet_sparse.py", "--steps", steps, "--memory-stats", "STATS"}}.run(t)
+		namesOf(t, r.trace).compare(t, sizesOf(t, r))
+	}
+}
+
+// TestMXNetWorkers: processes that feed a model have nothing to name, and get on without the adapter that they inherit; the model's names are what they are without them.
+func TestMXNetWorkers(t *testing.T) {
+	r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "6", "--workers", "2", "--memory-stats", "STATS"}}.run(t)
+	n := namesOf(t, r.trace)
+	n.compare(t, sizesOf(t, r))
+	if n.steps == 0 || n.steps > 6 {
+		t.Errorf("%d steps of 6", n.steps)
+	}
+	if r.stderr != "" {
+		t.Errorf("it says %q", r.stderr)
+	}
+}
+
 // TestMXNetUnchanged: a program that looks at everything that the adapter could have touched sees the same as without it.
 func TestMXNetUnchanged(t *testing.T) {
 	var texts [2]string
