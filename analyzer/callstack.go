@@ -1,11 +1,10 @@
 package analyzer
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"regexp"
+	"slices"
 
+	"memtrace/analyzer/rules"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
 )
@@ -34,6 +33,7 @@ type callStack struct {
 // callStacks names and merges the stacks of a trace. Every address, Python frame and pair of stacks is resolved once.
 type callStacks struct {
 	tables  *trace.Tables
+	links   *linkedStacks
 	info    func() trace.Info
 	options symbol.Options
 	limit   int // stacks that are named before the others stay empty; 0: all
@@ -44,6 +44,7 @@ type callStacks struct {
 	native map[uint64]nativeCall
 	python map[trace.PyFrame]*frame
 	stacks map[stackPair]*callStack
+	asked  map[*frame]*rules.Frame // what rules see of a frame
 }
 
 // stackPair names a native and a Python stack of the same moment.
@@ -54,22 +55,8 @@ func (p stackPair) id() uint64 { return uint64(p.native)<<32 | uint64(p.python) 
 
 func pairOf(id uint64) stackPair { return stackPair{trace.StackID(id >> 32), trace.StackID(id)} }
 
-func newCallStacks(tables *trace.Tables) *callStacks {
-	return &callStacks{tables: tables, info: func() trace.Info { return nil }}
-}
-
-// readAhead takes the whole dictionary of a trace from a source that is read for nothing else.
-func (c *callStacks) readAhead(src trace.Source) error {
-	for {
-		_, err := src.ReadBatch()
-		if errors.Is(err, io.EOF) {
-			c.tables, c.info = src.Tables(), src.Info
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read names: %w", err)
-		}
-	}
+func newCallStacks(tables *trace.Tables, links *linkedStacks) *callStacks {
+	return &callStacks{tables: tables, links: links, info: func() trace.Info { return nil }}
 }
 
 // start makes everything anew if there is nothing yet, or if the interpreter was found after the first stack was asked for.
@@ -85,6 +72,25 @@ func (c *callStacks) start() {
 	c.native = make(map[uint64]nativeCall)
 	c.python = make(map[trace.PyFrame]*frame)
 	c.stacks = make(map[stackPair]*callStack)
+	c.asked = make(map[*frame]*rules.Frame)
+}
+
+// ruleFrame is a frame as rules look at it, the same one for the same frame.
+func (c *callStacks) ruleFrame(f *frame) *rules.Frame {
+	known := c.asked[f]
+	if known == nil {
+		known = &rules.Frame{File: f.File, Functions: []string{f.title()}}
+		for _, name := range []string{f.Function, f.FullFunction} {
+			if name != "" && !slices.Contains(known.Functions, name) {
+				known.Functions = append(known.Functions, name)
+			}
+		}
+		if f.Module != "" {
+			known.Library = c.judge.object(f)
+		}
+		c.asked[f] = known
+	}
+	return known
 }
 
 // close gives back the files that names were looked for in. What was found stays.
@@ -112,7 +118,7 @@ func (c *callStacks) of(pair stackPair) *callStack {
 // forget drops all names. They are made anew when they are asked for.
 func (c *callStacks) forget() {
 	c.close()
-	c.names, c.native, c.python, c.stacks = nil, nil, nil, nil
+	c.names, c.native, c.python, c.stacks, c.asked = nil, nil, nil, nil, nil
 }
 
 func (c *callStacks) resolve(pair stackPair) *callStack {
@@ -121,18 +127,31 @@ func (c *callStacks) resolve(pair stackPair) *callStack {
 	for i, pc := range addresses {
 		native[i] = c.nativeCall(pc)
 	}
-	pyframes, _ := c.tables.PyStack(pair.python)
-	python := make([]*frame, len(pyframes))
-	for i, f := range pyframes {
-		python[i] = c.pythonFrame(f)
+	python := c.links.split(pair.python)
+	own := c.pythonFrames(python.backward)
+	s := &callStack{all: mergeStacks(native, c.tables.StackEnd(pair.native) == trace.StackInterpreter, own)}
+	inner := len(s.all)
+	if python.forward != 0 {
+		s.all = append(append(s.all, c.judge.frame(symbol.Frame{Kind: symbol.Python, Function: rules.GradientOf})), c.pythonFrames(python.forward)...)
 	}
-	s := &callStack{all: mergeStacks(native, c.tables.StackEnd(pair.native) == trace.StackInterpreter, python)}
 	s.shown = foldNoise(s.all)
 	s.site, s.key = siteOf(s), NoStack
 	if s.site != nil {
 		s.key = c.judge.site(s.site)
+		if s.site.user && !slices.Contains(s.all[:inner], s.site) {
+			s.key = "backward of " + s.key
+		}
 	}
 	return s
+}
+
+func (c *callStacks) pythonFrames(id trace.StackID) []*frame {
+	list, _ := c.tables.PyStack(id)
+	frames := make([]*frame, len(list))
+	for i, f := range list {
+		frames[i] = c.pythonFrame(f)
+	}
+	return frames
 }
 
 func (c *callStacks) nativeCall(pc uint64) nativeCall {

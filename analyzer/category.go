@@ -22,18 +22,18 @@ type categorizer struct {
 	matcher *rules.Matcher
 	bounds  []uint64 // of the collector's size classes
 
-	usesTag, usesCall, usesLibrary, usesStack, usesThread bool
+	usesTag, usesCall, usesLibrary, usesStack, usesThread, usesName, usesModule, usesLifetime bool
 
 	index   map[origin]uint64
 	origins []origin            // by identifier
 	found   map[uint64][]string // by identifier; nil value: none
-	frames  map[*frame]*rules.Frame
-	named   *symbol.Resolver // that names were found with, as they may be found anew
+	named   *symbol.Resolver    // that names were found with, as they may be found anew
 }
 
 func newCategorizer(set *rules.Set, bounds []uint64) *categorizer {
 	k := &categorizer{set: set, bounds: bounds, index: make(map[origin]uint64)}
 	k.usesTag, k.usesCall, k.usesLibrary, k.usesThread = set.Uses(rules.Tag), set.Uses(rules.API), set.Uses(rules.Library), set.Uses(rules.Phase)
+	k.usesName, k.usesModule, k.usesLifetime = set.Uses(rules.Name), set.Uses(rules.Module), set.Uses(rules.Lifetime)
 	k.usesStack = k.usesThread || k.usesLibrary || slices.ContainsFunc([]rules.Field{rules.Function, rules.File, rules.SiteFunction, rules.SiteFile}, set.Uses)
 	return k
 }
@@ -69,6 +69,15 @@ func (k *categorizer) id(o *origin) uint64 {
 	if !k.usesStack {
 		q.stack, q.pyStack = 0, 0
 	}
+	if !k.usesModule {
+		q.module = 0
+	}
+	if !k.usesModule && !k.usesName {
+		q.category, q.name = 0, 0
+	}
+	if !k.usesLifetime {
+		q.lifetime = lasting
+	}
 	id, known := k.index[q]
 	if !known {
 		id = uint64(len(k.origins))
@@ -84,7 +93,7 @@ func (k *categorizer) of(r *resolver, id uint64) []string {
 		r.stacks.start()
 	}
 	if k.found == nil || k.named != r.stacks.names {
-		k.found, k.frames, k.named = make(map[uint64][]string), make(map[*frame]*rules.Frame), r.stacks.names
+		k.found, k.named = make(map[uint64][]string), r.stacks.names
 		k.matcher = k.set.Matcher()
 	}
 	list, known := k.found[id]
@@ -97,6 +106,15 @@ func (k *categorizer) of(r *resolver, id uint64) []string {
 
 func (k *categorizer) subject(r *resolver, o *origin) *rules.Subject {
 	s := &rules.Subject{Tag: r.tagOf(o.tag), API: o.call.String(), Kind: o.kind.String(), Level: o.account.String()}
+	if k.usesName {
+		s.Name = labelOf(r.tables, o)
+	}
+	if k.usesModule {
+		s.Module = r.moduleOf(o)
+	}
+	if k.usesLifetime && r.lifetimes {
+		s.Lasts = o.lifetime.String()
+	}
 	if o.sizeClass > 0 {
 		s.Size = k.bounds[o.sizeClass-1]
 	}
@@ -110,30 +128,13 @@ func (k *categorizer) subject(r *resolver, o *origin) *rules.Subject {
 	if k.usesStack {
 		stack := r.stacks.of(stackPair{o.stack, o.pyStack})
 		for _, f := range stack.all {
-			s.Frames = append(s.Frames, k.frame(&r.stacks.judge, f))
+			s.Frames = append(s.Frames, r.stacks.ruleFrame(f))
 		}
 		if stack.site != nil {
-			s.Site = k.frame(&r.stacks.judge, stack.site)
+			s.Site = r.stacks.ruleFrame(stack.site)
 		}
 	}
 	return s
-}
-
-func (k *categorizer) frame(j *judge, f *frame) *rules.Frame {
-	known := k.frames[f]
-	if known == nil {
-		known = &rules.Frame{File: f.File, Functions: []string{f.title()}}
-		for _, name := range []string{f.Function, f.FullFunction} {
-			if name != "" && !slices.Contains(known.Functions, name) {
-				known.Functions = append(known.Functions, name)
-			}
-		}
-		if f.Module != "" {
-			known.Library = j.object(f)
-		}
-		k.frames[f] = known
-	}
-	return known
 }
 
 // sizeClass numbers the intervals between the boundaries.

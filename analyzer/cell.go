@@ -19,6 +19,8 @@ type origin struct {
 	// What the framework calls the block; it says so after the block was made.
 	category trace.Category
 	name     trace.StringID
+	module   trace.StringID // innermost one that asked for the block, by the names that were known then
+	lifetime lifetime
 
 	// What only rules look at.
 	kind      cuda.MemoryKind
@@ -35,7 +37,7 @@ func (o *origin) hash() uint64 {
 	const odd1, odd2, odd3 = 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9
 	high, low := bits.Mul64((uint64(o.stack)|uint64(o.pyStack)<<32)^odd1, (uint64(o.tag)|uint64(o.thread)<<32)^odd2)
 	rest := uint64(uint16(o.device)) | uint64(o.call)<<16 | uint64(o.kind)<<32 | uint64(o.account)<<40 | uint64(o.sizeClass)<<48
-	named := uint64(o.name)<<32 | uint64(o.category)<<56
+	named := uint64(o.name)<<32 | uint64(o.category)<<56 | uint64(o.lifetime)<<63 | uint64(o.module)
 	h := (high ^ low ^ rest ^ bits.RotateLeft64(named, 32)*odd2) * odd3
 	return h ^ h>>32
 }
@@ -56,6 +58,12 @@ func (c *counts) add(d counts) {
 type cell struct {
 	origin
 	hidden bool // the filters leave it out
+
+	// What the iterations ask for, each plus one; 0: not known yet.
+	phase        uint8
+	class        uint16
+	moduleNumber uint32
+
 	share
 	counts
 }

@@ -29,10 +29,13 @@ type collector struct {
 	implicit [accountCount]ImplicitFrees
 	launches uint64
 
-	openedAs []uint64 // by block id: how many allocations its account had with it
-	cellOf   []uint32 // by block id: the number of the block's cell
-	named    frameworkBlocks
-	aside    cells // of accounts without detail: they hold what the filter said
+	openedAs   []uint64 // by block id: how many allocations its account had with it
+	cellOf     []uint32 // by block id: the number of the block's cell
+	named      namedBlocks
+	links      *linkedStacks
+	modules    moduleNames
+	parameters parameterList
+	aside      cells // of accounts without detail: they hold what the filter said
 
 	threads  []uint32 // memory events seen, by thread; may wrap around
 	ordinal  uint32   // of the event being replayed, within its thread
@@ -47,6 +50,7 @@ type collector struct {
 	epochs      Iterations
 	ooms        oomTracker
 	moment      *moment
+	iterations  *iterationTracker // nil unless the summary has training
 }
 
 type markCount struct {
@@ -55,8 +59,8 @@ type markCount struct {
 }
 
 func newCollector(tables *trace.Tables, picked []*grouping, f *filter, want At) *collector {
-	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int),
-		resolver: resolver{tables: tables, libraries: newLibraries(tables), stacks: newCallStacks(tables)}}
+	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int), links: &linkedStacks{}}
+	c.resolver = resolver{tables: tables, libraries: newLibraries(tables), stacks: newCallStacks(tables, c.links), module: c.module}
 	for _, a := range []Account{AccountDriver, AccountFramework} {
 		c.details[a] = &detail{}
 	}
@@ -80,6 +84,9 @@ func (c *collector) countTogether() {
 func (c *collector) event(e *trace.Event) {
 	if c.moment == nil && c.want.before(e) {
 		c.moment = c.now(c.want.time)
+	}
+	if c.iterations != nil {
+		c.iterations.event(c, e)
 	}
 	switch e.Kind {
 	case trace.EventAlloc, trace.EventFree:
@@ -134,6 +141,9 @@ func (c *collector) report(e *trace.Event, epoch uint64) {
 		c.holding.library = c.resolver.libraries.of(e.Stack)
 	}
 	c.holding.report(e, epoch)
+	if c.iterations != nil {
+		c.iterations.report(e)
+	}
 }
 
 func (c *collector) frameworkEpoch() uint64 { return c.details[AccountFramework].total.epoch }
@@ -147,7 +157,7 @@ func (c *collector) nextOrdinal(thread trace.ThreadID) uint32 {
 
 // Opened implements Observer.
 func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
-	b.ordinal = c.ordinal
+	b.ordinal, b.PyStack = c.ordinal, c.links.stack(e)
 	c.holdingOpened(b)
 	d := c.details[b.Account]
 	if d == nil {
@@ -167,6 +177,9 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	*at(&c.cellOf, int(id)) = n
 	d.open(b, v, c.frameworkEpoch())
 	*at(&c.openedAs, int(id)) = d.total.allocs
+	if t := c.iterations; t != nil && t.account == b.Account {
+		t.opened(c, id, b, v)
+	}
 }
 
 // cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is taken notice of while the modules that were
@@ -176,7 +189,7 @@ func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
 		return 0
 	}
 	o := originOf(b)
-	o.sizeClass = sizeClass(c.bounds, b.Size)
+	o.sizeClass, o.module = sizeClass(c.bounds, b.Size), c.module(b.PyStack)
 	if n, ok := of.find(&o); ok {
 		return n
 	}
@@ -215,13 +228,29 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 		c.totals[b.Account].shrink(b.Size)
 		return
 	}
+	if t := c.iterations; t != nil && t.account == b.Account {
+		c.closeInIteration(t, d, id, e.Time)
+	}
 	d.close(b, &d.cells.list[c.cellOf[id]], c.frameworkEpoch())
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.ordinal+1
 	d.life.add(b.Size, e.Time-b.Time, temporary)
 }
 
+// closeInIteration gives a block that its pass frees its lifetime, and hands it to the iterations.
+func (c *collector) closeInIteration(t *iterationTracker, d *detail, id uint32, time int64) {
+	v := &d.cells.list[c.cellOf[id]]
+	if t.temporary(id, c.phase(v)) {
+		o := v.origin
+		o.lifetime = temporary
+		c.move(d, id, &o, holdsForPast(&c.heap.blocks[id], &o))
+		v = &d.cells.list[c.cellOf[id]]
+	}
+	t.closed(c, id, v, time)
+}
+
 // Elapsed implements Observer.
 func (c *collector) Elapsed(b *Block, e *trace.Event) {
+	b.PyStack = c.links.stack(e)
 	d := c.details[b.Account]
 	if d == nil {
 		if c.filter == nil || !c.hides(b) {

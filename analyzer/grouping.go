@@ -44,6 +44,8 @@ var groupings = []grouping{
 			return Untagged
 		}},
 	{name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", id: nameID, key: nameKey},
+	{name: "module", doc: "module of the model that asked for it, or that it is a parameter of", id: moduleID, key: moduleKey},
+	{name: "phase", doc: "part of a training program: init, forward, recompute, backward, optimizer, data or other", stacks: true, id: phaseID, key: phaseKey},
 	{name: "api", doc: "CUDA or framework call", text: true,
 		id:  func(_ *resolver, o *origin) uint64 { return uint64(o.call) },
 		key: func(_ *resolver, id uint64) string { return cuda.API(id).String() }},
@@ -115,6 +117,9 @@ type resolver struct {
 	tables    *trace.Tables
 	libraries *libraries
 	stacks    *callStacks
+	module    func(python trace.StackID) trace.StringID // innermost module of a Python stack, by the latest names
+	phaseList *phases
+	lifetimes bool // are known
 }
 
 // deviceSlot is a device's index in slices that hold the unknown device first.

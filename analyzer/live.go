@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -40,9 +41,18 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	c.bounds = bounds
 	c.ooms.places = opts.Sites
 	c.resolver.stacks.info, c.resolver.stacks.options = src.Info, opts.Symbols
-	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil) {
-		if err := c.resolver.stacks.readAhead(opts.Ahead); err != nil {
+	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
+		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
+	}
+	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil || opts.Training) {
+		known, err := c.readAhead(opts.Ahead)
+		if err != nil {
 			return nil, err
+		}
+		if opts.Training {
+			c.resolver.lifetimes = true
+			c.modules.first = known.modules.first // so that names hold before they are said
+			c.iterations = newIterationTracker(known, opts.RuleSets[0], bounds, src.Tables(), c.resolver.stacks)
 		}
 	}
 	return &Live{src: src, opts: opts, collector: c}, nil

@@ -105,7 +105,7 @@ func (a At) hits(e *trace.Event, tables *trace.Tables) bool {
 // moment is a copy of the running totals, or of what they were at a peak. Slices by device slot; nil where a figure is not known.
 type moment struct {
 	time      int64
-	allocs    uint64                 // the framework's allocations until then
+	allocs    [accountCount]uint64   // allocations until then
 	devices   [accountCount][]uint64 // driver and framework: live bytes by device slot
 	held      [accountCount][]held   // driver and framework: live bytes by origin
 	byLibrary [][]uint64             // driver bytes by device slot and library, whatever the filters are
@@ -122,11 +122,12 @@ func (m *moment) live(a Account) (sum uint64) {
 
 // now copies the running totals.
 func (c *collector) now(time int64) *moment {
-	m := &moment{time: time, allocs: c.details[AccountFramework].total.allocs}
+	m := &moment{time: time}
 	for a, d := range c.details {
 		if d == nil {
 			continue
 		}
+		m.allocs[a] = d.total.allocs
 		m.devices[a] = collect(d.devices, func(v *deviceMeter) uint64 { return v.current })
 		m.held[a] = d.cells.holding(func(v *cell) uint64 { return v.current })
 	}

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 
 	"memtrace/trace"
@@ -10,28 +11,39 @@ import (
 // Unnamed stands for memory that no framework has a name for.
 const Unnamed = "(unnamed)"
 
-// frameworkBlocks finds the block of a framework that holds an address. Names come in bursts, so addresses inside of blocks are looked up in a list that is made when
-// blocks came or went since the last time.
-type frameworkBlocks struct {
-	sorted  []uint32 // block ids by address
-	changes uint64   // blocks that had come and gone when it was made
+// namedBlocks finds the block that holds an address: a framework's, or where no framework reported one the driver's. Names come in bursts, so addresses inside of blocks are
+// looked up in a list that is made when blocks came or went since the last time.
+type namedBlocks struct {
+	sorted  [2][]uint32 // block ids by address: of the framework, of the driver
+	changes uint64      // blocks that had come and gone when they were made
+	made    bool
 }
 
-func (f *frameworkBlocks) find(h *Heap, addr uint64) (id uint32, ok bool) {
-	live := &h.live[spaceFramework]
-	if id, ok := live.get(addr); ok {
-		return id, true
-	}
-	if f.changes != h.changes {
-		f.sorted, f.changes = f.sorted[:0], h.changes
-		for _, s := range live.slots {
-			if s.addr != 0 {
-				f.sorted = append(f.sorted, s.block)
-			}
+// Spaces of memory that has names, those of frameworks first.
+var namedSpaces = [2]space{spaceFramework, spaceDevice}
+
+func (n *namedBlocks) find(h *Heap, addr uint64) (id uint32, ok bool) {
+	for i, at := range namedSpaces {
+		if id, ok := h.live[at].get(addr); ok {
+			return id, true
 		}
-		slices.SortFunc(f.sorted, func(a, b uint32) int { return cmp.Compare(h.blocks[a].Addr, h.blocks[b].Addr) })
+		if id, ok := n.inside(h, i, addr); ok {
+			return id, true
+		}
 	}
-	i, _ := slices.BinarySearchFunc(f.sorted, addr, func(id uint32, addr uint64) int {
+	return 0, false
+}
+
+// inside finds the block of a space that begins below an address and holds it.
+func (n *namedBlocks) inside(h *Heap, which int, addr uint64) (id uint32, ok bool) {
+	if !n.made || n.changes != h.changes {
+		for i, at := range namedSpaces {
+			n.sorted[i] = blocksByAddress(h, at, n.sorted[i][:0])
+		}
+		n.made, n.changes = true, h.changes
+	}
+	list := n.sorted[which]
+	i, _ := slices.BinarySearchFunc(list, addr, func(id uint32, addr uint64) int {
 		if h.blocks[id].Addr <= addr {
 			return -1
 		}
@@ -40,33 +52,72 @@ func (f *frameworkBlocks) find(h *Heap, addr uint64) (id uint32, ok bool) {
 	if i == 0 {
 		return 0, false
 	}
-	b := &h.blocks[f.sorted[i-1]]
-	return f.sorted[i-1], addr-b.Addr < b.Size
+	b := &h.blocks[list[i-1]]
+	return list[i-1], addr-b.Addr < b.Size
 }
 
-// name takes in what a framework calls a block that is live, or one of its objects. It holds for the block from its beginning on.
+func blocksByAddress(h *Heap, at space, list []uint32) []uint32 {
+	for _, s := range h.live[at].slots {
+		if s.addr != 0 {
+			list = append(list, s.block)
+		}
+	}
+	slices.SortFunc(list, func(a, b uint32) int { return cmp.Compare(h.blocks[a].Addr, h.blocks[b].Addr) })
+	return list
+}
+
+// name takes in what a framework calls a block that is live, or one of its objects. The first name holds for the block from its beginning on. A framework whose allocator reports
+// nothing may use a block of the driver for one thing after another: names that come later hold from then on.
 func (c *collector) name(e *trace.Event) {
-	if e.Addr == 0 {
+	if e.Category == trace.CategoryModule {
+		c.modules.named(e.Handle, e.Name)
+	}
+	if e.Category == trace.CategoryStep && c.iterations != nil {
+		c.iterations.stepped(c, e)
+	}
+	if e.Addr == 0 || e.Category == trace.CategoryNone {
 		return
 	}
-	d := c.details[AccountFramework]
 	id, ok := c.named.find(c.heap, e.Addr)
-	if !ok || c.kept == nil {
+	if !ok || c.heap.blocks[id].Seq > e.Seq { // a late name is that of an earlier block
 		return
 	}
-	if b := &c.heap.blocks[id]; b.Account != AccountFramework || b.hidden || b.Seq > e.Seq { // a late name is that of an earlier block
+	b := &c.heap.blocks[id]
+	c.parameters.named(e, b, c.resolver.tables)
+	d := c.details[b.Account]
+	if c.kept == nil || d == nil || b.hidden {
 		return
 	}
 	o := d.cells.list[c.cellOf[id]].origin
-	if e.Category == trace.CategoryNone || o.category != trace.CategoryNone && o.category <= e.Category { // several tensors in one block: the first name of the first category stays
+	if keepsName(o.category, e.Category, b.Account == AccountDriver && b.Addr == e.Addr) || o.category == e.Category && o.name == e.Name {
 		return
 	}
-	o.category, o.name = e.Category, e.Name
-	c.move(d, id, &o)
+	past := holdsForPast(b, &o)
+	if o.category, o.name = e.Category, e.Name; e.Category == trace.CategoryFree {
+		o.name = 0
+	}
+	c.move(d, id, &o, past)
 }
 
-// move gives a live block another origin, also in what stood at the peak.
-func (c *collector) move(d *detail, id uint32, o *origin) {
+// keepsName reports whether a block keeps the name that it has when it is given another one. Whole: the name is that of a whole block of the driver.
+func keepsName(old, next trace.Category, whole bool) bool {
+	switch {
+	case next == trace.CategoryFree:
+		return !whole || old == trace.CategoryNone
+	case whole || old == trace.CategoryNone || old == trace.CategoryFree:
+		return false
+	}
+	return old <= next // several tensors in one block: the first name of the first category stays
+}
+
+// holdsForPast reports whether what is found out about a block with this origin holds from the block's beginning on. It had one and the same origin all the time, unless it is
+// the driver's and had a name.
+func holdsForPast(b *Block, o *origin) bool {
+	return b.Account == AccountFramework || o.category == trace.CategoryNone
+}
+
+// move gives a live block another origin; past: also in what stood at the peak.
+func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
 	b, epoch := &c.heap.blocks[id], d.total.epoch
 	n, ok := d.cells.find(o)
 	if !ok {
@@ -76,11 +127,11 @@ func (c *collector) move(d *detail, id uint32, o *origin) {
 	from, to := &d.cells.list[c.cellOf[id]], &d.cells.list[n]
 	from.shrink(b.Size, epoch)
 	to.grow(b.Size, epoch)
-	if opened := c.openedAs[id]; opened <= d.peakAllocs {
+	if opened := c.openedAs[id]; past && opened <= d.peakAllocs {
 		from.atPeak -= b.Size
 		to.atPeak += b.Size
 	}
-	if c.moment != nil && c.openedAs[id] <= c.moment.allocs {
+	if past && c.moment != nil && c.openedAs[id] <= c.moment.allocs[b.Account] {
 		c.moment.move(b.Account, from.origin, *o, b.Size)
 	}
 	from.allocs--
@@ -109,7 +160,26 @@ func (m *moment) move(a Account, from, to origin, bytes uint64) {
 	m.held[a] = slices.DeleteFunc(list, func(h held) bool { return h.bytes == 0 })
 }
 
-func nameID(_ *resolver, o *origin) uint64 { return uint64(o.category)<<32 | uint64(o.name) }
+// labelPrefixes are what names of categories begin with where they are texts of their own. MXNet's have such beginnings of their own.
+var labelPrefixes = [...]string{trace.CategoryParameter: "parameter:", trace.CategoryBuffer: "buffer:", trace.CategoryGradient: "gradient:", trace.CategoryOptimizer: "optimizer_state:"}
+
+var ownPrefix = regexp.MustCompile(`^(in_arg|arg_grad|aux_state|optimizer_state|data_entry|forward_features|head_grad|workspace):`)
+
+// labelOf is a block's name as rules see it: "parameter:h.0.weight", "" without one.
+func labelOf(t *trace.Tables, o *origin) string {
+	name := t.String(o.name)
+	if o.category == trace.CategoryNone || int(o.category) >= len(labelPrefixes) || ownPrefix.MatchString(name) {
+		return name
+	}
+	return labelPrefixes[o.category] + name
+}
+
+func nameID(_ *resolver, o *origin) uint64 {
+	if o.category == trace.CategoryFree {
+		return 0
+	}
+	return uint64(o.category)<<32 | uint64(o.name)
+}
 
 func nameKey(r *resolver, id uint64) string {
 	if category := trace.Category(id >> 32); category != trace.CategoryNone {

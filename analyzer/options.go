@@ -29,13 +29,15 @@ type Options struct {
 	// Focus keeps blocks with a tag, call, library, thread, or a function or file of their call stack that it matches; Ignore drops them.
 	Focus, Ignore *regexp.Regexp
 
-	// Ahead, if set, is the same trace once more. It is read to its end before the first event is replayed when Focus or Ignore ask for the names of functions, since
-	// a trace may hold names behind its events.
+	// Ahead, if set, is the same trace once more. It is read to its end before the first event is replayed when Focus, Ignore or Training ask for names,
+	// since a trace may hold names behind its events.
 	Ahead trace.Source
 	// Sites lists the places in the program that asked for the memory, with their call stacks. It costs the look-up of names in files.
 	Sites bool
 	// Symbols says where the names of call stacks are looked for.
 	Symbols symbol.Options
+	// Training asks for Summary.Training, with the categories of the first of RuleSets. It needs Ahead.
+	Training bool
 	// FullStacks lists every frame of a call stack; otherwise library noise is folded away.
 	FullStacks bool
 

@@ -22,7 +22,6 @@ type oracle struct {
 	lateFree []trace.Event // unmatched frees
 	owed     []trace.Event // displaced allocations whose free has not come
 	ordinal  map[trace.ThreadID]int
-	named    map[uint64]trace.Event // by order number of the allocation: its name
 	s        *Summary
 	deviceOf map[int16]*Device
 	rows     map[string]*Row // by level, grouping and key
@@ -91,10 +90,24 @@ func (o *oracle) key(e trace.Event, by string) string {
 	case "device":
 		return fmt.Sprint(e.Device)
 	case "name":
-		if n, ok := o.named[e.Seq]; ok && e.Level == cuda.LevelFramework {
-			return o.src.tables.String(n.Name) + " (" + n.Category.String() + ")"
+		if e.Category != trace.CategoryNone && e.Category != trace.CategoryFree {
+			return o.src.tables.String(e.Name) + " (" + e.Category.String() + ")"
 		}
 		return "(unnamed)"
+	case "module":
+		if e.Category != trace.CategoryNone {
+			name := o.src.tables.String(e.Name)
+			_, parameter, _ := strings.Cut(":"+name, ":")
+			if i := strings.LastIndex(parameter, "."); i > 0 {
+				return parameter[strings.LastIndex(parameter, ":")+1 : i]
+			}
+		}
+		return "(no module)"
+	case "phase": // no frame of these streams speaks for one
+		if th, _ := o.src.tables.Thread(e.Thread); strings.HasPrefix(th.Name, "pt_autograd") {
+			return "backward"
+		}
+		return "other"
 	case "site", "function", "line":
 		return cmp.Or(sites[e.Stack], NoStack)
 	case "file":
@@ -472,31 +485,61 @@ func (o *oracle) report(e trace.Event) {
 	}
 }
 
-// name gives a live block of the framework a name, which it had from its beginning on. Of several the first of the first category counts.
-func (o *oracle) name(e trace.Event) {
-	i := -1 // blocks that overlap are damage: the nearest beginning decides
+// holding finds the live block of a level that holds an address; blocks that overlap are damage: the nearest beginning decides. -1: none.
+func (o *oracle) holding(addr uint64, of func(b *oracleBlock) bool) int {
+	i := -1
 	for n, b := range o.live {
-		if b.e.Level == cuda.LevelFramework && b.e.Addr <= e.Addr && (i < 0 || b.e.Addr > o.live[i].e.Addr) {
+		if of(b) && b.e.Addr <= addr && (i < 0 || b.e.Addr > o.live[i].e.Addr) {
 			i = n
 		}
 	}
-	if i >= 0 && o.live[i].e.Addr != e.Addr && e.Addr >= o.live[i].e.Addr+o.live[i].e.Size {
-		i = -1
+	if i >= 0 && o.live[i].e.Addr != addr && addr >= o.live[i].e.Addr+o.live[i].e.Size {
+		return -1
 	}
-	if e.Addr == 0 || i < 0 || o.live[i].account != AccountFramework || o.live[i].e.Seq > e.Seq {
+	return i
+}
+
+// name gives a live block a name, which it had from its beginning on: one of the framework, else one of the driver. Of several the first of the first category counts; but a whole
+// block of the driver has one after the other.
+func (o *oracle) name(e trace.Event) {
+	i := o.holding(e.Addr, func(b *oracleBlock) bool { return b.e.Level == cuda.LevelFramework })
+	if i < 0 {
+		i = o.holding(e.Addr, func(b *oracleBlock) bool { return spaceOf(&b.e) == spaceDevice })
+	}
+	if e.Addr == 0 || i < 0 || o.live[i].account != AccountFramework && o.live[i].account != AccountDriver || o.live[i].e.Seq > e.Seq {
 		return
 	}
 	b := o.live[i]
-	if old, ok := o.named[b.e.Seq]; e.Category == trace.CategoryNone || ok && old.Category <= e.Category {
+	old, whole := b.e.Category, b.account == AccountDriver && b.e.Addr == e.Addr
+	named := old != trace.CategoryNone && old != trace.CategoryFree
+	if e.Category == trace.CategoryNone || e.Category == trace.CategoryFree && (!whole || old == trace.CategoryNone) || !whole && named && old <= e.Category {
 		return
 	}
-	from := o.key(b.e, "name")
-	o.named[b.e.Seq] = e
-	if !b.visible || !slices.Contains(o.by, "name") {
-		return
+	from := map[string]string{"name": o.key(b.e, "name"), "module": o.key(b.e, "module")}
+	if b.account == AccountDriver && old != trace.CategoryNone { // what stood before keeps the old name
+		copied := *b
+		for m := range o.mappings {
+			if o.mappings[m].b == b {
+				o.mappings[m].b = &copied
+			}
+		}
+		b = &copied
+		o.live[i] = b
 	}
+	if b.e.Category, b.e.Name = e.Category, e.Name; e.Category == trace.CategoryFree {
+		b.e.Name = 0
+	}
+	for by, from := range from {
+		if b.visible && slices.Contains(o.by, by) {
+			o.moveRow(b, by, from)
+		}
+	}
+}
+
+// moveRow takes a block's count from the row that it was in.
+func (o *oracle) moveRow(b *oracleBlock, by, from string) {
 	row := func(key string) *Row {
-		name := b.account.String() + "|name|" + key
+		name := b.account.String() + "|" + by + "|" + key
 		if o.rows[name] == nil {
 			o.rows[name] = &Row{Key: key}
 		}
@@ -504,10 +547,10 @@ func (o *oracle) name(e trace.Event) {
 	}
 	row(from).AllocCount--
 	row(from).AllocBytes -= b.e.Size
-	row(o.key(b.e, "name")).AllocCount++
-	row(o.key(b.e, "name")).AllocBytes += b.e.Size
+	row(o.key(b.e, by)).AllocCount++
+	row(o.key(b.e, by)).AllocBytes += b.e.Size
 	if *row(from) == (Row{Key: from}) {
-		delete(o.rows, b.account.String()+"|name|"+from)
+		delete(o.rows, b.account.String()+"|"+by+"|"+from)
 	}
 }
 
@@ -582,7 +625,7 @@ func (o *oracle) announce(e trace.Event) {
 
 // expected replays a source the slow way.
 func expected(src *memorySource, opts Options) *Summary {
-	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, named: map[uint64]trace.Event{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
+	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
 		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{}, oracleObjects: newOracleObjects(),
 		hist: map[Account]map[int]*LifetimeBucket{AccountDriver: {}, AccountFramework: {}},
 		s: &Summary{Other: map[string]Level{}, Health: Health{Unseen: []string{}}, Implicit: map[string]ImplicitFrees{}, Objects: map[string]ObjectCount{}, Lifetimes: map[string]LifetimeHist{}, Devices: []Device{}, Groups: []Group{}, Ledgers: []Ledger{},

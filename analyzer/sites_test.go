@@ -218,7 +218,7 @@ func TestLateInterpreter(t *testing.T) {
 	src.tables.AddStack(trace.Stack{ID: 400, Frames: []uint64{1<<20 + 0x10, 0x900010, 3<<20 + 0x20}})
 	src.tables.AddPyStack(trace.PyStack{ID: 400, Frames: []trace.PyFrame{{Code: 100, Entry: true}}})
 	info := trace.Info{}
-	stacks := newCallStacks(&src.tables)
+	stacks := newCallStacks(&src.tables, nil)
 	stacks.info, stacks.options = func() trace.Info { return info }, symbol.Options{NoFiles: true}
 	pair := stackPair{400, 400}
 	if got := len(stacks.of(pair).all); got != 4 {

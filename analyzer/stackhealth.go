@@ -36,7 +36,7 @@ func (c *callStacks) cut(pair stackPair) string {
 	if word := cutWords[c.tables.StackEnd(pair.native)]; word != "" && pair.native != 0 {
 		reasons = append(reasons, word)
 	}
-	if frames, end := c.tables.PyStack(pair.python); cutWords[end] != "" && len(frames) > 0 {
+	if frames, end := c.tables.PyStack(c.links.split(pair.python).backward); cutWords[end] != "" && len(frames) > 0 {
 		reasons = append(reasons, "Python: "+cutWords[end])
 	}
 	return strings.Join(reasons, ", ")
@@ -50,7 +50,7 @@ func (c *collector) stackHealth() StackHealth {
 		for _, v := range c.stackCounts(a) {
 			pair := pairOf(v.id)
 			native := tables.Stack(pair.native)
-			python, pythonEnd := tables.PyStack(pair.python)
+			python, pythonEnd := tables.PyStack(c.links.split(pair.python).backward)
 			nativeCut, pythonCut := "", ""
 			if len(native) > 0 {
 				nativeCut = cutWords[tables.StackEnd(pair.native)]

@@ -101,6 +101,9 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	s.DeviceLedger = c.deviceReport(info, s)
 	c.addCategories(s, held, mainAccount(s), opts)
 	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.stacks.problems()...)
+	if c.iterations != nil {
+		s.Training = c.training(opts.RuleSets[0].Rules, info, s.Process.DurationNS)
+	}
 	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
 	s.Notes = append(s.Notes, c.resolver.stacks.notes()...)
 	return s, nil

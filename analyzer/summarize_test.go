@@ -199,7 +199,7 @@ type failingSource struct{ memorySource }
 func (*failingSource) ReadBatch() ([]trace.Event, error) { return nil, errors.New("disk on fire") }
 
 func TestSummarizeErrors(t *testing.T) {
-	if _, err := Summarize(&memorySource{}, Options{Groupings: []string{"colour"}}); err == nil || !strings.Contains(err.Error(), "choose from tag, name, api, library, device, thread") {
+	if _, err := Summarize(&memorySource{}, Options{Groupings: []string{"colour"}}); err == nil || !strings.Contains(err.Error(), "choose from tag, name, module, phase, api, library, device, thread") {
 		t.Errorf("unknown grouping: %v", err)
 	}
 	if _, err := Summarize(&failingSource{}, Options{}); err == nil || err.Error() != "read events: disk on fire" {

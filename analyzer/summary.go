@@ -19,6 +19,7 @@ type Summary struct {
 	Ledgers    []Ledger                 `json:"ledgers"`
 	Sites      *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
 	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
+	Training   *Training                `json:"training,omitempty"`   // nil unless Options.Training
 	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices

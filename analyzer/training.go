@@ -9,6 +9,10 @@ type Training struct {
 	IterationsBy string   `json:"iterations_by"` // one of the IterationsBy constants
 	Iterated     string   `json:"iterated"`      // what ends an iteration, in words: "steps of AdamW"; "" without iterations
 
+	// Adapters are the recorder's words on the scripts that name memory, by framework: "on", or "off: " and why. A framework that is missing was not met, or MEMTRACE_ADAPTERS left it
+	// out. Never nil.
+	Adapters map[string]string `json:"adapters"`
+
 	// Iterations are those that ended, and last what came after them. The first one holds everything before it, too.
 	Iterations []Iteration `json:"iterations"`
 	LeftOut    uint64      `json:"left_out"` // iterations beyond MaxIterations, which come after those listed

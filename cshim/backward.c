@@ -3,7 +3,10 @@
 
 #include <link.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "module.h"
 #include "peek.h"
 #include "symbol.h"
 
@@ -14,29 +17,46 @@
 
 struct mt_backward mt_backward;
 
-/* What was seen of the two nodes. */
+/* What was seen of the two nodes, by the one thread that makes the test: another that begins takes it over. */
 static struct sight {
   enum mt_node_layout layout;
   uint64_t number;
 } sights[2];
 static unsigned seen;
+static pid_t tester;
 
-static int find_torch(struct dl_phdr_info *info, size_t size, void *found) {
+static bool is_tester(void) { return __atomic_load_n(&tester, __ATOMIC_ACQUIRE) == (pid_t)syscall(SYS_gettid); }
+
+/* A loaded object by the name of its file. */
+struct wanted {
+  const char *file;
+  struct mt_loaded found;
+};
+
+static int match(struct dl_phdr_info *info, size_t size, void *what) {
   (void)size;
+  struct wanted *wanted = what;
   const char *slash = strrchr(info->dlpi_name, '/');
-  if (!slash || strcmp(slash + 1, "libtorch_cpu.so")) return 0;
+  if (!slash || strcmp(slash + 1, wanted->file)) return 0;
   for (unsigned i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) *(struct mt_loaded *)found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) wanted->found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
   return 1;
 }
 
+static uintptr_t find(const char *file, const char *symbol) {
+  struct wanted wanted = {file, {0}};
+  return dl_iterate_phdr(match, &wanted) && wanted.found.dynamic ? mt_symbol_find(&wanted.found, symbol) : 0;
+}
+
+/* Once the layout is known the functions are in use, and stay. */
 bool mt_backward_begin(void) {
-  struct mt_loaded torch = {0};
+  __atomic_store_n(&tester, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
   seen = 0;
-  if (!dl_iterate_phdr(find_torch, &torch) || !torch.dynamic) return false;
-  mt_backward.peek = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at15sequence_number4peekEv");
-  mt_backward.current_node = (struct mt_node_owner(*)(void))mt_symbol_find(&torch, "_ZN5torch8autograd16get_current_nodeEv");
-  return mt_backward.peek && mt_backward.current_node;
+  if (mt_backward_known()) return true;
+  mt_backward.peek = (uint64_t(*)(void))find("libtorch_cpu.so", "_ZN2at15sequence_number4peekEv");
+  mt_backward.current_node = (struct mt_node_owner(*)(void))find("libtorch_cpu.so", "_ZN5torch8autograd16get_current_nodeEv");
+  mt_backward.records = (bool (*)(void))find("libc10.so", "_ZN3c108GradMode10is_enabledEv");
+  return mt_backward.peek && mt_backward.current_node && mt_backward.records;
 }
 
 static uint32_t *count_of(const struct mt_node_owner *owner, enum mt_node_layout layout) {
@@ -49,7 +69,7 @@ static void give_back(const struct mt_node_owner *owner, enum mt_node_layout lay
 
 /* A reference more must show in the count; else none is given back, and the node lives a little longer. */
 void mt_backward_look(void) {
-  if (seen == 2) return;
+  if (seen == 2 || !is_tester()) return;
   struct sight *sight = &sights[seen++];
   *sight = (struct sight){MT_NODE_UNKNOWN, 0};
   for (enum mt_node_layout layout = MT_NODE_SHARED; layout <= MT_NODE_INTRUSIVE && sight->layout == MT_NODE_UNKNOWN; layout++) {
@@ -66,16 +86,23 @@ void mt_backward_look(void) {
 }
 
 bool mt_backward_end(uint64_t first, uint64_t second) {
-  bool right = seen == 2 && sights[0].layout != MT_NODE_UNKNOWN && sights[0].layout == sights[1].layout && first != second && sights[0].number == first && sights[1].number == second;
+  bool right = is_tester() && seen == 2 && sights[0].layout != MT_NODE_UNKNOWN && sights[0].layout == sights[1].layout && first != second && sights[0].number == first && sights[1].number == second;
+  seen = 0;
   if (right) __atomic_store_n(&mt_backward.layout, sights[0].layout, __ATOMIC_RELEASE);
   return right;
 }
 
-uint32_t mt_backward_node(void) {
+void mt_backward_forget(void) {
+  if (mt_backward_known() && mt_module_find((uintptr_t)mt_backward_forget) && !mt_module_find((uintptr_t)mt_backward.peek))
+    __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
+}
+
+uint64_t mt_backward_node(uint64_t otherwise) {
   struct mt_node_owner owner = mt_backward.current_node();
-  if (!owner.node) return 0;
+  if (!owner.node) return otherwise;
   enum mt_node_layout layout = mt_backward.layout;
   uint64_t number = *(const uint64_t *)((const char *)owner.node + (layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE));
   give_back(&owner, layout);
-  return (uint32_t)number + 1;
+  uint32_t op = (uint32_t)number + 1;
+  return op ? op | MT_OP_BACKWARD : 0; /* one that only sums gradients up has no number: its bits are all set */
 }

@@ -13,18 +13,26 @@ struct mt_node_owner {
 enum mt_node_layout { MT_NODE_UNKNOWN, MT_NODE_SHARED, MT_NODE_INTRUSIVE };
 
 struct mt_backward {
-  uint64_t (*peek)(void);                       /* the number that the thread's next operator gets */
+  uint64_t (*peek)(void);                     /* the number that the thread's next operator gets */
+  bool (*records)(void);                      /* whether the thread's operators are recorded for autograd */
   struct mt_node_owner (*current_node)(void); /* the node that runs in the thread; its reference is the caller's */
   uint32_t layout;                              /* enum mt_node_layout; stored last */
 };
 extern struct mt_backward mt_backward;
 
-uint32_t mt_backward_node(void);
+#define MT_OP_BACKWARD (1ull << 32) /* beside a number: of the operator whose backward runs */
 
-/* 1 + the number of the operator that runs in the calling thread, or of the one whose backward runs in it, 0 none. forward: the thread is in Python code. */
-static inline uint32_t mt_backward_op(bool forward) {
-  if (__atomic_load_n(&mt_backward.layout, __ATOMIC_ACQUIRE) == MT_NODE_UNKNOWN) return 0;
-  return forward ? (uint32_t)mt_backward.peek() : mt_backward_node();
+/* 1 + the number of the operator whose node runs in the calling thread | MT_OP_BACKWARD; 0 if that has none, and otherwise, where no node runs. */
+uint64_t mt_backward_node(uint64_t otherwise);
+
+static inline bool mt_backward_known(void) { return __atomic_load_n(&mt_backward.layout, __ATOMIC_ACQUIRE) != MT_NODE_UNKNOWN; }
+
+/* Once it is known: 1 + the number of the operator that runs in the calling thread, or with MT_OP_BACKWARD of the one whose backward runs in it, 0 none. forward: the
+ * thread is in Python code. There, a node that has operators recorded runs a part of the forward pass once more, whose operators have numbers of their own. */
+static inline uint64_t mt_backward_op(bool forward) {
+  if (!forward) return mt_backward_node(0);
+  uint32_t next = (uint32_t)mt_backward.peek();
+  return mt_backward.records() ? next : mt_backward_node(next);
 }
 
 /* The test, with the interpreter's lock. begin looks the functions up: false if they are not there. look notes what can be seen of the node that runs now, and is called
@@ -32,3 +40,6 @@ static inline uint32_t mt_backward_op(bool forward) {
 bool mt_backward_begin(void);
 void mt_backward_look(void);
 bool mt_backward_end(uint64_t first, uint64_t second);
+
+/* Objects were unloaded: if PyTorch's was among them, there are no operators any more. */
+void mt_backward_forget(void);

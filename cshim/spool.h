@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 3u
+#define MT_SPOOL_VERSION 4u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -32,8 +32,12 @@
 enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, MT_MARK = 6, MT_STEP = 7, MT_EPOCH = 8,
                MT_CREATE = 10, MT_DESTROY = 11, MT_RESERVE = 12, MT_LAUNCH = 13, MT_SAMPLE = 14, MT_NAME = 15 };
 
-/* A framework's counts of bytes share their words with 1 + the number of the operator that allocates, 0 none. */
-#define MT_COUNT_BITS 48u
+/* A framework's counts of bytes share their words with 1 + the number of the operator that allocates, 0 none:
+ *
+ *   allocated    bits 0-46 count    bit 47 the operator's backward runs (MT_FLAG_BACKWARD)    bits 48-63 lower half of the number
+ *   reserved     bits 0-46 count    bit 47 0                                                  bits 48-63 upper half */
+#define MT_COUNT_BITS 47u
+#define MT_OP_SHIFT 48u
 
 /* What a framework takes memory or an object for, numbered as trace.Category. */
 enum mt_category { MT_CATEGORY_MODULE = 1, MT_CATEGORY_PARAMETER = 2, MT_CATEGORY_BUFFER = 3, MT_CATEGORY_GRADIENT = 4, MT_CATEGORY_OPTIMIZER = 5, MT_CATEGORY_STEP = 6 };
@@ -93,8 +97,9 @@ _Static_assert(sizeof(struct mt_code) == 28, "without gaps");
 /* How a code object's line table is written. */
 enum mt_line_table { MT_LINES_NONE = 0, MT_LINES_LNOTAB = 1 /* to 3.9 */, MT_LINES_RANGES = 2 /* 3.10 */, MT_LINES_LOCATIONS = 3 /* from 3.11 */ };
 
-/* Flags of a driver record, as trace.Flags. */
-enum { MT_FLAG_RUNTIME_ONLY = 2, MT_FLAG_ESTIMATED = 4, MT_FLAG_REFERENCE = 8, MT_FLAG_NOTICED = 16, MT_FLAG_UNSETTLED = 32, MT_FLAG_SHARE_UNKNOWN = 64 };
+/* Flags of a record, as trace.Flags. */
+enum { MT_FLAG_RUNTIME_ONLY = 2, MT_FLAG_ESTIMATED = 4, MT_FLAG_REFERENCE = 8, MT_FLAG_NOTICED = 16, MT_FLAG_UNSETTLED = 32, MT_FLAG_SHARE_UNKNOWN = 64,
+       MT_FLAG_BACKWARD = 128 };
 
 struct mt_record {
   uint64_t seq;   /* 0 until committed, then the order number: stored last, with release */
@@ -105,8 +110,7 @@ struct mt_record {
     uint64_t stream;    /* ALLOC and FREE of stream-ordered memory */
     uint64_t owner;     /* ALLOC of other driver memory: the context or graph that it ends with, 0 unknown */
     uint64_t handle;    /* MAP; NAME: address of the framework's object */
-    uint64_t allocated; /* framework: its own count after the event, and above MT_COUNT_BITS the lower half of the operator's number; RESERVE: bytes in use; SAMPLE: the
-                         * process's own bytes */
+    uint64_t allocated; /* framework: its own count after the event, below part of the operator's number; RESERVE: bytes in use; SAMPLE: the process's own bytes */
   };
   uint32_t stack;   /* SAMPLE: string id of the occasion */
   uint32_t pystack; /* SAMPLE: flags */
@@ -115,7 +119,7 @@ struct mt_record {
   uint8_t kind;
   int8_t device;
   union {
-    uint64_t reserved; /* framework: as allocated, with the upper half; SAMPLE: bytes that the driver keeps for itself */
+    uint64_t reserved; /* framework: as allocated; SAMPLE: bytes that the driver keeps for itself */
     uint64_t name;     /* MARK, NAME: string id */
     struct {
       int32_t status;

@@ -30,6 +30,13 @@ static int cuda_device(uint16_t device) {
   return index < 0 ? 0 : index;
 }
 
+/* Beside the counts of a block that is handed out: the operator that takes it. */
+static __attribute__((noinline)) void put_operator(struct mt_record *r, bool python) {
+  uint64_t op = mt_backward_op(python);
+  r->allocated |= (op & MT_OP_BACKWARD ? 1ull << MT_COUNT_BITS : 0) | op << MT_OP_SHIFT;
+  r->reserved |= op >> 16 << MT_OP_SHIFT; /* what is above 32 bits falls out */
+}
+
 static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
@@ -40,20 +47,20 @@ static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint
   r->ticks = mt_clock_ticks();
   r->addr = addr;
   r->size = size;
-  uint64_t op = kind == MT_ALLOC ? mt_backward_op(stacks.python) : 0, bytes = (1ull << MT_COUNT_BITS) - 1;
-  r->allocated = (allocated & bytes) | op << MT_COUNT_BITS;
+  r->allocated = allocated & ((1ull << MT_COUNT_BITS) - 1);
   r->stack = stacks.native;
   r->pystack = stacks.python;
   r->tag = self->tag;
   r->api = id;
   r->kind = kind;
   r->device = (int8_t)device;
-  r->reserved = (reserved & bytes) | op >> 16 << MT_COUNT_BITS;
+  r->reserved = reserved & ((1ull << MT_COUNT_BITS) - 1);
+  if (kind == MT_ALLOC && mt_backward_known()) put_operator(r, stacks.python);
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
 }
 
-static void usage(uint16_t id, const struct mt_frame *frame, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
+static inline __attribute__((always_inline)) void usage(uint16_t id, const struct mt_frame *frame, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
   int index = cuda_device(device);
   if (index < 0) return; /* the CPU allocator reports here too, while a profiler is on */
   uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
@@ -86,6 +93,7 @@ static void usage(uint16_t id, const struct mt_frame *frame, void *ptr, int64_t 
     if (index >= 0) {                                                                                                     \
       record(number, MT_OOM, frame, 0, (uint64_t)size, allocated, reserved, index);                                      \
       mt_sample_wake(MT_OCCASION_OOM);                                                                                    \
+      mt_adapter_out_of_memory();                                                                                         \
     }                                                                                                                     \
     void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);                     \
     if (real) real(size, allocated, reserved, device);                                                                    \

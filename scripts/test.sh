@@ -6,15 +6,18 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
 passed=0 failed=0 broken=()
+log=$(mktemp) said=$(mktemp)
+trap 'rm -f "$log" "$said"' EXIT
 part() {
 	local name=$1
 	shift
 	echo "== $name"
-	if "$@"; then
+	if "$@" 2>&1 | tee "$log"; then
 		passed=$((passed + 1))
 	else
 		failed=$((failed + 1))
 		broken+=("$name")
+		{ echo "== what failed in $name"; scripts/failures.sh "$log"; } >>"$said"
 	fi
 }
 
@@ -25,6 +28,7 @@ part "C" make --no-print-directory test-c
 part "Python" make --no-print-directory test-python
 part "end to end" scripts/e2e.sh
 
+cat "$said"
 for name in "${broken[@]}"; do
 	echo "failed: $name"
 done

@@ -59,6 +59,8 @@ const (
 	FlagUnsettled Flags = 1 << 5
 	// FlagShareUnknown marks a sample in which the device does not say what the process itself uses.
 	FlagShareUnknown Flags = 1 << 6
+	// FlagBackward marks a framework alloc whose Op is the number of the operator whose backward runs, not of one that runs itself.
+	FlagBackward Flags = 1 << 7
 )
 
 // Event is one recorded fact. It is a plain value: readers hand out slices of Events that stay valid until the next read. Fields that the kind's
@@ -79,7 +81,7 @@ type Event struct {
 	Name      StringID        // marks and names: the text
 	Thread    ThreadID        // who
 	Status    int32           // CUDA error code, 0 success
-	Op        uint32          // framework allocs: 1 + the number of the operator that runs, or in a thread without Python frames of the one whose backward runs; 0 none
+	Op        uint32          // framework allocs: 1 + the number of the operator that runs, or with FlagBackward of the one whose backward runs; 0 none
 	API       cuda.API        // the call that made the event at its own level
 	Runtime   cuda.API        // the CUDA runtime call around a driver event, or none
 	Device    int16           // device ordinal in the process, -1 for host memory or unknown

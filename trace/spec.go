@@ -104,7 +104,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldStream, "stream", EncodingRun, false, "", "CUDA stream handle as the program passed it"},
 	{FieldStatus, "status", EncodingRun, true, "", "CUDA error code; 0 success"},
 	{FieldFlags, "flags", EncodingRun, false, "bits",
-		"1 late, 2 runtime only, 4 estimated size, 8 a reference more or less, 16 noticed, 32 unsettled sample, 64 the process's share is unknown"},
+		"1 late, 2 runtime only, 4 estimated size, 8 a reference more or less, 16 noticed, 32 unsettled sample, 64 the process's share is unknown, 128 backward"},
 	{FieldStack, "stack", EncodingPlain, false, "id", "native call stack"},
 	{FieldPyStack, "pystack", EncodingPlain, false, "id", "Python call stack"},
 	{FieldTag, "tag", EncodingRun, false, "id", "full tag path"},
@@ -115,7 +115,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldCount, "count", EncodingPlain, false, "", "lost records, the step's or epoch's number, bytes of other processes"},
 	{FieldObject, "object", EncodingRun, false, "", "kind of object whose handle addr is"},
 	{FieldCategory, "category", EncodingRun, false, "", "what the framework takes the bytes or the object for"},
-	{FieldOp, "op", EncodingDelta, true, "", "1 + number of the framework's operator that allocates, or whose backward does; 0 none"},
+	{FieldOp, "op", EncodingDelta, true, "", "1 + number of the framework's operator that allocates, or with flag backward of the one whose backward does; 0 none"},
 }
 
 // EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and docs/format.md.

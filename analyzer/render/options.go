@@ -11,7 +11,16 @@ type Options struct {
 	Rows       int    // rows of a table before the rest is summed up; 0: 12; negative: all
 	FullStacks bool   // every line of every call stack
 	Path       string // the trace, for the heading and the commands that the report proposes; "" leaves it out
+
+	// Of views only.
+	Depth  int  // levels of modules below the root that View modules shows; negative: all
+	Period int  // every so many iterations of an epoch in View seed003; 0: 1
+	Epoch  int  // only this epoch in View seed003, counted from 1; 0: all
+	Unit   Unit // of CSV files and of View seed003; "": bytes in the former, MB in the latter
 }
+
+// DefaultDepth is enough for the layers of most models, and what they are made of.
+const DefaultDepth = 3
 
 const (
 	defaultWidth = 100
@@ -34,4 +43,11 @@ func (o Options) rows() int {
 		return math.MaxInt
 	}
 	return o.Rows
+}
+
+func (o Options) depth() int {
+	if o.Depth < 0 {
+		return math.MaxInt
+	}
+	return o.Depth
 }

@@ -24,6 +24,7 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 			p.ledger(s, by)
 		}
 	}
+	p.training(s)
 	p.sites(s)
 	p.deviceLedgers(s)
 	p.totals(s)
@@ -281,6 +282,9 @@ func (p *page) next(s *analyzer.Summary) {
 	if s.Sites != nil && worthShowing(s.Sites) && !slices.Contains(s.By, "site") {
 		proposal = "memtrace report --by site,library,api "
 	}
+	if modulesKnown(s) {
+		proposal = "memtrace report --view modules "
+	}
 	if s.Asked {
 		proposal = "memtrace report --at exit "
 		if s.At != nil {
@@ -289,6 +293,8 @@ func (p *page) next(s *analyzer.Summary) {
 	}
 	p.line("%s %s", p.o.paint(strong, "Next:"), proposal+shellWord(clean(path)))
 }
+
+func modulesKnown(s *analyzer.Summary) bool { return s.Training != nil && s.Training.Modules != nil }
 
 // nothingSeen reports whether no table has anything to show.
 func nothingSeen(s *analyzer.Summary) bool {

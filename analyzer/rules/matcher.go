@@ -16,6 +16,7 @@ type Frame struct {
 type Subject struct {
 	Tag     string
 	Name    string
+	Module  string
 	Frames  []*Frame // innermost first
 	Site    *Frame   // where the program itself asked for the memory; nil if unknown
 	Library string   // that made the call
@@ -23,6 +24,7 @@ type Subject struct {
 	Kind    string // one of Words(Kind)
 	Level   string // one of Words(Level)
 	Thread  string // its name, for the phase
+	Lasts   string // one of Words(Lifetime)
 	Size    uint64
 }
 
@@ -110,9 +112,9 @@ func (m *Matcher) holds(r *asked, s *Subject) bool {
 func (m *Matcher) condition(c *Condition, bit int, s *Subject) bool {
 	switch c.Field {
 	case Any:
-		return has(m.stack, bit) || oneOf(c.Patterns, s.Tag) || oneOf(c.Patterns, s.Name) || oneOf(c.Patterns, s.Library) || oneOf(c.Patterns, s.API)
+		return has(m.stack, bit) || oneOf(c.Patterns, s.Tag) || oneOf(c.Patterns, s.Name) || oneOf(c.Patterns, s.Module) || oneOf(c.Patterns, s.Library) || oneOf(c.Patterns, s.API)
 	case Label:
-		return oneOf(c.Patterns, s.Tag) || oneOf(c.Patterns, s.Name)
+		return oneOf(c.Patterns, s.Tag) || oneOf(c.Patterns, s.Name) || oneOf(c.Patterns, s.Module)
 	case Function, File:
 		return has(m.stack, bit)
 	case SiteFunction, SiteFile:
@@ -123,12 +125,16 @@ func (m *Matcher) condition(c *Condition, bit int, s *Subject) bool {
 		return oneOf(c.Patterns, s.Tag)
 	case Name:
 		return oneOf(c.Patterns, s.Name)
+	case Module:
+		return oneOf(c.Patterns, s.Module)
 	case API:
 		return oneOf(c.Patterns, s.API)
 	case Kind:
 		return slices.Contains(c.Words, s.Kind)
 	case Level:
 		return slices.Contains(c.Words, s.Level)
+	case Lifetime:
+		return slices.Contains(c.Words, s.Lasts)
 	case Phase:
 		return slices.Contains(c.Words, phaseNames[phaseOf(s.Frames, s.Thread, func(f *Frame) phase { return m.answers(f).phase })])
 	}
@@ -193,7 +199,7 @@ func (r *Rule) category(s *Subject) string {
 			function = s.Site.Functions[0]
 		}
 	}
-	values := []string{s.Library, function, file, s.Tag, s.API}
+	values := []string{s.Library, function, file, s.Tag, s.API, s.Module}
 	var pairs []string
 	for i, p := range placeholders {
 		value := values[i]

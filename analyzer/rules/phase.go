@@ -1,21 +1,28 @@
 package rules
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // phaseNames are the parts of a training program that call stacks tell apart.
-var phaseNames = [...]string{"init", "forward", "backward", "optimizer", "data", "other"}
+var phaseNames = [...]string{"init", "forward", "recompute", "backward", "optimizer", "data", "other"}
 
 type phase uint8
 
 const (
 	phaseInit phase = iota
 	phaseForward
+	phaseRecompute // forward once more, for the sake of gradients
 	phaseBackward
 	phaseOptimizer
 	phaseData
 	phaseOther
 	phaseUnsaid phase = 255 // a frame that belongs to every phase
 )
+
+// GradientOf is the function of a frame that stands between the frames of a backward pass and those of the forward operator that it is the gradient of.
+const GradientOf = "(gradient of)"
 
 // phaseClue says that a frame belongs to a phase: its function's last part is name or, with inside, contains it; its file contains file. Empty ones match everything.
 type phaseClue struct {
@@ -28,6 +35,10 @@ type phaseClue struct {
 // phaseClues are asked in order; the first one that a frame matches decides about the frame.
 var phaseClues = []phaseClue{
 	{"torch::autograd::Engine::", true, "", phaseBackward},
+	{GradientOf, false, "", phaseBackward},
+	{"unpack_hook", false, "torch/utils/checkpoint.py", phaseRecompute},
+	{"recompute_fn", false, "torch/utils/checkpoint.py", phaseRecompute},
+	{"backward", false, "torch/utils/checkpoint.py", phaseRecompute},
 	{"backward", false, "torch/_tensor.py", phaseBackward},
 	{"", false, "torch/autograd/__init__.py", phaseBackward},
 	{"backward", false, "mxnet/", phaseBackward},
@@ -79,7 +90,7 @@ func lastPart(function string) string {
 }
 
 // PhaseOf tells from a call stack, innermost frame first, what part of a training program asked for the memory. The innermost frame that speaks for a phase
-// decides, so that a closure of an optimizer that runs the model is forward, and a forward pass that is repeated for the sake of gradients as well. A transfer counts as data only
+// decides, so that a closure of an optimizer that runs the model is forward. A forward pass that a checkpoint repeats is recompute. A transfer counts as data only
 // where no other phase is around it: parts of models are moved by the same calls. Threads that compute gradients are backward.
 func PhaseOf(frames []*Frame, thread string) string {
 	return phaseNames[phaseOf(frames, thread, (*Frame).said)]
@@ -87,11 +98,16 @@ func PhaseOf(frames []*Frame, thread string) string {
 
 func phaseOf(frames []*Frame, thread string, said func(*Frame) phase) phase {
 	transfer := false
-	for _, f := range frames {
+	for i, f := range frames {
 		switch p := said(f); p {
 		case phaseUnsaid:
 		case phaseData:
 			transfer = true
+		case phaseForward:
+			if slices.ContainsFunc(frames[i+1:], func(f *Frame) bool { return said(f) == phaseRecompute }) {
+				return phaseRecompute
+			}
+			return p
 		default:
 			return p
 		}

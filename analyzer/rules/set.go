@@ -40,10 +40,11 @@ type Field uint8
 
 // The fields.
 const (
-	Any          Field = iota // tag, name, function, file, library or api
-	Label                     // tag or name
+	Any          Field = iota // tag, name, module, function, file, library or api
+	Label                     // tag, name or module
 	Tag                       // the tag path
-	Name                      // the block's own name, empty until something names blocks
+	Name                      // what the framework calls the block: "parameter:h.0.weight"
+	Module                    // the framework's module that asked for the block, or that it is a parameter of
 	Function                  // the functions of the call stack
 	File                      // their source files
 	SiteFunction              // the function of the site: the program's innermost own
@@ -53,15 +54,17 @@ const (
 	Kind                      // kind of memory, one of Words(Kind)
 	Level                     // level of the account, one of Words(Level)
 	Phase                     // phase of a training program, one of Words(Phase)
+	Lifetime                  // one of Words(Lifetime)
 	Size                      // bytes of the block
 
 	fieldCount
 )
 
 // standsFor lists the fields that are asked one after the other.
-var standsFor = map[Field][]Field{Any: {Tag, Name, Function, File, Library, API}, Label: {Tag, Name}}
+var standsFor = map[Field][]Field{Any: {Tag, Name, Module, Function, File, Library, API}, Label: {Tag, Name, Module}}
 
-var fieldNames = [fieldCount]string{"any", "label", "tag", "name", "function", "file", "site.function", "site.file", "library", "api", "kind", "level", "phase", "size"}
+var fieldNames = [fieldCount]string{"any", "label", "tag", "name", "module", "function", "file", "site.function", "site.file", "library", "api",
+	"kind", "level", "phase", "lifetime", "size"}
 
 func (f Field) String() string { return fieldNames[f] }
 
@@ -69,9 +72,6 @@ func (f Field) String() string { return fieldNames[f] }
 func ParseField(text string) (Field, error) {
 	if i := slices.Index(fieldNames[:], text); i >= 0 {
 		return Field(i), nil
-	}
-	if text == "lifetime" {
-		return Any, fmt.Errorf("lifetime: no rule can ask for it: how long a block lives is not known yet when it is counted; 'memtrace report' lists lifetimes apart")
 	}
 	return Any, fmt.Errorf("there is no field %q; choose from %s", text, strings.Join(fieldNames[:], ", "))
 }
@@ -85,9 +85,17 @@ func Words(f Field) []string {
 		return []string{"driver", "framework"}
 	case Phase:
 		return phaseNames[:]
+	case Lifetime:
+		return []string{Lasting, Temporary}
 	}
 	return nil
 }
+
+// The lifetimes: a temporary block is freed by the forward pass, the backward pass or the optimizer's step that made it; all others last.
+const (
+	Lasting   = "lasting"
+	Temporary = "temporary"
+)
 
 // Pattern is one text to look for.
 type Pattern struct {
@@ -126,7 +134,7 @@ func (p *Pattern) matches(text string) bool {
 	return strings.Contains(text, p.Text)
 }
 
-// Condition asks one question about one field. Texts are looked for anywhere in the field, and one of the Patterns is enough; the fields Kind, Level and Phase
+// Condition asks one question about one field. Texts are looked for anywhere in the field, and one of the Patterns is enough; the fields Kind, Level, Phase and Lifetime
 // equal one of the Words; for Size all Bounds hold.
 type Condition struct {
 	Field    Field
@@ -158,12 +166,12 @@ func (c *Condition) check() error {
 
 // Rule gives a category to what fulfils all of its conditions.
 type Rule struct {
-	Category   string // {library}, {function}, {file}, {tag} and {api} stand for the block's own
+	Category   string // {library}, {function}, {file}, {tag}, {api} and {module} stand for the block's own
 	Conditions []Condition
 }
 
 // Placeholders of a category's name.
-var placeholders = []string{"{library}", "{function}", "{file}", "{tag}", "{api}"}
+var placeholders = []string{"{library}", "{function}", "{file}", "{tag}", "{api}", "{module}"}
 
 // Check reports what is wrong with a rule, and prepares its patterns.
 func (r *Rule) Check() error {
@@ -226,7 +234,7 @@ func (s *Set) Uses(f Field) bool {
 		if r.uses(f) || slices.Contains(standsFor[Any], f) && r.uses(Any) || slices.Contains(standsFor[Label], f) && r.uses(Label) {
 			return true
 		}
-		for n, field := range []Field{Library, SiteFunction, SiteFile, Tag, API} {
+		for n, field := range []Field{Library, SiteFunction, SiteFile, Tag, API, Module} {
 			if field == f && strings.Contains(r.Category, placeholders[n]) {
 				return true
 			}

@@ -34,7 +34,10 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
 	if e.Level == cuda.LevelFramework {
 		e.Allocated, e.Reserved = le64(b, recUnion)&countMask, le64(b, recReserved)&countMask
-		e.Op = uint32(le64(b, recUnion)>>countBits | le64(b, recReserved)>>countBits<<16)
+		e.Op = uint32(le64(b, recUnion)>>opShift | le64(b, recReserved)>>opShift<<16)
+		if le64(b, recUnion)>>countBits&1 != 0 {
+			e.Flags = trace.FlagBackward
+		}
 		e.Mem = cuda.MemoryDevice
 		return e
 	}
@@ -62,10 +65,11 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	return e
 }
 
-// A framework's counts of bytes share their words with the halves of the operator's number.
+// A framework's counts of bytes share their words with the halves of the operator's number and a flag between.
 const (
-	countBits = 48
+	countBits = 47
 	countMask = 1<<countBits - 1
+	opShift   = 48
 )
 
 // name completes what a framework calls its memory.

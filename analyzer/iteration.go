@@ -1,0 +1,386 @@
+package analyzer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"memtrace/analyzer/rules"
+	"memtrace/trace"
+)
+
+// Moments of an iteration whose modules are known.
+const (
+	atPeak = iota
+	atForward
+	atBackward
+	atOptimizer
+	momentCount
+)
+
+var momentNames = [momentCount]string{"peak", "forward", "backward", "optimizer"}
+
+// iterationTracker divides a run into iterations. What a block is for is often known only after it is gone: a gradient has its name when the optimizer has stepped. So the changes
+// of an iteration are kept until it ends, and counted then.
+type iterationTracker struct {
+	by      string
+	words   string
+	account Account
+	main    uint64 // object of the optimizer whose steps count
+	ranges  rangeWatch
+	anchor  stackPair
+
+	categories *categorizer
+	classes    classList
+	modules    classList
+
+	slots   []slot   // blocks that are live, or were since the last count
+	slotOf  []uint32 // by block id
+	changes []change
+
+	epoch    uint64
+	number   uint64
+	started  bool
+	reserved []uint64 // by device slot
+	run      uint32   // passes so far: of forward, backward, optimizer
+	pass     uint8    // what the latest one is
+	passOf   []uint32 // by block id
+	open     openIteration
+	done     []Iteration
+	leftOut  uint64
+	record   uint64 // highest peak of the iterations that are done
+	highest  int
+	held     [momentCount]map[moduleClass]uint64 // of the highest one
+}
+
+// slot is a block as an iteration sees it.
+type slot struct {
+	size   uint64
+	block  uint32 // its id while it is live
+	opened int32  // position among the changes; -1: before them
+	closed int32  // stillLive: it is live
+	module uint32 // of a block that is gone
+	class  uint16 // the same
+	phase  uint8
+}
+
+const stillLive = math.MaxInt32
+
+type change struct {
+	time int64
+	slot uint32
+}
+
+// maxChanges bounds what waits to be counted. An iteration that has more is counted in several turns, by what is known then.
+const maxChanges = 4 << 20
+
+type moduleClass struct {
+	module uint32
+	class  uint16
+}
+
+// classList numbers texts from 0.
+type classList struct {
+	names []string
+	index map[string]uint32
+}
+
+func (l *classList) number(name string) uint32 {
+	n, known := l.index[name]
+	if !known {
+		if l.index == nil {
+			l.index = make(map[string]uint32)
+		}
+		n = uint32(len(l.names))
+		l.index[name] = n
+		l.names = append(l.names, name)
+	}
+	return n
+}
+
+// openIteration is the one that runs.
+type openIteration struct {
+	Iteration
+	phases  [momentCount]IterationMoment
+	held    [momentCount]map[moduleClass]uint64
+	counted bool // it was counted before
+}
+
+var (
+	phaseForward   = phaseNumber("forward")
+	phaseRecompute = phaseNumber("recompute")
+	phaseBackward  = phaseNumber("backward")
+	phaseOptimizer = phaseNumber("optimizer")
+	phaseOther     = phaseNumber("other")
+)
+
+func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, tables *trace.Tables, stacks *callStacks) *iterationTracker {
+	t := &iterationTracker{by: p.iterationsBy(), account: AccountDriver, categories: newCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: tables}, highest: -1, pass: phaseOther}
+	if p.framework {
+		t.account = AccountFramework
+	}
+	for i := range g.Rules.Rules {
+		t.classes.number(g.Rules.Rules[i].Category)
+	}
+	switch t.by {
+	case IterationsByStep:
+		t.words = "memtrace.step()"
+	case IterationsByOptimizer:
+		object, o := p.mainOptimizer()
+		t.main, t.words = object, "steps of "+stacks.tables.String(o.name)
+	case IterationsByRange:
+		t.words = "ranges with the name of an iteration"
+	case IterationsByPeriod:
+		anchor := p.period.anchor()
+		t.anchor, t.words = anchor.stacks, fmt.Sprintf("an allocation that returns every %d allocations", anchor.gap)
+	}
+	return t
+}
+
+// phase returns the phase that a cell's blocks were asked for in.
+func (c *collector) phase(v *cell) uint8 {
+	if v.phase == 0 {
+		list := c.resolver.phases()
+		v.phase = 1 + phaseNumber(list.list[list.id(&v.origin)].of(&c.resolver))
+	}
+	return v.phase - 1
+}
+
+// opened takes in a new block of the tracker's account.
+func (t *iterationTracker) opened(c *collector, id uint32, b *Block, v *cell) {
+	if len(t.changes) >= maxChanges {
+		t.count(c, true)
+	}
+	phase := c.phase(v)
+	if pass := passOf(phase); pass != phaseOther && pass != t.pass {
+		t.pass = pass
+		t.run++
+	}
+	*at(&t.passOf, int(id)) = t.run
+	*at(&t.slotOf, int(id)) = uint32(len(t.slots))
+	t.changes = append(t.changes, change{b.Time, uint32(len(t.slots))})
+	t.slots = append(t.slots, slot{size: b.Size, block: id, opened: int32(len(t.changes) - 1), closed: stillLive, phase: phase})
+	t.open.AllocCount++
+}
+
+// passOf returns the pass of the training loop that a phase is part of. What others allocate meanwhile ends no pass.
+func passOf(phase uint8) uint8 {
+	switch phase {
+	case phaseForward, phaseBackward, phaseOptimizer:
+		return phase
+	case phaseRecompute:
+		return phaseBackward
+	}
+	return phaseOther
+}
+
+// temporary reports whether a block that ends now is freed by the pass that made it.
+func (t *iterationTracker) temporary(id uint32, phase uint8) bool {
+	return passOf(phase) != phaseOther && t.passOf[id] == t.run
+}
+
+func (t *iterationTracker) closed(c *collector, id uint32, v *cell, time int64) {
+	if len(t.changes) >= maxChanges {
+		t.count(c, true)
+	}
+	s := &t.slots[t.slotOf[id]]
+	s.class, s.module = t.classOf(c, v), t.moduleOf(c, v)
+	s.closed = int32(len(t.changes))
+	t.changes = append(t.changes, change{time, t.slotOf[id]})
+	t.open.FreeCount++
+}
+
+func (t *iterationTracker) classOf(c *collector, v *cell) uint16 {
+	if v.class == 0 {
+		k := t.categories
+		v.class = 1 + uint16(min(t.classes.number(categoryKey(k.of(&c.resolver, k.id(&v.origin)))), math.MaxUint16-1))
+	}
+	return v.class - 1
+}
+
+func (t *iterationTracker) moduleOf(c *collector, v *cell) uint32 {
+	if v.moduleNumber == 0 {
+		v.moduleNumber = 1 + t.modules.number(c.resolver.moduleOf(&v.origin))
+	}
+	return v.moduleNumber - 1
+}
+
+// event looks for the ends and beginnings of iterations. Those that begin with an allocation must be asked before it is replayed.
+func (t *iterationTracker) event(c *collector, e *trace.Event) {
+	switch e.Kind {
+	case trace.EventStep:
+		if t.by == IterationsByStep {
+			t.begin(c, e)
+			t.number = e.Count
+		}
+	case trace.EventEpoch:
+		t.epoch = e.Count
+	case trace.EventAlloc:
+		if t.by == IterationsByRange && e.Status == 0 && t.ranges.begins(e) || t.by == IterationsByPeriod && (stackPair{e.Stack, e.PyStack}) == t.anchor && accountOf(e) == t.account {
+			t.begin(c, e)
+		}
+	}
+}
+
+// begin ends the iteration before, if there was one.
+func (t *iterationTracker) begin(c *collector, e *trace.Event) {
+	if t.started {
+		t.end(c, e.Time)
+	}
+	t.started = true
+}
+
+// stepped takes in a step of an optimizer.
+func (t *iterationTracker) stepped(c *collector, e *trace.Event) {
+	if t.by == IterationsByOptimizer && e.Handle == t.main {
+		t.end(c, e.Time)
+	}
+}
+
+// report takes in what the framework's allocator holds.
+func (t *iterationTracker) report(e *trace.Event) {
+	*at(&t.reserved, deviceSlot(e.Device)) = e.Reserved
+	var sum uint64
+	for _, bytes := range t.reserved {
+		sum += bytes
+	}
+	t.open.ReservedPeakBytes = max(t.open.ReservedPeakBytes, sum)
+	t.open.ReservedEndBytes = sum
+}
+
+// end closes the iteration that runs.
+func (t *iterationTracker) end(c *collector, time int64) {
+	t.count(c, false)
+	v := t.value(time)
+	v.Ended = true
+	t.number = v.Number
+	if len(t.done) == MaxIterations {
+		t.leftOut++
+	} else {
+		t.done = append(t.done, v)
+		if v.Peak.Bytes > t.record || t.highest < 0 {
+			t.record, t.highest, t.held = v.Peak.Bytes, len(t.done)-1, t.open.held
+		}
+	}
+	t.open = openIteration{Iteration: Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes, ReservedEndBytes: v.ReservedEndBytes}}
+}
+
+// value is the iteration that runs, as it stands.
+func (t *iterationTracker) value(time int64) Iteration {
+	v := t.open.Iteration
+	v.Number, v.Epoch, v.EndNS = t.number+1, t.epoch, time
+	if t.by == IterationsByStep && t.started {
+		v.Number = t.number
+	}
+	v.Peak = t.open.phases[atPeak]
+	for i, to := range map[int]**IterationMoment{atForward: &v.Forward, atBackward: &v.Backward, atOptimizer: &v.Optimizer} {
+		if m := t.open.phases[i]; m.Held != nil {
+			*to = &m
+		}
+	}
+	return v
+}
+
+// count adds up the changes that wait. goesOn: the iteration does not end with them.
+func (t *iterationTracker) count(c *collector, goesOn bool) {
+	base := make([]uint64, 0, len(t.classes.names)+4)
+	cells := c.details[t.account].cells.list
+	for i := range t.slots {
+		s := &t.slots[i]
+		if s.closed == stillLive {
+			v := &cells[c.cellOf[s.block]]
+			s.class, s.module = t.classOf(c, v), t.moduleOf(c, v)
+		}
+		if s.opened < 0 {
+			*at(&base, int(s.class)) += s.size
+		}
+	}
+	held := slices.Clone(base)
+	extend(&held, max(len(held), len(t.classes.names)))
+	first := !t.open.counted
+	positions := t.replay(held)
+	if goesOn || !first || t.highest < 0 || t.open.phases[atPeak].Bytes > t.record {
+		t.holdings(positions, first)
+	}
+	t.open.counted = true
+	t.compact()
+}
+
+// replay goes through the changes, keeps what was highest, and returns the positions of the highest moments; -1: none of them, or before the first change.
+func (t *iterationTracker) replay(held []uint64) (positions [momentCount]int32) {
+	o := &t.open
+	positions = [momentCount]int32{-1, -1, -1, -1}
+	var total uint64
+	for _, bytes := range held {
+		total += bytes
+	}
+	if !o.counted {
+		o.phases[atPeak] = IterationMoment{TimeNS: o.StartNS, Phase: rules.Words(rules.Phase)[phaseOther], Bytes: total, Held: slices.Clone(held)}
+		o.Highest = slices.Clone(held)
+	}
+	extend(&o.Highest, max(len(o.Highest), len(held)))
+	for i, change := range t.changes {
+		s := &t.slots[change.slot]
+		if s.opened != int32(i) {
+			held[s.class] -= s.size
+			total -= s.size
+			continue
+		}
+		held[s.class] += s.size
+		total += s.size
+		o.Highest[s.class] = max(o.Highest[s.class], held[s.class])
+		for m := range momentCount {
+			if m != atPeak && momentOf(s.phase) != m || total <= o.phases[m].Bytes && o.phases[m].Held != nil {
+				continue
+			}
+			p := &o.phases[m]
+			p.TimeNS, p.Phase, p.Bytes = change.time, rules.Words(rules.Phase)[s.phase], total
+			p.Held = append(p.Held[:0], held...)
+			positions[m] = int32(i)
+		}
+	}
+	o.End = held
+	return positions
+}
+
+// momentOf says which of an iteration's moments an allocation of a phase may be.
+func momentOf(phase uint8) int {
+	switch passOf(phase) {
+	case phaseForward:
+		return atForward
+	case phaseBackward:
+		return atBackward
+	case phaseOptimizer:
+		return atOptimizer
+	}
+	return -1
+}
+
+// holdings divides what was held at the given positions by module.
+func (t *iterationTracker) holdings(positions [momentCount]int32, first bool) {
+	for m, position := range positions {
+		if position < 0 && (m != atPeak || !first) {
+			continue
+		}
+		held := make(map[moduleClass]uint64)
+		for i := range t.slots {
+			if s := &t.slots[i]; s.opened <= position && s.closed > position {
+				held[moduleClass{s.module, s.class}] += s.size
+			}
+		}
+		t.open.held[m] = held
+	}
+}
+
+// compact forgets the changes and the blocks that are gone.
+func (t *iterationTracker) compact() {
+	kept := t.slots[:0]
+	for _, s := range t.slots {
+		if s.closed == stillLive {
+			s.opened = -1
+			t.slotOf[s.block] = uint32(len(kept))
+			kept = append(kept, s)
+		}
+	}
+	t.slots, t.changes = kept, t.changes[:0]
+}

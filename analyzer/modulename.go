@@ -1,0 +1,128 @@
+package analyzer
+
+import (
+	"strings"
+
+	"memtrace/trace"
+)
+
+// moduleNames knows what the framework calls the modules whose methods run in call stacks. Frames hold the address of the object; another object may come to live there, and is
+// then named anew.
+type moduleNames struct {
+	first  map[uint64]trace.StringID // by address: the first name, which holds before it was said, too
+	latest map[uint64]trace.StringID
+	known  map[trace.StackID]trace.StringID // answers, until a name changes
+}
+
+// named takes in what a module is called from now on.
+func (m *moduleNames) named(object uint64, name trace.StringID) {
+	if m.latest[object] == name {
+		return
+	}
+	if m.first == nil {
+		m.first = make(map[uint64]trace.StringID)
+	}
+	if m.latest == nil {
+		m.latest = make(map[uint64]trace.StringID)
+	}
+	if m.first[object] == 0 {
+		m.first[object] = name
+	}
+	m.latest[object] = name
+	clear(m.known)
+}
+
+func (m *moduleNames) of(object uint64) trace.StringID {
+	if name := m.latest[object]; name != 0 {
+		return name
+	}
+	return m.first[object]
+}
+
+// module returns the innermost module of a Python stack, 0 if none has a name. For a block of a backward pass it is that of its forward operator, unless the backward pass
+// itself runs a module.
+func (c *collector) module(stack trace.StackID) trace.StringID {
+	m := &c.modules
+	if stack == 0 || m.first == nil {
+		return 0
+	}
+	if name, known := m.known[stack]; known {
+		return name
+	}
+	pair := c.links.split(stack)
+	name := c.innermostModule(pair.backward)
+	if name == 0 {
+		name = c.innermostModule(pair.forward)
+	}
+	if m.known == nil {
+		m.known = make(map[trace.StackID]trace.StringID)
+	}
+	m.known[stack] = name
+	return name
+}
+
+func (c *collector) innermostModule(stack trace.StackID) trace.StringID {
+	frames, _ := c.resolver.tables.PyStack(stack)
+	for _, f := range frames {
+		if f.Self == 0 {
+			continue
+		}
+		if name := c.modules.of(f.Self); name != 0 {
+			return name
+		}
+	}
+	return 0
+}
+
+// parameterOf returns the parameter that a name belongs to: h.0.weight of exp_avg:h.0.weight and of in_arg:h.0.weight.
+func parameterOf(name string) string { return name[strings.LastIndexByte(name, ':')+1:] }
+
+// moduleOfParameter returns the module that a parameter is part of, "" for one at the top.
+func moduleOfParameter(parameter string) string {
+	return parameter[:max(strings.LastIndexByte(parameter, '.'), 0)]
+}
+
+// moduleOf names the module that a block belongs to: the one that it is a parameter of, or that asked for it. "" if none is known.
+func (r *resolver) moduleOf(o *origin) string {
+	if o.category != trace.CategoryNone {
+		return moduleOfParameter(parameterOf(r.tables.String(o.name)))
+	}
+	name := o.module
+	if name == 0 && r.module != nil {
+		name = r.module(o.pyStack) // the module was named later
+	}
+	return r.tables.String(name)
+}
+
+// What a block's module is known by; the upper half of the grouping's identifier.
+const (
+	moduleByName   = 1 << 32 // of the block
+	moduleByModule = 2 << 32
+	moduleByStack  = 3 << 32
+)
+
+func moduleID(_ *resolver, o *origin) uint64 {
+	switch {
+	case o.category != trace.CategoryNone:
+		return moduleByName | uint64(o.name)
+	case o.module != 0:
+		return moduleByModule | uint64(o.module)
+	}
+	return moduleByStack | uint64(o.pyStack)
+}
+
+func moduleKey(r *resolver, id uint64) string {
+	var o origin
+	switch low := uint32(id); id &^ uint64(1<<32-1) {
+	case moduleByName:
+		o.category, o.name = trace.CategoryParameter, trace.StringID(low)
+	case moduleByModule:
+		o.module = trace.StringID(low)
+	default:
+		o.pyStack = trace.StackID(low)
+	}
+	if name := r.moduleOf(&o); name != "" {
+		return name
+	}
+	return NoModule
+}

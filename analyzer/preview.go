@@ -1,0 +1,104 @@
+package analyzer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"memtrace/trace"
+)
+
+// preview is what a first reading of a trace finds out, so that the second one knows every name from its first event on.
+type preview struct {
+	framework bool // a framework reported blocks
+	modules   moduleNames
+	steps     uint64                // of memtrace.step()
+	stepped   map[uint64]*optimizer // by address of the object
+	ranges    rangeWatch
+	ranged    uint64 // ranges that may be iterations
+	period    periodWatch
+}
+
+// optimizer is one whose steps were reported.
+type optimizer struct {
+	name  trace.StringID
+	count uint64
+	first uint64 // order number of the first step
+}
+
+// readAhead reads a trace to its end, for nothing but names and what iterations can be told by. It leaves its dictionary with the collector's stacks.
+func (c *collector) readAhead(src trace.Source) (*preview, error) {
+	p := &preview{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
+	for {
+		events, err := src.ReadBatch()
+		for i := range events {
+			p.event(&events[i])
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read names: %w", err)
+		}
+	}
+	c.resolver.stacks.tables, c.resolver.stacks.info = src.Tables(), src.Info
+	return p, nil
+}
+
+func (p *preview) event(e *trace.Event) {
+	switch e.Kind {
+	case trace.EventAlloc:
+		if e.Status != 0 {
+			return
+		}
+		if accountOf(e) == AccountFramework && !p.framework {
+			p.framework = true
+			p.period = periodWatch{} // the driver's blocks are not those that count
+		}
+		if p.framework == (accountOf(e) == AccountFramework) {
+			p.period.alloc(e)
+		}
+		if p.ranges.begins(e) {
+			p.ranged++
+		}
+	case trace.EventStep:
+		p.steps++
+	case trace.EventName:
+		switch e.Category {
+		case trace.CategoryModule:
+			p.modules.named(e.Handle, e.Name)
+		case trace.CategoryStep:
+			o := p.stepped[e.Handle]
+			if o == nil {
+				o = &optimizer{name: e.Name, first: e.Seq}
+				p.stepped[e.Handle] = o
+			}
+			o.count++
+		}
+	}
+}
+
+// iterationsBy decides what ends an iteration: the program's own word, then the framework's, then what looks like it.
+func (p *preview) iterationsBy() string {
+	switch {
+	case p.steps > 0:
+		return IterationsByStep
+	case len(p.stepped) > 0:
+		return IterationsByOptimizer
+	case p.ranged > 1:
+		return IterationsByRange
+	case p.period.anchor() != nil:
+		return IterationsByPeriod
+	}
+	return IterationsByNothing
+}
+
+// mainOptimizer returns the optimizer that stepped most often; of several, the one whose first step came last, so that an iteration ends after all of them stepped.
+func (p *preview) mainOptimizer() (object uint64, o *optimizer) {
+	for handle, other := range p.stepped {
+		if o == nil || other.count > o.count || other.count == o.count && other.first > o.first {
+			object, o = handle, other
+		}
+	}
+	return object, o
+}

@@ -1,0 +1,154 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"memtrace/analyzer"
+)
+
+// The table of the TBD memory profiler for PyTorch, which scripts read: its widths are part of its shape.
+const (
+	seedStars  = 43
+	seedLabel  = 45
+	seedNumber = 5
+	seedIndent = "  "
+)
+
+// Categories that the profiler's figures are made of, which the rules must have.
+const (
+	FeatureMaps           = "Feature maps"
+	IntermediateGradients = "Intermediate gradients"
+)
+
+// seedIteration is an iteration under the profiler's numbers: both count from 1, iterations anew in every epoch.
+type seedIteration struct {
+	*analyzer.Iteration
+	epoch, number int
+}
+
+// seedIterations lists the iterations that ended, or the whole run where nothing tells iterations apart, as far as the options ask for them.
+func seedIterations(t *analyzer.Training, o Options) (list []seedIteration) {
+	epoch, number := 0, 0
+	var announced uint64
+	for i := range t.Iterations {
+		it := &t.Iterations[i]
+		if !it.Ended && t.IterationsBy != analyzer.IterationsByNothing {
+			continue
+		}
+		if epoch == 0 || it.Epoch != announced {
+			epoch, number, announced = epoch+1, 0, it.Epoch
+		}
+		number++
+		if (o.Epoch == 0 || o.Epoch == epoch) && number%max(o.Period, 1) == 0 {
+			list = append(list, seedIteration{it, epoch, number})
+		}
+	}
+	return list
+}
+
+// highestOf is a category's own highest in an iteration. A category that never held anything is not among those of the run.
+func highestOf(t *analyzer.Training, it *analyzer.Iteration, category string) uint64 {
+	if i := slices.Index(t.Categories, category); i >= 0 {
+		return it.Highest[i]
+	}
+	return 0
+}
+
+// weightsOf lists the parameters under the names that they have within their model, with the sums of their bytes.
+func weightsOf(t *analyzer.Training) (list []analyzer.Parameter, weights, gradients uint64) {
+	for _, parameter := range t.Parameters {
+		if parameter.Category == "parameter" {
+			list = append(list, parameter)
+			weights += parameter.Bytes
+			gradients += parameter.Gradient
+		}
+	}
+	model := modelOf(list)
+	for i := range list {
+		list[i].Name = strings.TrimPrefix(list[i].Name, model)
+	}
+	return list, weights, gradients
+}
+
+// modelOf is what all names begin with, the name of the only model and a dot; "" if there are several.
+func modelOf(list []analyzer.Parameter) string {
+	if len(list) == 0 {
+		return ""
+	}
+	name, _, nested := strings.Cut(list[0].Name, ".")
+	other := func(p analyzer.Parameter) bool { return !strings.HasPrefix(p.Name, name+".") }
+	if !nested || slices.ContainsFunc(list, other) {
+		return ""
+	}
+	return name + "."
+}
+
+// seed003 prints one table per iteration.
+func (p *page) seed003(s *analyzer.Summary) {
+	t := s.Training
+	parameters, weights, gradients := weightsOf(t)
+	for i, it := range seedIterations(t, p.o) {
+		if i > 0 {
+			p.line("")
+		}
+		stars := strings.Repeat("*", seedStars)
+		p.line("%s", stars)
+		p.line("Memory Usage for Iteration %d of Epoch %d", it.number, it.epoch)
+		p.line("%s", stars)
+		p.seedRow("Peak cached", it.ReservedPeakBytes)
+		p.seedRow("Current cached", it.ReservedEndBytes)
+		p.seedRow("Total feature map usage", highestOf(t, it.Iteration, FeatureMaps))
+		p.line("")
+		p.seedRow("Total layer weight usage", weights)
+		for _, parameter := range parameters {
+			p.seedRow(seedIndent+clean(parameter.Name), parameter.Bytes)
+		}
+		p.line("")
+		p.seedRow("Total layer weight gradient usage", gradients)
+		for _, parameter := range parameters {
+			p.seedRow(seedIndent+clean(parameter.Name)+" grad", parameter.Gradient)
+		}
+		p.seedRow("Intermediate gradients", highestOf(t, it.Iteration, IntermediateGradients))
+	}
+}
+
+// seedRow prints a label and a number with dots between them.
+func (p *page) seedRow(label string, bytes uint64) {
+	unit := p.o.Unit
+	if unit == "" {
+		unit = UnitMB
+	}
+	number := unit.whole(bytes)
+	dots := max(0, seedLabel-utf8.RuneCountInString(label)) + max(0, seedNumber-len(number))
+	p.line("%s%s%s %s", label, strings.Repeat(".", dots), number, unit)
+}
+
+// iterationRows is the CSV of iterations, with the columns of the TBD memory profiler in their order.
+func iterationRows(s *analyzer.Summary, o Options, write unitWriter) [][]string {
+	t := s.Training
+	parameters, weights, gradients := weightsOf(t)
+	header := []string{"epoch", "iteration", "peak_cached", "current_cached", "total_feature_map_usage", "total_weight_usage"}
+	for _, parameter := range parameters {
+		header = append(header, parameter.Name)
+	}
+	header = append(header, "total_layer_weight_gradient_usage")
+	for _, parameter := range parameters {
+		header = append(header, parameter.Name+"_grad")
+	}
+	rows := [][]string{append(header, "intermediate_gradients")}
+	for _, it := range seedIterations(t, o) {
+		row := []string{fmt.Sprint(it.epoch), fmt.Sprint(it.number), write(it.ReservedPeakBytes), write(it.ReservedEndBytes), write(highestOf(t, it.Iteration, FeatureMaps)), write(weights)}
+		for _, parameter := range parameters {
+			row = append(row, write(parameter.Bytes))
+		}
+		row = append(row, write(gradients))
+		for _, parameter := range parameters {
+			row = append(row, write(parameter.Gradient))
+		}
+		rows = append(rows, append(row, write(highestOf(t, it.Iteration, IntermediateGradients))))
+	}
+	return rows
+}

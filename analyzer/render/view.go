@@ -1,0 +1,107 @@
+package render
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+
+	"memtrace/analyzer"
+)
+
+// View is a table about a training program that reports show when they are asked for it. A summary must have been made with Options.Training.
+type View struct {
+	Name, Doc string
+
+	bare    bool // prints its table and nothing else
+	missing func(s *analyzer.Summary) string
+	text    func(p *page, s *analyzer.Summary)
+	table   func(s *analyzer.Summary, o Options, write unitWriter) [][]string // the first row holds the names of columns
+}
+
+var views = []View{
+	{Name: "modules", Doc: "the tree of modules: bytes at the peak, and at the peaks of forward, backward and optimizer", missing: noModules,
+		text: (*page).modules, table: moduleRows},
+	{Name: "parameters", Doc: "weight, gradient and optimizer state of each parameter", missing: noParameters,
+		text: (*page).parameters, table: parameterRows},
+	{Name: "iterations", Doc: "peak and categories of each iteration", missing: noIterations,
+		text: (*page).iterations, table: iterationRows},
+	{Name: "seed003", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
+		text: (*page).seed003, table: iterationRows},
+}
+
+// Views lists every view, in the order in which help texts show them.
+func Views() []View { return views }
+
+// FindView returns nil for an unknown name.
+func FindView(name string) *View {
+	for i := range views {
+		if views[i].Name == name {
+			return &views[i]
+		}
+	}
+	return nil
+}
+
+// Missing says why a summary has nothing that the view could show, and what to do about it; "" if it has.
+func (v *View) Missing(s *analyzer.Summary) string {
+	if s.Training == nil {
+		return "the summary was made without training" // a mistake of the caller: no trace is like that
+	}
+	return v.missing(s)
+}
+
+// Bare reports whether the view's text is its table alone, so that what keeps figures from being right must be said elsewhere.
+func (v *View) Bare() bool { return v.bare }
+
+// Text writes the view for people.
+func (v *View) Text(w io.Writer, s *analyzer.Summary, o Options) error {
+	if why := v.Missing(s); why != "" {
+		return errors.New(why)
+	}
+	p := &page{w: w, o: o}
+	if !v.bare {
+		p.viewHeading(s)
+	}
+	v.text(p, s)
+	if p.err != nil {
+		return fmt.Errorf("write the view: %w", p.err)
+	}
+	return nil
+}
+
+func (p *page) viewHeading(s *analyzer.Summary) {
+	name := "memtrace report"
+	if p.o.Path != "" {
+		name += "  " + clean(p.o.Path)
+	}
+	p.title(name)
+	p.gap()
+	p.field("command", orUnknown(command(s.Process)))
+	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
+		p.styled(alarm, "health", health(s))
+	}
+	p.gap()
+}
+
+// CSV writes the view's whole table. The first line is a comment that states the unit; in MB there is none, so that the file of iterations has the very shape of the TBD memory
+// profiler's.
+func (v *View) CSV(w io.Writer, s *analyzer.Summary, o Options) error {
+	if why := v.Missing(s); why != "" {
+		return errors.New(why)
+	}
+	unit := o.Unit
+	if unit == "" {
+		unit = UnitB
+	}
+	if unit != UnitMB {
+		if _, err := fmt.Fprintf(w, "# memtrace %s; sizes in %s\n", v.Name, unit.words()); err != nil {
+			return fmt.Errorf("write CSV: %w", err)
+		}
+	}
+	out := csv.NewWriter(w)
+	if err := out.WriteAll(v.table(s, o, unit.exact)); err != nil { // flushes, too
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package render
+
+import (
+	"bytes"
+	"encoding/csv"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"memtrace/analyzer"
+)
+
+// compareFile compares a text with a file of testdata/views, or writes it there.
+func compareFile(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "views", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -update rewrites it):\n%s", name, firstDifference(got, string(want)))
+	}
+}
+
+// TestGoldenViews renders every view as text and as CSV.
+func TestGoldenViews(t *testing.T) {
+	steady, leaky, long := trainingCase(12, 0), trainingCase(12, 3*mib), trainingCase(1000, 0)
+	none := trainingCase(1, 0)
+	none.Training.IterationsBy, none.Training.Iterated, none.Training.Highest = analyzer.IterationsByNothing, "", 0
+	none.Training.Iterations[0].Ended = false
+	options := Options{Path: "memtrace.python3.4711.bin", Depth: DefaultDepth}
+	with := func(change func(o *Options)) Options {
+		o := options
+		change(&o)
+		return o
+	}
+	cases := []struct {
+		name, view string
+		of         *analyzer.Summary
+		style      Options
+	}{
+		{"modules", "modules", steady, options},
+		{"modules-deep", "modules", steady, with(func(o *Options) { o.Depth, o.Width = 1, 60 })},
+		{"modules-all", "modules", steady, with(func(o *Options) { o.Rows, o.Depth, o.ASCII = -1, -1, true })},
+		{"parameters", "parameters", steady, options},
+		{"parameters-mib", "parameters", steady, with(func(o *Options) { o.Unit, o.Rows = UnitMiB, -1 })},
+		{"iterations", "iterations", leaky, options},
+		{"iterations-all", "iterations", steady, with(func(o *Options) { o.Rows, o.Width = -1, 140 })},
+		{"iterations-long", "iterations", long, options},
+		{"iterations-none", "iterations", none, options},
+		{"seed003", "seed003", steady, with(func(o *Options) { o.Period, o.Unit = 4, UnitMB })},
+		{"seed003-epoch", "seed003", steady, with(func(o *Options) { o.Epoch, o.Period, o.Unit = 2, 6, UnitB })},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			view := FindView(c.view)
+			compareFile(t, c.name+".txt", written(t, func(w io.Writer) error { return view.Text(w, c.of, c.style) }))
+			compareFile(t, c.name+".csv", written(t, func(w io.Writer) error { return view.CSV(w, c.of, c.style) }))
+		})
+	}
+}
+
+// TestReportsOfTraining renders what the default report says of training.
+func TestReportsOfTraining(t *testing.T) {
+	compareFile(t, "report.txt", written(t, func(w io.Writer) error { return Text(w, trainingCase(12, 3*mib), Options{}) }))
+	asked := trainingCase(12, 0)
+	asked.Asked = true
+	if text := written(t, func(w io.Writer) error { return Text(w, asked, Options{}) }); strings.Contains(text, "Iterations") {
+		t.Errorf("a report by a grouping that was asked for speaks of iterations:\n%s", text)
+	}
+	silent := trainingCase(1, 0)
+	silent.Training = &analyzer.Training{Level: "driver", IterationsBy: analyzer.IterationsByNothing, Iterations: silent.Training.Iterations, Categories: caseCategories}
+	if text := written(t, func(w io.Writer) error { return Text(w, silent, Options{}) }); strings.Contains(text, "Iterations") || strings.Contains(text, "rules") {
+		t.Errorf("a report of a program that trains nothing speaks of training:\n%s", text)
+	}
+}
+
+// TestGoldenDiffOfParameters renders a model that lost a layer's gradients, grew in another, and whose head has another name.
+func TestGoldenDiffOfParameters(t *testing.T) {
+	base, changed := trainingCase(3, 0), trainingCase(3, 0)
+	list := changed.Training.Parameters
+	list[1].Gradient = 0
+	list[3].Bytes, list[3].States = 2*list[3].Bytes, nil
+	list[25].Name = "head.weight"
+	list[26].Bytes = 2 * mib
+	d := analyzer.NewDiff(base, changed)
+	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{}) }))
+	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{Rows: 2, Width: 60}) }))
+	if err := DiffParameters(io.Discard, analyzer.NewDiff(&analyzer.Summary{}, changed), Options{}); err == nil {
+		t.Error("a diff without training is written")
+	}
+}
+
+// TestViewsAsCSV reads every CSV back: names with commas, quotes and line breaks come through, and the numbers are the summary's.
+func TestViewsAsCSV(t *testing.T) {
+	s := trainingCase(12, 0)
+	for _, view := range Views() {
+		for _, unit := range []Unit{UnitB, UnitMiB, UnitMB} {
+			text := written(t, func(w io.Writer) error { return view.CSV(w, s, Options{Unit: unit}) })
+			if comment := strings.HasPrefix(text, "# "); comment == (unit == UnitMB) {
+				t.Errorf("%s in %s: comment %v", view.Name, unit, comment)
+			}
+			r := csv.NewReader(strings.NewReader(text))
+			r.Comment = '#'
+			rows, err := r.ReadAll() // refuses rows of different lengths
+			if err != nil || len(rows) < 2 {
+				t.Errorf("%s in %s: %d rows, %v", view.Name, unit, len(rows), err)
+			}
+		}
+	}
+	rows := readCSV(t, "parameters", s)
+	last := rows[len(rows)-3]
+	if last[0] != "head,\"odd\"\nname" || last[2] != "3076" || last[3] != "3584" {
+		t.Errorf("the parameter of the odd name: %q", last)
+	}
+	rows = readCSV(t, "iterations", s)
+	if got, want := strings.Join(rows[0][:7], " "), "epoch iteration peak_cached current_cached total_feature_map_usage total_weight_usage embed.weight"; got != want {
+		t.Errorf("columns %q, want %q", got, want)
+	}
+	if n, width := len(s.Training.Parameters)-2, len(rows[0]); width != 8+2*n || rows[0][6+n] != "total_layer_weight_gradient_usage" || rows[0][7+n] != "embed.weight_grad" || rows[0][width-1] != "intermediate_gradients" {
+		t.Errorf("columns %q", rows[0])
+	}
+}
+
+func readCSV(t *testing.T, view string, s *analyzer.Summary) [][]string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := FindView(view).CSV(&b, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r := csv.NewReader(&b)
+	r.Comment = '#'
+	rows, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// TestUnitsOfViews checks the rounding: whole numbers go half to even.
+func TestUnitsOfViews(t *testing.T) {
+	for _, c := range []struct {
+		unit         Unit
+		bytes        uint64
+		exact, unit0 string
+	}{
+		{UnitMB, 499_999, "0", "0"}, {UnitMB, 500_000, "0", "0"}, {UnitMB, 500_001, "1", "1"}, {UnitMB, 1_500_000, "2", "2"}, {UnitMB, 2_500_000, "2", "2"}, {UnitMB, 127_330_308, "127", "127"},
+		{UnitMiB, 512, "0.000", "0"}, {UnitMiB, mib / 2, "0.500", "0"}, {UnitMiB, 3 * mib / 2, "1.500", "2"}, {UnitMiB, mib - 1, "1.000", "1"}, {UnitMiB, 1<<64 - 1, "17592186044416.000", "17592186044416"},
+		{UnitB, 1<<64 - 1, "18446744073709551615", "18446744073709551615"},
+	} {
+		if exact, whole := c.unit.exact(c.bytes), c.unit.whole(c.bytes); exact != c.exact || whole != c.unit0 {
+			t.Errorf("%d in %s: %q and %q, want %q and %q", c.bytes, c.unit, exact, whole, c.exact, c.unit0)
+		}
+	}
+	if _, err := ParseUnit("GB"); err == nil {
+		t.Error("GB is accepted")
+	}
+}
+
+// TestMissingNames words why a trace has no names.
+func TestMissingNames(t *testing.T) {
+	s := trainingCase(1, 0)
+	s.Training.Parameters, s.Training.Modules = nil, nil
+	for _, c := range []struct{ state, want string }{{"", "MEMTRACE_ADAPTERS"}, {"on", "told of no model"}, {"off: the script failed", "could not ask PyTorch for them (off: the script failed)"}} {
+		s.Training.Adapters = map[string]string{"torch": c.state}
+		for _, name := range []string{"modules", "parameters"} {
+			if why := FindView(name).Missing(s); !strings.Contains(why, c.want) {
+				t.Errorf("%s, adapter %q: %q", name, c.state, why)
+			}
+		}
+	}
+	s.Framework = analyzer.Level{}
+	if why := FindView("modules").Missing(s); !strings.Contains(why, "no framework") {
+		t.Errorf("without a framework: %q", why)
+	}
+	if err := FindView("modules").Text(io.Discard, s, Options{}); err == nil {
+		t.Error("a view without anything to show is written")
+	}
+	if why := FindView("iterations").Missing(s); why != "" {
+		t.Errorf("iterations need no names: %q", why)
+	}
+}
+
+// TestPickIterations keeps both ends and the highest one, and fills the rows.
+func TestPickIterations(t *testing.T) {
+	for _, c := range []struct{ n, highest, limit, want int }{{1, 0, 12, 1}, {12, 5, 12, 12}, {13, 5, 12, 12}, {100_000, 777, 12, 12}, {100_000, 777, 40, 40}, {5, 2, 1, 1}, {50, 7, 1 << 62, 50}} {
+		tr := &analyzer.Training{Iterations: make([]analyzer.Iteration, c.n), Highest: c.highest}
+		list := pickIterations(tr, c.limit)
+		if len(list) != c.want {
+			t.Errorf("%+v: %d rows: %v", c, len(list), list)
+		}
+		seen := make(map[int]bool)
+		for _, i := range list {
+			seen[i] = true
+		}
+		if !seen[c.highest] {
+			t.Errorf("%+v: the highest is not there: %v", c, list)
+		}
+		if c.limit >= 12 && (!seen[0] || !seen[c.n-1] || !seen[min(2, c.n-1)] || !seen[max(c.n-3, 0)]) {
+			t.Errorf("%+v: the ends are not there: %v", c, list)
+		}
+		if c.n == 100_000 && (!seen[9] || !seen[99] || !seen[999] || !seen[9999]) {
+			t.Errorf("%+v: powers are not there: %v", c, list)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package render
+
+import (
+	"fmt"
+
+	"memtrace/analyzer"
+)
+
+// Bytes of the model that the views are tested with: a transformer of twelve layers, whose head shares nothing.
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+var caseCategories = []string{"Parameters", "Gradients", "Optimizer state", "Feature maps", "Intermediate gradients", "Workspace", "Others"}
+
+// trainingCase is a run of so many iterations by an optimizer, in two epochs. Each iteration leaves leak bytes of Others behind.
+func trainingCase(iterations int, leak uint64) *analyzer.Summary {
+	t := &analyzer.Training{Level: "framework", Rules: "torch", Categories: caseCategories, Adapters: map[string]string{"torch": "on"},
+		IterationsBy: analyzer.IterationsByOptimizer, Iterated: "steps of AdamW", Highest: iterations - 1}
+	if leak == 0 {
+		t.Highest = min(1, iterations-1)
+	}
+	for i := range iterations {
+		t.Iterations = append(t.Iterations, caseIteration(i, iterations, leak))
+	}
+	t.Parameters = caseParameters()
+	root := caseModules()
+	t.Modules = &root
+	held := t.Iterations[t.Highest].Peak
+	return &analyzer.Summary{Training: t, Versions: map[string]string{"torch": "2.7.1"}, Process: analyzer.Process{Command: "python3 train.py"}, Health: analyzer.Health{Complete: true},
+		Framework: analyzer.Level{PeakBytes: held.Bytes, PeakTimeNS: held.TimeNS, AllocCount: 1}, Driver: analyzer.Level{PeakBytes: 1 << 30, AllocCount: 1}}
+}
+
+func caseIteration(i, iterations int, leak uint64) analyzer.Iteration {
+	left := leak * uint64(i)
+	start := int64(i) * 100e6
+	at := func(ns int64, phase string, held ...uint64) *analyzer.IterationMoment {
+		held[len(held)-1] += left
+		return &analyzer.IterationMoment{TimeNS: start + ns, Phase: phase, Bytes: sumOf(held), Held: held}
+	}
+	it := analyzer.Iteration{Number: uint64(i + 1), Epoch: uint64(1 + 2*i/iterations), Ended: true, StartNS: start, EndNS: start + 100e6, AllocCount: 1000, FreeCount: 1000,
+		ReservedPeakBytes: 857_000_000, ReservedEndBytes: 854_500_000,
+		Highest: []uint64{120 * mib, 120 * mib, 240*mib + 96, 301_400_000, 34_499_999, 8 * mib, left + kib}, End: []uint64{120 * mib, 0, 240*mib + 96, 0, 0, 8 * mib, left}}
+	it.Forward = at(40e6, "forward", 120*mib, 0, 240*mib+96, 180*mib, 0, 8*mib, kib)
+	it.Backward = at(41e6, "backward", 120*mib, 2*mib, 240*mib+96, 178*mib, 20*mib, 8*mib, kib)
+	it.Optimizer = at(90e6, "optimizer", 120*mib, 120*mib, 240*mib+96, 0, 0, 8*mib, 2*kib)
+	if i == 0 { // the optimizer has no state yet
+		it.Forward = at(40e6, "forward", 120*mib, 0, 0, 180*mib, 0, 8*mib, kib)
+		it.Backward = at(41e6, "backward", 120*mib, 2*mib, 0, 178*mib, 20*mib, 8*mib, kib)
+	}
+	it.Peak = *it.Backward
+	if it.Optimizer.Bytes > it.Peak.Bytes {
+		it.Peak = *it.Optimizer
+	}
+	return it
+}
+
+func caseParameters() (list []analyzer.Parameter) {
+	add := func(name string, bytes uint64, states ...string) {
+		p := analyzer.Parameter{Name: name, Category: "parameter", Bytes: bytes, BlockBytes: (bytes + 511) / 512 * 512, Gradient: bytes, GradBlock: (bytes + 511) / 512 * 512}
+		for _, state := range states {
+			p.States = append(p.States, analyzer.State{Name: state, Bytes: bytes, BlockBytes: p.BlockBytes})
+		}
+		p.States = append(p.States, analyzer.State{Name: "step", Bytes: 4, BlockBytes: 512})
+		list = append(list, p)
+	}
+	add("embed.weight", 77_194_752, "exp_avg", "exp_avg_sq")
+	for i := range 12 {
+		add(fmt.Sprintf("h.%d.attn.weight", i), 2*mib, "exp_avg", "exp_avg_sq")
+		add(fmt.Sprintf("h.%d.mlp.weight", i), 4*mib, "exp_avg", "exp_avg_sq")
+	}
+	add("head,\"odd\"\nname", 3076, "exp_avg", "exp_avg_sq")
+	list = append(list, analyzer.Parameter{Name: "h.0.mask", Category: "buffer", Bytes: mib, BlockBytes: mib}, analyzer.Parameter{Name: "h.0.bias", Category: "buffer", Bytes: 100, BlockBytes: 512})
+	return list
+}
+
+// module makes a node whose moments are its own bytes with those of its children.
+func module(path, name string, own map[string][]uint64, children ...analyzer.Module) analyzer.Module {
+	m := analyzer.Module{Name: name, Path: path, Children: children}
+	for _, moment := range moduleMoments {
+		mine := make([]uint64, len(caseCategories))
+		copy(mine, own[moment])
+		subtree := addLists(nil, mine)
+		for i := range children {
+			_, below := momentOf(&children[i], moment)
+			subtree = addLists(subtree, below)
+		}
+		m.Moments = append(m.Moments, analyzer.ModuleBytes{Moment: moment, Own: mine, Subtree: subtree})
+	}
+	return m
+}
+
+func caseModules() analyzer.Module {
+	layer := func(i int) analyzer.Module {
+		path := fmt.Sprintf("h.%d", i)
+		leaf := func(name string, parameters, maps uint64) analyzer.Module {
+			return module(path+"."+name, name, map[string][]uint64{"peak": {parameters, 0, 2 * parameters, maps}, "forward": {parameters, 0, 2 * parameters, maps},
+				"backward": {parameters, parameters / 2, 2 * parameters, maps / 2}, "optimizer": {parameters, parameters, 2 * parameters}})
+		}
+		return module(path, fmt.Sprint(i), map[string][]uint64{"peak": {0, 0, 0, mib}, "forward": {0, 0, 0, mib}}, leaf("mlp", 4*mib, 9*mib), leaf("attn", 2*mib, 4*mib))
+	}
+	var layers []analyzer.Module
+	for _, i := range []int{0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9} { // as names sort
+		layers = append(layers, layer(i))
+	}
+	odd := layer(12)
+	odd.Children[0].Moments[0].Own[3] += kib
+	odd.Children[0].Moments[0].Subtree[3] += kib
+	odd.Moments[0].Subtree[3] += kib
+	layers = append([]analyzer.Module{odd}, layers...)
+	small := func(name string) analyzer.Module {
+		return module(name, name, map[string][]uint64{"peak": {3 * kib}, "forward": {3 * kib}, "backward": {3 * kib}, "optimizer": {3 * kib}})
+	}
+	outside := module(analyzer.NoModule, analyzer.NoModule, map[string][]uint64{"peak": {0, 0, 0, 0, 20 * mib, 8 * mib, kib}, "backward": {0, 0, 0, 0, 20 * mib, 8 * mib, kib}, "forward": {0, 0, 0, 0, 0, 8 * mib}})
+	embed := module("embed", "embed", map[string][]uint64{"peak": {77_194_752, 0, 154_389_504}, "forward": {77_194_752, 0, 154_389_504}, "optimizer": {77_194_752, 77_194_752, 154_389_504}})
+	return module("", "", nil, module("h", "h", nil, layers...), embed, outside, small("head"), small("norm"))
+}

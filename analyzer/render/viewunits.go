@@ -1,0 +1,74 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Unit is what sizes are counted in where no unit stands beside each of them.
+type Unit string
+
+const (
+	UnitB   Unit = "B"
+	UnitMiB Unit = "MiB"
+	UnitMB  Unit = "MB" // 1,000,000 bytes, in whole numbers, half to even
+)
+
+// Units lists all of them.
+func Units() []string { return []string{string(UnitMB), string(UnitMiB), string(UnitB)} }
+
+// ParseUnit finds a unit by its name.
+func ParseUnit(name string) (Unit, error) {
+	for _, unit := range Units() {
+		if name == unit {
+			return Unit(unit), nil
+		}
+	}
+	return "", fmt.Errorf("there is no unit %q; choose from %s", name, strings.Join(Units(), ", "))
+}
+
+func (u Unit) words() string {
+	switch u {
+	case UnitMB:
+		return "MB (1000000 bytes)"
+	case UnitMiB:
+		return "MiB (1048576 bytes)"
+	}
+	return "bytes"
+}
+
+// unitWriter writes a size without its unit.
+type unitWriter func(uint64) string
+
+// exact writes sizes for programs: in MiB with three decimals, which tell blocks apart.
+func (u Unit) exact(n uint64) string {
+	switch u {
+	case UnitMB:
+		return u.whole(n)
+	case UnitMiB:
+		thousandths := halfEven(n>>20*1000, n&(1<<20-1)*1000, 1<<20)
+		return fmt.Sprintf("%d.%03d", thousandths/1000, thousandths%1000)
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// whole writes sizes in whole numbers.
+func (u Unit) whole(n uint64) string {
+	switch u {
+	case UnitMB:
+		n = halfEven(0, n, 1_000_000)
+	case UnitMiB:
+		n = halfEven(0, n, 1<<20)
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// halfEven adds n/unit to base, rounded, a half to the even number.
+func halfEven(base, n, unit uint64) uint64 {
+	base += n / unit
+	if rest := n % unit; rest > unit/2 || rest == unit/2 && base%2 == 1 {
+		base++
+	}
+	return base
+}

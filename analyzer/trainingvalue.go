@@ -1,0 +1,176 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer/rules"
+	"memtrace/trace"
+)
+
+// training makes the value that reports are made of. The iteration that runs stays open.
+func (c *collector) training(set *rules.Set, info trace.Info, now int64) *Training {
+	t := c.iterations
+	v := &Training{Level: t.account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: c.parameters.list, Highest: t.highest}
+	v.Adapters = make(map[string]string)
+	for key, word := range info {
+		if framework, found := strings.CutPrefix(key, "adapter."); found && !strings.Contains(framework, ".") {
+			v.Adapters[framework] = word
+		}
+	}
+	if v.Parameters == nil {
+		v.Parameters = []Parameter{}
+	}
+	if t.by == IterationsByPeriod {
+		v.Iterated += ", from " + c.resolver.stacks.of(t.anchor).key
+	}
+	t.count(c, true)
+	v.Iterations = slices.Clone(t.done)
+	held := t.held
+	if last := t.value(now); len(v.Iterations) == 0 || last.AllocCount+last.FreeCount > 0 {
+		if last.Peak.Bytes > t.record || t.highest < 0 {
+			v.Highest, held = len(v.Iterations), t.open.held
+		}
+		v.Iterations = append(v.Iterations, last)
+	}
+	columns := t.columns(v.Iterations)
+	for i := range v.Iterations {
+		v.Iterations[i] = v.Iterations[i].arranged(columns)
+	}
+	v.Categories = make([]string, len(columns))
+	for i, class := range columns {
+		v.Categories[i] = t.classes.names[class]
+	}
+	v.Modules = t.tree(held, columns)
+	return v
+}
+
+// columns lists the classes that ever held something, in the order of the rules; rules.Others is always there, at the end.
+func (t *iterationTracker) columns(list []Iteration) []int {
+	used := make([]bool, len(t.classes.names))
+	for i := range list {
+		for class, bytes := range list[i].Highest {
+			used[class] = used[class] || bytes > 0
+		}
+	}
+	others := int(t.classes.number(rules.Others))
+	var columns []int
+	for class := range used {
+		if used[class] && class != others {
+			columns = append(columns, class)
+		}
+	}
+	return append(columns, others)
+}
+
+func arrange(held []uint64, columns []int) []uint64 {
+	v := make([]uint64, len(columns))
+	for i, class := range columns {
+		v[i] = valueAt(held, class)
+	}
+	return v
+}
+
+// arranged is an iteration with its figures by column.
+func (i Iteration) arranged(columns []int) Iteration {
+	i.Highest, i.End = arrange(i.Highest, columns), arrange(i.End, columns)
+	i.Peak.Held = arrange(i.Peak.Held, columns)
+	for _, m := range []**IterationMoment{&i.Forward, &i.Backward, &i.Optimizer} {
+		if *m != nil {
+			copied := **m
+			copied.Held = arrange(copied.Held, columns)
+			*m = &copied
+		}
+	}
+	return i
+}
+
+// tree makes the modules of an iteration's moments. nil if nothing belongs to a module.
+func (t *iterationTracker) tree(held [momentCount]map[moduleClass]uint64, columns []int) *Module {
+	column := make(map[uint16]int, len(columns))
+	for i, class := range columns {
+		column[uint16(class)] = i
+	}
+	root, known := &treeNode{}, false
+	for m := range held {
+		for at, bytes := range held[m] {
+			name := t.modules.names[at.module]
+			known = known || name != ""
+			root.add(name, m, column[at.class], len(columns), bytes)
+		}
+	}
+	if !known {
+		return nil
+	}
+	v := root.value("", "", held, len(columns))
+	return &v
+}
+
+// treeNode is a module in the making.
+type treeNode struct {
+	children map[string]*treeNode
+	own      [momentCount][]uint64
+}
+
+// add gives bytes to the module of a path.
+func (n *treeNode) add(path string, moment, column, columns int, bytes uint64) {
+	parts := []string{NoModule}
+	if path != "" {
+		parts = strings.Split(path, ".")
+	}
+	for _, part := range parts {
+		child := n.children[part]
+		if child == nil {
+			if n.children == nil {
+				n.children = make(map[string]*treeNode)
+			}
+			child = &treeNode{}
+			n.children[part] = child
+		}
+		n = child
+	}
+	if n.own[moment] == nil {
+		n.own[moment] = make([]uint64, columns)
+	}
+	n.own[moment][column] += bytes
+}
+
+func (n *treeNode) value(name, path string, held [momentCount]map[moduleClass]uint64, columns int) Module {
+	v := Module{Name: name, Path: path, Moments: []ModuleBytes{}, Children: []Module{}}
+	for part, child := range n.children {
+		below := part
+		if path != "" {
+			below = path + "." + part
+		}
+		v.Children = append(v.Children, child.value(part, below, held, columns))
+	}
+	for m := range held {
+		if held[m] == nil {
+			continue
+		}
+		b := ModuleBytes{Moment: momentNames[m], Own: make([]uint64, columns)}
+		copy(b.Own, n.own[m])
+		b.Subtree = slices.Clone(b.Own)
+		for _, child := range v.Children {
+			for i, bytes := range child.moment(momentNames[m]) {
+				b.Subtree[i] += bytes
+			}
+		}
+		v.Moments = append(v.Moments, b)
+	}
+	slices.SortFunc(v.Children, func(a, b Module) int {
+		return cmp.Or(cmp.Compare(sumOf(b.moment(momentNames[atPeak])), sumOf(a.moment(momentNames[atPeak]))), strings.Compare(a.Name, b.Name))
+	})
+	return v
+}
+
+// moment returns what a module and those below it held at a moment, by category.
+func (m *Module) moment(name string) []uint64 {
+	for i := range m.Moments {
+		if m.Moments[i].Moment == name {
+			return m.Moments[i].Subtree
+		}
+	}
+	return nil
+}
