@@ -242,7 +242,7 @@ func (c *collector) closeInIteration(t *iterationTracker, d *detail, id uint32, 
 	if t.temporary(id, c.phase(v)) {
 		o := v.origin
 		o.lifetime = temporary
-		c.move(d, id, &o)
+		c.move(d, id, &o, holdsForPast(&c.heap.blocks[id], &o))
 		v = &d.cells.list[c.cellOf[id]]
 	}
 	t.closed(c, id, v, time)

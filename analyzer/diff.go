@@ -15,6 +15,8 @@ type Diff struct {
 	Levels []DiffLevel `json:"levels"`
 	Groups []DiffGroup `json:"groups"`
 	Notes  []string    `json:"notes"`
+
+	Parameters []DiffParameter `json:"parameters,omitempty"` // nil unless both summaries have Training
 }
 
 // DiffSide is what one needs to know of a run to trust its half of the numbers.
@@ -105,6 +107,7 @@ func NewDiff(base, changed *Summary) *Diff {
 		}
 	}
 	d.Notes = append(diffNotes(base, changed), slices.Compact(moved)...)
+	d.Parameters = diffParameters(base.Training, changed.Training)
 	return d
 }
 

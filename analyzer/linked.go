@@ -16,6 +16,7 @@ type linkedStacks struct {
 type operator struct {
 	number uint32 // as events carry it
 	device int16
+	thread trace.ThreadID
 	stack  trace.StackID // of Python
 }
 
@@ -38,16 +39,19 @@ func (l *linkedStacks) stack(e *trace.Event) trace.StackID {
 	case e.Flags&trace.FlagBackward != 0:
 		return l.backward(e)
 	case e.PyStack != 0:
-		l.forward(operator{e.Op, e.Device, e.PyStack})
+		l.forward(operator{e.Op, e.Device, e.Thread, e.PyStack})
 	}
 	return e.PyStack
 }
 
+// forward takes in what an operator allocates. The number stays what it is until the next operator begins, so that of one number's allocations the first one is the operator's.
 func (l *linkedStacks) forward(o operator) {
 	if l.operators == nil {
 		l.operators, l.ids = make([]operator, operatorsKept), make(map[linkedPair]trace.StackID)
 	}
-	*l.place(o.number, o.device) = o
+	if at := l.place(o.number, o.device); at.number != o.number || at.thread != o.thread || at.device != o.device {
+		*at = o
+	}
 }
 
 func (l *linkedStacks) place(number uint32, device int16) *operator {

@@ -88,7 +88,7 @@ func (c *collector) groupRows(a Account, g int) []Row {
 		return &rows[n]
 	}
 	for n := range d.cells.list {
-		if v := &d.cells.list[n]; v.allocs > 0 {
+		if v := &d.cells.list[n]; v.allocs > 0 || v.peak(d.total.epoch) > 0 { // what stood at the peak may be called something else since
 			r := row(index.by.id(&c.resolver, &v.origin))
 			r.PeakBytes += v.peak(d.total.epoch)
 			r.LiveBytes += v.current

@@ -66,7 +66,8 @@ func blocksByAddress(h *Heap, at space, list []uint32) []uint32 {
 	return list
 }
 
-// name takes in what a framework calls a block that is live, or one of its objects. It holds for the block from its beginning on.
+// name takes in what a framework calls a block that is live, or one of its objects. The first name holds for the block from its beginning on. A framework whose allocator reports
+// nothing may use a block of the driver for one thing after another: names that come later hold from then on.
 func (c *collector) name(e *trace.Event) {
 	if e.Category == trace.CategoryModule {
 		c.modules.named(e.Handle, e.Name)
@@ -88,15 +89,35 @@ func (c *collector) name(e *trace.Event) {
 		return
 	}
 	o := d.cells.list[c.cellOf[id]].origin
-	if o.category != trace.CategoryNone && o.category <= e.Category { // several tensors in one block: the first name of the first category stays
+	if keepsName(o.category, e.Category, b.Account == AccountDriver && b.Addr == e.Addr) || o.category == e.Category && o.name == e.Name {
 		return
 	}
-	o.category, o.name = e.Category, e.Name
-	c.move(d, id, &o)
+	past := holdsForPast(b, &o)
+	if o.category, o.name = e.Category, e.Name; e.Category == trace.CategoryFree {
+		o.name = 0
+	}
+	c.move(d, id, &o, past)
 }
 
-// move gives a live block another origin, also in what stood at the peak.
-func (c *collector) move(d *detail, id uint32, o *origin) {
+// keepsName reports whether a block keeps the name that it has when it is given another one. Whole: the name is that of a whole block of the driver.
+func keepsName(old, next trace.Category, whole bool) bool {
+	switch {
+	case next == trace.CategoryFree:
+		return !whole || old == trace.CategoryNone
+	case whole || old == trace.CategoryNone || old == trace.CategoryFree:
+		return false
+	}
+	return old <= next // several tensors in one block: the first name of the first category stays
+}
+
+// holdsForPast reports whether what is found out about a block with this origin holds from the block's beginning on. It had one and the same origin all the time, unless it is
+// the driver's and had a name.
+func holdsForPast(b *Block, o *origin) bool {
+	return b.Account == AccountFramework || o.category == trace.CategoryNone
+}
+
+// move gives a live block another origin; past: also in what stood at the peak.
+func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
 	b, epoch := &c.heap.blocks[id], d.total.epoch
 	n, ok := d.cells.find(o)
 	if !ok {
@@ -106,11 +127,11 @@ func (c *collector) move(d *detail, id uint32, o *origin) {
 	from, to := &d.cells.list[c.cellOf[id]], &d.cells.list[n]
 	from.shrink(b.Size, epoch)
 	to.grow(b.Size, epoch)
-	if opened := c.openedAs[id]; opened <= d.peakAllocs {
+	if opened := c.openedAs[id]; past && opened <= d.peakAllocs {
 		from.atPeak -= b.Size
 		to.atPeak += b.Size
 	}
-	if c.moment != nil && c.openedAs[id] <= c.moment.allocs[b.Account] {
+	if past && c.moment != nil && c.openedAs[id] <= c.moment.allocs[b.Account] {
 		c.moment.move(b.Account, from.origin, *o, b.Size)
 	}
 	from.allocs--
@@ -153,7 +174,12 @@ func labelOf(t *trace.Tables, o *origin) string {
 	return labelPrefixes[o.category] + name
 }
 
-func nameID(_ *resolver, o *origin) uint64 { return uint64(o.category)<<32 | uint64(o.name) }
+func nameID(_ *resolver, o *origin) uint64 {
+	if o.category == trace.CategoryFree {
+		return 0
+	}
+	return uint64(o.category)<<32 | uint64(o.name)
+}
 
 func nameKey(r *resolver, id uint64) string {
 	if category := trace.Category(id >> 32); category != trace.CategoryNone {

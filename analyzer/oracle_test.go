@@ -22,7 +22,6 @@ type oracle struct {
 	lateFree []trace.Event // unmatched frees
 	owed     []trace.Event // displaced allocations whose free has not come
 	ordinal  map[trace.ThreadID]int
-	named    map[uint64]trace.Event // by order number of the allocation: its name
 	s        *Summary
 	deviceOf map[int16]*Device
 	rows     map[string]*Row // by level, grouping and key
@@ -91,13 +90,13 @@ func (o *oracle) key(e trace.Event, by string) string {
 	case "device":
 		return fmt.Sprint(e.Device)
 	case "name":
-		if n, ok := o.named[e.Seq]; ok {
-			return o.src.tables.String(n.Name) + " (" + n.Category.String() + ")"
+		if e.Category != trace.CategoryNone && e.Category != trace.CategoryFree {
+			return o.src.tables.String(e.Name) + " (" + e.Category.String() + ")"
 		}
 		return "(unnamed)"
 	case "module":
-		if n, ok := o.named[e.Seq]; ok {
-			name := o.src.tables.String(n.Name)
+		if e.Category != trace.CategoryNone {
+			name := o.src.tables.String(e.Name)
 			_, parameter, _ := strings.Cut(":"+name, ":")
 			if i := strings.LastIndex(parameter, "."); i > 0 {
 				return parameter[strings.LastIndex(parameter, ":")+1 : i]
@@ -500,7 +499,8 @@ func (o *oracle) holding(addr uint64, of func(b *oracleBlock) bool) int {
 	return i
 }
 
-// name gives a live block a name, which it had from its beginning on: one of the framework, else one of the driver. Of several the first of the first category counts.
+// name gives a live block a name, which it had from its beginning on: one of the framework, else one of the driver. Of several the first of the first category counts; but a whole
+// block of the driver has one after the other.
 func (o *oracle) name(e trace.Event) {
 	i := o.holding(e.Addr, func(b *oracleBlock) bool { return b.e.Level == cuda.LevelFramework })
 	if i < 0 {
@@ -510,11 +510,25 @@ func (o *oracle) name(e trace.Event) {
 		return
 	}
 	b := o.live[i]
-	if old, ok := o.named[b.e.Seq]; e.Category == trace.CategoryNone || ok && old.Category <= e.Category {
+	old, whole := b.e.Category, b.account == AccountDriver && b.e.Addr == e.Addr
+	named := old != trace.CategoryNone && old != trace.CategoryFree
+	if e.Category == trace.CategoryNone || e.Category == trace.CategoryFree && (!whole || old == trace.CategoryNone) || !whole && named && old <= e.Category {
 		return
 	}
 	from := map[string]string{"name": o.key(b.e, "name"), "module": o.key(b.e, "module")}
-	o.named[b.e.Seq] = e
+	if b.account == AccountDriver && old != trace.CategoryNone { // what stood before keeps the old name
+		copied := *b
+		for m := range o.mappings {
+			if o.mappings[m].b == b {
+				o.mappings[m].b = &copied
+			}
+		}
+		b = &copied
+		o.live[i] = b
+	}
+	if b.e.Category, b.e.Name = e.Category, e.Name; e.Category == trace.CategoryFree {
+		b.e.Name = 0
+	}
 	for by, from := range from {
 		if b.visible && slices.Contains(o.by, by) {
 			o.moveRow(b, by, from)
@@ -611,7 +625,7 @@ func (o *oracle) announce(e trace.Event) {
 
 // expected replays a source the slow way.
 func expected(src *memorySource, opts Options) *Summary {
-	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, named: map[uint64]trace.Event{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
+	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
 		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{}, oracleObjects: newOracleObjects(),
 		hist: map[Account]map[int]*LifetimeBucket{AccountDriver: {}, AccountFramework: {}},
 		s: &Summary{Other: map[string]Level{}, Health: Health{Unseen: []string{}}, Implicit: map[string]ImplicitFrees{}, Objects: map[string]ObjectCount{}, Lifetimes: map[string]LifetimeHist{}, Devices: []Device{}, Groups: []Group{}, Ledgers: []Ledger{},

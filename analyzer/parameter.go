@@ -15,6 +15,9 @@ type parameterList struct {
 
 // named takes in one name of a block.
 func (l *parameterList) named(e *trace.Event, b *Block, tables *trace.Tables) {
+	if e.Category == trace.CategoryData || e.Category == trace.CategoryFree {
+		return
+	}
 	name := tables.String(e.Name)
 	i, known := l.names[e.Name]
 	if !known {

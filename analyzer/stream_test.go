@@ -337,11 +337,15 @@ func (g *streamGenerator) other(wild bool) {
 	}
 }
 
-// name gives a framework's block a name, by an address inside of it as often as by its beginning.
+// name gives a block of a framework or of the driver a name, by an address inside of it as often as by its beginning.
 func (g *streamGenerator) name(wild bool) {
 	e := trace.Event{Kind: trace.EventName, Addr: 0x7f00_0000_0000 + uint64(g.rng.IntN(1<<27)), Handle: uint64(g.rng.IntN(9)),
-		Category: trace.Category(g.rng.IntN(6)), Name: trace.StringID(10 + g.rng.IntN(4))}
-	if live := g.live[spaceFramework]; len(live) > 0 && !(wild && g.chance(10)) {
+		Category: []trace.Category{0, 1, 2, 3, 4, 5, trace.CategoryFree}[g.rng.IntN(7)], Name: trace.StringID(10 + g.rng.IntN(4))}
+	at := spaceFramework
+	if g.chance(30) {
+		at = spaceDevice
+	}
+	if live := g.live[at]; len(live) > 0 && !(wild && g.chance(10)) {
 		block := live[g.rng.IntN(len(live))]
 		if e.Addr = block.Addr; g.chance(50) && block.Size > 0 {
 			e.Addr += uint64(g.rng.Int64N(int64(block.Size)))

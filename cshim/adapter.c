@@ -1,9 +1,15 @@
-/* A script runs once, as a pending call: on the main thread, with the interpreter's lock, between two instructions. It leaves functions of its own where the framework calls them.
- * Nothing of it may be visible to the program: it raises nothing, prints nothing and imports nothing that the framework has not imported. */
+/* A script runs once, as a pending call: on the main thread, with the interpreter's lock, between two instructions. It leaves functions of its own where the framework calls
+ * them, and one here, which says everything once more: at the end, when memory ran out, when the script asked for it.
+ *
+ * Nothing of it may be visible to the program: it raises nothing, prints nothing and imports nothing that the framework has not imported.
+ *
+ * A forked child inherits scripts that run, and they go on there for its own recording; a thread of ours that would ask for more it has only if it is the first of its
+ * family that records. It inherits calls that its parent asked for, too: they do nothing unless it records by then. */
 #define _GNU_SOURCE
 #include "adapter.h"
 
 #include <errno.h>
+#include <link.h>
 #include <string.h>
 
 #include "boot.h"
@@ -12,59 +18,92 @@
 #include "dict.h"
 #include "gate.h"
 #include "interpreter.h"
+#include "pyapi.h"
+#include "pyend.h"
 #include "pyfunction.h"
-#include "ring.h"
+#include "pyquiet.h"
 
 enum state { IDLE, ASKED, ON, OFF };
 
 #define MT_PY_FILE_INPUT 257
 
+/* A program that looks for the largest batch runs out of memory again and again. */
+#define MT_OOM_REPORTS 10u
+
 uint32_t mt_adapters_met;
 
-static uint32_t states[MT_FRAMEWORKS]; /* enum state */
-static void *reports[MT_FRAMEWORKS];   /* the scripts' functions that say everything, ours to give back; read and written with the interpreter's lock */
+static struct adapter {
+  uint32_t state;   /* enum state */
+  uint32_t asked;   /* for the report, which waits to be called */
+  uint32_t trouble; /* things that went wrong */
+  uint32_t noted;   /* of these, in the dictionary of the recording that noted_in is */
+  uint64_t noted_in;
+  uint64_t due;     /* monotonic, of the next report; 0 none */
+  void *report;     /* the script's function, ours to give back; read and written with the interpreter's lock */
+} adapters[MT_FRAMEWORKS];
+
+static uint32_t memory_ran_out, oom_reports;
+
+#define API(F)                                                        \
+  F(int, initialized, (void), "Py_IsInitialized")                     \
+  F(int, add_pending, (int (*)(void *), void *), "Py_AddPendingCall") \
+  F(void *, builtins, (void), "PyEval_GetBuiltins") /* borrowed */    \
+  F(void *, compile, (const char *, const char *, int), "Py_CompileString") \
+  F(void *, run, (void *, void *, void *), "PyEval_EvalCode")         \
+  F(void *, dict, (void), "PyDict_New")                               \
+  F(int, set, (void *, const char *, void *), "PyDict_SetItemString") \
+  F(void *, get, (void *, const char *), "PyDict_GetItemString") /* borrowed */ \
+  F(void *, text, (const char *), "PyUnicode_FromString")             \
+  F(void *, tuple, (intptr_t), "PyTuple_New")                         \
+  F(void *, error, (void), "PyErr_Occurred") /* borrowed */           \
+  F(void, take, (void *), "Py_IncRef")                                \
+  F(void, give, (void *), "Py_DecRef")
 
 static struct {
-  int (*initialized)(void);
-  int (*add_pending)(int (*)(void *), void *);
-  void *(*builtins)(void); /* borrowed */
-  void *(*compile)(const char *, const char *, int);
-  void *(*run)(void *, void *, void *);
-  void *(*dict)(void);
-  int (*set)(void *, const char *, void *);
-  void *(*get)(void *, const char *); /* borrowed */
-  void *(*text)(const char *);
-  void *(*call)(void *, ...);
-  void *(*error)(void); /* borrowed */
-  void (*fetch_error)(void **, void **, void **);
-  void (*restore_error)(void *, void *, void *);
-  void (*clear_error)(void);
-  void (*give)(void *);
+  MT_PYAPI_PLACES(API)
 } api;
 
-static bool find_api(void) {
-  static const struct mt_pysymbol symbols[] = {
-      {"Py_IsInitialized", &api.initialized}, {"Py_AddPendingCall", &api.add_pending}, {"PyEval_GetBuiltins", &api.builtins}, {"Py_CompileString", &api.compile},
-      {"PyEval_EvalCode", &api.run},          {"PyDict_New", &api.dict},               {"PyDict_SetItemString", &api.set},    {"PyDict_GetItemString", &api.get},
-      {"PyUnicode_FromString", &api.text},    {"PyObject_CallFunctionObjArgs", &api.call}, {"PyErr_Occurred", &api.error},    {"PyErr_Fetch", &api.fetch_error},
-      {"PyErr_Restore", &api.restore_error},  {"PyErr_Clear", &api.clear_error},       {"Py_DecRef", &api.give},
-  };
-  return mt_pysymbols_find(symbols, sizeof symbols / sizeof *symbols) && mt_pyfunctions_find();
+static char *key_of(char *key, enum mt_framework framework, const char *more) {
+  return stpcpy(stpcpy(stpcpy(key, "adapter."), mt_adapter_scripts[framework].name), more), key;
 }
 
 static void note(enum mt_framework framework, const char *what) {
-  char key[32] = "adapter.";
-  strncat(key, mt_adapter_scripts[framework].name, sizeof key - 9);
-  mt_dict_info(key, what, strlen(what));
+  char key[64];
+  mt_dict_info(key_of(key, framework, ""), what, strlen(what));
+}
+
+static void note_trouble(enum mt_framework framework) {
+  struct adapter *a = &adapters[framework];
+  char key[64], digits[12];
+  uint32_t count = __atomic_load_n(&a->trouble, __ATOMIC_RELAXED);
+  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
+  if (!count || !epoch || (count == a->noted && epoch == a->noted_in)) return;
+  a->noted = count, a->noted_in = epoch;
+  char *at = digits + sizeof digits;
+  for (uint32_t n = count; n; n /= 10) *--at = (char)('0' + n % 10);
+  mt_dict_info(key_of(key, framework, ".trouble"), at, (size_t)(digits + sizeof digits - at));
+}
+
+/* The first one at once, since a process may be killed. */
+uint32_t mt_adapter_trouble(enum mt_framework framework) {
+  uint32_t count = __atomic_add_fetch(&adapters[framework].trouble, 1, __ATOMIC_RELAXED);
+  if (count == 1) note_trouble(framework);
+  return count;
+}
+
+void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds) {
+  __atomic_store_n(&adapters[framework].due, milliseconds ? mt_clock_monotonic() + milliseconds * 1000000ull : 0, __ATOMIC_RELEASE);
 }
 
 /* Not so in a forked child, which inherits calls that its parent asked for. */
 static bool recording(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE) != 0; }
 
+static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
+
 /* A namespace for the script, which holds the builtins and our functions. New reference, or NULL. */
-static void *make_globals(void) {
+static void *make_globals(enum mt_framework framework) {
   void *globals = api.dict(), *name = api.text("memtrace"), *builtins = api.builtins();
-  bool made = globals && name && builtins && !api.set(globals, "__builtins__", builtins) && !api.set(globals, "__name__", name) && mt_pyfunctions_add(globals);
+  bool made = globals && name && builtins && !api.set(globals, "__builtins__", builtins) && !api.set(globals, "__name__", name) && mt_pyfunctions_add(globals, framework);
   if (name) api.give(name);
   if (made || !globals) return globals;
   api.give(globals);
@@ -72,12 +111,12 @@ static void *make_globals(void) {
 }
 
 static bool run_script(enum mt_framework framework) {
-  void *globals = make_globals(), *code = globals ? api.compile(mt_adapter_scripts[framework].text, "<memtrace>", MT_PY_FILE_INPUT) : NULL;
+  void *globals = make_globals(framework), *code = globals ? api.compile(mt_adapter_scripts[framework].text, "<memtrace>", MT_PY_FILE_INPUT) : NULL;
   void *result = code ? api.run(code, globals, globals) : NULL;
   void *report = result ? api.get(globals, "report") : NULL;
   if (report) {
-    mt_pyfunctions_keep(report);
-    reports[framework] = report;
+    api.take(report);
+    adapters[framework].report = report;
   }
   if (result) api.give(result);
   if (code) api.give(code);
@@ -85,20 +124,51 @@ static bool run_script(enum mt_framework framework) {
   return report && !api.error();
 }
 
-static int run(void *which) {
+/* Without being told of the interpreter's end nothing would say when what is kept of it is gone. */
+static enum state begin(enum mt_framework framework) {
+  mt_pyend_arm();
+  if (!mt_pyend_told()) return note(framework, "off: the interpreter does not tell of its end"), OFF;
+  bool on = run_script(framework);
+  note(framework, on ? "on" : "off: the script failed");
+  return on ? ON : OFF;
+}
+
+static void run_report(enum mt_framework framework) {
+  bool failed = false;
+  void *report = adapters[framework].report, *arguments = report ? api.tuple(0) : NULL;
+  void *result = arguments ? mt_pyquiet_call(report, arguments, NULL, &failed) : NULL;
+  if (failed) mt_adapter_trouble(framework);
+  if (result) api.give(result);
+  if (arguments) api.give(arguments);
+  note_trouble(framework);
+}
+
+/* Pending calls. */
+static int call_script(void *which) {
   enum mt_framework framework = (enum mt_framework)(uintptr_t)which;
-  uint32_t asked = ASKED;
+  struct adapter *a = &adapters[framework];
+  struct mt_quiet quiet;
+  enum state state = IDLE; /* to be asked for again */
   int error = errno;
-  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing()) {
-    void *type, *value, *trace;
-    api.fetch_error(&type, &value, &trace);
-    bool on = run_script(framework);
-    api.clear_error();
-    api.restore_error(type, value, trace);
-    note(framework, on ? "on" : "off: the script failed");
-    __atomic_compare_exchange_n(&states[framework], &asked, on ? ON : OFF, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-  } else
-    __atomic_compare_exchange_n(&states[framework], &asked, IDLE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  if (__atomic_load_n(&a->state, __ATOMIC_ACQUIRE) != ASKED) return 0; /* asked for in an interpreter that ended */
+  if (recording() && usable() && mt_pyquiet_enter(&quiet)) {
+    state = begin(framework);
+    mt_pyquiet_leave(&quiet);
+  }
+  __atomic_store_n(&a->state, state, __ATOMIC_RELEASE);
+  errno = error;
+  return 0;
+}
+
+static int call_report(void *which) {
+  enum mt_framework framework = (enum mt_framework)(uintptr_t)which;
+  struct mt_quiet quiet;
+  int error = errno;
+  if (recording() && usable() && mt_pyquiet_enter(&quiet)) {
+    run_report(framework);
+    mt_pyquiet_leave(&quiet);
+  }
+  __atomic_store_n(&adapters[framework].asked, 0, __ATOMIC_RELEASE);
   errno = error;
   return 0;
 }
@@ -108,34 +178,79 @@ void mt_adapter_meet(enum mt_framework framework) {
   if (mt_config.adapters & 1u << framework) mt_boot_turn();
 }
 
+void mt_adapter_look(const struct link_map *map) {
+  const char *slash = strrchr(map->l_name, '/');
+  if (!strcmp(slash ? slash + 1 : map->l_name, "libmxnet.so")) mt_adapter_seen(MT_MXNET);
+}
+
+void mt_adapter_out_of_memory(void) {
+  if (!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & mt_config.adapters) || __atomic_load_n(&oom_reports, __ATOMIC_RELAXED) >= MT_OOM_REPORTS) return;
+  if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_boot_turn();
+}
+
 static bool ready(void) {
   static int found; /* 1 yes, -1 no */
-  if (!found) found = find_api() && mt_gate_open() ? 1 : -1;
+  if (!found) found = mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyfunctions_find() && mt_gate_open() ? 1 : -1;
   return found > 0;
+}
+
+/* What is there to be asked for: a state is changed before it is asked for, since the call may come at once. */
+static void ask(enum mt_framework framework, uint32_t *word, uint32_t asked, int (*call)(void *)) {
+  uint32_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
+  mt_gate_enter(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
+  if (api.initialized() && !mt_interpreter.finalizing()) {
+    __atomic_store_n(word, asked, __ATOMIC_RELEASE);
+    if (api.add_pending(call, (void *)(uintptr_t)framework)) __atomic_store_n(word, before, __ATOMIC_RELEASE); /* the interpreter's list is full */
+  }
+  mt_gate_leave();
+}
+
+static bool is_due(struct adapter *a, bool oom) {
+  uint64_t due = __atomic_load_n(&a->due, __ATOMIC_ACQUIRE);
+  bool now = due && mt_clock_monotonic() >= due;
+  if (now) __atomic_compare_exchange_n(&a->due, &due, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  return now || oom;
+}
+
+static void turn(enum mt_framework framework, bool oom) {
+  struct adapter *a = &adapters[framework];
+  switch ((enum state)__atomic_load_n(&a->state, __ATOMIC_ACQUIRE)) {
+    case IDLE:
+      if (ready()) return ask(framework, &a->state, ASKED, call_script);
+      __atomic_store_n(&a->state, OFF, __ATOMIC_RELEASE);
+      return note(framework, "off: the interpreter or the system lacks what it takes");
+    case ON:
+      if (!__atomic_load_n(&a->asked, __ATOMIC_ACQUIRE) && is_due(a, oom)) ask(framework, &a->asked, 1, call_report);
+      return;
+    case ASKED:
+    case OFF: return;
+  }
 }
 
 void mt_adapter_turn(void) {
   uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters;
   if (!wanted || mt_interpreter_state() < MT_PY_CHECKED) return;
-  for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
-    if (!(wanted & 1u << i) || __atomic_load_n(&states[i], __ATOMIC_ACQUIRE) != IDLE) continue;
-    if (!ready()) {
-      __atomic_store_n(&states[i], OFF, __ATOMIC_RELEASE);
-      note((enum mt_framework)i, "off: the interpreter or the system lacks what it takes");
-      continue;
-    }
-    mt_gate_enter(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
-    if (api.initialized() && !mt_interpreter.finalizing()) {
-      __atomic_store_n(&states[i], ASKED, __ATOMIC_RELEASE);
-      if (api.add_pending(run, (void *)(uintptr_t)i)) __atomic_store_n(&states[i], IDLE, __ATOMIC_RELEASE);
-    }
-    mt_gate_leave();
-  }
+  bool oom = __atomic_exchange_n(&memory_ran_out, 0, __ATOMIC_ACQ_REL);
+  if (oom) __atomic_add_fetch(&oom_reports, 1, __ATOMIC_RELAXED);
+  for (unsigned i = 0; i < MT_FRAMEWORKS; i++)
+    if (wanted & 1u << i) turn((enum mt_framework)i, oom);
 }
 
 void mt_adapter_report(void) {
+  struct mt_quiet quiet;
   for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
-    void *result = reports[i] && recording() ? api.call(reports[i], NULL) : NULL;
-    if (result) api.give(result);
+    if (!adapters[i].report || !recording() || !usable() || !mt_pyquiet_enter(&quiet)) continue;
+    run_report((enum mt_framework)i);
+    mt_pyquiet_leave(&quiet);
+  }
+}
+
+void mt_adapter_forget(void) {
+  for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
+    struct adapter *a = &adapters[i];
+    a->report = NULL;
+    __atomic_store_n(&a->due, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&a->asked, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&a->state, IDLE, __ATOMIC_RELEASE);
   }
 }

@@ -40,3 +40,6 @@ static inline uint64_t mt_backward_op(bool forward) {
 bool mt_backward_begin(void);
 void mt_backward_look(void);
 bool mt_backward_end(uint64_t first, uint64_t second);
+
+/* Objects were unloaded: if PyTorch's was among them, there are no operators any more. */
+void mt_backward_forget(void);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "abi.h"
+#include "adapter.h"
 #include "capture.h"
 #include "clock.h"
 #include "context.h"
@@ -90,7 +91,10 @@ static void tell(struct mt_call *call, struct mt_outcome *o, uint16_t runtime, u
   if (MT_UNLIKELY(is_nothing(o))) return;
   complete(call, o);
   write_record(call, o, runtime, flags);
-  if (MT_UNLIKELY(o->status == MT_CUDA_NO_MEMORY && o->kind == MT_ALLOC)) mt_sample_wake(MT_OCCASION_OOM);
+  if (MT_UNLIKELY(o->status == MT_CUDA_NO_MEMORY && o->kind == MT_ALLOC)) {
+    mt_sample_wake(MT_OCCASION_OOM);
+    mt_adapter_out_of_memory();
+  }
   if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && !o->status)) mt_reserve_grown(call->self, call->id, call->caller, o->device, call->pool, o->size);
 }
 

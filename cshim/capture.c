@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "backward.h"
 #include "call.h"
 #include "config.h"
 #include "memo.h"
@@ -24,6 +25,7 @@ void mt_capture_forget(unsigned gone) {
   if (!gone) return;
   mt_native_forget();
   mt_python_forget();
+  mt_backward_forget();
 }
 
 /* The stack that a thread was born with stays mapped as long as it lives, so its bounds are kept. Others may be unmapped at any time: fibers, signal stacks. So may

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "adapter.h"
 #include "config.h"
 #include "dict.h"
 #include "python.h"
@@ -175,6 +176,7 @@ void mt_module_note(uintptr_t pc) {
   const uintptr_t *place = place_of(start);
   if (!place || __atomic_load_n(place, __ATOMIC_ACQUIRE) == start) return;
   mt_python_look(map);
+  mt_adapter_look(map);
   write_module(map, start, end);
   note(start);
 }

@@ -7,6 +7,7 @@
 #include "dict.h"
 #include "gate.h"
 #include "interpreter.h"
+#include "pyapi.h"
 #include "pycode.h"
 #include "pyend.h"
 #include "python.h"
@@ -21,60 +22,30 @@
 #define MT_PY_ENOUGH 4u
 
 /* The interpreter's functions; objects are void *. */
-struct api {
-  int (*initialized)(void);
-  int (*add_pending)(int (*)(void *), void *);
-  void *(*thread)(void);
-  void *(*frame)(void);          /* borrowed */
-  void *(*frame_back)(void *);   /* NULL in 3.8 */
-  void *(*frame_code)(void *);   /* NULL in 3.8 */
-  void *(*attribute)(void *, const char *);
-  intptr_t (*text_length)(void *);
-  uint32_t (*text_at)(void *, intptr_t);
-  intptr_t (*bytes_size)(void *);
-  char *(*bytes_data)(void *);
-  long (*number)(void *);
-  void (*fetch_error)(void **, void **, void **);
-  void (*restore_error)(void *, void *, void *);
-  void (*clear_error)(void);
-  void (*take)(void *);
-  void (*give)(void *);
-};
+#define API(F)                                                              \
+  F(int, initialized, (void), "Py_IsInitialized")                           \
+  F(int, add_pending, (int (*)(void *), void *), "Py_AddPendingCall")       \
+  F(void *, thread, (void), "PyThreadState_Get")                            \
+  F(void *, frame, (void), "PyEval_GetFrame") /* borrowed */                \
+  F(void *, frame_back, (void *), "?PyFrame_GetBack") /* NULL in 3.8 */     \
+  F(void *, frame_code, (void *), "?PyFrame_GetCode") /* NULL in 3.8 */     \
+  F(void *, attribute, (void *, const char *), "PyObject_GetAttrString")    \
+  F(intptr_t, text_length, (void *), "PyUnicode_GetLength")                 \
+  F(uint32_t, text_at, (void *, intptr_t), "PyUnicode_ReadChar")            \
+  F(intptr_t, bytes_size, (void *), "PyBytes_Size")                         \
+  F(char *, bytes_data, (void *), "PyBytes_AsString")                       \
+  F(long, number, (void *), "PyLong_AsLong")                                \
+  F(void, fetch_error, (void **, void **, void **), "PyErr_Fetch")          \
+  F(void, restore_error, (void *, void *, void *), "PyErr_Restore")         \
+  F(void, clear_error, (void), "PyErr_Clear")                               \
+  F(void, take, (void *), "Py_IncRef")                                      \
+  F(void, give, (void *), "Py_DecRef")
 
-static struct api api;
+static struct {
+  MT_PYAPI_PLACES(API)
+} api;
 
-static const struct {
-  const char *name;
-  size_t place;
-} names[] = {
-    {"Py_IsInitialized", offsetof(struct api, initialized)},
-    {"Py_AddPendingCall", offsetof(struct api, add_pending)},
-    {"PyThreadState_Get", offsetof(struct api, thread)},
-    {"PyEval_GetFrame", offsetof(struct api, frame)},
-    {"PyFrame_GetBack", offsetof(struct api, frame_back)},
-    {"PyFrame_GetCode", offsetof(struct api, frame_code)},
-    {"PyObject_GetAttrString", offsetof(struct api, attribute)},
-    {"PyUnicode_GetLength", offsetof(struct api, text_length)},
-    {"PyUnicode_ReadChar", offsetof(struct api, text_at)},
-    {"PyBytes_Size", offsetof(struct api, bytes_size)},
-    {"PyBytes_AsString", offsetof(struct api, bytes_data)},
-    {"PyLong_AsLong", offsetof(struct api, number)},
-    {"PyErr_Fetch", offsetof(struct api, fetch_error)},
-    {"PyErr_Restore", offsetof(struct api, restore_error)},
-    {"PyErr_Clear", offsetof(struct api, clear_error)},
-    {"Py_IncRef", offsetof(struct api, take)},
-    {"Py_DecRef", offsetof(struct api, give)},
-};
-
-static bool find_api(void) {
-  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-    uintptr_t address = mt_interpreter_symbol(names[i].name);
-    memcpy((char *)&api + names[i].place, &address, sizeof address);
-    bool from_39 = names[i].place == offsetof(struct api, frame_back) || names[i].place == offsetof(struct api, frame_code);
-    if (!address && !(from_39 && mt_interpreter.layout.minor < 9)) return false;
-  }
-  return true;
-}
+static bool find_api(void) { return mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && ((api.frame_back && api.frame_code) || mt_interpreter.layout.minor < 9); }
 
 static void *back_of(void *frame) {
   if (api.frame_back) return api.frame_back(frame);

@@ -102,6 +102,7 @@ static struct method method = {"memtrace_at_exit", at_exit, MT_PY_NO_ARGUMENTS, 
 static void at_end(void) {
   armed = told_at_end = false;
   replaced = true;
+  mt_adapter_forget();
   __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
 }
 
@@ -132,6 +133,8 @@ bool mt_pyend_arm(void) {
   api.give(add);
   return armed;
 }
+
+bool mt_pyend_told(void) { return told_at_end; }
 
 bool mt_pyend_left_behind(void) {
   if (__atomic_load_n(&mt_pyend_process, __ATOMIC_ACQUIRE) != (uint32_t)getpid()) return false; /* a child that was forked meanwhile goes on */

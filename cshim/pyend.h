@@ -22,6 +22,9 @@ void mt_pyend_prepare(void);
  * no exception in hand; may leave one. */
 bool mt_pyend_arm(void);
 
+/* Whether it tells at least when nothing is left of it, as it does once it was asked. With the interpreter's lock. */
+bool mt_pyend_told(void);
+
 /* Whether an interpreter ended since this was last asked, so that the next one is to be tested anew. */
 bool mt_pyend_over(void);
 

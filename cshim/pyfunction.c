@@ -5,68 +5,58 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "adapter.h"
 #include "backward.h"
-#include "clock.h"
 #include "dict.h"
 #include "interpreter.h"
-#include "ring.h"
+#include "namerow.h"
+#include "pyapi.h"
+#include "pyquiet.h"
 
 /* How the interpreter calls a function (PyMethodDef). */
-enum { ONE_ARGUMENT = 8, NO_ARGUMENTS = 4, SEVERAL_ARGUMENTS = 1 };
+enum { ONE_ARGUMENT = 8, NO_ARGUMENTS = 4, SEVERAL_ARGUMENTS = 1, WITH_KEYWORDS = 3 };
 
 struct method {
   const char *name;
-  void *(*function)(void *self, void *arguments);
+  void *function;
   int flags;
   const char *text;
 };
 
+#define API(F)                                                                    \
+  F(void *, function, (struct method *, void *, void *), "PyCFunction_NewEx")     \
+  F(int, set, (void *, const char *, void *), "PyDict_SetItemString")             \
+  F(const char *, text, (void *, intptr_t *), "PyUnicode_AsUTF8AndSize") /* borrowed */ \
+  F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")         \
+  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")          \
+  F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong")       \
+  F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */           \
+  F(intptr_t, list_size, (void *), "PyList_Size")                                 \
+  F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */       \
+  F(void *, list, (intptr_t), "PyList_New")                                       \
+  F(int, append, (void *, void *), "PyList_Append")                               \
+  F(int, is_subtype, (void *, void *), "PyType_IsSubtype")                        \
+  F(void *, modules, (void), "PyImport_GetModuleDict") /* borrowed */             \
+  F(void *, import, (const char *), "PyImport_ImportModule")                      \
+  F(void *, dict_item, (void *, const char *), "PyDict_GetItemString") /* borrowed */ \
+  F(void *, attribute, (void *, const char *), "PyObject_GetAttrString")          \
+  F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")                  \
+  F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                                \
+  F(void, visit, (int (*)(void *, void *), void *), "?PyUnstable_GC_VisitObjects") \
+  F(void, restore_error, (void *, void *, void *), "PyErr_Restore")               \
+  F(void, clear_error, (void), "PyErr_Clear")                                     \
+  F(void, take, (void *), "Py_IncRef")                                            \
+  F(void, give, (void *), "Py_DecRef")
+
 static struct {
-  void *(*function)(struct method *, void *, void *);
-  int (*set)(void *, const char *, void *);
-  const char *(*text)(void *, intptr_t *); /* borrowed */
-  int (*bytes)(void *, char **, intptr_t *);
-  void *(*number)(unsigned long long);
-  unsigned long long (*from_number)(void *);
-  void *(*item)(void *, intptr_t); /* of a tuple, borrowed */
-  intptr_t (*list_size)(void *);
-  void *(*list_item)(void *, intptr_t); /* borrowed */
-  void *(*list)(intptr_t);
-  int (*append)(void *, void *);
-  int (*is_subtype)(void *, void *);
-  void (*clear_error)(void);
-  void (*take)(void *);
-  void (*give)(void *);
-  void *none, *list_type;
+  MT_PYAPI_PLACES(API)
 } api;
-
-bool mt_pysymbols_find(const struct mt_pysymbol *symbols, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    uintptr_t address = mt_interpreter_symbol(symbols[i].name);
-    if (!address) return false;
-    memcpy(symbols[i].place, &address, sizeof address);
-  }
-  return true;
-}
-
-bool mt_pyfunctions_find(void) {
-  static const struct mt_pysymbol symbols[] = {
-      {"PyCFunction_NewEx", &api.function}, {"PyDict_SetItemString", &api.set}, {"PyUnicode_AsUTF8AndSize", &api.text}, {"PyBytes_AsStringAndSize", &api.bytes},
-      {"PyLong_FromUnsignedLongLong", &api.number}, {"PyLong_AsUnsignedLongLong", &api.from_number}, {"PyTuple_GetItem", &api.item}, {"PyList_Size", &api.list_size},  {"PyList_GetItem", &api.list_item},
-      {"PyList_New", &api.list},            {"PyList_Append", &api.append},     {"PyType_IsSubtype", &api.is_subtype},  {"PyErr_Clear", &api.clear_error},
-      {"Py_IncRef", &api.take},             {"Py_DecRef", &api.give},
-  };
-  api.none = (void *)mt_interpreter_variable("_Py_NoneStruct");
-  api.list_type = (void *)mt_interpreter_variable("PyList_Type");
-  return api.none && api.list_type && mt_pysymbols_find(symbols, sizeof symbols / sizeof *symbols);
-}
-
-void mt_pyfunctions_keep(void *object) { api.take(object); }
+static void *none, *list_type;
 
 static void *nothing(void) {
   api.clear_error();
-  api.take(api.none);
-  return api.none;
+  api.take(none);
+  return none;
 }
 
 static void *type_of(const void *object) {
@@ -93,46 +83,14 @@ static void *intern(void *self, void *text) {
   return api.number(id);
 }
 
-/* As scripts pack it: struct.Struct("<QQQII"). */
-struct row {
-  uint64_t address, size, object;
-  uint32_t name, category;
-};
-
-static void write_row(struct mt_thread *self, const struct row *row) {
-  struct mt_record *r = mt_record_open(self);
-  if (!r) return;
-  uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
-  memset((char *)r + sizeof r->seq, 0, sizeof *r - sizeof r->seq);
-  r->ticks = mt_clock_ticks();
-  r->addr = row->address;
-  r->size = row->size;
-  r->handle = row->object;
-  r->name = row->name;
-  r->api = (uint16_t)row->category;
-  r->kind = MT_NAME;
-  r->device = -1;
-  mt_record_commit(self, r, seq);
-  mt_seq_end(self, outer);
-}
-
-/* emit(bytes): the epoch in eight bytes, then rows. Nothing happens when the epoch is over. */
+/* emit(bytes): the epoch in eight bytes, then rows (cshim/namerow.h). Nothing happens when the epoch is over. */
 static void *emit(void *self, void *bytes) {
   (void)self;
   int error = errno;
   char *data;
   intptr_t size;
   struct mt_thread *thread = mt_thread_recording_now();
-  uint64_t wanted;
-  if (thread && !api.bytes(bytes, &data, &size) && size >= (intptr_t)sizeof wanted) {
-    memcpy(&wanted, data, sizeof wanted);
-    struct row row;
-    if (wanted == __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE))
-      for (intptr_t at = sizeof wanted; at + (intptr_t)sizeof row <= size; at += sizeof row) {
-        memcpy(&row, data + at, sizeof row);
-        if (row.category && row.category <= UINT16_MAX) write_row(thread, &row);
-      }
-  }
+  if (thread && !api.bytes(bytes, &data, &size)) mt_name_rows(thread, data, (size_t)size, NULL, 0);
   errno = error;
   return nothing();
 }
@@ -143,51 +101,158 @@ static void *emit_at(void *self, void *arguments) {
   int error = errno;
   char *data, *places;
   intptr_t size, room;
-  uint64_t wanted;
   struct mt_thread *thread = mt_thread_recording_now();
   void *rows = api.item(arguments, 0), *addresses = rows ? api.item(arguments, 1) : NULL;
-  if (thread && addresses && !api.bytes(rows, &data, &size) && !api.bytes(addresses, &places, &room) && size >= (intptr_t)sizeof wanted) {
-    memcpy(&wanted, data, sizeof wanted);
-    struct row row;
-    if (wanted == __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE))
-      for (intptr_t at = sizeof wanted, place = 0; at + (intptr_t)sizeof row <= size && place + (intptr_t)sizeof row.address <= room; at += sizeof row, place += sizeof row.address) {
-        memcpy(&row, data + at, sizeof row);
-        memcpy(&row.address, places + place, sizeof row.address);
-        if (row.address && row.category && row.category <= UINT16_MAX) write_row(thread, &row);
-      }
-  }
+  if (thread && addresses && !api.bytes(rows, &data, &size) && !api.bytes(addresses, &places, &room)) mt_name_rows(thread, data, (size_t)size, places, (size_t)room);
   errno = error;
   return nothing();
 }
 
-enum { TYPES = 1024 }; /* a power of two */
+enum { TYPES = 512 }; /* a power of two; on the stack of the program's thread: 4 KiB */
 
-/* Whether the type is the wanted one or below it, remembered by type: there are a thousand times as many objects as types. */
+/* Whether a type is the wanted one or below it, remembered by type, whose lowest bit says it: there are a thousand times as many objects as types. */
 struct verdicts {
-  void *types[TYPES];
-  bool below[TYPES];
+  void *wanted;
+  uintptr_t types[TYPES];
 };
 
-static bool is_below(struct verdicts *known, void *type, void *wanted) {
-  size_t at = ((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15ull >> 32 & (TYPES - 1);
-  if (known->types[at] != type) {
-    known->types[at] = type;
-    known->below[at] = api.is_subtype(type, wanted);
+static bool is_below(struct verdicts *known, void *type) {
+  uintptr_t *place = &known->types[((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15ull >> 32 & (TYPES - 1)];
+  if ((*place & ~(uintptr_t)1) != (uintptr_t)type) *place = (uintptr_t)type | (api.is_subtype(type, known->wanted) != 0);
+  return *place & 1;
+}
+
+static void keep_below(struct verdicts *known, void *objects, void *found) {
+  for (intptr_t i = 0; i < api.list_size(objects); i++) {
+    void *object = api.list_item(objects, i);
+    if (is_below(known, type_of(object)) && api.append(found, object)) break;
   }
-  return known->below[at];
+  api.clear_error();
 }
 
 /* instances((list, type)) -> list: those of the objects that are of the type or of one below it. Asks no object, which might be a proxy that wakes up. */
 static void *instances(void *self, void *arguments) {
-  static struct verdicts known; /* with the interpreter's lock held */
   (void)self;
-  void *objects = api.item(arguments, 0), *wanted = objects ? api.item(arguments, 1) : NULL;
-  void *found = wanted && type_of(objects) == api.list_type ? api.list(0) : NULL;
+  void *objects = api.item(arguments, 0);
+  struct verdicts known = {.wanted = objects ? api.item(arguments, 1) : NULL};
+  void *found = known.wanted && type_of(objects) == list_type ? api.list(0) : NULL;
   if (!found) return nothing();
-  memset(&known, 0, sizeof known);
-  for (intptr_t i = 0; i < api.list_size(objects); i++) {
-    void *object = api.list_item(objects, i);
-    if (is_below(&known, type_of(object), wanted) && api.append(found, object)) break;
+  keep_below(&known, objects, found);
+  return found;
+}
+
+struct visit {
+  struct verdicts known;
+  void *found;
+};
+
+static int visit(void *object, void *argument) {
+  struct visit *all = argument;
+  return object == all->found || !is_below(&all->known, type_of(object)) || !api.append(all->found, object);
+}
+
+/* All objects that the collector knows, in a list as gc.get_objects gives it. NULL leaves an exception. */
+static void *objects(void) {
+  void *modules = api.modules(), *gc = modules ? api.dict_item(modules, "gc") : NULL;
+  if (gc) api.take(gc);
+  else gc = api.import("gc");
+  void *ask = gc ? api.attribute(gc, "get_objects") : NULL, *all = ask ? api.call(ask, NULL) : NULL;
+  if (ask) api.give(ask);
+  if (gc) api.give(gc);
+  return all;
+}
+
+/* all_instances(type) -> list: of all objects that the collector knows, those of the type or of one below it. From 3.12 on without a list of everything. Not where threads
+ * run at the same time: the collector holds them, and one may hold what appending takes. */
+static void *all_instances(void *self, void *type) {
+  (void)self;
+  struct visit all = {.known.wanted = type, .found = api.list(0)};
+  if (!all.found) return nothing();
+  if (api.visit && !mt_interpreter.layout.threaded) api.visit(visit, &all);
+  else {
+    void *everything = objects();
+    if (everything && type_of(everything) == list_type) keep_below(&all.known, everything, all.found);
+    if (everything) api.give(everything);
+  }
+  api.clear_error();
+  return all.found;
+}
+
+static enum mt_framework which(void *self) { return (enum mt_framework)api.from_number(self); }
+
+/* call_quietly(*arguments, **keywords): what quietly(function) gives. */
+static void *call_quietly(void *function, void *arguments, void *keywords) {
+  bool failed;
+  int error = errno;
+  void *framework = api.item(function, 0), *wanted = api.item(function, 1);
+  void *result = mt_pyquiet_call(wanted, arguments, keywords, &failed);
+  if (failed) mt_adapter_trouble(which(framework));
+  errno = error;
+  return result;
+}
+
+static struct method quiet_method = {"memtrace", NULL, WITH_KEYWORDS, NULL};
+
+/* quietly(function) -> callable: calls the function out of sight (cshim/pyquiet.h) and counts what it raises. Inside of functools.partial, whose calls a profiler is not told
+ * of, where the program has loaded that. */
+static void *quietly(void *self, void *function) {
+  void *pair = api.pack(2, self, function), *call = NULL, *partial = NULL, *modules = api.modules(), *functools = modules ? api.dict_item(modules, "functools") : NULL;
+  quiet_method.function = call_quietly;
+  if (pair) call = api.function(&quiet_method, pair, NULL), api.give(pair);
+  if (call && functools) partial = api.attribute(functools, "partial");
+  void *wrapped = partial ? api.call(partial, call, NULL) : NULL;
+  if (partial) api.give(partial);
+  if (call && wrapped) api.give(call);
+  if (!wrapped) api.clear_error();
+  return wrapped ? wrapped : call ? call : nothing();
+}
+
+/* contain(exception): for every exception that a script catches. Counts it, or raises it again if it is what the program's signal handlers raised. */
+static void *contain(void *self, void *exception) {
+  if (mt_pyquiet_is_signal(exception)) {
+    void *type = type_of(exception), *trace = api.attribute(exception, "__traceback__");
+    if (trace == none) api.give(trace), trace = NULL;
+    api.take(type);
+    api.take(exception);
+    api.restore_error(type, exception, trace);
+    return NULL;
+  }
+  mt_adapter_trouble(which(self));
+  return nothing();
+}
+
+/* trouble() -> int: counts one more thing that went wrong, and says how many that were. */
+static void *trouble(void *self, void *unused) {
+  (void)unused;
+  return api.number(mt_adapter_trouble(which(self)));
+}
+
+/* again(milliseconds): has the script's report called after that time, to the next half second, unless it is called before. The last wish counts; 0 takes it back. */
+static void *again(void *self, void *milliseconds) {
+  uint64_t wanted = api.from_number(milliseconds);
+  api.clear_error();
+  if (wanted <= UINT32_MAX) mt_adapter_again(which(self), (uint32_t)wanted);
+  return nothing();
+}
+
+/* Where a frame object has its frame from 3.11 on: behind the head of an object and the caller's frame object. */
+enum { FRAME_OF_OBJECT = 24, FRAME_VARIABLES = 4096 };
+
+/* variables((frame, count)) -> list: the first so many variables of a function that runs, None for those without a value; None where the interpreter has another way to read them
+ * without changing anything, from 3.13 on. The caller takes the count from the frame's code. */
+static void *variables(void *self, void *arguments) {
+  (void)self;
+  const struct mt_pylayout *layout = &mt_interpreter.layout;
+  const char *frame = api.item(arguments, 0);
+  void *wanted = frame ? api.item(arguments, 1) : NULL;
+  unsigned long long count = wanted ? api.from_number(wanted) : 0;
+  if (!wanted || !layout->frame_locals || layout->minor > 12 || count > FRAME_VARIABLES) return nothing();
+  if (layout->shape != MT_PY_OBJECTS) memcpy(&frame, frame + FRAME_OF_OBJECT, sizeof frame);
+  void *found = api.list(0);
+  for (unsigned i = 0; found && i < count; i++) {
+    void *value;
+    memcpy(&value, frame + layout->frame_locals + i * sizeof value, sizeof value);
+    if (api.append(found, value ? value : none)) break;
   }
   api.clear_error();
   return found;
@@ -212,23 +277,45 @@ static void *link_end(void *self, void *arguments) {
   return api.number(mt_backward_end(api.from_number(first), api.from_number(second)));
 }
 
-static struct method methods[] = {
-    {"link_begin", link_begin, NO_ARGUMENTS, NULL},
-    {"link_look", link_look, NO_ARGUMENTS, NULL},
-    {"link_end", link_end, SEVERAL_ARGUMENTS, NULL},
-    {"epoch", epoch, NO_ARGUMENTS, NULL},
-    {"intern", intern, ONE_ARGUMENT, NULL},
-    {"emit", emit, ONE_ARGUMENT, NULL},
-    {"emit_at", emit_at, SEVERAL_ARGUMENTS, NULL},
-    {"instances", instances, SEVERAL_ARGUMENTS, NULL},
-};
+/* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
+enum { METHODS = 14 };
+static struct method methods[METHODS];
 
-bool mt_pyfunctions_add(void *globals) {
-  for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-    void *function = api.function(&methods[i], NULL, NULL);
-    bool put = function && !api.set(globals, methods[i].name, function);
+static void fill_methods(void) {
+  struct method *m = methods;
+#define METHOD(name, kind) *m++ = (struct method){#name, name, kind, NULL}
+  METHOD(link_begin, NO_ARGUMENTS);
+  METHOD(link_look, NO_ARGUMENTS);
+  METHOD(link_end, SEVERAL_ARGUMENTS);
+  METHOD(epoch, NO_ARGUMENTS);
+  METHOD(intern, ONE_ARGUMENT);
+  METHOD(emit, ONE_ARGUMENT);
+  METHOD(emit_at, SEVERAL_ARGUMENTS);
+  METHOD(instances, SEVERAL_ARGUMENTS);
+  METHOD(all_instances, ONE_ARGUMENT);
+  METHOD(variables, SEVERAL_ARGUMENTS);
+  METHOD(quietly, ONE_ARGUMENT);
+  METHOD(contain, ONE_ARGUMENT);
+  METHOD(trouble, NO_ARGUMENTS);
+  METHOD(again, ONE_ARGUMENT);
+#undef METHOD
+}
+
+bool mt_pyfunctions_find(void) {
+  none = (void *)mt_interpreter_variable("_Py_NoneStruct");
+  list_type = (void *)mt_interpreter_variable("PyList_Type");
+  fill_methods();
+  return none && list_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find();
+}
+
+bool mt_pyfunctions_add(void *globals, enum mt_framework framework) {
+  void *number = api.number(framework);
+  bool all = number != NULL;
+  for (unsigned i = 0; i < METHODS && all; i++) {
+    void *function = api.function(&methods[i], number, NULL);
+    all = function && !api.set(globals, methods[i].name, function);
     if (function) api.give(function);
-    if (!put) return false;
   }
-  return true;
+  if (number) api.give(number);
+  return all;
 }

@@ -1,21 +1,25 @@
-/* What scripts of ours can call: names and their memory into the ring. Internal to the adapters. */
+/* What scripts of ours can call inside the interpreter:
+ *
+ *   epoch() -> int                  of the recording; what intern gave holds as long as this is the same. 0: none
+ *   intern(str) -> int              number of a name, 0 where there is no room
+ *   emit(bytes)                     names of memory and objects (cshim/namerow.h)
+ *   emit_at(bytes, bytes)           the same, with the rows' addresses apart
+ *   instances((list, type)) -> list those of the objects that are of the type or of one below it; asks no object
+ *   all_instances(type) -> list     the same of all objects that the collector knows
+ *   quietly(function) -> callable   calls the function so that the program's tracers do not see it, and lets no exception of ours out: for all that the program is to call
+ *   contain(exception)              in every "except": counts it, or raises it again if the program's signal handlers raised it
+ *   trouble() -> int                counts one more thing that went wrong
+ *   again(milliseconds)             has the script's report called after that time; 0 takes it back
+ *   link_begin() -> int, link_look(), link_end((first, second)) -> int    the test of cshim/backward.h
+ *
+ * Internal to the adapters. */
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
-struct mt_pysymbol {
-  const char *name;
-  void *place; /* of a pointer to the function or variable */
-};
-
-/* Looks up what the interpreter exports; false if something is missing. */
-bool mt_pysymbols_find(const struct mt_pysymbol *symbols, size_t count);
+#include "adapter.h"
 
 bool mt_pyfunctions_find(void);
 
-/* Puts the functions into a namespace. With the interpreter's lock; false leaves an exception. */
-bool mt_pyfunctions_add(void *globals);
-
-/* One more reference. */
-void mt_pyfunctions_keep(void *object);
+/* Puts the functions into a framework's namespace. With the interpreter's lock; false leaves an exception. */
+bool mt_pyfunctions_add(void *globals, enum mt_framework framework);

@@ -93,6 +93,7 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
     if (index >= 0) {                                                                                                     \
       record(number, MT_OOM, frame, 0, (uint64_t)size, allocated, reserved, index);                                      \
       mt_sample_wake(MT_OCCASION_OOM);                                                                                    \
+      mt_adapter_out_of_memory();                                                                                         \
     }                                                                                                                     \
     void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);                     \
     if (real) real(size, allocated, reserved, device);                                                                    \

@@ -154,12 +154,22 @@ walk_with() {
   note "${PIPESTATUS[0]}" "$log"
 }
 
+# adapters_with VARIANT PYTHON PRELOAD: how the adapters' mechanism does in that interpreter
+adapters_with() {
+  local log=$out/$1/adapters.log
+  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 "$2" -c pass 2>/dev/null || return # said already
+  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout 300 "$2" -W ignore cshim/ctest/pyadapter.py "$out/$1/libpyadapter.so" 2>&1 | tee "$log"
+  note "${PIPESTATUS[0]}" "$log"
+}
+
 build_walker() { # build_walker VARIANT FLAGS...
   local variant=$1
   shift
   rm -rf "${out:?}/$variant"
   compile "$variant" -fPIC -ftls-model=initial-exec "$@" && rm "$out/$variant"/{check,oracle}.o &&
-    $cc $flags "$@" -fPIC -shared cshim/ctest/pywalk.c "$out/$variant"/*.o -o "$out/$variant/libpywalk.so" -ldl -lpthread
+    $cc $flags "$@" -fPIC -shared cshim/ctest/pywalk.c "$out/$variant"/*.o -o "$out/$variant/libpywalk.so" -ldl -lpthread &&
+    rm "$out/$variant/adapterscripts.o" && # the test has one of its own
+    $cc $flags "$@" -fPIC -shared cshim/ctest/pyadapter.c "$out/$variant"/*.o -o "$out/$variant/libpyadapter.so" -ldl -lpthread
 }
 
 test_headers_of() { # test_headers_of PYTHON: the layouts against the headers that come with it, if any do
@@ -178,7 +188,9 @@ test_python() {
   check "the walker compiles with sanitizers" build_walker python-sanitized -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
   for python in $(interpreters); do
     walk_with python "$python" ""
+    adapters_with python "$python" ""
     walk_with python-sanitized "$python" "$($cc -print-file-name=libasan.so)"
+    adapters_with python-sanitized "$python" "$($cc -print-file-name=libasan.so)"
     test_headers_of "$python"
   done
 }

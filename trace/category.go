@@ -12,11 +12,13 @@ const (
 	CategoryGradient  Category = 4 // of a parameter
 	CategoryOptimizer Category = 5 // the name is that of the state, a colon, and the parameter's
 	CategoryStep      Category = 6 // no memory: an optimizer finished a step
+	CategoryData      Category = 7 // what goes into a model or comes out of it
+	CategoryFree      Category = 8 // nothing from now on: what the block held is gone, its allocator keeps the block for something else
 
-	categoryCount = 7
+	categoryCount = 9
 )
 
-var categoryNames = [categoryCount]string{"none", "module", "parameter", "buffer", "gradient", "optimizer", "step"}
+var categoryNames = [categoryCount]string{"none", "module", "parameter", "buffer", "gradient", "optimizer", "step", "data", "free"}
 
 // String returns the category's name as it appears in the text form of a trace.
 func (c Category) String() string {

@@ -45,12 +45,28 @@ func (p *page) iterations(s *analyzer.Summary) {
 	for _, i := range picked {
 		rows = append(rows, iterationCells(t, i, own))
 	}
-	p.table(columns, rows)
+	p.table(withoutBlank(columns, rows))
 	if hidden := len(t.Iterations) - len(picked); hidden > 0 {
 		p.line("  %s not shown, with -n 0", plural(uint64(hidden), "iteration", "iterations"))
 	}
 	p.gap()
 	p.item(fmt.Sprintf("Categories are those of the rules %s at each peak: %s.", clean(t.Rules), legend(t.Categories, used)))
+}
+
+// withoutBlank leaves out columns in which no row says anything.
+func withoutBlank(columns []column, rows [][]cell) ([]column, [][]cell) {
+	var kept []column
+	slim := make([][]cell, len(rows))
+	for i, c := range columns {
+		if !slices.ContainsFunc(rows, func(row []cell) bool { return row[i].text != "" }) {
+			continue
+		}
+		kept = append(kept, c)
+		for r := range rows {
+			slim[r] = append(slim[r], rows[r][i])
+		}
+	}
+	return kept, slim
 }
 
 // iterationCategories picks the categories that hold most, in the order of the rules.

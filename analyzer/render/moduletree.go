@@ -95,6 +95,17 @@ func consecutive(list []analyzer.Module) bool {
 	return true
 }
 
+// inOrder puts the layers of a list of modules, which have numbers for names, in their order; others stay as they are, the largest first.
+func inOrder(children []analyzer.Module) []analyzer.Module {
+	named := func(m analyzer.Module) bool { _, err := strconv.Atoi(m.Name); return err != nil }
+	if slices.ContainsFunc(children, named) {
+		return children
+	}
+	children = slices.Clone(children)
+	slices.SortFunc(children, func(a, b analyzer.Module) int { return compareNames(a.Name, b.Name) })
+	return children
+}
+
 // timesModule is a copy of a tree with n times its bytes.
 func timesModule(m analyzer.Module, n uint64) analyzer.Module {
 	times := func(values []uint64) []uint64 {

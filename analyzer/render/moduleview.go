@@ -70,7 +70,7 @@ func (m *moduleTable) add(module *analyzer.Module, depth int) {
 		m.deep = true
 		return
 	}
-	children := module.Children
+	children := inOrder(module.Children)
 	if !m.all {
 		children = mergeAlike(children)
 	}

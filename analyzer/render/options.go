@@ -13,17 +13,19 @@ type Options struct {
 	Path       string // the trace, for the heading and the commands that the report proposes; "" leaves it out
 
 	// Of views only.
-	Depth  int  // levels of modules below the root; 0: 3; negative: all
+	Depth  int  // levels of modules below the root that View modules shows; negative: all
 	Period int  // every so many iterations of an epoch in View seed003; 0: 1
 	Epoch  int  // only this epoch in View seed003, counted from 1; 0: all
 	Unit   Unit // of CSV files and of View seed003; "": bytes in the former, MB in the latter
 }
 
+// DefaultDepth is enough for the layers of most models, and what they are made of.
+const DefaultDepth = 3
+
 const (
 	defaultWidth = 100
 	minWidth     = 60
 	defaultRows  = 12
-	defaultDepth = 3
 )
 
 func (o Options) width() int {
@@ -44,10 +46,7 @@ func (o Options) rows() int {
 }
 
 func (o Options) depth() int {
-	switch {
-	case o.Depth == 0:
-		return defaultDepth
-	case o.Depth < 0:
+	if o.Depth < 0 {
 		return math.MaxInt
 	}
 	return o.Depth

@@ -62,7 +62,7 @@ func (p *page) parameters(s *analyzer.Summary) {
 			p.gap()
 		}
 	}
-	p.item("Sizes are those of the elements, as the framework counts them. --csv and --json give exact bytes and each state of the optimizer by its name.")
+	p.item("Sizes in the tables are those of the elements, as the framework counts them. --csv and --json give exact bytes and each state of the optimizer by its name.")
 }
 
 // parameterTable prints the largest parameters in the model's order, and the sums.
@@ -100,7 +100,7 @@ func (p *page) parameterTable(list []analyzer.Parameter, one, many string) {
 	rows = append(rows, total.cells(strong))
 	p.table([]column{{title: "name"}, {title: "weight", right: true}, {title: "gradient", right: true}, {title: "optimizer", right: true}, {title: "together", right: true}}, rows)
 	p.gap()
-	p.line("  %s asked for; their blocks hold %s, %s of it is rounding", exactBytes(total.bytes()), exactBytes(total.blocks), exactBytes(total.blocks-min(total.blocks, total.bytes())))
+	p.item(fmt.Sprintf("%s of elements; their blocks hold %s, %s more: rounding, and blocks that several share, which count with each of them", exactBytes(total.bytes()), exactBytes(total.blocks), exactBytes(total.blocks-min(total.blocks, total.bytes()))))
 }
 
 // exactBytes writes all digits.

@@ -17,10 +17,10 @@ const (
 	seedIndent = "  "
 )
 
-// Categories that the profiler's figures are made of.
+// Categories that the profiler's figures are made of, which the rules must have.
 const (
-	featureMaps           = "Feature maps"
-	intermediateGradients = "Intermediate gradients"
+	FeatureMaps           = "Feature maps"
+	IntermediateGradients = "Intermediate gradients"
 )
 
 // seedIteration is an iteration under the profiler's numbers: both count from 1, iterations anew in every epoch.
@@ -49,15 +49,15 @@ func seedIterations(t *analyzer.Training, o Options) (list []seedIteration) {
 	return list
 }
 
-// highestOf is a category's own highest in an iteration; known is false where the rules have no such category.
-func highestOf(t *analyzer.Training, it *analyzer.Iteration, category string) (bytes uint64, known bool) {
-	i := slices.Index(t.Categories, category)
-	if i < 0 {
-		return 0, false
+// highestOf is a category's own highest in an iteration. A category that never held anything is not among those of the run.
+func highestOf(t *analyzer.Training, it *analyzer.Iteration, category string) uint64 {
+	if i := slices.Index(t.Categories, category); i >= 0 {
+		return it.Highest[i]
 	}
-	return it.Highest[i], true
+	return 0
 }
 
+// weightsOf lists the parameters under the names that they have within their model, with the sums of their bytes.
 func weightsOf(t *analyzer.Training) (list []analyzer.Parameter, weights, gradients uint64) {
 	for _, parameter := range t.Parameters {
 		if parameter.Category == "parameter" {
@@ -66,7 +66,24 @@ func weightsOf(t *analyzer.Training) (list []analyzer.Parameter, weights, gradie
 			gradients += parameter.Gradient
 		}
 	}
+	model := modelOf(list)
+	for i := range list {
+		list[i].Name = strings.TrimPrefix(list[i].Name, model)
+	}
 	return list, weights, gradients
+}
+
+// modelOf is what all names begin with, the name of the only model and a dot; "" if there are several.
+func modelOf(list []analyzer.Parameter) string {
+	if len(list) == 0 {
+		return ""
+	}
+	name, _, nested := strings.Cut(list[0].Name, ".")
+	other := func(p analyzer.Parameter) bool { return !strings.HasPrefix(p.Name, name+".") }
+	if !nested || slices.ContainsFunc(list, other) {
+		return ""
+	}
+	return name + "."
 }
 
 // seed003 prints one table per iteration.
@@ -81,35 +98,30 @@ func (p *page) seed003(s *analyzer.Summary) {
 		p.line("%s", stars)
 		p.line("Memory Usage for Iteration %d of Epoch %d", it.number, it.epoch)
 		p.line("%s", stars)
-		p.seedRow("Peak cached", it.ReservedPeakBytes, true)
-		p.seedRow("Current cached", it.ReservedEndBytes, true)
-		maps, known := highestOf(t, it.Iteration, featureMaps)
-		p.seedRow("Total feature map usage", maps, known)
+		p.seedRow("Peak cached", it.ReservedPeakBytes)
+		p.seedRow("Current cached", it.ReservedEndBytes)
+		p.seedRow("Total feature map usage", highestOf(t, it.Iteration, FeatureMaps))
 		p.line("")
-		p.seedRow("Total layer weight usage", weights, true)
+		p.seedRow("Total layer weight usage", weights)
 		for _, parameter := range parameters {
-			p.seedRow(seedIndent+clean(parameter.Name), parameter.Bytes, true)
+			p.seedRow(seedIndent+clean(parameter.Name), parameter.Bytes)
 		}
 		p.line("")
-		p.seedRow("Total layer weight gradient usage", gradients, true)
+		p.seedRow("Total layer weight gradient usage", gradients)
 		for _, parameter := range parameters {
-			p.seedRow(seedIndent+clean(parameter.Name)+" grad", parameter.Gradient, true)
+			p.seedRow(seedIndent+clean(parameter.Name)+" grad", parameter.Gradient)
 		}
-		between, known := highestOf(t, it.Iteration, intermediateGradients)
-		p.seedRow("Intermediate gradients", between, known)
+		p.seedRow("Intermediate gradients", highestOf(t, it.Iteration, IntermediateGradients))
 	}
 }
 
-// seedRow prints a label and a number with dots between them; what is not known is a question mark.
-func (p *page) seedRow(label string, bytes uint64, known bool) {
+// seedRow prints a label and a number with dots between them.
+func (p *page) seedRow(label string, bytes uint64) {
 	unit := p.o.Unit
 	if unit == "" {
 		unit = UnitMB
 	}
-	number := "?"
-	if known {
-		number = unit.whole(bytes)
-	}
+	number := unit.whole(bytes)
 	dots := max(0, seedLabel-utf8.RuneCountInString(label)) + max(0, seedNumber-len(number))
 	p.line("%s%s%s %s", label, strings.Repeat(".", dots), number, unit)
 }
@@ -127,14 +139,8 @@ func iterationRows(s *analyzer.Summary, o Options, write unitWriter) [][]string 
 		header = append(header, parameter.Name+"_grad")
 	}
 	rows := [][]string{append(header, "intermediate_gradients")}
-	of := func(it *analyzer.Iteration, category string) string {
-		if bytes, known := highestOf(t, it, category); known {
-			return write(bytes)
-		}
-		return ""
-	}
 	for _, it := range seedIterations(t, o) {
-		row := []string{fmt.Sprint(it.epoch), fmt.Sprint(it.number), write(it.ReservedPeakBytes), write(it.ReservedEndBytes), of(it.Iteration, featureMaps), write(weights)}
+		row := []string{fmt.Sprint(it.epoch), fmt.Sprint(it.number), write(it.ReservedPeakBytes), write(it.ReservedEndBytes), write(highestOf(t, it.Iteration, FeatureMaps)), write(weights)}
 		for _, parameter := range parameters {
 			row = append(row, write(parameter.Bytes))
 		}
@@ -142,7 +148,7 @@ func iterationRows(s *analyzer.Summary, o Options, write unitWriter) [][]string 
 		for _, parameter := range parameters {
 			row = append(row, write(parameter.Gradient))
 		}
-		rows = append(rows, append(row, of(it.Iteration, intermediateGradients)))
+		rows = append(rows, append(row, write(highestOf(t, it.Iteration, IntermediateGradients))))
 	}
 	return rows
 }

@@ -37,7 +37,7 @@ func TestGoldenViews(t *testing.T) {
 	none := trainingCase(1, 0)
 	none.Training.IterationsBy, none.Training.Iterated, none.Training.Highest = analyzer.IterationsByNothing, "", 0
 	none.Training.Iterations[0].Ended = false
-	options := Options{Path: "memtrace.python3.4711.bin"}
+	options := Options{Path: "memtrace.python3.4711.bin", Depth: DefaultDepth}
 	with := func(change func(o *Options)) Options {
 		o := options
 		change(&o)
@@ -81,6 +81,22 @@ func TestReportsOfTraining(t *testing.T) {
 	silent.Training = &analyzer.Training{Level: "driver", IterationsBy: analyzer.IterationsByNothing, Iterations: silent.Training.Iterations, Categories: caseCategories}
 	if text := written(t, func(w io.Writer) error { return Text(w, silent, Options{}) }); strings.Contains(text, "Iterations") || strings.Contains(text, "rules") {
 		t.Errorf("a report of a program that trains nothing speaks of training:\n%s", text)
+	}
+}
+
+// TestGoldenDiffOfParameters renders a model that lost a layer's gradients, grew in another, and whose head has another name.
+func TestGoldenDiffOfParameters(t *testing.T) {
+	base, changed := trainingCase(3, 0), trainingCase(3, 0)
+	list := changed.Training.Parameters
+	list[1].Gradient = 0
+	list[3].Bytes, list[3].States = 2*list[3].Bytes, nil
+	list[25].Name = "head.weight"
+	list[26].Bytes = 2 * mib
+	d := analyzer.NewDiff(base, changed)
+	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{}) }))
+	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{Rows: 2, Width: 60}) }))
+	if err := DiffParameters(io.Discard, analyzer.NewDiff(&analyzer.Summary{}, changed), Options{}); err == nil {
+		t.Error("a diff without training is written")
 	}
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +13,8 @@ import (
 
 const diffLong = `Compare two traces: what grew, what is new, what shrank and what is gone from the
 first to the second. Growth is positive and stands first. With --by site and --by
-line, places whose lines moved are matched by file and function.
+line, places whose lines moved are matched by file and function. --view parameters
+compares weight, gradient and optimizer state of each parameter, by its name.
 
 ` + rulesHelp + `
 
@@ -20,10 +23,12 @@ line, places whose lines moved are matched by file and function.
 const diffExample = `  memtrace diff before.bin after.bin
   memtrace diff --by tag,library --json before.bin after.bin
   memtrace diff --by site before.bin after.bin
+  memtrace diff --view parameters before.bin after.bin
   memtrace diff --by category --rules tbd-paper before.bin after.bin`
 
 func (a *app) diffCommand() *cobra.Command {
 	var flags summaryFlags
+	var views []string
 	cmd := &cobra.Command{
 		Use:               "diff [flags] BASE NEW",
 		Short:             "Show what grew and what shrank between two traces",
@@ -31,17 +36,35 @@ func (a *app) diffCommand() *cobra.Command {
 		Example:           diffExample,
 		Args:              twoTraces,
 		ValidArgsFunction: completeTraces,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.diff(&flags, args[0], args[1]) },
+		RunE:              func(_ *cobra.Command, args []string) error { return a.diff(&flags, views, args[0], args[1]) },
 	}
 	flags.define(cmd)
+	cmd.Flags().StringSliceVar(&views, "view", nil, "show only the `VIEW` "+strings.Join(render.DiffViews(), ", ")+": what became of each")
+	mustComplete(cmd, "view", completeList(render.DiffViews()...))
 	return cmd
 }
 
-func (a *app) diff(flags *summaryFlags, basePath, newPath string) error {
+func (a *app) diff(flags *summaryFlags, views []string, basePath, newPath string) error {
 	flags.entries = -1 // a diff lists none
 	options, style, err := flags.check(a)
 	if err != nil {
 		return err
+	}
+	var needed []*render.View
+	for _, name := range views {
+		if !slices.Contains(render.DiffViews(), name) {
+			return usagef("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
+		}
+		needed = []*render.View{render.FindView(name)}
+	}
+	if len(needed) > 0 {
+		viewed := viewFlags{names: views}
+		if len(flags.by)+len(flags.groups) > 0 {
+			return usagef("--view shows a table of its own: leave out --by and --group, or --view")
+		}
+		if err := viewed.askForTraining(flags, &options); err != nil {
+			return err
+		}
 	}
 	var damaged damageList
 	var summaries [2]*analyzer.Summary
@@ -53,14 +76,20 @@ func (a *app) diff(flags *summaryFlags, basePath, newPath string) error {
 		if summaries[i], err = a.summarize(path, options); err != nil {
 			return err
 		}
+		if err := checkViews(needed, path, summaries[i]); err != nil {
+			return err
+		}
 		if flags.strict {
 			damaged.add(path, summaries[i])
 		}
 	}
 	difference := analyzer.NewDiff(summaries[0], summaries[1])
 	return damaged.join(a.writeTo(flags.output, flags.force, func(w io.Writer) error {
-		if flags.json {
+		switch {
+		case flags.json:
 			return render.DiffJSON(w, difference)
+		case len(needed) > 0:
+			return render.DiffParameters(w, difference, style)
 		}
 		return render.DiffText(w, difference, style)
 	}))

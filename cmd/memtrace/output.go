@@ -38,7 +38,7 @@ func (a *app) openDestination(path string, force bool) (*destination, error) {
 		}
 		return newDestination(f, path, ""), nil
 	case err == nil && !force:
-		return nil, fmt.Errorf("%s exists; use -f to replace it, or name another file with -o", path)
+		return nil, fmt.Errorf("%s exists; use -f to replace it, or name another file", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("open the output: %w", err)
 	}

@@ -17,6 +17,8 @@ it. With --json, one file gives an object, and several files or a folder an
 array. A trace whose program was killed, or still runs, is read as far as it
 goes.
 
+` + viewHelp + `
+
 ` + rulesHelp + `
 
 ` + filterHelp
@@ -27,10 +29,13 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --by category memtrace.python3.4711.bin
   memtrace report --group layer=mxnet-layers --group data=mine.toml memtrace.python3.4711.bin
   memtrace report --by site --full-stacks memtrace.python3.4711.bin
+  memtrace report --view modules --depth 2 memtrace.python3.4711.bin
+  memtrace report --view iterations --csv iterations.csv --units MB memtrace.python3.4711.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
 func (a *app) reportCommand() *cobra.Command {
 	var flags summaryFlags
+	var views viewFlags
 	cmd := &cobra.Command{
 		Use:               "report [flags] FILE|DIR...",
 		Short:             "Show where the memory was",
@@ -38,9 +43,12 @@ func (a *app) reportCommand() *cobra.Command {
 		Example:           reportExample,
 		Args:              someTraces,
 		ValidArgsFunction: completeTraces,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.report(&flags, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.report(&flags, &views, args, cmd.Flags().Changed)
+		},
 	}
 	flags.define(cmd)
+	views.define(cmd)
 	flags.defineEntries(cmd)
 	cmd.Flags().BoolVar(&flags.full, "full-stacks", false, "show every frame of call stacks, also what libraries do among themselves")
 	return cmd
@@ -52,22 +60,42 @@ type readSummary struct {
 	summary *analyzer.Summary
 }
 
-func (a *app) report(flags *summaryFlags, args []string) error {
+func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, changed func(flag string) bool) error {
 	options, style, err := flags.check(a)
 	if err != nil {
 		return err
 	}
-	options.Sites = true
+	views, err := viewed.check(flags, args, changed, &style)
+	if err != nil {
+		return err
+	}
+	if err := viewed.askForTraining(flags, &options); err != nil {
+		return err
+	}
+	options.Sites = len(views) == 0
+	if viewed.csv != "" { // a folder will do if it holds one trace
+		path, err := oneInput(args[0])
+		if err != nil {
+			return err
+		}
+		args = []string{path}
+	}
 	var damaged damageList
 	reports := shown[readSummary]{json: flags.json}
 	reports.load = func(path string) (readSummary, error) {
 		summary, err := a.summarize(path, options)
+		if err == nil {
+			err = checkViews(views, path, summary)
+		}
 		if err == nil && flags.strict {
 			damaged.add(path, summary)
 		}
 		return readSummary{path, summary}, err
 	}
 	reports.show = func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }
+	if len(views) > 0 && !flags.json {
+		reports.show = func(w io.Writer, r readSummary) error { return a.showViews(w, viewed, flags.force, views, r, style) }
+	}
 	return damaged.join(reports.toFile(a, args, flags.output, flags.force))
 }
 

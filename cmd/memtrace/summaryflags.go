@@ -211,9 +211,9 @@ func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, err
 	return summary, nil
 }
 
-// lookAhead opens a trace a second time where filters need the names of functions, some of which may stand behind the events. The caller calls done.
+// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the events. The caller calls done.
 func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
-	if o.Focus == nil && o.Ignore == nil {
+	if o.Focus == nil && o.Ignore == nil && !o.Training {
 		return func() {}, nil
 	}
 	ahead, err := openTrace(path)

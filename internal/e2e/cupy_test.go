@@ -3,8 +3,13 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"memtrace/cuda"
 )
 
 const cupy = "cupy-cuda12x==12.3.0"
@@ -29,5 +34,85 @@ func TestCuPy(t *testing.T) {
 	}
 	if len(rep.At.Devices) == 0 {
 		t.Error("no device at the mark")
+	}
+}
+
+// Whatever pool CuPy uses, the trace has what the pool says it holds, or, where the driver keeps the pool, what it says is in use, to the byte; every block is CuPy's and has the
+// program's line, and pinned memory stands apart.
+func TestCuPyPools(t *testing.T) {
+	for _, c := range []struct {
+		pool, counter string
+		mem           cuda.MemoryKind
+	}{
+		{"default", "held", cuda.MemoryDevice},
+		{"managed", "held", cuda.MemoryManaged},
+		{"async", "used", cuda.MemoryAsync},
+		{"none", "arrays", cuda.MemoryDevice},
+	} {
+		t.Run(c.pool, func(t *testing.T) {
+			r := program{framework: cupy, args: []string{"cupy_pools.py", "--pool", c.pool, "--memory-stats", "STATS"}}.run(t)
+			compareAccounts(t, r)
+			counters := r.counters(t)["0"]
+			everywhere := map[uint64]blockOf{}
+			for _, blocks := range liveAt(t, r.trace, "stats") {
+				for address, b := range blocks {
+					everywhere[address] = b
+				}
+			}
+			held := sum(everywhere, c.mem)
+			equal(t, "what the pool has", held, number(t, counters, c.counter))
+			equal(t, "pinned memory", sum(everywhere, cuda.MemoryHost), number(t, counters, "pinned"))
+			if held == 0 || len(everywhere) < 5 {
+				t.Errorf("%d blocks", len(everywhere))
+			}
+			if c.mem == cuda.MemoryManaged { // does not occupy the device, and so has no category
+				return
+			}
+			p := byLibraries(t, r.trace, "--at", "mark:stats")
+			p.only(t, "CuPy")
+			equal(t, "CuPy at the mark", p.Categories[0].bytes("CuPy"), held)
+			if text := memtrace(t, "report", "--by", "site", "--at", "mark:stats", r.trace); !strings.Contains(text, "cupy_pools.py:49 work") {
+				t.Errorf("no line of the program in\n%s", text)
+			}
+		})
+	}
+}
+
+// CuPy gives its pool's idle blocks back before it gives up: one story, with the line that asked. What its own limit refuses never reaches the driver.
+func TestCuPyOutOfMemory(t *testing.T) {
+	r := program{framework: cupy, args: []string{"cupy_pools.py", "--limit", "10000000"}}.run(t)
+	if want := "refused: device\nrefused: limit\n"; r.stdout != want {
+		t.Fatalf("the program said %q", r.stdout)
+	}
+	rep := readOOM(t, r.trace)
+	if rep.OOM.Count != 1 {
+		t.Fatalf("%d events", rep.OOM.Count)
+	}
+	e := rep.OOM.Events[0]
+	equal(t, "requested", e.Requested, 1<<40)
+	// The dropped array of 300,000 numbers, in CuPy's units of 512 bytes.
+	equal(t, "given back in between", e.Released, (300_000*8+511)/512*512)
+	if !strings.Contains(e.Site, "cupy_pools.py:35 fill") || e.Outcome != "failed" {
+		t.Errorf("event %+v", e)
+	}
+}
+
+// A rule about a tag that stands before those about libraries wins over them, whether the program's own call set the tag or CuPy's NVTX.
+func TestTagsBeforeLibraries(t *testing.T) {
+	r := program{framework: cupy, args: []string{"cupy_pools.py", "--memory-stats", "STATS"}}.run(t)
+	file := filepath.Join(r.dir, "mine.toml")
+	own := "[[rule]]\ncategory = \"Solver\"\ntag = \"solve\"\n\n[[rule]]\ncategory = \"Input data\"\ntag = \"inputs\"\n\n"
+	if err := os.WriteFile(file, []byte(strings.Replace(memtrace(t, "rules", "libraries"), "[[rule]]", own+"[[rule]]", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var p placed
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--rules", file, "--at", "mark:stats", r.trace)), &p); err != nil {
+		t.Fatal(err)
+	}
+	p.only(t, "Solver", "Input data")
+	libraries, c := byLibraries(t, r.trace, "--at", "mark:stats").Categories[0], p.Categories[0]
+	equal(t, "both tags against the library", c.bytes("Solver")+c.bytes("Input data"), libraries.bytes("CuPy"))
+	if c.bytes("Solver") == 0 || c.bytes("Input data") == 0 {
+		t.Errorf("categories %+v", c.Rows)
 	}
 }

@@ -15,10 +15,13 @@ The functions talk to the recording library that `memtrace run` (or LD_PRELOAD) 
 arguments and do nothing, so a program behaves the same with and without it. Tags belong to threads: each thread has its own stack, and a
 new thread starts with an empty one. All functions may be called from any thread. Recording starts with the first CUDA call: tags that are open
 then count from there on, earlier marks, steps and epochs are not recorded.
+
+memory_profiler has the three calls of the TBD memory profiler for PyTorch, for programs that use it.
 """
 
 from ._moments import active, epoch, mark, step
+from ._profiler import memory_profiler
 from ._tag import tag
 
-__all__ = ["active", "epoch", "mark", "step", "tag"]
+__all__ = ["active", "epoch", "mark", "memory_profiler", "step", "tag"]
 __version__ = "0.1.0"

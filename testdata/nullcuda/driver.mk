@@ -11,7 +11,7 @@ nullcuda_shared_src := $(wildcard $(nullcuda_dir)/shared/*.c)
 nullcuda_driver_src := $(wildcard $(nullcuda_dir)/driver/*.c) $(nullcuda_shared_src)
 nullcuda_nvml_src := $(wildcard $(nullcuda_dir)/nvml/*.c) $(nullcuda_shared_src)
 nullcuda_headers := $(wildcard $(nullcuda_dir)/driver/*.h $(nullcuda_dir)/driver/*.def $(nullcuda_dir)/shared/*.h \
-	$(nullcuda_dir)/nvml/*.h $(nullcuda_dir)/test/*.h)
+	$(nullcuda_dir)/nvml/*.h $(nullcuda_dir)/nvml/*.def $(nullcuda_dir)/test/*.h)
 nullcuda_driver_test_src := $(wildcard $(nullcuda_dir)/test/driver_*.c $(nullcuda_dir)/test/nvml_*.c)
 nullcuda_driver_tests := $(notdir $(nullcuda_driver_test_src:.c=))
 

@@ -1,6 +1,6 @@
 """Make stand-ins for the vendor libraries that a set of shared objects needs.
 
-    stubs.py OUT [--version FAMILY=X.Y.Z ...] [--also SONAME ...] ROOT...
+    stubs.py OUT [--version FAMILY=X.Y.Z ...] [--also SONAME ...] [--by-name] ROOT...
 
 ROOT is a shared object or a folder of them, such as an installed wheel. Every
 vendor library that one of them links to (and every SONAME) gets a stub in OUT
@@ -15,6 +15,7 @@ Exits 2 when something cannot be read or built.
 import argparse
 import collections
 import dataclasses
+import mmap
 import os
 import pathlib
 import re
@@ -92,6 +93,16 @@ def needs_of(path):
         name, _, version = line.split()[-1].partition("@")
         undefined.add((name, version.lstrip("@")))
     return sonames, undefined
+
+
+# A word of at least 5 letters that is a string of its own and may be a function's name.
+NAME = re.compile(rb"(?<=\0)[A-Za-z_]\w{4,}(?=\0)")
+
+
+def names_in(path):
+    """{(name, "")} of the strings in an object that could be functions' names."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return {(found.group().decode(), "") for found in NAME.finditer(data)}
 
 
 def family_of(soname):
@@ -196,7 +207,7 @@ def build(out, soname, family, version, symbols):
         return len(wanted & by_hand), len(wanted)
 
 
-def make(out, roots, versions=None, also=()):
+def make(out, roots, versions=None, also=(), by_name=False):
     """Builds every stub that the objects below roots need. Returns report lines and the CUDA libraries
     that are needed but are no stubs."""
     out = pathlib.Path(out)
@@ -205,7 +216,7 @@ def make(out, roots, versions=None, also=()):
     for path in shared_objects(roots):
         needed, symbols = needs_of(path)
         sonames |= needed
-        undefined |= symbols
+        undefined |= names_in(path) if by_name else symbols
     report = []
     for soname in sorted(sonames):
         if family := family_of(soname):
@@ -221,13 +232,14 @@ def main():
     parser.add_argument("roots", nargs="+", metavar="ROOT")
     parser.add_argument("--version", action="append", default=[], metavar="FAMILY=X.Y.Z")
     parser.add_argument("--also", action="append", default=[], metavar="SONAME", help="stub this library too")
+    parser.add_argument("--by-name", action="store_true", help="functions are those whose names stand in the objects")
     options = parser.parse_args()
     versions = dict(item.split("=", 1) for item in options.version)
     if unknown := set(versions) - {family.name for family in FAMILIES}:
         parser.error(f"unknown family {', '.join(sorted(unknown))}; known: {', '.join(f.name for f in FAMILIES)}")
     if unknown := [soname for soname in options.also if not family_of(soname)]:
         parser.error(f"{', '.join(unknown)}: of no known family")
-    report, _ = make(options.out, options.roots, versions, options.also)
+    report, _ = make(options.out, options.roots, versions, options.also, options.by_name)
     print("\n".join(report))
 
 

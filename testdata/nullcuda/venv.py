@@ -40,6 +40,11 @@ class Recipe:
     packages: tuple                  # what it needs besides itself
     versions: dict = dataclasses.field(default_factory=dict)  # of stubs, where the wheel does not say
     also: tuple = ()                 # vendor libraries it opens by name at run time
+    by_name: bool = False            # it links to none of them and looks their functions up
+    parts: tuple = ()                # packages of the framework itself, of the same version
+    roots: tuple = (".",)            # folders of site-packages whose libraries ask for vendor libraries
+    edits: tuple = ()                # (file in site-packages, text, its replacement)
+    tools: tuple = ()                # of the folder tools: (name there, place in the environment)
 
 
 TORCH = Recipe("torch", ("numpy<3", "typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "setuptools<81"),
@@ -48,13 +53,25 @@ MXNET = Recipe("mxnet", ("numpy==1.23.5", "graphviz<0.9", "requests<3"), {
     "cublas": "11.4.1", "cudnn": "8.1.1", "cufft": "10.4.1", "curand": "10.2.3", "cusolver": "11.1.0",
     "nccl": "2.8.4", "nvrtc": "11.2.0"})
 CUPY = Recipe("cupy", ("numpy<1.27", "fastrlock"))
+# JAX asks for a GPU's device file before it starts its plugin, compiles for the GPU by itself, and starts an assembler.
+JAX = Recipe("jax", ("numpy<3", "ml_dtypes", "opt_einsum", "scipy"),
+             {"cublas": "12.9.1", "cublasLt": "12.9.1", "cudnn": "9.12.0", "cufft": "11.4.1", "cusolver": "11.7.5", "cusparse": "12.5.10", "nccl": "2.27.3"},
+             also=("libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12", "libcudnn.so.9", "libcufft.so.11", "libcusolver.so.11", "libcusparse.so.12",
+                   "libcupti.so.12", "libnccl.so.2", "libnvshmem_host.so.3"),
+             by_name=True, parts=("jax", "jaxlib", "jax-cuda12-pjrt"), roots=("jax_plugins", "jax_cuda12_plugin"),
+             edits=(("jax/_src/hardware_utils.py", "'/dev/nvidia0'", "'/dev/null'"),),
+             tools=(("ptxas", "bin/ptxas"), ("libdevice.ll", "nvvm/libdevice/libdevice.10.bc")))
+NUMBA = Recipe("numba.cuda", ("numpy<2.4", "numba==0.64.0", "cuda-bindings==12.9.10", "cuda-core==1.2.2", "cuda-pathfinder==1.9.0", "packaging"), also=("libcudart.so.12",))
 RECIPES = [
     (r"torch==.+", TORCH),
     (r"mxnet-cu112==.+", MXNET),
     (r"cupy-cuda1[12]x==1[12]\..+", CUPY),
+    (r"jax-cuda12-plugin==.+", JAX),
+    (r"numba-cuda==.+", NUMBA),
 ]
 # What cannot work, and why.
 REFUSED = [
+    (r"(lib)?rmm-cu\d+==.+", "RMM's packages carry the vendor's own runtime, which needs undocumented parts of the driver; its headers compile against ours (../train/rmm_pools.cpp)"),
     (r"cupy-cuda\w+==.+", "CuPy from 13 on carries the vendor's own runtime, which needs undocumented parts of the driver; take 12.3.0"),
 ]
 # The wheel's own requirements name the vendor libraries' versions.
@@ -110,15 +127,15 @@ def recipe_of(spec):
     for pattern, reason in REFUSED:
         if re.fullmatch(pattern, spec):
             raise Failure(f"{spec}: {reason}")
-    raise Failure(f"{spec}: no recipe; there are some for torch, mxnet-cu112, cupy-cuda11x and cupy-cuda12x")
+    raise Failure(f"{spec}: no recipe; there are some for torch, mxnet-cu112, cupy-cuda11x, cupy-cuda12x, jax-cuda12-plugin and numba-cuda")
 
 
 def digest_of_sources():
     """Changes when anything changes that the libraries in DIR/nullcuda are made from."""
     digest = hashlib.sha256()
-    for folder in ("driver", "nvml", "shared", "runtime", "stubs"):
+    for folder in ("driver", "nvml", "shared", "runtime", "stubs", "tools"):
         for path in sorted((HERE / folder).rglob("*")):
-            if path.is_file() and path.suffix in (".c", ".h", ".def", ".txt", ".py"):
+            if path.is_file() and path.suffix in (".c", ".h", ".def", ".txt", ".py", ".ll", ""):
                 digest.update(f"{path.relative_to(HERE)}\0".encode() + path.read_bytes())
     for name in ("stubs.py", "venv.py", "driver.mk", "cudart.mk"):
         digest.update((HERE / name).read_bytes())
@@ -144,7 +161,19 @@ def install(directory, spec, recipe, python):
     pip = [directory / "bin" / "python", "-m", "pip", "install", "-q"]
     say(f"installing {spec} without its vendor packages (0.2 to 0.8 GB the first time)")
     run(*pip, *recipe.packages, env=environment)
-    run(*pip, "--no-deps", spec, env=environment)
+    version = spec.split("==")[1]
+    run(*pip, "--no-deps", spec, *(f"{part}=={version}" for part in recipe.parts), env=environment)
+    edit(site_packages(directory), recipe)
+
+
+def edit(site, recipe):
+    """What the framework asks of the machine and not of CUDA."""
+    for name, text, replacement in recipe.edits:
+        path = site / name
+        before = path.read_text()
+        if text not in before:
+            raise Failure(f"{path}: has no {text}, which the recipe replaces")
+        path.write_text(before.replace(text, replacement))
 
 
 def site_packages(directory):
@@ -206,7 +235,7 @@ def add_null_gpu(directory, spec, recipe):
         folder = directory / "nullcuda"
         folder.mkdir(exist_ok=True)
         versions = {**recipe.versions, **required_versions(site, spec)}
-        report, needed = stubs.make(folder, [site], versions, recipe.also)
+        report, needed = stubs.make(folder, [site / root for root in recipe.roots], versions, recipe.also, recipe.by_name)
         for name in sorted({*CUDA_LIBRARIES, *needed}):
             if not (built / name).exists():
                 raise Failure(f"{spec} needs {name}, which the null GPU does not have")
@@ -215,6 +244,9 @@ def add_null_gpu(directory, spec, recipe):
             fresh.replace(folder / name)
     for line in report:
         say(f"stub {line}")
+    for name, place in recipe.tools:
+        (directory / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(HERE / "tools" / name, directory / place)
     script = directory / "bin" / "nullcuda-run"
     script.write_text(RUN_SCRIPT)
     script.chmod(0o755)

@@ -101,6 +101,19 @@ NVML_API nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned length)
 	return nvml_copy_text(uuid, length, text);
 }
 
+// No fabric: a state of 0, "not supported". The caller's version says how long its structure is: 36 bytes, from version 3 on 40.
+NVML_API nvmlDeviceGetGpuFabricInfoV(nvml_device device, unsigned *info)
+{
+	NVML_DEVICE(device);
+	if (!info)
+		return NVML_INVALID_ARGUMENT;
+	unsigned version = *info >> 24, size = *info & 0xffffff;
+	if (version < 2 || version > 3 || size != (version == 2 ? 36 : 40))
+		return NVML_ARGUMENT_VERSION_MISMATCH;
+	memset(info + 1, 0, size - sizeof *info);
+	return NVML_OK;
+}
+
 // Answers with one number that depends on nothing but the device.
 #define NUMBER(name, type, expression)                  \
 	NVML_API name(nvml_device device, type *out)    \

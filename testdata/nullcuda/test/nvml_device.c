@@ -30,6 +30,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvml_device *device);
 int nvmlDeviceGetIndex(nvml_device device, unsigned *index);
 int nvmlDeviceGetName(nvml_device device, char *name, unsigned length);
 int nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned length);
+int nvmlDeviceGetGpuFabricInfoV(nvml_device device, unsigned *info);
 int nvmlDeviceGetPciInfo_v3(nvml_device device, nvml_pci *pci);
 int nvmlDeviceGetMemoryInfo(nvml_device device, nvml_memory *memory);
 int nvmlDeviceGetMemoryInfo_v2(nvml_device device, nvml_memory_v2 *memory);
@@ -65,6 +66,25 @@ static void test_system(void)
 	CHECK(strlen(name) > 0 && strlen(name) < sizeof name);
 	CHECK_EQ(nvmlSystemGetProcessName(0x7ffffffe, name, sizeof name), NOT_FOUND);
 	CHECK(strcmp(nvmlErrorString(TOO_SMALL), "Insufficient Size") == 0);
+}
+
+// No fabric, in as many bytes as the caller's version has and in no more.
+static void check_fabric(nvml_device device)
+{
+	for (unsigned version = 2; version <= 3; version++) {
+		unsigned info[11], size = version == 2 ? 36 : 40;
+		memset(info, 0xff, sizeof info);
+		*info = version << 24 | size;
+		CHECK_OK(nvmlDeviceGetGpuFabricInfoV(device, info));
+		CHECK_EQ(*info, version << 24 | size);
+		CHECK_EQ(info[5], 0);                                     // status of the registration
+		CHECK_EQ(((unsigned char *)info)[28], 0);                 // state: not supported
+		CHECK_EQ(((unsigned char *)info)[size - 1], 0);
+		CHECK_EQ(((unsigned char *)info)[size], 0xff);
+	}
+	unsigned other[11] = {2u << 24 | 40};
+	CHECK_EQ(nvmlDeviceGetGpuFabricInfoV(device, other), 25);
+	CHECK_EQ(nvmlDeviceGetGpuFabricInfoV(device, NULL), INVALID);
 }
 
 static void test_devices(void)
@@ -109,6 +129,7 @@ static void test_devices(void)
 	CHECK_EQ(major, 9);
 	CHECK_EQ(nvmlDeviceGetTemperature(device, 0, &degrees), NOT_SUPPORTED);
 	CHECK_EQ(nvmlDeviceGetName((nvml_device)&name, name, sizeof name), INVALID);
+	check_fabric(device);
 }
 
 static void check_memory(nvml_device device, ull used)

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/render"
+	"memtrace/analyzer/rules"
+	"memtrace/analyzer/rules/rulefile"
+)
+
+// viewFlags are the flags of report about training: tables of their own instead of the report.
+type viewFlags struct {
+	names  []string
+	csv    string
+	units  string
+	depth  int
+	period int
+	epoch  int
+}
+
+const viewHelp = `--view shows one table about a training program instead, or several: its modules,
+parameters or iterations, whose names come from PyTorch and MXNet, with no change of
+the program. --csv writes a view's whole table.`
+
+func viewNames() []string {
+	var names []string
+	for _, view := range render.Views() {
+		names = append(names, view.Name)
+	}
+	return names
+}
+
+func (v *viewFlags) define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&v.names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (repeat it, or separate by commas)")
+	f.StringVar(&v.csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
+	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and --view seed003 (default MB)")
+	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3)")
+	f.IntVar(&v.period, "period", 0, "every so many `ITERATIONS` of --view seed003 (default 1)")
+	f.IntVar(&v.epoch, "epoch", 0, "only this `EPOCH` of --view seed003, counted from 1 (default all)")
+	mustComplete(cmd, "view", completeList(viewNames()...))
+	mustComplete(cmd, "units", completeValues(render.Units()...))
+	for _, name := range []string{"depth", "period", "epoch"} {
+		mustComplete(cmd, name, completeValues())
+	}
+}
+
+// has reports whether a view was asked for.
+func (v *viewFlags) has(name string) bool {
+	return slices.Contains(v.names, name)
+}
+
+// check finds the views and completes the style, before any trace is read. changed tells flags that were given from those that were not.
+func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag string) bool, style *render.Options) ([]*render.View, error) {
+	var views []*render.View
+	for _, name := range v.names {
+		view := render.FindView(name)
+		if view == nil {
+			return nil, usagef("--view %s: choose from %s", name, strings.Join(viewNames(), ", "))
+		}
+		views = append(views, view)
+	}
+	seed := v.has("seed003")
+	switch {
+	case v.csv != "" && len(views) == 0:
+		return nil, usagef("--csv goes with --view: name what to write, one of %s", strings.Join(viewNames(), ", "))
+	case v.csv != "" && len(views) > 1:
+		return nil, usagef("--csv goes with one --view: %s would share a file", strings.Join(v.names, " and "))
+	case v.csv != "" && len(traces) > 1:
+		return nil, usagef("--csv goes with one trace; got %d", len(traces))
+	case v.csv != "" && s.json:
+		return nil, usagef("--csv and --json: choose one of them")
+	case v.csv != "" && (v.csv == "-" && s.output != "" || v.csv == s.output):
+		return nil, usagef("--csv %s and -o %s: name two files", v.csv, s.output)
+	case len(views) > 0 && len(s.by)+len(s.groups) > 0:
+		return nil, usagef("--view shows a table of its own: leave out --by and --group, or --view")
+	case len(views) > 0 && s.sum != "":
+		return nil, usagef("--expected-sum goes with --by category, --rules or --group, not with --view")
+	case changed("units") && v.csv == "" && !seed:
+		return nil, usagef("--units goes with --csv and --view seed003; other sizes have their unit beside them")
+	case changed("depth") && !v.has("modules"):
+		return nil, usagef("--depth goes with --view modules")
+	case changed("depth") && v.depth < 0:
+		return nil, usagef("--depth %d: name a number of levels, 0 for the root alone", v.depth)
+	case changed("period") && !seed:
+		return nil, usagef("--period goes with --view seed003")
+	case changed("period") && v.period < 1:
+		return nil, usagef("--period %d: name a number of iterations, at least 1", v.period)
+	case changed("epoch") && !seed:
+		return nil, usagef("--epoch goes with --view seed003")
+	case changed("epoch") && v.epoch < 1:
+		return nil, usagef("--epoch %d: name an epoch, the first is 1", v.epoch)
+	}
+	if changed("units") {
+		unit, err := render.ParseUnit(v.units)
+		if err != nil {
+			return nil, usagef("--units: %w", err)
+		}
+		style.Unit = unit
+	}
+	style.Depth, style.Period, style.Epoch = render.DefaultDepth, v.period, v.epoch
+	if changed("depth") {
+		style.Depth = v.depth
+	}
+	return views, nil
+}
+
+// askForTraining completes the options for views, and for a report that was not asked for something else: an array of all iterations would drown such a report's JSON.
+func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
+	if len(v.names) == 0 && (s.json || len(o.Groupings) > 0) {
+		return nil
+	}
+	name := s.rules
+	if name == "" {
+		name = rulefile.Default
+	}
+	set, err := rulefile.Open(name)
+	if err != nil {
+		return usagef("--rules: %w", err)
+	}
+	if v.has("seed003") || v.has("iterations") && v.csv != "" {
+		for _, category := range []string{render.FeatureMaps, render.IntermediateGradients} {
+			if !slices.ContainsFunc(set.Rules, func(r rules.Rule) bool { return r.Category == category }) {
+				return usagef("--rules %s: has no category %q, which the table is made of; leave out --rules", name, category)
+			}
+		}
+	}
+	o.Training, o.Groupings = true, nil
+	o.RuleSets = []analyzer.RuleGrouping{{Name: byCategory, Rules: set}}
+	return nil
+}
+
+// showViews writes the views of one trace, and its CSV first: text on standard output cannot be taken back.
+func (a *app) showViews(w io.Writer, flags *viewFlags, force bool, views []*render.View, r readSummary, style render.Options) error {
+	style.Path = r.path
+	if (flags.csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
+		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, render.Health(r.summary.Health, r.summary.LostRecords))
+	}
+	switch flags.csv {
+	case "":
+	case "-":
+		return views[0].CSV(w, r.summary, style)
+	default:
+		if err := a.writeTo(flags.csv, force, func(w io.Writer) error { return views[0].CSV(w, r.summary, style) }); err != nil {
+			return err
+		}
+	}
+	for i, view := range views {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := view.Text(w, r.summary, style); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkViews fails if a trace lacks what a view would show.
+func checkViews(views []*render.View, path string, s *analyzer.Summary) error {
+	var problems []error
+	for _, view := range views {
+		if why := view.Missing(s); why != "" {
+			problems = append(problems, fmt.Errorf("%s: --view %s: %s", path, view.Name, why))
+		}
+	}
+	return errors.Join(problems...)
+}

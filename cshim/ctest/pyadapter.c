@@ -1,0 +1,78 @@
+/* The adapters' mechanism as a library that an interpreter loads with ctypes, with a script of the test's own: pyadapter.py looks on. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+
+#include "../adapter.h"
+#include "../config.h"
+#include "../guest.h"
+#include "../interpreter.h"
+#include "../region.h"
+
+/* Hands its functions over, and says what is called. */
+#define SCRIPT(name)                                                                                                       \
+  "import sys\n"                                                                                                           \
+  "mine = sys.modules.setdefault('pyadapter_" name "', type(sys)('pyadapter_" name "'))\n"                                 \
+  "vars(mine).update((k, v) for k, v in list(globals().items()) if k[0] != '_')\n"                                         \
+  "mine.starts = getattr(mine, 'starts', 0) + 1\n"                                                                         \
+  "mine.reports = 0\n"                                                                                                     \
+  "mine.prepare()\n"                                                                                                       \
+  "def report():\n"                                                                                                        \
+  "    mine.reports += 1\n"                                                                                                \
+  "    return mine.reporting()\n"                                                                                         \
+  "mine.report = report\n"
+
+const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {{"torch", SCRIPT("torch")}, {"mxnet", SCRIPT("mxnet")}};
+
+/* Starts to record into that file's spool. */
+MT_EXPORT int pyadapter_open(const char *path) {
+  snprintf(mt_config.output, sizeof mt_config.output, "%s", path);
+  mt_config.log_level = MT_LOG_WARN;
+  mt_config.nvml_seconds = 0;
+  mt_config.adapters = 3;
+  return mt_thread_get() != NULL;
+}
+
+MT_EXPORT void pyadapter_seen(int framework) { mt_adapter_seen((enum mt_framework)framework); }
+MT_EXPORT void pyadapter_out_of_memory(void) { mt_adapter_out_of_memory(); }
+
+/* As a thread of ours does. */
+MT_EXPORT void pyadapter_turn(void) {
+  mt_python_turn();
+  mt_adapter_turn();
+}
+
+static int nothing(void *unused) {
+  (void)unused;
+  return 0;
+}
+
+/* Turns while the interpreter's list of calls is full: with its lock, so that none of them runs meanwhile. How many it took. */
+MT_EXPORT unsigned pyadapter_full(int (*add)(int (*)(void *), void *)) {
+  unsigned count = 0;
+  while (count < 1u << 20 && !add(nothing, NULL)) count++;
+  for (int i = 0; i < 5; i++) pyadapter_turn();
+  return count;
+}
+
+/* The name number wanted that was written, of a process with few threads: its kind, or 0. */
+MT_EXPORT int pyadapter_record(unsigned wanted, struct mt_record *record) {
+  unsigned seen = 0;
+  const struct mt_spool_header *h = mt_header();
+  const char *segments = (const char *)h + h->segments_offset;
+  for (unsigned segment = 0; segment < h->segments_used; segment++)
+    for (unsigned slot = 1; slot < MT_SEGMENT_SLOTS; slot++) {
+      memcpy(record, segments + (uint64_t)segment * MT_SEGMENT_SIZE + slot * sizeof *record, sizeof *record);
+      if (record->seq && record->kind == MT_NAME && seen++ == wanted) return record->kind;
+    }
+  return 0;
+}
+
+MT_EXPORT const void *pyadapter_entry(uint32_t id, uint32_t *kind, uint32_t *length) {
+  if (!id || id > mt_header()->index_used) return NULL;
+  *kind = mt_index()[id - 1].kind;
+  *length = mt_index()[id - 1].length;
+  return mt_data() + mt_index()[id - 1].offset;
+}
+
+MT_EXPORT uint32_t pyadapter_entries(void) { return mt_header()->index_used; }

@@ -1,0 +1,580 @@
+"""Looks on while the adapters' mechanism works in the interpreter that runs this.
+
+    pyadapter.py LIBRARY [CASE...]
+
+LIBRARY is built from pyadapter.c and the library's C half. Every case runs in a child of
+its own; prints "VERSION: N passed, N failed". Needs nothing but the standard library.
+"""
+import ctypes
+import gc
+import io
+import os
+import signal
+import struct
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import types
+
+VERSION = sys.version_info[:2]
+TORCH, MXNET = 0, 1
+INFO, STRING = 6, 1
+HEAD, ROW = struct.Struct("<Q"), struct.Struct("<QQQII")
+RECORD = struct.Struct("<QQQQQIIIHBbQ")  # struct mt_record with the fields of a name
+
+CASES = []
+failures = []
+passes = 0
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def check(holds, *what):
+    global passes
+    if holds:
+        passes += 1
+        return
+    failures.append(what)
+    caller = sys._getframe(1)
+    while caller.f_code.co_name == "equal":
+        caller = caller.f_back
+    print("%s:%d: failed: %s" % (caller.f_code.co_name, caller.f_lineno, " ".join(map(str, what))), file=sys.stderr)
+
+
+def equal(have, want, *what):
+    check(have == want, *what, "is", have, "want", want)
+
+
+def nothing():
+    pass
+
+
+class Library:
+    """turn is called without the interpreter's lock, as a thread of the library's calls it."""
+
+    def __init__(self, path):
+        self.free = ctypes.CDLL(path)
+        self.free.pyadapter_entry.restype = ctypes.c_void_p
+        self.free.pyadapter_entry.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
+        self.turn = self.free.pyadapter_turn
+        self.folder = tempfile.mkdtemp()
+        self.open("adapter.bin")
+        self.scripts = []
+        for name in "torch", "mxnet":
+            module = sys.modules["pyadapter_" + name] = types.ModuleType("pyadapter_" + name)
+            module.prepare = module.reporting = nothing
+            module.starts = module.reports = 0
+            self.scripts.append(module)
+        self.torch, self.mxnet = self.scripts
+
+    def open(self, name):
+        if not self.free.pyadapter_open(os.path.join(self.folder, name).encode()):
+            raise SystemExit("it does not record")
+
+    def entry(self, number):
+        kind, length = ctypes.c_uint32(), ctypes.c_uint32()
+        at = self.free.pyadapter_entry(number, ctypes.byref(kind), ctypes.byref(length))
+        return (kind.value, ctypes.string_at(at, length.value)) if at else (0, b"")
+
+    def info(self, key):
+        """The last thing that was said about it."""
+        said = None
+        for number in range(1, self.free.pyadapter_entries() + 1):
+            kind, data = self.entry(number)
+            if kind == INFO and data.startswith(key.encode() + b"\0"):
+                said = data.split(b"\0", 1)[1].decode()
+        return said
+
+    def names(self):
+        """(category, name, address, size, object) of everything that was said."""
+        said, record = [], ctypes.create_string_buffer(RECORD.size)
+        while self.free.pyadapter_record(len(said), record):
+            _, _, address, size, handle, _, _, _, category, _, _, name = RECORD.unpack(record.raw)
+            kind, text = self.entry(name)
+            said.append((category, text.decode() if kind == STRING else None, address, size, handle))
+        return said
+
+    def start(self, framework=TORCH):
+        self.free.pyadapter_seen(framework)
+        script = self.scripts[framework]
+        return until(lambda: (self.turn(), script.starts)[1])
+
+
+def until(holds, seconds=20):
+    """Whether something comes true; the limit ends a test that hangs. Pending calls come between two instructions."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def settle():
+    """Enough turns and instructions for all that might be asked for."""
+    for _ in range(20):
+        library.turn()
+        sum(range(1000))
+        time.sleep(0)
+
+
+@case
+def starts():
+    check(library.start(), "it starts")
+    equal(library.info("adapter.torch"), "on", "torch")
+    equal(library.info("adapter.mxnet"), None, "mxnet")
+    settle()
+    equal((library.torch.starts, library.torch.reports, library.mxnet.starts), (1, 0, 0), "calls")
+    check(library.start(MXNET), "the other one starts")
+    settle()
+    equal((library.torch.starts, library.mxnet.starts), (1, 1), "calls")
+    equal(library.info("adapter.torch.trouble"), None, "trouble")
+
+
+@case
+def script_fails():
+    def prepare():
+        raise ValueError("on purpose")
+    library.torch.prepare = prepare
+    output = io.StringIO()
+    sys.stderr, stderr = output, sys.stderr
+    started = library.start()
+    settle()
+    sys.stderr = stderr
+    check(started, "it starts")
+    equal((library.info("adapter.torch"), output.getvalue(), library.torch.starts), ("off: the script failed", "", 1), "says")
+    library.free.pyadapter_out_of_memory()
+    settle()
+    equal(library.torch.reports, 0, "reports")
+
+
+def tracers():
+    """Everything by which a program watches its own code; returns what they saw of ours, and how to end them."""
+    seen, watching = [], [True]
+
+    def look(frame, event, argument):
+        if frame.f_code.co_filename == "<memtrace>" or "memtrace" in repr(argument) or "memtrace" in getattr(argument, "__name__", ""):
+            seen.append((event, frame.f_code.co_name, frame.f_lineno, argument))
+        return look
+    threading.settrace(look)
+    threading.setprofile(look)
+    sys.settrace(look)
+    sys.setprofile(look)
+    if VERSION >= (3, 12):
+        monitoring = sys.monitoring
+        monitoring.use_tool_id(5, "pyadapter")
+
+        def start(code, *_):
+            if watching[0] and code.co_filename == "<memtrace>":
+                seen.append(("monitored", code.co_name))
+        for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN, monitoring.events.LINE):
+            monitoring.register_callback(5, event, start)
+        monitoring.set_events(5, monitoring.events.PY_START | monitoring.events.PY_RETURN | monitoring.events.LINE)
+
+    def end():
+        watching[0] = False
+        for setter in sys.settrace, sys.setprofile, threading.settrace, threading.setprofile:
+            setter(None)
+        if VERSION >= (3, 12):
+            sys.monitoring.set_events(5, 0)
+            sys.monitoring.free_tool_id(5)
+    return seen, end
+
+
+@case
+def unseen():
+    """Neither its start nor its reports nor what it has the program call is seen by a tracer."""
+    seen, end = tracers()
+    started = library.start()
+    quiet = library.torch.quietly(library.torch.report)
+    calls = [quiet() for _ in range(3)]
+    library.free.pyadapter_out_of_memory()
+    reported = until(lambda: (library.turn(), library.torch.reports > 3)[1])
+    watching = sys.gettrace() is not None and sys.getprofile() is not None
+    end()
+    check(started and reported and watching, "it ran:", started, reported, watching)
+    equal(calls, [None] * 3, "calls")
+    equal(seen, [], "seen")
+    seen, end = tracers()  # a check of the check
+    library.torch.report()
+    end()
+    check(seen, "a call that is not quiet is seen")
+
+
+@case
+def exception_in_hand():
+    """A script runs between two instructions of a program that handles an exception."""
+    library.torch.prepare = lambda: library.torch.__dict__.setdefault("seen", sys.exc_info()[0])
+    try:
+        raise KeyError("the program's")
+    except KeyError as error:
+        check(library.start(), "it starts")
+        equal(sys.exc_info()[1], error, "in hand")
+    equal(sys.exc_info(), (None, None, None), "afterwards")
+
+
+@case
+def contained():
+    """What goes wrong in a script is counted and stays there."""
+    check(library.start(), "it starts")
+
+    class Odd(Exception):
+        def __init__(self, a, b):
+            super().__init__(a, b)
+
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    def deep(n):
+        return deep(n + 1)
+
+    def raising(error):
+        def function(*arguments, **keywords):
+            raise error
+        return function
+    wrong = [raising(ValueError("x")), raising(Odd(1, 2)), raising(MemoryError()), raising(SystemExit(3)), raising(GeneratorExit()), lambda: deep(0), lambda: None + 1,
+             raising(StopIteration()), raising(RecursionError()), raising(AssertionError)]
+    for count, function in enumerate(wrong, 1):
+        equal(library.torch.quietly(function)(), None, "result", count)
+    equal(library.info("adapter.torch.trouble"), "1", "counted at once")
+    equal(library.torch.trouble(), len(wrong) + 1, "counted")
+    equal(library.torch.quietly(lambda *a, **k: (a, k))(1, 2, three=3), ((1, 2), {"three": 3}), "arguments")
+    equal(library.torch.contain(ValueError("x")), None, "contain")
+    equal(library.mxnet.starts, 0, "the other")
+    library.torch.reporting = raising(ValueError("x"))
+    library.free.pyadapter_out_of_memory()
+    check(until(lambda: (library.turn(), library.torch.reports)[1]), "it reports")
+    settle()
+    equal(library.info("adapter.torch.trouble"), str(len(wrong) + 3), "said with the report")
+
+
+@case
+def near_the_limit():
+    """A call of ours where hardly a frame is left for it."""
+    check(library.start(), "it starts")
+    called = []
+
+    def ours():
+        called.append(1)
+        return (lambda: (lambda: 5)())()
+    quiet, outcomes = library.torch.quietly(ours), set()
+
+    def down(left):
+        if left:
+            return down(left - 1)
+        return outcomes.add(quiet())
+    limit, failed = sys.getrecursionlimit(), 0
+    for left in range(limit - 60, limit):
+        try:
+            down(left)
+        except RecursionError as error:
+            failed += 1
+            names = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+            check("<memtrace>" not in names, "frames of ours in the program's exception")
+    check(outcomes <= {5, None} and 5 in outcomes and failed > 0, "outcomes", outcomes, failed)
+
+
+class Timeout(Exception):
+    pass
+
+
+def on_alarm(number, frame):
+    raise Timeout("the program's")
+
+
+def raise_signal(number):
+    """Python's handler runs at the next instruction."""
+    signal.raise_signal(number)
+    for _ in range(100):
+        pass
+
+
+@case
+def signals():
+    """What the program's own handlers raise gets out of code of ours as it gets out of the program's, without our frames."""
+    check(library.start(), "it starts")
+
+    class Handlers:
+        def method(self, number, frame):
+            raise Timeout("the method's")
+    space = {"raise_signal": raise_signal, "signal": signal}
+    exec(compile("def interrupted(number):\n  raise_signal(number)\n"
+                 "def caught(number, contain):\n  try:\n    raise_signal(number)\n  except Exception as error:\n    contain(error)\n  return 'swallowed'\n", "<memtrace>", "exec"), space)
+    cases = [(signal.SIGALRM, on_alarm, Timeout), (signal.SIGUSR1, Handlers().method, Timeout), (signal.SIGINT, signal.default_int_handler, KeyboardInterrupt)]
+    for number, handler, wanted in cases:
+        signal.signal(number, handler)
+        for function, arguments in (space["interrupted"], (number,)), (space["caught"], (number, library.torch.contain)):
+            got = None
+            try:
+                got = library.torch.quietly(function)(*arguments)
+            except BaseException as error:
+                got = error
+                files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+                check("<memtrace>" not in files, "our frames in", files)
+            check(type(got) is wanted, "of", number, "came", got)
+    equal(library.info("adapter.torch.trouble"), None, "trouble")
+
+
+@case
+def names():
+    torch = library.torch
+    check(library.start(), "it starts")
+    epoch, weight, bias = torch.epoch(), torch.intern("weight"), torch.intern("bi\u00e4s")
+    check(epoch and weight and bias and weight != bias and torch.intern("weight") == weight, "numbers", epoch, weight, bias)
+    head, first, second = HEAD.pack(epoch), ROW.pack(4096, 100, 7, weight, 2), ROW.pack(8192, 200, 8, bias, 3)
+    torch.emit(head + first + second)
+    want = [(2, "weight", 4096, 100, 7), (3, "bi\u00e4s", 8192, 200, 8)]
+    equal(library.names(), want, "said")
+    torch.emit_at(head + first + second, struct.pack("<QQ", 0, 12288))
+    want.append((3, "bi\u00e4s", 12288, 200, 8))
+    equal(library.names(), want, "said apart")
+    for hostile in (b"", b"x", head, head[:7], head + first[:31], HEAD.pack(epoch + 1) + first, HEAD.pack(0) + first, head + ROW.pack(1, 1, 1, weight, 0),
+                    head + ROW.pack(1, 1, 1, weight, 1 << 16), "text", None, 5, bytearray(head + first), (head, first)):
+        equal(torch.emit(hostile), None, "emit")
+        equal(torch.emit_at(hostile, struct.pack("<Q", 1)) if hostile != b"" else None, None, "emit_at")
+    equal(library.names()[:3], want, "the first ones")
+    for addresses in b"", b"1234567", None, "text":
+        torch.emit_at(head + first, addresses)
+    for few in (), (head,):
+        torch.emit_at(*few)
+    torch.emit_at(1, 2, 3)
+    equal(len(library.names()), 3, "names, after what is no name")
+    equal([torch.intern(wrong) for wrong in ("", None, 5, b"bytes", "\udc80", ["x"])], [0] * 6, "numbers of what is no text")
+    long = torch.intern("x" * 100000)
+    check(long == 0 or library.entry(long)[1] == b"x" * 100000, "a long name")
+    torch.emit(head + ROW.pack(1, 2, 3, 0xffffffff, 65535))
+    equal(library.names()[-1], (65535, None, 1, 2, 3), "a number that is nobody's")
+
+
+class Base:
+    pass
+
+
+@case
+def finds():
+    check(library.start(), "it starts")
+    torch = library.torch
+
+    class Below(Base):
+        def __getattribute__(self, name):
+            raise RuntimeError("asked for " + name)
+
+    class Liar:
+        __class__ = Base
+
+    class Proxy:
+        def __getattr__(self, name):
+            raise RuntimeError("asked for " + name)
+
+    class Meta(type):
+        def __instancecheck__(cls, object):
+            raise RuntimeError("asked")
+
+        def __subclasscheck__(cls, other):
+            raise RuntimeError("asked")
+
+    class Weird(Base, metaclass=Meta):
+        pass
+    kept = [Base(), Below(), Liar(), Proxy(), Weird(), types.SimpleNamespace()]
+    kept += [type("Made%d" % i, (Base,) if i % 2 else (), {})() for i in range(2000)]  # more types than are remembered
+    want = {id(o) for o in kept if Base in type(o).__mro__}
+    some = torch.instances(kept, Base)
+    equal([id(o) for o in some], [id(o) for o in kept if id(o) in want], "of a list")
+    gc.collect()
+    del some
+    equal({id(o) for o in torch.all_instances(Base)}, want, "of all")
+    equal(torch.all_instances(type("None", (), {})), [], "of none")
+    for wrong in (5, Base), (kept,), ("text", Base):
+        equal(torch.instances(*wrong), None, "instances of what is no list")
+
+
+@case
+def again():
+    check(library.start(), "it starts")
+    settle()
+    equal(library.torch.reports, 0, "reports")
+    library.torch.again(30)
+    before = time.monotonic()
+    check(until(lambda: (library.turn(), library.torch.reports)[1]), "it is called again")
+    check(time.monotonic() - before >= 0.03, "too early")
+    settle()
+    equal(library.torch.reports, 1, "reports")
+    library.torch.again(1)
+    library.torch.again(0)
+    time.sleep(0.01)
+    settle()
+    equal(library.torch.reports, 1, "reports after it was taken back")
+    for wrong in -1, 1 << 40, "x", None, 1.5:
+        equal(library.torch.again(wrong), None, "again")
+    for count in range(2, 20):
+        library.free.pyadapter_out_of_memory()
+        settle()
+    check(2 <= library.torch.reports <= 11, "reports after memory ran out again and again:", library.torch.reports)
+
+
+@case
+def full():
+    """The interpreter's list of pending calls has no room."""
+    held = ctypes.PyDLL(library.free._name)
+    library.free.pyadapter_seen(TORCH)
+    count = held.pyadapter_full(ctypes.cast(ctypes.pythonapi.Py_AddPendingCall, ctypes.c_void_p))
+    check(0 < count < 1 << 20, "calls in the list", count)
+    check(library.start(), "it starts later")
+    settle()
+    equal(library.torch.starts, 1, "starts")
+
+
+@case
+def forked():
+    """A call that waits is inherited, and so is a script that runs."""
+    held = ctypes.PyDLL(library.free._name).pyadapter_turn
+    held()
+    library.free.pyadapter_seen(TORCH)
+    held()  # asked for; runs at one of the next instructions, in either process
+    child = os.fork()
+    if not child:
+        settle()
+        os._exit(library.torch.starts if library.torch.starts <= 1 else 9)
+    status = os.waitpid(child, 0)[1]
+    check(os.WIFEXITED(status) and os.WEXITSTATUS(status) <= 1, "child ended", status)
+    check(library.start(), "it starts in the parent")
+    number = library.torch.intern("the parent's")
+    epoch = library.torch.epoch()
+    child = os.fork()
+    if not child:
+        good = library.torch.epoch() == 0
+        library.torch.emit(HEAD.pack(epoch) + ROW.pack(1, 2, 3, number, 2))
+        library.open("child.bin")
+        good = good and library.torch.epoch() not in (0, epoch)
+        library.torch.emit(HEAD.pack(epoch) + ROW.pack(1, 2, 3, number, 2))  # another recording's
+        good = good and library.names() == []
+        library.torch.emit(HEAD.pack(library.torch.epoch()) + ROW.pack(4, 5, 6, library.torch.intern("the child's"), 2))
+        good = good and library.names() == [(2, "the child's", 4, 5, 6)]
+        settle()
+        os._exit(good)
+    equal(os.waitpid(child, 0)[1], 1 << 8, "child that goes on")
+    equal(library.names(), [], "names in the parent")
+
+
+@case
+def subinterpreter():
+    """A script never runs in another interpreter than the first."""
+    try:
+        interpreters = __import__("_interpreters" if VERSION >= (3, 13) else "_xxsubinterpreters")
+    except ImportError:
+        return
+    library.free.pyadapter_seen(TORCH)
+    inner = interpreters.create("legacy") if VERSION >= (3, 13) else interpreters.create(isolated=False) if VERSION >= (3, 9) else interpreters.create()
+    failed = interpreters.run_string(inner, "import ctypes, sys\nturn = ctypes.PyDLL(%r).pyadapter_turn\nturn()\nfor i in range(3000):\n  turn() if i %% 1000 == 0 else None\n"
+                                            "assert 'pyadapter_torch' not in sys.modules" % library.free._name)
+    check(not failed, "inside:", failed)
+    check(library.start(), "it starts in the first one")
+    failed = interpreters.run_string(inner, "import sys\nassert 'pyadapter_torch' not in sys.modules")
+    check(not failed, "inside, later:", failed)
+    equal(library.torch.starts, 1, "starts")
+    equal(library.info("adapter.torch"), "on", "says")
+
+
+@case
+def threads():
+    """Threads that call what a script left behind, at the same time."""
+    check(library.start(), "it starts")
+    torch, kept = library.torch, [Base() for _ in range(500)]
+    bodies = HEAD.pack(torch.epoch()) + b"".join(ROW.pack(i + 1, 1, i, torch.intern("t"), 2) for i in range(20))
+    wrong = []
+
+    def work():
+        for _ in range(50):
+            if len(torch.instances(kept, Base)) != 500 or len(torch.all_instances(Base)) < 500:
+                wrong.append("instances")
+            torch.emit(bodies)
+            torch.trouble()
+            torch.quietly(lambda: 1 / 0)()
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    equal(wrong, [], "wrong")
+    equal(torch.trouble(), 401, "trouble")
+    equal(len(library.names()), 4 * 50 * 20, "names")
+
+
+@case
+def waits_at_the_end():
+    """The interpreter ends while a call waits."""
+    library.free.pyadapter_seen(TORCH)
+    held = ctypes.PyDLL(library.free._name).pyadapter_turn
+    held()
+    held()
+    sys.exit(ENDED)
+
+
+@case
+def reports_at_the_end():
+    check(library.start(), "it starts")
+    ended = []
+
+    def reporting():
+        ended.append(1)
+        print(passes, len(failures), file=open(library.path + ".sums", "a"))
+        raise ValueError("nobody hears of it")
+    import atexit
+    check(until(lambda: (library.turn(), atexit._ncallbacks() > 0)[1]), "it is told of the end")
+    library.torch.reporting = reporting
+    library.turn = None
+    sys.exit(ENDED)
+
+
+ENDED = 7
+ENDING = (waits_at_the_end, reports_at_the_end)
+
+
+def run(function, path):
+    global library
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        try:
+            library = Library(path)
+            library.path = path
+            function()
+        except BaseException as error:
+            if isinstance(error, SystemExit) and error.code == ENDED:
+                raise
+            traceback.print_exc()
+            failures.append(error)
+        with open(path + ".sums", "a") as sums:
+            print(passes, len(failures), file=sums)
+        sys.stderr.flush()
+        os._exit(len(failures) != 0)
+    return os.waitpid(child, 0)[1]
+
+
+def main():
+    path, only = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    with open(path + ".sums", "w"):
+        pass
+    good = bad = 0
+    for function in CASES:
+        if only and function.__name__ not in only:
+            continue
+        status = run(function, path)
+        wanted = ENDED << 8 if function in ENDING else 0
+        good += function in ENDING and status == wanted
+        if status != wanted:
+            print("%s: %s FAILED (wait status %#x)" % (sys.version.split()[0], function.__name__, status), file=sys.stderr)
+        bad += status != wanted and (function in ENDING or not os.WIFEXITED(status))
+    with open(path + ".sums") as lines:
+        sums = [tuple(map(int, line.split())) for line in lines]
+    good, bad = good + sum(a for a, _ in sums), bad + sum(b for _, b in sums)
+    print("Python %s (%s), adapters: %d passed, %d failed" % (sys.version.split()[0], sys.executable, good, bad))
+    return bad != 0
+
+
+sys.exit(main())

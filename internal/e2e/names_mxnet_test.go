@@ -1,0 +1,278 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/rules/rulefile"
+	"memtrace/trace"
+)
+
+// named is what a trace says that MXNet calls its memory: the last figures of every name and device address.
+type named struct {
+	bytes map[string]uint64 // by name: requested bytes, over all devices
+	steps int
+}
+
+var (
+	stringLine = regexp.MustCompile(`(?m)^string id=(\d+) value=(".*")$`)
+	nameLine   = regexp.MustCompile(`(?m)^name seq=\d+ .*category=(\w+) name=(\d+)$`)
+	nameField  = regexp.MustCompile(` (addr|size|handle)=(\S+)`)
+)
+
+func namesOf(t *testing.T, path string) named {
+	t.Helper()
+	text := memtrace(t, "dump", path)
+	strings := map[string]string{}
+	for _, m := range stringLine.FindAllStringSubmatch(text, -1) {
+		value, err := strconv.Unquote(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		strings[m[1]] = value
+	}
+	n, at := named{bytes: map[string]uint64{}}, map[[2]string]uint64{}
+	for _, m := range nameLine.FindAllStringSubmatch(text, -1) {
+		fields := map[string]string{}
+		for _, f := range nameField.FindAllStringSubmatch(m[0], -1) {
+			fields[f[1]] = f[2]
+		}
+		if m[1] == "step" {
+			n.steps++
+		}
+		if fields["addr"] == "" {
+			continue
+		}
+		size, err := strconv.ParseUint(fields["size"], 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", m[0], err)
+		}
+		at[[2]string{strings[m[2]], fields["addr"]}] = size
+	}
+	for key, size := range at {
+		n.bytes[key[0]] += size
+	}
+	return n
+}
+
+// sizes are those that the program worked out from shapes and types, over all devices.
+func sizesOf(t *testing.T, r *result) map[string]uint64 {
+	t.Helper()
+	sizes := map[string]uint64{}
+	for _, device := range r.counters(t) {
+		for name := range device {
+			sizes[name] += number(t, device, name)
+		}
+	}
+	if len(sizes) == 0 {
+		t.Fatal("the program has no parameters")
+	}
+	return sizes
+}
+
+// compare checks that names and sizes are the same, to the byte, and that the states of each parameter add up. It returns the kinds of states that there are.
+func (n named) compare(t *testing.T, sizes map[string]uint64) []string {
+	t.Helper()
+	got, want, kinds := map[string]uint64{}, map[string]uint64{}, map[string]bool{}
+	for name, size := range n.bytes {
+		switch kind, rest, _ := strings.Cut(name, ":"); kind {
+		case "optimizer_state":
+			at := strings.LastIndexByte(rest, ':')
+			kinds[rest[:at]] = true
+			got["state:"+rest[at+1:]] += size
+		case "in_arg", "arg_grad", "aux_state":
+			got[name] = size
+		default:
+			t.Errorf("a name of no known kind: %s", name)
+		}
+	}
+	for name, size := range sizes {
+		if rest, isState := strings.CutPrefix(name, "state:"); isState {
+			_, parameter, _ := strings.Cut(rest, ":")
+			name = "state:" + parameter
+		}
+		want[name] += size
+	}
+	for name := range want {
+		equal(t, name, got[name], want[name])
+	}
+	for name := range got {
+		if _, known := want[name]; !known {
+			t.Errorf("%s has %d bytes, and the program knows nothing of it", name, got[name])
+		}
+	}
+	return slices.Sorted(maps.Keys(kinds))
+}
+
+// TestMXNetNames: parameters, their gradients and auxiliary states have the names that MXNet gives them and the bytes that shapes and types make, with eager and with
+// compiled graphs. What MXNet's pool rounds them to is a number of its own, and the preset of the GPU memory profiler puts the very same blocks under Parameters.
+func TestMXNetNames(t *testing.T) {
+	for _, script := range []string{"mxnet_bert.py", "mxnet_resnet.py"} {
+		for _, graphs := range []string{"no", "yes", "static"} {
+			t.Run(script+"/"+graphs, func(t *testing.T) {
+				r := program{framework: mxnet, args: []string{script, "--steps", "4", "--hybridize", graphs, "--memory-stats", "STATS"}}.run(t)
+				compareAccounts(t, r)
+				kinds := namesOf(t, r.trace).compare(t, sizesOf(t, r))
+				if !slices.Equal(kinds, []string{"mean", "variance"}) {
+					t.Errorf("Adam's states are %v", kinds)
+				}
+				checkBlocks(t, r.trace, sizesOf(t, r))
+			})
+		}
+	}
+}
+
+// trained is the summary of a trace with all that it says of training, by a preset.
+func trained(t *testing.T, path, preset string) *analyzer.Summary {
+	t.Helper()
+	set, err := rulefile.Preset(preset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources [2]*trace.Reader
+	for i := range sources {
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		info, err := file.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sources[i], err = trace.NewReader(file, info.Size()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := analyzer.Summarize(sources[0], analyzer.Options{Groupings: []string{preset}, RuleSets: []analyzer.RuleGrouping{{Name: preset, Rules: set}}, Training: true, Ahead: sources[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Training == nil || len(s.Training.Parameters) == 0 {
+		t.Fatal("the summary has no parameters")
+	}
+	return s
+}
+
+// mxnetRounds is what MXNet's pool makes of a request: pages, and nothing less than one.
+func mxnetRounds(bytes uint64) uint64 {
+	const page = 4096
+	return (bytes + page - 1) / page * page
+}
+
+func checkBlocks(t *testing.T, path string, sizes map[string]uint64) {
+	t.Helper()
+	s := trained(t, path, "mxnet-data-structures")
+	var blocks, bytes uint64
+	for _, p := range s.Training.Parameters {
+		kind := "in_arg:"
+		if p.Category == "buffer" {
+			kind = "aux_state:"
+		}
+		equal(t, p.Name, p.Bytes, sizes[kind+p.Name])
+		equal(t, "gradient of "+p.Name, p.Gradient, sizes["arg_grad:"+p.Name])
+		equal(t, "blocks of "+p.Name, p.BlockBytes, mxnetRounds(p.Bytes))
+		equal(t, "blocks of the gradient of "+p.Name, p.GradBlock, mxnetRounds(p.Gradient))
+		if p.Category == "parameter" {
+			blocks += p.BlockBytes
+		}
+		blocks += p.GradBlock
+		bytes += p.Bytes
+		for i, state := range p.States {
+			equal(t, fmt.Sprintf("%s of %s", state.Name, p.Name), state.Bytes, sizes[fmt.Sprintf("state:%d:%s", i, p.Name)])
+			equal(t, fmt.Sprintf("blocks of %s of %s", state.Name, p.Name), state.BlockBytes, mxnetRounds(state.Bytes))
+			blocks += state.BlockBytes
+		}
+	}
+	if bytes == 0 || blocks <= bytes {
+		t.Errorf("parameters have %d bytes, and %d in blocks with all that belongs to them", bytes, blocks)
+	}
+	for _, row := range s.Categories[0].Rows {
+		if row.Key == "Parameters" {
+			equal(t, "Parameters by the preset", row.Bytes, blocks)
+			return
+		}
+	}
+	t.Error("nothing under Parameters")
+}
+
+// TestMXNetOptimizers: the states of one optimizer of each kind have the names of MXNet's source.
+func TestMXNetOptimizers(t *testing.T) {
+	for _, o := range []struct {
+		name    string
+		options []string
+		kinds   []string
+	}{
+		{"sgd", nil, nil},
+		{"sgd", []string{"momentum=0.9"}, []string{"momentum"}},
+		{"sgd", []string{"momentum=0.9", "multi_precision=true"}, []string{"momentum", "weight_master_copy"}},
+		{"adam", []string{"multi_precision=true"}, []string{"mean", "variance", "weight_master_copy"}},
+		{"nag", []string{"momentum=0.9"}, []string{"momentum"}},
+		{"signum", []string{"momentum=0.9"}, []string{"momentum"}},
+		{"ftml", nil, []string{"d_0", "v_0", "z_0"}},
+		{"lars", []string{"momentum=0.9"}, []string{"momentum"}},
+		{"lamb", nil, []string{"mean", "variance"}},
+		{"dcasgd", []string{"momentum=0.9"}, []string{"momentum", "previous_weight"}},
+		{"dcasgd", nil, []string{"previous_weight"}},
+		{"sgld", nil, nil},
+		{"adagrad", nil, []string{"history"}},
+		{"rmsprop", nil, []string{"n"}},
+		{"rmsprop", []string{"centered=true"}, []string{"delta", "g", "n"}},
+		{"adadelta", nil, []string{"accumulated_delta", "accumulated_g"}},
+		{"ftrl", nil, []string{"n", "z"}},
+		{"adamax", nil, []string{"mean", "variance"}},
+		{"nadam", nil, []string{"mean", "variance"}},
+	} {
+		t.Run(strings.Join(append([]string{o.name}, o.options...), ","), func(t *testing.T) {
+			args := []string{"mxnet_resnet.py", "--steps", "2", "--optimizer", o.name, "--memory-stats", "STATS"}
+			for _, option := range o.options {
+				args = append(args, "--option", option)
+				if option == "multi_precision=true" {
+					args = append(args, "--dtype", "float16")
+				}
+			}
+			r := program{framework: mxnet, args: args}.run(t)
+			if kinds := namesOf(t, r.trace).compare(t, sizesOf(t, r)); !slices.Equal(kinds, o.kinds) {
+				t.Errorf("states %v, want %v", kinds, o.kinds)
+			}
+		})
+	}
+}
+
+// TestMXNetDevices: with two devices each has its own of everything, under the same names, whether or not the key-value store updates.
+func TestMXNetDevices(t *testing.T) {
+	for _, store := range []string{"0", "1"} {
+		t.Run("MXNET_UPDATE_ON_KVSTORE="+store, func(t *testing.T) {
+			r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "3", "--devices", "2", "--memory-stats", "STATS"},
+				env: []string{"NULLCUDA_DEVICES=2", "MXNET_UPDATE_ON_KVSTORE=" + store}}.run(t)
+			namesOf(t, r.trace).compare(t, sizesOf(t, r))
+		})
+	}
+}
+
+// TestMXNetUnchanged: a program that looks at everything that the adapter could have touched sees the same as without it.
+func TestMXNetUnchanged(t *testing.T) {
+	var texts [2]string
+	for i, adapters := range []string{"mxnet", "none"} {
+		r := program{framework: mxnet, args: []string{"mxnet_unchanged.py"}, env: []string{"MEMTRACE_ADAPTERS=" + adapters}}.run(t)
+		texts[i] = regexp.MustCompile(`0x[0-9a-f]+`).ReplaceAllString(r.stdout+r.stderr, "0x")
+		if i == 0 && namesOf(t, r.trace).steps == 0 {
+			t.Error("the adapter saw no step")
+		}
+		if _, err := os.Stat(r.trace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("with the adapter:\n%s\nwithout:\n%s", texts[0], texts[1])
+	}
+}

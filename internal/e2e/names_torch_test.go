@@ -1,0 +1,164 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"memtrace/trace"
+)
+
+// nameAccount is what testdata/train/names_oracle.py writes at a mark.
+type nameAccount struct {
+	Blocks  map[string]uint64 `json:"blocks"`
+	Tensors []namedTensor     `json:"tensors"`
+	Modules map[string]uint64 `json:"modules"`
+	Unnamed *uint64           `json:"unnamed"`
+}
+
+type namedTensor struct {
+	category, name string
+	addr, size     uint64
+}
+
+func (n *namedTensor) UnmarshalJSON(text []byte) error {
+	return json.Unmarshal(text, &[]any{&n.category, &n.name, &n.addr, &n.size})
+}
+
+// runNames runs a script that writes its own account of its names, and returns that.
+func runNames(t *testing.T, p program) (*result, map[string]nameAccount) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "names.json")
+	p.args = append(slices.Clone(p.args), path)
+	r := p.run(t)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var marks map[string]nameAccount
+	if err := json.Unmarshal(text, &marks); err != nil {
+		t.Fatal(err)
+	}
+	if len(marks) == 0 {
+		t.Fatal("the program set no mark")
+	}
+	return r, marks
+}
+
+// compareNames compares every mark: each block's name to the byte, and each tensor's and module's name event.
+func compareNames(t *testing.T, r *result, marks map[string]nameAccount) {
+	t.Helper()
+	events, reader := readEvents(t, r.trace)
+	said, modules := map[namedTensor]bool{}, map[string]map[uint64]bool{}
+	for _, e := range events {
+		if e.Kind != trace.EventName {
+			continue
+		}
+		name := reader.Tables().String(e.Name)
+		said[namedTensor{e.Category.String(), name, e.Addr, e.Size}] = true
+		if e.Category == trace.CategoryModule {
+			if modules[name] == nil {
+				modules[name] = map[uint64]bool{}
+			}
+			modules[name][e.Handle] = true
+		}
+	}
+	for _, mark := range slices.Sorted(maps.Keys(marks)) {
+		want := marks[mark]
+		wrong := 0
+		fault := func(format string, arguments ...any) {
+			if wrong++; wrong <= 8 {
+				t.Errorf("%s: %s", mark, fmt.Sprintf(format, arguments...))
+			}
+		}
+		compareBlocks(t, r, mark, want, fault)
+		for _, tensor := range want.Tensors {
+			if !said[tensor] {
+				fault("nothing says that %d bytes at %#x are %s (%s)", tensor.size, tensor.addr, tensor.name, tensor.category)
+			}
+		}
+		for name, id := range want.Modules {
+			if !modules[name][id] {
+				fault("nothing says that the module at %#x is %s", id, name)
+			}
+		}
+		if wrong > 8 {
+			t.Errorf("%s: %d differences in all", mark, wrong)
+		}
+	}
+}
+
+func compareBlocks(t *testing.T, r *result, mark string, want nameAccount, fault func(string, ...any)) {
+	t.Helper()
+	var at struct {
+		At struct {
+			Groups []struct {
+				By    string `json:"by"`
+				Level string `json:"level"`
+				Rows  []struct {
+					Key       string `json:"key"`
+					LiveBytes uint64 `json:"live_bytes"`
+				} `json:"rows"`
+			} `json:"groups"`
+		} `json:"at"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "name", "--at", "mark:"+mark, r.trace)), &at); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]uint64{}
+	for _, g := range at.At.Groups {
+		if g.By == "name" && g.Level == "framework" {
+			for _, row := range g.Rows {
+				got[row.Key] = row.LiveBytes
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want.Blocks)) {
+		if got[key] != want.Blocks[key] {
+			fault("%q has %d bytes in the trace, %d in the program", key, got[key], want.Blocks[key])
+		}
+	}
+	if want.Unnamed == nil {
+		return
+	}
+	if got["(unnamed)"] != *want.Unnamed {
+		fault("%d bytes without a name, %d in the program", got["(unnamed)"], *want.Unnamed)
+	}
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want.Blocks[key]; !ok && key != "(unnamed)" && got[key] != 0 {
+			fault("%q (%d bytes) is no name of the program's", key, got[key])
+		}
+	}
+}
+
+// Parameters, buffers, gradients and everything an optimizer keeps are called what PyTorch calls them, for every optimizer and every kind of it.
+func TestNamesOptimizers(t *testing.T) {
+	for _, framework := range []string{torch27, torch215} {
+		t.Run(framework, func(t *testing.T) {
+			r, marks := runNames(t, program{framework: framework, args: []string{"names_optimizers.py"}})
+			if len(marks) < 29 {
+				t.Errorf("only %d kinds of optimizers", len(marks))
+			}
+			compareNames(t, r, marks)
+		})
+	}
+}
+
+// Modules in every shape, models that change while they train, tensors without a module, several in one piece of memory; optimizers in wrappers, quantised and sharded
+// states, tensors made of tensors.
+func TestNamesShapes(t *testing.T) {
+	for _, framework := range []string{torch27, torch215} {
+		for _, script := range []string{"names_modules.py", "names_wrapped.py"} {
+			t.Run(framework+"/"+script, func(t *testing.T) {
+				r, marks := runNames(t, program{framework: framework, args: []string{script}})
+				compareNames(t, r, marks)
+			})
+		}
+	}
+}
