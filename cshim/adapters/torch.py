@@ -169,8 +169,9 @@ def _start():
             try:
                 for suffix, address, size, storage in memory(tensor):
                     self.found.append((category, name + suffix, address, size, id(tensor), storage, tensor if address != storage else None))
-            except Exception:
+            except Exception as error:
                 trouble[0] += 1
+                contain(error)
 
         def flats(self):
             """{(category, address of a storage): (name, its bytes)} for storages that several named tensors lie in."""
@@ -471,7 +472,7 @@ def _start():
         for scaler in found:
             kept = scalers.get(id(scaler))
             if not kept or kept[0]() is not scaler:
-                kept = scalers[id(scaler)] = weakref.ref(scaler, lambda _, key=id(scaler): scalers.pop(key, None)), called.thing(scaler)
+                kept = scalers[id(scaler)] = weakref.ref(scaler, quietly(lambda _, key=id(scaler): scalers.pop(key, None))), called.thing(scaler)
             for path, part in tensors(fields(scaler), kept[1]):
                 rows.tensor(BUFFER, path, part)
 
@@ -481,7 +482,7 @@ def _start():
         """An optimizer as it was last seen."""
 
         def __init__(self, optimizer):
-            self.gone = weakref.ref(optimizer, lambda _, key=id(optimizer): plans.pop(key, None))
+            self.gone = weakref.ref(optimizer, quietly(lambda _, key=id(optimizer): plans.pop(key, None)))
             self.name = classname(type(optimizer))
             self.ids, self.steps, self.states, self.look, self.epoch = None, 0, -1, 0, 0
             self.names = {}        # id of a parameter -> its name
@@ -618,8 +619,9 @@ def _start():
                 rows = Rows()
                 work(rows, *arguments)
                 rows.send()
-        except Exception:
+        except Exception as error:
             trouble[0] += 1
+            contain(error)
         finally:
             if collects:
                 gc.enable()
@@ -682,8 +684,9 @@ def _start():
     def try_link():
         try:
             linked[0] = linked[0] or link()
-        except Exception:
+        except Exception as error:
             trouble[0] += 1
+            contain(error)
 
     def follow_steps():
         """Has stepped called after every step. From 2.0 on PyTorch has a list for that; before, optimizers call an empty method of their own for its profiler, or nothing."""
@@ -717,6 +720,7 @@ def _start():
         followed.__wrapped__ = step
         cls.step = followed
 
+    stepped = quietly(stepped)
     follow_steps()
     try_link()
     carefully(begin)
