@@ -37,6 +37,7 @@ type iterationTracker struct {
 	slots   []slot   // blocks that are live, or were since the last count
 	slotOf  []uint32 // by block id
 	changes []change
+	turn    int // changes that are counted at once: maxChanges
 
 	epoch    uint64
 	number   uint64
@@ -115,7 +116,7 @@ var (
 )
 
 func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, tables *trace.Tables, stacks *callStacks) *iterationTracker {
-	t := &iterationTracker{by: p.iterationsBy(), account: AccountDriver, categories: newCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: tables}, highest: -1, pass: phaseOther}
+	t := &iterationTracker{by: p.iterationsBy(), account: AccountDriver, categories: newCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: tables}, highest: -1, pass: phaseOther, turn: maxChanges}
 	if p.framework {
 		t.account = AccountFramework
 	}
@@ -148,7 +149,7 @@ func (c *collector) phase(v *cell) uint8 {
 
 // opened takes in a new block of the tracker's account.
 func (t *iterationTracker) opened(c *collector, id uint32, b *Block, v *cell) {
-	if len(t.changes) >= maxChanges {
+	if len(t.changes) >= t.turn {
 		t.count(c, true)
 	}
 	phase := c.phase(v)
@@ -180,7 +181,7 @@ func (t *iterationTracker) temporary(id uint32, phase uint8) bool {
 }
 
 func (t *iterationTracker) closed(c *collector, id uint32, v *cell, time int64) {
-	if len(t.changes) >= maxChanges {
+	if len(t.changes) >= t.turn {
 		t.count(c, true)
 	}
 	s := &t.slots[t.slotOf[id]]

@@ -67,22 +67,27 @@ static void give_back(const struct mt_node_owner *owner, enum mt_node_layout lay
   __atomic_fetch_sub(count_of(owner, layout), 1, __ATOMIC_ACQ_REL); /* never the last one: the engine holds the node while it runs */
 }
 
-/* A reference more must show in the count; else none is given back, and the node lives a little longer. */
+/* The count that a reference taken in between raised by one tells the layout. In the one that takes a word less the owner's block is whatever was there before. */
+static enum mt_node_layout layout_of(const struct mt_node_owner *first) {
+  uint32_t before[3] = {0}, after;
+  for (enum mt_node_layout l = MT_NODE_SHARED; l <= MT_NODE_INTRUSIVE; l++)
+    if (!mt_peek(&before[l], (uintptr_t)count_of(first, l), sizeof before[l])) before[l] = 0;
+  struct mt_node_owner second = mt_backward.current_node();
+  for (enum mt_node_layout l = MT_NODE_SHARED; second.node == first->node && l <= MT_NODE_INTRUSIVE; l++)
+    if (before[l] && mt_peek(&after, (uintptr_t)count_of(first, l), sizeof after) && after == before[l] + 1) return give_back(&second, l), l;
+  return MT_NODE_UNKNOWN;
+}
+
+/* Where the layout stays unknown nothing can be given back, and our own nodes live on. */
 void mt_backward_look(void) {
   if (seen == 2 || !is_tester()) return;
   struct sight *sight = &sights[seen++];
-  *sight = (struct sight){MT_NODE_UNKNOWN, 0};
-  for (enum mt_node_layout layout = MT_NODE_SHARED; layout <= MT_NODE_INTRUSIVE && sight->layout == MT_NODE_UNKNOWN; layout++) {
-    uint32_t before, after;
-    struct mt_node_owner first = mt_backward.current_node();
-    if (!first.node || (layout == MT_NODE_SHARED && !first.block) || !mt_peek(&before, (uintptr_t)count_of(&first, layout), sizeof before)) continue;
-    struct mt_node_owner second = mt_backward.current_node();
-    if (second.node != first.node || !mt_peek(&after, (uintptr_t)count_of(&first, layout), sizeof after) || !before || after != before + 1) continue;
-    uintptr_t number = (uintptr_t)first.node + (layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE);
-    if (mt_peek(&sight->number, number, sizeof sight->number)) sight->layout = layout;
-    give_back(&first, layout);
-    give_back(&second, layout);
-  }
+  struct mt_node_owner owner = mt_backward.current_node();
+  *sight = (struct sight){owner.node ? layout_of(&owner) : MT_NODE_UNKNOWN, 0};
+  if (sight->layout == MT_NODE_UNKNOWN) return;
+  uintptr_t number = (uintptr_t)owner.node + (sight->layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE);
+  if (!mt_peek(&sight->number, number, sizeof sight->number)) sight->layout = MT_NODE_UNKNOWN;
+  else give_back(&owner, sight->layout);
 }
 
 bool mt_backward_end(uint64_t first, uint64_t second) {

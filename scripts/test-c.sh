@@ -1,6 +1,6 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python coldparts rows header library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python coldparts backward namerow rows header library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -55,6 +55,12 @@ unwind_guests() {
     ${CXX:-g++} -std=c++17 -O2 -Wall -Wextra -Werror -fvisibility=hidden -shared -fPIC cshim/ctest/unwind_cxx.cpp -o "$1/unwind_cxx.so"
 }
 
+# torch_guests FOLDER: what the test of backward.c takes for PyTorch
+torch_guests() {
+  local name
+  for name in torch_cpu c10; do $cc -O2 -Wall -Wextra -Werror -shared -fPIC cshim/ctest/backward_torch.c -o "$1/lib$name.so" || return 1; done
+}
+
 run_tests() { # run_tests VARIANT "NAMES" FLAGS...
   local variant=$1 names=$2 name program log status
   shift 2
@@ -67,6 +73,7 @@ run_tests() { # run_tests VARIANT "NAMES" FLAGS...
     failed=$((failed + 1))
     return
   fi
+  [[ " $selected " != *" backward "* ]] || torch_guests "$out/$variant" || failed=$((failed + 1))
   [[ " $selected " != *" unwind "* ]] || unwind_guests "$out/$variant" || failed=$((failed + 1))
   for name in $selected; do
     program=$out/$variant/${name}_test log=$program.log
@@ -218,8 +225,8 @@ test_null() {
   done
 }
 
-run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack coldparts" -O2
-run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack coldparts backward namerow" -O2
+run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack backward namerow" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture pystack" -O1 -fsanitize=thread -Wno-tsan
 wanted rows && test_rows
 wanted header && test_header

@@ -1,0 +1,412 @@
+package analyzer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"memtrace/analyzer/rules"
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// Python stacks of the made training loop, by pass.
+const (
+	stackForward   trace.StackID = 401
+	stackOptimizer trace.StackID = 402
+	stackMain      trace.StackID = 403
+)
+
+const madeOptimizer = 0x5555
+
+// madeLoop is a training loop whose blocks are all known: what iterations say of it can be counted in hindsight.
+type madeLoop struct {
+	rng    *rand.Rand
+	src    *memorySource
+	seq    uint64
+	blocks []*madeBlock
+	live   []*madeBlock
+	ends   []int // events before the end of each iteration
+	marked bool  // iterations begin with memtrace.step() instead of ending with the optimizer's
+	pass   string
+	run    int
+}
+
+type madeBlock struct {
+	size           uint64
+	addr           uint64
+	pass           string
+	run            int
+	opened, closed int // events; closed -1: never
+	temporary      bool
+	category       trace.Category
+	name           trace.StringID
+	named          int // event
+}
+
+func newMadeLoop(seed uint64, marked bool) *madeLoop {
+	l := &madeLoop{rng: rand.New(rand.NewPCG(seed, 3)), src: &memorySource{batch: 7}, marked: marked, pass: "none"}
+	fillTables(&l.src.tables)
+	for i, at := range []struct{ name, file string }{{"forward", "/app/model.py"}, {"step", "/v/torch/optim/adam.py"}, {"main", "/app/train.py"}} {
+		code := trace.CodeID(500 + i)
+		l.src.tables.AddCode(trace.Code{ID: code, Name: at.name, QualName: at.name, File: at.file, FirstLine: 1})
+		l.src.tables.AddPyStack(trace.PyStack{ID: stackForward + trace.StackID(i), Frames: []trace.PyFrame{{Code: code, Entry: true, Self: 0x9000 * uint64(1-min(i, 1))}}})
+	}
+	for i, name := range []string{"net.fc.weight", "exp_avg:net.fc.weight", "Adam", "net.act"} {
+		l.src.tables.AddString(trace.StringID(600+i), name)
+	}
+	l.add(trace.Event{Kind: trace.EventName, Category: trace.CategoryModule, Handle: 0x9000, Name: 603})
+	return l
+}
+
+func (l *madeLoop) add(e trace.Event) {
+	l.seq++
+	e.Seq, e.Time = l.seq, int64(l.seq)*10
+	l.src.events = append(l.src.events, e)
+}
+
+// alloc makes a block in a pass of the loop: forward, backward, optimizer or none.
+func (l *madeLoop) alloc(pass string) *madeBlock {
+	b := &madeBlock{size: uint64(1+l.rng.IntN(1000)) << 9, addr: 0x7f00_0000_0000 + l.seq<<24, pass: pass, opened: len(l.src.events), closed: -1}
+	if pass != "none" && pass != l.pass {
+		l.pass = pass
+		l.run++
+	}
+	b.run = l.run
+	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1, Addr: b.addr, Size: b.size, Stack: stackAllocator}
+	switch pass {
+	case "forward":
+		e.PyStack = stackForward
+	case "optimizer":
+		e.PyStack = stackOptimizer
+	case "backward":
+		e.Thread = 2
+	default:
+		e.PyStack = stackMain
+	}
+	l.add(e)
+	l.blocks, l.live = append(l.blocks, b), append(l.live, b)
+	return b
+}
+
+func (l *madeLoop) free(b *madeBlock) {
+	b.closed, b.temporary = len(l.src.events), b.pass != "none" && b.run == l.run
+	l.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1, Addr: b.addr})
+	l.live = slices.DeleteFunc(l.live, func(other *madeBlock) bool { return other == b })
+}
+
+func (l *madeLoop) freeSome() {
+	for range l.rng.IntN(3) {
+		if len(l.live) > 0 {
+			l.free(l.live[l.rng.IntN(len(l.live))])
+		}
+	}
+}
+
+func (l *madeLoop) say(b *madeBlock, category trace.Category, name trace.StringID) {
+	if b.closed < 0 && b.category == trace.CategoryNone {
+		b.category, b.name, b.named = category, name, len(l.src.events)
+		l.add(trace.Event{Kind: trace.EventName, Category: category, Addr: b.addr + b.size/2, Size: b.size - 1, Name: name})
+	}
+}
+
+func (l *madeLoop) iterate(n int) {
+	for i := range n {
+		if l.marked {
+			if i > 0 {
+				l.ends = append(l.ends, len(l.src.events))
+			}
+			l.add(trace.Event{Kind: trace.EventStep, Count: uint64(100 + i)})
+		}
+		var gradients, states []*madeBlock
+		for _, pass := range []string{"none", "forward", "backward", "optimizer"} {
+			for range 2 + l.rng.IntN(6) {
+				b := l.alloc(pass)
+				switch {
+				case pass == "backward" && l.rng.IntN(2) == 0:
+					gradients = append(gradients, b)
+				case pass == "optimizer" && l.rng.IntN(2) == 0:
+					states = append(states, b)
+				}
+				if l.rng.IntN(4) == 0 {
+					l.alloc("none") // another thread of the program ends no pass
+				}
+				l.freeSome()
+			}
+		}
+		for _, b := range gradients {
+			l.say(b, trace.CategoryGradient, 600)
+		}
+		for _, b := range states {
+			l.say(b, trace.CategoryOptimizer, 601)
+		}
+		l.add(trace.Event{Kind: trace.EventName, Category: trace.CategoryStep, Handle: madeOptimizer, Size: uint64(i + 1), Name: 602})
+		if !l.marked {
+			l.ends = append(l.ends, len(l.src.events))
+		}
+	}
+	l.freeSome()
+}
+
+var madeRules = []string{"G", "S", "BT", "BL", "FT", "FL", "O"}
+
+func madeSet(t testing.TB) *rules.Set {
+	return ruleSet(t, rules.FirstMatch,
+		rule("G", text(rules.Name, "gradient:")), rule("S", text(rules.Name, "optimizer_state:exp_avg:")),
+		rule("BT", oneOfWords(rules.Phase, "backward"), oneOfWords(rules.Lifetime, rules.Temporary)), rule("BL", oneOfWords(rules.Phase, "backward")),
+		rule("FT", oneOfWords(rules.Phase, "forward"), oneOfWords(rules.Lifetime, rules.Temporary)), rule("FL", oneOfWords(rules.Phase, "forward"), text(rules.Module, "net.act")),
+		rule("O", oneOfWords(rules.Phase, "optimizer")))
+}
+
+// category is what a block is to those who know all that happened until an iteration ended.
+func (b *madeBlock) asOf(end int) string {
+	temporary := b.temporary && b.closed < end
+	switch {
+	case b.category == trace.CategoryGradient && b.named < end:
+		return "G"
+	case b.category == trace.CategoryOptimizer && b.named < end:
+		return "S"
+	case b.pass == "backward" && temporary:
+		return "BT"
+	case b.pass == "backward":
+		return "BL"
+	case b.pass == "forward" && temporary:
+		return "FT"
+	case b.pass == "forward":
+		return "FL"
+	case b.pass == "optimizer":
+		return "O"
+	}
+	return rules.Others
+}
+
+// hindsight counts one iteration slowly.
+type hindsight struct {
+	Peak, Forward, Backward, Optimizer uint64
+	Held, Highest, End                 map[string]uint64
+	Allocs, Frees                      uint64
+}
+
+func (l *madeLoop) hindsight(from, to int) hindsight {
+	h := hindsight{Held: map[string]uint64{}, Highest: map[string]uint64{}, End: map[string]uint64{}}
+	for at := from - 1; at < to; at++ { // after the event at; from-1: before the first one
+		held, total := map[string]uint64{}, uint64(0)
+		pass := ""
+		for _, b := range l.blocks {
+			if b.opened == at && at >= from {
+				pass = b.pass
+				h.Allocs++
+			}
+			if b.closed == at && at >= from {
+				h.Frees++
+			}
+			if b.opened <= at && (b.closed < 0 || b.closed > at) {
+				held[b.asOf(to)] += b.size
+				total += b.size
+			}
+		}
+		if total > h.Peak {
+			h.Peak, h.Held = total, held
+		}
+		for category, bytes := range held {
+			h.Highest[category] = max(h.Highest[category], bytes)
+		}
+		switch pass {
+		case "forward":
+			h.Forward = max(h.Forward, total)
+		case "backward":
+			h.Backward = max(h.Backward, total)
+		case "optimizer":
+			h.Optimizer = max(h.Optimizer, total)
+		}
+		h.End = held
+	}
+	return h
+}
+
+func byCategory(t *Training, held []uint64) map[string]uint64 {
+	m := map[string]uint64{}
+	for i, bytes := range held {
+		if bytes > 0 {
+			m[t.Categories[i]] = bytes
+		}
+	}
+	return m
+}
+
+func bytesOf(m *IterationMoment) uint64 {
+	if m == nil {
+		return 0
+	}
+	return m.Bytes
+}
+
+// TestIterationsInHindsight: what iterations say while the trace is read is what a slow count says that knows every block's whole life.
+func TestIterationsInHindsight(t *testing.T) {
+	set := madeSet(t)
+	for seed := range uint64(40) {
+		l := newMadeLoop(seed, seed%3 == 2)
+		l.iterate(1 + int(seed%5))
+		ahead := *l.src
+		opts := Options{Training: true, Ahead: &ahead, RuleSets: []RuleGrouping{{"category", set}}, Groupings: []string{"category"}}
+		s, err := Summarize(l.src, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := s.Training
+		wantBy := map[bool]string{false: IterationsByOptimizer, true: IterationsByStep}[l.marked]
+		if tr.IterationsBy != wantBy || tr.Level != "framework" {
+			t.Fatalf("seed %d: by %s of the %s", seed, tr.IterationsBy, tr.Level)
+		}
+		from, ends := 0, append(slices.Clone(l.ends), len(l.src.events))
+		for i, end := range ends {
+			want := l.hindsight(from, end)
+			from = end
+			if i == len(tr.Iterations) && want.Allocs+want.Frees == 0 {
+				continue // nothing came after the last one
+			}
+			v := &tr.Iterations[i]
+			got := hindsight{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer), byCategory(tr, v.Peak.Held), byCategory(tr, v.Highest), byCategory(tr, v.End),
+				v.AllocCount, v.FreeCount}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d, iteration %d of %d:\n got %+v\nwant %+v", seed, i, len(ends), got, want)
+			}
+			wantNumber := uint64(i + 1)
+			if l.marked {
+				wantNumber = uint64(100 + i)
+			}
+			if v.Number != wantNumber || v.Ended != (i < len(l.ends)) {
+				t.Errorf("seed %d: iteration %d has number %d, ended %v", seed, i, v.Number, v.Ended)
+			}
+		}
+		checkTree(t, fmt.Sprintf("seed %d", seed), tr)
+		checkSummary(t, fmt.Sprintf("seed %d", seed), s)
+	}
+}
+
+// checkTree: the modules of the highest iteration add up to its moments.
+func checkTree(t *testing.T, about string, tr *Training) {
+	t.Helper()
+	highest := &tr.Iterations[tr.Highest]
+	for i := range tr.Iterations {
+		if tr.Iterations[i].Peak.Bytes > highest.Peak.Bytes {
+			t.Errorf("%s: iteration %d is higher than %d", about, i, tr.Highest)
+		}
+	}
+	if tr.Modules == nil {
+		t.Fatalf("%s: no modules", about)
+	}
+	for name, m := range map[string]*IterationMoment{"peak": &highest.Peak, "forward": highest.Forward, "backward": highest.Backward, "optimizer": highest.Optimizer} {
+		if m != nil && !slices.Equal(tr.Modules.moment(name), m.Held) {
+			t.Errorf("%s: modules at %s hold %v, want %v", about, name, tr.Modules.moment(name), m.Held)
+		}
+	}
+	for i := range tr.Modules.Children {
+		if n := &tr.Modules.Children[i]; n.Name != "net" && n.Name != NoModule {
+			t.Errorf("%s: module %s", about, n.Name)
+		}
+	}
+}
+
+// checkSummary: the ledger's peak is that of the highest iteration, category by category.
+func checkSummary(t *testing.T, about string, s *Summary) {
+	t.Helper()
+	highest := &s.Training.Iterations[s.Training.Highest]
+	rows := map[string]uint64{}
+	for _, r := range s.CategoriesBy("category").Rows {
+		if r.Bytes > 0 {
+			rows[r.Key] = r.Bytes
+		}
+	}
+	if s.Framework.PeakBytes != highest.Peak.Bytes {
+		t.Errorf("%s: the peak is %d, that of iterations %d", about, s.Framework.PeakBytes, highest.Peak.Bytes)
+	}
+	if got := byCategory(s.Training, highest.Peak.Held); s.Framework.PeakTimeNS == highest.Peak.TimeNS && len(s.Training.Iterations) == s.Training.Highest+1 && !reflect.DeepEqual(got, rows) {
+		t.Errorf("%s: iteration %v, ledger %v", about, got, rows)
+	}
+}
+
+// TestIterationsCountedInTurns: an iteration with more changes than are kept is counted in several turns; what needs no later name stays what it is.
+func TestIterationsCountedInTurns(t *testing.T) {
+	set := madeSet(t)
+	for seed := range uint64(20) {
+		l := newMadeLoop(seed, seed%3 == 2)
+		l.iterate(3)
+		ahead := *l.src
+		live, err := NewLive(l.src, Options{Training: true, Ahead: &ahead, RuleSets: []RuleGrouping{{"category", set}}, Groupings: []string{"category"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		live.collector.iterations.turn = 1 + int(seed)
+		s, err := live.Update()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := 0
+		for i, end := range l.ends {
+			want, v := l.hindsight(from, end), &s.Training.Iterations[i]
+			got := []uint64{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer), sumOf(v.Peak.Held), sumOf(v.End), v.AllocCount, v.FreeCount}
+			if !slices.Equal(got, []uint64{want.Peak, want.Forward, want.Backward, want.Optimizer, want.Peak, sumOfAll(want.End), want.Allocs, want.Frees}) {
+				t.Errorf("seed %d, iteration %d: %v, want %+v", seed, i, got, want)
+			}
+			from = end
+		}
+		checkTree(t, fmt.Sprintf("seed %d", seed), s.Training)
+	}
+}
+
+func sumOfAll(held map[string]uint64) (sum uint64) {
+	for _, bytes := range held {
+		sum += bytes
+	}
+	return sum
+}
+
+func TestTrainingNeedsARehearsal(t *testing.T) {
+	l := newMadeLoop(1, false)
+	if _, err := Summarize(l.src, Options{Training: true}); err == nil {
+		t.Error("training without rules and without the trace ahead")
+	}
+}
+
+// TestSignsOfIterations: ranges and periods are found where they are, and not where they are not.
+func TestSignsOfIterations(t *testing.T) {
+	for _, test := range []struct{ tag, want string }{
+		{"train.step 12.forward", "train.step 12"}, {"iteration 3", "iteration 3"}, {"step", "step"}, {"train_step", "train_step"}, {"epoch 1/batch_7/x", "epoch 1/batch_7"},
+		{"model.encoder", ""}, {"stepwise", ""}, {"", ""}, {"loss.item", ""},
+	} {
+		if got := rangeOf(test.tag); got != test.want {
+			t.Errorf("%q has the range %q, want %q", test.tag, got, test.want)
+		}
+	}
+	watch := func(stacks ...trace.StackID) *recurrence {
+		w := &periodWatch{}
+		for _, s := range stacks {
+			w.alloc(&trace.Event{PyStack: s, Size: 1})
+		}
+		return w.anchor()
+	}
+	var loop, ragged, inner []trace.StackID
+	for i := range 8 {
+		loop = append(loop, 1, 2, 2, 3)
+		ragged = append(append(ragged, 1), make([]trace.StackID, i*i%5)...)
+		inner = append(inner, 1, 2, 3, 2, 3, 2, 3)
+	}
+	if a := watch(loop...); a == nil || a.gap != 4 || a.stacks.python != 1 {
+		t.Errorf("a loop of 4: %+v", a)
+	}
+	if a := watch(inner...); a == nil || a.gap != 7 {
+		t.Errorf("a loop in a loop: %+v", a)
+	}
+	if a := watch(append([]trace.StackID{9, 8, 7}, loop...)...); a == nil || a.gap != 4 {
+		t.Errorf("a loop after something else: %+v", a)
+	}
+	if a := watch(ragged...); a != nil {
+		t.Errorf("no loop: %+v", a)
+	}
+	if a := watch(1, 1); a != nil {
+		t.Errorf("two are no loop: %+v", a)
+	}
+}

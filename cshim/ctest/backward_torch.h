@@ -1,0 +1,17 @@
+/* What the fake PyTorch of the backward test does: shared by both. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum fake_kind { FAKE_NONE, FAKE_SHARED, FAKE_INTRUSIVE, FAKE_UNCOUNTED, FAKE_TWICE, FAKE_WILD, FAKE_CHANGING };
+
+extern struct fake {
+  enum fake_kind kind; /* of the node that runs */
+  uint32_t owners;     /* that it has at first, 1 if 0 */
+  uint64_t number, next;
+  bool records;
+} fake;
+
+uint32_t fake_owners(void);
+void fake_reset(void);
