@@ -220,7 +220,9 @@ func checkSteady(t *testing.T, tr *training, steps int) {
 			t.Errorf("no bytes under %s", category)
 		}
 		for _, it := range tr.Iterations[2:steps] {
-			equal(t, category, it.Highest[at], second)
+			if it.Highest[at] != second {
+				t.Errorf("%s: %d bytes in iteration %d, %d in the second", category, it.Highest[at], it.Number, second)
+			}
 		}
 	}
 }
