@@ -54,8 +54,8 @@ type summaryFlags struct {
 // filterHelp closes the long help of report, diff and export.
 const filterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
 was called from a library; --focus keeps, and --ignore drops, what has a tag,
-call, library or thread that a regular expression matches, or a function or
-source file anywhere in its call stack.`
+name, module, call, library or thread that a regular expression matches, or a
+function or source file anywhere in its call stack.`
 
 func (s *summaryFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
