@@ -5,7 +5,7 @@
  *   emit(bytes)                     names of memory and objects (cshim/namerow.h)
  *   emit_at(bytes, bytes)           the same, with the rows' addresses apart
  *   instances((list, type)) -> list those of the objects that are of the type or of one below it; asks no object
- *   all_instances(type) -> list     the same of all objects that the collector knows
+ *   all_instances(type) -> list     the same of all objects that the collector knows; instead of one type a tuple of up to eight may be given to both
  *   variables((frame, count)) -> list the first so many variables of a function that runs, None where the interpreter has another way that changes nothing
  *   quietly(function) -> callable   calls the function so that the program's tracers do not see it, and lets no exception of ours out: for all that the program is to call
  *   contain(exception)              in every "except": counts it, or raises it again if the program's signal handlers raised it
