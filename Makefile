@@ -14,7 +14,7 @@ VERSION_FLAG := -X memtrace/internal/version.String=$(VERSION)
 # The linker script keeps the Go runtime asleep, the version script exports the hooks and nothing else.
 LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -Wl,--version-script,$(CURDIR)/cshim/exports.map -Wl,-z,now'
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
-GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h) go.mod go.sum
+GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml) go.mod go.sum
 
 .PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz nightly bench guard install uninstall clean generate check-generate check tools
 

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"memtrace/analyzer/symbol"
@@ -17,6 +18,7 @@ type StackSet struct {
 	Moment   string   // "peak", or what Options.At asked for
 	TimeNS   int64    // when that was
 	Filter   []string // the filters that were on, in words
+	Labels   []string // groupings that tell rows of one stack apart
 	Rows     []StackRow
 	Problems []string // what kept frames from being named, and what to do
 	Notes    []string // of the summary
@@ -35,7 +37,8 @@ type StackRow struct {
 	AllocBytes uint64
 	AllocCount uint64
 	FreeCount  uint64
-	Key        uint64 // tells the row from others of the same set; the same for the same trace
+	Key        uint64   // tells the stack from others of the same set; the same for the same trace
+	Labels     []string // keys of StackSet.Labels, in their order; nil for blocks that are gone and were forgotten one by one
 }
 
 // User reports whether a frame is the program's own code and not that of a library.
@@ -46,9 +49,12 @@ func (s *StackSet) User(f symbol.Frame) bool { return s.judge.user(f) }
 func (s *StackSet) Place(f symbol.Frame) string { return s.judge.place(f.File) }
 
 // Stacks reads a trace to its end and returns every call stack of a level that passes the filters, "" for the level that reports put first. Library noise is
-// folded unless Options.FullStacks says otherwise. Groupings do not matter. Errors are those of Summarize.
+// folded unless Options.FullStacks says otherwise. Groupings divide the rows of a stack further, and label them. Errors are those of Summarize.
 func Stacks(src trace.Source, opts Options, level string) (*StackSet, error) {
-	opts.Groupings = []string{"tag"}
+	labels := len(opts.Groupings) > 0
+	if !labels {
+		opts.Groupings = []string{"tag"} // what a summary cannot do without
+	}
 	live, err := NewLive(src, opts)
 	if err != nil {
 		return nil, err
@@ -58,7 +64,7 @@ func Stacks(src trace.Source, opts Options, level string) (*StackSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return live.collector.stackSet(s, cmp.Or(level, s.MainLevel()), &opts), nil
+	return live.collector.stackSet(s, cmp.Or(level, s.MainLevel()), labels, &opts), nil
 }
 
 // byStack tells blocks apart by both of their call stacks. It is no grouping for people.
@@ -66,7 +72,46 @@ var byStack = grouping{name: "stack",
 	id:  func(_ *resolver, o *origin) uint64 { return stackPair{o.stack, o.pyStack}.id() },
 	key: func(_ *resolver, id uint64) string { return uintText(id) }}
 
-func (c *collector) stackSet(s *Summary, level string, opts *Options) *StackSet {
+// labelling tells rows apart by groupings.
+type labelling struct {
+	resolver  *resolver
+	groupings []*grouping
+}
+
+// labelled is a stack under labels.
+type labelled struct {
+	stack  uint64
+	labels string // identifiers of the keys, as varints; "" without labels
+}
+
+// of returns the row of a block; o is nil where only the stack is known.
+func (l *labelling) of(stack uint64, o *origin) labelled {
+	if o == nil || len(l.groupings) == 0 {
+		return labelled{stack: stack}
+	}
+	var ids []byte
+	for _, g := range l.groupings {
+		ids = binary.AppendUvarint(ids, g.id(l.resolver, o))
+	}
+	return labelled{stack, string(ids)}
+}
+
+// keys turns the identifiers into text.
+func (l *labelling) keys(row labelled) []string {
+	if row.labels == "" {
+		return nil
+	}
+	keys := make([]string, len(l.groupings))
+	ids := []byte(row.labels)
+	for i, g := range l.groupings {
+		id, n := binary.Uvarint(ids)
+		keys[i], ids = g.key(l.resolver, id), ids[n:]
+	}
+	return keys
+}
+
+// stackSet makes the rows of a level, with labels by the collector's groupings.
+func (c *collector) stackSet(s *Summary, level string, labels bool, opts *Options) *StackSet {
 	account := AccountDriver
 	if level == AccountFramework.String() {
 		account = AccountFramework
@@ -76,17 +121,24 @@ func (c *collector) stackSet(s *Summary, level string, opts *Options) *StackSet 
 	stacks := c.resolver.stacks
 	stacks.start()
 	set.judge = stacks.judge
-	rows := make(map[uint64]*StackRow)
-	row := func(id uint64) *StackRow {
+	l := labelling{resolver: &c.resolver}
+	if labels {
+		l.groupings = c.groupings
+		for _, g := range l.groupings {
+			set.Labels = append(set.Labels, g.name)
+		}
+	}
+	rows := make(map[labelled]*StackRow)
+	row := func(id labelled) *StackRow {
 		r := rows[id]
 		if r == nil {
-			r = &StackRow{Key: id}
+			r = &StackRow{Key: id.stack}
 			rows[id] = r
 		}
 		return r
 	}
 	for _, r := range c.stackCounts(account) {
-		sum := row(r.id)
+		sum := row(l.of(r.id, r.origin))
 		sum.LiveBytes += r.live
 		sum.AllocBytes += r.allocBytes
 		sum.AllocCount += r.allocs
@@ -98,15 +150,16 @@ func (c *collector) stackSet(s *Summary, level string, opts *Options) *StackSet 
 	}
 	set.TimeNS = m.time
 	for _, h := range m.held[account] {
-		row(stackPair{h.stack, h.pyStack}.id()).PeakBytes += h.bytes
+		row(l.of(stackPair{h.stack, h.pyStack}.id(), &h.origin)).PeakBytes += h.bytes
 	}
 	for id, r := range rows {
-		r.Frames = stacks.of(pairOf(id)).frames(opts.FullStacks)
+		r.Frames = stacks.of(pairOf(id.stack)).frames(opts.FullStacks)
+		r.Labels = l.keys(id)
 		set.Rows = append(set.Rows, *r)
 	}
 	slices.SortFunc(set.Rows, func(a, b StackRow) int {
 		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes), cmp.Compare(b.AllocBytes, a.AllocBytes),
-			cmp.Compare(a.Key, b.Key))
+			cmp.Compare(a.Key, b.Key), slices.Compare(a.Labels, b.Labels))
 	})
 	set.Problems = stacks.problems()
 	set.Notes = s.Notes
@@ -115,8 +168,9 @@ func (c *collector) stackSet(s *Summary, level string, opts *Options) *StackSet 
 
 // stackCount is what a pair of stacks amounts to over the whole run.
 type stackCount struct {
-	id   uint64
-	live uint64
+	id     uint64
+	origin *origin // nil for retired cells, of which only the stack is known
+	live   uint64
 	counts
 }
 
@@ -126,7 +180,7 @@ func (c *collector) stackCounts(a Account) []stackCount {
 	var list []stackCount
 	for n := range d.cells.list {
 		if v := &d.cells.list[n]; v.allocs > 0 {
-			list = append(list, stackCount{stackPair{v.stack, v.pyStack}.id(), v.current, v.counts})
+			list = append(list, stackCount{stackPair{v.stack, v.pyStack}.id(), &v.origin, v.current, v.counts})
 		}
 	}
 	if d.cells.retired != nil {

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"fmt"
 	"testing"
 
 	"memtrace/trace"
@@ -9,9 +10,10 @@ import (
 // TestStacksAddUp: the rows of a stack set are the level, whatever was retired meanwhile.
 func TestStacksAddUp(t *testing.T) {
 	for seed := range uint64(60) {
+		labels := seed%3 == 0
 		src := &memorySource{events: randomStream(seed, streamShape{events: 500, wild: true, delayed: func(trace.Event) bool { return true }})}
 		fillTables(&src.tables)
-		live, err := NewLive(src, Options{})
+		live, err := NewLive(src, Options{Groupings: []string{"tag", "api"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,22 +28,41 @@ func TestStacksAddUp(t *testing.T) {
 		}
 		for name, level := range map[string]Level{"framework": s.Framework, "driver": s.Driver} {
 			var sum Level
-			seen := make(map[uint64]bool)
-			for _, r := range live.collector.stackSet(s, name, &Options{}).Rows {
+			byLabel := []map[string]uint64{{}, {}} // bytes at the peak, by tag and by call
+			seen := make(map[string]bool)
+			for _, r := range live.collector.stackSet(s, name, labels, &Options{}).Rows {
 				sum.PeakBytes += r.PeakBytes
 				sum.LiveBytes += r.LiveBytes
 				sum.AllocBytes += r.AllocBytes
 				sum.AllocCount += r.AllocCount
 				sum.FreeCount += r.FreeCount
-				if seen[r.Key] {
-					t.Errorf("seed %d: two %s rows of stack %#x", seed, name, r.Key)
+				key := fmt.Sprintf("%#x %q", r.Key, r.Labels)
+				if seen[key] || !labels && r.Labels != nil {
+					t.Errorf("seed %d: two %s rows of stack %s", seed, name, key)
 				}
-				seen[r.Key] = true
+				seen[key] = true
+				for i, label := range r.Labels {
+					byLabel[i][label] += r.PeakBytes
+				}
 			}
 			level.PeakTimeNS, level.FailedCount = 0, 0
 			if sum != level {
 				t.Errorf("seed %d: %s stacks add up to %+v, want %+v", seed, name, sum, level)
 			}
+			for i, by := range []string{"tag", "api"} {
+				for _, row := range groupRows(s.Group(by, name)) {
+					if labels && byLabel[i][row.Key] != row.PeakBytes {
+						t.Errorf("seed %d: %s rows labelled with the %s %s add up to %d, want %d", seed, name, by, row.Key, byLabel[i][row.Key], row.PeakBytes)
+					}
+				}
+			}
 		}
 	}
+}
+
+func groupRows(g *Group) []Row {
+	if g == nil {
+		return nil
+	}
+	return g.Rows
 }

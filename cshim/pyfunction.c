@@ -254,8 +254,8 @@ static void *again(void *self, void *milliseconds) {
 /* Where a frame object has its frame from 3.11 on: behind the head of an object and the caller's frame object. */
 enum { FRAME_OF_OBJECT = 24, FRAME_VARIABLES = 4096 };
 
-/* variables((frame, count)) -> list: the first so many variables of a function that runs, None for those without a value; None where the interpreter has another way to read them
- * without changing anything, from 3.13 on. The caller takes the count from the frame's code. */
+/* variables((frame, count)) -> list: the first so many variables of a function that runs, None for those without a value; None where the interpreter has another way to read
+ * them without changing anything, from 3.13 on. The caller takes the count from the frame's code. */
 static void *variables(void *self, void *arguments) {
   (void)self;
   const struct mt_pylayout *layout = &mt_interpreter.layout;

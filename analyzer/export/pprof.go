@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/google/pprof/profile"
 
@@ -46,6 +47,7 @@ var pprofTypes = []struct {
 // pprofBuilder fills the tables of a profile, each entry once.
 type pprofBuilder struct {
 	profile   *profile.Profile
+	names     []string // of labels
 	noLines   bool
 	modules   *moduleIndex
 	functions map[pprofFunction]*profile.Function
@@ -74,6 +76,7 @@ func newPprofBuilder(set *analyzer.StackSet, o *Options) *pprofBuilder {
 	}
 	return &pprofBuilder{
 		profile:   p,
+		names:     set.Labels,
 		noLines:   o.NoLines,
 		modules:   newModuleIndex(p, o.Modules, set.Process.Exe),
 		functions: make(map[pprofFunction]*profile.Function),
@@ -94,10 +97,22 @@ func (b *pprofBuilder) sample(row *analyzer.StackRow) {
 		s.Location = append(s.Location, b.location(frames[:n]))
 		frames = frames[n:]
 	}
+	s.Label = b.labels(row)
 	if len(s.Location) == 0 {
 		s.Location = []*profile.Location{b.location([]symbol.Frame{{Kind: symbol.JIT, Function: noStack.function}})}
 	}
 	b.profile.Sample = append(b.profile.Sample, s)
+}
+
+// labels are what pprof can group and filter by (-tagroot, -tagfocus). What is not known has none.
+func (b *pprofBuilder) labels(row *analyzer.StackRow) map[string][]string {
+	labels := make(map[string][]string, len(row.Labels))
+	for i, key := range row.Labels {
+		if !strings.HasPrefix(key, "(") && key != "" { // not "(untagged)", "(no module)"
+			labels[b.names[i]] = []string{key}
+		}
+	}
+	return labels
 }
 
 // locationLength returns how many of the innermost frames stand at one address: functions that were inlined, and the one that they were inlined into.

@@ -209,3 +209,22 @@ func TestPprofReadsIt(t *testing.T) {
 		t.Errorf("%s", inuse)
 	}
 }
+
+// TestPprofLabels: rows of one stack stay apart by their labels, and what is not known has none.
+func TestPprofLabels(t *testing.T) {
+	set := trainingSet()
+	set.Labels = []string{"category", "module", "tag"}
+	first := set.Rows[0]
+	first.Labels = []string{"Parameters", "model.h.0", "(untagged)"}
+	second := first
+	second.Labels = []string{"Feature maps", "(no module)", "step \"1\""}
+	set.Rows = []analyzer.StackRow{first, second, set.Rows[1]}
+	var got []string
+	for _, s := range readPprof(t, writePprof(t, set, Options{})).Sample {
+		got = append(got, fmt.Sprint(s.Label, s.Value[4] > 0))
+	}
+	want := []string{"map[category:[Parameters] module:[model.h.0]] true", "map[category:[Feature maps] tag:[step \"1\"]] true", "map[] true"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

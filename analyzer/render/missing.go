@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strings"
 
 	"memtrace/analyzer"
 )
@@ -15,23 +16,31 @@ func noParameters(s *analyzer.Summary) string {
 }
 
 func noModules(s *analyzer.Summary) string {
-	if s.Training.Modules != nil {
+	switch {
+	case s.Training.Modules != nil:
 		return ""
+	case len(s.Training.Parameters) > 0 && len(s.Filter) == 0:
+		return "the trace has names of parameters, but none of modules, which only PyTorch's modules have; --view parameters shows the former"
 	}
 	return "the trace has no names of modules: " + unnamed(s)
 }
 
 // unnamed explains a trace in which nothing has a name.
 func unnamed(s *analyzer.Summary) string {
-	if s.Framework.Empty() {
-		if s.Driver.Empty() {
-			return "the program made no CUDA memory call"
+	key := ""
+	for _, framework := range []string{"torch", "mxnet"} {
+		if key == "" && (s.Versions[framework] != "" || s.Training.Adapters[framework] != "") {
+			key = framework
 		}
-		return "no framework reported its blocks; names come from PyTorch and MXNet under Python"
 	}
-	key := "torch"
-	if s.Versions["torch"] == "" && s.Versions["mxnet"] != "" {
-		key = "mxnet"
+	switch {
+	case len(s.Filter) > 0:
+		return "nothing that passes the filters (" + clean(strings.Join(s.Filter, ", ")) + ") has one"
+	case key != "":
+	case s.Framework.Empty() && s.Driver.Empty():
+		return "the program made no CUDA memory call"
+	default:
+		return "neither PyTorch nor MXNet was seen in the program; names come from them, under Python"
 	}
 	name := frameworkName(s)
 	switch state := s.Training.Adapters[key]; state {

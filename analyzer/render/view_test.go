@@ -178,9 +178,17 @@ func TestMissingNames(t *testing.T) {
 			}
 		}
 	}
-	s.Framework = analyzer.Level{}
-	if why := FindView("modules").Missing(s); !strings.Contains(why, "no framework") {
+	s.Training.Adapters, s.Versions = nil, nil
+	if why := FindView("modules").Missing(s); !strings.Contains(why, "neither PyTorch nor MXNet") {
 		t.Errorf("without a framework: %q", why)
+	}
+	s.Framework, s.Driver = analyzer.Level{}, analyzer.Level{}
+	if why := FindView("modules").Missing(s); !strings.Contains(why, "no CUDA memory call") {
+		t.Errorf("without memory: %q", why)
+	}
+	s.Training.Parameters = caseParameters()
+	if why := FindView("modules").Missing(s); !strings.Contains(why, "--view parameters") {
+		t.Errorf("with parameters alone, as under MXNet: %q", why)
 	}
 	if err := FindView("modules").Text(io.Discard, s, Options{}); err == nil {
 		t.Error("a view without anything to show is written")

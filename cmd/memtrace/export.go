@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/version"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -38,6 +39,7 @@ const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
 type exportFormat struct {
 	name, extension, doc string
 	binary               bool   // not for a terminal
+	labels               bool   // rows say what their memory is for
 	bothLevels           bool   // a file holds all levels unless one was asked for
 	hint                 string // a command that opens the file, which stands for %s; "": there is no such command
 	write                func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error
@@ -46,7 +48,7 @@ type exportFormat struct {
 var exportFormats = []exportFormat{
 	{name: "flamegraph", extension: ".svg", doc: "a picture for the browser; your own lines stand out",
 		hint: "open it in a browser", write: oneSet(export.FlameGraph)},
-	{name: "pprof", extension: ".pb.gz", doc: "a profile for pprof, with all values", binary: true,
+	{name: "pprof", extension: ".pb.gz", doc: "a profile for pprof, with all values and labels", binary: true, labels: true,
 		hint: "go tool pprof -http=: %s", write: oneSet(export.Pprof)},
 	{name: "speedscope", extension: ".speedscope.json", doc: "for speedscope.app, with all values and levels", bothLevels: true,
 		hint: "open it at https://www.speedscope.app, which keeps it in your browser", write: export.Speedscope},
@@ -153,6 +155,11 @@ func (a *app) export(flags *exportFlags, name, arg string) error {
 	if err != nil {
 		return err
 	}
+	if format.labels {
+		if err := labelStacks(&count); err != nil {
+			return err
+		}
+	}
 	output := flags.output
 	switch {
 	case output == "":
@@ -169,6 +176,17 @@ func (a *app) export(flags *exportFlags, name, arg string) error {
 		return err
 	}
 	a.sayExported(path, output, format, sets, options)
+	return nil
+}
+
+// labelStacks asks for what pprof's samples are labelled with. Categories are those of the default rules.
+func labelStacks(count *analyzer.Options) error {
+	set, err := rulefile.Open(rulefile.Default)
+	if err != nil {
+		return err
+	}
+	count.Groupings = []string{byCategory, "module", "tag", "device"}
+	count.RuleSets = []analyzer.RuleGrouping{{Name: byCategory, Rules: set}}
 	return nil
 }
 

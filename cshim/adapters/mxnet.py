@@ -5,23 +5,25 @@
 def _start():
     import sys
     from struct import Struct
+    from time import perf_counter
     from types import CodeType, FunctionType
     from weakref import ref
-    modules = sys.modules
+    modules, ending = sys.modules, sys.is_finalizing
     mxnet, ctypes, gc = modules["mxnet"], modules["ctypes"], modules.get("gc") or __import__("gc")
     NDArray = modules["mxnet.ndarray"].NDArray
     Parameter, Block = modules["mxnet.gluon.parameter"].Parameter, modules["mxnet.gluon.block"].Block
     Trainer = modules["mxnet.gluon.trainer"].Trainer
     Executor, Module = modules["mxnet.executor"].Executor, modules["mxnet.module.module"].Module
     Optimizer, Updater = modules["mxnet.optimizer.optimizer"].Optimizer, modules["mxnet.optimizer.optimizer"].Updater
-    MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP, DATA = range(1, 8)
+    MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP, DATA, FREE = range(1, 9)
     GPU = 2          # of mxnet's device types
-    LOOK_EVERY = 64  # steps after which everything is read again although nothing seems to have changed
+    LOOK_FROM, LOOK_EVERY = 64, 4096  # steps after which everything is read again although nothing seems to have changed: 64, 128, 256, and so on
     row, head = Struct("<QQQII"), Struct("<Q")
     numbers, spoken_in = {}, [0]  # what intern gave, and in which recording
-    said = {}                     # what was said last: (category, name, device) -> (address, bytes), id of a block -> its name
+    said = {}                     # what was said last: (category, name, device, id of the owner) -> (address, bytes), id of a block -> its name
+    held_at = {}                  # address -> keys in said; several if arrays of several owners share memory
+    owners = {}                   # id of who keeps arrays -> (weak reference, keys in said)
     plans = {}                    # id of a trainer, module or updater -> Plan
-    trouble = [0]
 
     def number(name):
         found = numbers.get(name)
@@ -37,13 +39,15 @@ def _start():
         spoken_in[0] = now
         numbers.clear()
         said.clear()
+        held_at.clear()
+        owners.clear()
         for plan in list(plans.values()):
             plan.seen = None
         return True
 
     # An array of MXNet 1.x as it lies in memory: a pointer to what holds its elements, which begins with address, bytes, type and number of the device, and goes on with the same
     # of index arrays, for a sparse one. Asking MXNet itself would allocate what it has put off, and stand in its profiles.
-    pointer, held, words = ctypes.c_uint64.from_address, Struct("<QQiiii"), Struct("<QQ")
+    string_at, pointer, part, whole = ctypes.string_at, ctypes.c_uint64.from_address, Struct("<QQiiii"), Struct("<QQiiiiQQ")
 
     def storage(array):
         """[(part, address, bytes, device)] of the device memory that holds an array's elements, after that of their indices."""
@@ -51,24 +55,25 @@ def _start():
         chunk = at and pointer(at).value
         if not chunk:
             return ()
-        address, size, kind, device, _, _ = held.unpack(ctypes.string_at(chunk, held.size))
+        address, size, kind, device, _, _, begin, end = whole.unpack(string_at(chunk, whole.size))
         if kind != GPU:
             return ()
+        if begin == end:
+            return (("", address, size, device),) if address and size else ()
         parts = []
-        begin, end = words.unpack(ctypes.string_at(chunk + held.size, words.size))
-        if begin != end and end - begin in (held.size, 2 * held.size):
-            names = ("indices:",) if end - begin == held.size else ("indptr:", "indices:")
-            parts = [(name,) + held.unpack_from(ctypes.string_at(begin, end - begin), i * held.size)[:2] + (device,) for i, name in enumerate(names)]
+        if end - begin in (part.size, 2 * part.size):
+            names = ("indices:",) if end - begin == part.size else ("indptr:", "indices:")
+            parts = [(name,) + part.unpack_from(string_at(begin, end - begin), i * part.size)[:2] + (device,) for i, name in enumerate(names)]
         parts.append(("", address, size, device))
-        return [part for part in parts if part[1] and part[2]]
+        return [found for found in parts if found[1] and found[2]]
 
     def check_layout():
         probe, found = mxnet.nd.empty((3, 5), ctx=mxnet.cpu(0), dtype="float32"), ctypes.c_void_p()
         if not mxnet.__version__.startswith("1.") or modules["mxnet.base"]._LIB.MXNDArrayGetData(probe.handle, ctypes.byref(found)):
             raise RuntimeError
         chunk = pointer(probe.handle.value).value
-        address, size, kind, device, _, _ = held.unpack(ctypes.string_at(chunk, held.size))
-        if (address, size, kind, device) != (found.value, 60, 1, 0) or words.unpack(ctypes.string_at(chunk + held.size, words.size)) != (0, 0):
+        address, size, kind, device, _, _, begin, end = whole.unpack(string_at(chunk, whole.size))
+        if (address, size, kind, device, begin, end) != (found.value, 60, 1, 0, 0, 0):
             raise RuntimeError
 
     def arrays(value):
@@ -80,10 +85,39 @@ def _start():
                 for place, array in arrays(part):
                     yield (i,) + place, array
 
+    def belongs(key, owner):
+        """The memory's name is gone when its owner is, for the pool keeps the memory. Arrays themselves cannot be watched."""
+        found = owners.get(id(owner))
+        if found is None or found[0]() is not owner:
+            found = owners[id(owner)] = ref(owner, quietly(lambda _, of=id(owner): forget(of))), set()
+        found[1].add(key)
+
+    def leave(key):
+        """The memory that was called so is no more; its address if nobody else has it."""
+        address = said.pop(key)[0]
+        keys = held_at[address]
+        keys.discard(key)
+        if keys:
+            return 0
+        del held_at[address]
+        return address
+
+    def free(address):
+        return row.pack(address, 0, 0, 0, FREE)
+
+    def forget(owner):
+        try:
+            places = [leave(key) for key in owners.pop(owner, (None, ()))[1] if key in said]
+            if epoch() == spoken_in[0] and not ending():  # what is there at the end keeps its name
+                emit(head.pack(spoken_in[0]) + b"".join([free(place) for place in places if place]))
+        except BaseException as error:
+            contain(error)
+
     class Rows:
         def __init__(self):
             self.packed = [head.pack(spoken_in[0])]
             self.taken = set()  # arrays may share memory: the first one that is named gives it its name
+            self.met, self.complete = set(), []  # keys; owners all of whose arrays were met
 
         def add(self, category, kind, name, array, owner):
             try:
@@ -92,12 +126,20 @@ def _start():
                         continue
                     self.taken.add(address)
                     full = "%s:%s%s" % (kind, part, name)
-                    key, where = (category, full, device), (address, size)
-                    if said.get(key) != where:
-                        said[key] = where
-                        self.packed.append(row.pack(address, size, id(owner), number(full), category))
-            except Exception:
-                trouble[0] += 1
+                    key, where = (category, full, device, id(owner)), (address, size)
+                    self.met.add(key)
+                    old = said.get(key)
+                    if old == where:
+                        continue
+                    if old is None:
+                        belongs(key, owner)
+                    elif leave(key) and old[0] not in self.taken:
+                        self.packed.append(free(old[0]))
+                    said[key] = where
+                    held_at.setdefault(address, set()).add(key)
+                    self.packed.append(row.pack(address, size, id(owner), number(full), category))
+            except BaseException as error:
+                contain(error)
 
         def step(self, name, count, owner):
             self.packed.append(row.pack(0, count, id(owner), number(name), STEP))
@@ -108,6 +150,12 @@ def _start():
                 self.packed.append(row.pack(0, 0, id(owner), number(name), MODULE))
 
         def send(self):
+            for owner in self.complete:
+                for key in owners.get(id(owner), (None, set()))[1] - self.met:
+                    if key in said:
+                        place = leave(key)
+                        if place:
+                            self.packed.append(free(place))
             if len(self.packed) > 1:
                 emit(b"".join(self.packed))
 
@@ -121,6 +169,7 @@ def _start():
                 rows.add(category, kind, p.name, array, p)
         for p in parameters:
             look_gradient(rows, p)
+        rows.complete += parameters
 
     def look_gradient(rows, p):
         for array in p._grad or ():
@@ -144,6 +193,7 @@ def _start():
                 rows.add(DATA, "data_entry", name, array, executor)
         for name, array in zip(symbol.list_outputs(), executor.outputs):
             rows.add(DATA, "data_entry", name, array, executor)
+        rows.complete.append(executor)
 
     # What the optimizers' states are, by the names that their source gives them.
     KINDS = {"SGD": ("momentum",), "NAG": ("momentum",), "Signum": ("momentum",), "LARS": ("momentum",), "LBSGD": ("momentum",), "DCASGD": ("momentum", "previous_weight"),
@@ -177,10 +227,11 @@ def _start():
                     at = place[1:] if copy is not None else place
                     i = at[0] if at else 0
                     kind = kinds[i] if i < len(kinds) else "state%d" % i if at else "state"
-                rows.add(OPTIMIZER, "optimizer_state:" + kind, name, array, optimizer)
+                rows.add(OPTIMIZER, "optimizer_state:" + kind, name, array, updater)
         cumulated = getattr(optimizer, "cumgrads", None)  # of LBSGD
         for index, kept in list(cumulated.items()) if type(cumulated) is dict else ():
-            rows.add(OPTIMIZER, "optimizer_state:cum_grad", called(index), kept.get("cum_grad"), optimizer)
+            rows.add(OPTIMIZER, "optimizer_state:cum_grad", called(index), kept.get("cum_grad"), updater)
+        rows.complete.append(updater)
 
     def called_by(optimizer):
         """How an updater's indices are called where only the optimizer knows."""
@@ -192,13 +243,13 @@ def _start():
     class Plan:
         """What steps: a trainer, a module or an updater on its own, as it was last seen."""
         def __init__(self, stepper):
-            self.gone = ref(stepper, lambda _, key=id(stepper): plans.pop(key, None))
+            self.gone = ref(stepper, quietly(lambda _, key=id(stepper): plans.pop(key, None)))
             self.seen, self.steps, self.sparse = None, 0, ()
 
         def step(self, stepper):
             self.steps += 1
             rows, now = Rows(), self.glance(stepper)
-            if now != self.seen or self.steps < 3 or self.steps % LOOK_EVERY == 0:
+            if now != self.seen or self.steps < 3 or self.steps >= LOOK_FROM and self.steps & self.steps - 1 == 0 or self.steps % LOOK_EVERY == 0:
                 if self.seen is None:
                     look_around(rows)
                 self.seen = now
@@ -311,8 +362,8 @@ def _start():
             if id(block) not in inner:
                 try:
                     walk(block.name, block)
-                except Exception:
-                    trouble[0] += 1
+                except BaseException as error:
+                    contain(error)
 
     def plan_of(stepper, kind):
         plan = plans.get(id(stepper))
@@ -320,20 +371,16 @@ def _start():
             plan = plans[id(stepper)] = kind(stepper)
         return plan
 
-    class After:
+    def after(kind, method):
         """Stands among a function's constants. `it @ (self, ...)` there tells that the function is about to return."""
-        def __init__(self, kind, method):
-            self.kind, self.method = kind, method
+        def told(arguments):
+            if epoch():
+                renewed()
+                stepper = arguments[0]
+                if kind is not UpdaterPlan or not is_owned(stepper):
+                    method(plan_of(stepper, kind), *arguments)
 
-        def __matmul__(self, arguments):
-            try:
-                if epoch():
-                    renewed()
-                    stepper = arguments[0]
-                    if self.kind is not UpdaterPlan or not is_owned(stepper):
-                        self.method(plan_of(stepper, self.kind), *arguments)
-            except Exception:
-                trouble[0] += 1
+        return type("after", (), {"__matmul__": quietly(told)})()
 
     MARK = "<memtrace>"
 
@@ -376,32 +423,34 @@ def _start():
         place(told, body[-1])
         body.append(told)
         code = inner(inner(compile(tree, original.co_filename, "exec", 0, True), outer), name)
-        after = After(kind, method)
-        function.__code__ = code.replace(co_consts=tuple([after if part == MARK else part for part in code.co_consts]))
+        mark = after(kind, method)
+        function.__code__ = code.replace(co_consts=tuple([mark if part == MARK else part for part in code.co_consts]))
 
     def follow_all():
         for kind, owner, name, arguments, method in ((TrainerPlan, Trainer, "_update", "self", TrainerPlan.step), (ModulePlan, Module, "update", "self", ModulePlan.step),
                                                      (UpdaterPlan, Updater, "__call__", "self, index", UpdaterPlan.called)):
             try:
                 follow(kind, owner, name, arguments, method)
-            except Exception:
-                trouble[0] += 1
+            except BaseException as error:
+                contain(error)
 
     def everything():
-        """What a program without an optimizer has, too."""
-        try:
-            if epoch():
-                renewed()
-                rows = Rows()
-                look_around(rows)
-                rows.send()
-        except Exception:
-            trouble[0] += 1
+        """What a program without an optimizer has, too. Until something steps it is looked for again, at a cost of half a percent of the time."""
+        if not epoch():
+            return
+        begin = perf_counter()
+        renewed()
+        rows = Rows()
+        look_around(rows)
+        rows.send()
+        if not plans:
+            again(int(max(1000, (perf_counter() - begin) * 200 * 1000)))
 
     check_layout()
     follow_all()
-    everything()
-    return everything
+    look = quietly(everything)
+    look()
+    return look
 
 
 report = _start()

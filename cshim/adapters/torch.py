@@ -1,5 +1,5 @@
-# What PyTorch calls its memory. Runs inside the traced program: it only reads, and lets no exception out. epoch, intern, emit, emit_at, instances and variables come from the
-# library (cshim/pyfunction.c).
+# What PyTorch calls its memory. Runs inside the traced program: it only reads, and lets no exception out. epoch, intern, emit, emit_at, all_instances, variables, quietly, contain
+# and again come from the library (cshim/pyfunction.h).
 #
 # Nothing of the program's runs: attributes are read past __getattr__ and properties, from dictionaries and slots; methods are those of PyTorch's and Python's own classes, called
 # as such; functions of __torch_function__ and __torch_dispatch__ are switched off or avoided. Tensors get no weak references, which torch.utils.swap_tensors would refuse.
@@ -32,9 +32,11 @@ def _start():
     Cell = type((lambda: sys).__closure__[0])
     MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP = range(1, 7)
     FREE_LOOKS, SHARE = 2, 100       # after so many, looks take at most one part in SHARE of the time
+    SOON = 500                       # milliseconds to the next look at a program without steps, at least
+    OFTEN = 8                        # after so many steps, parameters' addresses are compared at every such one
     FEW, MANY, DEEP = 64, 4096, 4    # of a variable's parts, of an object's tensors, levels of its parts
     row, head = Struct("<QQQII"), Struct("<Q")
-    trouble, linked = [0], [False]
+    linked = [False]
     steps = [0]       # of all optimizers
     wanted = [False]  # a look that has to wait for its time
     plans = {}        # id of an optimizer -> Plan
@@ -129,9 +131,10 @@ def _start():
                 return [("" if single else "." + key + suffix, *rest) for key, part in inner if deep for suffix, *rest in memory(part, deep - 1)]
         if not is_cuda(tensor):
             return []
-        if layout_of(tensor) is not torch.strided:
+        try:
+            address = data_ptr(tensor)
+        except RuntimeError:
             return sparse(tensor)
-        address = data_ptr(tensor)
         if not address:
             return []
         size = element_size(tensor)
@@ -158,6 +161,7 @@ def _start():
 
         def __init__(self):
             self.told = now_told()
+            self.covered = ()  # ids of parameters whose gradients are said apart
             self.found = []  # (category, name, address, bytes, id, address of the storage, the tensor if it begins within)
 
         def module(self, name, module):
@@ -170,17 +174,22 @@ def _start():
                 for suffix, address, size, storage in memory(tensor):
                     self.found.append((category, name + suffix, address, size, id(tensor), storage, tensor if address != storage else None))
             except Exception as error:
-                trouble[0] += 1
                 contain(error)
 
         def flats(self):
-            """{(category, address of a storage): (name, its bytes)} for storages that several named tensors lie in."""
-            shares = {}
+            """{(category, address of a storage): (name, its bytes)} for storages that several named tensors lie in, none of which is all of it."""
+            if not any(entry[6] is not None for entry in self.found):
+                return {}  # all begin with their storage
+            shares, result = {}, {}
             for category, name, address, size, _, storage, tensor in self.found:
                 if storage:
                     shares.setdefault((category, storage), {}).setdefault(address, (name, size, tensor))
-            return {key: (together([name for name, _, _ in share.values()]), max(storage_size(tensor) for _, _, tensor in share.values()) or sum(size for _, size, _ in share.values()))
-                    for key, share in shares.items() if len(share) > 1}
+            for key, share in shares.items():
+                if len(share) > 1:
+                    whole = max(tensor is not None and storage_size(tensor) for _, _, tensor in share.values()) or sum(size for _, size, _ in share.values())
+                    if max(size for _, size, _ in share.values()) < whole:
+                        result[key] = together([name for name, _, _ in share.values()]), whole
+            return result
 
         def send(self):
             number, said, packed = self.told.number, set(), [head.pack(self.told.epoch)]
@@ -198,7 +207,8 @@ def _start():
     def storage_size(tensor):
         try:
             return Base.untyped_storage(tensor).nbytes() if type(tensor) is Tensor or type(tensor) is Parameter else 0
-        except Exception:
+        except Exception as error:
+            contain(error)
             return 0
 
     def together(names):
@@ -299,27 +309,42 @@ def _start():
                 yield classname(type(values)), values
         yield from late
 
+    def scaler_class():
+        for place in "torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler":
+            module = sys.modules.get(place)
+            found = module and field(Namespace.__dict__["__dict__"].__get__(module), "GradScaler")
+            if below(type, type(found)):
+                return found
+        return Told  # none is of that class
+
     class Called:
         """What variables say, by id."""
 
         def __init__(self):
-            self.modules, self.objects, met = {}, [], set()
-            self.kept = list(variables())
-            for name, value in self.kept:
+            self.modules, self.objects, self.scalers, met = {}, [], [], set()
+            self.kept, Scaler = list(variables()), scaler_class()
+
+            def take(name, value):
                 cls = type(value)
                 if below(Module, cls):
                     self.modules.setdefault(id(value), (name, value))
-                elif id(value) not in met and not below(Tensor, cls) and not below(type, cls):
+                elif below(Scaler, cls):
+                    self.scalers.append((name, value))
+                else:
+                    return not below(Tensor, cls) and not below(type, cls) and id(value) not in met
+
+            waiting = []
+            for name, value in self.kept:
+                if take(name, value):
                     met.add(id(value))
                     self.objects.append((name, value))
-            waiting = [(name, value, 2) for name, value in self.objects]
+                    waiting.append((name, value, 2))
             for name, value, deep in waiting:
                 for (key, part), _ in zip(entries(value), range(FEW)):
-                    if below(Module, type(part)):
-                        self.modules.setdefault(id(part), (name + "." + key, part))
-                    elif deep > 1 and (below(list, type(part)) or below(tuple, type(part)) or below(dict, type(part))) and id(part) not in met:
+                    key = name + "." + key
+                    if take(key, part) and deep > 1 and (below(list, type(part)) or below(tuple, type(part)) or below(dict, type(part))):
                         met.add(id(part))
-                        waiting.append((name + "." + key, part, deep - 1))
+                        waiting.append((key, part, deep - 1))
 
         def tensor(self, wanted):
             """{id: name} for tensors that no module has, by variables and what is in them."""
@@ -332,9 +357,6 @@ def _start():
                         found.setdefault(id(part), path)
             return found
 
-        def thing(self, value):
-            return next((name for name, other in self.objects if other is value), classname(type(value)))
-
     # -- modules
 
     class Home:
@@ -346,12 +368,13 @@ def _start():
 
         def holds(self, tensor):
             module = self.module()
-            return module is not None and any(value is tensor for key, value in held(module, self.kind) if key == self.key)
+            return module is not None and any(value is tensor for key, value in held(module_fields(module), self.kind) if key == self.key)
 
-    def held(module, kind):
-        """[(key, value)] of a module's _modules, _parameters or _buffers."""
-        space = module_fields(module)
-        values = field(space, kind)
+    def held(space, kind):
+        """(key, value) of a module's _modules, _parameters or _buffers, from its dictionary."""
+        values = dict.get(space, kind)
+        if type(values) is dict:
+            return list(values.items()) if values else ()
         if below(dict, type(values)):
             return list(dict.items(values))
         script = sys.modules.get("torch.jit._script")  # of a TorchScript module: views of what C++ has
@@ -362,18 +385,21 @@ def _start():
         return []
 
     def walk(name, module, seen):
-        """(path, module) in the order of named_modules, without those that were met."""
+        """(path, module, its dictionary) in the order of named_modules, without those that were met."""
         waiting = [(name, module)]
         while waiting:
             name, module = waiting.pop()
             if id(module) not in seen:
                 seen[id(module)] = module
-                yield name, module
-                waiting.extend([(name + "." + key, child) for key, child in held(module, "_modules") if type(key) is str and below(Module, type(child))][::-1])
+                space = module_fields(module)
+                yield name, module, space
+                children = held(space, "_modules")
+                if children:
+                    waiting.extend([(name + "." + key, child) for key, child in children if type(key) is str and below(Module, type(child))][::-1])
 
     def name_roots(found, called):
         """(name, module) of modules that are in no other one, those with a variable first."""
-        inner = {id(child) for module in found for _, child in held(module, "_modules") if child is not None}
+        inner = {id(child) for module in found for _, child in held(module_fields(module), "_modules") if child is not None}
         tops = [module for module in found if id(module) not in inner]
         for key, (gone, _, _) in list(roots.items()):
             if gone() is None:
@@ -418,32 +444,26 @@ def _start():
         """Names every module, parameter and buffer that there is, or, not whole, those that variables lead to. sure_only leaves out what no variable refers to."""
         began = perf_counter()
         called = Called()
-        objects = gc.get_objects() if whole else None
-        found = instances(objects, Module) if whole else [module for _, module in called.modules.values()]
+        found = all_instances(Module) if whole else [module for _, module in called.modules.values()]
         tops, sure = name_roots(found, called)
         seen, fresh = {}, {} if whole else dict(homes)
         for name, top in tops[:sure] if sure_only else tops + [(classname(type(module)), module) for module in found]:  # the latter for those in a circle
-            for path, module in walk(name, top, seen):
-                name_module(rows, path, module, fresh)
-        for place in "torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler":
-            space = sys.modules.get(place)
-            Scaler = space and field(Namespace.__dict__["__dict__"].__get__(space), "GradScaler")
-            if below(type, type(Scaler)):
-                name_scalers(rows, instances(objects, Scaler) if whole else [value for _, value in called.objects if below(Scaler, type(value))], called)
+            for path, module, space in walk(name, top, seen):
+                name_module(rows, path, module, space, fresh)
+        name_scalers(rows, called)
         if whole:
             wanted[0] = False
-        del objects
         homes.clear()
         homes.update(fresh)
         looks[0] += 1
         last[0], cost[0] = perf_counter(), max(perf_counter() - began, cost[0] / 2)
         return called
 
-    def name_module(rows, path, module, fresh):
+    def name_module(rows, path, module, space, fresh):
         rows.module(path, module)
         reference = None
         for category, kind in (PARAMETER, "_parameters"), (BUFFER, "_buffers"):
-            for key, tensor in held(module, kind):
+            for key, tensor in held(space, kind):
                 if type(key) is not str or not below(Tensor, type(tensor)):
                     continue
                 known = fresh.get(id(tensor))
@@ -454,7 +474,7 @@ def _start():
                 fresh[id(tensor)] = Home(name, reference, kind, key)
                 rows.tensor(category, name, tensor)
                 if category == PARAMETER:
-                    g = grad_of(tensor) if is_leaf(tensor) else None
+                    g = grad_of(tensor) if id(tensor) not in rows.covered and is_leaf(tensor) else None
                     if g is not None:
                         rows.tensor(GRADIENT, name, g)
                     name_additions(rows, name, tensor)
@@ -466,14 +486,15 @@ def _start():
         own = fields(tensor)
         if own:
             for path, part in tensors(dict.copy(own), name):
-                rows.tensor(GRADIENT if path.endswith("grad") else PARAMETER, path, part)
+                rows.tensor(GRADIENT if "grad" in path[len(name):] else PARAMETER, path, part)
 
-    def name_scalers(rows, found, called):
-        for scaler in found:
+    def name_scalers(rows, called):
+        for name, scaler in called.scalers:
             kept = scalers.get(id(scaler))
             if not kept or kept[0]() is not scaler:
-                kept = scalers[id(scaler)] = weakref.ref(scaler, quietly(lambda _, key=id(scaler): scalers.pop(key, None))), called.thing(scaler)
-            for path, part in tensors(fields(scaler), kept[1]):
+                kept = scalers[id(scaler)] = weakref.ref(scaler, quietly(lambda _, key=id(scaler): scalers.pop(key, None))), name
+        for reference, name in list(scalers.values()):
+            for path, part in tensors(fields(reference()), name):
                 rows.tensor(BUFFER, path, part)
 
     # -- optimizers
@@ -493,40 +514,40 @@ def _start():
             self.wraps = any(below(Optimizer, type(value)) for value in list((optimizer_fields(optimizer) or {}).values()))
 
         def parameters(self, optimizer):
+            """[parameters of a group] for all groups; empty lists where the optimizer has something else."""
             groups = field(optimizer_fields(optimizer), "param_groups")
             lists = [field(group, "params") for group in list.copy(groups)] if below(list, type(groups)) else []
-            return [p for held in lists if below(list, type(held)) for p in list.copy(held) if below(Tensor, type(p))]
+            return [list.copy(held) if below(list, type(held)) else [] for held in lists]
 
-        def name_parameters(self, optimizer, rows, may_look):
-            """Whether all have the name that they are going to keep."""
-            parameters = self.parameters(optimizer)
-
+        def name_parameters(self, groups, parameters, rows, may_look):
+            """Names by modules, else by variables, else by the place in the optimizer."""
             def unknown():
                 return [p for p in parameters if not ((home := homes.get(id(p))) and home.holds(p))]
 
-            if may_look and unknown():
+            loose, called = unknown(), None
+            if may_look and loose:
                 called = look(rows, whole=False)
-                if unknown() and due():
+                loose = unknown()
+                if loose and due():
                     called = look(rows)
-                loose = {id(p) for p in unknown()}
-                found = called.tensor(loose) if loose else {}
-            else:
-                loose = {id(p) for p in unknown()}
-                found = {key: self.names[key] for key in loose if key in self.names}
-            at = 0
-            for group, held in enumerate(field(g, "params") for g in field(optimizer_fields(optimizer), "param_groups")):
-                for index, p in enumerate(held):
-                    self.names[id(p)] = found.get(id(p)) or "%s.%d.%d" % (self.name, group, index) if id(p) in loose else homes[id(p)].name
-                    at += 1
-            for p in parameters:
-                if id(p) in loose:
-                    rows.tensor(PARAMETER, self.names[id(p)], p)
+                    loose = unknown()
+            loose = {id(p) for p in loose}
+            found = called.tensor(loose) if called and loose else {key: self.names[key] for key in loose if key in self.names}
+            for at, group in enumerate(groups):
+                for index, p in enumerate(group):
+                    if id(p) not in loose:
+                        self.names[id(p)] = homes[id(p)].name
+                    elif below(Tensor, type(p)):
+                        self.names[id(p)] = found.get(id(p)) or "%s.%d.%d" % (self.name, at, index)
+                        rows.tensor(PARAMETER, self.names[id(p)], p)
 
-        def prepare(self, optimizer, parameters, rows, may_look):
-            self.name_parameters(optimizer, rows, may_look)
+        def prepare(self, groups, rows, may_look):
+            parameters = [p for group in groups for p in group if below(Tensor, type(p))]
+            self.name_parameters(groups, parameters, rows, may_look)
             number, start = rows.told.number, head.pack(rows.told.epoch)
             self.plain = all((type(p) is Tensor or type(p) is Parameter) and is_leaf(p) and layout_of(p) is torch.strided for p in parameters)
-            self.look, self.epoch, self.ids, self.addresses = looks[0], rows.told.epoch, list(map(id, parameters)), None
+            self.plain = self.plain and len(parameters) == sum(map(len, groups))
+            self.look, self.epoch, self.ids, self.addresses = looks[0], rows.told.epoch, [id(p) for group in groups for p in group], None
             if self.plain:
                 sizes = [numel(p) * element_size(p) for p in parameters]
                 self.gradients = start + b"".join(row.pack(0, size, id(p), number(self.names[id(p)]), GRADIENT) for p, size in zip(parameters, sizes))
@@ -535,12 +556,13 @@ def _start():
         def name_gradients(self, parameters, rows):
             """One by one, which finds those that lie in one piece of memory."""
             before = len(rows.found)
+            parameters = [p for p in parameters if below(Tensor, type(p)) and is_leaf(p)]
             for p in parameters:
-                g = grad_of(p) if is_leaf(p) else None
+                g = grad_of(p)
                 if g is not None:
                     rows.tensor(GRADIENT, self.names[id(p)], g)
             flats, at, self.flats = rows.flats(), {key: index for index, key in enumerate(self.ids)}, []
-            by_gradient = {id(grad_of(p)): id(p) for p in parameters if is_leaf(p)}
+            by_gradient = {id(grad_of(p)): id(p) for p in parameters}
             for category, name, address, size, owner, storage, _ in rows.found[before:]:
                 flat = flats.pop((category, storage), None)
                 if flat and category == GRADIENT and owner in by_gradient:
@@ -548,13 +570,15 @@ def _start():
 
         def follow(self, optimizer, rows):
             self.steps += 1
-            parameters = self.parameters(optimizer)
-            ids = list(map(id, parameters))
-            new = ids != self.ids or self.epoch != rows.told.epoch
+            groups = self.parameters(optimizer)
+            parameters = groups[0] if len(groups) == 1 else [p for group in groups for p in group]
+            new = list(map(id, parameters)) != self.ids or self.epoch != rows.told.epoch
+            if new or wanted[0]:
+                rows.covered = frozenset(map(id, parameters))
             if wanted[0] and due():
                 look(rows)
             if new or self.look != looks[0]:
-                self.prepare(optimizer, parameters, rows, new)
+                self.prepare(groups, rows, new)
                 self.name_gradients(parameters, rows)
             elif not self.plain or not self.quick(parameters):
                 self.name_gradients(parameters, rows)
@@ -576,6 +600,8 @@ def _start():
                 if gradients[index]:
                     emit(head.pack(self.epoch) + row.pack(gradients[index] - before, size, 0, number, GRADIENT))
             emit_at(self.gradients, array("Q", gradients).tobytes())
+            if self.steps > OFTEN and self.steps % OFTEN:
+                return True
             addresses = list(map(data_ptr, parameters))
             if addresses != self.addresses:
                 if self.addresses is not None:  # p.data = ..., module.to(...)
@@ -620,7 +646,6 @@ def _start():
                 work(rows, *arguments)
                 rows.send()
         except Exception as error:
-            trouble[0] += 1
             contain(error)
         finally:
             if collects:
@@ -633,7 +658,7 @@ def _start():
         if compiling():
             return
         steps[0] = count = steps[0] + 1
-        if not count & count - 1:
+        if count > 1 and not count & count - 1:
             wanted[0] = True
         carefully(step, optimizer)
         if not linked[0] and count < 4:
@@ -643,20 +668,23 @@ def _start():
         """What has names by now. Most often the program is in the middle of moving its first module to the device, and what it is going to be called is not known."""
         if not being_made():
             look(rows, whole=False, sure_only=True)
+        again(SOON)
 
     def tell(rows):
+        if being_made():
+            again(SOON)
+            return
         look(rows)
-        for optimizer in instances(gc.get_objects(), Optimizer):
+        for optimizer in all_instances(Optimizer):
             plan = plan_of(optimizer)
-            parameters = plan.parameters(optimizer)
-            if parameters:
-                plan.prepare(optimizer, parameters, rows, plan.ids is None)
+            plan.prepare(plan.parameters(optimizer), rows, plan.ids is None)
             plan.keep(optimizer, rows)
+        if not steps[0]:  # what trains looks when it steps
+            again(max(SOON, int(cost[0] * 1000 * SHARE)))
 
     def everything():
-        """All that there is: at the end, when memory runs out, and now and then where no optimizer steps. Returns how often something went wrong."""
+        """All that there is: at the end, when memory ran out, and now and then where no optimizer steps."""
         carefully(tell)
-        return trouble[0]
 
     def link():
         """Finds out how the nodes of the graph look inside, with a small graph of our own. Whether it is known now."""
@@ -685,17 +713,18 @@ def _start():
         try:
             linked[0] = linked[0] or link()
         except Exception as error:
-            trouble[0] += 1
             contain(error)
 
     def follow_steps():
         """Has stepped called after every step. From 2.0 on PyTorch has a list for that; before, optimizers call an empty method of their own for its profiler, or nothing."""
         place = sys.modules["torch.optim.optimizer"]
         if hasattr(place, "register_optimizer_step_post_hook"):
-            place.register_optimizer_step_post_hook(stepped)
+            place.register_optimizer_step_post_hook(quietly(stepped))
         elif hasattr(Optimizer, "_optimizer_step_code"):
+            quiet = quietly(stepped)
+
             def _optimizer_step_code(self):
-                stepped(self, (), {})
+                quiet(self, (), {})
             Optimizer._optimizer_step_code = _optimizer_step_code
         else:
             waiting = [Optimizer]
@@ -709,9 +738,11 @@ def _start():
         if type(step) is not type(follow_steps):
             return
 
+        quiet = quietly(stepped)
+
         def followed(self, *args, **kwargs):
             result = step(self, *args, **kwargs)
-            stepped(self, args, kwargs)
+            quiet(self, args, kwargs)
             return result
 
         for key in "__module__", "__name__", "__qualname__", "__doc__":

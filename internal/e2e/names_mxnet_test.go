@@ -17,49 +17,62 @@ import (
 	"memtrace/trace"
 )
 
-// named is what a trace says that MXNet calls its memory: the last figures of every name and device address.
+// named is what a trace says that MXNet calls its memory, at the mark "stats".
 type named struct {
 	bytes map[string]uint64 // by name: requested bytes, over all devices
 	steps int
+	freed int // names that went before
 }
 
 var (
 	stringLine = regexp.MustCompile(`(?m)^string id=(\d+) value=(".*")$`)
-	nameLine   = regexp.MustCompile(`(?m)^name seq=\d+ .*category=(\w+) name=(\d+)$`)
-	nameField  = regexp.MustCompile(` (addr|size|handle)=(\S+)`)
+	eventLine  = regexp.MustCompile(`(?m)^(name|mark) seq=.*$`)
+	eventField = regexp.MustCompile(` (addr|size|category|name)=(\S+)`)
 )
+
+// block is what one address holds.
+type block struct {
+	name string
+	size uint64
+}
 
 func namesOf(t *testing.T, path string) named {
 	t.Helper()
 	text := memtrace(t, "dump", path)
-	strings := map[string]string{}
+	names := map[string]string{}
 	for _, m := range stringLine.FindAllStringSubmatch(text, -1) {
 		value, err := strconv.Unquote(m[2])
 		if err != nil {
 			t.Fatal(err)
 		}
-		strings[m[1]] = value
+		names[m[1]] = value
 	}
-	n, at := named{bytes: map[string]uint64{}}, map[[2]string]uint64{}
-	for _, m := range nameLine.FindAllStringSubmatch(text, -1) {
+	n, at := named{bytes: map[string]uint64{}}, map[string]block{}
+	for _, line := range eventLine.FindAllString(text, -1) {
 		fields := map[string]string{}
-		for _, f := range nameField.FindAllStringSubmatch(m[0], -1) {
+		for _, f := range eventField.FindAllStringSubmatch(line, -1) {
 			fields[f[1]] = f[2]
 		}
-		if m[1] == "step" {
+		name := names[fields["name"]]
+		switch {
+		case strings.HasPrefix(line, "mark"):
+			if name == "stats" {
+				for _, b := range at {
+					n.bytes[b.name] += b.size
+				}
+			}
+		case fields["category"] == "step":
 			n.steps++
+		case fields["category"] == "free":
+			delete(at, fields["addr"])
+			n.freed++
+		case fields["addr"] != "":
+			size, err := strconv.ParseUint(fields["size"], 10, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			at[fields["addr"]] = block{name, size}
 		}
-		if fields["addr"] == "" {
-			continue
-		}
-		size, err := strconv.ParseUint(fields["size"], 10, 64)
-		if err != nil {
-			t.Fatalf("%s: %v", m[0], err)
-		}
-		at[[2]string{strings[m[2]], fields["addr"]}] = size
-	}
-	for key, size := range at {
-		n.bytes[key[0]] += size
 	}
 	return n
 }
@@ -89,7 +102,7 @@ func (n named) compare(t *testing.T, sizes map[string]uint64) []string {
 			at := strings.LastIndexByte(rest, ':')
 			kinds[rest[:at]] = true
 			got["state:"+rest[at+1:]] += size
-		case "in_arg", "arg_grad", "aux_state":
+		case "in_arg", "arg_grad", "aux_state", "data_entry":
 			got[name] = size
 		default:
 			t.Errorf("a name of no known kind: %s", name)
@@ -221,7 +234,6 @@ func TestMXNetOptimizers(t *testing.T) {
 		{"ftml", nil, []string{"d_0", "v_0", "z_0"}},
 		{"lars", []string{"momentum=0.9"}, []string{"momentum"}},
 		{"lamb", nil, []string{"mean", "variance"}},
-		{"dcasgd", []string{"momentum=0.9"}, []string{"momentum", "previous_weight"}},
 		{"dcasgd", nil, []string{"previous_weight"}},
 		{"sgld", nil, nil},
 		{"adagrad", nil, []string{"history"}},
@@ -256,6 +268,61 @@ func TestMXNetDevices(t *testing.T) {
 				env: []string{"NULLCUDA_DEVICES=2", "MXNET_UPDATE_ON_KVSTORE=" + store}}.run(t)
 			namesOf(t, r.trace).compare(t, sizesOf(t, r))
 		})
+	}
+}
+
+// TestMXNetModule: what the Module API binds, its inputs and outputs among it, and what an updater keeps that the program calls itself. Each step is told once.
+func TestMXNetModule(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		kinds []string
+	}{
+		{nil, []string{"history", "momentum"}},
+		{[]string{"--devices", "2"}, []string{"history"}}, // the store's are in the host's memory
+		{[]string{"--devices", "2", "--kvstore", "device"}, []string{"history", "momentum"}},
+	} {
+		t.Run(strings.Join(c.args, ","), func(t *testing.T) {
+			const steps = 5
+			r := program{framework: mxnet, args: append([]string{"mxnet_module.py", "--steps", fmt.Sprint(steps), "--memory-stats", "STATS"}, c.args...), env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
+			n := namesOf(t, r.trace)
+			if kinds := n.compare(t, sizesOf(t, r)); !slices.Equal(kinds, c.kinds) {
+				t.Errorf("states are %v, want %v", kinds, c.kinds)
+			}
+			if n.steps > 2*steps || n.steps == 0 {
+				t.Errorf("%d steps of a module and an updater, which made %d each", n.steps, steps)
+			}
+		})
+	}
+}
+
+// TestMXNetSparse: of a gradient that has only some rows, the rows and their numbers are named, wherever a step puts them.
+func TestMXNetSparse(t *testing.T) {
+	for _, steps := range []string{"3", "60"} {
+		r := program{framework: mxnet, args: []string{"mxnet_sparse.py", "--steps", steps, "--memory-stats", "STATS"}}.run(t)
+		namesOf(t, r.trace).compare(t, sizesOf(t, r))
+	}
+}
+
+// TestMXNetWorkers: processes that feed a model have nothing to name, and get on without the adapter that they inherit; the model's names are what they are without them.
+func TestMXNetWorkers(t *testing.T) {
+	r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "6", "--workers", "2", "--memory-stats", "STATS"}}.run(t)
+	n := namesOf(t, r.trace)
+	n.compare(t, sizesOf(t, r))
+	if n.steps == 0 || n.steps > 6 {
+		t.Errorf("%d steps of 6", n.steps)
+	}
+	if r.stderr != "" {
+		t.Errorf("it says %q", r.stderr)
+	}
+}
+
+// TestMXNetReplaced: names go with what they were given to. The pool keeps the memory, in which nothing has a name until it is something again.
+func TestMXNetReplaced(t *testing.T) {
+	r := program{framework: mxnet, args: []string{"mxnet_replaced.py", "--steps", "5", "--memory-stats", "STATS"}, env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
+	n := namesOf(t, r.trace)
+	n.compare(t, sizesOf(t, r))
+	if n.freed == 0 {
+		t.Error("no name went")
 	}
 }
 

@@ -151,10 +151,10 @@ func TestNamesOptimizers(t *testing.T) {
 }
 
 // Modules in every shape, models that change while they train, tensors without a module, several in one piece of memory; optimizers in wrappers, quantised and sharded
-// states, tensors made of tensors.
+// states, tensors made of tensors; models wrapped for several processes.
 func TestNamesShapes(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {
-		for _, script := range []string{"names_modules.py", "names_wrapped.py"} {
+		for _, script := range []string{"names_modules.py", "names_wrapped.py", "names_distributed.py"} {
 			t.Run(framework+"/"+script, func(t *testing.T) {
 				r, marks := runNames(t, program{framework: framework, args: []string{script}})
 				compareNames(t, r, marks)

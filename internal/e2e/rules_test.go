@@ -65,7 +65,7 @@ func TestCategoriesOfTraining(t *testing.T) {
 	equal(t, "weights", paper.bytes("Weights"), parameters)
 	equal(t, "workspace", paper.bytes("Workspace"), byTorch.bytes("Workspace"))
 	equal(t, "cuBLAS", who.bytes("cuBLAS"), byTorch.bytes("Workspace"))
-	for _, key := range []string{"Parameters", "Feature maps", "Gradients of any kind", "Workspace"} {
+	for _, key := range []string{"Parameters", "Feature maps", "Intermediate gradients", "Workspace"} {
 		if byTorch.bytes(key) == 0 {
 			t.Errorf("nothing under %s", key)
 		}

@@ -86,7 +86,7 @@ func (tr *training) column(t *testing.T, category string) int {
 	return at
 }
 
-func sum(list []uint64) (total uint64) {
+func addUp(list []uint64) (total uint64) {
 	for _, v := range list {
 		total += v
 	}

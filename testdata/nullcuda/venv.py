@@ -242,6 +242,10 @@ def add_null_gpu(directory, spec, recipe):
             fresh = folder / f".{name}.new"
             shutil.copyfile(built / name, fresh)
             fresh.replace(folder / name)
+    # Programs that compile against the driver, as Triton does, name it without a version.
+    link = folder / "libcuda.so"
+    if not link.is_symlink():
+        link.symlink_to("libcuda.so.1")
     for line in report:
         say(f"stub {line}")
     for name, place in recipe.tools:

@@ -3,6 +3,7 @@ import gc
 import inspect
 import pickle
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -105,6 +106,21 @@ def main():
     train(network(), 1)
     sys.setprofile(None)
     print(events)
+    frames, net = set(), network()
+    tracer = lambda frame, *_: frames.add((frame.f_code.co_filename.rsplit("/", 1)[-1], frame.f_code.co_name))  # noqa: E731
+    sys.settrace(tracer)
+    train(net, 3)
+    sys.settrace(None)
+    sys.setprofile(tracer)
+    train(net, 3)
+    del net
+    sys.setprofile(None)
+    print(sorted(frames))
+    threads = [threading.Thread(target=train, args=(network(), 5)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     sys.setrecursionlimit(120)
     failing(train, network(), 2)
     del proxies[:2]
