@@ -434,8 +434,10 @@ def _start():
             except BaseException as error:
                 contain(error)
 
+    pause = [0.0]  # seconds until the next look
+
     def everything():
-        """What a program without an optimizer has, too. Until something steps it is looked for again, at a cost of half a percent of the time."""
+        """What a program without an optimizer has, too. Until something steps it is looked for again: after a second, then at a cost of one percent of the time, then of less."""
         if not epoch():
             return
         begin = perf_counter()
@@ -444,7 +446,8 @@ def _start():
         look_around(rows)
         rows.send()
         if not plans:
-            again(int(max(1000, (perf_counter() - begin) * 200 * 1000)))
+            pause[0] = max(2 * pause[0], 100 * (perf_counter() - begin)) if pause[0] else 1.0
+            again(int(1000 * min(pause[0], 3600)))
 
     check_layout()
     follow_all()

@@ -17,7 +17,7 @@ import (
 	"memtrace/trace"
 )
 
-// named is what a trace says that MXNet calls its memory, at the mark "stats".
+// named is what a trace says that MXNet calls its memory, at the mark "stats" or, without one, at the end.
 type named struct {
 	bytes map[string]uint64 // by name: requested bytes, over all devices
 	steps int
@@ -47,7 +47,12 @@ func namesOf(t *testing.T, path string) named {
 		}
 		names[m[1]] = value
 	}
-	n, at := named{bytes: map[string]uint64{}}, map[string]block{}
+	n, at, marked := named{bytes: map[string]uint64{}}, map[string]block{}, false
+	keep := func() {
+		for _, b := range at {
+			n.bytes[b.name] += b.size
+		}
+	}
 	for _, line := range eventLine.FindAllString(text, -1) {
 		fields := map[string]string{}
 		for _, f := range eventField.FindAllStringSubmatch(line, -1) {
@@ -57,9 +62,8 @@ func namesOf(t *testing.T, path string) named {
 		switch {
 		case strings.HasPrefix(line, "mark"):
 			if name == "stats" {
-				for _, b := range at {
-					n.bytes[b.name] += b.size
-				}
+				marked = true
+				keep()
 			}
 		case fields["category"] == "step":
 			n.steps++
@@ -73,6 +77,9 @@ func namesOf(t *testing.T, path string) named {
 			}
 			at[fields["addr"]] = block{name, size}
 		}
+	}
+	if !marked {
+		keep()
 	}
 	return n
 }
@@ -313,6 +320,14 @@ func TestMXNetWorkers(t *testing.T) {
 	}
 	if r.stderr != "" {
 		t.Errorf("it says %q", r.stderr)
+	}
+}
+
+// TestMXNetInference: without an optimizer nothing steps; what is there when the interpreter ends has its name all the same.
+func TestMXNetInference(t *testing.T) {
+	r := program{framework: mxnet, args: []string{"mxnet_inference.py", "STATS"}}.run(t)
+	if kinds := namesOf(t, r.trace).compare(t, sizesOf(t, r)); len(kinds) != 0 {
+		t.Errorf("states %v without an optimizer", kinds)
 	}
 }
 

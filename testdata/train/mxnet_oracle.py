@@ -62,8 +62,8 @@ def sizes(net, trainer):
             add("aux_state" if auxiliary else "in_arg", p.name, array)
         for array in p.list_grad() if p.grad_req != "null" else ():
             add("arg_grad", p.name, array)
-    updaters = trainer._updaters
-    if trainer._update_on_kvstore:
+    updaters = trainer._updaters if trainer else []
+    if trainer and trainer._update_on_kvstore:
         updaters = [trainer._kvstore._updater]
     for updater in updaters:
         for index, state in updater.states.items():
