@@ -237,6 +237,22 @@ static void *contain(void *self, void *exception) {
   return nothing();
 }
 
+/* More than this is no account but a dump. */
+#define ACCOUNT_MAX (1u << 20)
+
+/* account(bytes): kept as account.FRAMEWORK in what is known of the run. */
+static void *account(void *self, void *bytes) {
+  int error = errno;
+  char *data, key[64];
+  intptr_t size;
+  if (mt_thread_recording_now() && !api.bytes(bytes, &data, &size) && size > 0 && size <= ACCOUNT_MAX) {
+    stpcpy(stpcpy(key, "account."), mt_adapter_scripts[which(self)].name);
+    mt_dict_info(key, data, (size_t)size);
+  }
+  errno = error;
+  return nothing();
+}
+
 /* trouble() -> int: counts one more thing that went wrong, and says how many that were. */
 static void *trouble(void *self, void *unused) {
   (void)unused;
@@ -294,7 +310,7 @@ static void *link_end(void *self, void *arguments) {
 }
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
-enum { METHODS = 14 };
+enum { METHODS = 15 };
 static struct method methods[METHODS];
 
 static void fill_methods(void) {
@@ -307,6 +323,7 @@ static void fill_methods(void) {
   METHOD(intern, ONE_ARGUMENT);
   METHOD(emit, ONE_ARGUMENT);
   METHOD(emit_at, SEVERAL_ARGUMENTS);
+  METHOD(account, ONE_ARGUMENT);
   METHOD(instances, SEVERAL_ARGUMENTS);
   METHOD(all_instances, ONE_ARGUMENT);
   METHOD(variables, SEVERAL_ARGUMENTS);

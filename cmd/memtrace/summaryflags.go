@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/export"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/symbol"
 )
@@ -207,6 +208,9 @@ func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, err
 	summary, err := analyzer.Summarize(run, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
+		summary.Notes = append(summary.Notes, fmt.Sprintf("A framework's own account is left out: %v.", err))
 	}
 	return summary, nil
 }
