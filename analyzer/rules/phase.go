@@ -46,6 +46,8 @@ var phaseClues = []phaseClue{
 	{"", false, "torch/optim/", phaseOptimizer},
 	{"", false, "mxnet/optimizer/", phaseOptimizer},
 	{"", false, "mxnet/gluon/trainer.py", phaseOptimizer},
+	{"update", false, "mxnet/module/", phaseOptimizer},
+	{"", false, "mxnet/kvstore/", phaseOptimizer},
 	{"_apply", false, "torch/nn/modules/module.py", phaseInit},
 	{"load_state_dict", false, "torch/nn/modules/module.py", phaseInit},
 	{"__init__", false, "torch/nn/", phaseInit},
@@ -53,6 +55,8 @@ var phaseClues = []phaseClue{
 	{"reset_parameters", false, "torch/nn/", phaseInit},
 	{"", false, "mxnet/initializer.py", phaseInit},
 	{"", false, "mxnet/gluon/parameter.py", phaseInit},
+	{"bind", false, "mxnet/", phaseInit},
+	{"simple_bind", false, "mxnet/", phaseInit},
 	{"_wrapped_call_impl", false, "torch/nn/modules/module.py", phaseForward},
 	{"_call_impl", false, "torch/nn/modules/module.py", phaseForward},
 	{"forward", false, "", phaseForward},
@@ -60,6 +64,8 @@ var phaseClues = []phaseClue{
 	{"", false, "torch/nn/functional.py", phaseForward},
 	{"", false, "torch/utils/data/", phaseData},
 	{"", false, "mxnet/gluon/data/", phaseData},
+	{"", false, "mxnet/io/", phaseData},
+	{"split_and_load", false, "mxnet/gluon/utils.py", phaseData},
 	{"pin_memory", true, "", phaseData},
 	{"dispatch_to", true, "", phaseData},
 	{"THPVariable_cuda", true, "", phaseData},
@@ -79,6 +85,11 @@ func (f *Frame) said() phase {
 			if c.inside && strings.Contains(function, c.name) || !c.inside && lastPart(function) == c.name {
 				return c.phase
 			}
+		}
+	}
+	for _, function := range f.Functions {
+		if p := mxnetPhase(function); p != phaseUnsaid {
+			return p
 		}
 	}
 	return phaseUnsaid

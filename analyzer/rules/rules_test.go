@@ -195,6 +195,16 @@ func TestPhases(t *testing.T) {
 		{"data", "", []*Frame{f("torch::autograd::THPVariable_pin_memory", ""), f("main", "train.py")}},
 		{"data", "", []*Frame{f("_pin_memory_loop", "torch/utils/data/_utils/pin_memory.py")}},
 		{"optimizer", "", []*Frame{f("Trainer._update", "mxnet/gluon/trainer.py")}},
+		{"optimizer", "", []*Frame{f("KVStore.pushpull", "mxnet/kvstore/kvstore.py"), f("Module.update", "mxnet/module/module.py")}},
+		{"init", "", []*Frame{f("Symbol.simple_bind", "mxnet/symbol/symbol.py"), f("Module.bind", "mxnet/module/module.py")}},
+		{"backward", "", []*Frame{f("mxnet::op::CuDNNConvolutionOp<float>::Backward", ""), f("mxnet::engine::ThreadedEngine::ExecuteOprBlock", "")}},
+		{"backward", "", []*Frame{f("mxnet::op::ConvolutionGradCompute<mshadow::gpu>", "")}},
+		{"forward", "", []*Frame{f("mxnet::op::CuDNNConvolutionOp<float>::Forward", ""), f("mxnet::op::ConvolutionCompute<mshadow::gpu>", "")}},
+		{"optimizer", "", []*Frame{f("mxnet::op::SGDMomUpdateDnsRspImpl<mshadow::gpu>", "")}},
+		{"other", "", []*Frame{f("mxnet::op::FillCompute<mshadow::gpu, 0>", ""), f("mxnet::engine::ThreadedEngine::ExecuteOprBlock", "")}},
+		{"other", "", []*Frame{f("lib::Backward", "")}},
+		{"data", "", []*Frame{f("mxnet::NDArray::CheckAndAlloc", ""), f("mxnet::CopyFromToDnsImpl<mshadow::cpu, mshadow::gpu>", "")}},
+		{"init", "", []*Frame{f("mxnet::CopyFromToDnsImpl<mshadow::cpu, mshadow::gpu>", ""), f("Parameter._init_impl", "mxnet/gluon/parameter.py")}},
 	} {
 		if got := PhaseOf(test.frames, test.thread); got != test.want {
 			t.Errorf("%v in thread %q: %s, want %s", test.frames[0], test.thread, got, test.want)

@@ -117,6 +117,7 @@ def _start():
         def __init__(self):
             self.packed = [head.pack(spoken_in[0])]
             self.taken = set()  # arrays may share memory: the first one that is named gives it its name
+            self.met, self.complete = set(), []  # keys; owners all of whose arrays were met
 
         def add(self, category, kind, name, array, owner):
             try:
@@ -126,6 +127,7 @@ def _start():
                     self.taken.add(address)
                     full = "%s:%s%s" % (kind, part, name)
                     key, where = (category, full, device, id(owner)), (address, size)
+                    self.met.add(key)
                     old = said.get(key)
                     if old == where:
                         continue
@@ -148,6 +150,12 @@ def _start():
                 self.packed.append(row.pack(0, 0, id(owner), number(name), MODULE))
 
         def send(self):
+            for owner in self.complete:
+                for key in owners.get(id(owner), (None, set()))[1] - self.met:
+                    if key in said:
+                        place = leave(key)
+                        if place:
+                            self.packed.append(free(place))
             if len(self.packed) > 1:
                 emit(b"".join(self.packed))
 
@@ -161,6 +169,7 @@ def _start():
                 rows.add(category, kind, p.name, array, p)
         for p in parameters:
             look_gradient(rows, p)
+        rows.complete += parameters
 
     def look_gradient(rows, p):
         for array in p._grad or ():
@@ -184,6 +193,7 @@ def _start():
                 rows.add(DATA, "data_entry", name, array, executor)
         for name, array in zip(symbol.list_outputs(), executor.outputs):
             rows.add(DATA, "data_entry", name, array, executor)
+        rows.complete.append(executor)
 
     # What the optimizers' states are, by the names that their source gives them.
     KINDS = {"SGD": ("momentum",), "NAG": ("momentum",), "Signum": ("momentum",), "LARS": ("momentum",), "LBSGD": ("momentum",), "DCASGD": ("momentum", "previous_weight"),
@@ -217,10 +227,11 @@ def _start():
                     at = place[1:] if copy is not None else place
                     i = at[0] if at else 0
                     kind = kinds[i] if i < len(kinds) else "state%d" % i if at else "state"
-                rows.add(OPTIMIZER, "optimizer_state:" + kind, name, array, optimizer)
+                rows.add(OPTIMIZER, "optimizer_state:" + kind, name, array, updater)
         cumulated = getattr(optimizer, "cumgrads", None)  # of LBSGD
         for index, kept in list(cumulated.items()) if type(cumulated) is dict else ():
-            rows.add(OPTIMIZER, "optimizer_state:cum_grad", called(index), kept.get("cum_grad"), optimizer)
+            rows.add(OPTIMIZER, "optimizer_state:cum_grad", called(index), kept.get("cum_grad"), updater)
+        rows.complete.append(updater)
 
     def called_by(optimizer):
         """How an updater's indices are called where only the optimizer knows."""

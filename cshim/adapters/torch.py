@@ -492,7 +492,7 @@ def _start():
         for name, scaler in called.scalers:
             kept = scalers.get(id(scaler))
             if not kept or kept[0]() is not scaler:
-                kept = scalers[id(scaler)] = weakref.ref(scaler, lambda _, key=id(scaler): scalers.pop(key, None)), name
+                kept = scalers[id(scaler)] = weakref.ref(scaler, quietly(lambda _, key=id(scaler): scalers.pop(key, None))), name
         for reference, name in list(scalers.values()):
             for path, part in tensors(fields(reference()), name):
                 rows.tensor(BUFFER, path, part)
@@ -503,7 +503,7 @@ def _start():
         """An optimizer as it was last seen."""
 
         def __init__(self, optimizer):
-            self.gone = weakref.ref(optimizer, lambda _, key=id(optimizer): plans.pop(key, None))
+            self.gone = weakref.ref(optimizer, quietly(lambda _, key=id(optimizer): plans.pop(key, None)))
             self.name = classname(type(optimizer))
             self.ids, self.steps, self.states, self.look, self.epoch = None, 0, -1, 0, 0
             self.names = {}        # id of a parameter -> its name
@@ -751,6 +751,7 @@ def _start():
         followed.__wrapped__ = step
         cls.step = followed
 
+    stepped = quietly(stepped)
     follow_steps()
     try_link()
     carefully(begin)

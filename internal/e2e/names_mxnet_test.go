@@ -21,6 +21,7 @@ import (
 type named struct {
 	bytes map[string]uint64 // by name: requested bytes, over all devices
 	steps int
+	freed int // names that went before
 }
 
 var (
@@ -64,6 +65,7 @@ func namesOf(t *testing.T, path string) named {
 			n.steps++
 		case fields["category"] == "free":
 			delete(at, fields["addr"])
+			n.freed++
 		case fields["addr"] != "":
 			size, err := strconv.ParseUint(fields["size"], 10, 64)
 			if err != nil {
@@ -311,6 +313,16 @@ func TestMXNetWorkers(t *testing.T) {
 	}
 	if r.stderr != "" {
 		t.Errorf("it says %q", r.stderr)
+	}
+}
+
+// TestMXNetReplaced: names go with what they were given to. The pool keeps the memory, in which nothing has a name until it is something again.
+func TestMXNetReplaced(t *testing.T) {
+	r := program{framework: mxnet, args: []string{"mxnet_replaced.py", "--steps", "5", "--memory-stats", "STATS"}, env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
+	n := namesOf(t, r.trace)
+	n.compare(t, sizesOf(t, r))
+	if n.freed == 0 {
+		t.Error("no name went")
 	}
 }
 
