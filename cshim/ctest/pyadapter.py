@@ -429,7 +429,7 @@ def again():
     equal(library.torch.reports, 1, "reports after it was taken back")
     for wrong in -1, 1 << 40, "x", None, 1.5:
         equal(library.torch.again(wrong), None, "again")
-    for count in range(2, 20):
+    for _ in range(18):
         library.free.pyadapter_out_of_memory()
         settle()
     check(2 <= library.torch.reports <= 11, "reports after memory ran out again and again:", library.torch.reports)

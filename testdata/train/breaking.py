@@ -290,7 +290,6 @@ def main():
     builtins_before = sorted(vars(__builtins__))
     del sys.modules["weakref"]
     kept.append(overridden())
-    torch.nn.Module.__dict__  # and what others took from it is gone
     saved, torch.nn.Module.named_modules = torch.nn.Module.named_modules, None
     kept.append(overridden())
     torch.nn.Module.named_modules = saved
