@@ -22,7 +22,7 @@
   "    return mine.reporting()\n"                                                                                         \
   "mine.report = report\n"
 
-const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {{"torch", SCRIPT("torch")}, {"mxnet", SCRIPT("mxnet")}};
+const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {{"torch", SCRIPT("torch")}, {"mxnet", SCRIPT("mxnet")}, {"jax", SCRIPT("jax")}};
 
 /* Starts to record into that file's spool. */
 MT_EXPORT int pyadapter_open(const char *path) {

@@ -83,14 +83,18 @@ class Library:
         at = self.free.pyadapter_entry(number, ctypes.byref(kind), ctypes.byref(length))
         return (kind.value, ctypes.string_at(at, length.value)) if at else (0, b"")
 
-    def info(self, key):
+    def raw(self, key):
         """The last thing that was said about it."""
         said = None
         for number in range(1, self.free.pyadapter_entries() + 1):
             kind, data = self.entry(number)
             if kind == INFO and data.startswith(key.encode() + b"\0"):
-                said = data.split(b"\0", 1)[1].decode()
+                said = data.split(b"\0", 1)[1]
         return said
+
+    def info(self, key):
+        said = self.raw(key)
+        return said and said.decode()
 
     def names(self):
         """(category, name, address, size, object) of everything that was said."""
@@ -409,6 +413,21 @@ def finds():
     check(not heard or sysconfig.get_config_var("Py_GIL_DISABLED"), "audit hooks heard", heard)
     for wrong in (5, Base), (kept,), ("text", Base):
         equal(torch.instances(*wrong), None, "instances of what is no list")
+
+
+@case
+def accounts():
+    """What a framework says of its memory is kept as it is, under the framework's name; the latest counts."""
+    check(library.start() and library.start(MXNET), "they start")
+    for account in b"first", b"sec\0nd", b"x" * (1 << 20):
+        equal(library.torch.account(account), None, "account")
+        check(library.raw("account.torch") == account, "kept:", len(account))
+    for wrong in b"", b"x" * ((1 << 20) + 1), "text", 7, None, bytearray(b"x"):
+        equal(library.torch.account(wrong), None, "account")
+        check(library.raw("account.torch") == b"x" * (1 << 20), "kept in place of it:", type(wrong))
+    equal(library.raw("account.mxnet"), None, "the other one's")
+    library.mxnet.account(b"its own")
+    equal(library.raw("account.mxnet"), b"its own", "the other one's")
 
 
 @case
