@@ -53,14 +53,6 @@ func trainingEvents(steps int) []trace.Event {
 	return events
 }
 
-// nobody is an observer that does not look.
-type nobody struct{}
-
-func (nobody) Opened(uint32, *Block, *trace.Event) {}
-func (nobody) Closed(uint32, *Block, *trace.Event) {}
-func (nobody) Elapsed(*Block, *trace.Event)        {}
-func (nobody) Refused(*trace.Event)                {}
-
 func reportRate(b *testing.B, events int) {
 	b.ReportMetric(float64(b.N)*float64(events)/1e6/b.Elapsed().Seconds(), "Mevents/s")
 	b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(events), "ns/event")

@@ -139,11 +139,14 @@ func (c *callStacks) resolve(pair stackPair) *callStack {
 	if s.site != nil {
 		s.key = c.judge.site(s.site)
 		if s.site.user && !slices.Contains(s.all[:inner], s.site) {
-			s.key = "backward of " + s.key
+			s.key = backwardOf[python.near] + s.key
 		}
 	}
 	return s
 }
+
+// backwardOf is what sites of a backward pass begin with: of the forward operator itself, and of one shortly before.
+var backwardOf = map[bool]string{false: "backward of ", true: "backward near "}
 
 func (c *callStacks) pythonFrames(id trace.StackID) []*frame {
 	list, _ := c.tables.PyStack(id)

@@ -33,6 +33,7 @@ type collector struct {
 	cellOf     []uint32 // by block id: the number of the block's cell
 	named      namedBlocks
 	links      *linkedStacks
+	foretold   map[uint64]blockName // names of blocks by order number, where filters need them at once
 	modules    moduleNames
 	parameters parameterList
 	aside      cells // of accounts without detail: they hold what the filter said
@@ -190,6 +191,9 @@ func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
 	}
 	o := originOf(b)
 	o.sizeClass, o.module = sizeClass(c.bounds, b.Size), c.module(b.PyStack)
+	if n, known := c.foretold[b.Seq]; known {
+		o.category, o.name = n.category, n.name
+	}
 	if n, ok := of.find(&o); ok {
 		return n
 	}

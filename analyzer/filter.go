@@ -60,6 +60,9 @@ func newFilter(o *Options) *filter {
 	return f
 }
 
+// nothingKnown are keys that are no name of anything.
+var nothingKnown = []string{Untagged, Unnamed, NoModule}
+
 // textFilters makes one question for every grouping whose keys are names, and one for the frames of the call stack, folded or not.
 func textFilters(re *regexp.Regexp) []*keyFilter {
 	if re == nil {
@@ -68,7 +71,7 @@ func textFilters(re *regexp.Regexp) []*keyFilter {
 	var list []*keyFilter
 	for i := range groupings {
 		if groupings[i].text {
-			list = append(list, keyQuestion(&groupings[i], re.MatchString))
+			list = append(list, keyQuestion(&groupings[i], func(key string) bool { return !slices.Contains(nothingKnown, key) && re.MatchString(key) }))
 		}
 	}
 	answers := make(map[*frame]bool)

@@ -43,8 +43,8 @@ var groupings = []grouping{
 			}
 			return Untagged
 		}},
-	{name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", id: nameID, key: nameKey},
-	{name: "module", doc: "module of the model that asked for it, or that it is a parameter of", id: moduleID, key: moduleKey},
+	{name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", text: true, id: nameID, key: nameKey},
+	{name: "module", doc: "module of the model that asked for it, or that it is a parameter of", text: true, id: moduleID, key: moduleKey},
 	{name: "phase", doc: "part of a training program: init, forward, recompute, backward, optimizer, data or other", stacks: true, id: phaseID, key: phaseKey},
 	{name: "api", doc: "CUDA or framework call", text: true,
 		id:  func(_ *resolver, o *origin) uint64 { return uint64(o.call) },

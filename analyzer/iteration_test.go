@@ -150,8 +150,6 @@ func (l *madeLoop) iterate(n int) {
 	l.freeSome()
 }
 
-var madeRules = []string{"G", "S", "BT", "BL", "FT", "FL", "O"}
-
 func madeSet(t testing.TB) *rules.Set {
 	return ruleSet(t, rules.FirstMatch,
 		rule("G", text(rules.Name, "gradient:")), rule("S", text(rules.Name, "optimizer_state:exp_avg:")),

@@ -20,7 +20,10 @@ type operator struct {
 	stack  trace.StackID // of Python
 }
 
-type linkedPair struct{ backward, forward trace.StackID }
+type linkedPair struct {
+	backward, forward trace.StackID
+	near              bool // forward is that of an operator shortly before, which may be on another line
+}
 
 const (
 	// linkedBit marks ids of tied stacks. Ids of a dictionary are far below it.
@@ -59,11 +62,11 @@ func (l *linkedStacks) place(number uint32, device int16) *operator {
 }
 
 func (l *linkedStacks) backward(e *trace.Event) trace.StackID {
-	forward := l.find(e)
+	forward, near := l.find(e)
 	if forward == 0 {
 		return e.PyStack
 	}
-	pair := linkedPair{e.PyStack, forward}
+	pair := linkedPair{e.PyStack, forward, near}
 	id, known := l.ids[pair]
 	if !known {
 		id = linkedBit | trace.StackID(len(l.pairs))
@@ -73,16 +76,16 @@ func (l *linkedStacks) backward(e *trace.Event) trace.StackID {
 	return id
 }
 
-func (l *linkedStacks) find(e *trace.Event) trace.StackID {
+func (l *linkedStacks) find(e *trace.Event) (forward trace.StackID, near bool) {
 	if l.operators == nil {
-		return 0
+		return 0, false
 	}
 	for back := range min(uint32(operatorsBefore), e.Op) {
 		if o := l.place(e.Op-back, e.Device); o.number == e.Op-back && o.device == e.Device {
-			return o.stack
+			return o.stack, back > 0
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // split returns the parts of a Python stack: its own frames and, if it is tied, those of the forward operator.

@@ -37,10 +37,10 @@ func TestLinkedStacks(t *testing.T) {
 		event *trace.Event
 		want  linkedPair
 	}{
-		{"the operator's first allocation", backwardAlloc(5, 0, 0), linkedPair{0, 50}},
-		{"frames of its own before it", backwardAlloc(5, 0, 7), linkedPair{7, 50}},
-		{"by device", backwardAlloc(6, 1, 0), linkedPair{0, 61}},
-		{"an operator that only made views", backwardAlloc(9, 0, 0), linkedPair{0, 60}},
+		{"the operator's first allocation", backwardAlloc(5, 0, 0), linkedPair{0, 50, false}},
+		{"frames of its own before it", backwardAlloc(5, 0, 7), linkedPair{7, 50, false}},
+		{"by device", backwardAlloc(6, 1, 0), linkedPair{0, 61, false}},
+		{"an operator that only made views", backwardAlloc(9, 0, 0), linkedPair{0, 60, true}},
 		{"too far from any", backwardAlloc(6+operatorsBefore, 0, 3), linkedPair{backward: 3}},
 		{"no operator", backwardAlloc(0, 0, 3), linkedPair{backward: 3}},
 	} {
@@ -52,7 +52,7 @@ func TestLinkedStacks(t *testing.T) {
 		t.Errorf("the same pair has two ids: %d, %d", a, b)
 	}
 	l.stack(forwardAlloc(3, 5, 0, 55)) // the latest thread with the number counts
-	if got := tied(backwardAlloc(5, 0, 0)); got != (linkedPair{0, 55}) {
+	if got := tied(backwardAlloc(5, 0, 0)); got != (linkedPair{0, 55, false}) {
 		t.Errorf("another thread: %+v", got)
 	}
 	for op := range uint32(2 * operatorsKept) { // all that was is forgotten

@@ -49,9 +49,9 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.modules.first = known.modules.first // so that names hold before they are said
 		if opts.Training {
 			c.resolver.lifetimes = true
-			c.modules.first = known.modules.first // so that names hold before they are said
 			c.iterations = newIterationTracker(known, opts.RuleSets[0], bounds, src.Tables(), c.resolver.stacks)
 		}
 	}

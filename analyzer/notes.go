@@ -29,6 +29,7 @@ var notes = []note{
 	noteImplicit,
 	noteCutStacks,
 	noteNameless,
+	noteAdapters,
 	noteNullGPU,
 }
 

@@ -26,7 +26,7 @@ type Options struct {
 	Tag string
 	// Library keeps blocks whose calling library's name contains this text.
 	Library string
-	// Focus keeps blocks with a tag, call, library, thread, or a function or file of their call stack that it matches; Ignore drops them.
+	// Focus keeps blocks with a tag, name, module, call, library, thread, or a function or file of their call stack that it matches; Ignore drops them.
 	Focus, Ignore *regexp.Regexp
 
 	// Ahead, if set, is the same trace once more. It is read to its end before the first event is replayed when Focus, Ignore or Training ask for names,

@@ -17,7 +17,58 @@ type preview struct {
 	ranges    rangeWatch
 	ranged    uint64 // ranges that may be iterations
 	period    periodWatch
+	blocks    *blockNames // nil: nobody asked for them
 }
+
+// blockNames are the names of a framework's blocks, found in a reading of their own, so that filters know them when a block begins.
+type blockNames struct {
+	nobody
+	heap  *Heap
+	named namedBlocks
+	of    map[uint64]blockName // by order number of the allocation
+}
+
+type blockName struct {
+	category trace.Category
+	name     trace.StringID
+}
+
+func newBlockNames() *blockNames {
+	n := &blockNames{of: make(map[uint64]blockName)}
+	n.heap = NewHeap(n)
+	return n
+}
+
+func (n *blockNames) event(e *trace.Event) {
+	switch e.Kind {
+	case trace.EventAlloc, trace.EventFree, trace.EventDestroy:
+		n.heap.Apply(e)
+	case trace.EventName:
+		id, ok := n.named.find(n.heap, e.Addr)
+		if !ok || e.Addr == 0 {
+			return
+		}
+		b := &n.heap.blocks[id]
+		if old := n.of[b.Seq]; b.Account == AccountFramework && b.Seq <= e.Seq && !keepsName(old.category, e.Category, false) {
+			n.of[b.Seq] = blockName{e.Category, e.Name}
+		}
+	}
+}
+
+// nobody observes nothing.
+type nobody struct{}
+
+// Opened implements Observer.
+func (nobody) Opened(uint32, *Block, *trace.Event) {}
+
+// Closed implements Observer.
+func (nobody) Closed(uint32, *Block, *trace.Event) {}
+
+// Elapsed implements Observer.
+func (nobody) Elapsed(*Block, *trace.Event) {}
+
+// Refused implements Observer.
+func (nobody) Refused(*trace.Event) {}
 
 // optimizer is one whose steps were reported.
 type optimizer struct {
@@ -29,6 +80,10 @@ type optimizer struct {
 // readAhead reads a trace to its end, for nothing but names and what iterations can be told by. It leaves its dictionary with the collector's stacks.
 func (c *collector) readAhead(src trace.Source) (*preview, error) {
 	p := &preview{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
+	if c.filter != nil {
+		p.blocks = newBlockNames()
+		c.foretold = p.blocks.of
+	}
 	for {
 		events, err := src.ReadBatch()
 		for i := range events {
@@ -41,11 +96,14 @@ func (c *collector) readAhead(src trace.Source) (*preview, error) {
 			return nil, fmt.Errorf("read names: %w", err)
 		}
 	}
-	c.resolver.stacks.tables, c.resolver.stacks.info = src.Tables(), src.Info
+	c.resolver.tables, c.resolver.stacks.tables, c.resolver.stacks.info = src.Tables(), src.Tables(), src.Info
 	return p, nil
 }
 
 func (p *preview) event(e *trace.Event) {
+	if p.blocks != nil {
+		p.blocks.event(e)
+	}
 	switch e.Kind {
 	case trace.EventAlloc:
 		if e.Status != 0 {

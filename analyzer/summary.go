@@ -23,6 +23,7 @@ type Summary struct {
 	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
+	OwnAccounts  []OwnAccount  `json:"own_accounts,omitempty"`  // filled in by who can read them
 
 	Marks  []Mark     `json:"marks"`
 	Steps  Iterations `json:"steps"`

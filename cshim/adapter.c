@@ -179,8 +179,9 @@ void mt_adapter_meet(enum mt_framework framework) {
 }
 
 void mt_adapter_look(const struct link_map *map) {
-  const char *slash = strrchr(map->l_name, '/');
-  if (!strcmp(slash ? slash + 1 : map->l_name, "libmxnet.so")) mt_adapter_seen(MT_MXNET);
+  const char *slash = strrchr(map->l_name, '/'), *name = slash ? slash + 1 : map->l_name;
+  if (!strcmp(name, "libmxnet.so")) mt_adapter_seen(MT_MXNET);
+  if (!strcmp(name, "xla_cuda_plugin.so")) mt_adapter_seen(MT_JAX);
 }
 
 void mt_adapter_out_of_memory(void) {

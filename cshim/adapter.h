@@ -6,7 +6,7 @@
 
 #include "guest.h"
 
-enum mt_framework { MT_TORCH, MT_MXNET, MT_FRAMEWORKS };
+enum mt_framework { MT_TORCH, MT_MXNET, MT_JAX, MT_FRAMEWORKS };
 
 /* One script, zero-terminated. */
 struct mt_adapter_script {

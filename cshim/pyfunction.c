@@ -11,6 +11,7 @@
 #include "interpreter.h"
 #include "namerow.h"
 #include "pyapi.h"
+#include "pygc.h"
 #include "pyquiet.h"
 
 /* How the interpreter calls a function (PyMethodDef). */
@@ -42,7 +43,6 @@ struct method {
   F(void *, attribute, (void *, const char *), "PyObject_GetAttrString")          \
   F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")                  \
   F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                                \
-  F(void, visit, (int (*)(void *, void *), void *), "?PyUnstable_GC_VisitObjects") \
   F(void, restore_error, (void *, void *, void *), "PyErr_Restore")               \
   F(void, clear_error, (void), "PyErr_Clear")                                     \
   F(void, take, (void *), "Py_IncRef")                                            \
@@ -51,7 +51,7 @@ struct method {
 static struct {
   MT_PYAPI_PLACES(API)
 } api;
-static void *none, *list_type;
+static void *none, *list_type, *tuple_type;
 
 static void *nothing(void) {
   api.clear_error();
@@ -108,17 +108,31 @@ static void *emit_at(void *self, void *arguments) {
   return nothing();
 }
 
-enum { TYPES = 512 }; /* a power of two; on the stack of the program's thread: 4 KiB */
+enum { TYPES = 512 /* a power of two; on the stack of the program's thread: 4 KiB */, WANTED = 8 };
 
-/* Whether a type is the wanted one or below it, remembered by type, whose lowest bit says it: there are a thousand times as many objects as types. */
+/* Whether a type is one of the wanted ones or below one, remembered by type, whose lowest bit says it: there are a thousand times as many objects as types. */
 struct verdicts {
-  void *wanted;
+  void *wanted[WANTED];
+  unsigned count;
   uintptr_t types[TYPES];
 };
 
+static void want(struct verdicts *known, void *types) {
+  if (type_of(types) != tuple_type) known->wanted[known->count++] = types;
+  else
+    for (void *type; known->count < WANTED && (type = api.item(types, known->count)); known->count++) known->wanted[known->count] = type;
+  api.clear_error();
+}
+
+static bool is_one(struct verdicts *known, void *type) {
+  for (unsigned i = 0; i < known->count; i++)
+    if (api.is_subtype(type, known->wanted[i])) return true;
+  return false;
+}
+
 static bool is_below(struct verdicts *known, void *type) {
   uintptr_t *place = &known->types[((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15ull >> 32 & (TYPES - 1)];
-  if ((*place & ~(uintptr_t)1) != (uintptr_t)type) *place = (uintptr_t)type | (api.is_subtype(type, known->wanted) != 0);
+  if ((*place & ~(uintptr_t)1) != (uintptr_t)type) *place = (uintptr_t)type | is_one(known, type);
   return *place & 1;
 }
 
@@ -133,10 +147,11 @@ static void keep_below(struct verdicts *known, void *objects, void *found) {
 /* instances((list, type)) -> list: those of the objects that are of the type or of one below it. Asks no object, which might be a proxy that wakes up. */
 static void *instances(void *self, void *arguments) {
   (void)self;
-  void *objects = api.item(arguments, 0);
-  struct verdicts known = {.wanted = objects ? api.item(arguments, 1) : NULL};
-  void *found = known.wanted && type_of(objects) == list_type ? api.list(0) : NULL;
+  struct verdicts known = {.count = 0};
+  void *objects = api.item(arguments, 0), *types = objects ? api.item(arguments, 1) : NULL;
+  void *found = types && type_of(objects) == list_type ? api.list(0) : NULL;
   if (!found) return nothing();
+  want(&known, types);
   keep_below(&known, objects, found);
   return found;
 }
@@ -146,7 +161,7 @@ struct visit {
   void *found;
 };
 
-static int visit(void *object, void *argument) {
+static bool visit(void *object, void *argument) {
   struct visit *all = argument;
   return object == all->found || !is_below(&all->known, type_of(object)) || !api.append(all->found, object);
 }
@@ -162,15 +177,16 @@ static void *objects(void) {
   return all;
 }
 
-/* all_instances(type) -> list: of all objects that the collector knows, those of the type or of one below it. From 3.12 on without a list of everything. Not where threads
- * run at the same time: the collector holds them, and one may hold what appending takes. */
-static void *all_instances(void *self, void *type) {
+/* all_instances(type or tuple of types) -> list: of all objects that the collector knows, those of one of the types or of one below. */
+static void *all_instances(void *self, void *types) {
   (void)self;
-  struct visit all = {.known.wanted = type, .found = api.list(0)};
+  struct visit all = {.found = api.list(0)};
   if (!all.found) return nothing();
-  if (api.visit && !mt_interpreter.layout.threaded) api.visit(visit, &all);
-  else {
+  want(&all.known, types);
+  if (!mt_pygc_visit(visit, &all)) {
     void *everything = objects();
+    api.give(all.found);
+    if (!(all.found = api.list(0))) return nothing();
     if (everything && type_of(everything) == list_type) keep_below(&all.known, everything, all.found);
     if (everything) api.give(everything);
   }
@@ -218,6 +234,22 @@ static void *contain(void *self, void *exception) {
     return NULL;
   }
   mt_adapter_trouble(which(self));
+  return nothing();
+}
+
+/* More than this is no account but a dump. */
+#define ACCOUNT_MAX (1u << 20)
+
+/* account(bytes): kept as account.FRAMEWORK in what is known of the run. */
+static void *account(void *self, void *bytes) {
+  int error = errno;
+  char *data, key[64];
+  intptr_t size;
+  if (mt_thread_recording_now() && !api.bytes(bytes, &data, &size) && size > 0 && size <= ACCOUNT_MAX) {
+    stpcpy(stpcpy(key, "account."), mt_adapter_scripts[which(self)].name);
+    mt_dict_info(key, data, (size_t)size);
+  }
+  errno = error;
   return nothing();
 }
 
@@ -278,7 +310,7 @@ static void *link_end(void *self, void *arguments) {
 }
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
-enum { METHODS = 14 };
+enum { METHODS = 15 };
 static struct method methods[METHODS];
 
 static void fill_methods(void) {
@@ -291,6 +323,7 @@ static void fill_methods(void) {
   METHOD(intern, ONE_ARGUMENT);
   METHOD(emit, ONE_ARGUMENT);
   METHOD(emit_at, SEVERAL_ARGUMENTS);
+  METHOD(account, ONE_ARGUMENT);
   METHOD(instances, SEVERAL_ARGUMENTS);
   METHOD(all_instances, ONE_ARGUMENT);
   METHOD(variables, SEVERAL_ARGUMENTS);
@@ -304,8 +337,9 @@ static void fill_methods(void) {
 bool mt_pyfunctions_find(void) {
   none = (void *)mt_interpreter_variable("_Py_NoneStruct");
   list_type = (void *)mt_interpreter_variable("PyList_Type");
+  tuple_type = (void *)mt_interpreter_variable("PyTuple_Type");
   fill_methods();
-  return none && list_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find();
+  return none && list_type && tuple_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find() && mt_pygc_find();
 }
 
 bool mt_pyfunctions_add(void *globals, enum mt_framework framework) {

@@ -4,8 +4,9 @@
  *   intern(str) -> int              number of a name, 0 where there is no room
  *   emit(bytes)                     names of memory and objects (cshim/namerow.h)
  *   emit_at(bytes, bytes)           the same, with the rows' addresses apart
+ *   account(bytes)                  keeps what the framework itself says of its memory, in a form of its own; the latest counts
  *   instances((list, type)) -> list those of the objects that are of the type or of one below it; asks no object
- *   all_instances(type) -> list     the same of all objects that the collector knows
+ *   all_instances(type) -> list     the same of all objects that the collector knows; instead of one type a tuple of up to eight may be given to both
  *   variables((frame, count)) -> list   of a function that runs, in the order of its code's co_varnames, co_cellvars, co_freevars; None from Python 3.13 on, where f_locals is
  *                                   a view; before, it would keep alive what the function lets go
  *   quietly(function) -> callable   calls the function so that the program's tracers do not see it, and lets no exception of ours out: for all that the program is to call

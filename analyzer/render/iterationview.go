@@ -39,7 +39,7 @@ func (p *page) iterations(s *analyzer.Summary) {
 	for _, i := range own {
 		columns = append(columns, column{title: short[i], right: true})
 	}
-	columns = append(columns, column{title: "other", right: true}, column{title: "reserved", right: true, optional: 1}, column{title: "at its end", right: true, optional: 2})
+	columns = append(columns, column{title: "rest", right: true}, column{title: "reserved", right: true, optional: 1}, column{title: "at its end", right: true, optional: 2})
 	picked := pickIterations(t, p.o.rows())
 	var rows [][]cell
 	for _, i := range picked {

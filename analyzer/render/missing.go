@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strings"
 
 	"memtrace/analyzer"
 )
@@ -18,7 +19,7 @@ func noModules(s *analyzer.Summary) string {
 	switch {
 	case s.Training.Modules != nil:
 		return ""
-	case len(s.Training.Parameters) > 0:
+	case len(s.Training.Parameters) > 0 && len(s.Filter) == 0:
 		return "the trace has names of parameters, but none of modules, which only PyTorch's modules have; --view parameters shows the former"
 	}
 	return "the trace has no names of modules: " + unnamed(s)
@@ -33,6 +34,8 @@ func unnamed(s *analyzer.Summary) string {
 		}
 	}
 	switch {
+	case len(s.Filter) > 0:
+		return "nothing that passes the filters (" + clean(strings.Join(s.Filter, ", ")) + ") has one"
 	case key != "":
 	case s.Framework.Empty() && s.Driver.Empty():
 		return "the program made no CUDA memory call"

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"memtrace/analyzer"
@@ -9,6 +10,7 @@ import (
 
 const (
 	moduleIndent     = "  "
+	moduleIndents    = 40  // deeper modules stand below one another
 	moduleLeast      = 200 // a module with less than the whole's 200th part, at every moment, is summed up with its like
 	moduleCategories = 2   // named in a row
 	moduleWeighty    = 20  // and only those with a 20th of the row
@@ -105,7 +107,7 @@ func (m *moduleTable) slight(module *analyzer.Module) bool {
 }
 
 func (m *moduleTable) row(module *analyzer.Module, depth int) {
-	row := []cell{{strings.Repeat(moduleIndent, depth) + moduleName(module, depth), plain}}
+	row := []cell{{strings.Repeat(moduleIndent, min(depth, moduleIndents)) + moduleName(module, depth), plain}}
 	for _, name := range moduleMoments {
 		_, subtree := momentOf(module, name)
 		row = append(row, cell{orBlank(sumOf(subtree)), plain})
@@ -142,7 +144,7 @@ func (m *moduleTable) categories(held []uint64) string {
 }
 
 // moduleRows is the CSV of modules: a row for each module and moment, with all categories.
-func moduleRows(s *analyzer.Summary, _ Options, write unitWriter) [][]string {
+func moduleRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
 	t := s.Training
 	header := []string{"module", "depth", "moment", "subtree", "own"}
 	for _, part := range []string{"subtree: ", "own: "} {
@@ -150,30 +152,38 @@ func moduleRows(s *analyzer.Summary, _ Options, write unitWriter) [][]string {
 			header = append(header, part+category)
 		}
 	}
-	rows := [][]string{header}
-	var add func(module *analyzer.Module, depth int)
-	add = func(module *analyzer.Module, depth int) {
-		path := module.Path
-		if path == "" {
-			path = module.Name
-		}
-		for _, name := range moduleMoments {
-			own, subtree := momentOf(module, name)
-			if own == nil && subtree == nil {
-				continue
-			}
-			row := []string{path, fmt.Sprint(depth), name, write(sumOf(subtree)), write(sumOf(own))}
-			for _, list := range [][]uint64{subtree, own} {
-				for _, bytes := range list {
-					row = append(row, write(bytes))
-				}
-			}
-			rows = append(rows, row)
-		}
-		for i := range module.Children {
-			add(&module.Children[i], depth+1)
+	return func(yield func([]string) bool) {
+		if yield(header) {
+			eachModule(t.Modules, 0, write, yield)
 		}
 	}
-	add(t.Modules, 0)
-	return rows
+}
+
+// eachModule yields the rows of a tree; false if the reader has enough.
+func eachModule(module *analyzer.Module, depth int, write unitWriter, yield func([]string) bool) bool {
+	path := module.Path
+	if path == "" {
+		path = module.Name
+	}
+	for _, name := range moduleMoments {
+		own, subtree := momentOf(module, name)
+		if own == nil && subtree == nil {
+			continue
+		}
+		row := []string{path, fmt.Sprint(depth), name, write(sumOf(subtree)), write(sumOf(own))}
+		for _, list := range [][]uint64{subtree, own} {
+			for _, bytes := range list {
+				row = append(row, write(bytes))
+			}
+		}
+		if !yield(row) {
+			return false
+		}
+	}
+	for i := range module.Children {
+		if !eachModule(&module.Children[i], depth+1, write, yield) {
+			return false
+		}
+	}
+	return true
 }

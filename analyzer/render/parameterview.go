@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"memtrace/analyzer"
@@ -107,7 +108,7 @@ func (p *page) parameterTable(list []analyzer.Parameter, one, many string) {
 func exactBytes(n uint64) string { return Count(n) + " B" }
 
 // parameterRows is the CSV of parameters and buffers; optimizer state by name stands in the last columns.
-func parameterRows(s *analyzer.Summary, _ Options, write unitWriter) [][]string {
+func parameterRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
 	var states []string
 	for _, parameter := range s.Training.Parameters {
 		for _, state := range parameter.States {
@@ -116,21 +117,29 @@ func parameterRows(s *analyzer.Summary, _ Options, write unitWriter) [][]string 
 			}
 		}
 	}
-	rows := [][]string{append([]string{"name", "category", "weight", "weight_block", "gradient", "gradient_block", "optimizer_state", "optimizer_state_block"}, states...)}
-	for i := range s.Training.Parameters {
-		parameter := &s.Training.Parameters[i]
-		state, stateBlocks := stateBytes(parameter)
-		row := []string{parameter.Name, parameter.Category, write(parameter.Bytes), write(parameter.BlockBytes), write(parameter.Gradient), write(parameter.GradBlock), write(state), write(stateBlocks)}
-		for _, name := range states {
-			var bytes uint64
-			for _, state := range parameter.States {
-				if state.Name == name {
-					bytes += state.Bytes
-				}
-			}
-			row = append(row, write(bytes))
+	return func(yield func([]string) bool) {
+		if !yield(append([]string{"name", "category", "weight", "weight_block", "gradient", "gradient_block", "optimizer_state", "optimizer_state_block"}, states...)) {
+			return
 		}
-		rows = append(rows, row)
+		for i := range s.Training.Parameters {
+			if !yield(parameterRow(&s.Training.Parameters[i], states, write)) {
+				return
+			}
+		}
 	}
-	return rows
+}
+
+func parameterRow(parameter *analyzer.Parameter, states []string, write unitWriter) []string {
+	state, stateBlocks := stateBytes(parameter)
+	row := []string{parameter.Name, parameter.Category, write(parameter.Bytes), write(parameter.BlockBytes), write(parameter.Gradient), write(parameter.GradBlock), write(state), write(stateBlocks)}
+	for _, name := range states {
+		var bytes uint64
+		for _, state := range parameter.States {
+			if state.Name == name {
+				bytes += state.Bytes
+			}
+		}
+		row = append(row, write(bytes))
+	}
+	return row
 }

@@ -1,8 +1,9 @@
 package render
 
 import (
-	"fmt"
+	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -127,28 +128,30 @@ func (p *page) seedRow(label string, bytes uint64) {
 }
 
 // iterationRows is the CSV of iterations, with the columns of the TBD memory profiler in their order.
-func iterationRows(s *analyzer.Summary, o Options, write unitWriter) [][]string {
+func iterationRows(s *analyzer.Summary, o Options, write unitWriter) iter.Seq[[]string] {
 	t := s.Training
 	parameters, weights, gradients := weightsOf(t)
 	header := []string{"epoch", "iteration", "peak_cached", "current_cached", "total_feature_map_usage", "total_weight_usage"}
+	row := make([]string, len(header), len(header)+2*len(parameters)+2)
+	row = append(row[:len(header)-1], write(weights))
 	for _, parameter := range parameters {
-		header = append(header, parameter.Name)
+		header, row = append(header, parameter.Name), append(row, write(parameter.Bytes))
 	}
-	header = append(header, "total_layer_weight_gradient_usage")
+	header, row = append(header, "total_layer_weight_gradient_usage"), append(row, write(gradients))
 	for _, parameter := range parameters {
-		header = append(header, parameter.Name+"_grad")
+		header, row = append(header, parameter.Name+"_grad"), append(row, write(parameter.Gradient))
 	}
-	rows := [][]string{append(header, "intermediate_gradients")}
-	for _, it := range seedIterations(t, o) {
-		row := []string{fmt.Sprint(it.epoch), fmt.Sprint(it.number), write(it.ReservedPeakBytes), write(it.ReservedEndBytes), write(highestOf(t, it.Iteration, FeatureMaps)), write(weights)}
-		for _, parameter := range parameters {
-			row = append(row, write(parameter.Bytes))
+	header, row = append(header, "intermediate_gradients"), append(row, "")
+	return func(yield func([]string) bool) {
+		if !yield(header) {
+			return
 		}
-		row = append(row, write(gradients))
-		for _, parameter := range parameters {
-			row = append(row, write(parameter.Gradient))
+		for _, it := range seedIterations(t, o) {
+			copy(row, []string{strconv.Itoa(it.epoch), strconv.Itoa(it.number), write(it.ReservedPeakBytes), write(it.ReservedEndBytes), write(highestOf(t, it.Iteration, FeatureMaps))})
+			row[len(row)-1] = write(highestOf(t, it.Iteration, IntermediateGradients))
+			if !yield(row) {
+				return
+			}
 		}
-		rows = append(rows, append(row, write(highestOf(t, it.Iteration, IntermediateGradients))))
 	}
-	return rows
 }

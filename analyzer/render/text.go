@@ -26,6 +26,7 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	}
 	p.training(s)
 	p.sites(s)
+	p.ownAccounts(s)
 	p.deviceLedgers(s)
 	p.totals(s)
 	p.sizes(s)

@@ -20,13 +20,23 @@ func (p *page) training(s *analyzer.Summary) {
 		return
 	}
 	t := s.Training
-	if t.Highest >= 0 {
+	if t.Highest >= 0 && sorted(t) {
 		p.categoriesAtPeak(s, t)
 	}
 	p.title("Iterations")
 	p.gap()
 	p.iterationLines(t)
 	p.gap()
+}
+
+// sorted reports whether the rules could tell anything about the peak: in programs that no framework runs they often cannot.
+func sorted(t *analyzer.Training) bool {
+	for i, bytes := range t.Iterations[t.Highest].Peak.Held {
+		if bytes > 0 && t.Categories[i] != rules.Others {
+			return true
+		}
+	}
+	return false
 }
 
 // categoriesAtPeak prints the categories at the highest moment of the level, which is that of its highest iteration.

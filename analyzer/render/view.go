@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"strings"
 
 	"memtrace/analyzer"
 )
@@ -16,7 +18,7 @@ type View struct {
 	bare    bool // prints its table and nothing else
 	missing func(s *analyzer.Summary) string
 	text    func(p *page, s *analyzer.Summary)
-	table   func(s *analyzer.Summary, o Options, write unitWriter) [][]string // the first row holds the names of columns
+	table   func(s *analyzer.Summary, o Options, write unitWriter) iter.Seq[[]string] // the first row holds the names of columns; rows are the reader's until the next one
 }
 
 var views = []View{
@@ -81,6 +83,9 @@ func (p *page) viewHeading(s *analyzer.Summary) {
 	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
 		p.styled(alarm, "health", health(s))
 	}
+	if len(s.Filter) > 0 {
+		p.field("only", clean(strings.Join(s.Filter, ", ")))
+	}
 	p.gap()
 }
 
@@ -100,7 +105,13 @@ func (v *View) CSV(w io.Writer, s *analyzer.Summary, o Options) error {
 		}
 	}
 	out := csv.NewWriter(w)
-	if err := out.WriteAll(v.table(s, o, unit.exact)); err != nil { // flushes, too
+	for row := range v.table(s, o, unit.exact) { // one by one: iterations times parameters are many
+		if err := out.Write(row); err != nil {
+			return fmt.Errorf("write CSV: %w", err)
+		}
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil

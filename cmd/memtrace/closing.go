@@ -20,10 +20,16 @@ func (a *app) afterRun(o runOptions, program string, ended outcome, traces []str
 	if o.report == "" && a.quiet {
 		return nil
 	}
+	var options analyzer.Options
+	if o.report == "text" {
+		if err := (&viewFlags{}).askForTraining(&summaryFlags{}, &options); err != nil {
+			return err
+		}
+	}
 	var summaries []readSummary
 	for _, path := range traces {
 		path = shortPath(path)
-		summary, err := a.summarize(path, analyzer.Options{})
+		summary, err := a.summarize(path, options)
 		if err != nil {
 			a.log.Error().Msg(err.Error())
 			continue

@@ -62,6 +62,9 @@ func (a *app) diff(flags *summaryFlags, views []string, basePath, newPath string
 		if len(flags.by)+len(flags.groups) > 0 {
 			return usagef("--view shows a table of its own: leave out --by and --group, or --view")
 		}
+		if flags.at != "" {
+			return usagef("--at does not go with --view: it compares what belongs to parameters, whenever that is")
+		}
 		if err := viewed.askForTraining(flags, &options); err != nil {
 			return err
 		}

@@ -78,6 +78,9 @@ func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, chan
 		if err != nil {
 			return err
 		}
+		if err := refuseSame(path, viewed.csv); err != nil {
+			return err
+		}
 		args = []string{path}
 	}
 	var damaged damageList

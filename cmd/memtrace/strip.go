@@ -203,14 +203,14 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	return made, nil
 }
 
-// refuseSame keeps a trace from being replaced by a copy of itself, even where --force was given: what the copy lacks would be gone.
+// refuseSame keeps a trace from being replaced by what was made of it, even where --force was given.
 func refuseSame(path, output string) error {
 	from, err := os.Stat(path)
 	if err != nil {
 		return nil // it was opened; the copy will tell
 	}
 	if to, err := os.Stat(output); err == nil && os.SameFile(from, to) {
-		return fmt.Errorf("%s is the trace itself; name another file with -o", output)
+		return fmt.Errorf("%s is the trace itself; name another file", output)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/export"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/symbol"
 )
@@ -54,8 +55,8 @@ type summaryFlags struct {
 // filterHelp closes the long help of report, diff and export.
 const filterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
 was called from a library; --focus keeps, and --ignore drops, what has a tag,
-call, library or thread that a regular expression matches, or a function or
-source file anywhere in its call stack.`
+name, module, call, library or thread that a regular expression matches, or a
+function or source file anywhere in its call stack.`
 
 func (s *summaryFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -207,6 +208,9 @@ func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, err
 	summary, err := analyzer.Summarize(run, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
+		summary.Notes = append(summary.Notes, fmt.Sprintf("A framework's own account is left out: %v.", err))
 	}
 	return summary, nil
 }

@@ -32,7 +32,7 @@ def _start():
     Cell = type((lambda: sys).__closure__[0])
     MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP = range(1, 7)
     FREE_LOOKS, SHARE = 2, 100       # after so many, looks take at most one part in SHARE of the time
-    SOON = 500                       # milliseconds to the next look at a program without steps, at least
+    SOON = 0.5                       # seconds to the next look at a program without steps, at least
     OFTEN = 8                        # after so many steps, parameters' addresses are compared at every such one
     FEW, MANY, DEEP = 64, 4096, 4    # of a variable's parts, of an object's tensors, levels of its parts
     row, head = Struct("<QQQII"), Struct("<Q")
@@ -134,6 +134,8 @@ def _start():
         try:
             address = data_ptr(tensor)
         except RuntimeError:
+            if layout_of(tensor) is torch.strided:
+                raise
             return sparse(tensor)
         if not address:
             return []
@@ -309,20 +311,21 @@ def _start():
                 yield classname(type(values)), values
         yield from late
 
-    def scaler_class():
-        for place in "torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler":
-            module = sys.modules.get(place)
-            found = module and field(Namespace.__dict__["__dict__"].__get__(module), "GradScaler")
-            if below(type, type(found)):
-                return found
-        return Told  # none is of that class
+    def framework_class(place, name):
+        """A class of the framework's, if it is loaded."""
+        module = sys.modules.get(place)
+        found = module and field(Namespace.__dict__["__dict__"].__get__(module), name)
+        return found if below(type, type(found)) else Told  # nothing is of that class
 
     class Called:
         """What variables say, by id."""
 
         def __init__(self):
             self.modules, self.objects, self.scalers, met = {}, [], [], set()
-            self.kept, Scaler = list(variables()), scaler_class()
+            self.kept = list(variables())
+            Scaler = framework_class("torch.amp.grad_scaler", "GradScaler")
+            if Scaler is Told:
+                Scaler = framework_class("torch.cuda.amp.grad_scaler", "GradScaler")
 
             def take(name, value):
                 cls = type(value)
@@ -447,9 +450,14 @@ def _start():
         found = all_instances(Module) if whole else [module for _, module in called.modules.values()]
         tops, sure = name_roots(found, called)
         seen, fresh = {}, {} if whole else dict(homes)
-        for name, top in tops[:sure] if sure_only else tops + [(classname(type(module)), module) for module in found]:  # the latter for those in a circle
+        Graph = framework_class("torch.fx.graph_module", "GraphModule")
+        for at, (name, top) in enumerate(tops[:sure] if sure_only else tops + [(classname(type(module)), module) for module in found]):  # the latter for those in a circle
+            made = at >= sure and below(Graph, type(top))  # by the compiler: what it has is somebody else's
             for path, module, space in walk(name, top, seen):
-                name_module(rows, path, module, space, fresh)
+                if made:
+                    rows.module(path, module)
+                else:
+                    name_module(rows, path, module, space, fresh)
         name_scalers(rows, called)
         if whole:
             wanted[0] = False
@@ -492,7 +500,7 @@ def _start():
         for name, scaler in called.scalers:
             kept = scalers.get(id(scaler))
             if not kept or kept[0]() is not scaler:
-                kept = scalers[id(scaler)] = weakref.ref(scaler, lambda _, key=id(scaler): scalers.pop(key, None)), name
+                kept = scalers[id(scaler)] = weakref.ref(scaler, quietly(lambda _, key=id(scaler): scalers.pop(key, None))), name
         for reference, name in list(scalers.values()):
             for path, part in tensors(fields(reference()), name):
                 rows.tensor(BUFFER, path, part)
@@ -503,7 +511,7 @@ def _start():
         """An optimizer as it was last seen."""
 
         def __init__(self, optimizer):
-            self.gone = weakref.ref(optimizer, lambda _, key=id(optimizer): plans.pop(key, None))
+            self.gone = weakref.ref(optimizer, quietly(lambda _, key=id(optimizer): plans.pop(key, None)))
             self.name = classname(type(optimizer))
             self.ids, self.steps, self.states, self.look, self.epoch = None, 0, -1, 0, 0
             self.names = {}        # id of a parameter -> its name
@@ -595,6 +603,8 @@ def _start():
             try:
                 gradients = [0 if (g := p.grad) is None else data_ptr(g) for p in parameters]
             except RuntimeError:
+                if all(layout_of(p.grad) is torch.strided for p in parameters if p.grad is not None):
+                    raise
                 return False
             for index, before, size, number in self.flats:
                 if gradients[index]:
@@ -655,8 +665,6 @@ def _start():
         plan_of(optimizer).follow(optimizer, rows)
 
     def stepped(optimizer, args, kwargs):
-        if compiling():
-            return
         steps[0] = count = steps[0] + 1
         if count > 1 and not count & count - 1:
             wanted[0] = True
@@ -668,19 +676,27 @@ def _start():
         """What has names by now. Most often the program is in the middle of moving its first module to the device, and what it is going to be called is not known."""
         if not being_made():
             look(rows, whole=False, sure_only=True)
-        again(SOON)
+        ask(SOON)
+
+    asked = [0.0, 0]  # when the next look is due where nothing steps, and the steps until it was asked for
+
+    def ask(seconds):
+        asked[:] = perf_counter() + seconds, steps[0]
+        again(int(seconds * 1000))
 
     def tell(rows):
+        running = frames()
+        if running and perf_counter() >= asked[0] and steps[0] != asked[1]:
+            return ask(max(SOON, SHARE * cost[0]))  # what trains looks when it steps
         if being_made():
-            again(SOON)
-            return
+            return ask(SOON)
         look(rows)
         for optimizer in all_instances(Optimizer):
             plan = plan_of(optimizer)
             plan.prepare(plan.parameters(optimizer), rows, plan.ids is None)
             plan.keep(optimizer, rows)
-        if not steps[0]:  # what trains looks when it steps
-            again(max(SOON, int(cost[0] * 1000 * SHARE)))
+        if running:
+            ask(max(SOON, SHARE * cost[0]))
 
     def everything():
         """All that there is: at the end, when memory ran out, and now and then where no optimizer steps."""
@@ -715,14 +731,28 @@ def _start():
         except Exception as error:
             contain(error)
 
+    quiet = quietly(stepped)
+
+    def hook(optimizer, args, kwargs):
+        """Where the compiler takes the whole of a step into its graph, it comes here, and must find nothing to do."""
+        if not compiling():
+            quiet(optimizer, args, kwargs)
+
+    def hide():
+        """Has the compiler leave our functions as they are where it compiles what the program calls. It would break graphs, count, and warn."""
+        skip = getattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None), "skip_code", None)
+        waiting = [_start.__code__] if skip else []
+        while waiting:
+            code = waiting.pop()
+            skip(code)
+            waiting.extend(const for const in code.co_consts if type(const) is type(code))
+
     def follow_steps():
         """Has stepped called after every step. From 2.0 on PyTorch has a list for that; before, optimizers call an empty method of their own for its profiler, or nothing."""
         place = sys.modules["torch.optim.optimizer"]
         if hasattr(place, "register_optimizer_step_post_hook"):
-            place.register_optimizer_step_post_hook(quietly(stepped))
+            place.register_optimizer_step_post_hook(hook)
         elif hasattr(Optimizer, "_optimizer_step_code"):
-            quiet = quietly(stepped)
-
             def _optimizer_step_code(self):
                 quiet(self, (), {})
             Optimizer._optimizer_step_code = _optimizer_step_code
@@ -738,8 +768,6 @@ def _start():
         if type(step) is not type(follow_steps):
             return
 
-        quiet = quietly(stepped)
-
         def followed(self, *args, **kwargs):
             result = step(self, *args, **kwargs)
             quiet(self, args, kwargs)
@@ -751,6 +779,10 @@ def _start():
         followed.__wrapped__ = step
         cls.step = followed
 
+    try:
+        hide()
+    except Exception as error:
+        contain(error)
     follow_steps()
     try_link()
     carefully(begin)

@@ -9,9 +9,11 @@ import ctypes
 import gc
 import io
 import os
+import random
 import signal
 import struct
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -389,6 +391,22 @@ def finds():
     del some
     equal({id(o) for o in torch.all_instances(Base)}, want, "of all")
     equal(torch.all_instances(type("None", (), {})), [], "of none")
+    both = {id(o) for o in kept if Base in type(o).__mro__ or types.SimpleNamespace in type(o).__mro__}
+    equal({id(o) for o in torch.all_instances((Base, types.SimpleNamespace))} >= both, True, "of two types")
+    equal({id(o) for o in torch.instances(kept, (Base, types.SimpleNamespace))}, both, "of two types, of a list")
+    equal(len(torch.instances(kept, ())), 0, "of no type")
+    heard = []
+    if hasattr(sys, "addaudithook"):
+        sys.addaudithook(lambda event, _: heard.append(event) if "gc" in event else None)
+    for _ in range(50):
+        made = [type("Young%d" % i, (Base,), {})() for i in range(20)]
+        want = {id(o) for o in gc.get_objects() if Base in type(o).__mro__}
+        heard.clear()
+        found = {id(o) for o in torch.all_instances(Base)}
+        equal(found, want, "as the collector has them")
+        gc.collect(random.randrange(3))
+        del made
+    check(not heard or sysconfig.get_config_var("Py_GIL_DISABLED"), "audit hooks heard", heard)
     for wrong in (5, Base), (kept,), ("text", Base):
         equal(torch.instances(*wrong), None, "instances of what is no list")
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer"
 	"memtrace/cuda"
 )
 
@@ -101,5 +102,39 @@ func TestJAXOutOfMemory(t *testing.T) {
 		if !strings.Contains(e.Site, "jax_mlp.py") || e.Level != "driver" || !strings.Contains(e.Library, "xla_cuda_plugin") {
 			t.Errorf("event %+v", e)
 		}
+	}
+}
+
+// What lies in the block that JAX takes at its start, it says itself: the trace has its own memory profile, whose buffers are the live arrays, to the byte, each with the line
+// that made it. Without the adapter there is none.
+func TestJAXOwnAccount(t *testing.T) {
+	for adapters, want := range map[string]int{"jax": 1, "torch,mxnet": 0} {
+		t.Run(adapters, func(t *testing.T) {
+			env := []string{"XLA_FLAGS=--xla_gpu_autotune_level=0", "TF_CPP_MIN_LOG_LEVEL=2", "MEMTRACE_ADAPTERS=" + adapters}
+			r := program{framework: jax, python: interpreter(t, "3.11"), env: env, args: []string{"jax_globals.py", "STATS"}}.run(t)
+			if r.stdout+r.stderr != "" {
+				t.Errorf("the program said %s%s", r.stdout, r.stderr)
+			}
+			var rep struct {
+				Accounts []analyzer.OwnAccount `json:"own_accounts"`
+			}
+			if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &rep); err != nil {
+				t.Fatal(err)
+			}
+			if len(rep.Accounts) != want {
+				t.Fatalf("%d accounts, want %d", len(rep.Accounts), want)
+			}
+			for _, a := range rep.Accounts {
+				counters := r.counters(t)["0"]
+				equal(t, "bytes of the live arrays", a.Bytes, number(t, counters, "bytes"))
+				equal(t, "live arrays", a.Count, number(t, counters, "count"))
+				sites := map[string]uint64{}
+				for _, s := range a.Sites {
+					sites[s.Site] = s.Bytes
+				}
+				equal(t, "the tables", sites["train/jax_globals.py:8 <listcomp>"], 60*1000*4)
+				equal(t, "the product", sites["train/jax_globals.py:10 <module>"], 512*512*2)
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"memtrace/trace"
@@ -160,5 +161,66 @@ func TestNamesShapes(t *testing.T) {
 				compareNames(t, r, marks)
 			})
 		}
+	}
+}
+
+// A model that never trains has its names at the end, when memory runs out, and, in a function that returns before either, from a look while it is in use.
+func TestNamesInference(t *testing.T) {
+	for _, framework := range []string{torch27, torch215} {
+		for _, kind := range []string{"end", "gone", "oom"} {
+			t.Run(framework+"/"+kind, func(t *testing.T) {
+				r, marks := runNames(t, program{framework: framework, args: []string{"names_inference.py", kind}})
+				compareNames(t, r, marks)
+			})
+		}
+	}
+}
+
+// The compiler counts the same graphs, breaks and recompilations with and without the library, and the names of what is compiled are right.
+func TestNamesCompiled(t *testing.T) {
+	for _, framework := range []string{torch27, torch215} {
+		t.Run(framework, func(t *testing.T) {
+			plain := program{framework: framework, args: []string{"names_compile.py"}, plain: true}.run(t)
+			traced := program{framework: framework, args: []string{"names_compile.py"}}.run(t)
+			if traced.stdout != plain.stdout || !strings.Contains(plain.stdout, "unique_graphs") {
+				t.Errorf("the compiler counted\n%s\nwithout the library\n%s", traced.stdout, plain.stdout)
+			}
+			r, marks := runNames(t, program{framework: framework, args: []string{"names_compile.py"}})
+			compareNames(t, r, marks)
+		})
+	}
+}
+
+// A program in which every access that the library's script could make by mistake would be seen does the same with and without the library, and has its names.
+func TestNamesBreaking(t *testing.T) {
+	for _, framework := range []string{torch27, torch215} {
+		t.Run(framework, func(t *testing.T) {
+			p := program{framework: framework, args: []string{"names_breaking.py"}}
+			traced := p.run(t)
+			p.plain = true
+			plain := p.run(t)
+			if traced.stdout != plain.stdout || traced.stderr != plain.stderr {
+				t.Errorf("with the library\n%s%s\nwithout\n%s%s", traced.stdout, traced.stderr, plain.stdout, plain.stderr)
+			}
+			wanted := map[string]bool{"touchy.inner.weight": false, "meta.bias": false, "plain.weight": false, "momentum_buffer:touchy.inner.bias": false, "many.2999.weight": false, "short.0.weight": false}
+			events, reader := readEvents(t, traced.trace)
+			for _, e := range events {
+				if e.Kind == trace.EventName && e.Addr != 0 {
+					if name := reader.Tables().String(e.Name); name != "" {
+						if _, ok := wanted[name]; ok {
+							wanted[name] = true
+						}
+					}
+				}
+			}
+			for name, found := range wanted {
+				if !found {
+					t.Errorf("nothing is called %s", name)
+				}
+			}
+			if trouble := reader.Info()["adapter.torch.trouble"]; trouble != "" && trouble != "0" {
+				t.Errorf("%s exceptions in the script", trouble)
+			}
+		})
 	}
 }

@@ -27,9 +27,9 @@ type figures struct {
 }
 
 // profiled runs the program with the three calls and returns its result and what PyTorch said of each iteration.
-func profiled(t *testing.T) (*result, []figures) {
+func profiled(t *testing.T, args ...string) (*result, []figures) {
 	t.Helper()
-	r := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"profiled.py"}}.run(t)
+	r := program{framework: torch27, python: interpreter(t, "3.11"), args: append([]string{"profiled.py"}, args...)}.run(t)
 	var list []figures
 	for line := range strings.Lines(r.stdout) {
 		text, ok := strings.CutPrefix(line, "figures ")
@@ -133,6 +133,22 @@ func TestIterationsAsCSV(t *testing.T) {
 		if highest[2] > highest[1] {
 			t.Errorf("%s grows: %d in the first epoch, %d in the second", column, highest[1], highest[2])
 		}
+	}
+}
+
+// TestLeakIsTold: a program that keeps 2 MiB of every iteration is told so, with the bytes and the category; the same program without the leak is not.
+func TestLeakIsTold(t *testing.T) {
+	leaky, _ := profiled(t, "--leak", "2097152")
+	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it: some of the blocks are a little larger.
+	grows := regexp.MustCompile(`GROWS by 2\.\d+ MiB per iteration, from [^:]*: Others \+1\d\.\d MiB`)
+	for _, args := range [][]string{{"report", leaky.trace}, {"report", "--view", "iterations", leaky.trace}} {
+		if text := memtrace(t, args...); !grows.MatchString(strings.Join(strings.Fields(text), " ")) {
+			t.Errorf("%v: the leak is not told:\n%s", args, text)
+		}
+	}
+	whole, _ := profiled(t)
+	if text := memtrace(t, "report", whole.trace); strings.Contains(text, "GROWS") || !strings.Contains(text, "it does not grow steadily") {
+		t.Errorf("a leak is told where there is none:\n%s", text)
 	}
 }
 

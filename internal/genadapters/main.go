@@ -12,7 +12,7 @@ import (
 )
 
 // names of the frameworks' modules, in the order of enum mt_framework.
-var names = []string{"torch", "mxnet"}
+var names = []string{"torch", "mxnet", "jax"}
 
 func main() {
 	folder := flag.String("scripts", "cshim/adapters", "folder to read")

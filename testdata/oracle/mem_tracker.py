@@ -28,8 +28,8 @@ def plain(snapshots):
 
 
 def outermost(tracker):
-    """What is known of the module that all others are part of; names of modules are paths."""
-    return min(tracker.memory_tracking.values(), key=lambda stats: stats.mod_fqn.count("."), default=None)
+    """What is known of the module with most of the parameters, which no other one contains."""
+    return max(tracker.memory_tracking.values(), key=lambda stats: (stats.parameter_mem, -stats.mod_fqn.count(".")))
 
 
 def state(stats, name):
@@ -40,6 +40,24 @@ def state(stats, name):
     return {}
 
 
+def rounded(tensor):
+    """Bytes as MemTracker takes the allocator to round them."""
+    return -(-watched.elements(tensor) // 512) * 512
+
+
+def modules(tracker, root):
+    owned = {id(module): stats for module, stats in tracker.memory_tracking.items()}
+    top = next(module for module, stats in tracker.memory_tracking.items() if stats is root)
+    first = {id(parameter): name for name, parameter in top.named_parameters()}
+    sizes = {}
+    for path, module in top.named_modules():
+        if stats := owned.get(id(module)):
+            inside = path + "." if path else ""
+            shared = {id(p): rounded(p) for p in module.parameters() if not first[id(p)].startswith(inside)}
+            sizes[path] = {"parameters": stats.parameter_mem, "buffers": stats.buffer_mem, "elsewhere": sum(shared.values())}
+    return sizes
+
+
 def note(tracker):
     root = outermost(tracker)
     rows.append({
@@ -48,7 +66,7 @@ def note(tracker):
         "forward": state(root, "Peak-Forward"),
         "after_forward": state(root, "Post-Forward"),
         "backward": state(root, "Peak-Backward"),
-        "modules": {stats.mod_fqn: {"parameters": stats.parameter_mem, "buffers": stats.buffer_mem} for stats in tracker.memory_tracking.values()},
+        "modules": modules(tracker, root),
     })
 
 

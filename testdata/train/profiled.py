@@ -12,11 +12,13 @@ options = argparse.ArgumentParser()
 options.add_argument("--epochs", type=int, default=2)
 options.add_argument("--period", type=int, default=2)
 options.add_argument("--width", type=int, default=1000)
+options.add_argument("--leak", type=int, default=0, help="bytes that each iteration leaves behind")
 options = options.parse_args()
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(options.width, 2 * options.width), nn.ReLU(), nn.Linear(2 * options.width, 10)).cuda()
 optimizer = torch.optim.Adam(model.parameters())
+kept = []
 profiler = memtrace.memory_profiler(model, print_period=options.period, csv=True)
 for epoch in range(options.epochs):
     for iteration in range(4):
@@ -25,6 +27,8 @@ for epoch in range(options.epochs):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        if options.leak:
+            kept.append(torch.empty(options.leak, dtype=torch.uint8, device="cuda"))
         profiler.record_stats()
         figures = {"epoch": epoch + 1, "iteration": iteration + 1, "reserved": torch.cuda.memory_reserved(), "highest_reserved": torch.cuda.max_memory_reserved(),
                    "weights": {name: p.numel() * p.element_size() for name, p in model.named_parameters()},
