@@ -128,28 +128,28 @@ func (c *callStacks) resolve(pair stackPair) *callStack {
 		native[i] = c.nativeCall(pc)
 	}
 	python := c.links.split(pair.python)
-	own := c.pythonFrames(python.backward)
+	ownFrames, _ := c.tables.PyStack(python.backward)
+	own := c.pythonFrames(ownFrames)
 	s := &callStack{all: mergeStacks(native, c.tables.StackEnd(pair.native) == trace.StackInterpreter, own)}
 	inner := len(s.all)
 	if python.forward != 0 {
-		s.all = append(append(s.all, c.judge.frame(symbol.Frame{Kind: symbol.Python, Function: rules.GradientOf})), c.pythonFrames(python.forward)...)
+		s.all = append(append(s.all, c.judge.frame(symbol.Frame{Kind: symbol.Python, Function: rules.GradientOf})), c.pythonFrames(python.frames(c.tables))...)
 	}
 	s.shown = foldNoise(s.all)
 	s.site, s.key = siteOf(s), NoStack
 	if s.site != nil {
 		s.key = c.judge.site(s.site)
 		if s.site.user && !slices.Contains(s.all[:inner], s.site) {
-			s.key = backwardOf[python.near] + s.key
+			s.key = backwardOf[python.above != 0] + s.key
 		}
 	}
 	return s
 }
 
-// backwardOf is what sites of a backward pass begin with: of the forward operator itself, and of one shortly before.
+// backwardOf is what sites of a backward pass begin with: of the forward operator itself, and of what is near it.
 var backwardOf = map[bool]string{false: "backward of ", true: "backward near "}
 
-func (c *callStacks) pythonFrames(id trace.StackID) []*frame {
-	list, _ := c.tables.PyStack(id)
+func (c *callStacks) pythonFrames(list []trace.PyFrame) []*frame {
 	frames := make([]*frame, len(list))
 	for i, f := range list {
 		frames[i] = c.pythonFrame(f)

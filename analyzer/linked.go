@@ -20,18 +20,16 @@ type operator struct {
 	stack  trace.StackID // of Python
 }
 
-type linkedPair struct {
-	backward, forward trace.StackID
-	near              bool // forward is that of an operator shortly before, which may be on another line
-}
+// linkedPair is what a tied stack is made of. Where the forward operator itself allocated nothing, above is set: it ran between the two, and its stack is what these have in common.
+type linkedPair struct{ backward, forward, above trace.StackID }
 
 const (
 	// linkedBit marks ids of tied stacks. Ids of a dictionary are far below it.
 	linkedBit trace.StackID = 1 << 31
 	// operatorsKept is how many operators are remembered, a power of two: several steps of the largest models.
 	operatorsKept = 1 << 18
-	// operatorsBefore is how far before an operator that allocated nothing another one may stand for it. Operators that only make views come in short rows, on the same line.
-	operatorsBefore = 8
+	// operatorsNear is how far from an operator that allocated nothing its neighbours may be. Operators that only make views come in short rows.
+	operatorsNear = 8
 )
 
 // stack returns the Python stack that a block belongs to, given the event that made it.
@@ -62,11 +60,10 @@ func (l *linkedStacks) place(number uint32, device int16) *operator {
 }
 
 func (l *linkedStacks) backward(e *trace.Event) trace.StackID {
-	forward, near := l.find(e)
-	if forward == 0 {
+	pair := l.find(e)
+	if pair.forward == 0 {
 		return e.PyStack
 	}
-	pair := linkedPair{e.PyStack, forward, near}
 	id, known := l.ids[pair]
 	if !known {
 		id = linkedBit | trace.StackID(len(l.pairs))
@@ -76,19 +73,62 @@ func (l *linkedStacks) backward(e *trace.Event) trace.StackID {
 	return id
 }
 
-func (l *linkedStacks) find(e *trace.Event) (forward trace.StackID, near bool) {
+func (l *linkedStacks) find(e *trace.Event) linkedPair {
 	if l.operators == nil {
-		return 0, false
+		return linkedPair{}
 	}
-	for back := range min(uint32(operatorsBefore), e.Op) {
-		if o := l.place(e.Op-back, e.Device); o.number == e.Op-back && o.device == e.Device {
-			return o.stack, back > 0
+	if at := l.at(e.Op, e.Device); at != 0 {
+		return linkedPair{e.PyStack, at, 0}
+	}
+	below, above := trace.StackID(0), trace.StackID(0)
+	for n := uint32(1); n <= operatorsNear && (below == 0 || above == 0); n++ {
+		if below == 0 && n < e.Op {
+			below = l.at(e.Op-n, e.Device)
+		}
+		if above == 0 {
+			above = l.at(e.Op+n, e.Device)
 		}
 	}
-	return 0, false
+	switch {
+	case below == 0:
+		return linkedPair{}
+	case above == 0:
+		above = below
+	}
+	return linkedPair{e.PyStack, below, above}
 }
 
-// split returns the parts of a Python stack: its own frames and, if it is tied, those of the forward operator.
+// at returns the stack of an operator, 0 if it is not known.
+func (l *linkedStacks) at(number uint32, device int16) trace.StackID {
+	if o := l.place(number, device); o.number == number && o.device == device {
+		return o.stack
+	}
+	return 0
+}
+
+// frames returns the Python frames of the forward operator, innermost first. Of two neighbours those count that they have in common; where they are at different places of the same
+// function, that is the innermost frame, at the place of the one before.
+func (p *linkedPair) frames(tables *trace.Tables) []trace.PyFrame {
+	list, _ := tables.PyStack(p.forward)
+	if p.above == 0 {
+		return list
+	}
+	other, _ := tables.PyStack(p.above)
+	common := 0
+	for common < min(len(list), len(other)) {
+		a, b := list[len(list)-1-common], other[len(other)-1-common]
+		if a.Code != b.Code || a.Self != b.Self {
+			break
+		}
+		common++
+		if a.Offset != b.Offset {
+			break
+		}
+	}
+	return list[len(list)-common:]
+}
+
+// split returns the parts of a Python stack: its own frames and, if it is tied, the forward operator's.
 func (l *linkedStacks) split(id trace.StackID) linkedPair {
 	if n := id &^ linkedBit; id&linkedBit != 0 && l != nil && int(n) < len(l.pairs) {
 		return l.pairs[n]

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"slices"
 	"testing"
 
 	"memtrace/trace"
@@ -27,6 +28,7 @@ func TestLinkedStacks(t *testing.T) {
 		forwardAlloc(1, 6, 0, 60),
 		forwardAlloc(2, 6, 1, 61), // another thread numbers its own
 		forwardAlloc(1, 0, 0, 62),
+		forwardAlloc(1, 18, 0, 70),
 	} {
 		if got := l.stack(e); got != e.PyStack {
 			t.Errorf("a forward stack became %d", got)
@@ -37,11 +39,12 @@ func TestLinkedStacks(t *testing.T) {
 		event *trace.Event
 		want  linkedPair
 	}{
-		{"the operator's first allocation", backwardAlloc(5, 0, 0), linkedPair{0, 50, false}},
-		{"frames of its own before it", backwardAlloc(5, 0, 7), linkedPair{7, 50, false}},
-		{"by device", backwardAlloc(6, 1, 0), linkedPair{0, 61, false}},
-		{"an operator that only made views", backwardAlloc(9, 0, 0), linkedPair{0, 60, true}},
-		{"too far from any", backwardAlloc(6+operatorsBefore, 0, 3), linkedPair{backward: 3}},
+		{"the operator's first allocation", backwardAlloc(5, 0, 0), linkedPair{0, 50, 0}},
+		{"frames of its own before it", backwardAlloc(5, 0, 7), linkedPair{7, 50, 0}},
+		{"by device", backwardAlloc(6, 1, 0), linkedPair{0, 61, 0}},
+		{"an operator that only made views, the last one", backwardAlloc(19, 0, 0), linkedPair{0, 70, 70}},
+		{"one between two", backwardAlloc(13, 0, 0), linkedPair{0, 60, 70}},
+		{"too far from any", backwardAlloc(19+operatorsNear, 0, 3), linkedPair{backward: 3}},
 		{"no operator", backwardAlloc(0, 0, 3), linkedPair{backward: 3}},
 	} {
 		if got := tied(test.event); got != test.want {
@@ -52,7 +55,7 @@ func TestLinkedStacks(t *testing.T) {
 		t.Errorf("the same pair has two ids: %d, %d", a, b)
 	}
 	l.stack(forwardAlloc(3, 5, 0, 55)) // the latest thread with the number counts
-	if got := tied(backwardAlloc(5, 0, 0)); got != (linkedPair{0, 55, false}) {
+	if got := tied(backwardAlloc(5, 0, 0)); got != (linkedPair{0, 55, 0}) {
 		t.Errorf("another thread: %+v", got)
 	}
 	for op := range uint32(2 * operatorsKept) { // all that was is forgotten
@@ -63,5 +66,31 @@ func TestLinkedStacks(t *testing.T) {
 	}
 	if got := l.split(linkedBit | 1<<20); got != (linkedPair{backward: linkedBit | 1<<20}) {
 		t.Errorf("an id that nobody gave: %+v", got)
+	}
+}
+
+// TestFramesBetween: what two neighbours have in common.
+func TestFramesBetween(t *testing.T) {
+	frame := func(code trace.CodeID, offset uint32, self uint64) trace.PyFrame {
+		return trace.PyFrame{Code: code, Offset: offset, Self: self}
+	}
+	for _, test := range []struct {
+		about        string
+		below, above []trace.PyFrame // innermost first
+		want         []trace.PyFrame
+	}{
+		{"the same", []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}},
+		{"another line of the same function", []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 7, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}},
+		{"another module", []trace.PyFrame{frame(3, 1, 0xa), frame(2, 5, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(3, 1, 0xb), frame(2, 7, 0), frame(1, 1, 0)},
+			[]trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}},
+		{"one deeper", []trace.PyFrame{frame(1, 1, 0)}, []trace.PyFrame{frame(2, 7, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(1, 1, 0)}},
+		{"nothing", []trace.PyFrame{frame(1, 1, 0)}, []trace.PyFrame{frame(2, 1, 0)}, []trace.PyFrame{}},
+	} {
+		var tables trace.Tables
+		tables.AddPyStack(trace.PyStack{ID: 1, Frames: test.below})
+		tables.AddPyStack(trace.PyStack{ID: 2, Frames: test.above})
+		if got := (&linkedPair{0, 1, 2}).frames(&tables); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.about, got, test.want)
+		}
 	}
 }

@@ -50,9 +50,10 @@ func (c *collector) module(stack trace.StackID) trace.StringID {
 		return name
 	}
 	pair := c.links.split(stack)
-	name := c.innermostModule(pair.backward)
+	own, _ := c.resolver.tables.PyStack(pair.backward)
+	name := m.innermost(own)
 	if name == 0 {
-		name = c.innermostModule(pair.forward)
+		name = m.innermost(pair.frames(c.resolver.tables))
 	}
 	if m.known == nil {
 		m.known = make(map[trace.StackID]trace.StringID)
@@ -61,13 +62,12 @@ func (c *collector) module(stack trace.StackID) trace.StringID {
 	return name
 }
 
-func (c *collector) innermostModule(stack trace.StackID) trace.StringID {
-	frames, _ := c.resolver.tables.PyStack(stack)
+func (m *moduleNames) innermost(frames []trace.PyFrame) trace.StringID {
 	for _, f := range frames {
 		if f.Self == 0 {
 			continue
 		}
-		if name := c.modules.of(f.Self); name != 0 {
+		if name := m.of(f.Self); name != 0 {
 			return name
 		}
 	}

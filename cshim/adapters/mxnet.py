@@ -85,11 +85,14 @@ def _start():
                 for place, array in arrays(part):
                     yield (i,) + place, array
 
+    def when_gone(call, *arguments):
+        return quietly(lambda _: call(*arguments))
+
     def belongs(key, owner):
         """The memory's name is gone when its owner is, for the pool keeps the memory. Arrays themselves cannot be watched."""
         found = owners.get(id(owner))
         if found is None or found[0]() is not owner:
-            found = owners[id(owner)] = ref(owner, quietly(lambda _, of=id(owner): forget(of))), set()
+            found = owners[id(owner)] = ref(owner, when_gone(forget, id(owner))), set()
         found[1].add(key)
 
     def leave(key):
@@ -243,7 +246,7 @@ def _start():
     class Plan:
         """What steps: a trainer, a module or an updater on its own, as it was last seen."""
         def __init__(self, stepper):
-            self.gone = ref(stepper, quietly(lambda _, key=id(stepper): plans.pop(key, None)))
+            self.gone = ref(stepper, when_gone(plans.pop, id(stepper), None))
             self.seen, self.steps, self.sparse = None, 0, ()
 
         def step(self, stepper):

@@ -26,6 +26,7 @@ type named struct {
 
 var (
 	stringLine = regexp.MustCompile(`(?m)^string id=(\d+) value=(".*")$`)
+	adapterOn  = regexp.MustCompile(`(?m)^adapter\.mxnet +on$`)
 	eventLine  = regexp.MustCompile(`(?m)^(name|mark) seq=.*$`)
 	eventField = regexp.MustCompile(` (addr|size|category|name)=(\S+)`)
 )
@@ -38,6 +39,9 @@ type block struct {
 
 func namesOf(t *testing.T, path string) named {
 	t.Helper()
+	if info := memtrace(t, "info", path); !adapterOn.MatchString(info) || strings.Contains(info, "adapter.mxnet.trouble") {
+		t.Errorf("the adapter is not on, or had trouble:\n%s", info)
+	}
 	text := memtrace(t, "dump", path)
 	names := map[string]string{}
 	for _, m := range stringLine.FindAllStringSubmatch(text, -1) {
@@ -295,9 +299,7 @@ func TestMXNetModule(t *testing.T) {
 			if kinds := n.compare(t, sizesOf(t, r)); !slices.Equal(kinds, c.kinds) {
 				t.Errorf("states are %v, want %v", kinds, c.kinds)
 			}
-			if n.steps > 2*steps || n.steps == 0 {
-				t.Errorf("%d steps of a module and an updater, which made %d each", n.steps, steps)
-			}
+			equal(t, "steps of a module and of an updater", uint64(n.steps), 2*steps)
 		})
 	}
 }
@@ -315,9 +317,7 @@ func TestMXNetWorkers(t *testing.T) {
 	r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "6", "--workers", "2", "--memory-stats", "STATS"}}.run(t)
 	n := namesOf(t, r.trace)
 	n.compare(t, sizesOf(t, r))
-	if n.steps == 0 || n.steps > 6 {
-		t.Errorf("%d steps of 6", n.steps)
-	}
+	equal(t, "steps", uint64(n.steps), 6)
 	if r.stderr != "" {
 		t.Errorf("it says %q", r.stderr)
 	}

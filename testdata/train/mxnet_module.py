@@ -3,6 +3,7 @@ import json
 
 import mxnet
 
+import mxnet_oracle
 import oracle
 
 INPUTS, HIDDEN, CLASSES, BATCH, WORDS, WIDTH = 64, 256, 10, 16, 1000, 32
@@ -63,6 +64,7 @@ def main():
     table = mxnet.nd.ones((WORDS, WIDTH), ctx=contexts[0])
     gradient = mxnet.nd.ones((WORDS, WIDTH), ctx=contexts[0])
     updater = mxnet.optimizer.get_updater(mxnet.optimizer.create("adagrad"))
+    mxnet_oracle.wait_for_names()
     for _ in range(options.steps):
         oracle.step()
         module.forward(batch, is_train=True)

@@ -1,8 +1,11 @@
 """What the training programs of MXNet's Gluon share: their options, and the sizes that their arrays must have, from shapes and types alone."""
 import json
+import os
+import time
 
 import mxnet
 from mxnet import gluon
+from mxnet.gluon.trainer import Trainer
 
 import oracle
 
@@ -18,12 +21,22 @@ def parser(description):
     return made
 
 
+def wait_for_names(seconds=60):
+    """Lets the library's adapter come, which takes longer than a short program on a busy machine. It comes after the first device memory."""
+    if "libmemtrace" not in os.environ.get("LD_PRELOAD", "") or os.environ.get("MEMTRACE_ADAPTERS") == "none":
+        return
+    end = time.monotonic() + seconds
+    while not any(type(part).__name__ == "after" for part in Trainer._update.__code__.co_consts) and time.monotonic() < end:
+        time.sleep(0.02)
+
+
 def contexts(options):
     oracle.need_devices(options.devices, mxnet.context.num_gpus())
     return [mxnet.gpu(i) for i in range(options.devices)]
 
 
 def prepare(options, net):
+    wait_for_names()
     if options.dtype != "float32":
         net.cast(options.dtype)
     if options.hybridize != "no":

@@ -3,7 +3,6 @@ is what is there at the end; MXNet's pool keeps the memory of everything before.
 import gc
 import os
 import tempfile
-import time
 
 import mxnet
 from mxnet import autograd, gluon
@@ -38,9 +37,8 @@ def main():
     oracle.need_devices(2, mxnet.context.num_gpus())
     first, second = mxnet.gpu(0), mxnet.gpu(1)
     net = network(first)
-    trainer = train(net, first, 2)
-    time.sleep(1)  # or nothing has a name before it is replaced
-    train(net, first, options.steps)
+    mxnet_oracle.wait_for_names()  # or nothing has a name before it is replaced
+    trainer = train(net, first, options.steps)
     net.cast("float16")
     del trainer
     train(net, first, options.steps, "float16")

@@ -29,6 +29,7 @@ def main():
     with net.name_scope():
         net.add(gluon.nn.Embedding(WORDS, WIDTH, sparse_grad=True))
     net.initialize(ctx=gpu)
+    mxnet_oracle.wait_for_names()
     trainer = gluon.Trainer(net.collect_params(), options.optimizer, {"lazy_update": False})
     for step in range(options.steps):
         oracle.step()

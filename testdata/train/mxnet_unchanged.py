@@ -4,7 +4,6 @@ import inspect
 import pickle
 import sys
 import threading
-import time
 import traceback
 import warnings
 
@@ -13,6 +12,8 @@ from mxnet import autograd, gluon
 from mxnet.gluon.trainer import Trainer
 from mxnet.module import Module
 from mxnet.optimizer.optimizer import Updater
+
+import mxnet_oracle
 
 
 class Odd(gluon.nn.Dense):
@@ -70,7 +71,7 @@ def main():
     first = network()
     train(first, 3)
     mxnet.nd.waitall()
-    time.sleep(1.5)  # the adapter is there from now on, whenever it came
+    mxnet_oracle.wait_for_names()
     train(first, 5)
     for method in (Trainer.step, Trainer.update, Trainer._update, Module.update, Updater.__call__):
         show(method)
