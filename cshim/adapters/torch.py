@@ -1,3 +1,4 @@
+# ruff: noqa: F821
 # What PyTorch calls its memory. Runs inside the traced program: it only reads, and lets no exception out. epoch, intern, emit, emit_at, all_instances, variables, quietly, contain
 # and again come from the library (cshim/pyfunction.h).
 #
@@ -65,6 +66,9 @@ def _start():
             current = told[0] = Told(number)
         return current
 
+    def forgetter(known, key):
+        return lambda _: known.pop(key, None)
+
     # -- reading
 
     def field(fields, key):
@@ -77,6 +81,7 @@ def _start():
             found = members(cls).get("__dict__")
             if found is not None:
                 return found.__get__(thing) if type(found) is Attribute else None
+        return None
 
     def parts(thing):
         """(key, value) for what an object of a class keeps in its dictionary and its slots."""
@@ -335,6 +340,7 @@ def _start():
                     self.scalers.append((name, value))
                 else:
                     return not below(Tensor, cls) and not below(type, cls) and id(value) not in met
+                return False
 
             waiting = []
             for name, value in self.kept:
@@ -505,7 +511,7 @@ def _start():
         for name, scaler in called.scalers:
             kept = scalers.get(id(scaler))
             if not kept or kept[0]() is not scaler:
-                kept = scalers[id(scaler)] = weakref.ref(scaler, lambda _, key=id(scaler): scalers.pop(key, None)), name
+                scalers[id(scaler)] = weakref.ref(scaler, forgetter(scalers, id(scaler))), name
         for reference, name in list(scalers.values()):
             for path, part in tensors(fields(reference()), name):
                 rows.tensor(BUFFER, path, part)
@@ -516,7 +522,7 @@ def _start():
         """An optimizer as it was last seen."""
 
         def __init__(self, optimizer):
-            self.gone = weakref.ref(optimizer, lambda _, key=id(optimizer): plans.pop(key, None))
+            self.gone = weakref.ref(optimizer, forgetter(plans, id(optimizer)))
             self.name = classname(type(optimizer))
             self.ids, self.steps, self.states, self.look, self.epoch = None, 0, -1, 0, 0
             self.names = {}        # id of a parameter -> its name
@@ -576,7 +582,7 @@ def _start():
                     rows.tensor(GRADIENT, self.names[id(p)], g)
             flats, at, self.flats = rows.flats(), {key: index for index, key in enumerate(self.ids)}, []
             by_gradient = {id(grad_of(p)): id(p) for p in parameters}
-            for category, name, address, size, owner, storage, _ in rows.found[before:]:
+            for category, _, address, _, owner, storage, _ in rows.found[before:]:
                 flat = flats.pop((category, storage), None)
                 if flat and category == GRADIENT and owner in by_gradient:
                     self.flats.append((at[by_gradient[owner]], address - storage, flat[1], rows.told.number(flat[0])))
@@ -693,9 +699,11 @@ def _start():
         running = bool(frames())
         in_turn = running and perf_counter() >= asked[0]
         if in_turn and steps[0] != asked[1]:
-            return ask(max(SOON, SHARE * cost[0]))  # what trains looks when it steps
+            ask(max(SOON, SHARE * cost[0]))  # what trains looks when it steps
+            return
         if in_turn and being_made():
-            return ask(SOON)
+            ask(SOON)
+            return
         look(rows, sure_only=in_turn)
         for optimizer in all_instances(Optimizer):
             plan = plan_of(optimizer)
