@@ -56,7 +56,7 @@ const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {
      "            current = told[0] = Told(number)\n"
      "        return current\n"
      "    def forgetter(known, key):\n"
-     "        return lambda _: known.pop(key, None)\n"
+     "        return quietly(lambda _: known.pop(key, None))\n"
      "    def field(fields, key):\n"
      "        \"\"\"From an object's dictionary, None if it is not there.\"\"\"\n"
      "        return dict.get(fields, key) if below(dict, type(fields)) else None\n"

@@ -67,7 +67,7 @@ def _start():
         return current
 
     def forgetter(known, key):
-        return lambda _: known.pop(key, None)
+        return quietly(lambda _: known.pop(key, None))
 
     # -- reading
 
