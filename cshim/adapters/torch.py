@@ -1,3 +1,4 @@
+# ruff: noqa: F821
 # What PyTorch calls its memory. Runs inside the traced program: it only reads, and lets no exception out. epoch, intern, emit, emit_at, all_instances, variables, quietly, contain
 # and again come from the library (cshim/pyfunction.h).
 #
@@ -65,6 +66,9 @@ def _start():
             current = told[0] = Told(number)
         return current
 
+    def forgetter(known, key):
+        return quietly(lambda _: known.pop(key, None))
+
     # -- reading
 
     def field(fields, key):
@@ -77,6 +81,7 @@ def _start():
             found = members(cls).get("__dict__")
             if found is not None:
                 return found.__get__(thing) if type(found) is Attribute else None
+        return None
 
     def parts(thing):
         """(key, value) for what an object of a class keeps in its dictionary and its slots."""
@@ -240,10 +245,10 @@ def _start():
         """The calls that led here but for the framework's, the outermost first. None of ours: a frame in reach of itself would keep all of them, and what they have, for a while."""
         return thread_frames(sys._getframe())
 
-    def thread_frames(frame):
+    def thread_frames(frame, whole=False):
         found, count = [], 0
         while frame is not None and count < MANY:
-            if frame.f_globals is not own_globals and not frame.f_code.co_filename.startswith(framework):
+            if frame.f_globals is not own_globals and (whole or not frame.f_code.co_filename.startswith(framework)):
                 found.append(frame)
             frame, count = frame.f_back, count + 1
         return found[::-1]
@@ -335,6 +340,7 @@ def _start():
                     self.scalers.append((name, value))
                 else:
                     return not below(Tensor, cls) and not below(type, cls) and id(value) not in met
+                return False
 
             waiting = []
             for name, value in self.kept:
@@ -401,7 +407,7 @@ def _start():
                     waiting.extend([(name + "." + key, child) for key, child in children if type(key) is str and below(Module, type(child))][::-1])
 
     def name_roots(found, called):
-        """(name, module) of modules that are in no other one, those with a variable first."""
+        """(name, module) of modules that are in no other one, those with a variable or without one for long first, and how many these are."""
         inner = {id(child) for module in found for _, child in held(module_fields(module), "_modules") if child is not None}
         tops = [module for module in found if id(module) not in inner]
         for key, (gone, _, _) in list(roots.items()):
@@ -428,15 +434,20 @@ def _start():
         order = {key: at for at, key in enumerate(called.modules)}
         for module in sorted((m for m in waiting if id(m) in order), key=lambda m: order[id(m)]):
             take(module, called.modules[id(module)][0], True)
-        sure = len(result)
-        for module in waiting:
-            if id(module) not in order:
+        others = [module for module in waiting if id(module) not in order]
+        settled = [module for module in others if id(module) in roots and roots[id(module)][0]() is module]
+        for module in settled:  # no variable since the last look: none is to be expected
+            take(module, classname(type(module)), False)
+        sure, met = len(result), set(map(id, settled))
+        for module in others:
+            if id(module) not in met:
                 take(module, classname(type(module)), False)
         return result, sure
 
     def being_made():
         """Whether a module is being put together by a call that led here: its parts have no parents yet."""
-        return any(frame.f_code.co_name == "__init__" and any(below(Module, type(value)) for name, value in local(frame) if name == "self") for frame in frames())
+        return any(frame.f_code.co_name == "__init__" and any(below(Module, type(value)) for name, value in local(frame) if name == "self")
+                   for frame in thread_frames(sys._getframe(), whole=True))
 
     last, cost, looks = [0.0], [0.0], [0]
 
@@ -451,8 +462,8 @@ def _start():
         tops, sure = name_roots(found, called)
         seen, fresh = {}, {} if whole else dict(homes)
         Graph = framework_class("torch.fx.graph_module", "GraphModule")
-        for at, (name, top) in enumerate(tops[:sure] if sure_only else tops + [(classname(type(module)), module) for module in found]):  # the latter for those in a circle
-            made = at >= sure and below(Graph, type(top))  # by the compiler: what it has is somebody else's
+        for name, top in tops[:sure] if sure_only else tops + [(classname(type(module)), module) for module in found]:  # the latter for those in a circle
+            made = below(Graph, type(top)) and not roots.get(id(top), (None, None, False))[2]  # by the compiler: what it has is somebody else's
             for path, module, space in walk(name, top, seen):
                 if made:
                     rows.module(path, module)
@@ -500,7 +511,7 @@ def _start():
         for name, scaler in called.scalers:
             kept = scalers.get(id(scaler))
             if not kept or kept[0]() is not scaler:
-                kept = scalers[id(scaler)] = weakref.ref(scaler, quietly(lambda _, key=id(scaler): scalers.pop(key, None))), name
+                scalers[id(scaler)] = weakref.ref(scaler, forgetter(scalers, id(scaler))), name
         for reference, name in list(scalers.values()):
             for path, part in tensors(fields(reference()), name):
                 rows.tensor(BUFFER, path, part)
@@ -511,7 +522,7 @@ def _start():
         """An optimizer as it was last seen."""
 
         def __init__(self, optimizer):
-            self.gone = weakref.ref(optimizer, quietly(lambda _, key=id(optimizer): plans.pop(key, None)))
+            self.gone = weakref.ref(optimizer, forgetter(plans, id(optimizer)))
             self.name = classname(type(optimizer))
             self.ids, self.steps, self.states, self.look, self.epoch = None, 0, -1, 0, 0
             self.names = {}        # id of a parameter -> its name
@@ -571,7 +582,7 @@ def _start():
                     rows.tensor(GRADIENT, self.names[id(p)], g)
             flats, at, self.flats = rows.flats(), {key: index for index, key in enumerate(self.ids)}, []
             by_gradient = {id(grad_of(p)): id(p) for p in parameters}
-            for category, name, address, size, owner, storage, _ in rows.found[before:]:
+            for category, _, address, _, owner, storage, _ in rows.found[before:]:
                 flat = flats.pop((category, storage), None)
                 if flat and category == GRADIENT and owner in by_gradient:
                     self.flats.append((at[by_gradient[owner]], address - storage, flat[1], rows.told.number(flat[0])))
@@ -685,12 +696,15 @@ def _start():
         again(int(seconds * 1000))
 
     def tell(rows):
-        running = frames()
-        if running and perf_counter() >= asked[0] and steps[0] != asked[1]:
-            return ask(max(SOON, SHARE * cost[0]))  # what trains looks when it steps
-        if being_made():
-            return ask(SOON)
-        look(rows)
+        running = bool(frames())
+        in_turn = running and perf_counter() >= asked[0]
+        if in_turn and steps[0] != asked[1]:
+            ask(max(SOON, SHARE * cost[0]))  # what trains looks when it steps
+            return
+        if in_turn and being_made():
+            ask(SOON)
+            return
+        look(rows, sure_only=in_turn)
         for optimizer in all_instances(Optimizer):
             plan = plan_of(optimizer)
             plan.prepare(plan.parameters(optimizer), rows, plan.ids is None)
@@ -722,7 +736,7 @@ def _start():
             y = Probe.apply(x)
             z = Probe.apply(y)
             first, second = z.grad_fn._sequence_nr(), y.grad_fn._sequence_nr()
-            z.backward(torch.ones_like(z))
+            torch.autograd.Variable._execution_engine.run_backward((z,), (torch.ones_like(z),), False, False, (), allow_unreachable=True, accumulate_grad=True)  # imports nothing
         return link_end(first, second) == 1
 
     def try_link():

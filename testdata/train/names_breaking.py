@@ -147,7 +147,7 @@ def main():
     made = Meta("Made", (nn.Linear,), {})
     x = torch.ones(4, 30, device="cuda")
     touchy = Touchy().cuda()
-    optimizer = Weird([p for p in touchy.inner.parameters()], lr=0.1, momentum=0.9)
+    optimizer = Weird(list(touchy.inner.parameters()), lr=0.1, momentum=0.9)
     optimizer.hidden, optimizer.sly = Proxy(), Sly(a=1)
     train(touchy, optimizer, x)
     say("touchy")
