@@ -15,7 +15,7 @@ type parameterList struct {
 
 // named takes in one name of a block.
 func (l *parameterList) named(e *trace.Event, b *Block, tables *trace.Tables) {
-	if e.Category == trace.CategoryData || e.Category == trace.CategoryFree {
+	if e.Category == trace.CategoryData || e.Category == trace.CategoryFree || e.Handle == 0 { // flat memory has no object; its parts are named beside it
 		return
 	}
 	name := tables.String(e.Name)

@@ -188,6 +188,11 @@ def threads():
     print("threads", wrong)
 
 
+def known(frame):
+    """Whether it is the one function of the adapter's that tracers see: a compiler must be able to read it."""
+    return frame is not None and (frame.f_code.co_filename, frame.f_code.co_name) == ("<memtrace>", "hook")
+
+
 def watched():
     """A tracer counts every call and line of some steps: there are as many as without anyone who looks."""
     model = nn.Linear(8, 8).to(DEVICE)
@@ -196,12 +201,8 @@ def watched():
         step(model, optimizer, torch.ones(2, 8, device=DEVICE))
     seen = {}
 
-    def ours(frame):
-        """The one function of the adapter's that tracers see: a compiler must be able to read it."""
-        return frame is not None and (frame.f_code.co_filename, frame.f_code.co_name) == ("<memtrace>", "hook")
-
     def look(frame, event, argument):
-        if ours(frame) or ours(frame.f_back):
+        if known(frame) or known(frame.f_back) or known(frame.f_back.f_back):  # it asks PyTorch whether a compiler reads it
             return look
         name = os.path.basename(frame.f_code.co_filename), frame.f_code.co_name, event
         if name != ("optimizer.py", "wrapper", "line"):  # of PyTorch's, which goes once around for each of its hooks
@@ -236,7 +237,7 @@ def interrupted():
                 step(model, optimizer, torch.ones(2, 8, device=DEVICE))
         except Timeout as error:
             came += 1
-            files = {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)}
+            files = {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__) if not known(frame)}
             if "<memtrace>" in files:
                 print("somebody else's frames", files)
     print("interrupted", came)
