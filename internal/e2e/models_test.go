@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -49,10 +50,24 @@ func (m model) program(t *testing.T, framework string) program {
 	return p
 }
 
+// modelsOn lists the models to train on a version of PyTorch: those that are named, or with MODELS=all, for nightly runs, all.
+func modelsOn(names ...string) []model {
+	var list []model
+	for _, m := range models {
+		if os.Getenv("MODELS") == "all" || slices.Contains(names, m.name) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 // TestIterations: iteration by iteration a trace says what PyTorch's own counters say, to the byte, and the categories add up to it. What an optimizer works on has names.
 func TestIterations(t *testing.T) {
-	for _, framework := range []string{torch27, torch215} {
-		for _, m := range models {
+	for framework, list := range map[string][]model{
+		torch27:  modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert"),
+		torch215: modelsOn("gpt2", "llama-checkpointing"),
+	} {
+		for _, m := range list {
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
 				r := m.program(t, framework).watchedBy("iterations.py").run(t)
 				rows := oracleJSON[[]iterationRow](t, r)
