@@ -6,41 +6,73 @@ import (
 	"memtrace/trace"
 )
 
-// parameterList keeps what the framework said of parameters: the last figures of each.
+// parameterList keeps what the framework said of parameters: the last figures of each, by device.
 type parameterList struct {
-	list  []Parameter
-	index map[string]int
-	names map[trace.StringID]int // parameter that a name belongs to
+	list    []parameterFigures
+	index   map[string]int
+	names   map[trace.StringID]int // parameter that a name belongs to
+	objects map[uint64]int         // parameter by the address of its object
 }
+
+// parameterFigures is a parameter in the making.
+type parameterFigures struct {
+	name     string
+	category trace.Category
+	renamed  bool // its object has another name now
+	order    []figureKey
+	figures  map[figureKey]figure
+}
+
+// figureKey tells what belongs to a parameter apart. Copies on several devices are all counted.
+type figureKey struct {
+	category trace.Category // CategoryParameter also of buffers
+	state    string
+	device   int16
+}
+
+type figure struct{ bytes, block uint64 }
 
 // named takes in one name of a block.
 func (l *parameterList) named(e *trace.Event, b *Block, tables *trace.Tables) {
 	if e.Category == trace.CategoryData || e.Category == trace.CategoryFree || e.Handle == 0 { // flat memory has no object; its parts are named beside it
 		return
 	}
-	name := tables.String(e.Name)
-	i, known := l.names[e.Name]
-	if !known {
-		if l.names == nil {
-			l.index, l.names = make(map[string]int), make(map[trace.StringID]int)
-		}
-		parameter := parameterOf(name)
-		if i, known = l.index[parameter]; !known {
-			i = len(l.list)
-			l.index[parameter] = i
-			l.list = append(l.list, Parameter{Name: parameter, Category: trace.CategoryParameter.String(), States: []State{}})
-		}
-		l.names[e.Name] = i
-	}
+	i := l.find(e.Name, tables)
 	p := &l.list[i]
+	key := figureKey{category: e.Category, device: b.Device}
 	switch e.Category {
 	case trace.CategoryParameter, trace.CategoryBuffer:
-		p.Category, p.Bytes, p.BlockBytes = e.Category.String(), e.Size, b.Size
-	case trace.CategoryGradient:
-		p.Gradient, p.GradBlock = e.Size, b.Size
+		p.category, key.category = e.Category, trace.CategoryParameter
+		if before, known := l.objects[e.Handle]; known && before != i {
+			l.list[before].renamed = true
+		}
+		l.objects[e.Handle], p.renamed = i, false
 	case trace.CategoryOptimizer:
-		p.keep(State{stateOf(name), e.Size, b.Size})
+		key.state = stateOf(tables.String(e.Name))
 	}
+	if _, known := p.figures[key]; !known {
+		p.order = append(p.order, key)
+	}
+	p.figures[key] = figure{e.Size, b.Size}
+}
+
+// find returns the parameter that a name belongs to.
+func (l *parameterList) find(id trace.StringID, tables *trace.Tables) int {
+	i, known := l.names[id]
+	if known {
+		return i
+	}
+	if l.names == nil {
+		l.index, l.names, l.objects = make(map[string]int), make(map[trace.StringID]int), make(map[uint64]int)
+	}
+	parameter := parameterOf(tables.String(id))
+	if i, known = l.index[parameter]; !known {
+		i = len(l.list)
+		l.index[parameter] = i
+		l.list = append(l.list, parameterFigures{name: parameter, category: trace.CategoryParameter, figures: make(map[figureKey]figure)})
+	}
+	l.names[id] = i
+	return i
 }
 
 // stateOf returns what an optimizer calls a state: exp_avg of exp_avg:h.0.weight, mean of optimizer_state:mean:fc1_weight.
@@ -49,10 +81,40 @@ func stateOf(name string) string {
 	return strings.TrimPrefix(state, "optimizer_state:")
 }
 
+// values lists the parameters under their last names.
+func (l *parameterList) values() []Parameter {
+	list := []Parameter{}
+	for i := range l.list {
+		if p := &l.list[i]; !p.renamed {
+			list = append(list, p.value())
+		}
+	}
+	return list
+}
+
+func (p *parameterFigures) value() Parameter {
+	v := Parameter{Name: p.name, Category: p.category.String(), States: []State{}}
+	for _, key := range p.order {
+		f := p.figures[key]
+		switch key.category {
+		case trace.CategoryGradient:
+			v.Gradient += f.bytes
+			v.GradBlock += f.block
+		case trace.CategoryOptimizer:
+			v.keep(State{key.state, f.bytes, f.block})
+		default:
+			v.Bytes += f.bytes
+			v.BlockBytes += f.block
+		}
+	}
+	return v
+}
+
 func (p *Parameter) keep(s State) {
 	for i := range p.States {
 		if p.States[i].Name == s.Name {
-			p.States[i] = s
+			p.States[i].Bytes += s.Bytes
+			p.States[i].BlockBytes += s.BlockBytes
 			return
 		}
 	}

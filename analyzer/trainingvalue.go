@@ -12,15 +12,12 @@ import (
 // training makes the value that reports are made of. The iteration that runs stays open.
 func (c *collector) training(set *rules.Set, info trace.Info, now int64) *Training {
 	t := c.iterations
-	v := &Training{Level: t.account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: c.parameters.list, Highest: t.highest}
+	v := &Training{Level: t.account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: c.parameters.values(), Highest: t.highest}
 	v.Adapters = make(map[string]string)
 	for key, word := range info {
 		if framework, found := strings.CutPrefix(key, "adapter."); found && !strings.Contains(framework, ".") {
 			v.Adapters[framework] = word
 		}
-	}
-	if v.Parameters == nil {
-		v.Parameters = []Parameter{}
 	}
 	if t.by == IterationsByPeriod {
 		v.Iterated += ", from " + c.resolver.stacks.of(t.anchor).key
