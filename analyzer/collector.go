@@ -33,7 +33,7 @@ type collector struct {
 	cellOf     []uint32 // by block id: the number of the block's cell
 	named      namedBlocks
 	links      *linkedStacks
-	foretold   map[uint64]blockName // names of blocks by order number, where filters need them at once
+	foretold   map[uint64]blockName // names of blocks by order number, where the trace was read ahead
 	modules    moduleNames
 	parameters parameterList
 	aside      cells // of accounts without detail: they hold what the filter said

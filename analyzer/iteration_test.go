@@ -326,6 +326,24 @@ func checkSummary(t *testing.T, about string, s *Summary) {
 	}
 }
 
+// TestNamesAfterIterations: what is named after the end of an iteration has its name there, too.
+func TestNamesAfterIterations(t *testing.T) {
+	l := newMadeLoop(2, true)
+	weight := l.alloc("none")
+	l.live = nil // nobody frees it
+	l.iterate(4)
+	l.say(weight, trace.CategoryGradient, 600)
+	ahead := *l.src
+	s, err := Summarize(l.src, Options{Training: true, Ahead: &ahead, RuleSets: []RuleGrouping{{"category", madeSet(t)}}, Groupings: []string{"category"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := &s.Training.Iterations[0]
+	if got := byCategory(s.Training, first.End)["G"]; got < weight.size {
+		t.Errorf("the first iteration ends with %d bytes of gradients, want the %d that were named at the end of the run among them", got, weight.size)
+	}
+}
+
 // TestIterationsCountedInTurns: an iteration with more changes than are kept is counted in several turns; what needs no later name stays what it is.
 func TestIterationsCountedInTurns(t *testing.T) {
 	set := madeSet(t)

@@ -17,10 +17,10 @@ type preview struct {
 	ranges    rangeWatch
 	ranged    uint64 // ranges that may be iterations
 	period    periodWatch
-	blocks    *blockNames // nil: nobody asked for them
+	blocks    *blockNames
 }
 
-// blockNames are the names of a framework's blocks, found in a reading of their own, so that filters know them when a block begins.
+// blockNames are the names of a framework's blocks, found in a reading of their own, so that filters know them when a block begins, and iterations that end before a name is said.
 type blockNames struct {
 	nobody
 	heap  *Heap
@@ -80,10 +80,8 @@ type optimizer struct {
 // readAhead reads a trace to its end, for nothing but names and what iterations can be told by. It leaves its dictionary with the collector's stacks.
 func (c *collector) readAhead(src trace.Source) (*preview, error) {
 	p := &preview{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
-	if c.filter != nil {
-		p.blocks = newBlockNames()
-		c.foretold = p.blocks.of
-	}
+	p.blocks = newBlockNames()
+	c.foretold = p.blocks.of
 	for {
 		events, err := src.ReadBatch()
 		for i := range events {
@@ -101,9 +99,7 @@ func (c *collector) readAhead(src trace.Source) (*preview, error) {
 }
 
 func (p *preview) event(e *trace.Event) {
-	if p.blocks != nil {
-		p.blocks.event(e)
-	}
+	p.blocks.event(e)
 	switch e.Kind {
 	case trace.EventAlloc:
 		if e.Status != 0 {
