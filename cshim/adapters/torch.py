@@ -34,7 +34,7 @@ def _start():
     MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP = range(1, 7)
     FREE_LOOKS, SHARE = 2, 100       # after so many, looks take at most one part in SHARE of the time
     SOON = 0.5                       # seconds to the next look at a program without steps, at least
-    OFTEN = 8                        # after so many steps, parameters' addresses are compared at every such one
+    FIRST, OFTEN = 16, 8             # so many steps have their gradients named, and parameters' addresses compared; after them every eighth one
     FEW, MANY, DEEP = 64, 4096, 4    # of a variable's parts, of an object's tensors, levels of its parts
     row, head = Struct("<QQQII"), Struct("<Q")
     linked = [False]
@@ -599,7 +599,7 @@ def _start():
             if new or self.look != looks[0]:
                 self.prepare(groups, rows, new)
                 self.name_gradients(parameters, rows)
-            elif not self.plain or not self.quick(parameters):
+            elif (self.steps <= FIRST or not self.steps % OFTEN) and not (self.plain and self.quick(parameters)):
                 self.name_gradients(parameters, rows)
             state = field(optimizer_fields(optimizer), "state")
             held = dict.__len__(state) if below(dict, type(state)) else 0
@@ -621,8 +621,6 @@ def _start():
                 if gradients[index]:
                     emit(head.pack(self.epoch) + row.pack(gradients[index] - before, size, 0, number, GRADIENT))
             emit_at(self.gradients, array("Q", gradients).tobytes())
-            if self.steps > OFTEN and self.steps % OFTEN:
-                return True
             addresses = list(map(data_ptr, parameters))
             if addresses != self.addresses:
                 if self.addresses is not None:  # p.data = ..., module.to(...)
