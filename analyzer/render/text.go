@@ -38,7 +38,8 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	return nil
 }
 
-func (p *page) heading(s *analyzer.Summary) {
+// begin says whose report it is.
+func (p *page) begin(s *analyzer.Summary) {
 	name := "memtrace report"
 	if p.o.Path != "" {
 		name += "  " + clean(p.o.Path)
@@ -46,6 +47,10 @@ func (p *page) heading(s *analyzer.Summary) {
 	p.title(name)
 	p.gap()
 	p.field("command", orUnknown(command(s.Process)))
+}
+
+func (p *page) heading(s *analyzer.Summary) {
+	p.begin(s)
 	p.field("process", process(s.Process))
 	p.field("run", run(s.Process))
 	if text := software(s.Versions); text != "" {

@@ -73,13 +73,7 @@ func (v *View) Text(w io.Writer, s *analyzer.Summary, o Options) error {
 }
 
 func (p *page) viewHeading(s *analyzer.Summary) {
-	name := "memtrace report"
-	if p.o.Path != "" {
-		name += "  " + clean(p.o.Path)
-	}
-	p.title(name)
-	p.gap()
-	p.field("command", orUnknown(command(s.Process)))
+	p.begin(s)
 	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
 		p.styled(alarm, "health", health(s))
 	}
