@@ -115,7 +115,7 @@ var (
 	phaseOther     = phaseNumber("other")
 )
 
-func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, tables *trace.Tables, stacks *callStacks) *iterationTracker {
+func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, tables *trace.Tables) *iterationTracker {
 	t := &iterationTracker{by: p.iterationsBy(), account: AccountDriver, categories: newCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: tables}, highest: -1, pass: phaseOther, turn: maxChanges}
 	if p.framework {
 		t.account = AccountFramework
@@ -128,7 +128,7 @@ func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, tables *tr
 		t.words = "memtrace.step()"
 	case IterationsByOptimizer:
 		object, o := p.mainOptimizer()
-		t.main, t.words = object, "steps of "+stacks.tables.String(o.name)
+		t.main, t.words = object, "steps of "+tables.String(o.name)
 	case IterationsByRange:
 		t.words = "ranges with the name of an iteration"
 	case IterationsByPeriod:

@@ -52,7 +52,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 		c.modules.first = known.modules.first // so that names hold before they are said
 		if opts.Training {
 			c.resolver.lifetimes = true
-			c.iterations = newIterationTracker(known, opts.RuleSets[0], bounds, src.Tables(), c.resolver.stacks)
+			c.iterations = newIterationTracker(known, opts.RuleSets[0], bounds, c.resolver.tables)
 		}
 	}
 	return &Live{src: src, opts: opts, collector: c}, nil
