@@ -14,7 +14,6 @@ import sys
 
 import torch
 from torch.distributed._tools.mem_tracker import MemTracker
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import watched
 
@@ -81,12 +80,12 @@ def main():
     output, *arguments = sys.argv[1:]
     tracker = MemTracker()
 
-    def stepped(*_):
+    def stepped(_):
         note(tracker)
         begin_again(tracker)
 
     with tracker:
-        register_optimizer_step_post_hook(stepped)
+        watched.after_steps(stepped)
         watched.script(arguments)
     with open(output, "w") as file:
         json.dump(rows, file, indent=1)
