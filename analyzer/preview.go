@@ -31,10 +31,14 @@ type optimizer struct {
 func (c *collector) readAhead(src trace.Source) (*preview, error) {
 	p := &preview{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
 	p.blocks = newBlockNames()
+	leaveOut(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp)
 	for {
 		events, err := src.ReadBatch()
 		for i := range events {
 			p.event(&events[i])
+		}
+		if p.ended() {
+			leaveOut(src, trace.FieldThread, trace.FieldTag, trace.FieldStack, trace.FieldPyStack)
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -48,6 +52,16 @@ func (c *collector) readAhead(src trace.Source) (*preview, error) {
 	c.resolver.tables, c.resolver.stacks.tables, c.resolver.stacks.info = src.Tables(), src.Tables(), src.Info
 	return p, nil
 }
+
+// leaveOut spares a source fields that are not looked at.
+func leaveOut(src trace.Source, fields ...trace.Field) {
+	if s, ok := src.(trace.FieldSparer); ok {
+		s.LeaveOut(fields...)
+	}
+}
+
+// ended reports whether somebody said what ends an iteration, so that it need not be guessed.
+func (p *preview) ended() bool { return p.steps > 0 || len(p.stepped) > 0 }
 
 func (p *preview) event(e *trace.Event) {
 	p.blocks.event(e)
@@ -80,7 +94,7 @@ func (p *preview) alloc(e *trace.Event) {
 		p.framework = true
 		p.period = periodWatch{} // the driver's blocks are not those that count
 	}
-	if p.steps > 0 || len(p.stepped) > 0 {
+	if p.ended() {
 		return
 	}
 	if p.ranges.begins(e) {
