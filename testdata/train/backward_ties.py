@@ -120,6 +120,20 @@ def three_threads():
     expected["longer_thread"] = 20 * 3 * 22 * MIB
 
 
+def handed_over():
+    """A graph whose backward another thread asks for than the one that made it."""
+    made = []
+
+    def worker_part(x):
+        return x.exp()
+
+    worker = threading.Thread(target=lambda: made.append(worker_part(tensor(27)).sum()))
+    worker.start()
+    worker.join()
+    made.pop().backward()
+    expected["worker_part"] = 27 * MIB
+
+
 def two_devices():
     def first_device(x):
         return x.exp()
@@ -155,7 +169,7 @@ def main():
     if torch.cuda.device_count() < 2:
         sys.exit("needs 2 GPUs; on the null GPU set NULLCUDA_DEVICES=2")
     wait_for_adapter()
-    for case in (custom_function, checkpointed, checkpointed_again, double_backward, second_order_again, three_threads, two_devices, moved):
+    for case in (custom_function, checkpointed, checkpointed_again, double_backward, second_order_again, three_threads, handed_over, two_devices, moved):
         case()
     print(json.dumps(expected))
 
