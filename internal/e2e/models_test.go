@@ -41,6 +41,7 @@ var models = []model{
 	{"llama-checkpointing", []string{"transformer_hf.py", "--checkpointing"}, true},
 	{"llama-lora", []string{"transformer_hf.py", "--lora"}, true},
 	{"bert", []string{"transformer_hf.py", "--model", "bert"}, true},
+	{"accelerate", []string{"accelerated.py"}, true}, // an optimizer in a wrapper, two batches a step, half precision
 }
 
 // program returns the model as a run under a framework. It cannot import memtrace's package, so that nothing but the framework itself says where an iteration ends.
@@ -71,8 +72,8 @@ func modelNamed(name string) model {
 // TestIterations: iteration by iteration a trace says what PyTorch's own counters say, to the byte, and the categories add up to it. What an optimizer works on has names.
 func TestIterations(t *testing.T) {
 	for framework, list := range map[string][]model{
-		torch27:  modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert"),
-		torch215: modelsOn("gpt2", "llama-checkpointing"),
+		torch27:  modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert", "accelerate"),
+		torch215: modelsOn("gpt2", "llama-checkpointing", "accelerate"),
 		torch113: {modelNamed("neumf"), modelNamed("gpt2"), modelNamed("lstm")},
 	} {
 		for _, m := range list {
