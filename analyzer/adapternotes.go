@@ -10,7 +10,7 @@ import (
 )
 
 // frameworkNames are those of the adapters' keys, as readers know them.
-var frameworkNames = map[string]string{"torch": "PyTorch", "mxnet": "MXNet"}
+var frameworkNames = map[string]string{"torch": "PyTorch", "mxnet": "MXNet", "jax": "JAX"}
 
 // noteAdapters says of each framework whose adapter was asked for that it is off, or that something went wrong in it: then names are missing that others have.
 func noteAdapters(_ *Summary, info trace.Info) string {

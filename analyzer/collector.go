@@ -33,7 +33,7 @@ type collector struct {
 	cellOf     []uint32 // by block id: the number of the block's cell
 	named      namedBlocks
 	links      *linkedStacks
-	foretold   map[uint64]blockName // names of blocks by order number, where the trace was read ahead
+	foretold   *blockNames // where the trace was read ahead
 	modules    moduleNames
 	parameters parameterList
 	aside      cells // of accounts without detail: they hold what the filter said
@@ -191,10 +191,10 @@ func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
 	}
 	o := originOf(b)
 	o.sizeClass, o.module = sizeClass(c.bounds, b.Size), c.module(b.PyStack)
-	if n, known := c.foretold[b.Seq]; known {
+	if n, known := c.foretold.foretell(b.Seq); known {
 		o.category, o.name = n.category, n.name
 	}
-	if n, ok := of.find(&o); ok {
+	if n, ok := of.findNext(&o); ok {
 		return n
 	}
 	of.retire(&c.resolver, c.kept, epoch)

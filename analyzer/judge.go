@@ -13,7 +13,7 @@ import (
 // judge tells the program's own code from that of libraries, and writes paths so that they are short and the same on every machine.
 //
 // In a program that runs Python the user's code is Python: files that do not belong to the interpreter, to installed packages or to code that libraries make up
-// as they run. In other programs it is native code outside of the system's folders.
+// as they run. In other programs it is native code outside of the system's folders that does not come from a library's headers.
 type judge struct {
 	folder  string // the run's working directory
 	python  bool

@@ -43,7 +43,8 @@ const (
 	native = symbol.Native
 )
 
-// foldRules are asked in order; the first one that matches decides. A native frame that none matches is kept if it is the program's own, and else foldEntry.
+// foldRules are asked in order; the first one that matches decides. A native frame that none matches is kept if it is the program's own, and
+// else foldEntry; of a library's headers (inHeaderLibrary) it is foldEntry, too.
 var foldRules = []foldRule{
 	// memtrace itself.
 	{native, "libmemtrace", "", "", foldHide},
@@ -172,6 +173,9 @@ func foldOf(f *symbol.Frame) (how fold, ok bool) {
 		if r.kind == f.Kind && strings.HasPrefix(library, r.library) && matches(f.Function, r.function) && matches(f.File, r.file) {
 			return r.fold, true
 		}
+	}
+	if inHeaderLibrary(f) {
+		return foldEntry, true
 	}
 	return foldKeep, false
 }

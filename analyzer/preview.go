@@ -20,56 +20,6 @@ type preview struct {
 	blocks    *blockNames
 }
 
-// blockNames are the names of a framework's blocks, found in a reading of their own, so that filters know them when a block begins, and iterations that end before a name is said.
-type blockNames struct {
-	nobody
-	heap  *Heap
-	named namedBlocks
-	of    map[uint64]blockName // by order number of the allocation
-}
-
-type blockName struct {
-	category trace.Category
-	name     trace.StringID
-}
-
-func newBlockNames() *blockNames {
-	n := &blockNames{of: make(map[uint64]blockName)}
-	n.heap = NewHeap(n)
-	return n
-}
-
-func (n *blockNames) event(e *trace.Event) {
-	switch e.Kind {
-	case trace.EventAlloc, trace.EventFree, trace.EventDestroy:
-		n.heap.Apply(e)
-	case trace.EventName:
-		id, ok := n.named.find(n.heap, e.Addr)
-		if !ok || e.Addr == 0 {
-			return
-		}
-		b := &n.heap.blocks[id]
-		if old := n.of[b.Seq]; b.Account == AccountFramework && b.Seq <= e.Seq && !keepsName(old.category, e.Category, false) {
-			n.of[b.Seq] = blockName{e.Category, e.Name}
-		}
-	}
-}
-
-// nobody observes nothing.
-type nobody struct{}
-
-// Opened implements Observer.
-func (nobody) Opened(uint32, *Block, *trace.Event) {}
-
-// Closed implements Observer.
-func (nobody) Closed(uint32, *Block, *trace.Event) {}
-
-// Elapsed implements Observer.
-func (nobody) Elapsed(*Block, *trace.Event) {}
-
-// Refused implements Observer.
-func (nobody) Refused(*trace.Event) {}
-
 // optimizer is one whose steps were reported.
 type optimizer struct {
 	name  trace.StringID
@@ -81,11 +31,14 @@ type optimizer struct {
 func (c *collector) readAhead(src trace.Source) (*preview, error) {
 	p := &preview{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
 	p.blocks = newBlockNames()
-	c.foretold = p.blocks.of
+	leaveOut(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread)
 	for {
 		events, err := src.ReadBatch()
 		for i := range events {
 			p.event(&events[i])
+		}
+		if p.ended() {
+			leaveOut(src, trace.FieldThread, trace.FieldTag, trace.FieldStack, trace.FieldPyStack)
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -94,26 +47,28 @@ func (c *collector) readAhead(src trace.Source) (*preview, error) {
 			return nil, fmt.Errorf("read names: %w", err)
 		}
 	}
+	p.blocks.readEverything()
+	c.foretold = p.blocks
 	c.resolver.tables, c.resolver.stacks.tables, c.resolver.stacks.info = src.Tables(), src.Tables(), src.Info
 	return p, nil
 }
+
+// leaveOut spares a source fields that are not looked at.
+func leaveOut(src trace.Source, fields ...trace.Field) {
+	if s, ok := src.(trace.FieldSparer); ok {
+		s.LeaveOut(fields...)
+	}
+}
+
+// ended reports whether somebody said what ends an iteration, so that it need not be guessed.
+func (p *preview) ended() bool { return p.steps > 0 || len(p.stepped) > 0 }
 
 func (p *preview) event(e *trace.Event) {
 	p.blocks.event(e)
 	switch e.Kind {
 	case trace.EventAlloc:
-		if e.Status != 0 {
-			return
-		}
-		if accountOf(e) == AccountFramework && !p.framework {
-			p.framework = true
-			p.period = periodWatch{} // the driver's blocks are not those that count
-		}
-		if p.framework == (accountOf(e) == AccountFramework) {
-			p.period.alloc(e)
-		}
-		if p.ranges.begins(e) {
-			p.ranged++
+		if e.Status == 0 {
+			p.alloc(e)
 		}
 	case trace.EventStep:
 		p.steps++
@@ -129,6 +84,24 @@ func (p *preview) event(e *trace.Event) {
 			}
 			o.count++
 		}
+	}
+}
+
+// alloc looks for what may be an iteration, as long as nobody has said what one is.
+func (p *preview) alloc(e *trace.Event) {
+	framework := accountOf(e) == AccountFramework
+	if framework && !p.framework {
+		p.framework = true
+		p.period = periodWatch{} // the driver's blocks are not those that count
+	}
+	if p.ended() {
+		return
+	}
+	if p.ranges.begins(e) {
+		p.ranged++
+	}
+	if p.ranged <= 1 && p.framework == framework {
+		p.period.alloc(e)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"memtrace/cuda"
 )
@@ -210,6 +211,9 @@ type blockDecoder struct {
 	fields    uint64
 	unknown   uint64 // events dropped because their kind is not known, since the decoder was made
 
+	leaveOut *atomic.Uint64 // set of fields that nobody asks for; nil: none
+	wanted   uint64         // fields of the open block that are decoded
+
 	values [batchEvents]uint64
 	lanes  batchLanes
 }
@@ -249,8 +253,33 @@ func (b *blockDecoder) open(payload []byte) error {
 			b.columns[f].open(Encoding(encoding[0]), FieldSpecs[f].Signed, bytes)
 		}
 	}
-	b.left = int(count)
+	b.left, b.wanted = int(count), b.needed()
 	return nil
+}
+
+// bookFields are what readers keep their books by.
+const bookFields = 1<<FieldSeq | 1<<FieldFlags | 1<<FieldCount
+
+// needed returns the fields to decode: those that somebody asks for, and those that these are predicted from.
+func (b *blockDecoder) needed() uint64 {
+	if b.leaveOut == nil {
+		return knownFields
+	}
+	set := knownFields&^b.leaveOut.Load() | bookFields
+	for f := range b.columns {
+		if set&b.fields>>f&1 == 0 {
+			continue
+		}
+		switch b.columns[f].encoding {
+		case EncodingSame:
+			set |= 1 << FieldLevel
+		case EncodingBalance:
+			set |= 1<<FieldLevel | 1<<FieldDevice | 1<<FieldSize | 1<<FieldStatus
+		case EncodingAccount:
+			set |= 1<<FieldLevel | 1<<FieldDevice
+		}
+	}
+	return set
 }
 
 // next decodes up to len(events) events, at most batchEvents of them, and returns those of known kind. It returns none only at the end of the block.
@@ -291,7 +320,7 @@ func (b *blockDecoder) decode(batch []Event, kinds []byte) (allKnown bool, err e
 			allKnown = allKnown && row.known
 			n++
 		}
-		if err := b.decodeFields(mask&knownFields, batch[:n]); err != nil {
+		if err := b.decodeFields(mask&b.wanted, batch[:n]); err != nil {
 			return false, err
 		}
 		batch, kinds = batch[n:], kinds[n:]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 )
 
 // Reader reads a trace from front to back, up to its end or to the first section that is cut or damaged. It is a Source. Its memory is bounded by the
@@ -26,6 +27,8 @@ type Reader struct {
 	seqs    SeqSet
 	health  Health
 	oom     []string
+
+	ahead *decodeAhead // decodes the next events; nil: the reader does
 }
 
 // NewReader reads the head of a trace. size is the number of bytes in r, -1 if unknown; knowing it lets an absurd length be refused at once. The errors
@@ -50,6 +53,16 @@ func (r *Reader) Version() uint32 { return r.version }
 
 // Tables returns the dictionary as far as it was read.
 func (r *Reader) Tables() *Tables { return r.entries.tables }
+
+// LeaveOut implements FieldSparer.
+func (r *Reader) LeaveOut(fields ...Field) {
+	if r.block.leaveOut == nil {
+		r.block.leaveOut = new(atomic.Uint64)
+	}
+	for _, f := range fields {
+		r.block.leaveOut.Or(1 << f)
+	}
+}
 
 // Info returns what is known about the run so far. It belongs to the reader.
 func (r *Reader) Info() Info { return r.info }
@@ -90,11 +103,8 @@ func (r *Reader) Health() Health {
 // ReadBatch returns the next events, at least one, in the order of the file; they are valid until the next call. It returns io.EOF at the end of what can
 // be read: see Health for whether that is the end of the trace. Any other error means that reading the file failed.
 func (r *Reader) ReadBatch() ([]Event, error) {
-	if r.batch == nil {
-		r.batch = make([]Event, batchEvents)
-	}
 	for !r.done {
-		events, err := r.block.next(r.batch)
+		events, err := r.nextEvents()
 		if err != nil {
 			r.stop(r.blockAt, err.Error())
 			break
@@ -110,10 +120,21 @@ func (r *Reader) ReadBatch() ([]Event, error) {
 	return nil, io.EOF
 }
 
+// nextEvents returns the next events of the open block, none behind its last one.
+func (r *Reader) nextEvents() ([]Event, error) {
+	if r.ahead != nil {
+		return r.ahead.nextEvents(r)
+	}
+	if r.batch == nil {
+		r.batch = make([]Event, batchEvents)
+	}
+	return r.block.next(r.batch)
+}
+
 // nextSection reads one section. Damage ends reading without an error.
 func (r *Reader) nextSection() error {
 	at := r.sections.offset
-	kind, payload, err := r.sections.next()
+	kind, payload, err := r.passSection()
 	var damage *damageError
 	switch {
 	case err == io.EOF:
@@ -132,6 +153,21 @@ func (r *Reader) nextSection() error {
 	return nil
 }
 
+// passSection goes on to the next section and returns it.
+func (r *Reader) passSection() (SectionKind, []byte, error) {
+	if r.ahead != nil {
+		return r.ahead.passSection(r)
+	}
+	return r.sections.next()
+}
+
+func (r *Reader) openBlock(payload []byte) error {
+	if r.ahead != nil {
+		return r.ahead.openBlock(r)
+	}
+	return r.block.open(payload)
+}
+
 func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 	switch kind {
 	case SectionInfo:
@@ -139,7 +175,7 @@ func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 	case SectionDictionary:
 		return r.entries.decode(payload)
 	case SectionEvents:
-		if err := r.block.open(payload); err != nil {
+		if err := r.openBlock(payload); err != nil {
 			return err
 		}
 		r.blockAt = at
@@ -164,6 +200,9 @@ func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 // stop ends reading at the section that begins at offset.
 func (r *Reader) stop(offset int64, reason string) {
 	r.done = true
+	if r.ahead != nil {
+		r.halt()
+	}
 	r.sections.offset = offset
 	r.health.Truncated, r.health.TruncatedAt, r.health.Reason = true, offset, reason
 }

@@ -16,3 +16,9 @@ type Source interface {
 	// Lost returns what the recorder itself had to drop: records, whole rings, dictionary entries.
 	Lost() (records, rings, dict uint64)
 }
+
+// FieldSparer is a Source that can spare itself the decoding of fields that nobody asks for.
+type FieldSparer interface {
+	// LeaveOut says that these fields are of no use: in events of later batches they are zero, or hold their values. It may be called again and again, between batches.
+	LeaveOut(fields ...Field)
+}

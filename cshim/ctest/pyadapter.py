@@ -10,6 +10,7 @@ import gc
 import io
 import os
 import random
+import shutil
 import signal
 import struct
 import sys
@@ -59,12 +60,12 @@ def nothing():
 class Library:
     """turn is called without the interpreter's lock, as a thread of the library's calls it."""
 
-    def __init__(self, path):
+    def __init__(self, path, folder):
         self.free = ctypes.CDLL(path)
         self.free.pyadapter_entry.restype = ctypes.c_void_p
         self.free.pyadapter_entry.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
         self.turn = self.free.pyadapter_turn
-        self.folder = tempfile.mkdtemp()
+        self.folder = folder
         self.open("adapter.bin")
         self.scripts = []
         for name in "torch", "mxnet":
@@ -575,10 +576,11 @@ ENDING = (waits_at_the_end, reports_at_the_end)
 def run(function, path):
     global library
     sys.stdout.flush()
+    folder = tempfile.mkdtemp()  # the child may end in any way, so its traces of 64 MiB are removed here
     child = os.fork()
     if not child:
         try:
-            library = Library(path)
+            library = Library(path, folder)
             library.path = path
             function()
         except BaseException as error:
@@ -590,7 +592,9 @@ def run(function, path):
             print(passes, len(failures), file=sums)
         sys.stderr.flush()
         os._exit(len(failures) != 0)
-    return os.waitpid(child, 0)[1]
+    status = os.waitpid(child, 0)[1]
+    shutil.rmtree(folder, ignore_errors=True)
+    return status
 
 
 def main():

@@ -15,6 +15,7 @@ import functools
 import gc
 import os
 import random
+import shutil
 import struct
 import sys
 import tempfile
@@ -63,7 +64,7 @@ def equal(have, want, *what):
 class Walker:
     """The library, called without the interpreter's lock; held keeps it."""
 
-    def __init__(self, path):
+    def __init__(self, path, folder):
         self.free = ctypes.CDLL(path)
         self.held = ctypes.PyDLL(path)
         for library in self.free, self.held:
@@ -72,7 +73,7 @@ class Walker:
                 count.restype = ctypes.c_uint64
             library.pywalk_entry.restype = ctypes.c_void_p
             library.pywalk_entry.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
-        self.folder = tempfile.mkdtemp()
+        self.folder = folder
         if not self.free.pywalk_open(os.path.join(self.folder, "walk.bin").encode()):
             raise SystemExit("it does not record")
         self.stack = self.free.pywalk_stack
@@ -700,10 +701,11 @@ STARTS = int(os.environ.get("PYWALK_STARTS", 5))  # each another race
 def run(function, path, number=0):
     global walker, again
     sys.stdout.flush()
+    folder = tempfile.mkdtemp()  # the child may end in any way, so its traces of 64 MiB are removed here
     child = os.fork()
     if not child:
         try:
-            walker, again = Walker(path), number
+            walker, again = Walker(path, folder), number
             for trusted in (False, True) if function not in (trust, selftest, selftest_fails, layout_is_wrong, full) else (False,):
                 walker.free.pywalk_trust(trusted)
                 function()
@@ -718,6 +720,7 @@ def run(function, path, number=0):
         sys.stderr.flush()
         os._exit(len(failures) != 0)
     status = os.waitpid(child, 0)[1]
+    shutil.rmtree(folder, ignore_errors=True)
     if function is not shutdown or status != ENDED << 8:
         return status
     with open(path + ".sums", "a") as sums:

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,9 +86,36 @@ func TestRMM(t *testing.T) {
 			if mem != cuda.MemoryManaged {
 				byLibraries(t, r.trace).only(t, "RMM")
 			}
-			if text := memtrace(t, "report", "--at", "mark:stats", r.trace); mem != cuda.MemoryManaged && !strings.Contains(text, "rmm::mr::") {
-				t.Errorf("no frame of RMM in\n%s", text)
+			if mem != cuda.MemoryManaged {
+				rmmSites(t, r.trace, resource)
 			}
 		})
+	}
+}
+
+// rmmSites: the sites are lines of the program, not of RMM's headers, which are part of its object file; of RMM the report keeps what the program called.
+func rmmSites(t *testing.T, trace, resource string) {
+	t.Helper()
+	var column string // the line that fills a column, or that makes the pool
+	switch resource {
+	case "cuda", "async":
+		column = fmt.Sprintf("train/rmm_pools.cpp:%d work", lineOf(t, "rmm_pools.cpp", "    columns.emplace_back("))
+	case "pool":
+		column = fmt.Sprintf("train/rmm_pools.cpp:%d above", lineOf(t, "rmm_pools.cpp", `  if (name == "pool")`))
+	}
+	found := column == ""
+	for _, g := range jsonReport(t, trace, "--by", "site").Groups {
+		for _, row := range g.Rows {
+			found = found || row.Key == column
+			if !strings.HasPrefix(row.Key, "train/rmm_pools.cpp:") {
+				t.Errorf("%d bytes at %s", row.PeakBytes, row.Key)
+			}
+		}
+	}
+	if !found {
+		t.Errorf("nothing at %s", column)
+	}
+	if text := memtrace(t, "report", "--by", "site", "--at", "mark:stats", trace); !strings.Contains(text, "  rmm::") {
+		t.Errorf("no frame of RMM in\n%s", text)
 	}
 }

@@ -22,6 +22,9 @@ type iterationRow struct {
 	States       uint64 `json:"states"`
 }
 
+// torch113 is the oldest PyTorch whose memory has names: it has no hook for all optimizers.
+const torch113 = "torch==1.13.1"
+
 // model is a training script and what is special about it.
 type model struct {
 	name     string
@@ -38,6 +41,7 @@ var models = []model{
 	{"llama-checkpointing", []string{"transformer_hf.py", "--checkpointing"}, true},
 	{"llama-lora", []string{"transformer_hf.py", "--lora"}, true},
 	{"bert", []string{"transformer_hf.py", "--model", "bert"}, true},
+	{"accelerate", []string{"accelerated.py"}, true}, // an optimizer in a wrapper, two batches a step, half precision
 }
 
 // program returns the model as a run under a framework. It cannot import memtrace's package, so that nothing but the framework itself says where an iteration ends.
@@ -61,11 +65,16 @@ func modelsOn(names ...string) []model {
 	return list
 }
 
+func modelNamed(name string) model {
+	return models[slices.IndexFunc(models, func(m model) bool { return m.name == name })]
+}
+
 // TestIterations: iteration by iteration a trace says what PyTorch's own counters say, to the byte, and the categories add up to it. What an optimizer works on has names.
 func TestIterations(t *testing.T) {
 	for framework, list := range map[string][]model{
-		torch27:  modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert"),
-		torch215: modelsOn("gpt2", "llama-checkpointing"),
+		torch27:  modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert", "accelerate"),
+		torch215: modelsOn("gpt2", "llama-checkpointing", "accelerate"),
+		torch113: {modelNamed("neumf"), modelNamed("gpt2"), modelNamed("lstm")},
 	} {
 		for _, m := range list {
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
@@ -170,7 +179,7 @@ const neumfTotal = 127_330_308
 // TestNeuMF: a script that knows nothing of memtrace, and the table that one had to patch a framework for: every weight, its gradient, and what Adam keeps for it. What forward
 // leaves for backward, and what backward hands on, is the same in every iteration.
 func TestNeuMF(t *testing.T) {
-	for _, framework := range []string{torch27, torch215} {
+	for _, framework := range []string{torch27, torch215, torch113} {
 		for _, optimizer := range []string{"foreach", "fused"} {
 			t.Run(framework+"/"+optimizer, func(t *testing.T) {
 				args := []string{"neumf.py", "--steps", "12"}

@@ -34,13 +34,14 @@ class Family:
     version: str        # of the stand-in, unless --version says otherwise
     makes: str = r"$^"  # pattern of the functions that store a handle through argument 1
     soname: str = ""    # pattern after "lib", where it is not the name itself
+    brings: str = ""    # the family whose library this one links to, for those that link to this one only
 
     def owns(self, soname):
         return re.match(rf"lib(?:{self.soname or re.escape(self.name)})\.so(\.|$)", soname) is not None
 
 
 FAMILIES = [
-    Family("cublas", r"cublas(?!Lt|Xt)", "12.6.4"),
+    Family("cublas", r"cublas(?!Lt|Xt)", "12.6.4", brings="cublasLt"),
     Family("cublasLt", r"cublasLt", "12.6.4", makes=r"cublasLt\w+Create$"),
     Family("cudnn", r"cudnn", "9.5.1", makes=r"cudnnCreate", soname=r"cudnn(_\w+)?"),
     Family("cufft", r"cufft", "11.3.0", soname="cufftw?"),
@@ -57,7 +58,8 @@ FAMILIES = [
     Family("cufile", r"cuFile", "1.11.1"),
     Family("nvshmem_host", r"nvshmem", "3.2.5"),
 ]
-OURS = re.compile(r"lib(cuda|cudart|nvidia-ml)\.so")
+# Repaired wheels carry libraries of their own, with a part of their digest in the name.
+OURS = re.compile(r"lib(cuda|cudart|nvidia-ml)(-[0-9a-f]{8})?\.so")
 STRINGS = re.compile(r"(Get(Error|Status|Result)(String|Name)|GetLastError)$")
 
 
@@ -180,8 +182,8 @@ def version_script(symbols, by_hand):
     return "\n".join(text) + "\n"
 
 
-def build(out, soname, family, version, symbols):
-    """Writes OUT/soname; returns how many functions are written by hand and how many in all."""
+def build(out, soname, family, version, symbols, links=()):
+    """Writes OUT/soname, linked to the stubs in links; returns how many functions are written by hand and how many in all."""
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         hand = HERE / f"{family.name}.c"
@@ -202,9 +204,21 @@ def build(out, soname, family, version, symbols):
             flags = [f"-Wl,--version-script={work / 'versions'}"]
         # Replaced in one step: a program may have the old one mapped.
         fresh = out / f".{soname}.{os.getpid()}"
-        output_of("gcc", "-shared", f"-Wl,-soname,{soname}", "-Wl,-Bsymbolic", *flags, "-o", fresh, *objects)
+        output_of("gcc", "-shared", f"-Wl,-soname,{soname}", "-Wl,-Bsymbolic", *flags, "-o", fresh, *objects,
+                  "-Wl,--no-as-needed", *(out / name for name in links))
         fresh.replace(out / soname)
         return len(wanted & by_hand), len(wanted)
+
+
+def brought_by(sonames, undefined):
+    """{soname: the soname of a library that it has to link to, because somebody needs its functions and nobody links to it}."""
+    brought = {}
+    for soname in sonames:
+        family = family_of(soname)
+        for other in FAMILIES if family else ():
+            if other.name == family.brings and not any(other.owns(name) for name in sonames) and any(re.match(other.symbols, name) for name, _ in undefined):
+                brought[soname] = soname.replace(family.name, other.name)
+    return brought
 
 
 def make(out, roots, versions=None, also=(), by_name=False):
@@ -217,11 +231,13 @@ def make(out, roots, versions=None, also=(), by_name=False):
         needed, symbols = needs_of(path)
         sonames |= needed
         undefined |= names_in(path) if by_name else symbols
+    brought = brought_by(sonames, undefined)
     report = []
-    for soname in sorted(sonames):
+    for soname in (*brought.values(), *sorted(sonames)):
         if family := family_of(soname):
             version = version_of(soname, family, versions or {})
-            hand, total = build(out, soname, family, version, symbols_for(soname, family, undefined))
+            links = [brought[soname]] if soname in brought else []
+            hand, total = build(out, soname, family, version, symbols_for(soname, family, undefined), links)
             report.append(f"{soname}: {total} functions, {hand} by hand, says {version}")
     return report, sorted(soname for soname in sonames if OURS.match(soname))
 

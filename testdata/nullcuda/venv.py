@@ -26,6 +26,7 @@ import shutil
 import subprocess
 import sys
 
+import relink
 import stubs
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,11 +45,15 @@ class Recipe:
     parts: tuple = ()                # packages of the framework itself, of the same version
     roots: tuple = (".",)            # folders of site-packages whose libraries ask for vendor libraries
     edits: tuple = ()                # (file in site-packages, text, its replacement)
+    relinked: tuple = ()             # objects of site-packages that have the vendor's runtime inside
     tools: tuple = ()                # of the folder tools: (name there, place in the environment)
 
 
 TORCH = Recipe("torch", ("numpy<3", "typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "setuptools<81"),
-               also=("libnvToolsExt.so.1",))
+               also=("libnvToolsExt.so.1", "libnvJitLink.so.12"))  # the latter for bitsandbytes
+# Compiled against the first NumPy's interface.
+OLD_TORCH = dataclasses.replace(TORCH, packages=("numpy<2", *TORCH.packages[1:]))
+TORCH_1 = dataclasses.replace(OLD_TORCH, relinked=("torch/lib/libc10_cuda.so", "torch/lib/libtorch_python.so", "torch/lib/libtorch_cuda_linalg.so"))
 MXNET = Recipe("mxnet", ("numpy==1.23.5", "graphviz<0.9", "requests<3"), {
     "cublas": "11.4.1", "cudnn": "8.1.1", "cufft": "10.4.1", "curand": "10.2.3", "cusolver": "11.1.0",
     "nccl": "2.8.4", "nvrtc": "11.2.0"})
@@ -63,6 +68,8 @@ JAX = Recipe("jax", ("numpy<3", "ml_dtypes", "opt_einsum", "scipy"),
              tools=(("ptxas", "bin/ptxas"), ("libdevice.ll", "nvvm/libdevice/libdevice.10.bc")))
 NUMBA = Recipe("numba.cuda", ("numpy<2.4", "numba==0.64.0", "cuda-bindings==12.9.10", "cuda-core==1.2.2", "cuda-pathfinder==1.9.0", "packaging"), also=("libcudart.so.12",))
 RECIPES = [
+    (r"torch==1\..+", TORCH_1),
+    (r"torch==2\.[0-2]\..+", OLD_TORCH),
     (r"torch==.+", TORCH),
     (r"mxnet-cu112==.+", MXNET),
     (r"cupy-cuda1[12]x==1[12]\..+", CUPY),
@@ -137,7 +144,7 @@ def digest_of_sources():
         for path in sorted((HERE / folder).rglob("*")):
             if path.is_file() and path.suffix in (".c", ".h", ".def", ".txt", ".py", ".ll", ""):
                 digest.update(f"{path.relative_to(HERE)}\0".encode() + path.read_bytes())
-    for name in ("stubs.py", "venv.py", "driver.mk", "cudart.mk"):
+    for name in ("stubs.py", "relink.py", "venv.py", "driver.mk", "cudart.mk"):
         digest.update((HERE / name).read_bytes())
     return digest.hexdigest()
 
@@ -164,6 +171,7 @@ def install(directory, spec, recipe, python):
     version = spec.split("==")[1]
     run(*pip, "--no-deps", spec, *(f"{part}=={version}" for part in recipe.parts), env=environment)
     edit(site_packages(directory), recipe)
+    without_vendor(site_packages(directory), recipe)
 
 
 def edit(site, recipe):
@@ -174,6 +182,16 @@ def edit(site, recipe):
         if text not in before:
             raise Failure(f"{path}: has no {text}, which the recipe replaces")
         path.write_text(before.replace(text, replacement))
+
+
+def without_vendor(site, recipe):
+    """The vendor's libraries that the wheel has beside its own would be found before ours of the same name, those inside of its own before any."""
+    for path in site.glob("*/lib/lib*.so*"):
+        if stubs.OURS.match(path.name):
+            path.unlink()
+    for name in recipe.relinked:
+        if not relink.relink(site / name):
+            raise Failure(f"{name}: has no CUDA runtime inside, or not the names of its functions")
 
 
 def site_packages(directory):
@@ -237,10 +255,11 @@ def add_null_gpu(directory, spec, recipe):
         versions = {**recipe.versions, **required_versions(site, spec)}
         report, needed = stubs.make(folder, [site / root for root in recipe.roots], versions, recipe.also, recipe.by_name)
         for name in sorted({*CUDA_LIBRARIES, *needed}):
-            if not (built / name).exists():
+            ours = built / re.sub(r"-[0-9a-f]{8}\.so", ".so", name)
+            if not ours.exists():
                 raise Failure(f"{spec} needs {name}, which the null GPU does not have")
             fresh = folder / f".{name}.new"
-            shutil.copyfile(built / name, fresh)
+            shutil.copyfile(ours, fresh)
             fresh.replace(folder / name)
     # Programs that compile against the driver, as Triton does, name it without a version.
     link = folder / "libcuda.so"
@@ -307,7 +326,7 @@ def main():
     options = parser.parse_args()
     try:
         print(ensure(options.spec, options.dir, options.python))
-    except Failure as failure:
+    except (Failure, relink.Failure) as failure:
         sys.exit(f"venv: {failure}")
     except OSError as error:
         sys.exit(f"venv: {error.strerror}: {error.filename}")

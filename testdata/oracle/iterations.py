@@ -13,7 +13,6 @@ import json
 import sys
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import watched
 
@@ -40,7 +39,7 @@ def counters():
     }
 
 
-def stepped(optimizer, *_):
+def stepped(optimizer):
     if torch.cuda.is_initialized():
         rows.append({**counters(), **sizes(optimizer)})
         torch.cuda.reset_peak_memory_stats(0)
@@ -48,7 +47,7 @@ def stepped(optimizer, *_):
 
 def main():
     output, *arguments = sys.argv[1:]
-    register_optimizer_step_post_hook(stepped)
+    watched.after_steps(stepped)
     watched.script(arguments)
     rows.append(counters())
     with open(output, "w") as file:

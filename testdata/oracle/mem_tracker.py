@@ -14,12 +14,29 @@ import sys
 
 import torch
 from torch.distributed._tools.mem_tracker import MemTracker
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import watched
 
 DEVICE = torch.device("cuda", 0)
 rows = []
+
+
+class NoHook:
+    """Stands for the hooks of a parameter that has none."""
+
+    def remove(self):
+        pass
+
+
+class Tracker(MemTracker):
+    """MemTracker puts a hook on every parameter that has none by its account, which PyTorch refuses where a
+    parameter needs no gradient. With this one's account it follows programs with frozen parameters."""
+
+    def _track_module_params_and_buffers(self, module, install_grad_hooks=True):
+        for parameter in module.parameters():
+            if not parameter.requires_grad:
+                self._param_to_grad_hook_handles[parameter] = (NoHook(), NoHook())
+        return super()._track_module_params_and_buffers(module, install_grad_hooks)
 
 
 def plain(snapshots):
@@ -79,14 +96,14 @@ def begin_again(tracker):
 
 def main():
     output, *arguments = sys.argv[1:]
-    tracker = MemTracker()
+    tracker = Tracker()
 
-    def stepped(*_):
+    def stepped(_):
         note(tracker)
         begin_again(tracker)
 
     with tracker:
-        register_optimizer_step_post_hook(stepped)
+        watched.after_steps(stepped)
         watched.script(arguments)
     with open(output, "w") as file:
         json.dump(rows, file, indent=1)

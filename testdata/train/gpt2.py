@@ -4,6 +4,9 @@ repeated: what it allocates is what matters.
 `--width 2` doubles the hidden layer of one block's MLP, h.5, and nothing else: a
 pair of runs for `memtrace diff`. The program names its parts with memtrace tags
 where the Python package can be imported, and runs the same without it.
+
+The training loop computes the loss, or with `--loss inside` the model itself, as most
+implementations of GPT-2 do.
 """
 import time
 
@@ -56,14 +59,18 @@ class GPT2(nn.Module):
             self.ln_f = nn.LayerNorm(DIM).cuda()
             self.head = nn.Linear(DIM, VOCABULARY, bias=False).cuda()
 
-    def forward(self, tokens):
+    def forward(self, tokens, targets=None):
+        """The logits, and the loss where there are targets."""
         with oracle.tag("embedding"):
             x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
         for i, block in enumerate(self.h):
             with oracle.tag(f"h.{i}"):
                 x = block(x)
         with oracle.tag("head"):
-            return self.head(self.ln_f(x))
+            logits = self.head(self.ln_f(x))
+        if targets is None:
+            return logits
+        return logits, nn.functional.cross_entropy(logits.view(-1, VOCABULARY), targets.view(-1))
 
 
 def main():
@@ -71,6 +78,7 @@ def main():
     parser.add_argument("--width", type=oracle.positive, default=1, help=f"widen the MLP of h.{WIDENED} by this factor")
     parser.add_argument("--layers", type=oracle.positive, default=LAYERS)
     parser.add_argument("--foreach", action="store_true", help="let the optimizer batch its updates")
+    parser.add_argument("--loss", choices=("outside", "inside"), default="outside", help="of the model (default %(default)s)")
     options = parser.parse_args()
     torch.backends.cudnn.enabled = False
     torch.manual_seed(0)
@@ -81,9 +89,12 @@ def main():
     for _ in range(options.steps):
         oracle.step()
         start = time.perf_counter()
-        logits = model(tokens)
-        with oracle.tag("loss"):
-            loss = nn.functional.cross_entropy(logits.view(-1, VOCABULARY), tokens.view(-1))
+        if options.loss == "inside":
+            logits, loss = model(tokens, tokens)
+        else:
+            logits = model(tokens)
+            with oracle.tag("loss"):
+                loss = nn.functional.cross_entropy(logits.view(-1, VOCABULARY), tokens.view(-1))
         loss.backward()
         with oracle.tag("optimizer"):
             optimizer.step()

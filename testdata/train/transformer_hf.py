@@ -1,5 +1,6 @@
 """Trains a model of Hugging Face transformers, built from a configuration: a small
-Llama or BERT, with or without gradient checkpointing, or Llama with LoRA by peft."""
+Llama or BERT, with or without gradient checkpointing, or Llama with LoRA by peft; or
+GPT-2 small in its own size. All compute the loss in the model."""
 import torch
 import transformers
 
@@ -20,6 +21,13 @@ def bert():
         max_position_embeddings=LENGTH))
 
 
+def gpt2():
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
+
+
+MODELS = {"llama": llama, "bert": bert, "gpt2": gpt2}
+
+
 def with_lora(model):
     import peft
     return peft.get_peft_model(model, peft.LoraConfig(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
@@ -27,12 +35,12 @@ def with_lora(model):
 
 def main():
     parser = oracle.parser(__doc__)
-    parser.add_argument("--model", choices=("llama", "bert"), default="llama")
+    parser.add_argument("--model", choices=MODELS, default="llama")
     parser.add_argument("--checkpointing", action="store_true", help="compute activations again in the backward pass")
     parser.add_argument("--lora", action="store_true", help="train low-rank additions only")
     options = parser.parse_args()
     torch.manual_seed(0)
-    model = (llama if options.model == "llama" else bert)()
+    model = MODELS[options.model]()
     if options.lora:
         model = with_lora(model)
     if options.checkpointing:

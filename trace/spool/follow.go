@@ -360,6 +360,9 @@ func (f *Follower) Offset() int64 {
 // Close releases the file and the mapping.
 func (f *Follower) Close() error {
 	var err error
+	if f.reader != nil {
+		f.reader.Close()
+	}
 	if f.spool != nil {
 		err = f.spool.Close()
 	}

@@ -48,7 +48,17 @@ func OpenRun(path string) (*Run, error) {
 		r.Close()
 		return nil, err
 	}
+	if look.reader != nil {
+		look.reader.DecodeAhead()
+	}
 	return r, nil
+}
+
+// LeaveOut implements trace.FieldSparer. Records of the spool keep all their fields.
+func (r *Run) LeaveOut(fields ...trace.Field) {
+	if r.look.reader != nil {
+		r.look.reader.LeaveOut(fields...)
+	}
 }
 
 // ReadBatch implements trace.Source.

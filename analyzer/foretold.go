@@ -1,0 +1,138 @@
+package analyzer
+
+import (
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// blockNames are the names of a framework's blocks, found in a reading of their own, so that filters know them when a block begins, and iterations that end before a name is said.
+//
+// In a run of hours millions of blocks are named, gradients of every few steps most of all, but with few different names. So a name is kept in eight bytes, in pages by order number
+// of the allocation. Blocks begin in the order of these numbers, or nearly: the page that they are in is laid out as an array, and the next block costs one look into it.
+type blockNames struct {
+	heap  *Heap // of the framework's blocks alone: no other is named for good
+	named namedBlocks
+	of    []nameOfBlock // by block id
+
+	distinct []blockName
+	number   map[blockName]uint32
+	pages    map[uint64][]pageEntry // by order number / namePage
+	open     uint64                 // number of the page that is laid out, plus one
+	laidOut  []uint32               // its names by order number % namePage: number plus one, 0 none
+}
+
+type blockName struct {
+	category trace.Category
+	name     trace.StringID
+}
+
+// nameOfBlock is the name of the block with an order number; what was there before it has another.
+type nameOfBlock struct {
+	seq  uint64
+	name blockName
+}
+
+// pageEntry is the name of a block. Of two entries for one block the later one holds.
+type pageEntry struct {
+	at   uint32 // order number % namePage
+	name uint32 // number plus one
+}
+
+// namePage is how many order numbers a page covers: as an array it takes 64 KiB.
+const namePage = 1 << 14
+
+func newBlockNames() *blockNames {
+	n := &blockNames{number: make(map[blockName]uint32), pages: make(map[uint64][]pageEntry)}
+	n.heap = NewHeap(nobody{})
+	return n
+}
+
+// event takes in an event of the reading ahead.
+func (n *blockNames) event(e *trace.Event) {
+	switch e.Kind {
+	case trace.EventAlloc, trace.EventFree:
+		if e.Level == cuda.LevelFramework {
+			n.heap.Apply(e)
+		}
+	case trace.EventName:
+		if e.Addr != 0 && n.heap.live[spaceFramework].used > 0 {
+			n.name(e)
+		}
+	}
+}
+
+func (n *blockNames) name(e *trace.Event) {
+	id, ok := n.named.find(n.heap, e.Addr)
+	if !ok {
+		return
+	}
+	b := &n.heap.blocks[id]
+	if b.Account != AccountFramework || b.Seq > e.Seq {
+		return
+	}
+	known := at(&n.of, int(id))
+	if known.seq != b.Seq {
+		*known = nameOfBlock{seq: b.Seq}
+	}
+	if !keepsName(known.name.category, e.Category, false) {
+		known.name = blockName{e.Category, e.Name}
+		n.keep(b.Seq, known.name)
+	}
+}
+
+func (n *blockNames) keep(seq uint64, name blockName) {
+	k, known := n.number[name]
+	if !known {
+		n.distinct = append(n.distinct, name)
+		k = uint32(len(n.distinct))
+		n.number[name] = k
+	}
+	page := seq / namePage
+	n.pages[page] = append(n.pages[page], pageEntry{uint32(seq % namePage), k})
+}
+
+// foretell returns the name of the block whose allocation has an order number. A nil n knows no names.
+func (n *blockNames) foretell(seq uint64) (name blockName, ok bool) {
+	if n == nil {
+		return blockName{}, false
+	}
+	if n.open != seq/namePage+1 {
+		n.layOut(seq / namePage)
+	}
+	k := n.laidOut[seq%namePage]
+	if k == 0 {
+		return blockName{}, false
+	}
+	return n.distinct[k-1], true
+}
+
+// readEverything is called at the end of the reading ahead: what is needed from then on are the names alone.
+func (n *blockNames) readEverything() { n.heap, n.named, n.of, n.number = nil, namedBlocks{}, nil, nil }
+
+func (n *blockNames) layOut(page uint64) {
+	if n.laidOut == nil {
+		n.laidOut = make([]uint32, namePage)
+	}
+	for _, entry := range n.pages[n.open-1] {
+		n.laidOut[entry.at] = 0
+	}
+	for _, entry := range n.pages[page] {
+		n.laidOut[entry.at] = entry.name
+	}
+	n.open = page + 1
+}
+
+// nobody observes nothing.
+type nobody struct{}
+
+// Opened implements Observer.
+func (nobody) Opened(uint32, *Block, *trace.Event) {}
+
+// Closed implements Observer.
+func (nobody) Closed(uint32, *Block, *trace.Event) {}
+
+// Elapsed implements Observer.
+func (nobody) Elapsed(*Block, *trace.Event) {}
+
+// Refused implements Observer.
+func (nobody) Refused(*trace.Event) {}

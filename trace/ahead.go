@@ -1,0 +1,169 @@
+package trace
+
+import (
+	"runtime"
+	"slices"
+)
+
+// aheadBatches is how many batches of events may lie between the decoder and the reader's caller: as many as are decoded while a block is decompressed.
+const aheadBatches = 8
+
+// decodeAhead is a goroutine that reads sections and decodes the events of blocks while the reader's caller works on those before. The caller sees no difference: what belongs to
+// the order of the file, which is the dictionary and the books, stays with the reader, to whom the sections go one by one.
+//
+// From the first batch on the goroutine owns the file and the sectionReader. The reader has them back when pieces is closed: behind the end of the file, the end section, damage
+// and a failure to read. It then goes on alone. What its own sectionReader says meanwhile are the books on the sections that it has taken over.
+type decodeAhead struct {
+	sections sectionReader
+	block    blockDecoder
+	pieces   chan piece
+	free     chan []Event // batches that the caller is done with
+	halted   chan struct{}
+
+	// The reader's side.
+	given   []Event // the batch that the caller has
+	section piece   // the latest one
+}
+
+// piece is what stands next in the file: a batch of events, or else a section. That of an event block comes before its events, without payload.
+type piece struct {
+	events []Event
+	fault  error // events or their block are inconsistent
+
+	kind      SectionKind
+	payload   []byte
+	watermark uint64 // of an event block
+	err       error  // of sectionReader.next
+
+	offset        int64 // these three are sectionReader's, behind the section
+	read, skipped uint64
+	unknown       uint64 // blockDecoder's
+}
+
+// DecodeAhead lets a goroutine decode what the next calls of ReadBatch will return, where there is a processor for it. It must be called before the first ReadBatch, and the caller
+// must call Close unless it reads to the end. The file is the reader's until then.
+func (r *Reader) DecodeAhead() {
+	if runtime.GOMAXPROCS(0) > 1 && r.batch == nil {
+		r.ahead = &decodeAhead{}
+	}
+}
+
+// Close ends reading. Only a reader that decodes ahead needs it.
+func (r *Reader) Close() {
+	if r.ahead != nil {
+		r.done = true
+		r.halt()
+	}
+}
+
+// begin starts the goroutine, at the first call.
+func (a *decodeAhead) begin(r *Reader) {
+	if a.pieces != nil {
+		return
+	}
+	a.sections, a.block.leaveOut = r.sections, r.block.leaveOut
+	a.pieces, a.free, a.halted = make(chan piece, aheadBatches), make(chan []Event, aheadBatches), make(chan struct{})
+	for range aheadBatches {
+		a.free <- make([]Event, batchEvents)
+	}
+	go a.run()
+}
+
+func (a *decodeAhead) run() {
+	defer close(a.pieces)
+	for {
+		kind, payload, err := a.sections.next()
+		p := piece{kind: kind, err: err, offset: a.sections.offset, read: a.sections.read, skipped: a.sections.skipped}
+		if err == nil && kind == SectionEvents {
+			p.fault = a.block.open(payload)
+			p.watermark = a.block.watermark
+		} else {
+			p.payload = slices.Clone(payload) // the next section takes its place
+		}
+		if !a.send(p) || err != nil || p.fault != nil || kind == SectionEnd {
+			return
+		}
+		if kind == SectionEvents && !a.decode() {
+			return
+		}
+	}
+}
+
+// decode sends the events of a block and reports whether the goroutine is to go on.
+func (a *decodeAhead) decode() bool {
+	for a.block.left > 0 {
+		select {
+		case batch := <-a.free:
+			events, err := a.block.next(batch)
+			if len(events) == 0 {
+				a.free <- batch
+			}
+			if !a.send(piece{events: events, fault: err, unknown: a.block.unknown}) || err != nil {
+				return false
+			}
+		case <-a.halted:
+			return false
+		}
+	}
+	return true
+}
+
+func (a *decodeAhead) send(p piece) bool {
+	select {
+	case a.pieces <- p:
+		return true
+	case <-a.halted:
+		return false
+	}
+}
+
+// nextEvents returns the next events of the open block, none behind its last one.
+func (a *decodeAhead) nextEvents(r *Reader) ([]Event, error) {
+	a.begin(r)
+	if a.given != nil {
+		a.free <- a.given[:cap(a.given)]
+		a.given = nil
+	}
+	for {
+		p := <-a.pieces
+		if p.kind != 0 || p.err != nil {
+			a.section = p
+			return nil, nil
+		}
+		r.block.unknown = p.unknown
+		if p.fault != nil || len(p.events) > 0 {
+			a.given = p.events
+			return p.events, p.fault
+		}
+	}
+}
+
+// passSection is sectionReader.next: it returns the section that nextEvents came to.
+func (a *decodeAhead) passSection(r *Reader) (SectionKind, []byte, error) {
+	p := &a.section
+	r.sections.offset, r.sections.read, r.sections.skipped = p.offset, p.read, p.skipped
+	if p.err != nil || p.kind == SectionEnd {
+		r.halt()
+	}
+	return p.kind, p.payload, p.err
+}
+
+// openBlock is blockDecoder.open of that section.
+func (a *decodeAhead) openBlock(r *Reader) error {
+	r.block.watermark = a.section.watermark
+	return a.section.fault
+}
+
+// halt ends decoding ahead. The reader goes on alone, behind the last section that it took over; it can go on reading there only if the goroutine came no further, as at the end of the file.
+func (r *Reader) halt() {
+	a := r.ahead
+	r.ahead = nil
+	if a.pieces == nil {
+		return
+	}
+	close(a.halted)
+	for range a.pieces { // until the goroutine is gone
+	}
+	a.sections.offset, a.sections.read, a.sections.skipped = r.sections.offset, r.sections.read, r.sections.skipped
+	r.sections = a.sections
+}
