@@ -168,6 +168,16 @@ func compareSizes(t *testing.T, tr *training, want iterationRow) {
 	equal(t, "states", states, want.States)
 }
 
+// TestNamesOnOldPyTorch: without a hook for all optimizers names are the same. The scripts of other tests ask for more than 1.13 has.
+func TestNamesOnOldPyTorch(t *testing.T) {
+	for _, args := range [][]string{{"names_optimizers.py"}, {"names_modules.py"}, {"names_inference.py", "end"}, {"names_inference.py", "oom"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			r, marks := runNames(t, program{framework: torch113, python: interpreter(t, "3.11"), args: args})
+			compareNames(t, r, marks)
+		})
+	}
+}
+
 // neumfWeights are the bytes of every weight of the model, its bias included.
 var neumfWeights = map[string]uint64{
 	"mf_user": 35_454_208, "mf_item": 6_846_464, "mlp_user": 70_908_416, "mlp_item": 13_692_928,
