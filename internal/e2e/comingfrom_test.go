@@ -87,6 +87,43 @@ func TestEveryExampleIsRun(t *testing.T) {
 	}
 }
 
+var (
+	written = regexp.MustCompile("\\bmemtrace (report|run|diff|export|top|info|dump|rules|embed|strip|anonymize)\\b([^`#\n]*)")
+	flag    = regexp.MustCompile(`(?:^|\s)(--?[a-z][a-z-]*)`)
+)
+
+// TestFlagsOfPages: every flag that a page writes behind a verb is one of the verb's.
+func TestFlagsOfPages(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(root(), "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	help, seen := map[string]string{}, 0
+	for _, path := range append(paths, filepath.Join(root(), "README.md")) {
+		name, err := filepath.Rel(root(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range written.FindAllStringSubmatch(readPage(t, name), -1) {
+			verb := m[1]
+			if help[verb] == "" {
+				help[verb] = memtrace(t, verb, "-h")
+			}
+			arguments, _, _ := strings.Cut(m[2], " -- ")
+			arguments, _, _ = strings.Cut(arguments, " | ")
+			for _, f := range flag.FindAllStringSubmatch(arguments, -1) {
+				seen++
+				if !regexp.MustCompile(`(?m)^ +(-\w, )?` + f[1] + `( |,|$)`).MatchString(help[verb]) {
+					t.Errorf("%s: memtrace %s has no %s, in `memtrace %s%s`", name, verb, f[1], verb, m[2])
+				}
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d flags in all pages", seen)
+	}
+}
+
 // TestPageComparison: a page with one wrong figure, a line too few or one too many is told.
 func TestPageComparison(t *testing.T) {
 	p := parsePage("text\n```console\n$ memtrace report x.bin\n…\nat the peak, +1.25 s\n  Weights    3.15 MiB  33\n\n  the whole  3.15 MiB\n…\n\n$ memtrace run -- a &\n```\n```toml\n# mine.toml  as before\nx = 1\n```\n```\n$ not run\n```\n")
