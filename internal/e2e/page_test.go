@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -157,7 +158,10 @@ func openConsole(t *testing.T, folder, venv string) *console {
 	loop := `while IFS= read -r -u 3 typed; do eval "$typed"; printf '` + strings.ReplaceAll(commandEnd, "\n", `\n`) + `'; done`
 	c := &console{shell: exec.Command(filepath.Join(venv, "bin", "nullcuda-run"), "bash", "-c", loop)}
 	c.shell.Dir = folder
-	c.shell.Env = append(os.Environ(), "PATH="+filepath.Dir(command())+":"+os.Getenv("PATH"), "NULLCUDA_SHARED="+filepath.Join(t.TempDir(), "devices"),
+	settings := func(variable string) bool { // of whoever runs the tests, which the page does not have
+		return strings.HasPrefix(variable, "MEMTRACE_") && !strings.HasPrefix(variable, "MEMTRACE_CACHE=") || strings.HasPrefix(variable, "NULLCUDA_") || strings.HasPrefix(variable, "PYTHONPATH=")
+	}
+	c.shell.Env = append(slices.DeleteFunc(os.Environ(), settings), "PATH="+filepath.Dir(command())+":"+os.Getenv("PATH"), "NULLCUDA_SHARED="+filepath.Join(t.TempDir(), "devices"),
 		"PYTHONDONTWRITEBYTECODE=1", "COLUMNS=100", "LC_ALL=C.UTF-8")
 	c.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	commands, typed, err := os.Pipe()
