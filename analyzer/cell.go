@@ -9,23 +9,22 @@ import (
 )
 
 // origin is what a block is grouped and filtered by: who asked for it, and where.
+// Its fields lie without gaps, so that two are compared as one piece of memory.
 type origin struct {
 	stack   trace.StackID
 	pyStack trace.StackID
 	tag     trace.StringID
 	thread  trace.ThreadID
+	name    trace.StringID // what the framework calls the block; it says so after the block was made
+	module  trace.StringID // innermost one that asked for the block, by the names that were known then
 	call    cuda.API
 	device  int16
-	// What the framework calls the block; it says so after the block was made.
-	category trace.Category
-	name     trace.StringID
-	module   trace.StringID // innermost one that asked for the block, by the names that were known then
-	lifetime lifetime
 
-	// What only rules look at.
-	kind      cuda.MemoryKind
-	account   Account
-	sizeClass uint16 // number of the interval between the boundaries that rules name; 0 without any
+	sizeClass uint16          // number of the interval between the boundaries that rules name; 0 without any; only rules look at it
+	kind      cuda.MemoryKind // the same
+	account   Account         // the same
+	category  trace.Category  // of the name
+	lifetime  lifetime
 }
 
 // originOf leaves the size class to those who know the boundaries.
@@ -64,6 +63,10 @@ type cell struct {
 	class        uint16
 	moduleNumber uint32
 
+	// Cells that came up before where this one did, plus one; they may be another origin's by now.
+	next  uint32 // behind it
+	moved uint32 // when a block moved away
+
 	share
 	counts
 }
@@ -82,6 +85,7 @@ type cells struct {
 	keep    int // cells that may be in use before the idle ones are looked for; 0: cellsKept
 	limit   int // cells in use at which the idle ones are looked for next
 	retired []map[uint64]counts
+	last    uint32 // cell of the latest block
 }
 
 func (c *cells) inUse() int { return len(c.list) - len(c.unused) }
@@ -101,6 +105,29 @@ func (c *cells) find(o *origin) (n uint32, ok bool) {
 			return n - 1, true
 		}
 	}
+}
+
+// findNext is find for the origin of a new block. Programs run in loops: the cell that came behind the latest one the last time is looked at first.
+func (c *cells) findNext(o *origin) (n uint32, ok bool) {
+	if int(c.last) >= len(c.list) {
+		return 0, false
+	}
+	n, ok = c.findFrom(o, &c.list[c.last].next)
+	if ok {
+		c.last = n
+	}
+	return n, ok
+}
+
+// findFrom is find where the number of a likely cell, plus one, is known; it keeps the one that it finds.
+func (c *cells) findFrom(o *origin, likely *uint32) (n uint32, ok bool) {
+	if k := *likely; k != 0 && c.list[k-1].origin == *o {
+		return k - 1, true
+	}
+	if n, ok = c.find(o); ok {
+		*likely = n + 1
+	}
+	return n, ok
 }
 
 // add makes a cell for an origin that has none.

@@ -194,7 +194,7 @@ func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
 	if n, known := c.foretold.foretell(b.Seq); known {
 		o.category, o.name = n.category, n.name
 	}
-	if n, ok := of.find(&o); ok {
+	if n, ok := of.findNext(&o); ok {
 		return n
 	}
 	of.retire(&c.resolver, c.kept, epoch)

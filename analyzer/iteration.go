@@ -108,6 +108,7 @@ type openIteration struct {
 }
 
 var (
+	phaseWords     = rules.Words(rules.Phase)
 	phaseForward   = phaseNumber("forward")
 	phaseRecompute = phaseNumber("recompute")
 	phaseBackward  = phaseNumber("backward")
@@ -240,7 +241,11 @@ func (t *iterationTracker) stepped(c *collector, e *trace.Event) {
 
 // report takes in what the framework's allocator holds.
 func (t *iterationTracker) report(e *trace.Event) {
-	*at(&t.reserved, deviceSlot(e.Device)) = e.Reserved
+	reserved := at(&t.reserved, deviceSlot(e.Device))
+	if *reserved == e.Reserved {
+		return
+	}
+	*reserved = e.Reserved
 	var sum uint64
 	for _, bytes := range t.reserved {
 		sum += bytes
@@ -316,7 +321,7 @@ func (t *iterationTracker) replay(held []uint64) (positions [momentCount]int32) 
 		total += bytes
 	}
 	if !o.counted {
-		o.phases[atPeak] = IterationMoment{TimeNS: o.StartNS, Phase: rules.Words(rules.Phase)[phaseOther], Bytes: total, Held: slices.Clone(held)}
+		o.phases[atPeak] = IterationMoment{TimeNS: o.StartNS, Phase: phaseWords[phaseOther], Bytes: total, Held: slices.Clone(held)}
 		o.Highest = slices.Clone(held)
 	}
 	extend(&o.Highest, max(len(o.Highest), len(held)))
@@ -330,13 +335,12 @@ func (t *iterationTracker) replay(held []uint64) (positions [momentCount]int32) 
 		held[s.class] += s.size
 		total += s.size
 		o.Highest[s.class] = max(o.Highest[s.class], held[s.class])
-		for m := range momentCount {
-			if m != atPeak && momentOf(s.phase) != m || total <= o.phases[m].Bytes && o.phases[m].Held != nil {
-				continue
-			}
-			p := &o.phases[m]
-			p.TimeNS, p.Phase, p.Bytes = change.time, rules.Words(rules.Phase)[s.phase], total
-			p.Held = append(p.Held[:0], held...)
+		if o.phases[atPeak].raised(total) {
+			o.phases[atPeak].set(change.time, s.phase, held)
+			positions[atPeak] = int32(i)
+		}
+		if m := momentOf(s.phase); m != atPeak && o.phases[m].raised(total) {
+			o.phases[m].set(change.time, s.phase, held)
 			positions[m] = int32(i)
 		}
 	}
@@ -344,7 +348,21 @@ func (t *iterationTracker) replay(held []uint64) (positions [momentCount]int32) 
 	return positions
 }
 
-// momentOf says which of an iteration's moments an allocation of a phase may be.
+// raised makes the moment one of more bytes, and reports whether it did.
+func (m *IterationMoment) raised(bytes uint64) bool {
+	if bytes <= m.Bytes && m.Held != nil {
+		return false
+	}
+	m.Bytes = bytes
+	return true
+}
+
+func (m *IterationMoment) set(time int64, phase uint8, held []uint64) {
+	m.TimeNS, m.Phase = time, phaseWords[phase]
+	m.Held = append(m.Held[:0], held...)
+}
+
+// momentOf says which of an iteration's moments an allocation of a phase may be, besides the peak.
 func momentOf(phase uint8) int {
 	switch passOf(phase) {
 	case phaseForward:
@@ -354,7 +372,7 @@ func momentOf(phase uint8) int {
 	case phaseOptimizer:
 		return atOptimizer
 	}
-	return -1
+	return atPeak
 }
 
 // holdings divides what was held at the given positions by module.

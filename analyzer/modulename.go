@@ -11,7 +11,27 @@ import (
 type moduleNames struct {
 	first  map[uint64]trace.StringID // by address: the first name, which holds before it was said, too
 	latest map[uint64]trace.StringID
-	known  map[trace.StackID]trace.StringID // answers, until a name changes
+
+	own, tied []moduleAnswer // by Python stack
+	changes   uint32         // of names
+}
+
+// moduleAnswer is the module of a stack, which is right until a name changes.
+type moduleAnswer struct {
+	changes uint32
+	name    trace.StringID
+}
+
+// answer returns where the answer for a stack is kept, nil for numbers that only damaged traces have.
+func (m *moduleNames) answer(stack trace.StackID) *moduleAnswer {
+	list := &m.own
+	if stack&linkedBit != 0 {
+		list, stack = &m.tied, stack&^linkedBit
+	}
+	if stack >= maxDirectID {
+		return nil
+	}
+	return at(list, int(stack))
 }
 
 // named takes in what a module is called from now on.
@@ -29,7 +49,7 @@ func (m *moduleNames) named(object uint64, name trace.StringID) {
 		m.first[object] = name
 	}
 	m.latest[object] = name
-	clear(m.known)
+	m.changes++
 }
 
 func (m *moduleNames) of(object uint64) trace.StringID {
@@ -46,8 +66,9 @@ func (c *collector) module(stack trace.StackID) trace.StringID {
 	if stack == 0 || m.first == nil {
 		return 0
 	}
-	if name, known := m.known[stack]; known {
-		return name
+	answer := m.answer(stack)
+	if answer != nil && answer.changes == m.changes+1 {
+		return answer.name
 	}
 	pair := c.links.split(stack)
 	own, _ := c.resolver.tables.PyStack(pair.backward)
@@ -55,10 +76,9 @@ func (c *collector) module(stack trace.StackID) trace.StringID {
 	if name == 0 {
 		name = m.innermost(pair.frames(c.resolver.tables))
 	}
-	if m.known == nil {
-		m.known = make(map[trace.StackID]trace.StringID)
+	if answer != nil {
+		*answer = moduleAnswer{m.changes + 1, name}
 	}
-	m.known[stack] = name
 	return name
 }
 

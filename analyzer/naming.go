@@ -119,7 +119,7 @@ func holdsForPast(b *Block, o *origin) bool {
 // move gives a live block another origin; past: also in what stood at the peak.
 func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
 	b, epoch := &c.heap.blocks[id], d.total.epoch
-	n, ok := d.cells.find(o)
+	n, ok := d.cells.findFrom(o, &d.cells.list[c.cellOf[id]].moved)
 	if !ok {
 		d.cells.retire(&c.resolver, c.kept, epoch)
 		n = d.cells.add(o)

@@ -1,6 +1,9 @@
 package trace
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // columnCursor reads the values of one column in order. Its memory is a part of the block's bytes, plus for EncodingTable one word per distinct
 // value, each of which took at least two bytes.
@@ -54,7 +57,7 @@ func (c *columnCursor) varints(out []uint64) error {
 				continue
 			}
 		}
-		v, n := binary.Uvarint(data[at:])
+		v, n := longVarint(data[at:])
 		if n <= 0 {
 			return errColumn
 		}
@@ -63,6 +66,23 @@ func (c *columnCursor) varints(out []uint64) error {
 	}
 	c.data = data[at:]
 	return nil
+}
+
+// longVarint is binary.Uvarint for values that mostly take three to eight bytes, as sizes do: it takes them in one piece.
+func longVarint(data []byte) (v uint64, n int) {
+	if len(data) < 8 {
+		return binary.Uvarint(data)
+	}
+	word := binary.LittleEndian.Uint64(data)
+	last := ^word & 0x8080808080808080 // the top bit of the last byte is the first one that is not set
+	if last == 0 {
+		return binary.Uvarint(data)
+	}
+	word &= last ^ (last - 1) // up to there
+	word = word&0x007f007f007f007f | word&0x7f007f007f007f00>>1
+	word = word&0x00003fff00003fff | word&0x3fff00003fff0000>>2
+	word = word&0x000000000fffffff | word&0x0fffffff00000000>>4
+	return word, (bits.TrailingZeros64(last) + 1) / 8
 }
 
 // next fills out with the next values; by holds their lanes where the encoding needs them. constant means that all values are equal, so that the
@@ -97,6 +117,10 @@ func (c *columnCursor) next(out []uint64, by *lanes) (constant bool, err error) 
 	case EncodingTable:
 		return false, c.nextTable(out)
 	case EncodingSame:
+		if v, all := c.allPredicted(by.calls, len(out)); all {
+			fill(out, v)
+			return true, nil
+		}
 		return false, c.nextPredicted(out, by.call, nil)
 	case EncodingAccount:
 		return false, c.nextPredicted(out, by.account, nil)
@@ -182,7 +206,7 @@ func (c *columnCursor) nextTable(out []uint64) error {
 			at += 2
 		} else {
 			n := 0
-			if v, n = binary.Uvarint(data[at:]); n <= 0 {
+			if v, n = longVarint(data[at:]); n <= 0 {
 				return errColumn
 			}
 			at += n
@@ -194,7 +218,7 @@ func (c *columnCursor) nextTable(out []uint64) error {
 			out[i] = table[v-1]
 			continue
 		}
-		d, n := binary.Uvarint(data[at:])
+		d, n := longVarint(data[at:])
 		if n <= 0 {
 			return errColumn
 		}
@@ -205,6 +229,21 @@ func (c *columnCursor) nextTable(out []uint64) error {
 	}
 	c.data, c.table = data[at:], table
 	return nil
+}
+
+// allPredicted reports whether the next n values follow their slots' last values, and these are the same. slots is the set of the slots.
+func (c *columnCursor) allPredicted(slots uint64, n int) (v uint64, all bool) {
+	if c.run < uint64(n) {
+		return 0, false
+	}
+	v = c.last[bits.TrailingZeros64(slots)%laneSlots]
+	for slots &= slots - 1; slots != 0; slots &= slots - 1 {
+		if c.last[bits.TrailingZeros64(slots)%laneSlots] != v {
+			return 0, false
+		}
+	}
+	c.run -= uint64(n)
+	return v, true
 }
 
 // nextPredicted reads values that follow their slot's last value (plus its step): a count of values that do, then the difference of one that does not.

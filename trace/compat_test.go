@@ -71,6 +71,7 @@ func TestUnknownFieldsAndKindsAreSkipped(t *testing.T) {
 		}
 		b = append(b, column...)
 	}
+	wantSameAhead(t, withSection(SectionEvents, b, 0))
 	got, r := readAll(t, withSection(SectionEvents, b, 0))
 	wantEvents(t, got, []Event{{Kind: EventAlloc, Seq: 7, Size: 100}, {Kind: EventAlloc, Seq: 9, Size: 300}})
 	if h := r.Health(); h.UnknownEvents != 1 || h.Events != 2 || h.Truncated {

@@ -267,6 +267,7 @@ func TestInconsistentContentEndsReading(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			events, r := readAll(t, withSection(c.kind, c.payload, c.raw))
+			wantSameAhead(t, withSection(c.kind, c.payload, c.raw))
 			if h := r.Health(); !h.Truncated || h.TruncatedAt != headSize || !strings.Contains(h.Reason, c.reason) {
 				t.Errorf("%d events, health %+v, want the reason %q", len(events), h, c.reason)
 			}
