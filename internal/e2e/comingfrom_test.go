@@ -17,7 +17,7 @@ import (
 func root() string { return guest.Root() }
 
 // pages are those whose examples are run.
-var pages = []string{"docs/coming-from.md", "docs/training.md", "docs/rules.md", "docs/names-mxnet.md", "docs/libraries.md"}
+var pages = []string{"docs/coming-from.md", "docs/training.md", "docs/rules.md", "docs/names-mxnet.md", "docs/libraries.md", "docs/oom.md"}
 
 // frameworkOf tells by the names of a block's programs what they need, "" where it has none.
 func frameworkOf(block []example) string {
@@ -84,6 +84,43 @@ func TestEveryExampleIsRun(t *testing.T) {
 		if len(p.blocks) > 0 && !slices.Contains(pages, name) {
 			t.Errorf("%s has examples that are not run", name)
 		}
+	}
+}
+
+var (
+	written = regexp.MustCompile("\\bmemtrace (report|run|diff|export|top|info|dump|rules|embed|strip|anonymize)\\b([^`#\n]*)")
+	flag    = regexp.MustCompile(`(?:^|\s)(--?[a-z][a-z-]*)`)
+)
+
+// TestFlagsOfPages: every flag that a page writes behind a verb is one of the verb's.
+func TestFlagsOfPages(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(root(), "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	help, seen := map[string]string{}, 0
+	for _, path := range append(paths, filepath.Join(root(), "README.md")) {
+		name, err := filepath.Rel(root(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range written.FindAllStringSubmatch(readPage(t, name), -1) {
+			verb := m[1]
+			if help[verb] == "" {
+				help[verb] = memtrace(t, verb, "-h")
+			}
+			arguments, _, _ := strings.Cut(m[2], " -- ")
+			arguments, _, _ = strings.Cut(arguments, " | ")
+			for _, f := range flag.FindAllStringSubmatch(arguments, -1) {
+				seen++
+				if !regexp.MustCompile(`(?m)^ +(-\w, )?` + f[1] + `( |,|$)`).MatchString(help[verb]) {
+					t.Errorf("%s: memtrace %s has no %s, in `memtrace %s%s`", name, verb, f[1], verb, m[2])
+				}
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d flags in all pages", seen)
 	}
 }
 

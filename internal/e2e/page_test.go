@@ -87,6 +87,9 @@ var differs = []struct {
 	{regexp.MustCompile(`\+\d+(\.\d+)? (ns|us|µs|ms|s|min)\b`), "+TIME"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+Z?|Z)?`), "DATE"},
 	{regexp.MustCompile(`^ +\d+  \S+ +(\d+\.?\d* [KMG]?i?B) `), "PID USER $1 "}, // a process in `memtrace top`
+	{regexp.MustCompile(` within \d+\.\d+ [mu]s,`), " within TIME,"},
+	{regexp.MustCompile(`thread (\S+) \(\d+\)`), "thread $1 (TID)"},
+	{regexp.MustCompile(`the device itself said \d+\.?\d* [KMG]iB in use at`), "the device itself said BYTES in use at"}, // when it was asked last
 	{regexp.MustCompile(`, busy \d+%`), ", busy N%"},
 	{regexp.MustCompile(`^\[\d\d:\d\d:\d\d\] `), "[TIME] "}, // MXNet's log
 }
