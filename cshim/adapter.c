@@ -103,7 +103,7 @@ static bool recording(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_A
 
 static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
 
-/* A thread of ours may ask while the main thread does at the end of a short program. */
+/* A thread of ours may ask while the main thread does at the end of a short program. That one does not wait for ever: in a child that was forked meanwhile nobody goes on. */
 static bool ready(void) {
   enum { UNKNOWN, FINDING, READY, NOT_POSSIBLE };
   static uint32_t found;
@@ -112,7 +112,7 @@ static bool ready(void) {
     before = mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyfunctions_find() && mt_gate_open() ? READY : NOT_POSSIBLE;
     __atomic_store_n(&found, before, __ATOMIC_RELEASE);
   }
-  while (before == FINDING) sched_yield(), before = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+  for (unsigned tries = 0; before == FINDING && tries < 1000; tries++) sched_yield(), before = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
   return before == READY;
 }
 
