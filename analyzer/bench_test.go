@@ -159,9 +159,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkSummarizeFile reads a trace file, as the command does.
-func BenchmarkSummarizeFile(b *testing.B) {
-	events := trainingEvents(200)
+// encodeEvents returns events as a trace file.
+func encodeEvents(b *testing.B, events []trace.Event) []byte {
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, trace.WriterOptions{})
 	if err != nil {
@@ -173,13 +172,57 @@ func BenchmarkSummarizeFile(b *testing.B) {
 	if err := w.Close(trace.End{}); err != nil {
 		b.Fatal(err)
 	}
+	return file.Bytes()
+}
+
+// openEvents reads such a file as the command does.
+func openEvents(b *testing.B, file []byte) *trace.Reader {
+	r, err := trace.NewReader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.DecodeAhead()
+	return r
+}
+
+// BenchmarkSummarizeFile reads a trace file, as the command does. With a second processor, decoding and replay go on at the same time.
+func BenchmarkSummarizeFile(b *testing.B) {
+	events := trainingEvents(200)
+	file := encodeEvents(b, events)
 	for b.Loop() {
-		r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+		if _, err := Summarize(openEvents(b, file), Options{Groupings: []string{"tag"}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	reportRate(b, len(events))
+}
+
+// BenchmarkSummarizeTraining reads it with names and iterations, for which it is read twice: in every step 40 blocks are named, as gradients are, before the optimizer's step ends it.
+func BenchmarkSummarizeTraining(b *testing.B) {
+	var events []trace.Event
+	add := func(e trace.Event) {
+		e.Seq, e.Time = uint64(len(events)+1), int64(len(events))*5000
+		events = append(events, e)
+	}
+	last := trace.EventAlloc
+	for n, e := range trainingEvents(200) {
+		if last == trace.EventFree && e.Kind == trace.EventAlloc {
+			add(trace.Event{Kind: trace.EventName, Category: trace.CategoryStep, Handle: 1, Name: 1, Thread: 1})
+		}
+		if last = e.Kind; last == trace.EventFree && n%50 == 0 {
+			add(trace.Event{Kind: trace.EventName, Category: trace.CategoryGradient, Handle: e.Addr, Name: trace.StringID(1 + n%150), Addr: e.Addr, Size: e.Size, Thread: 1})
+		}
+		add(e)
+	}
+	file := encodeEvents(b, events)
+	sets := []RuleGrouping{{"category", madeSet(b)}}
+	for b.Loop() {
+		s, err := Summarize(openEvents(b, file), Options{Training: true, Ahead: openEvents(b, file), RuleSets: sets, Symbols: symbol.Options{NoFiles: true}})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := Summarize(r, Options{Groupings: []string{"tag"}}); err != nil {
-			b.Fatal(err)
+		if n := len(s.Training.Iterations); n < 199 {
+			b.Fatalf("%d iterations", n)
 		}
 	}
 	reportRate(b, len(events))

@@ -1,14 +1,16 @@
 package analyzer
 
 import (
+	"encoding/binary"
+
 	"memtrace/cuda"
 	"memtrace/trace"
 )
 
 // blockNames are the names of a framework's blocks, found in a reading of their own, so that filters know them when a block begins, and iterations that end before a name is said.
 //
-// In a run of hours millions of blocks are named, gradients of every few steps most of all, but with few different names. So a name is kept in eight bytes, in pages by order number
-// of the allocation. Blocks begin in the order of these numbers, or nearly: the page that they are in is laid out as an array, and the next block costs one look into it.
+// In a run of hours millions of blocks are named, gradients of every few steps most of all, but with few different names. So a name is kept in four bytes or so, in pages by order
+// number of the allocation. Blocks begin in the order of these numbers, or nearly: the page that they are in is laid out as an array, and the next block costs one look into it.
 type blockNames struct {
 	heap  *Heap // of the framework's blocks alone: no other is named for good
 	named namedBlocks
@@ -16,9 +18,9 @@ type blockNames struct {
 
 	distinct []blockName
 	number   map[blockName]uint32
-	pages    map[uint64][]pageEntry // by order number / namePage
-	open     uint64                 // number of the page that is laid out, plus one
-	laidOut  []uint32               // its names by order number % namePage: number plus one, 0 none
+	pages    map[uint64][]byte // by order number / namePage: varints of order number % namePage and of the name's number plus one; of two names for one block the later one holds
+	open     uint64            // number of the page that is laid out, plus one
+	laidOut  []uint32          // its names' numbers plus one by order number % namePage, 0 none
 }
 
 type blockName struct {
@@ -32,17 +34,11 @@ type nameOfBlock struct {
 	name blockName
 }
 
-// pageEntry is the name of a block. Of two entries for one block the later one holds.
-type pageEntry struct {
-	at   uint32 // order number % namePage
-	name uint32 // number plus one
-}
-
 // namePage is how many order numbers a page covers: as an array it takes 64 KiB.
 const namePage = 1 << 14
 
 func newBlockNames() *blockNames {
-	n := &blockNames{number: make(map[blockName]uint32), pages: make(map[uint64][]pageEntry)}
+	n := &blockNames{number: make(map[blockName]uint32), pages: make(map[uint64][]byte)}
 	n.heap = NewHeap(nobody{})
 	return n
 }
@@ -88,7 +84,7 @@ func (n *blockNames) keep(seq uint64, name blockName) {
 		n.number[name] = k
 	}
 	page := seq / namePage
-	n.pages[page] = append(n.pages[page], pageEntry{uint32(seq % namePage), k})
+	n.pages[page] = binary.AppendUvarint(binary.AppendUvarint(n.pages[page], seq%namePage), uint64(k))
 }
 
 // foretell returns the name of the block whose allocation has an order number. A nil n knows no names.
@@ -113,11 +109,12 @@ func (n *blockNames) layOut(page uint64) {
 	if n.laidOut == nil {
 		n.laidOut = make([]uint32, namePage)
 	}
-	for _, entry := range n.pages[n.open-1] {
-		n.laidOut[entry.at] = 0
-	}
-	for _, entry := range n.pages[page] {
-		n.laidOut[entry.at] = entry.name
+	clear(n.laidOut)
+	for list := n.pages[page]; len(list) > 0; {
+		at, width := binary.Uvarint(list)
+		name, more := binary.Uvarint(list[width:])
+		n.laidOut[at] = uint32(name)
+		list = list[width+more:]
 	}
 	n.open = page + 1
 }

@@ -15,10 +15,16 @@ type rangeWatch struct {
 	tables *trace.Tables
 	known  map[trace.StringID]string         // the tag up to the range; "" if none is in it
 	inside map[trace.ThreadID]trace.StringID // tag of the thread's last allocation
+	thread trace.ThreadID                    // that allocated last
+	tag    trace.StringID                    // and its tag then
 }
 
 // begins reports whether an allocation is the first one of such a range.
 func (w *rangeWatch) begins(e *trace.Event) bool {
+	if e.Thread == w.thread && e.Tag == w.tag { // before the first one both are zero, as is the tag of a thread that was not seen
+		return false
+	}
+	w.thread, w.tag = e.Thread, e.Tag
 	if w.known == nil {
 		w.known, w.inside = make(map[trace.StringID]string), make(map[trace.ThreadID]trace.StringID)
 	}
@@ -62,17 +68,18 @@ func rangeOf(tag string) string {
 type periodWatch struct {
 	count uint64 // allocations so far
 	seen  map[stackPair]*recurrence
+	last  *recurrence // of the latest allocation, nil if it is not watched
 }
 
 // recurrence is how allocations with one pair of call stacks follow each other.
 type recurrence struct {
-	stacks     stackPair
-	count      uint64
-	last       uint64 // number of the latest one
-	gap        uint64 // between the latest two
-	same       uint64 // how often the gap was the one before
-	first      uint64
-	totalBytes uint64
+	stacks stackPair
+	count  uint64
+	last   uint64 // number of the latest one
+	gap    uint64 // between the latest two
+	same   uint64 // how often the gap was the one before
+	first  uint64
+	next   *recurrence // what came after it the last time: it mostly does so again
 }
 
 const (
@@ -86,10 +93,11 @@ func (w *periodWatch) alloc(e *trace.Event) {
 	}
 	w.count++
 	pair := stackPair{e.Stack, e.PyStack}
-	r := w.seen[pair]
+	r := w.find(pair)
 	switch {
 	case r == nil && len(w.seen) < periodStacks && (e.PyStack != 0 || e.Stack != 0):
-		w.seen[pair] = &recurrence{stacks: pair, count: 1, first: w.count, last: w.count, totalBytes: e.Size}
+		r = &recurrence{stacks: pair, count: 1, first: w.count, last: w.count}
+		w.seen[pair] = r
 	case r != nil:
 		gap := w.count - r.last
 		if r.count > 1 && gap == r.gap {
@@ -97,8 +105,19 @@ func (w *periodWatch) alloc(e *trace.Event) {
 		}
 		r.gap, r.last = gap, w.count
 		r.count++
-		r.totalBytes += e.Size
 	}
+	w.last = r
+}
+
+func (w *periodWatch) find(pair stackPair) *recurrence {
+	if w.last != nil && w.last.next != nil && w.last.next.stacks == pair {
+		return w.last.next
+	}
+	r := w.seen[pair]
+	if w.last != nil {
+		w.last.next = r
+	}
+	return r
 }
 
 // anchor returns the allocation that marks iterations: of those that return at one and the same distance, for at least half of the run, the one with the longest distance.

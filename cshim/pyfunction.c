@@ -291,10 +291,10 @@ static void *variables(void *self, void *arguments) {
   return found;
 }
 
-/* link_begin() -> int, link_look(), link_end((first, second)) -> int: the test of cshim/backward.h. */
+/* link_begin() -> int, link_look(), link_end((first, second)) -> int: the test of cshim/backward.h. Not where the interpreter ends, which is no time for a backward pass. */
 static void *link_begin(void *self, void *none) {
   (void)self, (void)none;
-  return api.number(mt_backward_begin());
+  return api.number(!mt_adapter_ending && mt_backward_begin());
 }
 
 static void *link_look(void *self, void *none) {

@@ -113,23 +113,18 @@ static bool leave_to_script(void *rest, intptr_t index) {
   return left;
 }
 
-/* False leaves an exception. */
+/* False leaves an exception, and rows that nobody wrote. */
 static bool pack_all(const struct packing *p, char *rows, intptr_t count, void *rest) {
   bool recording = mt_thread_recording_now() != NULL;
-  for (intptr_t i = 0; i < count; i++) {
+  for (intptr_t i = 0; i < count; i++, rows += sizeof(struct mt_name_row)) {
     void *object = api.list_item(p->objects, i), *name = object ? api.list_item(p->names, i) : NULL;
     struct mt_name_row row = {.object = (uintptr_t)object};
     if (!name) return false;
-    switch (is_wanted(p, object) ? measure(p, object, &row) : NOT_HERE) {
-      case NO_MEMORY: continue;
-      case NOT_HERE:
-        if (!leave_to_script(rest, i)) return false;
-        continue;
-      case SAID: break;
-    }
-    row.name = recording ? intern(name) : 0;
-    row.category = (uint32_t)p->category;
-    memcpy(rows + i * (intptr_t)sizeof row, &row, sizeof row);
+    enum answer answer = is_wanted(p, object) ? measure(p, object, &row) : NOT_HERE;
+    if (answer == NOT_HERE && !leave_to_script(rest, i)) return false;
+    if (answer == SAID) row.name = recording ? intern(name) : 0, row.category = (uint32_t)p->category;
+    else row = (struct mt_name_row){0};
+    memcpy(rows, &row, sizeof row);
   }
   return true;
 }
@@ -144,15 +139,15 @@ void *mt_pypack(void *self, void *arguments) {
   p.names = all[1], p.objects = all[2];
   p.classes_count = unpack(all[3], p.classes, CLASSES);
   p.calls_count = unpack(all[4], p.calls, ALL_CALLS);
-  intptr_t count = api.list_size(p.objects), names = api.list_size(p.names);
+  intptr_t count = api.error() ? -1 : api.list_size(p.objects), names = count < 0 ? -1 : api.list_size(p.names);
   if (names < count) count = names;
   void *rest = count < 0 ? NULL : api.list(0), *rows = rest ? api.bytes(NULL, count * (intptr_t)sizeof(struct mt_name_row)) : NULL;
   if (rows) {
-    memset(api.data(rows), 0, (size_t)count * sizeof(struct mt_name_row));
     if (pack_all(&p, api.data(rows), count, rest)) result = api.pack(2, rows, rest);
     api.give(rows);
   }
   if (rest) api.give(rest);
+  if (result) api.clear_error();
   errno = error;
   return result ? result : nothing();
 }
@@ -163,7 +158,6 @@ void *mt_pypack_identities(void *self, void *list) {
   void *found = count < 0 ? NULL : api.bytes(NULL, count * (intptr_t)sizeof(uint64_t));
   if (!found) return nothing();
   char *at = api.data(found);
-  memset(at, 0, (size_t)count * sizeof(uint64_t));
   for (intptr_t i = 0; i < count; i++, at += sizeof(uint64_t)) {
     uint64_t object = (uintptr_t)api.list_item(list, i);
     memcpy(at, &object, sizeof object);

@@ -29,14 +29,23 @@ class NoHook:
 
 
 class Tracker(MemTracker):
-    """MemTracker puts a hook on every parameter that has none by its account, which PyTorch refuses where a
-    parameter needs no gradient. With this one's account it follows programs with frozen parameters."""
+    """MemTracker that follows programs with frozen parameters, and with several batches for one step.
+
+    It puts a hook on every parameter that has none by its account, which PyTorch refuses where a parameter needs no
+    gradient; and it gives up where the outermost module is called again, unless it forgets what it knows of modules.
+    """
 
     def _track_module_params_and_buffers(self, module, install_grad_hooks=True):
         for parameter in module.parameters():
             if not parameter.requires_grad:
                 self._param_to_grad_hook_handles[parameter] = (NoHook(), NoHook())
         return super()._track_module_params_and_buffers(module, install_grad_hooks)
+
+    def _pre_fw_hook(self, module, inputs):
+        outer = set(self._mod_tracker.parents) - {self._mod_tracker.get_known_fqn(module)}
+        if module in self.memory_tracking and outer == {"Global"} and not self._mod_tracker.is_bw:
+            self.reset_mod_stats()
+        super()._pre_fw_hook(module, inputs)
 
 
 def plain(snapshots):
