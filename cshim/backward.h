@@ -1,5 +1,5 @@
 /* Ties what the backward pass allocates to the forward operators that caused it: PyTorch numbers operators as it records them for autograd, and a node of the graph keeps
- * the number of its operator. Functions that libtorch exports tell both sides; how a node looks inside is found out by a test (adapters/torch.py). */
+ * the number of its operator. Functions that libtorch exports tell both sides; how a node looks inside is found out by a test (adapters/torch/backward.py). */
 #pragma once
 
 #include <stdbool.h>
