@@ -1,5 +1,5 @@
-/* A script runs once, as a pending call: on the main thread, with the interpreter's lock, between two instructions. It leaves functions of its own where the framework calls
- * them, and one here, which says everything once more: at the end, when memory ran out, when the script asked for it.
+/* A script runs once, on the main thread, with the interpreter's lock: as a pending call, between two instructions, or at the interpreter's end if that comes first. It leaves
+ * functions of its own where the framework calls them, and one here, which says everything once more: at the end, when memory ran out, when the script asked for it.
  *
  * Nothing of it may be visible to the program: it raises nothing, prints nothing and imports nothing that the framework has not imported.
  *

@@ -1,6 +1,6 @@
 /* Ties what the backward pass allocates to the forward operators that caused it: PyTorch numbers operators as it records them for autograd, and a node of the graph keeps
  * the number of its operator. Every thread counts its own, so that the thread that recorded an operator is told, too, by the number that PyTorch gave it. Functions that
- * libtorch exports tell both sides; how a node looks inside is found out by a test (adapters/torch.py). */
+ * libtorch exports tell both sides; how a node looks inside is found out by a test (adapters/torch/backward.py). */
 #pragma once
 
 #include <stdbool.h>

@@ -1,13 +1,11 @@
 /* The adapters' mechanism as a library that an interpreter loads with ctypes, with a script of the test's own: pyadapter.py looks on. */
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <string.h>
 
 #include "../adapter.h"
-#include "../config.h"
 #include "../guest.h"
 #include "../interpreter.h"
-#include "../region.h"
+#include "pylibrary.h"
 
 /* Hands its functions over, and says what is called. */
 #define SCRIPT(name)                                                                                                       \
@@ -23,15 +21,6 @@
   "mine.report = report\n"
 
 const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {{"torch", SCRIPT("torch")}, {"mxnet", SCRIPT("mxnet")}, {"jax", SCRIPT("jax")}};
-
-/* Starts to record into that file's spool. */
-MT_EXPORT int pyadapter_open(const char *path) {
-  snprintf(mt_config.output, sizeof mt_config.output, "%s", path);
-  mt_config.log_level = MT_LOG_WARN;
-  mt_config.nvml_seconds = 0;
-  mt_config.adapters = 3;
-  return mt_thread_get() != NULL;
-}
 
 MT_EXPORT void pyadapter_seen(int framework) { mt_adapter_seen((enum mt_framework)framework); }
 MT_EXPORT void pyadapter_out_of_memory(void) { mt_adapter_out_of_memory(); }
@@ -67,12 +56,3 @@ MT_EXPORT int pyadapter_record(unsigned wanted, struct mt_record *record) {
     }
   return 0;
 }
-
-MT_EXPORT const void *pyadapter_entry(uint32_t id, uint32_t *kind, uint32_t *length) {
-  if (!id || id > mt_header()->index_used) return NULL;
-  *kind = mt_index()[id - 1].kind;
-  *length = mt_index()[id - 1].length;
-  return mt_data() + mt_index()[id - 1].offset;
-}
-
-MT_EXPORT uint32_t pyadapter_entries(void) { return mt_header()->index_used; }

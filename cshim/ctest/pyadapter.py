@@ -15,15 +15,15 @@ import signal
 import struct
 import sys
 import sysconfig
-import tempfile
 import threading
 import time
 import traceback
 import types
 
+import pylibrary
+
 VERSION = sys.version_info[:2]
 TORCH, MXNET = 0, 1
-INFO, STRING = 6, 1
 HEAD, ROW = struct.Struct("<Q"), struct.Struct("<QQQII")
 RECORD = struct.Struct("<QQQQQIIIHBbQ")  # struct mt_record with the fields of a name
 
@@ -57,16 +57,12 @@ def nothing():
     pass
 
 
-class Library:
+class Adapters(pylibrary.Library):
     """turn is called without the interpreter's lock, as a thread of the library's calls it."""
 
     def __init__(self, path, folder):
-        self.free = ctypes.CDLL(path)
-        self.free.pyadapter_entry.restype = ctypes.c_void_p
-        self.free.pyadapter_entry.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
+        super().__init__(path, folder, "adapter.bin")
         self.turn = self.free.pyadapter_turn
-        self.folder = folder
-        self.open("adapter.bin")
         self.scripts = []
         for name in "torch", "mxnet":
             module = sys.modules["pyadapter_" + name] = types.ModuleType("pyadapter_" + name)
@@ -75,35 +71,13 @@ class Library:
             self.scripts.append(module)
         self.torch, self.mxnet = self.scripts
 
-    def open(self, name):
-        if not self.free.pyadapter_open(os.path.join(self.folder, name).encode()):
-            raise SystemExit("it does not record")
-
-    def entry(self, number):
-        kind, length = ctypes.c_uint32(), ctypes.c_uint32()
-        at = self.free.pyadapter_entry(number, ctypes.byref(kind), ctypes.byref(length))
-        return (kind.value, ctypes.string_at(at, length.value)) if at else (0, b"")
-
-    def raw(self, key):
-        """The last thing that was said about it."""
-        said = None
-        for number in range(1, self.free.pyadapter_entries() + 1):
-            kind, data = self.entry(number)
-            if kind == INFO and data.startswith(key.encode() + b"\0"):
-                said = data.split(b"\0", 1)[1]
-        return said
-
-    def info(self, key):
-        said = self.raw(key)
-        return said and said.decode()
-
     def names(self):
         """(category, name, address, size, object) of everything that was said."""
         said, record = [], ctypes.create_string_buffer(RECORD.size)
         while self.free.pyadapter_record(len(said), record):
             _, _, address, size, handle, _, _, _, category, _, _, name = RECORD.unpack(record.raw)
             kind, text = self.entry(name)
-            said.append((category, text.decode() if kind == STRING else None, address, size, handle))
+            said.append((category, text.decode() if kind == pylibrary.STRING else None, address, size, handle))
         return said
 
     def start(self, framework=TORCH):
@@ -541,7 +515,7 @@ def full():
 @case
 def forked():
     """A call that waits is inherited, and so is a script that runs."""
-    held = ctypes.PyDLL(library.free._name).pyadapter_turn
+    held = library.held.pyadapter_turn
     held()
     library.free.pyadapter_seen(TORCH)
     held()  # asked for; runs at one of the next instructions, in either process
@@ -618,7 +592,7 @@ def threads():
 def waits_at_the_end():
     """The interpreter ends while a call waits."""
     library.free.pyadapter_seen(TORCH)
-    held = ctypes.PyDLL(library.free._name).pyadapter_turn
+    held = library.held.pyadapter_turn
     held()
     held()
     sys.exit(ENDED)
@@ -667,7 +641,7 @@ def run(function, path):
     child = os.fork()
     if not child:
         try:
-            library = Library(path, folder)
+            library = Adapters(path, folder)
             library.path = path
             function()
         except BaseException as error:

@@ -1,6 +1,5 @@
 /* The Python walker as a library that an interpreter loads with ctypes: pywalk.py compares what it finds with what the interpreter says. */
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,7 +9,7 @@
 #include "../interpreter.h"
 #include "../module.h"
 #include "../python.h"
-#include "../region.h"
+#include "pylibrary.h"
 
 extern int __asan_report_present(void) __attribute__((weak));
 
@@ -18,14 +17,6 @@ extern int __asan_report_present(void) __attribute__((weak));
 __attribute__((destructor)) static void linger(void) {
   nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
   while (__asan_report_present && __asan_report_present()) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-}
-
-/* Starts to record into that file's spool. */
-MT_EXPORT int pywalk_open(const char *path) {
-  snprintf(mt_config.output, sizeof mt_config.output, "%s", path);
-  mt_config.log_level = MT_LOG_WARN;
-  mt_config.nvml_seconds = 0;
-  return mt_thread_get() != NULL;
 }
 
 MT_EXPORT int pywalk_state(void) { return (int)mt_interpreter_state(); }
@@ -84,15 +75,6 @@ MT_EXPORT uint64_t pywalk_found(void) { return __atomic_load_n(&found, __ATOMIC_
 /* ctypes turns a callback's exceptions into messages: this stands for C code between frames. */
 MT_EXPORT uint32_t pywalk_through(uint32_t (*callback)(void)) { return callback() + 0; }
 
-/* The dictionary's entry id: its kind, its length and where it lies. */
-MT_EXPORT const void *pywalk_entry(uint32_t id, uint32_t *kind, uint32_t *length) {
-  if (!id || id > mt_header()->index_used) return NULL;
-  *kind = mt_index()[id - 1].kind;
-  *length = mt_index()[id - 1].length;
-  return mt_data() + mt_index()[id - 1].offset;
-}
-
-MT_EXPORT uint32_t pywalk_entries(void) { return mt_header()->index_used; }
 MT_EXPORT uint64_t pywalk_lost(void) { return mt_header()->lost_dict; }
 MT_EXPORT void pywalk_turn(void) { mt_python_turn(); }
 MT_EXPORT void pywalk_restart(void) { mt_python_start(); }

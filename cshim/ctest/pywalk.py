@@ -23,6 +23,8 @@ import threading
 import time
 import traceback
 
+import pylibrary
+
 try:
     import greenlet
 except ImportError:
@@ -31,7 +33,7 @@ except ImportError:
 VERSION = sys.version_info[:2]
 CHECKED, TRUSTED, OFF = 3, 4, 1
 WHOLE, DEPTH = 0, 2
-STRING, INFO, PYSTACK, CODE = 1, 6, 7, 8
+PYSTACK, CODE = 7, 8
 LNOTAB, RANGES, LOCATIONS = 1, 2, 3
 MOST = 256
 
@@ -61,38 +63,16 @@ def equal(have, want, *what):
     check(have == want, *what, "is", have, "want", want)
 
 
-class Walker:
-    """The library, called without the interpreter's lock; held keeps it."""
-
+class Walker(pylibrary.Library):
     def __init__(self, path, folder):
-        self.free = ctypes.CDLL(path)
-        self.held = ctypes.PyDLL(path)
+        super().__init__(path, folder, "walk.bin")
         for library in self.free, self.held:
             library.pywalk_cost.restype = ctypes.c_double
             for count in library.pywalk_lost, library.pywalk_asked, library.pywalk_found, library.pywalk_remembered, library.pywalk_different:
                 count.restype = ctypes.c_uint64
-            library.pywalk_entry.restype = ctypes.c_void_p
-            library.pywalk_entry.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
-        self.folder = folder
-        if not self.free.pywalk_open(os.path.join(self.folder, "walk.bin").encode()):
-            raise SystemExit("it does not record")
         self.stack = self.free.pywalk_stack
         while not self.info("drain"):  # the library's own thread has started by then, and holds none of the C library's locks in a forked child
             time.sleep(0.001)
-
-    def entry(self, number):
-        kind, length = ctypes.c_uint32(), ctypes.c_uint32()
-        at = self.free.pywalk_entry(number, ctypes.byref(kind), ctypes.byref(length))
-        return (kind.value, ctypes.string_at(at, length.value)) if at else (0, b"")
-
-    def entries(self, wanted):
-        numbers = range(1, self.free.pywalk_entries() + 1)
-        return [data for kind, data in map(self.entry, numbers) if kind == wanted]
-
-    def info(self, key):
-        """The last thing that was said about it."""
-        found = [data.split(b"\0", 1)[1].decode() for data in self.entries(INFO) if data.startswith(key.encode() + b"\0")]
-        return found[-1] if found else None
 
     def code(self, number):
         kind, data = self.entry(number)
@@ -495,7 +475,7 @@ def in_child(what, function):
     """The function's checks, in a child that records for itself."""
     child = os.fork()
     if not child:
-        walker.free.pywalk_open(os.path.join(walker.folder, "%d.bin" % os.getpid()).encode())
+        walker.open("%d.bin" % os.getpid())
         del failures[:]
         function()
         os._exit(len(failures) != 0)
@@ -626,7 +606,7 @@ def child_goes_on():
     """A child that is forked by the last functions of its parent is a program of its own."""
     child = os.fork()
     if not child:
-        walker.free.pywalk_open(os.path.join(walker.folder, "%d.bin" % os.getpid()).encode())
+        walker.open("%d.bin" % os.getpid())
         thread = threading.Thread(target=lambda: os._exit(0 if walker.stack(MOST) else 1))
         thread.start()
         thread.join()

@@ -155,7 +155,7 @@ func TestNamesOptimizers(t *testing.T) {
 // states, tensors made of tensors; models wrapped for several processes.
 func TestNamesShapes(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {
-		for _, script := range []string{"names_modules.py", "names_wrapped.py", "names_distributed.py"} {
+		for _, script := range []string{"names_modules.py", "names_wrapped.py", "names_distributed.py", "names_many.py"} {
 			t.Run(framework+"/"+script, func(t *testing.T) {
 				r, marks := runNames(t, program{framework: framework, args: []string{script}})
 				compareNames(t, r, marks)

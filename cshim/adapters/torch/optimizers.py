@@ -2,7 +2,7 @@
 # Optimizers: what they step, and what its names are.
 
 FIRST, OFTEN = 16, 8  # so many steps have their gradients named, and parameters' addresses compared; after them every eighth one
-LARGE, FEWER = 2000, 3  # with so many parameters, so few first steps have: each takes milliseconds
+LARGE = 2000          # with so many parameters the work is spread: gradients in the first step and in every eighth, states in the second one
 
 plans = {}  # id of an optimizer -> Plan
 
@@ -16,7 +16,7 @@ class Plan:
         self.steps, self.states, self.look, self.epoch = 0, -1, 0, 0
         self.ids = None         # of the parameters, in 64 bits each
         self.names = {}         # id of a parameter -> its name
-        self.first = FIRST      # steps that are looked at, each
+        self.large = False
         self.plain = False      # all parameters are leaves whose address can be had without a detour
         self.gradients = None   # rows of the parameters' gradients, without addresses, once there is use for them
         self.flats = []         # (index of a parameter, bytes before its gradient, its bytes, number of the name) of gradients in one piece of memory
@@ -66,10 +66,17 @@ class Plan:
         self.plain = len(parameters) == len(everything) and PLAIN.issuperset(map(type, parameters)) and all(map(is_leaf, parameters))
         self.addresses = addresses(parameters, data_ptr, None) if self.plain else None
         self.plain = self.addresses is not None
-        self.gradients, self.first = None, FIRST if len(everything) < LARGE else FEWER
+        self.gradients, self.large = None, len(everything) >= LARGE
 
-    def is_time_for_states(self):
-        return self.steps <= FEWER or not self.steps & self.steps - 1 and (self.first == FIRST or self.steps >= FIRST)
+    def is_time_for_gradients(self):
+        return not self.steps % OFTEN or self.steps <= FIRST and not self.large
+
+    def is_time_for_states(self, new, held):
+        """Whether states are to be looked at: there are parameters that had none, or a step came in which optimizers begin to keep more."""
+        count = self.steps
+        if self.large and count == 1:
+            return False
+        return new or held != self.states or count < 4 and not self.large or not count & count - 1 and (count >= FIRST or not self.large)
 
     def follow(self, optimizer, rows):
         """A step is over."""
@@ -85,11 +92,11 @@ class Plan:
         if new or self.look != Looks.count:
             self.prepare(groups, rows, new, began)
             name_gradients(self, parameters, rows)
-        elif (self.steps <= self.first or not self.steps % OFTEN) and not (self.plain and say_gradients(self, parameters, rows)):
+        elif self.is_time_for_gradients() and not (self.plain and say_gradients(self, parameters, rows)):
             name_gradients(self, parameters, rows)
         state = field(optimizer_fields(optimizer), "state")
         held = dict.__len__(state) if below(dict, type(state)) else 0
-        if new or held != self.states or self.is_time_for_states():
+        if self.is_time_for_states(new, held):
             self.states = held
             name_state(self, optimizer, rows)
         if not self.wraps:  # the one inside says so
