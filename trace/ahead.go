@@ -5,8 +5,12 @@ import (
 	"slices"
 )
 
-// aheadBatches is how many batches of events may lie between the decoder and the reader's caller: as many as are decoded while a block is decompressed.
-const aheadBatches = 8
+const (
+	// aheadBatches is how many batches of events may lie between the decoder and the reader's caller: more than are replayed while a block is decompressed.
+	aheadBatches = 16
+	// aheadReturned is how many of them the caller must be done with before the decoder has them back. One by one, each would wake it up.
+	aheadReturned = aheadBatches / 2
+)
 
 // decodeAhead is a goroutine that reads sections and decodes the events of blocks while the reader's caller works on those before. The caller sees no difference: what belongs to
 // the order of the file, which is the dictionary and the books, stays with the reader, to whom the sections go one by one.
@@ -21,8 +25,9 @@ type decodeAhead struct {
 	halted   chan struct{}
 
 	// The reader's side.
-	given   []Event // the batch that the caller has
-	section piece   // the latest one
+	given   []Event   // the batch that the caller has
+	done    [][]Event // those that it is done with, fewer than aheadReturned
+	section piece     // the latest one
 }
 
 // piece is what stands next in the file: a batch of events, or else a section. That of an event block comes before its events, without payload.
@@ -120,10 +125,7 @@ func (a *decodeAhead) send(p piece) bool {
 // nextEvents returns the next events of the open block, none behind its last one.
 func (a *decodeAhead) nextEvents(r *Reader) ([]Event, error) {
 	a.begin(r)
-	if a.given != nil {
-		a.free <- a.given[:cap(a.given)]
-		a.given = nil
-	}
+	a.giveBack()
 	for {
 		p := <-a.pieces
 		if p.kind != 0 || p.err != nil {
@@ -135,6 +137,21 @@ func (a *decodeAhead) nextEvents(r *Reader) ([]Event, error) {
 			a.given = p.events
 			return p.events, p.fault
 		}
+	}
+}
+
+// giveBack takes the batch that the caller had.
+func (a *decodeAhead) giveBack() {
+	if a.given == nil {
+		return
+	}
+	a.done = append(a.done, a.given[:cap(a.given)])
+	a.given = nil
+	if len(a.done) == aheadReturned {
+		for _, batch := range a.done {
+			a.free <- batch
+		}
+		a.done = a.done[:0]
 	}
 }
 
