@@ -69,7 +69,7 @@ func (c *collector) deviceReport(info trace.Info, s *Summary) *DeviceReport {
 		r.Why = why
 	}
 	for _, key := range []string{"nvml.share", "nvml.list", "nvml.slice", "nvml.device", "nvml.exit"} {
-		if info[key] != "" {
+		if info[key] != "" && (key != "nvml.device" || !c.allSampled(s)) {
 			r.Notes = append(r.Notes, info[key])
 		}
 	}
@@ -80,6 +80,16 @@ func (c *collector) deviceReport(info trace.Info, s *Summary) *DeviceReport {
 		}
 	}
 	return r
+}
+
+// allSampled reports whether every device that the program used was sampled at some time: then an answer before that, such as that nothing was in use, was only early.
+func (c *collector) allSampled(s *Summary) bool {
+	for _, d := range s.Devices {
+		if slot := int(d.Index) + 1; d.Driver.AllocCount > 0 && (slot >= len(c.samples.devices) || c.samples.devices[slot].count == 0) {
+			return false
+		}
+	}
+	return len(s.Devices) > 0
 }
 
 // deviceLedgers makes the ledgers of a device: at the moment that was asked for, or at the highest and at the last sample.

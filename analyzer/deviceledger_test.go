@@ -228,6 +228,19 @@ func TestNoSamples(t *testing.T) {
 	}
 }
 
+// TestEarlyAnswer: contexts of the null GPU may occupy nothing, so that a device is empty at first, and the recorder notes that this cannot be. What it says later counts; a used
+// device that was never sampled keeps the note.
+func TestEarlyAnswer(t *testing.T) {
+	const note = "the device says that nothing is in use, though the program uses it"
+	for second, want := range map[int16]int{0: 0, 1: 1} {
+		src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 100*mib, 0), deviceAlloc(0x7f1000000000, 100*mib, second), sampleEvent(0, 200*mib, 200*mib, 0, 0)))
+		src.info["nvml.device"] = note
+		if got := deviceReportOf(t, src, Options{}).Notes; len(got) != want {
+			t.Errorf("memory on devices 0 and %d: notes %q", second, got)
+		}
+	}
+}
+
 // There may be any number of samples.
 func TestSamplesAreBounded(t *testing.T) {
 	events := []trace.Event{contextEvent(0x100, 0)}

@@ -93,6 +93,12 @@ func systemFile(file string) bool {
 	return slices.ContainsFunc(systemFolders, func(folder string) bool { return strings.HasPrefix(file, folder) })
 }
 
+// Places returns what shortens the paths of a run's source files as all reports do.
+func Places(info trace.Info) func(file string) string {
+	j := newJudge(info)
+	return j.place
+}
+
 // place shortens a source file's path: relative to the working directory, from the package's name on, or its last two parts.
 func (j *judge) place(file string) string {
 	place, known := j.places[file]

@@ -7,17 +7,33 @@ import "memtrace/trace"
 //
 // A tied stack is a Python stack with an id of its own: the frames of the backward pass, if any, and behind them those of the forward operator.
 type linkedStacks struct {
-	operators []operator // by number and device; a later one takes an earlier one's place
+	operators []operatorSet
 	pairs     []linkedPair
 	ids       map[linkedPair]trace.StackID
 }
 
-// operator is a forward operator. Every thread numbers its own, so that the same number returns on another device.
-type operator struct {
+// operatorKey names a forward operator. Every thread numbers its own. Where the trace does not tell threads, the device keeps those of several apart, if each has its own; of two
+// threads with one device the last one counts.
+type operatorKey struct {
 	number uint32 // as events carry it
-	device int16
-	thread trace.ThreadID
-	stack  trace.StackID // of Python
+	thread uint16 // as events carry it, 0 unknown
+	device int16  // 0 where the thread is known
+}
+
+type operator struct {
+	operatorKey
+	taker trace.ThreadID
+	stack trace.StackID // of Python
+}
+
+// operatorSet holds operators whose keys share a place, the newest one first. One thread's numbers come in order, so that all of the table is theirs; several threads share it.
+type operatorSet [4]operator
+
+func operatorOf(e *trace.Event) operatorKey {
+	if e.OpThread != 0 {
+		return operatorKey{number: e.Op, thread: e.OpThread}
+	}
+	return operatorKey{number: e.Op, device: e.Device}
 }
 
 // linkedPair is what a tied stack is made of. Where the forward operator itself allocated nothing, above is set: it ran between the two, and its stack is what these have in common.
@@ -26,8 +42,8 @@ type linkedPair struct{ backward, forward, above trace.StackID }
 const (
 	// linkedBit marks ids of tied stacks. Ids of a dictionary are far below it.
 	linkedBit trace.StackID = 1 << 31
-	// operatorsKept is how many operators are remembered, a power of two: several steps of the largest models.
-	operatorsKept = 1 << 18
+	// operatorSets is a power of two. There is room for the operators of several steps of the largest models.
+	operatorSets = 1 << 16
 	// operatorsNear is how far from an operator that allocated nothing its neighbours may be. Operators that only make views come in short rows.
 	operatorsNear = 8
 )
@@ -40,7 +56,7 @@ func (l *linkedStacks) stack(e *trace.Event) trace.StackID {
 	case e.Flags&trace.FlagBackward != 0:
 		return l.backward(e)
 	case e.PyStack != 0:
-		l.forward(operator{e.Op, e.Device, e.Thread, e.PyStack})
+		l.forward(operator{operatorOf(e), e.Thread, e.PyStack})
 	}
 	return e.PyStack
 }
@@ -48,15 +64,32 @@ func (l *linkedStacks) stack(e *trace.Event) trace.StackID {
 // forward takes in what an operator allocates. The number stays what it is until the next operator begins, so that of one number's allocations the first one is the operator's.
 func (l *linkedStacks) forward(o operator) {
 	if l.operators == nil {
-		l.operators, l.ids = make([]operator, operatorsKept), make(map[linkedPair]trace.StackID)
+		l.operators, l.ids = make([]operatorSet, operatorSets), make(map[linkedPair]trace.StackID)
 	}
-	if at := l.place(o.number, o.device); at.number != o.number || at.thread != o.thread || at.device != o.device {
+	set := l.set(o.operatorKey)
+	at := set.find(o.operatorKey)
+	switch {
+	case at == nil:
+		copy(set[1:], set[:])
+		set[0] = o
+	case at.taker != o.taker:
 		*at = o
 	}
 }
 
-func (l *linkedStacks) place(number uint32, device int16) *operator {
-	return &l.operators[(number^uint32(uint16(device))<<14)%operatorsKept]
+// set returns where an operator is if it is known. Neighbours by number are neighbours there; threads begin far from each other.
+func (l *linkedStacks) set(k operatorKey) *operatorSet {
+	begin := (uint32(k.thread)<<16 | uint32(uint16(k.device))) * 0x9e3779b1 >> 16
+	return &l.operators[(k.number+begin)%operatorSets]
+}
+
+func (s *operatorSet) find(k operatorKey) *operator {
+	for i := range s {
+		if s[i].operatorKey == k {
+			return &s[i]
+		}
+	}
+	return nil
 }
 
 func (l *linkedStacks) backward(e *trace.Event) trace.StackID {
@@ -77,16 +110,17 @@ func (l *linkedStacks) find(e *trace.Event) linkedPair {
 	if l.operators == nil {
 		return linkedPair{}
 	}
-	if at := l.at(e.Op, e.Device); at != 0 {
+	key := operatorOf(e)
+	if at := l.at(key, 0); at != 0 {
 		return linkedPair{e.PyStack, at, 0}
 	}
 	below, above := trace.StackID(0), trace.StackID(0)
-	for n := uint32(1); n <= operatorsNear && (below == 0 || above == 0); n++ {
-		if below == 0 && n < e.Op {
-			below = l.at(e.Op-n, e.Device)
+	for n := int32(1); n <= operatorsNear && (below == 0 || above == 0); n++ {
+		if below == 0 {
+			below = l.at(key, -n)
 		}
 		if above == 0 {
-			above = l.at(e.Op+n, e.Device)
+			above = l.at(key, n)
 		}
 	}
 	switch {
@@ -98,9 +132,10 @@ func (l *linkedStacks) find(e *trace.Event) linkedPair {
 	return linkedPair{e.PyStack, below, above}
 }
 
-// at returns the stack of an operator, 0 if it is not known.
-func (l *linkedStacks) at(number uint32, device int16) trace.StackID {
-	if o := l.place(number, device); o.number == number && o.device == device {
+// at returns the stack of the operator that the key's thread recorded so many operators after the key's, 0 if it is not known.
+func (l *linkedStacks) at(k operatorKey, after int32) trace.StackID {
+	k.number += uint32(after)
+	if o := l.set(k).find(k); o != nil {
 		return o.stack
 	}
 	return 0

@@ -12,6 +12,12 @@ func forwardAlloc(thread trace.ThreadID, op uint32, device int16, stack trace.St
 	return &trace.Event{Kind: trace.EventAlloc, Thread: thread, Op: op, Device: device, PyStack: stack}
 }
 
+// inThread adds what the framework says about threads.
+func inThread(e *trace.Event, number uint16) *trace.Event {
+	e.OpThread = number
+	return e
+}
+
 func backwardAlloc(op uint32, device int16, own trace.StackID) *trace.Event {
 	return &trace.Event{Kind: trace.EventAlloc, Thread: 99, Op: op, Device: device, PyStack: own, Flags: trace.FlagBackward}
 }
@@ -58,7 +64,7 @@ func TestLinkedStacks(t *testing.T) {
 	if got := tied(backwardAlloc(5, 0, 0)); got != (linkedPair{0, 55, 0}) {
 		t.Errorf("another thread: %+v", got)
 	}
-	for op := range uint32(2 * operatorsKept) { // all that was is forgotten
+	for op := range uint32(2 * operatorSets * len(operatorSet{})) { // all that was is forgotten
 		l.stack(forwardAlloc(1, 100+op, 0, 1000))
 	}
 	if got := tied(backwardAlloc(6, 1, 0)); got != (linkedPair{}) {
@@ -66,6 +72,65 @@ func TestLinkedStacks(t *testing.T) {
 	}
 	if got := l.split(linkedBit | 1<<20); got != (linkedPair{backward: linkedBit | 1<<20}) {
 		t.Errorf("an id that nobody gave: %+v", got)
+	}
+}
+
+// TestLinkedThreads: two threads that train on one device number their operators alike. Before threads were told, a quarter of their bytes was tied to the other one's lines.
+func TestLinkedThreads(t *testing.T) {
+	l := &linkedStacks{}
+	tied := func(e *trace.Event) linkedPair { return l.split(l.stack(e)) }
+	for step := range uint32(1000) {
+		for thread := range uint16(3) {
+			for op := range uint32(8) {
+				if op%4 != 3 {
+					l.stack(inThread(forwardAlloc(trace.ThreadID(thread), 1+8*step+op, 0, trace.StackID(1+10*uint32(thread)+op)), 1+thread))
+				}
+			}
+		}
+		for thread := range uint16(3) {
+			first := trace.StackID(1 + 10*uint32(thread))
+			for _, test := range []struct {
+				op   uint32
+				want linkedPair
+			}{{0, linkedPair{0, first, 0}}, {6, linkedPair{0, first + 6, 0}}, {3, linkedPair{0, first + 2, first + 4}}} {
+				if got := tied(inThread(backwardAlloc(1+8*step+test.op, 0, 0), 1+thread)); got != test.want {
+					t.Fatalf("operator %d of step %d of thread %d: %+v, want %+v", test.op, step, thread, got, test.want)
+				}
+			}
+		}
+	}
+	if got := tied(inThread(backwardAlloc(8000, 1, 0), 2)); got.forward == 0 || got.backward != 0 { // its gradient lies on the device that the forward pass moved it from
+		t.Errorf("on another device: %+v", got)
+	}
+	if got := tied(inThread(backwardAlloc(8000, 0, 5), 9)); got != (linkedPair{backward: 5}) {
+		t.Errorf("a thread without operators: %+v", got)
+	}
+	if got := tied(backwardAlloc(8000, 0, 5)); got != (linkedPair{backward: 5}) {
+		t.Errorf("an operator of no known thread: %+v", got)
+	}
+}
+
+// TestLinkedRoom: one thread has all of the table; threads that share it each keep their latest operators, wherever they begin.
+func TestLinkedRoom(t *testing.T) {
+	const room = operatorSets * uint32(len(operatorSet{}))
+	for threads := uint32(1); threads <= 4; threads *= 2 {
+		l := &linkedStacks{}
+		last := 3 * room
+		for op := uint32(1); op <= last; op++ {
+			for thread := range threads {
+				l.stack(inThread(forwardAlloc(1, op, 0, trace.StackID(1+thread)), uint16(1+thread)))
+			}
+		}
+		for thread := range threads {
+			for _, op := range []uint32{last, last - room/threads + 1} {
+				if got := l.at(operatorKey{number: op, thread: uint16(1 + thread)}, 0); got != trace.StackID(1+thread) {
+					t.Errorf("%d threads: operator %d of thread %d has stack %d", threads, op, thread, got)
+				}
+			}
+			if got := l.at(operatorKey{number: last - room, thread: uint16(1 + thread)}, 0); got != 0 {
+				t.Errorf("%d threads: an operator of long ago has stack %d", threads, got)
+			}
+		}
 	}
 }
 

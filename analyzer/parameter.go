@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"slices"
 	"strings"
 
 	"memtrace/trace"
@@ -92,8 +93,16 @@ func (l *parameterList) values() []Parameter {
 	return list
 }
 
+// isOptimizer says whether an optimizer keeps this for itself: nobody spoke of a parameter of that name.
+func (p *parameterFigures) isOptimizer() bool {
+	return !slices.ContainsFunc(p.order, func(key figureKey) bool { return key.category != trace.CategoryOptimizer })
+}
+
 func (p *parameterFigures) value() Parameter {
 	v := Parameter{Name: p.name, Category: p.category.String(), States: []State{}}
+	if p.isOptimizer() {
+		v.Category = trace.CategoryOptimizer.String()
+	}
 	for _, key := range p.order {
 		f := p.figures[key]
 		switch key.category {

@@ -31,7 +31,7 @@ type optimizer struct {
 func (c *collector) readAhead(src trace.Source) (*preview, error) {
 	p := &preview{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
 	p.blocks = newBlockNames()
-	leaveOut(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp)
+	leaveOut(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread)
 	for {
 		events, err := src.ReadBatch()
 		for i := range events {

@@ -67,7 +67,7 @@ type IterationMoment struct {
 // hold them, which are rounded and may be shared.
 type Parameter struct {
 	Name       string  `json:"name"`
-	Category   string  `json:"category"` // "parameter" or "buffer"
+	Category   string  `json:"category"` // "parameter", "buffer", or "optimizer": what one keeps for itself
 	Bytes      uint64  `json:"bytes"`
 	BlockBytes uint64  `json:"block_bytes"`
 	Gradient   uint64  `json:"gradient_bytes"`

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <link.h>
+#include <sched.h>
 #include <string.h>
 
 #include "boot.h"
@@ -43,6 +44,8 @@ static struct adapter {
 } adapters[MT_FRAMEWORKS];
 
 static uint32_t memory_ran_out, oom_reports;
+
+bool mt_adapter_ending;
 
 #define API(F)                                                        \
   F(int, initialized, (void), "Py_IsInitialized")                     \
@@ -99,6 +102,19 @@ void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds) {
 static bool recording(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE) != 0; }
 
 static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
+
+/* A thread of ours may ask while the main thread does at the end of a short program. That one does not wait for ever: in a child that was forked meanwhile nobody goes on. */
+static bool ready(void) {
+  enum { UNKNOWN, FINDING, READY, NOT_POSSIBLE };
+  static uint32_t found;
+  uint32_t before = UNKNOWN;
+  if (__atomic_compare_exchange_n(&found, &before, FINDING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    before = mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyfunctions_find() && mt_gate_open() ? READY : NOT_POSSIBLE;
+    __atomic_store_n(&found, before, __ATOMIC_RELEASE);
+  }
+  for (unsigned tries = 0; before == FINDING && tries < 1000; tries++) sched_yield(), before = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+  return before == READY;
+}
 
 /* A namespace for the script, which holds the builtins and our functions. New reference, or NULL. */
 static void *make_globals(enum mt_framework framework) {
@@ -189,12 +205,6 @@ void mt_adapter_out_of_memory(void) {
   if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_boot_turn();
 }
 
-static bool ready(void) {
-  static int found; /* 1 yes, -1 no */
-  if (!found) found = mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyfunctions_find() && mt_gate_open() ? 1 : -1;
-  return found > 0;
-}
-
 /* What is there to be asked for: a state is changed before it is asked for, since the call may come at once. */
 static void ask(enum mt_framework framework, uint32_t *word, uint32_t asked, int (*call)(void *)) {
   uint32_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -237,11 +247,22 @@ void mt_adapter_turn(void) {
     if (wanted & 1u << i) turn((enum mt_framework)i, oom);
 }
 
+/* A program may be over before a thread of ours came to ask for its script. A call that was asked for and comes later finds another state, and does nothing. */
+static bool never_ran(enum mt_framework framework) {
+  uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters, state = __atomic_load_n(&adapters[framework].state, __ATOMIC_ACQUIRE);
+  return wanted & 1u << framework && (state == IDLE || state == ASKED);
+}
+
 void mt_adapter_report(void) {
   struct mt_quiet quiet;
   for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
-    if (!adapters[i].report || !recording() || !usable() || !mt_pyquiet_enter(&quiet)) continue;
-    run_report((enum mt_framework)i);
+    struct adapter *a = &adapters[i];
+    bool late = recording() && usable() && never_ran((enum mt_framework)i) && ready();
+    if (!(a->report || late) || !recording() || !usable() || !mt_pyquiet_enter(&quiet)) continue;
+    mt_adapter_ending = true;
+    if (late) __atomic_store_n(&a->state, begin((enum mt_framework)i), __ATOMIC_RELEASE);
+    if (a->report) run_report((enum mt_framework)i);
+    mt_adapter_ending = false;
     mt_pyquiet_leave(&quiet);
   }
 }

@@ -10,20 +10,24 @@
 #include "peek.h"
 #include "symbol.h"
 
-/* A shared pointer's block begins with its table of functions, then the owners; a node that counts itself begins so, too. The number follows in places that differ. */
+/* A shared pointer's block begins with its table of functions, then the owners; a node that counts itself begins so, too. The number follows in places that differ, and
+ * behind it, in either, how many nodes follow the node at most, whether one points to it, and the thread that made it. */
 #define MT_NODE_COUNT 8u
 #define MT_NODE_NUMBER_SHARED 24u
 #define MT_NODE_NUMBER_INTRUSIVE 16u
+
+enum { NUMBER, HEIGHT, POINTED, THREAD, WORDS };
 
 struct mt_backward mt_backward;
 
 /* What was seen of the two nodes, by the one thread that makes the test: another that begins takes it over. */
 static struct sight {
   enum mt_node_layout layout;
-  uint64_t number;
+  uint64_t words[WORDS]; /* all but the number 0 if they cannot be read */
 } sights[2];
 static unsigned seen;
 static pid_t tester;
+static bool reloaded; /* PyTorch was unloaded: threads remember numbers that another one did not give them */
 
 static bool is_tester(void) { return __atomic_load_n(&tester, __ATOMIC_ACQUIRE) == (pid_t)syscall(SYS_gettid); }
 
@@ -55,6 +59,7 @@ bool mt_backward_begin(void) {
   if (mt_backward_known()) return true;
   mt_backward.peek = (uint64_t(*)(void))find("libtorch_cpu.so", "_ZN2at15sequence_number4peekEv");
   mt_backward.current_node = (struct mt_node_owner(*)(void))find("libtorch_cpu.so", "_ZN5torch8autograd16get_current_nodeEv");
+  mt_backward.thread = reloaded ? NULL : (uint64_t(*)(void))find("libtorch_cpu.so", "_ZN2at14RecordFunction15currentThreadIdEv");
   mt_backward.records = (bool (*)(void))find("libc10.so", "_ZN3c108GradMode10is_enabledEv");
   return mt_backward.peek && mt_backward.current_node && mt_backward.records;
 }
@@ -78,36 +83,58 @@ static enum mt_node_layout layout_of(const struct mt_node_owner *first) {
   return MT_NODE_UNKNOWN;
 }
 
+static const uint64_t *words_of(const void *node, enum mt_node_layout layout) {
+  return (const uint64_t *)((const char *)node + (layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE));
+}
+
 /* Where the layout stays unknown nothing can be given back, and our own nodes live on. */
 void mt_backward_look(void) {
   if (seen == 2 || !is_tester()) return;
   struct sight *sight = &sights[seen++];
   struct mt_node_owner owner = mt_backward.current_node();
-  *sight = (struct sight){owner.node ? layout_of(&owner) : MT_NODE_UNKNOWN, 0};
+  *sight = (struct sight){owner.node ? layout_of(&owner) : MT_NODE_UNKNOWN, {0}};
   if (sight->layout == MT_NODE_UNKNOWN) return;
-  uintptr_t number = (uintptr_t)owner.node + (sight->layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE);
-  if (!mt_peek(&sight->number, number, sizeof sight->number)) sight->layout = MT_NODE_UNKNOWN;
-  else give_back(&owner, sight->layout);
+  const uint64_t *words = words_of(owner.node, sight->layout);
+  if (!mt_peek(sight->words, (uintptr_t)words, sizeof *words)) {
+    sight->layout = MT_NODE_UNKNOWN;
+    return;
+  }
+  if (!mt_peek(sight->words + HEIGHT, (uintptr_t)(words + HEIGHT), sizeof *words * (WORDS - HEIGHT))) memset(sight->words + HEIGHT, 0, sizeof *words * (WORDS - HEIGHT));
+  give_back(&owner, sight->layout);
+}
+
+/* Numbers of threads are small, so that a word may equal one by accident. The words before it must look right, too: the first node points to the second, which is one lower. */
+static bool threads_are_told(void) {
+  const uint64_t *first = sights[0].words, *second = sights[1].words;
+  uint64_t self = mt_backward.thread ? mt_backward.thread() : 0;
+  return self && first[THREAD] == self && second[THREAD] == self && second[HEIGHT] && first[HEIGHT] == second[HEIGHT] + 1 && (first[POINTED] & 0xff) <= 1 && (second[POINTED] & 0xff) == 1;
 }
 
 bool mt_backward_end(uint64_t first, uint64_t second) {
-  bool right = is_tester() && seen == 2 && sights[0].layout != MT_NODE_UNKNOWN && sights[0].layout == sights[1].layout && first != second && sights[0].number == first && sights[1].number == second;
+  bool right = is_tester() && seen == 2 && sights[0].layout != MT_NODE_UNKNOWN && sights[0].layout == sights[1].layout && first != second && sights[0].words[NUMBER] == first && sights[1].words[NUMBER] == second;
   seen = 0;
-  if (right) __atomic_store_n(&mt_backward.layout, sights[0].layout, __ATOMIC_RELEASE);
+  if (!right || mt_backward_known()) return right;
+  if (!threads_are_told()) mt_backward.thread = NULL;
+  __atomic_store_n(&mt_backward.layout, sights[0].layout, __ATOMIC_RELEASE);
   return right;
 }
 
 void mt_backward_forget(void) {
-  if (mt_backward_known() && mt_module_find((uintptr_t)mt_backward_forget) && !mt_module_find((uintptr_t)mt_backward.peek))
-    __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
+  if (!mt_backward_known() || !mt_module_find((uintptr_t)mt_backward_forget) || mt_module_find((uintptr_t)mt_backward.peek)) return;
+  reloaded = true;
+  __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
 }
+
+#define MT_OP_THREAD_ASKED (1ull << 63)
+
+uint64_t mt_backward_ask(void) { return (mt_backward.thread ? (mt_backward.thread() & MT_OP_THREAD) << MT_OP_BITS : 0) | MT_OP_THREAD_ASKED; }
 
 uint64_t mt_backward_node(uint64_t otherwise) {
   struct mt_node_owner owner = mt_backward.current_node();
   if (!owner.node) return otherwise;
   enum mt_node_layout layout = mt_backward.layout;
-  uint64_t number = *(const uint64_t *)((const char *)owner.node + (layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE));
+  const uint64_t *words = words_of(owner.node, layout);
+  uint64_t number = (words[NUMBER] + 1) & MT_OP_NUMBER, thread = mt_backward.thread ? words[THREAD] & MT_OP_THREAD : 0;
   give_back(&owner, layout);
-  uint32_t op = (uint32_t)number + 1;
-  return op ? op | MT_OP_BACKWARD : 0; /* one that only sums gradients up has no number: its bits are all set */
+  return number ? number | thread << MT_OP_BITS | MT_OP_BACKWARD : 0; /* one that only sums gradients up has no number: its bits are all set */
 }

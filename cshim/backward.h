@@ -1,9 +1,13 @@
 /* Ties what the backward pass allocates to the forward operators that caused it: PyTorch numbers operators as it records them for autograd, and a node of the graph keeps
- * the number of its operator. Functions that libtorch exports tell both sides; how a node looks inside is found out by a test (adapters/torch.py). */
+ * the number of its operator. Every thread counts its own, so that the thread that recorded an operator is told, too, by the number that PyTorch gave it. Functions that
+ * libtorch exports tell both sides; how a node looks inside is found out by a test (adapters/torch.py). */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "guest.h"
+#include "spool.h"
 
 /* The owning pointer to a node, as the function returns it: a node and a block with its count, or a node that counts itself. Never in registers. */
 struct mt_node_owner {
@@ -14,24 +18,31 @@ enum mt_node_layout { MT_NODE_UNKNOWN, MT_NODE_SHARED, MT_NODE_INTRUSIVE };
 
 struct mt_backward {
   uint64_t (*peek)(void);                     /* the number that the thread's next operator gets */
+  uint64_t (*thread)(void);                   /* the thread's own number, from 1; NULL if nodes are not known to keep their maker's */
   bool (*records)(void);                      /* whether the thread's operators are recorded for autograd */
   struct mt_node_owner (*current_node)(void); /* the node that runs in the thread; its reference is the caller's */
   uint32_t layout;                              /* enum mt_node_layout; stored last */
 };
 extern struct mt_backward mt_backward;
 
-#define MT_OP_BACKWARD (1ull << 32) /* beside a number: of the operator whose backward runs */
+#define MT_OP_NUMBER ((1ull << MT_OP_BITS) - 1)
+#define MT_OP_THREAD ((1ull << MT_OP_THREAD_BITS) - 1)
 
-/* 1 + the number of the operator whose node runs in the calling thread | MT_OP_BACKWARD; 0 if that has none, and otherwise, where no node runs. */
+/* The operator whose node runs in the calling thread, as a record has it, with MT_OP_BACKWARD; 0 if that has none, and otherwise, where no node runs. */
 uint64_t mt_backward_node(uint64_t otherwise);
 
 static inline bool mt_backward_known(void) { return __atomic_load_n(&mt_backward.layout, __ATOMIC_ACQUIRE) != MT_NODE_UNKNOWN; }
 
-/* Once it is known: 1 + the number of the operator that runs in the calling thread, or with MT_OP_BACKWARD of the one whose backward runs in it, 0 none. forward: the
- * thread is in Python code. There, a node that has operators recorded runs a part of the forward pass once more, whose operators have numbers of their own. */
-static inline uint64_t mt_backward_op(bool forward) {
+/* What the calling thread's operators have beside their number: it never changes, so it is asked for once. Above what a record has room for stands that it was. */
+uint64_t mt_backward_ask(void);
+
+/* Once it is known: the operator that runs in the calling thread, or with MT_OP_BACKWARD the one whose backward runs in it, as a record has it, and above that anything; 0
+ * none. forward: the thread is in Python code. There, a node that has operators recorded runs a part of the forward pass once more, whose operators have numbers of their own. */
+static inline uint64_t mt_backward_op(struct mt_thread *self, bool forward) {
   if (!forward) return mt_backward_node(0);
-  uint32_t next = (uint32_t)mt_backward.peek();
+  uint64_t next = mt_backward.peek() & MT_OP_NUMBER;
+  if (MT_UNLIKELY(!self->op_thread)) self->op_thread = mt_backward_ask();
+  if (next) next |= self->op_thread;
   return mt_backward.records() ? next : mt_backward_node(next);
 }
 

@@ -259,6 +259,7 @@ static void *boot_thread(void *unused) {
   (void)unused;
   prctl(PR_SET_NAME, MT_THREAD_NAME, 0, 0, 0);
   mt_clock_refresh(mt_header());
+  if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell of its end */
   const char *why = refusal();
   if (!why && !make_block()) why = "/proc is not there";
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";

@@ -62,6 +62,7 @@ struct mt_thread {
   uint64_t told_addr;    /* of the last driver event */
   uint16_t told_count;   /* driver events, in all */
   uint8_t told_kind;
+  uint64_t op_thread;          /* the framework's number of this thread as operators have it, 0: not asked yet */
   uint64_t context;            /* the thread's context when it was last asked for */
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* of mt_context_generation then */

@@ -221,6 +221,7 @@ static void ask(void) {
   } else
     attempts--;
   mt_gate_leave();
+  if (attempts == 1) mt_pyend_prepare_barrier();
 }
 
 /* Another interpreter may follow one that ended. */

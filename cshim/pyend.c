@@ -50,12 +50,14 @@ static void *find(const char *name) { return (void *)mt_interpreter_symbol(name)
 
 static long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
-/* To register the faster one takes the kernel milliseconds: not to be done on a thread of the program's. */
-static void choose_barrier(void) {
+/* To register the faster one takes the kernel milliseconds: not to be done on a thread of the program's, nor before the interpreter was asked for something. */
+void mt_pyend_prepare_barrier(void) {
+  int error = errno;
   long known = mt_sandbox_kind() == MT_SANDBOX_OWN ? 0 : membarrier(MEMBARRIER_CMD_QUERY);
-  if (known <= 0) return;
-  if (known & MEMBARRIER_CMD_PRIVATE_EXPEDITED && !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) barrier = MEMBARRIER_CMD_PRIVATE_EXPEDITED;
-  else if (known & MEMBARRIER_CMD_GLOBAL) barrier = MEMBARRIER_CMD_GLOBAL;
+  if (known > 0 && known & MEMBARRIER_CMD_PRIVATE_EXPEDITED && !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+    __atomic_store_n(&barrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, __ATOMIC_RELAXED);
+  else if (known > 0 && known & MEMBARRIER_CMD_GLOBAL) __atomic_store_n(&barrier, MEMBARRIER_CMD_GLOBAL, __ATOMIC_RELAXED);
+  errno = error;
 }
 
 void mt_pyend_prepare(void) {
@@ -70,7 +72,6 @@ void mt_pyend_prepare(void) {
   api.give = (void (*)(void *))find("Py_DecRef");
   api.function_type = (void *)mt_interpreter_variable("PyCFunction_Type");
   api.none = (void *)mt_interpreter_variable("_Py_NoneStruct");
-  choose_barrier();
   if (api.item && api.attribute && api.function && api.call && api.at_end && api.take && api.give && api.function_type && api.none)
     api.modules = (void *(*)(void))find("PyImport_GetModuleDict");
   errno = error;
@@ -78,7 +79,8 @@ void mt_pyend_prepare(void) {
 
 /* From here on every other thread either sees what was stored before, or what it stored before it looked is seen. */
 static void order_threads(void) {
-  if (barrier && mt_sandbox_kind() != MT_SANDBOX_OWN && !membarrier(barrier)) return;
+  int command = __atomic_load_n(&barrier, __ATOMIC_RELAXED);
+  if (command && mt_sandbox_kind() != MT_SANDBOX_OWN && !membarrier(command)) return;
   nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* no store stays unseen for so long */
 }
 

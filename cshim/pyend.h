@@ -15,8 +15,9 @@ bool mt_pyend_left_behind(void);
 /* Whether the calling thread must not look at its frames any more. The answer holds while the thread is marked as capturing, which it must be before it asks. */
 static inline bool mt_pyend_forbids(void) { return MT_UNLIKELY(__atomic_load_n(&mt_pyend_process, __ATOMIC_RELAXED)) && mt_pyend_left_behind(); }
 
-/* Finds what arming takes; takes milliseconds. From a thread of ours, once, before the first try to arm. */
+/* Finds what arming takes. From a thread of ours, once, before the first try to arm. The barrier, which takes milliseconds, makes what happens at the end a little faster. */
 void mt_pyend_prepare(void);
+void mt_pyend_prepare_barrier(void);
 
 /* Asks the interpreter to tell, if the program has loaded what it tells by. Whether it will: if not, it may later. On the main thread, with the interpreter's lock and
  * no exception in hand; may leave one. */

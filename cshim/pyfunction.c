@@ -12,6 +12,7 @@
 #include "namerow.h"
 #include "pyapi.h"
 #include "pygc.h"
+#include "pypack.h"
 #include "pyquiet.h"
 
 /* How the interpreter calls a function (PyMethodDef). */
@@ -290,10 +291,10 @@ static void *variables(void *self, void *arguments) {
   return found;
 }
 
-/* link_begin() -> int, link_look(), link_end((first, second)) -> int: the test of cshim/backward.h. */
+/* link_begin() -> int, link_look(), link_end((first, second)) -> int: the test of cshim/backward.h. Not where the interpreter ends, which is no time for a backward pass. */
 static void *link_begin(void *self, void *none) {
   (void)self, (void)none;
-  return api.number(mt_backward_begin());
+  return api.number(!mt_adapter_ending && mt_backward_begin());
 }
 
 static void *link_look(void *self, void *none) {
@@ -310,12 +311,13 @@ static void *link_end(void *self, void *arguments) {
 }
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
-enum { METHODS = 15 };
+enum { METHODS = 18 };
 static struct method methods[METHODS];
 
 static void fill_methods(void) {
   struct method *m = methods;
-#define METHOD(name, kind) *m++ = (struct method){#name, name, kind, NULL}
+#define NAMED(name, function, kind) *m++ = (struct method){name, function, kind, NULL}
+#define METHOD(name, kind) NAMED(#name, name, kind)
   METHOD(link_begin, NO_ARGUMENTS);
   METHOD(link_look, NO_ARGUMENTS);
   METHOD(link_end, SEVERAL_ARGUMENTS);
@@ -323,6 +325,9 @@ static void fill_methods(void) {
   METHOD(intern, ONE_ARGUMENT);
   METHOD(emit, ONE_ARGUMENT);
   METHOD(emit_at, SEVERAL_ARGUMENTS);
+  NAMED("pack", mt_pypack, SEVERAL_ARGUMENTS);
+  NAMED("identities", mt_pypack_identities, ONE_ARGUMENT);
+  NAMED("addresses", mt_pypack_addresses, SEVERAL_ARGUMENTS);
   METHOD(account, ONE_ARGUMENT);
   METHOD(instances, SEVERAL_ARGUMENTS);
   METHOD(all_instances, ONE_ARGUMENT);
@@ -332,6 +337,7 @@ static void fill_methods(void) {
   METHOD(trouble, NO_ARGUMENTS);
   METHOD(again, ONE_ARGUMENT);
 #undef METHOD
+#undef NAMED
 }
 
 bool mt_pyfunctions_find(void) {
@@ -339,7 +345,7 @@ bool mt_pyfunctions_find(void) {
   list_type = (void *)mt_interpreter_variable("PyList_Type");
   tuple_type = (void *)mt_interpreter_variable("PyTuple_Type");
   fill_methods();
-  return none && list_type && tuple_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find() && mt_pygc_find();
+  return none && list_type && tuple_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find() && mt_pygc_find() && mt_pypack_find();
 }
 
 bool mt_pyfunctions_add(void *globals, enum mt_framework framework) {

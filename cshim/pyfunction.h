@@ -4,6 +4,9 @@
  *   intern(str) -> int              number of a name, 0 where there is no room
  *   emit(bytes)                     names of memory and objects (cshim/namerow.h)
  *   emit_at(bytes, bytes)           the same, with the rows' addresses apart
+ *   pack((category, names, objects, classes, calls)) -> (bytes, list)    rows of many objects, and those that it has none for (cshim/pypack.h)
+ *   identities(list) -> bytes       of its objects
+ *   addresses((tensors, data_ptr, of)) -> bytes    of tensors, or of what a function gives for them
  *   account(bytes)                  keeps what the framework itself says of its memory, in a form of its own; the latest counts
  *   instances((list, type)) -> list those of the objects that are of the type or of one below it; asks no object
  *   all_instances(type) -> list     the same of all objects that the collector knows; instead of one type a tuple of up to eight may be given to both

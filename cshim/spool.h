@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 4u
+#define MT_SPOOL_VERSION 5u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -32,12 +32,15 @@
 enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, MT_MARK = 6, MT_STEP = 7, MT_EPOCH = 8,
                MT_CREATE = 10, MT_DESTROY = 11, MT_RESERVE = 12, MT_LAUNCH = 13, MT_SAMPLE = 14, MT_NAME = 15 };
 
-/* A framework's counts of bytes share their words with 1 + the number of the operator that allocates, 0 none:
+/* A framework's counts of bytes share their words with the operator that allocates, 0 none: one word of 40 bits in halves.
  *
- *   allocated    bits 0-46 count    bit 47 the operator's backward runs (MT_FLAG_BACKWARD)    bits 48-63 lower half of the number
- *   reserved     bits 0-46 count    bit 47 0                                                  bits 48-63 upper half */
-#define MT_COUNT_BITS 47u
-#define MT_OP_SHIFT 48u
+ *   allocated    bits 0-43 count    bits 44-63 lower half        operator    bits 0-25 1 + its number    bits 26-38 the framework's number of the thread that
+ *   reserved     bits 0-43 count    bits 44-63 upper half                    recorded it, 0 unknown      bit 39 its backward runs (MT_FLAG_BACKWARD) */
+#define MT_COUNT_BITS 44u
+#define MT_OP_HALF 20u
+#define MT_OP_BITS 26u
+#define MT_OP_THREAD_BITS 13u
+#define MT_OP_BACKWARD (1ull << (MT_OP_BITS + MT_OP_THREAD_BITS))
 
 /* What a framework takes memory or an object for, numbered as trace.Category. */
 enum mt_category { MT_CATEGORY_MODULE = 1, MT_CATEGORY_PARAMETER = 2, MT_CATEGORY_BUFFER = 3, MT_CATEGORY_GRADIENT = 4, MT_CATEGORY_OPTIMIZER = 5, MT_CATEGORY_STEP = 6 };
@@ -110,7 +113,7 @@ struct mt_record {
     uint64_t stream;    /* ALLOC and FREE of stream-ordered memory */
     uint64_t owner;     /* ALLOC of other driver memory: the context or graph that it ends with, 0 unknown */
     uint64_t handle;    /* MAP; NAME: address of the framework's object */
-    uint64_t allocated; /* framework: its own count after the event, below part of the operator's number; RESERVE: bytes in use; SAMPLE: the process's own bytes */
+    uint64_t allocated; /* framework: its own count after the event, below one half of the operator; RESERVE: bytes in use; SAMPLE: the process's own bytes */
   };
   uint32_t stack;   /* SAMPLE: string id of the occasion */
   uint32_t pystack; /* SAMPLE: flags */

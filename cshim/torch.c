@@ -31,10 +31,10 @@ static int cuda_device(uint16_t device) {
 }
 
 /* Beside the counts of a block that is handed out: the operator that takes it. */
-static __attribute__((noinline)) void put_operator(struct mt_record *r, bool python) {
-  uint64_t op = mt_backward_op(python);
-  r->allocated |= (op & MT_OP_BACKWARD ? 1ull << MT_COUNT_BITS : 0) | op << MT_OP_SHIFT;
-  r->reserved |= op >> 16 << MT_OP_SHIFT; /* what is above 32 bits falls out */
+static __attribute__((noinline)) void put_operator(struct mt_thread *self, struct mt_record *r, bool python) {
+  uint64_t op = mt_backward_op(self, python);
+  r->allocated |= op << MT_COUNT_BITS;
+  r->reserved |= op >> MT_OP_HALF << MT_COUNT_BITS; /* what a record has no room for falls out */
 }
 
 static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
@@ -55,7 +55,7 @@ static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint
   r->kind = kind;
   r->device = (int8_t)device;
   r->reserved = reserved & ((1ull << MT_COUNT_BITS) - 1);
-  if (kind == MT_ALLOC && mt_backward_known()) put_operator(r, stacks.python);
+  if (kind == MT_ALLOC && mt_backward_known()) put_operator(self, r, stacks.python);
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
 }

@@ -82,6 +82,7 @@ type Event struct {
 	Thread    ThreadID        // who
 	Status    int32           // CUDA error code, 0 success
 	Op        uint32          // framework allocs: 1 + the number of the operator that runs, or with FlagBackward of the one whose backward runs; 0 none
+	OpThread  uint16          // with Op: the framework's own number of the thread that recorded the operator, 0 unknown; numbers of operators are each thread's own
 	API       cuda.API        // the call that made the event at its own level
 	Runtime   cuda.API        // the CUDA runtime call around a driver event, or none
 	Device    int16           // device ordinal in the process, -1 for host memory or unknown

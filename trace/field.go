@@ -109,6 +109,10 @@ func gatherMore(values []uint64, f Field, events []Event) {
 		for i := range events {
 			values[i] = uint64(events[i].Op)
 		}
+	case FieldOpThread:
+		for i := range events {
+			values[i] = uint64(events[i].OpThread)
+		}
 	}
 }
 
@@ -125,6 +129,7 @@ func constantFields(events []Event) (set uint64) {
 	var level cuda.Level
 	var mem cuda.MemoryKind
 	var flags Flags
+	var opThread uint16
 	for i := range events {
 		ev := &events[i]
 		thread |= ev.Thread ^ first.Thread
@@ -138,13 +143,14 @@ func constantFields(events []Event) (set uint64) {
 		level |= ev.Level ^ first.Level
 		mem |= ev.Mem ^ first.Mem
 		flags |= ev.Flags ^ first.Flags
+		opThread |= ev.OpThread ^ first.OpThread
 	}
 	for _, c := range [...]struct {
 		field   Field
 		differs bool
 	}{{FieldThread, thread != 0}, {FieldTag, tag != 0}, {FieldStream, stream != 0}, {FieldStatus, status != 0}, {FieldAPI, api != 0},
 		{FieldRuntime, runtime != 0}, {FieldDevice, device != 0}, {FieldLevel, level != 0}, {FieldMem, mem != 0}, {FieldFlags, flags != 0},
-		{FieldHandle, handle != 0}} {
+		{FieldHandle, handle != 0}, {FieldOpThread, opThread != 0}} {
 		if !c.differs {
 			set |= 1 << c.field
 		}
@@ -292,6 +298,12 @@ func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
 			events[i].Op = uint32(values[i])
 		}
 		return seen>>32 == 0
+	case FieldOpThread:
+		for i := range events {
+			seen |= values[i]
+			events[i].OpThread = uint16(values[i])
+		}
+		return seen>>16 == 0
 	}
 	return true
 }

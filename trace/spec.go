@@ -31,6 +31,7 @@ const (
 	FieldObject
 	FieldCategory
 	FieldOp
+	FieldOpThread
 
 	fieldCount
 )
@@ -116,6 +117,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldObject, "object", EncodingRun, false, "", "kind of object whose handle addr is"},
 	{FieldCategory, "category", EncodingRun, false, "", "what the framework takes the bytes or the object for"},
 	{FieldOp, "op", EncodingDelta, true, "", "1 + number of the framework's operator that allocates, or with flag backward of the one whose backward does; 0 none"},
+	{FieldOpThread, "opthread", EncodingSame, false, "", "the framework's number of the thread that recorded op, which counts its own operators; 0 unknown"},
 }
 
 // EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and docs/format.md.
@@ -128,7 +130,7 @@ type EventSpec struct {
 }
 
 var memoryFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldMem, FieldDevice, FieldAddr, FieldSize, FieldStream,
-	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved, FieldHandle, FieldOp}
+	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved, FieldHandle, FieldOp, FieldOpThread}
 
 var objectFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldDevice, FieldAddr, FieldSize, FieldStatus, FieldFlags, FieldStack,
 	FieldPyStack, FieldTag, FieldObject}

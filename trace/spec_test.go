@@ -32,7 +32,7 @@ var recorded = []struct {
 	{"name", "seq time thread flags addr size handle category name"},
 }
 
-const recordedFields = "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle name count object category op"
+const recordedFields = "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle name count object category op opthread"
 
 func TestSpecOnlyGrows(t *testing.T) {
 	var names []string

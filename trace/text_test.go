@@ -93,6 +93,7 @@ func TestTextErrorsNameLineAndColumn(t *testing.T) {
 		{"number", "alloc seq=x", `line 1, column 7: seq: "x" is neither a known name nor a whole number`},
 		{"api", "alloc seq=1 api=cuMemAllok", `line 1, column 13: api: "cuMemAllok" is neither`},
 		{"range", "alloc seq=1 device=40000", `line 1, column 13: device: 40000 is out of range`},
+		{"range of threads", "alloc seq=1 opthread=65536", `line 1, column 13: opthread: 65536 is out of range`},
 		{"wide id", "string id=4294967296", `line 1, column 8: id: "4294967296" is no whole number of 32 bits`},
 		{"quote", `string id=1 value="x`, `line 1, column 19: the quoted text does not end`},
 		{"glued", `string id=1 value="x"y`, `line 1, column 19: wrong quoted text`},

@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 
@@ -33,7 +32,7 @@ func OwnAccounts(info trace.Info) ([]analyzer.OwnAccount, error) {
 	if count < 0 || space < 0 {
 		return nil, fmt.Errorf("read JAX's memory profile: it has no allocations or no space")
 	}
-	devices := make(map[string]*ownDevice)
+	place, devices := analyzer.Places(info), make(map[string]*ownDevice)
 	for _, s := range p.Sample {
 		// Executables are no memory of the device's that a buffer could have.
 		if label(s, "kind") != "buffer" || s.Value[space] <= 0 || s.Value[count] < 0 {
@@ -43,7 +42,7 @@ func OwnAccounts(info trace.Info) ([]analyzer.OwnAccount, error) {
 		if devices[name] == nil {
 			devices[name] = &ownDevice{sites: make(map[string]*analyzer.OwnSite)}
 		}
-		devices[name].add(siteOf(s.Location), uint64(s.Value[space]), uint64(s.Value[count]))
+		devices[name].add(siteOf(s.Location, place), uint64(s.Value[space]), uint64(s.Value[count]))
 	}
 	var list []analyzer.OwnAccount
 	for name, d := range devices {
@@ -85,7 +84,7 @@ func label(s *profile.Sample, key string) string {
 }
 
 // siteOf is the innermost line that belongs to no installed package; without one the innermost function. JAX's stacks begin with the innermost frame, as all do.
-func siteOf(stack []*profile.Location) string {
+func siteOf(stack []*profile.Location, place func(file string) string) string {
 	first := ""
 	for _, location := range stack {
 		for _, line := range location.Line {
@@ -97,7 +96,7 @@ func siteOf(stack []*profile.Location) string {
 				first = name
 			}
 			if file != "" && !strings.Contains(file, "-packages/") && !strings.HasPrefix(file, "<") {
-				return fmt.Sprintf("%s:%d %s", path.Join(path.Base(path.Dir(file)), path.Base(file)), line.Line, name)
+				return fmt.Sprintf("%s:%d %s", place(file), line.Line, name)
 			}
 		}
 	}

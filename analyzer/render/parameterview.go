@@ -46,10 +46,13 @@ func orBlank(bytes uint64) string {
 	return Bytes(bytes)
 }
 
-// parameters prints what belongs to each parameter, and then the buffers.
+// parameters prints what belongs to each parameter, then the buffers, then what optimizers keep for themselves.
 func (p *page) parameters(s *analyzer.Summary) {
 	for _, kind := range []struct{ category, title, one, many string }{
-		{"parameter", "Parameters", "smaller parameter", "smaller parameters"}, {"buffer", "Buffers", "smaller buffer", "smaller buffers"}} {
+		{"parameter", "Parameters of the model", "smaller parameter", "smaller parameters"},
+		{"buffer", "Buffers of the model", "smaller buffer", "smaller buffers"},
+		{"optimizer", "Optimizers, for themselves", "smaller one", "smaller ones"},
+	} {
 		var list []analyzer.Parameter
 		for _, parameter := range s.Training.Parameters {
 			if parameter.Category == kind.category {
@@ -57,7 +60,7 @@ func (p *page) parameters(s *analyzer.Summary) {
 			}
 		}
 		if len(list) > 0 {
-			p.title(fmt.Sprintf("%s of the model: %s", kind.title, Count(uint64(len(list)))))
+			p.title(fmt.Sprintf("%s: %s", kind.title, Count(uint64(len(list)))))
 			p.gap()
 			p.parameterTable(list, kind.one, kind.many)
 			p.gap()

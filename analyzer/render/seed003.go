@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -48,6 +49,38 @@ func seedIterations(t *analyzer.Training, o Options) (list []seedIteration) {
 		}
 	}
 	return list
+}
+
+// NothingSelected says why --period and --epoch leave no table, "" if they leave one.
+func NothingSelected(s *analyzer.Summary, o Options) string {
+	all := seedIterations(s.Training, Options{})
+	if len(all) == 0 || len(seedIterations(s.Training, o)) > 0 {
+		return ""
+	}
+	epochs, longest := all[len(all)-1].epoch, 0
+	for _, it := range all {
+		if o.Epoch == 0 || it.epoch == o.Epoch {
+			longest = max(longest, it.number)
+		}
+	}
+	switch {
+	case longest == 0:
+		return fmt.Sprintf("there is no epoch %d: the trace has %s", o.Epoch, plural(uint64(epochs), "epoch", "epochs"))
+	case o.Epoch > 0:
+		return fmt.Sprintf("no iteration %d in epoch %d, which has %s", o.Period, o.Epoch, plural(uint64(longest), "iteration", "iterations"))
+	}
+	return fmt.Sprintf("no iteration %d: the longest epoch has %s", o.Period, plural(uint64(longest), "iteration", "iterations"))
+}
+
+// cachedIn is what the allocator held at most and in the end: by its own word, or of a framework that says nothing of it, such as MXNet, what was taken from the driver.
+func cachedIn(s *analyzer.Summary, it *analyzer.Iteration) (peak, current uint64) {
+	if !s.Framework.Empty() {
+		return it.ReservedPeakBytes, it.ReservedEndBytes
+	}
+	for _, bytes := range it.End {
+		current += bytes
+	}
+	return it.Peak.Bytes, current
 }
 
 // highestOf is a category's own highest in an iteration. A category that never held anything is not among those of the run.
@@ -99,8 +132,9 @@ func (p *page) seed003(s *analyzer.Summary) {
 		p.line("%s", stars)
 		p.line("Memory Usage for Iteration %d of Epoch %d", it.number, it.epoch)
 		p.line("%s", stars)
-		p.seedRow("Peak cached", it.ReservedPeakBytes)
-		p.seedRow("Current cached", it.ReservedEndBytes)
+		peak, current := cachedIn(s, it.Iteration)
+		p.seedRow("Peak cached", peak)
+		p.seedRow("Current cached", current)
 		p.seedRow("Total feature map usage", highestOf(t, it.Iteration, FeatureMaps))
 		p.line("")
 		p.seedRow("Total layer weight usage", weights)
@@ -147,7 +181,8 @@ func iterationRows(s *analyzer.Summary, o Options, write unitWriter) iter.Seq[[]
 			return
 		}
 		for _, it := range seedIterations(t, o) {
-			copy(row, []string{strconv.Itoa(it.epoch), strconv.Itoa(it.number), write(it.ReservedPeakBytes), write(it.ReservedEndBytes), write(highestOf(t, it.Iteration, FeatureMaps))})
+			peak, current := cachedIn(s, it.Iteration)
+			copy(row, []string{strconv.Itoa(it.epoch), strconv.Itoa(it.number), write(peak), write(current), write(highestOf(t, it.Iteration, FeatureMaps))})
 			row[len(row)-1] = write(highestOf(t, it.Iteration, IntermediateGradients))
 			if !yield(row) {
 				return

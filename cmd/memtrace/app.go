@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -66,13 +69,26 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help-verb"})
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{inWords(err)} })
 	root.Flags().BoolP("version", "V", false, "print the version and stop")
 	root.PersistentFlags().CountVarP(&a.verbose, "verbose", "v", "say what is being done (twice: in detail)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors")
 	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.topCommand(), a.exportCommand(), a.rulesCommand(), a.infoCommand(), a.dumpCommand(), a.embedCommand(),
 		a.stripCommand(), a.anonymizeCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
 	return root
+}
+
+// inWords says of a flag's value that it is no number, without the function that found out.
+func inWords(err error) error {
+	var number *strconv.NumError
+	if !errors.As(err, &number) {
+		return err
+	}
+	text, _, _ := strings.Cut(err.Error(), ": strconv.")
+	if errors.Is(number, strconv.ErrRange) {
+		return fmt.Errorf("%s: the number is too large", text)
+	}
+	return fmt.Errorf("%s: name a number", text)
 }
 
 // unknownVerb words the mistake of a first argument that is no verb, with the nearest verbs.

@@ -53,6 +53,9 @@ func (a *app) diff(flags *summaryFlags, views []string, basePath, newPath string
 	var needed []*render.View
 	for _, name := range views {
 		if !slices.Contains(render.DiffViews(), name) {
+			if name == "modules" {
+				return usagef("--view modules: choose from %s; --by module compares modules", strings.Join(render.DiffViews(), ", "))
+			}
 			return usagef("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
 		}
 		needed = []*render.View{render.FindView(name)}

@@ -145,6 +145,9 @@ func (a *app) showViews(w io.Writer, flags *viewFlags, force bool, views []*rend
 	if (flags.csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
 		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, render.Health(r.summary.Health, r.summary.LostRecords))
 	}
+	if why := render.NothingSelected(r.summary, style); why != "" && flags.has("seed003") {
+		a.log.Warn().Msgf("%s: no table: %s", r.path, why)
+	}
 	switch flags.csv {
 	case "":
 	case "-":

@@ -341,8 +341,9 @@ def _start():
         objects = gc.get_objects()
         blocks, parameters, executors, updaters, found = [instances(objects, kind) for kind in (Block, Parameter, Executor, Updater, Module)]
         del objects
-        look_blocks(rows, blocks)
-        look_parameters(rows, parameters)
+        met = look_blocks(rows, blocks)
+        met = {id(p): p for p in met + sorted(parameters, key=lambda p: p.name)}  # the collector's own order is another one in every run
+        look_parameters(rows, [p for p in met.values() if isinstance(p, Parameter)])
         groups = [module._exec_group for module in found if module._exec_group is not None]
         for executor in executors:
             look_executor(rows, executor, next((group for group in groups if any(e is executor for e in group.execs)), None))
@@ -351,13 +352,15 @@ def _start():
                 look_states(rows, updater, called_by(updater.optimizer))
 
     def look_blocks(rows, blocks):
+        """Returns the blocks' parameters, in the order of the model."""
         inner = {id(child) for block in blocks for child in block._children.values()}
-        done = set()
+        done, met = set(), []
 
         def walk(path, block):
             if id(block) not in done:
                 done.add(id(block))
                 rows.block(path, block)
+                met.extend(getattr(block, "_reg_params", {}).values())
                 for key, child in block._children.items():
                     walk(path + "." + key, child)
 
@@ -367,6 +370,7 @@ def _start():
                     walk(block.name, block)
                 except BaseException as error:
                     contain(error)
+        return met
 
     def plan_of(stepper, kind):
         plan = plans.get(id(stepper))

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,9 @@
 static struct fake *state, *c10_state; /* each library has its own */
 static uint32_t (*owners)(void);
 static void (*reset)(void);
+
+enum { THREAD = 3 };
+#define GARBAGE 0xfefefefefefefe00 /* where a node has no field */
 
 /* The fake libraries lie beside the test. */
 static void *load(const char *name) {
@@ -26,29 +30,47 @@ static void *load(const char *name) {
   return library;
 }
 
-static void *load_torch(void) {
-  void *torch = load("libtorch_cpu.so"), *c10 = load("libc10.so");
+static void *load_torch_from(const char *name) {
+  void *torch = load(name), *c10 = load("libc10.so");
   if (!torch || !c10) _exit(1);
   state = dlsym(torch, "fake");
   c10_state = dlsym(c10, "fake");
   *(void **)&owners = dlsym(torch, "fake_owners");
   *(void **)&reset = dlsym(torch, "fake_reset");
+  state->thread = state->maker = THREAD;
   return torch;
 }
 
-static void look(enum fake_kind kind, uint64_t number) {
+static void *load_torch(void) { return load_torch_from("libtorch_cpu.so"); }
+
+static void look(enum fake_kind kind, uint64_t number, uint64_t height) {
   reset();
   state->kind = kind;
   state->number = number;
+  state->height = height;
+  state->pointed = GARBAGE | 1;
   mt_backward_look();
 }
 
+/* The first node that runs is the last one that was made. */
 static bool test(enum fake_kind first, uint64_t a, enum fake_kind second, uint64_t b) {
   if (!mt_backward_begin()) return false;
-  look(first, a);
-  look(second, b);
+  look(first, a, 2);
+  look(second, b, 1);
   return mt_backward_end(41, 40);
 }
+
+/* What a record has room for. */
+static uint64_t op_in(struct mt_thread *self, bool forward) { return mt_backward_op(self, forward) & (MT_OP_BACKWARD | (MT_OP_BACKWARD - 1)); }
+
+/* In a thread that was not met yet. */
+static uint64_t op(bool forward) {
+  static struct mt_thread self;
+  self.op_thread = 0;
+  return op_in(&self, forward);
+}
+
+static uint64_t by_thread(uint64_t thread, uint64_t number) { return thread << MT_OP_BITS | number; }
 
 static void is_absent(void) {
   CHECK(!mt_backward_begin());
@@ -57,34 +79,117 @@ static void is_absent(void) {
   CHECK(!mt_backward_begin());
 }
 
-static void operators(enum fake_kind kind) {
-  load_torch();
+static void operators(enum fake_kind kind, const char *torch) {
+  load_torch_from(torch);
+  const uint64_t ours = strstr(torch, "threadless") ? 0 : THREAD, theirs = ours ? 9 : 0;
   CHECK(test(kind, 41, kind, 40));
   CHECK(mt_backward_known());
   CHECK_EQ(owners(), 1); /* what was taken was given back */
   state->next = 7;
   state->number = 99;
+  state->maker = 9; /* another thread's graph */
   for (state->owners = 1; state->owners < 3; state->owners++) {
     reset();
     c10_state->records = true;
-    CHECK_EQ(mt_backward_op(true), 7); /* a part of the forward pass that is computed again */
-    CHECK_EQ(mt_backward_op(false), 100 | MT_OP_BACKWARD);
+    CHECK_EQ(op(true), by_thread(ours, 7)); /* a part of the forward pass that is computed again */
+    CHECK_EQ(op(false), by_thread(theirs, 100) | MT_OP_BACKWARD);
     c10_state->records = false;
-    CHECK_EQ(mt_backward_op(true), 100 | MT_OP_BACKWARD);
+    CHECK_EQ(op(true), by_thread(theirs, 100) | MT_OP_BACKWARD);
     CHECK_EQ(owners(), state->owners);
   }
   state->number = UINT64_MAX; /* it only sums gradients up */
-  CHECK_EQ(mt_backward_op(true), 0);
-  CHECK_EQ(mt_backward_op(false), 0);
-  state->number = UINT32_MAX - 1; /* numbers are kept in 32 bits */
-  CHECK_EQ(mt_backward_op(false), UINT32_MAX | MT_OP_BACKWARD);
+  CHECK_EQ(op(true), 0);
+  CHECK_EQ(op(false), 0);
+  state->number = 7 * (MT_OP_NUMBER + 1) - 2; /* numbers begin again when their bits are full */
+  CHECK_EQ(op(false), by_thread(theirs, MT_OP_NUMBER) | MT_OP_BACKWARD);
+  state->number++;
+  CHECK_EQ(op(false), 0);
+  state->number++;
+  CHECK_EQ(op(false), by_thread(theirs, 1) | MT_OP_BACKWARD);
   state->kind = FAKE_NONE;
-  CHECK_EQ(mt_backward_op(true), 7);
-  CHECK_EQ(mt_backward_op(false), 0);
+  CHECK_EQ(op(true), by_thread(ours, 7));
+  CHECK_EQ(op(false), 0);
+  state->next = 5 * (MT_OP_NUMBER + 1) + 8;
+  CHECK_EQ(op(true), by_thread(ours, 8));
+  state->next = 0; /* it has recorded no operator */
+  CHECK_EQ(op(true), 0);
 }
 
-static void shared(void) { operators(FAKE_SHARED); }
-static void intrusive(void) { operators(FAKE_INTRUSIVE); }
+static void shared(void) { operators(FAKE_SHARED, "libtorch_cpu.so"); }
+static void intrusive(void) { operators(FAKE_INTRUSIVE, "libtorch_cpu.so"); }
+static void shared_threadless(void) { operators(FAKE_SHARED, "threadless/libtorch_cpu.so"); }
+static void intrusive_threadless(void) { operators(FAKE_INTRUSIVE, "threadless/libtorch_cpu.so"); }
+
+/* Numbers of threads begin again when their bits are full, and a thread is asked for its own once. */
+static void makers(void) {
+  load_torch();
+  CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40));
+  reset();
+  state->number = 99;
+  state->maker = MT_OP_THREAD + 6;
+  CHECK_EQ(op(false), by_thread(5, 100) | MT_OP_BACKWARD);
+  state->maker = MT_OP_THREAD + 1;
+  CHECK_EQ(op(false), 100 | MT_OP_BACKWARD);
+  c10_state->records = true;
+  state->next = 7;
+  state->thread = MT_OP_THREAD + 1; /* what says nothing is remembered, too */
+  static struct mt_thread self, other;
+  state->asked = 0;
+  for (unsigned i = 0; i < 3; i++) CHECK_EQ(op_in(&self, true), 7);
+  CHECK_EQ(state->asked, 1);
+  state->thread = MT_OP_THREAD + 6;
+  for (unsigned i = 0; i < 3; i++) CHECK_EQ(op_in(&other, true), by_thread(5, 7));
+  CHECK_EQ(state->asked, 2);
+}
+
+/* What does not look like a thread's number is not taken for one, and operators are told all the same. */
+static void no_maker(enum fake_kind kind) {
+  load_torch();
+  static const struct {
+    const char *about;
+    uint64_t thread, makers[2], heights[2], pointed[2];
+    bool edge;
+  } wrong[] = {
+      {"not in the first", 1, {2, 1}, {2, 1}, {1, 1}, false},
+      {"not in the second", 1, {1, 2}, {2, 1}, {1, 1}, false},
+      {"another thread's", 1, {2, 2}, {2, 1}, {1, 1}, false},
+      {"threads without numbers", 0, {0, 0}, {2, 1}, {1, 1}, false},
+      {"nodes as high as each other", 1, {1, 1}, {1, 1}, {1, 1}, false},
+      {"nodes too far from each other", 1, {1, 1}, {3, 1}, {1, 1}, false},
+      {"a node that follows none", 1, {1, 1}, {1, 0}, {1, 1}, false},
+      {"a second that nobody points to", 1, {1, 1}, {2, 1}, {1, 0}, false},
+      {"what is no yes or no", 1, {1, 1}, {2, 1}, {2, 1}, false},
+      {"the end of memory", 1, {1, 1}, {2, 1}, {1, 1}, true},
+  };
+  for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    mt_backward.layout = MT_NODE_UNKNOWN;
+    CHECK(mt_backward_begin());
+    state->thread = wrong[i].thread;
+    state->edge = wrong[i].edge;
+    for (unsigned n = 0; n < 2; n++) {
+      reset();
+      state->kind = kind;
+      state->number = 41 - n, state->height = wrong[i].heights[n], state->pointed = GARBAGE | wrong[i].pointed[n], state->maker = wrong[i].makers[n];
+      mt_backward_look();
+    }
+    CHECK(mt_backward_end(41, 40));
+    if (mt_backward.thread) fprintf(stderr, "%s passes for a thread's number\n", wrong[i].about);
+    CHECK(!mt_backward.thread);
+    state->number = 99;
+    CHECK_EQ(op(false), 100 | MT_OP_BACKWARD);
+    state->next = 7;
+    c10_state->records = true;
+    CHECK_EQ(op(true), 7);
+  }
+  state->edge = false;
+  state->maker = state->thread = THREAD;
+  mt_backward.layout = MT_NODE_UNKNOWN;
+  CHECK(test(kind, 41, kind, 40));
+  CHECK(mt_backward.thread != NULL);
+}
+
+static void shared_no_maker(void) { no_maker(FAKE_SHARED); }
+static void intrusive_no_maker(void) { no_maker(FAKE_INTRUSIVE); }
 
 static void garbage(void) {
   load_torch();
@@ -97,11 +202,11 @@ static void garbage(void) {
   CHECK(!test(FAKE_SHARED, 41, FAKE_SHARED, 41));
   CHECK(!test(FAKE_INTRUSIVE, 0, FAKE_INTRUSIVE, 40));
   CHECK(mt_backward_begin());
-  look(FAKE_SHARED, 41);
+  look(FAKE_SHARED, 41, 2);
   CHECK(!mt_backward_end(41, 40)); /* one look is not enough */
   CHECK(!mt_backward_end(41, 40));
   CHECK(mt_backward_begin());
-  look(FAKE_SHARED, 40), look(FAKE_SHARED, 40);
+  look(FAKE_SHARED, 40, 2), look(FAKE_SHARED, 40, 1);
   CHECK(!mt_backward_end(40, 40)); /* nor are two at the same number */
   CHECK(!mt_backward_known());
   CHECK_EQ(mt_backward_known(), false);
@@ -110,7 +215,7 @@ static void garbage(void) {
 
 static void *look_and_end(void *unused) {
   (void)unused;
-  look(FAKE_SHARED, 41), look(FAKE_SHARED, 40);
+  look(FAKE_SHARED, 41, 2), look(FAKE_SHARED, 40, 1);
   CHECK(!mt_backward_end(41, 40));
   return NULL;
 }
@@ -133,7 +238,7 @@ static void threads(void) {
   CHECK(mt_backward_begin());
   in_thread(look_and_end);
   in_thread(begin_only);
-  look(FAKE_SHARED, 41), look(FAKE_SHARED, 40);
+  look(FAKE_SHARED, 41, 2), look(FAKE_SHARED, 40, 1);
   CHECK(!mt_backward_end(41, 40));
   CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40));
 }
@@ -143,14 +248,19 @@ static void unloaded(void) {
   CHECK(test(FAKE_INTRUSIVE, 41, FAKE_INTRUSIVE, 40));
   mt_backward_forget();
   CHECK(mt_backward_known());
+  CHECK(mt_backward.thread != NULL);
   dlclose(torch);
   mt_backward_forget();
   CHECK(!mt_backward_known());
+  load_torch();
+  CHECK(test(FAKE_INTRUSIVE, 41, FAKE_INTRUSIVE, 40));
+  CHECK(!mt_backward.thread); /* threads remember what the other one called them */
 }
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"is_absent", is_absent}, {"shared", shared}, {"intrusive", intrusive}, {"garbage", garbage}, {"threads", threads}, {"unloaded", unloaded},
+      {"is_absent", is_absent}, {"shared", shared}, {"intrusive", intrusive}, {"shared_threadless", shared_threadless}, {"intrusive_threadless", intrusive_threadless},
+      {"makers", makers}, {"shared_no_maker", shared_no_maker}, {"intrusive_no_maker", intrusive_no_maker}, {"garbage", garbage}, {"threads", threads}, {"unloaded", unloaded},
   };
   return check_main("backward", cases, sizeof cases / sizeof *cases);
 }

@@ -2,6 +2,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "backward_torch.h"
 
@@ -16,36 +18,56 @@ static struct {
   uint64_t table;
   uint32_t owners, observers;
 } block;
-static struct {
+struct node {
   uint64_t table;
   uint32_t owners, observers;
-  uint64_t number_intrusive, number_shared;
-} node;
+  uint64_t words[5];
+};
+static struct node usual, *node = &usual;
 
-uint32_t fake_owners(void) { return fake.kind == FAKE_INTRUSIVE ? node.owners : block.owners; }
+#define PAGE 4096
 
-static void prepare(void) {
-  node.table = block.table = 0x7f0000001000;
-  node.number_shared = fake.kind == FAKE_SHARED ? fake.number : 0xabad1dea;
-  node.number_intrusive = fake.kind == FAKE_INTRUSIVE ? fake.number : 0xabad1dea;
-  if (!block.owners) block.owners = node.owners = fake.owners ? fake.owners : 1;
+/* A node of which memory ends behind its first words. */
+static struct node *at_edge(size_t words) {
+  static char *pages;
+  if (!pages) {
+    pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages + PAGE, PAGE, PROT_NONE);
+  }
+  return (struct node *)(pages + PAGE - offsetof(struct node, words) - words * sizeof(uint64_t));
 }
 
-void fake_reset(void) { block.owners = node.owners = 0; }
+uint32_t fake_owners(void) { return fake.kind == FAKE_INTRUSIVE ? node->owners : block.owners; }
+
+static void prepare(void) {
+  size_t before = fake.kind == FAKE_INTRUSIVE ? 0 : 1; /* words that the other layout does not have */
+  const uint64_t words[5] = {0xabad1dea, 0xabad1dea, 0xabad1dea, 0xabad1dea, 0xabad1dea}, kept[4] = {fake.number, fake.height, fake.pointed, fake.maker};
+  size_t known = fake.edge ? 1 : 4;
+  node = fake.edge ? at_edge(before + known) : &usual;
+  node->table = block.table = 0x7f0000001000;
+  memcpy(node->words, words, (before + known) * sizeof *words);
+  if (fake.kind == FAKE_SHARED || fake.kind == FAKE_INTRUSIVE) memcpy(node->words + before, kept, known * sizeof *kept);
+  if (!block.owners) block.owners = node->owners = fake.owners ? fake.owners : 1;
+}
+
+void fake_reset(void) { block.owners = usual.owners = 0; }
 
 struct owner _ZN5torch8autograd16get_current_nodeEv(void) {
   prepare();
   switch (fake.kind) {
     case FAKE_NONE: return (struct owner){NULL, NULL, NULL};
-    case FAKE_SHARED: block.owners++; return (struct owner){&node, &block, NULL};
-    case FAKE_INTRUSIVE: node.owners++; return (struct owner){&node, (void *)0x7f12345678, NULL}; /* it fills one word only */
-    case FAKE_UNCOUNTED: return (struct owner){&node, &block, NULL};
-    case FAKE_TWICE: block.owners += 2, node.owners += 2; return (struct owner){&node, &block, NULL};
+    case FAKE_SHARED: block.owners++; return (struct owner){node, &block, NULL};
+    case FAKE_INTRUSIVE: node->owners++; return (struct owner){node, (void *)0x7f12345678, NULL}; /* it fills one word only */
+    case FAKE_UNCOUNTED: return (struct owner){node, &block, NULL};
+    case FAKE_TWICE: block.owners += 2, node->owners += 2; return (struct owner){node, &block, NULL};
     case FAKE_WILD: return (struct owner){(void *)0x10, (void *)0x20, NULL};
-    case FAKE_CHANGING: block.owners++; return (struct owner){(char *)&node + 8 * (block.owners & 1), &block, NULL};
+    case FAKE_CHANGING: block.owners++; return (struct owner){(char *)node + 8 * (block.owners & 1), &block, NULL};
   }
   return (struct owner){NULL, NULL, NULL};
 }
 
+#ifndef FAKE_THREADLESS
+uint64_t _ZN2at14RecordFunction15currentThreadIdEv(void) { return fake.asked++, fake.thread; }
+#endif
 uint64_t _ZN2at15sequence_number4peekEv(void) { return fake.next; }
 bool _ZN3c108GradMode10is_enabledEv(void) { return fake.records; }

@@ -9,7 +9,11 @@ enum fake_kind { FAKE_NONE, FAKE_SHARED, FAKE_INTRUSIVE, FAKE_UNCOUNTED, FAKE_TW
 extern struct fake {
   enum fake_kind kind; /* of the node that runs */
   uint32_t owners;     /* that it has at first, 1 if 0 */
-  uint64_t number, next;
+  uint64_t number, height, pointed, maker; /* what the node keeps */
+  bool edge;                               /* behind its number, no memory can be read */
+  uint64_t next;
+  uint64_t thread; /* the calling one's number */
+  unsigned asked;  /* how often it was asked for */
   bool records;
 } fake;
 

@@ -416,6 +416,77 @@ def finds():
         equal(torch.instances(*wrong), None, "instances of what is no list")
 
 
+class Measured:
+    """Looks like a tensor to the functions that the case hands over."""
+
+    def __init__(self, address, count=3, offset=0, cuda=True):
+        self.address, self.count, self.offset, self.cuda = address, count, offset, cuda
+
+
+class Other(Measured):
+    pass
+
+
+def fail(_):
+    raise ValueError("on purpose")
+
+
+@case
+def packs():
+    """Rows of many objects in one call."""
+    library.start()
+    torch = library.torch
+    asked = []
+
+    def numel(tensor):
+        asked.append(tensor)
+        return tensor.count
+
+    size = numel, lambda tensor: 4
+    place = *size, lambda tensor: tensor.cuda, lambda tensor: tensor.address if tensor.address is not None else fail(tensor), lambda tensor: tensor.offset
+    tensors = [Measured(4096), Measured(1, cuda=False), Other(8192), Measured(0), Measured(None), Measured(12288, offset=1), Measured(1 << 63, 1 << 40)]
+    names = ["name%d" % i for i in range(len(tensors))]
+    rows, others = torch.pack(2, names, tensors, (Measured, int), place)
+    equal(others, [2, 4, 5], "those it has no row for")
+    equal(asked, [tensors[0], tensors[6]], "asked for their size")
+    rows = list(ROW.iter_unpack(rows))
+    equal([row[:3] for row in rows if row[4]], [(4096, 12, id(tensors[0])), (1 << 63, 4 << 40, id(tensors[6]))], "rows")
+    equal([at for at, row in enumerate(rows) if not any(row)], [1, 2, 3, 4, 5], "empty rows")
+    torch.emit(HEAD.pack(torch.epoch()) + torch.pack(2, names, tensors, (Measured, int), place)[0])
+    equal(library.names(), [(2, "name0", 4096, 12, id(tensors[0])), (2, "name6", 1 << 63, 4 << 40, id(tensors[6]))], "names")
+    rows, others = torch.pack(4, names[:2], tensors, (), size)
+    equal(([row[:3] for row in ROW.iter_unpack(rows)], others), ([(0, 12, id(tensors[0])), (0, 12, id(tensors[1]))], []), "without addresses")
+    rows, others = torch.pack(1, names, tensors, (), ())
+    equal(([row[:3] for row in ROW.iter_unpack(rows)], others), ([(0, 0, id(tensor)) for tensor in tensors], []), "objects")
+    equal(torch.pack(1, [], [], (), ()), (b"", []), "nothing")
+    equal(torch.pack(1, [1, b"", ""], tensors, (), ())[0][24:28], bytes(4), "no text is no name")
+    for wrong in (), (1, names), (1, 2, 3, (), ()), ("1", names, tensors, (), ()), (1, names, tuple(tensors), (), ()):
+        torch.pack(*wrong)  # nothing happens
+    counts = [sys.getrefcount(tensor) for tensor in tensors]
+    for _ in range(100):
+        torch.pack(2, names, tensors, (Measured,), place)
+    equal([sys.getrefcount(tensor) for tensor in tensors], [count + (100 if at in (0, 6) else 0) for at, count in enumerate(counts)], "references (asked keeps some)")
+    equal(library.info("adapter.torch.trouble"), None, "trouble")
+
+
+@case
+def addresses():
+    library.start()
+    torch = library.torch
+    tensors = [Measured(4096), Measured(0), Measured((1 << 64) - 2)]
+    words = struct.Struct("<3Q")
+    equal(words.unpack(torch.identities(tensors)), tuple(map(id, tensors)), "identities")
+    equal(torch.identities([]), b"", "of nothing")
+    equal(torch.identities(tuple(tensors)), None, "of what is no list")
+    equal(words.unpack(torch.addresses(tensors, lambda tensor: tensor.address, None)), (4096, 0, (1 << 64) - 2), "addresses")
+    equal(words.unpack(torch.addresses(tensors, lambda number: number + 1, lambda tensor: tensor.address or None)), (4097, 0, (1 << 64) - 1), "of what belongs to them")
+    equal(torch.addresses(tensors, fail, None), None, "a call that fails")
+    equal(torch.addresses(tensors, lambda tensor: -1, None), None, "what is no address")
+    equal(torch.addresses(tensors, lambda tensor: tensor.address, fail), None, "another one")
+    equal(torch.addresses(1, 2, 3), None, "what is no list")
+    equal(library.info("adapter.torch.trouble"), None, "trouble")
+
+
 @case
 def accounts():
     """What a framework says of its memory is kept as it is, under the framework's name; the latest counts."""
@@ -569,8 +640,24 @@ def reports_at_the_end():
     sys.exit(ENDED)
 
 
+@case
+def starts_at_the_end():
+    """The interpreter ends before anybody asked for a script."""
+    def reporting():
+        equal((library.torch.starts, library.torch.reports, library.torch.link_begin()), (1, 1, 0), "calls")
+        equal(library.info("adapter.torch"), "on", "torch")
+        equal(library.mxnet.starts, 0, "a framework that is not there")
+        print(passes, len(failures), file=open(library.path + ".sums", "a"))
+    import atexit
+    before = atexit._ncallbacks()
+    check(until(lambda: (library.turn(), atexit._ncallbacks() > before)[1]), "it is told of the end")
+    library.free.pyadapter_seen(TORCH)
+    library.torch.reporting = reporting
+    sys.exit(ENDED)
+
+
 ENDED = 7
-ENDING = (waits_at_the_end, reports_at_the_end)
+ENDING = (waits_at_the_end, reports_at_the_end, starts_at_the_end)
 
 
 def run(function, path):

@@ -41,6 +41,7 @@ var models = []model{
 	{"llama-checkpointing", []string{"transformer_hf.py", "--checkpointing"}, true},
 	{"llama-lora", []string{"transformer_hf.py", "--lora"}, true},
 	{"bert", []string{"transformer_hf.py", "--model", "bert"}, true},
+	{"accelerate", []string{"accelerated.py"}, true}, // an optimizer in a wrapper, two batches a step, half precision
 }
 
 // program returns the model as a run under a framework. It cannot import memtrace's package, so that nothing but the framework itself says where an iteration ends.
@@ -71,8 +72,8 @@ func modelNamed(name string) model {
 // TestIterations: iteration by iteration a trace says what PyTorch's own counters say, to the byte, and the categories add up to it. What an optimizer works on has names.
 func TestIterations(t *testing.T) {
 	for framework, list := range map[string][]model{
-		torch27:  modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert"),
-		torch215: modelsOn("gpt2", "llama-checkpointing"),
+		torch27:  modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert", "accelerate"),
+		torch215: modelsOn("gpt2", "llama-checkpointing", "accelerate"),
 		torch113: {modelNamed("neumf"), modelNamed("gpt2"), modelNamed("lstm")},
 	} {
 		for _, m := range list {
@@ -165,6 +166,16 @@ func compareSizes(t *testing.T, tr *training, want iterationRow) {
 	equal(t, "parameters", parameters, want.Parameters)
 	equal(t, "gradients", gradients, want.Gradients)
 	equal(t, "states", states, want.States)
+}
+
+// TestNamesOnOldPyTorch: without a hook for all optimizers names are the same. The scripts of other tests ask for more than 1.13 has.
+func TestNamesOnOldPyTorch(t *testing.T) {
+	for _, args := range [][]string{{"names_optimizers.py"}, {"names_modules.py"}, {"names_inference.py", "end"}, {"names_inference.py", "oom"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			r, marks := runNames(t, program{framework: torch113, python: interpreter(t, "3.11"), args: args})
+			compareNames(t, r, marks)
+		})
+	}
 }
 
 // neumfWeights are the bytes of every weight of the model, its bias included.

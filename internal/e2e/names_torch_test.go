@@ -176,6 +176,33 @@ func TestNamesInference(t *testing.T) {
 	}
 }
 
+// A program that is over before a thread of the library's came to ask for names has them all the same. It was without any for a tenth of a second after its first call.
+func TestNamesShort(t *testing.T) {
+	parameters := []string{"model.0.bias (parameter)", "model.0.weight (parameter)", "model.1.bias (parameter)", "model.1.weight (parameter)"}
+	for kind, more := range map[string][]string{"model": nil, "step": {"model.1.weight (gradient)", "momentum_buffer:model.0.weight (optimizer)"}} {
+		for _, run := range []combination{{torch27, "3.9"}, {torch27, "3.11"}, {torch215, "3.14"}} {
+			t.Run(run.String()+"/"+kind, func(t *testing.T) {
+				r := program{framework: run.framework, python: interpreter(t, run.python), args: []string{"names_short.py", kind}}.run(t)
+				events, reader := readEvents(t, r.trace)
+				said := map[string]bool{}
+				for _, e := range events {
+					if e.Kind == trace.EventName && e.Addr != 0 && e.Size != 0 {
+						said[fmt.Sprintf("%s (%s)", reader.Tables().String(e.Name), e.Category)] = true
+					}
+				}
+				for _, name := range slices.Concat(parameters, more) {
+					if !said[name] {
+						t.Errorf("nothing is called %s", name)
+					}
+				}
+				if info := reader.Info(); info["adapter.torch"] != "on" || info["adapter.torch.trouble"] != "" {
+					t.Errorf("the adapter is %q, trouble %q", info["adapter.torch"], info["adapter.torch.trouble"])
+				}
+			})
+		}
+	}
+}
+
 // The compiler counts the same graphs, breaks and recompilations with and without the library, and the names of what is compiled are right.
 func TestNamesCompiled(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {

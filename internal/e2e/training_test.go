@@ -128,14 +128,15 @@ func oracleJSON[T any](t *testing.T, r *result) (value T) {
 	return value
 }
 
-var packageFolders sync.Map // interpreter -> func() (string, error)
+var packageFolders sync.Map // interpreter and requirements -> func() (string, error)
 
-// withPackages gives a program Hugging Face's libraries, and takes memtrace's package from it; the test is skipped where they cannot be fetched.
-func (p program) withPackages(t *testing.T) program {
+// packageFolder returns a folder with what a file of testdata/python requires, for a program's interpreter; the test is skipped where it cannot be fetched.
+func (p program) packageFolder(t *testing.T, requirements string) string {
 	t.Helper()
 	python := filepath.Join(venv(t, p.framework, p.python), "bin", "python")
-	find, _ := packageFolders.LoadOrStore(python, sync.OnceValues(func() (string, error) {
-		cmd := exec.Command("python3", filepath.Join(guest.Root(), "testdata", "python", "packages.py"), "--python", python)
+	find, _ := packageFolders.LoadOrStore(python+" "+requirements, sync.OnceValues(func() (string, error) {
+		tools := filepath.Join(guest.Root(), "testdata", "python")
+		cmd := exec.Command("python3", filepath.Join(tools, "packages.py"), filepath.Join(tools, requirements), "--python", python)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		return strings.TrimSpace(string(out)), err
@@ -144,6 +145,12 @@ func (p program) withPackages(t *testing.T) program {
 	if err != nil {
 		t.Skipf("no packages for %s: %v", python, err)
 	}
-	p.env = append(slices.Clone(p.env), "PYTHONPATH="+folder, "HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0")
+	return folder
+}
+
+// withPackages gives a program Hugging Face's libraries, and takes memtrace's package from it.
+func (p program) withPackages(t *testing.T) program {
+	t.Helper()
+	p.env = append(slices.Clone(p.env), "PYTHONPATH="+p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0")
 	return p
 }

@@ -11,8 +11,18 @@ import (
 	"strings"
 )
 
-// names of the frameworks' modules, in the order of enum mt_framework.
-var names = []string{"torch", "mxnet", "jax"}
+// scripts in the order of enum mt_framework: the name of a framework's module, and the files that are its script, one after the other.
+var scripts = []struct {
+	name  string
+	files []string
+}{
+	{"torch", []string{
+		"torch/framework.py", "torch/reading.py", "torch/memory.py", "torch/rows.py", "torch/variables.py", "torch/modules.py", "torch/looks.py",
+		"torch/gradients.py", "torch/states.py", "torch/optimizers.py", "torch/backward.py", "torch/steps.py", "torch/start.py",
+	}},
+	{"mxnet", []string{"mxnet.py"}},
+	{"jax", []string{"jax.py"}},
+}
 
 func main() {
 	folder := flag.String("scripts", "cshim/adapters", "folder to read")
@@ -27,21 +37,31 @@ func main() {
 func run(folder, out string) error {
 	var code bytes.Buffer
 	code.WriteString("/* Made from the scripts in adapters/ by genadapters; edit those. */\n#include \"adapter.h\"\n\nconst struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {\n")
-	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(folder, name+".py"))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&code, "    {%s,\n", quote(name))
-		for line := range strings.Lines(string(text)) {
-			if kept := strings.TrimRight(line, " \n"); kept != "" && !strings.HasPrefix(strings.TrimLeft(kept, " "), "#") {
-				fmt.Fprintf(&code, "     %s\n", quote(kept+"\n"))
+	for _, script := range scripts {
+		fmt.Fprintf(&code, "    {%s,\n", quote(script.name))
+		for _, file := range script.files {
+			if err := add(&code, filepath.Join(folder, file)); err != nil {
+				return err
 			}
 		}
 		code.WriteString("    },\n")
 	}
 	code.WriteString("};\n")
 	return os.WriteFile(out, code.Bytes(), 0o644)
+}
+
+// add writes a file's lines but for those that say nothing to the interpreter.
+func add(code *bytes.Buffer, path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if kept := strings.TrimRight(line, " \n"); kept != "" && !strings.HasPrefix(strings.TrimLeft(kept, " "), "#") {
+			fmt.Fprintf(code, "     %s\n", quote(kept+"\n"))
+		}
+	}
+	return nil
 }
 
 // quote writes a string of ASCII as C does.

@@ -50,7 +50,7 @@ class Recipe:
 
 
 TORCH = Recipe("torch", ("numpy<3", "typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "setuptools<81"),
-               also=("libnvToolsExt.so.1",))
+               also=("libnvToolsExt.so.1", "libnvJitLink.so.12"))  # the latter for bitsandbytes
 # Compiled against the first NumPy's interface.
 OLD_TORCH = dataclasses.replace(TORCH, packages=("numpy<2", *TORCH.packages[1:]))
 TORCH_1 = dataclasses.replace(OLD_TORCH, relinked=("torch/lib/libc10_cuda.so", "torch/lib/libtorch_python.so", "torch/lib/libtorch_cuda_linalg.so"))

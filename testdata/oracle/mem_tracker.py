@@ -21,6 +21,33 @@ DEVICE = torch.device("cuda", 0)
 rows = []
 
 
+class NoHook:
+    """Stands for the hooks of a parameter that has none."""
+
+    def remove(self):
+        pass
+
+
+class Tracker(MemTracker):
+    """MemTracker that follows programs with frozen parameters, and with several batches for one step.
+
+    It puts a hook on every parameter that has none by its account, which PyTorch refuses where a parameter needs no
+    gradient; and it gives up where the outermost module is called again, unless it forgets what it knows of modules.
+    """
+
+    def _track_module_params_and_buffers(self, module, install_grad_hooks=True):
+        for parameter in module.parameters():
+            if not parameter.requires_grad:
+                self._param_to_grad_hook_handles[parameter] = (NoHook(), NoHook())
+        return super()._track_module_params_and_buffers(module, install_grad_hooks)
+
+    def _pre_fw_hook(self, module, inputs):
+        outer = set(self._mod_tracker.parents) - {self._mod_tracker.get_known_fqn(module)}
+        if module in self.memory_tracking and outer == {"Global"} and not self._mod_tracker.is_bw:
+            self.reset_mod_stats()
+        super()._pre_fw_hook(module, inputs)
+
+
 def plain(snapshots):
     """A snapshot of the device with names as keys, {} where nothing is held."""
     return {getattr(key, "value", key): value for key, value in snapshots.get(DEVICE, {}).items()}
@@ -78,7 +105,7 @@ def begin_again(tracker):
 
 def main():
     output, *arguments = sys.argv[1:]
-    tracker = MemTracker()
+    tracker = Tracker()
 
     def stepped(_):
         note(tracker)

@@ -38,7 +38,7 @@ def ensure(requirements, python):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as fresh:
-        print(f"packages: installing {requirements.name} (about 20 MB)", file=sys.stderr, flush=True)
+        print(f"packages: installing {requirements.name} (20 to 60 MB)", file=sys.stderr, flush=True)
         command = [python, "-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--only-binary=:all:", "--target", f"{fresh}/new", "-r", requirements]
         environment = {**os.environ, "PIP_CACHE_DIR": str(cache() / "pip"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         done = subprocess.run([str(part) for part in command], stdout=sys.stderr, env=environment)

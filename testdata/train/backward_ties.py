@@ -1,6 +1,7 @@
 """Backward passes that are not the usual ones. Each case is a function of its own, so that what its backward takes can be told by the forward function that it is tied to.
 
-Prints JSON: {case: bytes that its backward takes at least, each in blocks of a size that no other case has}.
+Prints JSON: {case: bytes that its backward takes at least, each in blocks of a size that no other case has}. Of a case named _inner or _thread these are the bytes exactly:
+blocks of an even number of MiB, out of segments of their own, are never larger than asked for.
 """
 import json
 import sys
@@ -67,13 +68,35 @@ def double_backward():
     expected["second_order"] = 2 * 9 * MIB
 
 
-def two_threads():
-    together = threading.Barrier(2)
+def second_order_again():
+    """Gradients of gradients, in parts that are computed again: their operators are recorded in the thread of the backward pass, and numbered there."""
+    torch.cuda.empty_cache()
+
+    def gradient_of(y, x):
+        return torch.autograd.grad(y.sum(), x, create_graph=True)[0]
+
+    def reentrant_inner(x):
+        with torch.enable_grad():
+            return gradient_of(x.exp(), x).sin()
+
+    def other_inner(x):
+        return gradient_of(x.exp(), x).sin()
+
+    checkpoint(reentrant_inner, tensor(18), use_reentrant=True).sum().backward()
+    checkpoint(other_inner, tensor(24), use_reentrant=False).sum().backward()
+    # the gradient's product, once more when it is computed again; of both forward passes, the cosine and three products more
+    expected["reentrant_inner"] = 5 * 18 * MIB
+    expected["other_inner"] = 5 * 24 * MIB
+
+
+def three_threads():
+    torch.cuda.empty_cache()
+    together = threading.Barrier(3)
 
     def train(forward, mib):
         for _ in range(20):
             loss = forward(tensor(mib)).sum()
-            together.wait()  # both have made operators of the same numbers
+            together.wait()  # all have made operators of the same numbers
             loss.backward()
             together.wait()
 
@@ -83,13 +106,32 @@ def two_threads():
     def right_thread(x):
         return x.sin()
 
-    threads = [threading.Thread(target=train, args=case) for case in ((left_thread, 11), (right_thread, 13))]
+    def longer_thread(x):  # its numbers run ahead of the others'
+        return x.exp().sin()
+
+    cases = (left_thread, 12), (right_thread, 14), (longer_thread, 22)
+    threads = [threading.Thread(target=train, args=case) for case in cases]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    expected["left_thread"] = 20 * 11 * MIB
-    expected["right_thread"] = 20 * 2 * 13 * MIB  # the cosine, and its product
+    expected["left_thread"] = 20 * 12 * MIB
+    expected["right_thread"] = 20 * 2 * 14 * MIB  # the cosine, and its product
+    expected["longer_thread"] = 20 * 3 * 22 * MIB
+
+
+def handed_over():
+    """A graph whose backward another thread asks for than the one that made it."""
+    made = []
+
+    def worker_part(x):
+        return x.exp()
+
+    worker = threading.Thread(target=lambda: made.append(worker_part(tensor(27)).sum()))
+    worker.start()
+    worker.join()
+    made.pop().backward()
+    expected["worker_part"] = 27 * MIB
 
 
 def two_devices():
@@ -103,6 +145,14 @@ def two_devices():
     (first.sum() + second.sum().to("cuda:0")).backward()
     expected["first_device"] = 15 * MIB
     expected["second_device"] = 17 * MIB
+
+
+def moved():
+    def moved_away(x):
+        return x.to("cuda:1")
+
+    moved_away(tensor(25, "cuda:0")).sum().backward()
+    expected["moved_away"] = 25 * MIB  # on the device that it came from
 
 
 def wait_for_adapter():
@@ -119,7 +169,7 @@ def main():
     if torch.cuda.device_count() < 2:
         sys.exit("needs 2 GPUs; on the null GPU set NULLCUDA_DEVICES=2")
     wait_for_adapter()
-    for case in (custom_function, checkpointed, checkpointed_again, double_backward, two_threads, two_devices):
+    for case in (custom_function, checkpointed, checkpointed_again, double_backward, second_order_again, three_threads, handed_over, two_devices, moved):
         case()
     print(json.dumps(expected))
 

@@ -49,6 +49,12 @@ def step():
         memtrace.step()
 
 
+def mark(name):
+    """A moment with a name."""
+    if memtrace:
+        memtrace.mark(name)
+
+
 def need_devices(count, have):
     """Ends the program with status 2 where there are too few GPUs."""
     if have < count:
@@ -77,8 +83,7 @@ def finish(options, *alive, synchronize=synchronize_torch, counters=torch_counte
     gc.collect()
     synchronize()
     values = counters()
-    if memtrace:
-        memtrace.mark("stats")
+    mark("stats")
     if options.memory_stats:
         fresh = options.memory_stats.with_name(f"{options.memory_stats.name}.new")
         fresh.write_text(json.dumps(values, indent=1) + "\n")

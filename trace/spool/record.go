@@ -34,8 +34,9 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
 	if e.Level == cuda.LevelFramework {
 		e.Allocated, e.Reserved = le64(b, recUnion)&countMask, le64(b, recReserved)&countMask
-		e.Op = uint32(le64(b, recUnion)>>opShift | le64(b, recReserved)>>opShift<<16)
-		if le64(b, recUnion)>>countBits&1 != 0 {
+		op := le64(b, recUnion)>>countBits | le64(b, recReserved)>>countBits<<opHalf
+		e.Op, e.OpThread = uint32(op)&(1<<opBits-1), uint16(op>>opBits)&(1<<opThreadBits-1)
+		if op&opBackward != 0 {
 			e.Flags = trace.FlagBackward
 		}
 		e.Mem = cuda.MemoryDevice
@@ -65,11 +66,14 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	return e
 }
 
-// A framework's counts of bytes share their words with the halves of the operator's number and a flag between.
+// A framework's counts of bytes share their words with the halves of the operator: from below its number, its thread and a flag.
 const (
-	countBits = 47
-	countMask = 1<<countBits - 1
-	opShift   = 48
+	countBits    = 44
+	countMask    = 1<<countBits - 1
+	opHalf       = 20
+	opBits       = 26
+	opThreadBits = 13
+	opBackward   = 1 << (opBits + opThreadBits)
 )
 
 // name completes what a framework calls its memory.

@@ -1,0 +1,109 @@
+# ruff: noqa: F821
+# Looks at everything: when they are due, and what they name.
+
+FREE_LOOKS, SHARE = 2, 100  # after so many, looks take at most one part in SHARE of the time
+
+homes = {}    # id of a tensor -> home: (name, weak reference to its module, kind, key, number of the look); replaced by each look
+scalers = {}  # id of a scaler of gradients -> (weak reference, name)
+
+
+class Looks:
+    """Those that there were."""
+    count, last, cost = 0, 0.0, 0.0
+    wanted = False  # one that has to wait for its time
+
+
+def due():
+    return Looks.count < FREE_LOOKS or perf_counter() - Looks.last >= SHARE * Looks.cost
+
+
+def holds(home, tensor):
+    """Whether a tensor is where it was found. id numbers come again: the name is right while the module has the tensor in that place."""
+    _, reference, kind, place, _ = home
+    module = reference()
+    if module is None:
+        return False
+    space = module_fields(module)
+    values = dict.get(space, kind)
+    if type(values) is dict:
+        return values.get(place) is tensor
+    return any(value is tensor for key, value in held(space, kind) if key == place)
+
+
+def look(rows, whole=True, sure_only=False):
+    """Names every module, parameter and buffer that there is, or, not whole, those that variables lead to. sure_only leaves out what no variable refers to."""
+    began = perf_counter()
+    called = Called()
+    found = all_instances(Module) if whole else [module for _, module in called.modules.values()]
+    tops, sure = name_roots(found, called)
+    fresh, tree, made = {} if whole else dict(homes), Tree(), Tree()
+    made.seen = tree.seen
+    Graph = framework_class("torch.fx.graph_module", "GraphModule")
+    for name, top in tops[:sure] if sure_only else tops:
+        compiled = below(Graph, type(top)) and not roots.get(id(top), (None, None, False))[2]  # by the compiler: what it has is somebody else's
+        (made if compiled else tree).grow(name, top)
+    if not sure_only:
+        for module in found:  # those in a circle
+            if id(module) not in tree.seen:
+                tree.grow(classname(type(module)), module)
+    for part in made, tree:
+        rows.modules(part.paths, part.modules)
+    Looks.count += 1
+    name_parameters(rows, *collect(tree, "_parameters", fresh))
+    rows.tensors(BUFFER, *collect(tree, "_buffers", fresh))
+    name_scalers(rows, called)
+    if whole:
+        Looks.wanted = False
+    homes.clear()
+    homes.update(fresh)
+    Looks.last, Looks.cost = perf_counter(), max(perf_counter() - began, Looks.cost / 2)
+    return called
+
+
+def collect(tree, kind, fresh):
+    """(names, tensors) of a kind that modules have, each in its first place, which is noted."""
+    names, found = [], []
+    for path, module, space in zip(tree.paths, tree.modules, tree.spaces):
+        values = dict.get(space, kind)
+        if not values and type(values) is dict:
+            continue
+        reference = weakref.ref(module)
+        for key, tensor in list(values.items()) if type(values) is dict else held(space, kind):
+            if type(key) is not str or type(tensor) not in PLAIN and not below(Tensor, type(tensor)):
+                continue
+            name = path + "." + key
+            known = fresh.get(id(tensor))
+            if known is not None and known[0] != name and holds(known, tensor):
+                continue  # one that several modules share is called after the first
+            fresh[id(tensor)] = name, reference, kind, key, Looks.count
+            names.append(name)
+            found.append(tensor)
+    return names, found
+
+
+def name_parameters(rows, names, parameters):
+    rows.tensors(PARAMETER, names, parameters)
+    covered = rows.covered
+    with_gradients = [(name, g) for name, p in zip(names, parameters) if id(p) not in covered and is_leaf(p) and (g := grad_of(p)) is not None]
+    rows.tensors(GRADIENT, [name for name, _ in with_gradients], [g for _, g in with_gradients])
+    for name, p in zip(names, parameters):
+        cls = type(p)
+        own = plain_fields(p) if cls in PLAIN else fields(p) if dispatch_keys is not None and not dispatch_keys(p).has(PYTHON) else None  # wrappers' parts are their memory
+        if own:
+            name_additions(rows, name, own)
+
+
+def name_additions(rows, name, own):
+    """What libraries hang on a parameter: scales of its quantisation, its other copies, a gradient of their own."""
+    for path, part in tensors(dict.copy(own), name):
+        rows.tensor(GRADIENT if "grad" in path[len(name):] else PARAMETER, path, part)
+
+
+def name_scalers(rows, called):
+    for name, scaler in called.scalers:
+        kept = scalers.get(id(scaler))
+        if not kept or kept[0]() is not scaler:
+            scalers[id(scaler)] = weakref.ref(scaler, forgetter(scalers, id(scaler))), name
+    for reference, name in list(scalers.values()):
+        for path, part in tensors(fields(reference()), name):
+            rows.tensor(BUFFER, path, part)

@@ -1,0 +1,48 @@
+# ruff: noqa: F821
+# Where tensors have their elements, one tensor at a time: for those that are no plain ones, or begin within a storage. The others go by pack.
+
+
+def memory(tensor, deep=2):
+    """[(suffix, address, bytes, address of the storage)] of what holds a tensor's elements on the device. Wrappers of other tensors are never asked, their parts are."""
+    cls = type(tensor)
+    if cls not in PLAIN:
+        inner = [(key, part) for key, part in parts(tensor) if below(Tensor, type(part)) and key not in ("_grad", "grad")]
+        wrapper = dispatch_keys is None or dispatch_keys(tensor).has(PYTHON)
+        if wrapper:
+            single = len(inner) == 1 or any(key == "_local_tensor" for key, _ in inner)
+            return [("" if single else "." + key + suffix, *rest) for key, part in inner if deep for suffix, *rest in memory(part, deep - 1)]
+    if not is_cuda(tensor):
+        return []
+    try:
+        address = data_ptr(tensor)
+    except RuntimeError:
+        if layout_of(tensor) is torch.strided:
+            raise
+        return sparse(tensor)
+    if not address:
+        return []
+    size = element_size(tensor)
+    return [("", address, numel(tensor) * size, address - storage_offset(tensor) * size)]
+
+
+def sparse(tensor):
+    """Its parts are tensors that only operators give, which go past the program's modes."""
+    guard = torch._C._DisableTorchDispatch()
+    try:
+        if layout_of(tensor) is torch.sparse_coo:
+            found = ("indices", Base._indices(tensor)), ("values", Base._values(tensor))
+        elif layout_of(tensor) in (torch.sparse_csr, getattr(torch, "sparse_bsr", None)):
+            found = ("crow_indices", Base.crow_indices(tensor)), ("col_indices", Base.col_indices(tensor)), ("values", Base.values(tensor))
+        else:
+            return []
+        return [("." + key, *rest) for key, part in found for _, *rest in memory(part)]
+    finally:
+        del guard
+
+
+def storage_size(tensor):
+    try:
+        return Base.untyped_storage(tensor).nbytes() if type(tensor) in PLAIN else 0
+    except Exception as error:
+        contain(error)
+        return 0

@@ -1,0 +1,103 @@
+# ruff: noqa: F821
+# Modules: which ones there are, and what they are called.
+
+roots = {}  # id of a module that is in no other one -> (weak reference, name, whether the name is a variable's)
+
+
+def forgetter(known, key):
+    return quietly(lambda _: known.pop(key, None))
+
+
+def held(space, kind):
+    """(key, value) of a module's _modules, _parameters or _buffers, from its dictionary."""
+    values = dict.get(space, kind)
+    if type(values) is dict:
+        return list(values.items()) if values else ()
+    if below(dict, type(values)):
+        return list(dict.items(values))
+    script = sys.modules.get("torch.jit._script")  # of a TorchScript module: views of what C++ has
+    if script and type(values) is script.OrderedModuleDict:
+        return list(dict.items(field(fields(values), "_python_modules")))
+    if script and type(values) is script.OrderedDictWrapper:
+        return list(field(fields(values), "_c").items())
+    return ()
+
+
+class Tree:
+    """Modules in the order of named_modules, as three lists."""
+
+    def __init__(self):
+        self.paths, self.modules, self.spaces = [], [], []  # the last ones are the modules' dictionaries
+        self.seen = set()
+
+    def grow(self, path, module):
+        """Adds a module and what is below it, without those that were met."""
+        seen, waiting = self.seen, [(path, module)]
+        while waiting:
+            path, module = waiting.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            space = module_fields(module)
+            self.paths.append(path)
+            self.modules.append(module)
+            self.spaces.append(space)
+            values = dict.get(space, "_modules")
+            if values or type(values) is not dict:
+                waiting.extend([(path + "." + key, child) for key, child in held(space, "_modules") if type(key) is str and below(Module, type(child))][::-1])
+
+
+def inner_modules(found):
+    """Ids of what modules have in them."""
+    inner = set()
+    for module in found:
+        space = module_fields(module)
+        values = dict.get(space, "_modules")
+        if values or type(values) is not dict:
+            inner.update([id(child) for _, child in held(space, "_modules") if child is not None])
+    return inner
+
+
+def name_roots(found, called):
+    """(name, module) of modules that are in no other one, those with a variable or without one for long first, and how many these are."""
+    inner = inner_modules(found)
+    tops = [module for module in found if id(module) not in inner]
+    for key, (gone, _, _) in list(roots.items()):
+        if gone() is None:
+            roots.pop(key, None)
+    taken, result, waiting = {}, [], []
+
+    def take(module, name, sure):
+        plain, count = name, 1
+        while taken.get(name, module) is not module:
+            count += 1
+            name = "%s#%d" % (plain, count)
+        taken[name] = module
+        roots[id(module)] = weakref.ref(module), name, sure
+        result.append((name, module))
+
+    for module in tops:
+        kept = roots.get(id(module))
+        if kept and kept[0]() is module and kept[2]:
+            taken[kept[1]] = module
+            result.append((kept[1], module))
+        else:
+            waiting.append(module)
+    order = {key: at for at, key in enumerate(called.modules)}
+    for module in sorted((m for m in waiting if id(m) in order), key=lambda m: order[id(m)]):
+        take(module, called.modules[id(module)][0], True)
+    others = [module for module in waiting if id(module) not in order]
+    settled = [module for module in others if id(module) in roots and roots[id(module)][0]() is module]
+    for module in settled:  # no variable since the last look: none is to be expected
+        take(module, classname(type(module)), False)
+    sure, met = len(result), set(map(id, settled))
+    for module in others:
+        if id(module) not in met:
+            take(module, classname(type(module)), False)
+    return result, sure
+
+
+def being_made():
+    """Whether a module is being put together by a call that led here: its parts have no parents yet."""
+    return any(frame.f_code.co_name == "__init__" and any(below(Module, type(value)) for name, value in local(frame) if name == "self")
+               for frame in thread_frames(sys._getframe(), whole=True))

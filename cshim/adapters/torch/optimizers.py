@@ -1,0 +1,103 @@
+# ruff: noqa: F821
+# Optimizers: what they step, and what its names are.
+
+FIRST, OFTEN = 16, 8  # so many steps have their gradients named, and parameters' addresses compared; after them every eighth one
+LARGE, FEWER = 2000, 3  # with so many parameters, so few first steps have: each takes milliseconds
+
+plans = {}  # id of an optimizer -> Plan
+
+
+class Plan:
+    """An optimizer as it was last seen."""
+
+    def __init__(self, optimizer):
+        self.gone = weakref.ref(optimizer, forgetter(plans, id(optimizer)))
+        self.name = classname(type(optimizer))
+        self.steps, self.states, self.look, self.epoch = 0, -1, 0, 0
+        self.ids = None         # of the parameters, in 64 bits each
+        self.names = {}         # id of a parameter -> its name
+        self.first = FIRST      # steps that are looked at, each
+        self.plain = False      # all parameters are leaves whose address can be had without a detour
+        self.gradients = None   # rows of the parameters' gradients, without addresses, once there is use for them
+        self.flats = []         # (index of a parameter, bytes before its gradient, its bytes, number of the name) of gradients in one piece of memory
+        self.addresses = None   # of the parameters
+        self.wraps = any(below(Optimizer, type(value)) for value in list((optimizer_fields(optimizer) or {}).values()))
+
+    def parameters(self, optimizer):
+        """[parameters of a group] for all groups; empty lists where the optimizer has something else."""
+        groups = field(optimizer_fields(optimizer), "param_groups")
+        lists = [field(group, "params") for group in list.copy(groups)] if below(list, type(groups)) else []
+        return [list.copy(held) if below(list, type(held)) else [] for held in lists]
+
+    def find_names(self, groups, parameters, rows, may_look, began):
+        """Names by modules, else by variables, else by the place in the optimizer. Looks after number began were just now."""
+        called, home_of = None, homes.get
+
+        def unknown():  # what was found just now needs no proof
+            return [p for p in parameters if (home := home_of(id(p))) is None or not (home[4] > began or holds(home, p))]
+
+        loose = unknown()
+        if may_look and loose:
+            called = look(rows, whole=False)
+            loose = unknown()
+            if loose and due():
+                called = look(rows)
+                loose = unknown()
+        loose = {id(p) for p in loose}
+        found = called.tensor(loose) if called and loose else {key: self.names[key] for key in loose if key in self.names}
+        if not loose:
+            self.names.update([(id(p), homes[id(p)][0]) for p in parameters])
+            return
+        for at, group in enumerate(groups):
+            for index, p in enumerate(group):
+                if not below(Tensor, type(p)):
+                    continue
+                if id(p) not in loose:
+                    self.names[id(p)] = homes[id(p)][0]
+                else:
+                    self.names[id(p)] = found.get(id(p)) or "%s.%d.%d" % (self.name, at, index)
+                    rows.tensor(PARAMETER, self.names[id(p)], p)
+
+    def prepare(self, groups, rows, may_look, began):
+        everything = [p for group in groups for p in group]
+        parameters = [p for p in everything if type(p) in PLAIN or below(Tensor, type(p))]
+        self.find_names(groups, parameters, rows, may_look, began)
+        self.look, self.epoch, self.ids = Looks.count, rows.told.epoch, identities(everything)
+        self.plain = len(parameters) == len(everything) and PLAIN.issuperset(map(type, parameters)) and all(map(is_leaf, parameters))
+        self.addresses = addresses(parameters, data_ptr, None) if self.plain else None
+        self.plain = self.addresses is not None
+        self.gradients, self.first = None, FIRST if len(everything) < LARGE else FEWER
+
+    def is_time_for_states(self):
+        return self.steps <= FEWER or not self.steps & self.steps - 1 and (self.first == FIRST or self.steps >= FIRST)
+
+    def follow(self, optimizer, rows):
+        """A step is over."""
+        began = Looks.count
+        self.steps += 1
+        groups = self.parameters(optimizer)
+        parameters = groups[0] if len(groups) == 1 else [p for group in groups for p in group]
+        new = self.epoch != rows.told.epoch or identities(parameters) != self.ids
+        if new or Looks.wanted:
+            rows.covered = frozenset(map(id, parameters))
+        if Looks.wanted and due():
+            look(rows)
+        if new or self.look != Looks.count:
+            self.prepare(groups, rows, new, began)
+            name_gradients(self, parameters, rows)
+        elif (self.steps <= self.first or not self.steps % OFTEN) and not (self.plain and say_gradients(self, parameters, rows)):
+            name_gradients(self, parameters, rows)
+        state = field(optimizer_fields(optimizer), "state")
+        held = dict.__len__(state) if below(dict, type(state)) else 0
+        if new or held != self.states or self.is_time_for_states():
+            self.states = held
+            name_state(self, optimizer, rows)
+        if not self.wraps:  # the one inside says so
+            rows.found.append((STEP, self.name, 0, self.steps, id(optimizer), 0, None))
+
+
+def plan_of(optimizer):
+    plan = plans.get(id(optimizer))
+    if plan is None or plan.gone() is not optimizer:
+        plan = plans[id(optimizer)] = Plan(optimizer)
+    return plan

@@ -1,0 +1,42 @@
+# ruff: noqa: F821
+# What an optimizer keeps: for a parameter, and for itself.
+
+
+def name_state(plan, optimizer, rows):
+    own = optimizer_fields(optimizer)
+    state = field(own, "state")
+    name_states(plan, list(dict.items(state)) if below(dict, type(state)) else (), rows)
+    for key, value in list(dict.items(own)):
+        if key not in ("state", "param_groups", "defaults"):
+            for path, tensor in tensors(value, key):
+                if id(tensor) not in plan.names and id(tensor) not in homes:
+                    rows.tensor(OPTIMIZER, "%s:%s" % (path, plan.name), tensor)
+    for index, group in enumerate(field(own, "param_groups") or ()):
+        for key, value in list(dict.items(group)):
+            if key != "params" and below(Tensor, type(value)):  # a learning rate on the device
+                rows.tensor(OPTIMIZER, "%s:%s.%d" % (key, plan.name, index), value)
+
+
+def name_states(plan, state, rows):
+    """Of the parameters. Most states are a dictionary with a few tensors."""
+    known, names, found = plan.names, [], []
+    for key, value in state:
+        name = known.get(id(key)) or (key if type(key) is str else plan.name)
+        if type(value) is dict and len(value) < FEW:
+            for at, (kind, part) in enumerate(list(value.items())):
+                cls = type(part)
+                if cls in PLAIN and type(kind) is str:
+                    if id(part) not in known:
+                        names.append(kind + ":" + name)
+                        found.append(part)
+                elif cls not in SIMPLE:
+                    name_part(plan, name, part, key_text(kind, at), DEEP - 1, rows)
+        else:
+            name_part(plan, name, value, "", DEEP, rows)
+    rows.tensors(OPTIMIZER, names, found)
+
+
+def name_part(plan, name, value, path, deep, rows):
+    for place, tensor in tensors(value, path, deep):
+        if id(tensor) not in plan.names:
+            rows.tensor(OPTIMIZER, "%s:%s" % (place or "state", name), tensor)

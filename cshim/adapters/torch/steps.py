@@ -1,0 +1,80 @@
+# ruff: noqa: F821
+# Steps of optimizers: how they are heard of, and what is done then.
+
+
+class Steps:
+    """Those of all optimizers."""
+    count = 0
+
+
+def carefully(work, *arguments):
+    """Does it without functions of the program's that PyTorch would call, and without a garbage collection, which what we make for a moment would cause."""
+    if old and function_modes():
+        return
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with WithoutFunctions():
+            rows = Rows()
+            work(rows, *arguments)
+            rows.send()
+    except Exception as error:
+        contain(error)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def step(rows, optimizer):
+    plan_of(optimizer).follow(optimizer, rows)
+
+
+def stepped(optimizer, args, kwargs):
+    Steps.count = count = Steps.count + 1
+    if count > 1 and not count & count - 1:
+        Looks.wanted = True
+    carefully(step, optimizer)
+    if count < 4:
+        try_link()
+
+
+def make_hook(compiling, quiet):
+    """What PyTorch calls. The compiler may come along, and looks for what functions refer to in the module that they say is theirs: so these have it in their closure."""
+    def hook(optimizer, args, kwargs):
+        if not compiling():  # where the compiler takes the whole of a step into its graph, it must find nothing to do here
+            quiet(optimizer, args, kwargs)
+    return hook
+
+
+def follow_steps(quiet):
+    """Has stepped called after every step. From 2.0 on PyTorch has a list for that; before, optimizers call an empty method of their own for its profiler, or nothing."""
+    place = sys.modules["torch.optim.optimizer"]
+    if hasattr(place, "register_optimizer_step_post_hook"):
+        place.register_optimizer_step_post_hook(make_hook(compiling, quiet))
+    elif hasattr(Optimizer, "_optimizer_step_code"):
+        def _optimizer_step_code(self):
+            quiet(self, (), {})
+        Optimizer._optimizer_step_code = _optimizer_step_code
+    else:
+        waiting = [Optimizer]
+        while waiting:
+            cls = waiting.pop()
+            waiting.extend(type.__subclasses__(cls))
+            if cls is not Optimizer and "step" in members(cls):
+                follow_class(cls, members(cls)["step"], quiet)
+
+
+def follow_class(cls, step, quiet):
+    if type(step) is not Function:
+        return
+
+    def followed(self, *args, **kwargs):
+        result = step(self, *args, **kwargs)
+        quiet(self, args, kwargs)
+        return result
+
+    for key in "__module__", "__name__", "__qualname__", "__doc__":
+        setattr(followed, key, getattr(step, key))
+    followed.__dict__.update(step.__dict__)
+    followed.__wrapped__ = step
+    cls.step = followed

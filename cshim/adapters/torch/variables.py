@@ -1,0 +1,147 @@
+# ruff: noqa: F821
+# What the program calls its objects: the variables of its modules and of its functions that run.
+
+libraries = tuple({path for path in (sys.prefix, sys.base_prefix, sys.exec_prefix) if type(path) is str})
+own_code = {}  # file -> whether it is the program's
+
+
+def is_own(file):
+    known = own_code.get(file)
+    if known is None:
+        library = "/site-packages/" in file or "/dist-packages/" in file or file.startswith("<") and not file.startswith(("<stdin", "<string", "<ipython"))
+        known = own_code[file] = not library and not any(file.startswith(path + "/lib/python") for path in libraries)
+    return known
+
+own_globals, framework = globals(), torch.__file__.rpartition("/")[0] + "/"
+
+
+def frames():
+    """The calls that led here but for the framework's, the outermost first. None of ours: a frame in reach of itself would keep all of them, and what they have, for a while."""
+    return thread_frames(sys._getframe())
+
+
+def thread_frames(frame, whole=False):
+    found, count = [], 0
+    while frame is not None and count < MANY:
+        if frame.f_globals is not own_globals and (whole or not frame.f_code.co_filename.startswith(framework)):
+            found.append(frame)
+        frame, count = frame.f_back, count + 1
+    return found[::-1]
+
+
+def all_frames():
+    """Those of all threads, the oldest first, where they stand still meanwhile: an optimizer may step in a thread of autograd's."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return frames()
+    return [frame for innermost in list(sys._current_frames().values())[::-1] for frame in thread_frames(innermost)]
+
+
+def local(frame):
+    """(name, value) of a function's variables. Up to 3.12 they have no other reader that changes nothing: f_locals would keep what the function lets go."""
+    code = frame.f_code
+    if not code.co_flags & 1:
+        return
+    if sys.version_info >= (3, 13):
+        mapping = frame.f_locals
+        for key in code.co_varnames + code.co_cellvars + code.co_freevars:
+            try:
+                yield key, mapping[key]
+            except KeyError:
+                pass
+    else:
+        cells = code.co_cellvars
+        if sys.version_info >= (3, 11):
+            cells = tuple(key for key in cells if key not in code.co_varnames)
+        keys = code.co_varnames + cells + code.co_freevars
+        for key, value in zip(keys, variables(frame, len(keys)) or ()):
+            if type(value) is Cell:
+                try:
+                    value = value.cell_contents
+                except ValueError:
+                    continue
+            yield key, value
+
+
+def named_variables():
+    """(name, value) of what the program's own modules and running functions have, __main__ first. Names with an underscore come last."""
+    late, loaded = [], dict.copy(sys.modules)
+    for key in ["__main__"] + [key for key in loaded if key != "__main__"]:
+        module = loaded.get(key)
+        if not below(Namespace, type(module)):
+            continue
+        space = Namespace.__dict__["__dict__"].__get__(module)
+        file = dict.get(space, "__file__")
+        if key != "__main__" and not (type(file) is str and is_own(file)):
+            continue
+        for name, value in list(dict.items(space)):
+            if type(name) is str and type(value) not in SIMPLE:
+                if name.startswith("_"):
+                    late.append((name, value))
+                else:
+                    yield name, value
+    own, others = [], []
+    for frame in all_frames():
+        (own if is_own(frame.f_code.co_filename) else others).append(frame)
+    for frame in own + others:
+        for name, value in local(frame):
+            if type(value) not in SIMPLE and name != "self":
+                if name.startswith("_"):
+                    late.append((name, value))
+                else:
+                    yield name, value
+        values = next((value for name, value in local(frame) if name == "self"), None)
+        if values is not None and not below(Module, type(values)) and not below(Optimizer, type(values)):
+            yield classname(type(values)), values
+    yield from late
+
+
+def framework_class(place, name):
+    """A class of the framework's, if it is loaded."""
+    module = sys.modules.get(place)
+    found = module and field(Namespace.__dict__["__dict__"].__get__(module), name)
+    return found if below(type, type(found)) else Told  # nothing is of that class
+
+
+class Called:
+    """What variables say, by id."""
+
+    def __init__(self):
+        self.modules, self.objects, self.scalers, met = {}, [], [], set()
+        self.kept = list(named_variables())
+        Scaler = framework_class("torch.amp.grad_scaler", "GradScaler")
+        if Scaler is Told:
+            Scaler = framework_class("torch.cuda.amp.grad_scaler", "GradScaler")
+
+        def take(name, value):
+            cls = type(value)
+            if below(Module, cls):
+                self.modules.setdefault(id(value), (name, value))
+            elif below(Scaler, cls):
+                self.scalers.append((name, value))
+            else:
+                return not below(Tensor, cls) and not below(type, cls) and id(value) not in met
+            return False
+
+        waiting = []
+        for name, value in self.kept:
+            if take(name, value):
+                met.add(id(value))
+                self.objects.append((name, value))
+                waiting.append((name, value, 2))
+        for name, value, deep in waiting:
+            for (key, part), _ in zip(entries(value), range(FEW)):
+                key = name + "." + key
+                if take(key, part) and deep > 1 and (below(list, type(part)) or below(tuple, type(part)) or below(dict, type(part))):
+                    met.add(id(part))
+                    waiting.append((key, part, deep - 1))
+
+    def tensor(self, wanted):
+        """{id: name} for tensors that no module has, by variables and what is in them."""
+        found = {id(value): name for name, value in reversed(self.kept) if id(value) in wanted}
+        for name, value in self.objects:
+            if len(found) == len(wanted):
+                break
+            for path, part in tensors(value, name, 3):
+                if id(part) in wanted:
+                    found.setdefault(id(part), path)
+        return found

@@ -1,0 +1,196 @@
+#define _GNU_SOURCE
+#include "pypack.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "dict.h"
+#include "guest.h"
+#include "interpreter.h"
+#include "namerow.h"
+#include "pyapi.h"
+
+#define API(F)                                                              \
+  F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */     \
+  F(intptr_t, tuple_size, (void *), "PyTuple_Size")                         \
+  F(intptr_t, list_size, (void *), "PyList_Size")                           \
+  F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */ \
+  F(void *, list, (intptr_t), "PyList_New")                                 \
+  F(int, append, (void *, void *), "PyList_Append")                         \
+  F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                          \
+  F(void *, bytes, (const char *, intptr_t), "PyBytes_FromStringAndSize")   \
+  F(char *, data, (void *), "PyBytes_AsString")                             \
+  F(const char *, text, (void *, intptr_t *), "PyUnicode_AsUTF8AndSize") /* borrowed */ \
+  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
+  F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
+  F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")            \
+  F(void *, error, (void), "PyErr_Occurred") /* borrowed */                 \
+  F(void, clear_error, (void), "PyErr_Clear")                               \
+  F(void, take, (void *), "Py_IncRef")                                      \
+  F(void, give, (void *), "Py_DecRef")
+
+static struct {
+  MT_PYAPI_PLACES(API)
+} api;
+static void *none;
+
+bool mt_pypack_find(void) {
+  none = (void *)mt_interpreter_variable("_Py_NoneStruct");
+  return none && mt_pyapi_find(MT_PYAPI_NAMES(API), &api);
+}
+
+static void *nothing(void) {
+  api.clear_error();
+  api.take(none);
+  return none;
+}
+
+/* What a function says of an object, which is a number. */
+static bool ask(void *function, void *object, uint64_t *answer) {
+  void *number = api.call(function, object, NULL);
+  if (!number) return false;
+  *answer = api.from_number(number);
+  api.give(number);
+  return *answer != UINT64_MAX || !api.error();
+}
+
+enum { CLASSES = 4, NUMEL = 0, ELEMENT_SIZE, SIZE_CALLS, IS_CUDA = SIZE_CALLS, DATA_PTR, STORAGE_OFFSET, ALL_CALLS };
+
+struct packing {
+  uint64_t category;
+  void *names, *objects;
+  void *classes[CLASSES], *calls[ALL_CALLS];
+  unsigned classes_count, calls_count;
+};
+
+/* How many a tuple has, at most room of which are put there. */
+static unsigned unpack(void *tuple, void **items, unsigned room) {
+  intptr_t count = tuple ? api.tuple_size(tuple) : 0;
+  unsigned i = 0;
+  for (; i < room && i < count; i++) items[i] = api.item(tuple, i);
+  return i;
+}
+
+static bool is_wanted(const struct packing *p, const void *object) {
+  void *type;
+  memcpy(&type, (const char *)object + mt_interpreter.layout.object_type, sizeof type);
+  for (unsigned i = 0; i < p->classes_count; i++)
+    if (p->classes[i] == type) return true;
+  return !p->classes_count;
+}
+
+enum answer { SAID, NO_MEMORY, NOT_HERE /* for the script to look at */ };
+
+/* Where a tensor lies and how large it is. Most that have no memory are on another device, and are asked nothing else. */
+static enum answer measure(const struct packing *p, void *tensor, struct mt_name_row *row) {
+  uint64_t is_cuda, offset, count, size;
+  if (p->calls_count < SIZE_CALLS) return SAID;
+  if (p->calls_count == ALL_CALLS) {
+    if (!ask(p->calls[IS_CUDA], tensor, &is_cuda)) return NOT_HERE;
+    if (!is_cuda) return NO_MEMORY;
+    if (!ask(p->calls[DATA_PTR], tensor, &row->address)) return NOT_HERE;
+    if (!row->address) return NO_MEMORY;
+    if (!ask(p->calls[STORAGE_OFFSET], tensor, &offset) || offset) return NOT_HERE;
+  }
+  if (!ask(p->calls[NUMEL], tensor, &count) || !ask(p->calls[ELEMENT_SIZE], tensor, &size)) return NOT_HERE;
+  row->size = count * size;
+  return SAID;
+}
+
+static uint32_t intern(void *name) {
+  intptr_t size;
+  const char *text = api.text(name, &size);
+  if (!text) api.clear_error();
+  return text && size > 0 ? mt_dict_intern_spare(MT_DICT_STRING, text, (size_t)size) : 0;
+}
+
+static bool leave_to_script(void *rest, intptr_t index) {
+  api.clear_error();
+  void *number = api.number((unsigned long long)index);
+  bool left = number && !api.append(rest, number);
+  if (number) api.give(number);
+  return left;
+}
+
+/* False leaves an exception, and rows that nobody wrote. */
+static bool pack_all(const struct packing *p, char *rows, intptr_t count, void *rest) {
+  bool recording = mt_thread_recording_now() != NULL;
+  for (intptr_t i = 0; i < count; i++, rows += sizeof(struct mt_name_row)) {
+    void *object = api.list_item(p->objects, i), *name = object ? api.list_item(p->names, i) : NULL;
+    struct mt_name_row row = {.object = (uintptr_t)object};
+    if (!name) return false;
+    enum answer answer = is_wanted(p, object) ? measure(p, object, &row) : NOT_HERE;
+    if (answer == NOT_HERE && !leave_to_script(rest, i)) return false;
+    if (answer == SAID) row.name = recording ? intern(name) : 0, row.category = (uint32_t)p->category;
+    else row = (struct mt_name_row){0};
+    memcpy(rows, &row, sizeof row);
+  }
+  return true;
+}
+
+void *mt_pypack(void *self, void *arguments) {
+  (void)self;
+  int error = errno;
+  struct packing p;
+  void *all[5], *result = NULL;
+  if (unpack(arguments, all, 5) < 5) return nothing();
+  p.category = api.from_number(all[0]);
+  p.names = all[1], p.objects = all[2];
+  p.classes_count = unpack(all[3], p.classes, CLASSES);
+  p.calls_count = unpack(all[4], p.calls, ALL_CALLS);
+  intptr_t count = api.error() ? -1 : api.list_size(p.objects), names = count < 0 ? -1 : api.list_size(p.names);
+  if (names < count) count = names;
+  void *rest = count < 0 ? NULL : api.list(0), *rows = rest ? api.bytes(NULL, count * (intptr_t)sizeof(struct mt_name_row)) : NULL;
+  if (rows) {
+    if (pack_all(&p, api.data(rows), count, rest)) result = api.pack(2, rows, rest);
+    api.give(rows);
+  }
+  if (rest) api.give(rest);
+  if (result) api.clear_error();
+  errno = error;
+  return result ? result : nothing();
+}
+
+void *mt_pypack_identities(void *self, void *list) {
+  (void)self;
+  intptr_t count = api.list_size(list);
+  void *found = count < 0 ? NULL : api.bytes(NULL, count * (intptr_t)sizeof(uint64_t));
+  if (!found) return nothing();
+  char *at = api.data(found);
+  for (intptr_t i = 0; i < count; i++, at += sizeof(uint64_t)) {
+    uint64_t object = (uintptr_t)api.list_item(list, i);
+    memcpy(at, &object, sizeof object);
+  }
+  api.clear_error();
+  return found;
+}
+
+/* The address that data_ptr gives for an object, or for what of gives for it. */
+static bool address_of(void *object, void *data_ptr, void *of, uint64_t *address) {
+  *address = 0;
+  if (of == none) return ask(data_ptr, object, address);
+  void *value = api.call(of, object, NULL);
+  bool known = value && (value == none || ask(data_ptr, value, address));
+  if (value) api.give(value);
+  return known;
+}
+
+void *mt_pypack_addresses(void *self, void *arguments) {
+  (void)self;
+  int error = errno;
+  void *all[3]; /* tensors, data_ptr, of */
+  intptr_t count = unpack(arguments, all, 3) == 3 ? api.list_size(all[0]) : -1;
+  void *found = count < 0 ? NULL : api.bytes(NULL, count * (intptr_t)sizeof(uint64_t));
+  bool whole = found != NULL;
+  char *at = found ? api.data(found) : NULL;
+  for (intptr_t i = 0; i < count && whole; i++, at += sizeof(uint64_t)) {
+    void *tensor = api.list_item(all[0], i);
+    uint64_t address = 0;
+    whole = tensor && address_of(tensor, all[1], all[2], &address);
+    memcpy(at, &address, sizeof address);
+  }
+  if (found && !whole) api.give(found);
+  errno = error;
+  return whole ? found : nothing();
+}

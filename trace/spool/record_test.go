@@ -1,0 +1,37 @@
+package spool
+
+import (
+	"testing"
+
+	"memtrace/trace"
+)
+
+// A framework's record keeps the operator in the upper bits of two counts; none of the three may spill into another.
+func TestOperatorOfRecord(t *testing.T) {
+	const usage = 64 // MT_REPORT of an allocator's usage
+	for _, test := range []struct {
+		about               string
+		allocated, reserved uint64 // as the record has them
+		want                trace.Event
+	}{
+		{"none", 512, 2 << 20, trace.Event{Allocated: 512, Reserved: 2 << 20}},
+		{"number", 1<<44 | 512, 2 << 20, trace.Event{Allocated: 512, Reserved: 2 << 20, Op: 1}},
+		{"number in both halves", 0xabcde<<44 | 512, 0x2b<<44 | 2<<20, trace.Event{Allocated: 512, Reserved: 2 << 20, Op: 0x2babcde}},
+		{"thread", 1<<44 | 512, 1<<50 | 2<<20, trace.Event{Allocated: 512, Reserved: 2 << 20, Op: 1, OpThread: 1}},
+		{"backward", 1<<44 | 512, 1<<63 | 2<<20, trace.Event{Allocated: 512, Reserved: 2 << 20, Op: 1, Flags: trace.FlagBackward}},
+		{"counts at their limit", 1<<44 - 1, 1<<44 - 1, trace.Event{Allocated: 1<<44 - 1, Reserved: 1<<44 - 1}},
+		{"all bits", 1<<64 - 1, 1<<64 - 1,
+			trace.Event{Allocated: 1<<44 - 1, Reserved: 1<<44 - 1, Op: 1<<26 - 1, OpThread: 1<<13 - 1, Flags: trace.FlagBackward}},
+	} {
+		s := newSmallSpool()
+		s.record(1, 1, trace.EventAlloc, usage, 1<<20, 512)
+		at := seedSegmentsAt + recordSize
+		s.put64(at+recUnion, test.allocated)
+		s.put64(at+recReserved, test.reserved)
+		e := (&Spool{data: s.data}).event(uint64(at), &clock{rate: 1})
+		got := trace.Event{Allocated: e.Allocated, Reserved: e.Reserved, Op: e.Op, OpThread: e.OpThread, Flags: e.Flags}
+		if got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.about, got, test.want)
+		}
+	}
+}
