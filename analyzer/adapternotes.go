@@ -12,7 +12,7 @@ import (
 // frameworkNames are those of the adapters' keys, as readers know them.
 var frameworkNames = map[string]string{"torch": "PyTorch", "mxnet": "MXNet", "jax": "JAX"}
 
-// noteAdapters says of each framework whose adapter was asked for that it is off, or that something went wrong in it: then names are missing that others have.
+// noteAdapters says of each framework whose adapter was asked for that it is off, or that something went wrong in it: then names are missing that others have, or ties.
 func noteAdapters(_ *Summary, info trace.Info) string {
 	var parts []string
 	for key, value := range info {
@@ -27,6 +27,8 @@ func noteAdapters(_ *Summary, info trace.Info) string {
 		switch why, off := strings.CutPrefix(value, "off: "); {
 		case about == "" && off:
 			parts = append(parts, fmt.Sprintf("%s's memory has no names: %s.", framework, why))
+		case about == "backward" && off:
+			parts = append(parts, fmt.Sprintf("What %s's backward pass takes is not tied to its forward pass: %s.", framework, why))
 		case about == "trouble":
 			if n, err := strconv.ParseUint(value, 10, 64); err == nil && n > 0 {
 				parts = append(parts, fmt.Sprintf("Some of %s's memory may lack its name: %s could not be asked.", framework, some(n, "time it", "times it")))

@@ -291,10 +291,15 @@ static void *variables(void *self, void *arguments) {
   return found;
 }
 
+static void note_link(const char *what) { mt_dict_info("adapter.torch.backward", what, strlen(what)); }
+
 /* link_begin() -> int, link_look(), link_end((first, second)) -> int: the test of cshim/backward.h. Not where the interpreter ends, which is no time for a backward pass. */
 static void *link_begin(void *self, void *none) {
   (void)self, (void)none;
-  return api.number(!mt_adapter_ending && mt_backward_begin());
+  if (mt_adapter_ending) return api.number(0);
+  bool begun = mt_backward_begin();
+  if (!begun) note_link("off: this version does not export what tells which node runs");
+  return api.number(begun);
 }
 
 static void *link_look(void *self, void *none) {
@@ -307,7 +312,9 @@ static void *link_end(void *self, void *arguments) {
   (void)self;
   void *first = api.item(arguments, 0), *second = first ? api.item(arguments, 1) : NULL;
   if (!second) return nothing();
-  return api.number(mt_backward_end(api.from_number(first), api.from_number(second)));
+  bool known = mt_backward_end(api.from_number(first), api.from_number(second));
+  note_link(known ? "on" : "off: this version keeps its nodes' numbers in a place that is not known");
+  return api.number(known);
 }
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */

@@ -174,6 +174,9 @@ func TestNamesOnOldPyTorch(t *testing.T) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			r, marks := runNames(t, program{framework: torch113, python: interpreter(t, "3.11"), args: args})
 			compareNames(t, r, marks)
+			if notes := memtrace(t, "report", r.trace); !strings.Contains(notes, "is not tied to its forward pass") {
+				t.Errorf("no note says that backward is not tied to forward, which it cannot be:\n%s", notes)
+			}
 		})
 	}
 }
