@@ -15,6 +15,7 @@ import signal
 import struct
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
 import traceback
