@@ -189,11 +189,6 @@ static int call_report(void *which) {
   return 0;
 }
 
-void mt_adapter_meet(enum mt_framework framework) {
-  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework) return;
-  if (mt_config.adapters & 1u << framework) mt_boot_turn();
-}
-
 void mt_adapter_look(const struct link_map *map) {
   const char *slash = strrchr(map->l_name, '/'), *name = slash ? slash + 1 : map->l_name;
   if (!strcmp(name, "libmxnet.so")) mt_adapter_seen(MT_MXNET);
@@ -205,14 +200,13 @@ void mt_adapter_out_of_memory(void) {
   if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_boot_turn();
 }
 
-/* What is there to be asked for: a state is changed before it is asked for, since the call may come at once. */
-static void ask(enum mt_framework framework, uint32_t *word, uint32_t asked, int (*call)(void *)) {
-  uint32_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
+/* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call may come at once. */
+static void ask(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t asked, int (*call)(void *)) {
+  uint32_t expected = before;
   mt_gate_enter(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
-  if (api.initialized() && !mt_interpreter.finalizing()) {
-    __atomic_store_n(word, asked, __ATOMIC_RELEASE);
-    if (api.add_pending(call, (void *)(uintptr_t)framework)) __atomic_store_n(word, before, __ATOMIC_RELEASE); /* the interpreter's list is full */
-  }
+  if (api.initialized() && !mt_interpreter.finalizing() && __atomic_compare_exchange_n(word, &expected, asked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+      api.add_pending(call, (void *)(uintptr_t)framework))
+    __atomic_store_n(word, before, __ATOMIC_RELEASE); /* the interpreter's list is full */
   mt_gate_leave();
 }
 
@@ -227,15 +221,24 @@ static void turn(enum mt_framework framework, bool oom) {
   struct adapter *a = &adapters[framework];
   switch ((enum state)__atomic_load_n(&a->state, __ATOMIC_ACQUIRE)) {
     case IDLE:
-      if (ready()) return ask(framework, &a->state, ASKED, call_script);
+      if (ready()) return ask(framework, &a->state, IDLE, ASKED, call_script);
       __atomic_store_n(&a->state, OFF, __ATOMIC_RELEASE);
       return note(framework, "off: the interpreter or the system lacks what it takes");
     case ON:
-      if (!__atomic_load_n(&a->asked, __ATOMIC_ACQUIRE) && is_due(a, oom)) ask(framework, &a->asked, 1, call_report);
+      if (!__atomic_load_n(&a->asked, __ATOMIC_ACQUIRE) && is_due(a, oom)) ask(framework, &a->asked, 0, 1, call_report);
       return;
     case ASKED:
     case OFF: return;
   }
+}
+
+/* The interpreter is most often known by now, and the first step is not far: our own thread would come only when the runtime is up. */
+void mt_adapter_meet(enum mt_framework framework) {
+  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework || !(mt_config.adapters & 1u << framework)) return;
+  int error = errno;
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED) turn(framework, false);
+  else mt_boot_turn();
+  errno = error;
 }
 
 void mt_adapter_turn(void) {
