@@ -103,17 +103,23 @@ static bool recording(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_A
 
 static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
 
-/* A thread of ours may ask while the main thread does at the end of a short program. That one does not wait for ever: in a child that was forked meanwhile nobody goes on. */
-static bool ready(void) {
-  enum { UNKNOWN, FINDING, READY, NOT_POSSIBLE };
+enum readiness { UNKNOWN, FINDING, READY, NOT_POSSIBLE };
+
+/* Finds what it takes, once; another thread that comes meanwhile is told so. Before the gate is entered for the first time. */
+static enum readiness prepare(void) {
   static uint32_t found;
   uint32_t before = UNKNOWN;
-  if (__atomic_compare_exchange_n(&found, &before, FINDING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    before = mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyfunctions_find() && mt_gate_open() ? READY : NOT_POSSIBLE;
-    __atomic_store_n(&found, before, __ATOMIC_RELEASE);
-  }
-  for (unsigned tries = 0; before == FINDING && tries < 1000; tries++) sched_yield(), before = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
-  return before == READY;
+  if (!__atomic_compare_exchange_n(&found, &before, FINDING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return before;
+  before = mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyfunctions_find() && mt_gate_open() ? READY : NOT_POSSIBLE;
+  __atomic_store_n(&found, before, __ATOMIC_RELEASE);
+  return before;
+}
+
+/* At the end of a program. Not for ever: in a child that was forked meanwhile nobody goes on finding. */
+static bool ready_at_last(void) {
+  enum readiness now = prepare();
+  for (unsigned tries = 0; now == FINDING && tries < 1000; tries++) sched_yield(), now = prepare();
+  return now == READY;
 }
 
 /* A namespace for the script, which holds the builtins and our functions. New reference, or NULL. */
@@ -200,14 +206,13 @@ void mt_adapter_out_of_memory(void) {
   if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_boot_turn();
 }
 
-/* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call may come at once. */
+/* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call may come at once. With the gate entered: a child forked
+ * meanwhile would find the lock of the interpreter's list taken. */
 static void ask(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t asked, int (*call)(void *)) {
   uint32_t expected = before;
-  mt_gate_enter(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
   if (api.initialized() && !mt_interpreter.finalizing() && __atomic_compare_exchange_n(word, &expected, asked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
       api.add_pending(call, (void *)(uintptr_t)framework))
     __atomic_store_n(word, before, __ATOMIC_RELEASE); /* the interpreter's list is full */
-  mt_gate_leave();
 }
 
 static bool is_due(struct adapter *a, bool oom) {
@@ -217,13 +222,11 @@ static bool is_due(struct adapter *a, bool oom) {
   return now || oom;
 }
 
+/* With the gate entered, and everything prepared. */
 static void turn(enum mt_framework framework, bool oom) {
   struct adapter *a = &adapters[framework];
   switch ((enum state)__atomic_load_n(&a->state, __ATOMIC_ACQUIRE)) {
-    case IDLE:
-      if (ready()) return ask(framework, &a->state, IDLE, ASKED, call_script);
-      __atomic_store_n(&a->state, OFF, __ATOMIC_RELEASE);
-      return note(framework, "off: the interpreter or the system lacks what it takes");
+    case IDLE: return ask(framework, &a->state, IDLE, ASKED, call_script);
     case ON:
       if (!__atomic_load_n(&a->asked, __ATOMIC_ACQUIRE) && is_due(a, oom)) ask(framework, &a->asked, 0, 1, call_report);
       return;
@@ -232,22 +235,41 @@ static void turn(enum mt_framework framework, bool oom) {
   }
 }
 
-/* The interpreter is most often known by now, and the first step is not far: our own thread would come only when the runtime is up. */
+static void give_up(enum mt_framework framework) {
+  uint32_t idle = IDLE;
+  if (__atomic_compare_exchange_n(&adapters[framework].state, &idle, OFF, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    note(framework, "off: the interpreter or the system lacks what it takes");
+}
+
+/* The interpreter is most often known by now, and the first step is not far: our own thread may come only when the runtime is up. */
 void mt_adapter_meet(enum mt_framework framework) {
   if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework || !(mt_config.adapters & 1u << framework)) return;
   int error = errno;
-  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED) turn(framework, false);
-  else mt_boot_turn();
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && prepare() == READY && mt_gate_try()) {
+    turn(framework, false);
+    mt_gate_leave();
+  }
   errno = error;
+  mt_boot_turn();
 }
 
 void mt_adapter_turn(void) {
   uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters;
   if (!wanted || mt_interpreter_state() < MT_PY_CHECKED) return;
+  enum readiness now = prepare();
+  if (now == FINDING) return;
   bool oom = __atomic_exchange_n(&memory_ran_out, 0, __ATOMIC_ACQ_REL);
   if (oom) __atomic_add_fetch(&oom_reports, 1, __ATOMIC_RELAXED);
-  for (unsigned i = 0; i < MT_FRAMEWORKS; i++)
-    if (wanted & 1u << i) turn((enum mt_framework)i, oom);
+  for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
+    if (!(wanted & 1u << i)) continue;
+    if (now == NOT_POSSIBLE) {
+      give_up((enum mt_framework)i);
+      continue;
+    }
+    mt_gate_enter();
+    turn((enum mt_framework)i, oom);
+    mt_gate_leave();
+  }
 }
 
 /* A program may be over before a thread of ours came to ask for its script. A call that was asked for and comes later finds another state, and does nothing. */
@@ -260,7 +282,7 @@ void mt_adapter_report(void) {
   struct mt_quiet quiet;
   for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
     struct adapter *a = &adapters[i];
-    bool late = recording() && usable() && never_ran((enum mt_framework)i) && ready();
+    bool late = recording() && usable() && never_ran((enum mt_framework)i) && ready_at_last();
     if (!(a->report || late) || !recording() || !usable() || !mt_pyquiet_enter(&quiet)) continue;
     mt_adapter_ending = true;
     if (late) __atomic_store_n(&a->state, begin((enum mt_framework)i), __ATOMIC_RELEASE);
