@@ -10,6 +10,7 @@
 
 #include "capture.h"
 #include "foreign.h"
+#include "group.h"
 #include "guest.h"
 #include "hooks.h"
 #include "module.h"
@@ -79,7 +80,8 @@ static void *from_scope(struct link_map *caller, const char *name, void *given) 
   void *own = caller && caller->l_name[0] ? from_object(caller->l_name, name) : NULL;
   if (own && mt_module_find((uintptr_t)own) == caller && in_front(own, name)) return next;
   if (next && !mt_module_is_cuda((uintptr_t)next)) return given && caller && !mt_module_imports(caller, name) ? given : next;
-  return own ? own : next;
+  if (own || next) return own ? own : next;
+  return given ? NULL : mt_group_find(caller, name); /* who was given a function need not be searched for, which takes long */
 }
 
 void *mt_real_find(const char *name, uintptr_t caller) { return from_scope(mt_module_find(caller - 1), name, NULL); }

@@ -135,3 +135,21 @@ func TestSecondInterposer(t *testing.T) {
 		})
 	}
 }
+
+// TestGroup: a library that names no library for CUDA's functions has them from those that were loaded along with it, and nobody else has.
+func TestGroup(t *testing.T) {
+	const visible = `__attribute__((visibility("default"))) `
+	runtime := filepath.Join(nullGPU(t), "libcudart.so.12")
+	inner := compile(t, "libgroup.so", []string{"testdata/guest/group.c"}, "-shared", "-fPIC")
+	root := compile(t, "libgrouproot.so", []string{"#include <stddef.h>\nint use_group(size_t);\n" + visible + "int use_root(size_t size);\nint use_root(size_t size) { return use_group(size); }\n"},
+		"-shared", "-fPIC", "-Wl,--no-as-needed", inner, runtime)
+	stranger := compile(t, "libstranger.so", []string{"#define _GNU_SOURCE\n#include <dlfcn.h>\n" + visible + "int look(void);\nint look(void) { return dlsym(RTLD_DEFAULT, \"cudaMalloc\") != 0; }\n"},
+		"-shared", "-fPIC")
+	got := run{program: compile(t, "group_host", []string{"testdata/guest/group_host.c"}), args: []string{root, stranger}}.both(t, "")
+	if want := "the library: done, and sees more\nthe library: done, and sees more\nthe stranger sees nothing, the program nothing\n"; got.stdout != want {
+		t.Errorf("the program says\n%s", got.stdout)
+	}
+	if n := got.only(t).allocations(7001); n != 2 {
+		t.Errorf("%d allocations were seen, want 2", n)
+	}
+}
