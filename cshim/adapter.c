@@ -99,7 +99,7 @@ void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds) {
 }
 
 /* Not so in a forked child, which inherits calls that its parent asked for. */
-static bool recording(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE) != 0; }
+static bool recording(void) { return __atomic_load_n(&__atomic_load_n(&mt_live, __ATOMIC_ACQUIRE)->epoch, __ATOMIC_ACQUIRE) != 0; }
 
 static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
 
