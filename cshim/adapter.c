@@ -245,7 +245,7 @@ static void give_up(enum mt_framework framework) {
 void mt_adapter_meet(enum mt_framework framework) {
   if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework || !(mt_config.adapters & 1u << framework)) return;
   int error = errno;
-  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && prepare() == READY && mt_gate_try()) {
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && mt_pyend_prepared() && prepare() == READY && mt_gate_try()) {
     turn(framework, false);
     mt_gate_leave();
   }
