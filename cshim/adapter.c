@@ -241,16 +241,9 @@ static void give_up(enum mt_framework framework) {
     note(framework, "off: the interpreter or the system lacks what it takes");
 }
 
-/* The interpreter is most often known by now, and the first step is not far: our own thread may come only when the runtime is up. */
 void mt_adapter_meet(enum mt_framework framework) {
-  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework || !(mt_config.adapters & 1u << framework)) return;
-  int error = errno;
-  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && mt_pyend_prepared() && prepare() == READY && mt_gate_try()) {
-    turn(framework, false);
-    mt_gate_leave();
-  }
-  errno = error;
-  mt_boot_turn();
+  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework) return;
+  if (mt_config.adapters & 1u << framework) mt_boot_turn();
 }
 
 void mt_adapter_turn(void) {
