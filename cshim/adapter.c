@@ -99,7 +99,7 @@ void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds) {
 }
 
 /* Not so in a forked child, which inherits calls that its parent asked for. */
-static bool recording(void) { return __atomic_load_n(&__atomic_load_n(&mt_live, __ATOMIC_ACQUIRE)->epoch, __ATOMIC_ACQUIRE) != 0; }
+static bool recording(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE) != 0; }
 
 static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
 
@@ -206,13 +206,14 @@ void mt_adapter_out_of_memory(void) {
   if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_boot_turn();
 }
 
-/* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call may come at once. With the gate entered: a child forked
- * meanwhile would find the lock of the interpreter's list taken. */
+/* What is there to be asked for, unless the end of the program came in between: a state is changed before it is asked for, since the call may come at once. */
 static void ask(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t asked, int (*call)(void *)) {
   uint32_t expected = before;
+  mt_gate_enter(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
   if (api.initialized() && !mt_interpreter.finalizing() && __atomic_compare_exchange_n(word, &expected, asked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
       api.add_pending(call, (void *)(uintptr_t)framework))
     __atomic_store_n(word, before, __ATOMIC_RELEASE); /* the interpreter's list is full */
+  mt_gate_leave();
 }
 
 static bool is_due(struct adapter *a, bool oom) {
@@ -222,7 +223,6 @@ static bool is_due(struct adapter *a, bool oom) {
   return now || oom;
 }
 
-/* With the gate entered, and everything prepared. */
 static void turn(enum mt_framework framework, bool oom) {
   struct adapter *a = &adapters[framework];
   switch ((enum state)__atomic_load_n(&a->state, __ATOMIC_ACQUIRE)) {
@@ -255,13 +255,8 @@ void mt_adapter_turn(void) {
   if (oom) __atomic_add_fetch(&oom_reports, 1, __ATOMIC_RELAXED);
   for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
     if (!(wanted & 1u << i)) continue;
-    if (now == NOT_POSSIBLE) {
-      give_up((enum mt_framework)i);
-      continue;
-    }
-    mt_gate_enter();
-    turn((enum mt_framework)i, oom);
-    mt_gate_leave();
+    if (now == READY) turn((enum mt_framework)i, oom);
+    else give_up((enum mt_framework)i);
   }
 }
 
