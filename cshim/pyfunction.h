@@ -7,6 +7,7 @@
  *   pack((category, names, objects, classes, calls)) -> (bytes, list)    rows of many objects, and those that it has none for (cshim/pypack.h)
  *   identities(list) -> bytes       of its objects
  *   addresses((tensors, data_ptr, of)) -> bytes    of tensors, or of what a function gives for them
+ *   gradients((tensors, grad, frames, collector, folders)) -> list    of tensors, unless another thread may be writing them (cshim/pygradient.h)
  *   account(bytes)                  keeps what the framework itself says of its memory, in a form of its own; the latest counts
  *   instances((list, type)) -> list those of the objects that are of the type or of one below it; asks no object
  *   all_instances(type) -> list     the same of all objects that the collector knows; instead of one type a tuple of up to eight may be given to both

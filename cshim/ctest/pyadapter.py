@@ -462,6 +462,88 @@ def addresses():
     equal(library.info("adapter.torch.trouble"), None, "trouble")
 
 
+class Paused:
+    """A thread that stands still in code of a file, called from code of others, until the end of a with statement."""
+
+    def __init__(self, *files, inner="event.wait()"):
+        self.event, self.there = threading.Event(), threading.Event()
+        space, body = {"event": self.event, "time": time}, "there()\n    " + inner
+        space["there"] = self.there.set
+        for file in files:
+            exec(compile("def call():\n    " + body, file, "exec"), space)
+            space, body = {"inner": space["call"]}, "inner()"
+        self.thread = threading.Thread(target=space["inner"], daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        check(self.there.wait(60), "the thread got there")
+
+    def __exit__(self, *_):
+        self.event.set()
+        self.thread.join()
+
+
+@case
+def gradients():
+    """Read only where no other thread can be writing them."""
+    library.start()
+    torch = library.torch
+    kept = [object(), None, object()]
+    tensors = [Measured(at) for at in range(3)]
+    collector = gc.isenabled, gc.disable, gc.enable
+    folders = "/lib/torch/autograd/", "/lib/torch/", os.path.dirname(threading.__file__) + "/"
+    during = []
+
+    def grad(tensor):
+        during.append(gc.isenabled())
+        return kept[tensor.address]
+
+    def ask(**changed):
+        wanted = dict(tensors=tensors, grad=grad, frames=sys._current_frames, collector=collector, folders=folders)
+        wanted.update(changed)
+        return torch.gradients(*wanted.values())
+
+    threaded = sysconfig.get_config_var("Py_GIL_DISABLED") and not getattr(sys, "_is_gil_enabled", lambda: True)()
+    equal(ask(), kept, "alone")
+    equal((during, gc.isenabled()), ([False] * 3, True), "the collector")
+    gc.disable()
+    equal((ask(), gc.isenabled()), (kept, False), "without the collector")
+    gc.enable()
+    equal(ask(grad=lambda tensor: fail(tensor) if tensor is tensors[1] else tensor), [tensors[0], None, tensors[2]], "where one fails")
+    equal(ask(tensors=[]), [], "of none")
+    busy = "time.sleep(0)\n    while not event.is_set(): time.sleep(0.01)"
+    library_file, program = "/x/site-packages/other.py", "/x/train.py"
+    for what, files, inner, want in [
+        ("waits in the standard library", [program], "event.wait()", True),
+        ("of libraries", [library_file, library_file], busy, True),
+        ("of Debian's libraries", ["/usr/lib/python3/dist-packages/other.py"], busy, True),
+        ("of the program", [program], busy, False),
+        ("of a library that the program called", [library_file, program], busy, False),
+        ("of the framework", ["/lib/torch/optim.py", library_file], busy, False),
+        ("waits for the framework", ["/lib/torch/data.py", program], "event.wait()", True),
+        ("waits in a backward pass", ["/lib/torch/autograd/graph.py", program], "event.wait()", False),
+        ("waits in a hook of one", [program, "/lib/torch/autograd/graph.py", program], "event.wait()", False),
+    ]:
+        with Paused(*files, inner=inner):
+            equal(ask(), kept if want and not threaded else None, what)
+        equal(ask(), kept, "after one that " + what)
+    space = {"ask": ask}
+    exec(compile("def backward(): return ask()", "/lib/torch/autograd/graph.py", "exec"), space)
+    equal(space["backward"](), None, "in a backward pass of its own")
+    for what, changed in [
+        ("frames of the program's", dict(frames=lambda: sys._current_frames())), ("a collector of its own", dict(collector=(gc.isenabled, lambda: gc.disable(), gc.enable))),
+        ("no list", dict(tensors=tuple(tensors))), ("too few folders", dict(folders=folders[:2])), ("no folders", dict(folders=5)), ("no text", dict(folders=(b"", b"", b""))),
+        ("no collector", dict(collector=())),
+    ]:
+        equal((ask(**changed), gc.isenabled()), (None, True), what)
+    equal(torch.gradients(), None, "nothing")
+    counts = [sys.getrefcount(thing) for thing in kept + tensors]
+    for _ in range(100):
+        ask()
+    equal([sys.getrefcount(thing) for thing in kept + tensors][::2], counts[::2], "references")
+    equal(library.info("adapter.torch.trouble"), None, "trouble")
+
+
 @case
 def accounts():
     """What a framework says of its memory is kept as it is, under the framework's name; the latest counts."""

@@ -2,6 +2,7 @@
 # Looks at everything: when they are due, and what they name.
 
 FREE_LOOKS, SHARE = 2, 100  # after so many, looks take at most one part in SHARE of the time
+FOLDERS = framework + "autograd/", framework, weakref.__file__.rpartition("/")[0] + "/"  # of backward passes, of PyTorch, of the standard library
 
 homes = {}    # id of a tensor -> home: (name, weak reference to its module, kind, key, number of the look); replaced by each look
 scalers = {}  # id of a scaler of gradients -> (weak reference, name)
@@ -83,14 +84,19 @@ def collect(tree, kind, fresh):
 
 def name_parameters(rows, names, parameters):
     rows.tensors(PARAMETER, names, parameters)
-    covered = rows.covered
-    with_gradients = [(name, g) for name, p in zip(names, parameters) if id(p) not in covered and is_leaf(p) and (g := grad_of(p)) is not None]
-    rows.tensors(GRADIENT, [name for name, _ in with_gradients], [g for _, g in with_gradients])
+    name_loose_gradients(rows, [(name, p) for name, p in zip(names, parameters) if id(p) not in rows.covered and is_leaf(p)])
     for name, p in zip(names, parameters):
         cls = type(p)
         own = plain_fields(p) if cls in PLAIN else fields(p) if dispatch_keys is not None and not dispatch_keys(p).has(PYTHON) else None  # wrappers' parts are their memory
         if own:
             name_additions(rows, name, own)
+
+
+def name_loose_gradients(rows, loose):
+    """Those of parameters that no optimizer steps just now, if no thread can be writing them."""
+    found = gradients([p for _, p in loose], grad_of, sys._current_frames, (gc.isenabled, gc.disable, gc.enable), FOLDERS) or ()
+    found = [(name, g) for (name, _), g in zip(loose, found) if g is not None]
+    rows.tensors(GRADIENT, [name for name, _ in found], [g for _, g in found])
 
 
 def name_additions(rows, name, own):
