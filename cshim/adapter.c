@@ -99,7 +99,7 @@ void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds) {
 }
 
 /* Not so in a forked child, which inherits calls that its parent asked for. */
-static bool recording(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE) != 0; }
+static bool recording(void) { return __atomic_load_n(&__atomic_load_n(&mt_live, __ATOMIC_ACQUIRE)->epoch, __ATOMIC_ACQUIRE) != 0; }
 
 static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
 
@@ -206,14 +206,13 @@ void mt_adapter_out_of_memory(void) {
   if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_boot_turn();
 }
 
-/* What is there to be asked for, unless the end of the program came in between: a state is changed before it is asked for, since the call may come at once. */
+/* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call may come at once. With the gate entered: a child forked
+ * meanwhile would find the lock of the interpreter's list taken. */
 static void ask(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t asked, int (*call)(void *)) {
   uint32_t expected = before;
-  mt_gate_enter(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
   if (api.initialized() && !mt_interpreter.finalizing() && __atomic_compare_exchange_n(word, &expected, asked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
       api.add_pending(call, (void *)(uintptr_t)framework))
     __atomic_store_n(word, before, __ATOMIC_RELEASE); /* the interpreter's list is full */
-  mt_gate_leave();
 }
 
 static bool is_due(struct adapter *a, bool oom) {
@@ -223,6 +222,7 @@ static bool is_due(struct adapter *a, bool oom) {
   return now || oom;
 }
 
+/* With the gate entered, and everything prepared. */
 static void turn(enum mt_framework framework, bool oom) {
   struct adapter *a = &adapters[framework];
   switch ((enum state)__atomic_load_n(&a->state, __ATOMIC_ACQUIRE)) {
@@ -241,9 +241,16 @@ static void give_up(enum mt_framework framework) {
     note(framework, "off: the interpreter or the system lacks what it takes");
 }
 
+/* The interpreter is most often known by now, and the first step is not far: our own thread may come only when the runtime is up. */
 void mt_adapter_meet(enum mt_framework framework) {
-  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework) return;
-  if (mt_config.adapters & 1u << framework) mt_boot_turn();
+  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework || !(mt_config.adapters & 1u << framework)) return;
+  int error = errno;
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && mt_pyend_prepared() && prepare() == READY && mt_gate_try()) {
+    turn(framework, false);
+    mt_gate_leave();
+  }
+  errno = error;
+  mt_boot_turn();
 }
 
 void mt_adapter_turn(void) {
@@ -255,8 +262,13 @@ void mt_adapter_turn(void) {
   if (oom) __atomic_add_fetch(&oom_reports, 1, __ATOMIC_RELAXED);
   for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
     if (!(wanted & 1u << i)) continue;
-    if (now == READY) turn((enum mt_framework)i, oom);
-    else give_up((enum mt_framework)i);
+    if (now == NOT_POSSIBLE) {
+      give_up((enum mt_framework)i);
+      continue;
+    }
+    mt_gate_enter();
+    turn((enum mt_framework)i, oom);
+    mt_gate_leave();
   }
 }
 

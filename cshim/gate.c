@@ -14,7 +14,7 @@
 /* The forking thread may itself hold what our thread waits for inside (the loader's lock, in a constructor), so it waits only so long. */
 #define MT_FORK_WAIT_MS 50u
 
-static uint32_t inside;  /* our threads that are; futex */
+static uint32_t inside;  /* threads that are; futex */
 static uint32_t forking; /* threads that are in fork() */
 
 static void sleep_on(uint32_t *word, uint32_t value, long ns) {
@@ -51,14 +51,16 @@ bool mt_gate_open(void) {
   return __atomic_load_n(&opened, __ATOMIC_ACQUIRE) == 2;
 }
 
+bool mt_gate_try(void) {
+  __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) return true;
+  mt_gate_leave();
+  return false;
+}
+
 void mt_gate_enter(void) {
-  for (;;) {
-    __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) return;
-    mt_gate_leave();
-    const struct timespec pause = {.tv_nsec = 1000000};
-    nanosleep(&pause, NULL);
-  }
+  const struct timespec pause = {.tv_nsec = 1000000};
+  while (!mt_gate_try()) nanosleep(&pause, NULL);
 }
 
 void mt_gate_leave(void) {

@@ -7,6 +7,7 @@
 /* Before the first enter. False if the system takes no fork handlers, or another thread is at it just now. */
 bool mt_gate_open(void);
 
-/* Around every such call, by threads of ours only. enter waits while a fork is under way. */
+/* Around every such call. enter waits while a fork is under way, and is for threads of ours only; try does not wait. */
 void mt_gate_enter(void);
+bool mt_gate_try(void);
 void mt_gate_leave(void);

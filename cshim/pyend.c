@@ -73,9 +73,11 @@ void mt_pyend_prepare(void) {
   api.function_type = (void *)mt_interpreter_variable("PyCFunction_Type");
   api.none = (void *)mt_interpreter_variable("_Py_NoneStruct");
   if (api.item && api.attribute && api.function && api.call && api.at_end && api.take && api.give && api.function_type && api.none)
-    api.modules = (void *(*)(void))find("PyImport_GetModuleDict");
+    __atomic_store_n(&api.modules, (void *(*)(void))find("PyImport_GetModuleDict"), __ATOMIC_RELEASE);
   errno = error;
 }
+
+bool mt_pyend_prepared(void) { return __atomic_load_n(&api.modules, __ATOMIC_ACQUIRE) != NULL; }
 
 /* From here on every other thread either sees what was stored before, or what it stored before it looked is seen. */
 static void order_threads(void) {

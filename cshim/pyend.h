@@ -17,6 +17,7 @@ static inline bool mt_pyend_forbids(void) { return MT_UNLIKELY(__atomic_load_n(&
 
 /* Finds what arming takes. From a thread of ours, once, before the first try to arm. The barrier, which takes milliseconds, makes what happens at the end a little faster. */
 void mt_pyend_prepare(void);
+bool mt_pyend_prepared(void);
 void mt_pyend_prepare_barrier(void);
 
 /* Asks the interpreter to tell, if the program has loaded what it tells by. Whether it will: if not, it may later. On the main thread, with the interpreter's lock and

@@ -106,6 +106,16 @@ def settle():
 
 
 @case
+def asked_for_at_once():
+    """Where the interpreter was asked before, the framework's first block asks for the script."""
+    library.turn()
+    library.free.pyadapter_seen(TORCH)
+    check(until(lambda: library.torch.starts), "it starts without a turn of a thread of ours")
+    settle()
+    equal(library.torch.starts, 1, "starts")
+
+
+@case
 def starts():
     check(library.start(), "it starts")
     equal(library.info("adapter.torch"), "on", "torch")

@@ -21,8 +21,17 @@ def ask_in_turn():
 def begin(rows):
     """What has names by now. Most often the program is in the middle of moving its first module to the device, and what it is going to be called is not known."""
     if not being_made():
+        began = Looks.count
         look(rows, whole=False, sure_only=True)
+        name_optimizers(rows, began)  # of a program that trains before the script came
     ask(SOON)
+
+
+def name_optimizers(rows, began):
+    for optimizer in all_instances(Optimizer):
+        plan = plan_of(optimizer)
+        plan.prepare(plan.parameters(optimizer), rows, plan.ids is None, began)
+        name_state(plan, optimizer, rows)
 
 
 def tell(rows):
@@ -36,10 +45,7 @@ def tell(rows):
         return
     began = Looks.count
     look(rows, sure_only=in_turn)
-    for optimizer in all_instances(Optimizer):
-        plan = plan_of(optimizer)
-        plan.prepare(plan.parameters(optimizer), rows, plan.ids is None, began)
-        name_state(plan, optimizer, rows)
+    name_optimizers(rows, began)
     if running:
         ask_in_turn()
 
