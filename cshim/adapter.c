@@ -12,6 +12,7 @@
 #include <link.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "boot.h"
 #include "clock.h"
@@ -27,6 +28,8 @@
 enum state { IDLE, ASKED, ON, OFF };
 
 #define MT_PY_FILE_INPUT 257
+
+#define MT_ASKED_WAITS 40u /* of half a millisecond, once in a process */
 
 /* A program that looks for the largest batch runs out of memory again and again. */
 #define MT_OOM_REPORTS 10u
@@ -241,11 +244,19 @@ static void give_up(enum mt_framework framework) {
     note(framework, "off: the interpreter or the system lacks what it takes");
 }
 
+/* The thread that asks the interpreter first began with the recording, long before a framework has a block. A busy machine may not have run it yet, and a short program would be
+ * over without names. */
+static bool interpreter_was_asked(void) {
+  const struct timespec pause = {.tv_nsec = 500000};
+  for (unsigned waits = 0; waits < MT_ASKED_WAITS && !mt_pyend_prepared() && mt_boot_draining(); waits++) nanosleep(&pause, NULL);
+  return mt_pyend_prepared();
+}
+
 /* The interpreter is most often known by now, and the first step is not far: our own thread may come only when the runtime is up. */
 void mt_adapter_meet(enum mt_framework framework) {
   if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework || !(mt_config.adapters & 1u << framework)) return;
   int error = errno;
-  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && mt_pyend_prepared() && prepare() == READY && mt_gate_try()) {
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && interpreter_was_asked() && prepare() == READY && mt_gate_try()) {
     turn(framework, false);
     mt_gate_leave();
   }
