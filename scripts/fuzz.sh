@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fuzzes every target of the module for a while, one after the other, and fails if one finds something. Ends with "N passed, N failed".
+# Fuzzes every target of the module for a while, as many at a time as there are processors, and fails if one finds something. Ends with "N passed, N failed".
 #
 # Usage: scripts/fuzz.sh [DURATION [TARGET...]]     DURATION as for go test -fuzztime, 60s if not given; TARGET: names, all if not given
 
@@ -20,20 +20,20 @@ case $duration in
 	;;
 esac
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-passed=0 failed=0
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+started=0 failed=0
 
 # run PACKAGE TARGET: one line, and everything that go says if it fails.
 run() {
-	if timeout "$limit" go test -run '^$' -fuzz "^$2\$" -fuzztime "$duration" -fuzzminimizetime 3x -parallel 2 "$1" >"$log" 2>&1; then
-		echo "ok    $1 $2: $(sed -n 's/.*execs: \([0-9]*\).*new interesting: \(.*\)$/\1 runs, new and all inputs: \2/p' "$log" | tail -n 1)"
-		passed=$((passed + 1))
+	local log=$logs/${1//\//_}_$2
+	if timeout "$limit" go test -run '^$' -fuzz "^$2\$" -fuzztime "$duration" -fuzzminimizetime 3x -parallel 1 "$1" >"$log" 2>&1; then
+		echo "ok    $1 $2: $(sed -n 's/.*execs: \([0-9]*\).*new interesting: \(.*\)$/\1 runs, new and all inputs: \2/p' "$log" | tail -n 1)" >"$log.said"
+		touch "$log.passed"
 	else
-		echo "FAIL  $1 $2"
-		sed 's/^/      /' "$log"
-		failed=$((failed + 1))
+		{ echo "FAIL  $1 $2"; sed 's/^/      /' "$log"; } >"$log.said"
 	fi
+	flock "$logs" cat "$log.said"
 }
 
 folders=$(git ls-files -co --exclude-standard '*_test.go' | xargs grep -l '^func Fuzz' | xargs -n 1 dirname | sort -u)
@@ -46,10 +46,16 @@ for folder in $folders; do
 	fi
 	for target in $(grep '^Fuzz' <<<"$targets"); do
 		if [ $# -eq 0 ] || [[ " $* " == *" $target "* ]]; then
-			run "./$folder" "$target"
+			while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n; done
+			run "./$folder" "$target" &
+			started=$((started + 1))
 		fi
 	done
 done
+
+wait
+passed=$(find "$logs" -name '*.passed' | wc -l)
+failed=$((failed + started - passed)) # those that did not come to their end among them
 
 if [ $((passed + failed)) -eq 0 ]; then
 	echo "fuzz: no such target: $*" >&2

@@ -99,9 +99,9 @@ func rmmSites(t *testing.T, trace, resource string) {
 	var column string // the line that fills a column, or that makes the pool
 	switch resource {
 	case "cuda", "async":
-		column = fmt.Sprintf("train/rmm_pools.cpp:%d work", lineOf(t, "rmm_pools.cpp", "    columns.emplace_back("))
+		column = fmt.Sprintf("train/rmm_pools.cpp:%d work", lineOf(t, "rmm_pools.cpp", "columns.emplace_back("))
 	case "pool":
-		column = fmt.Sprintf("train/rmm_pools.cpp:%d above", lineOf(t, "rmm_pools.cpp", `  if (name == "pool")`))
+		column = fmt.Sprintf("train/rmm_pools.cpp:%d above", lineOf(t, "rmm_pools.cpp", `if (name == "pool")`))
 	}
 	found := column == ""
 	for _, g := range jsonReport(t, trace, "--by", "site").Groups {

@@ -230,14 +230,14 @@ func comparePlaces(t *testing.T, l oomLedger, tags map[string]uint64) (first str
 		t.Errorf("no line of the script among the places %v", places)
 	}
 	equal(t, "blocks by place", sum, whole)
-	for tag, line := range map[string]string{"optimizer": "            optimizer.step()", "loss": "            loss = "} {
+	for tag, line := range map[string]string{"optimizer": "optimizer.step()", "loss": "loss = "} {
 		at := fmt.Sprintf("train/gpt2.py:%d main", lineOf(t, "gpt2.py", line))
 		equal(t, at, places[at], tags[tag])
 	}
 	return first
 }
 
-// lineOf finds the only line of a training script that begins so.
+// lineOf finds the only line of a training script that begins so, however far it is indented.
 func lineOf(t *testing.T, script, begin string) (line int) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(guest.Root(), "testdata", "train", script))
@@ -245,12 +245,15 @@ func lineOf(t *testing.T, script, begin string) (line int) {
 		t.Fatal(err)
 	}
 	for i, code := range strings.Split(string(text), "\n") {
-		if strings.HasPrefix(code, begin) {
+		if strings.HasPrefix(strings.TrimLeft(code, " "), begin) {
 			if line > 0 {
 				t.Fatalf("%s: lines %d and %d begin with %q", script, line, i+1, begin)
 			}
 			line = i + 1
 		}
+	}
+	if line == 0 {
+		t.Fatalf("%s: no line begins with %q", script, begin)
 	}
 	return line
 }

@@ -1,8 +1,8 @@
 """Trains in children that somebody kills: for each line on stdin forks a child, prints its pid, and waits for its end.
 
-Importing PyTorch takes seconds and is done once; every child makes its own CUDA context and trains until it is killed. After each step it
-stores the number of allocations that PyTorch has counted into the file that the line names (8 bytes, little endian), which is mapped, so
-that the count outlives the child like the trace must.
+Importing PyTorch, and what its first optimizer imports, takes seconds and is done once; every child makes its own CUDA context and trains
+until it is killed. After each step it stores the number of allocations that PyTorch has counted into the file that the line names (8 bytes,
+little endian), which is mapped, so that the count outlives the child like the trace must.
 """
 import mmap
 import os
@@ -10,6 +10,7 @@ import struct
 import sys
 
 import torch
+import torch._dynamo
 
 
 def train(path):
