@@ -509,7 +509,7 @@ def gradients():
         return kept[tensor.address]
 
     def ask(**changed):
-        wanted = dict(tensors=tensors, grad=grad, frames=sys._current_frames, collector=collector, folders=folders)
+        wanted = {"tensors": tensors, "grad": grad, "frames": sys._current_frames, "collector": collector, "folders": folders}
         wanted.update(changed)
         return torch.gradients(*wanted.values())
 
@@ -541,9 +541,9 @@ def gradients():
     exec(compile("def backward(): return ask()", "/lib/torch/autograd/graph.py", "exec"), space)
     equal(space["backward"](), None, "in a backward pass of its own")
     for what, changed in [
-        ("frames of the program's", dict(frames=lambda: sys._current_frames())), ("a collector of its own", dict(collector=(gc.isenabled, lambda: gc.disable(), gc.enable))),
-        ("no list", dict(tensors=tuple(tensors))), ("too few folders", dict(folders=folders[:2])), ("no folders", dict(folders=5)), ("no text", dict(folders=(b"", b"", b""))),
-        ("no collector", dict(collector=())),
+        ("frames of the program's", {"frames": lambda: sys._current_frames()}), ("a collector of its own", {"collector": (gc.isenabled, lambda: gc.disable(), gc.enable)}),
+        ("no list", {"tensors": tuple(tensors)}), ("too few folders", {"folders": folders[:2]}), ("no folders", {"folders": 5}), ("no text", {"folders": (b"", b"", b"")}),
+        ("no collector", {"collector": ()}),
     ]:
         equal((ask(**changed), gc.isenabled()), (None, True), what)
     equal(torch.gradients(), None, "nothing")
