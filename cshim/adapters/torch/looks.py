@@ -66,7 +66,7 @@ def collect(tree, kind, fresh):
     names, found = [], []
     for path, module, space in zip(tree.paths, tree.modules, tree.spaces):
         values = dict.get(space, kind)
-        if not values and type(values) is dict:
+        if type(values) is dict and not values:
             continue
         reference = weakref.ref(module)
         for key, tensor in list(values.items()) if type(values) is dict else held(space, kind):
@@ -92,10 +92,20 @@ def name_parameters(rows, names, parameters):
             name_additions(rows, name, own)
 
 
+def calmly(things, read):
+    """What a function that holds the interpreter's lock gives for each, None for all if a thread without the lock may be changing them."""
+    return gradients(things, read, sys._current_frames, (gc.isenabled, gc.disable, gc.enable), FOLDERS) or [None] * len(things)
+
+
+def is_alone():
+    """Whether no other thread runs Python. The parts of a sparse tensor come from operators, which give the lock up: another thread may begin to write it."""
+    return len(sys._current_frames()) == 1
+
+
 def name_loose_gradients(rows, loose):
     """Those of parameters that no optimizer steps just now, if no thread can be writing them."""
-    found = gradients([p for _, p in loose], grad_of, sys._current_frames, (gc.isenabled, gc.disable, gc.enable), FOLDERS) or ()
-    found = [(name, g) for (name, _), g in zip(loose, found) if g is not None]
+    found = calmly([p for _, p in loose], grad_of)
+    found = [(name, g) for (name, _), g in zip(loose, found) if g is not None and (layout_of(g) is torch.strided or is_alone())]
     rows.tensors(GRADIENT, [name for name, _ in found], [g for _, g in found])
 
 

@@ -19,7 +19,8 @@ def held(space, kind):
     if script and type(values) is script.OrderedModuleDict:
         return list(dict.items(field(fields(values), "_python_modules")))
     if script and type(values) is script.OrderedDictWrapper:
-        return list(field(fields(values), "_c").items())
+        inner = field(fields(values), "_c")
+        return list(inner.items() if kind == "_parameters" else calmly([inner], type(inner).items)[0] or ())  # what a method puts in a buffer's place it puts there without the lock
     return ()
 
 
@@ -43,7 +44,7 @@ class Tree:
             self.modules.append(module)
             self.spaces.append(space)
             values = dict.get(space, "_modules")
-            if values or type(values) is not dict:
+            if type(values) is not dict or values:
                 waiting.extend([(path + "." + key, child) for key, child in held(space, "_modules") if type(key) is str and below(Module, type(child))][::-1])
 
 
@@ -53,7 +54,7 @@ def inner_modules(found):
     for module in found:
         space = module_fields(module)
         values = dict.get(space, "_modules")
-        if values or type(values) is not dict:
+        if type(values) is not dict or values:
             inner.update([id(child) for _, child in held(space, "_modules") if child is not None])
     return inner
 

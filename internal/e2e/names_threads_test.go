@@ -1,0 +1,55 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"memtrace/trace"
+)
+
+// A look reads what other threads have while these train, and PyTorch changes much of that without the interpreter's lock. A program of six threads died of a gradient that was freed twice: a look
+// had read it in the middle of another thread's backward pass. So did one whose TorchScript module put new tensors in its buffers' place. Here everything is looked at hundreds of times while
+// threads replace whatever a look reads; it ends well, and what the threads have was seen.
+func TestNamesThreads(t *testing.T) {
+	own := []string{"step SGD", "parameter weight", "module watched", "parameter watched.weight"} // of the thread that looks, and of those that train without an optimizer
+	model := append([]string{"module model.layers.0", "parameter model.layers.0.weight"}, own...)
+	for _, run := range []struct {
+		combination
+		only string
+		want []string
+	}{
+		{combination{torch27, "3.9"}, "", model},
+		{combination{torch27, "3.12"}, "", model},
+		{combination{torch215, "3.11"}, "", model},
+		{combination{torch27, "3.11"}, "scripted", append([]string{"module model", "parameter model.weight"}, own...)},
+	} {
+		t.Run(run.String()+"/"+run.only, func(t *testing.T) {
+			seen := map[string]bool{}
+			for seed := 1; seed <= 2; seed++ {
+				p := program{framework: run.framework, python: interpreter(t, run.python), args: []string{"names_threads.py", "--looks", "200", "--seed", strconv.Itoa(seed), "--only", run.only}}
+				_, errs, status, r := p.ends(t)
+				if status != 0 {
+					t.Fatalf("seed %d: exit status %d\n%s", seed, status, errs)
+				}
+				events, reader := readEvents(t, r.trace)
+				if info := reader.Info(); info["adapter.torch"] != "on" || info["adapter.torch.trouble"] != "" {
+					t.Errorf("seed %d: the adapter is %q, trouble %q", seed, info["adapter.torch"], info["adapter.torch.trouble"])
+				}
+				for _, e := range events {
+					if e.Kind == trace.EventName {
+						name, _, _ := strings.Cut(reader.Tables().String(e.Name), "#") // several threads' models have one name
+						seen[e.Category.String()+" "+name] = true
+					}
+				}
+			}
+			for _, want := range run.want {
+				if !seen[want] {
+					t.Errorf("no look said %q", want)
+				}
+			}
+		})
+	}
+}
