@@ -94,7 +94,8 @@ def name_parameters(rows, names, parameters):
 
 def calmly(things, read):
     """What a function that holds the interpreter's lock gives for each, None for all if a thread without the lock may be changing them."""
-    return gradients(things, read, sys._current_frames, (gc.isenabled, gc.disable, gc.enable), FOLDERS) or [None] * len(things)
+    found = None if FRAMES_GO_LAST else gradients(things, read, sys._current_frames, (gc.isenabled, gc.disable, gc.enable), FOLDERS)
+    return found or [None] * len(things)
 
 
 def is_alone():

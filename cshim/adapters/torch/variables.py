@@ -2,6 +2,7 @@
 # What the program calls its objects: the variables of its modules and of its functions that run.
 
 libraries = tuple({path for path in (sys.prefix, sys.base_prefix, sys.exec_prefix) if type(path) is str})
+FRAMES_GO_LAST = sys.version_info[:3] == (3, 11, 0)  # it frees a function's variables while its frame can still be found: what another thread runs may be half gone
 own_code = {}  # file -> whether it is the program's
 
 
@@ -31,7 +32,7 @@ def thread_frames(frame, whole=False):
 
 def all_frames():
     """Those of all threads, the oldest first, where they stand still meanwhile: an optimizer may step in a thread of autograd's."""
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    if FRAMES_GO_LAST or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return frames()
     return [frame for innermost in list(sys._current_frames().values())[::-1] for frame in thread_frames(innermost)]
 
