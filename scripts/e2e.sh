@@ -4,4 +4,5 @@
 # End-to-end tests under real frameworks on the null GPU. Arguments are passed on to `go test`, e.g. -run TestMXNet.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-exec go test -tags e2e -count=1 -timeout 80m ./internal/e2e "$@"
+at_once=$(($(nproc) < 8 ? $(nproc) : 8)) # a program takes up to 2 GiB of memory
+exec go test -tags e2e -count=1 -timeout 80m -parallel "$at_once" ./internal/e2e "$@"

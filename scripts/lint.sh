@@ -14,6 +14,9 @@ c_flags=(-std=gnu11 -O2 -Wall -Wextra -Werror -fvisibility=hidden -c -o /dev/nul
 # tracked PATTERN...: files that match and exist, new ones included.
 tracked() { git ls-files -co --exclude-standard -- "$@" | while read -r file; do [ -f "$file" ] && echo "$file"; done; }
 
+# compiled FLAGS...: compiles each of the files on standard input, as many at a time as there are processors.
+compiled() { xargs -P "$(nproc)" -n 1 gcc "${c_flags[@]}" "$@"; }
+
 check_gofmt() {
 	local files
 	files=$(tracked '*.go' | xargs gofmt -l)
@@ -33,9 +36,7 @@ check_third_party() { scripts/check-third-party.sh; }
 # The library's half in C, each header also on its own. cgo compiles the same files with the same warnings.
 check_c_library() {
 	local bad=0 file
-	for file in $(tracked 'cshim/*.c'); do
-		[[ $file == cshim/*/* ]] || gcc "${c_flags[@]}" -Icshim "$file" || bad=1
-	done
+	tracked 'cshim/*.c' | grep -v '^cshim/.*/' | compiled -Icshim || bad=1
 	for file in $(tracked 'cshim/*.h' 'cshim/include/*.h'); do
 		gcc "${c_flags[@]}" -D_GNU_SOURCE -Icshim -Wno-unused-function -Wno-unused-variable -x c <(printf '#include "%s"\n' "$PWD/$file") || bad=1
 	done
@@ -43,12 +44,9 @@ check_c_library() {
 }
 
 check_c_nullcuda() {
-	local bad=0 file flags
-	for file in $(tracked 'testdata/nullcuda/driver/*.c' 'testdata/nullcuda/nvml/*.c' 'testdata/nullcuda/shared/*.c' 'testdata/nullcuda/runtime/*.c'); do
-		flags=(-D_GNU_SOURCE -fPIC -pthread)
-		[[ $file == */runtime/* ]] && flags+=(-Itestdata/nullcuda/runtime -DRT_MAJOR=12)
-		gcc "${c_flags[@]}" "${flags[@]}" "$file" || bad=1
-	done
+	local bad=0 flags=(-D_GNU_SOURCE -fPIC -pthread)
+	tracked 'testdata/nullcuda/driver/*.c' 'testdata/nullcuda/nvml/*.c' 'testdata/nullcuda/shared/*.c' | compiled "${flags[@]}" || bad=1
+	tracked 'testdata/nullcuda/runtime/*.c' | compiled "${flags[@]}" -Itestdata/nullcuda/runtime -DRT_MAJOR=12 || bad=1
 	return $bad
 }
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
+# Groups of tests run beside each other, JOBS at a time (as many as there are processors); what a group says appears when it has ended.
 # Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python coldparts backward namerow rows header library null
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -7,7 +8,8 @@ out=build/ctest
 cc=${CC:-gcc}
 flags="-std=gnu11 -g -Wall -Wextra -Werror -fvisibility=hidden -Icshim"
 library=${MEMTRACE_LIBRARY:-build/libmemtrace.so}
-passed=0
+jobs=${JOBS:-$(nproc)}
+passed=0 # of the group
 failed=0
 
 wanted() { [[ " $only " == "  " || " $only " == *" $1 "* ]]; }
@@ -23,6 +25,34 @@ note() { # adds a test program's own sums, or one failure if it did not get that
     [[ $1 == 0 || $f != 0 ]] && return
   fi
   [[ $1 == 0 ]] || failed=$((failed + 1))
+}
+
+groups=()
+
+# group NAME COMMAND...: runs a group of tests when one of those before it has ended. Groups share no folder below $out and no variable.
+group() {
+  local log=$out/groups/$1.log sums=$out/groups/$1.sums
+  groups+=("$1")
+  shift
+  while (($(jobs -rp | wc -l) >= jobs)); do wait -n; done
+  {
+    "$@" >"$log" 2>&1
+    echo "$passed $failed" >"$sums"
+    flock "$out/groups/lock" cat "$log"
+  } &
+}
+
+# total waits for all groups and adds their sums; one that did not come to its end has failed.
+total() {
+  local name p f
+  wait
+  for name in "${groups[@]}"; do
+    if ! read -r p f <"$out/groups/$name.sums"; then
+      echo "failed: $name has no sums" >&2
+      p=0 f=1
+    fi
+    passed=$((passed + p)) failed=$((failed + f))
+  done
 }
 
 check() { # check TEXT COMMAND...: one check that a command decides
@@ -189,17 +219,15 @@ test_headers_of() { # test_headers_of PYTHON: the layouts against the headers th
   note "${PIPESTATUS[0]}" "$log"
 }
 
-test_python() {
-  echo "== Python"
-  local python
-  check "the walker compiles" build_walker python -O2
-  check "the walker compiles with sanitizers" build_walker python-sanitized -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+test_python() { # test_python VARIANT PRELOAD FLAGS...: in all interpreters one after the other, for they share the variant's folder
+  local variant=$1 preload=$2 python
+  shift 2
+  echo "== $variant"
+  check "the walker compiles" build_walker "$variant" "$@"
   for python in $(interpreters); do
-    walk_with python "$python" ""
-    adapters_with python "$python" ""
-    walk_with python-sanitized "$python" "$($cc -print-file-name=libasan.so)"
-    adapters_with python-sanitized "$python" "$($cc -print-file-name=libasan.so)"
-    test_headers_of "$python"
+    walk_with "$variant" "$python" "$preload"
+    adapters_with "$variant" "$python" "$preload"
+    [[ -n $preload ]] || test_headers_of "$python"
   done
 }
 
@@ -226,13 +254,18 @@ test_null() {
   done
 }
 
-run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack coldparts backward namerow" -O2
-run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack backward namerow" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture pystack" -O1 -fsanitize=thread -Wno-tsan
-wanted rows && test_rows
-wanted header && test_header
-wanted library && test_library
-wanted python && test_python
-wanted null && test_null
+rm -rf "${out:?}/groups"
+mkdir -p "$out/groups"
+# The long ones come first, so that none of them runs alone at the end.
+wanted python && group python-sanitized test_python python-sanitized "$($cc -print-file-name=libasan.so)" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+wanted python && group python test_python python "" -O2
+wanted null && group null test_null
+group sanitized run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack backward namerow" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+group threads run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture pystack" -O1 -fsanitize=thread -Wno-tsan
+group plain run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack coldparts backward namerow" -O2
+wanted rows && group rows test_rows
+wanted header && group header test_header
+wanted library && group library test_library
+total
 echo "$passed passed, $failed failed"
 [[ $failed == 0 && $passed != 0 ]]

@@ -134,6 +134,7 @@ func agreement(a, b map[string]uint64) (same uint64) {
 // the forward operator took memory itself, and near it where it made a view, which leaves no trace. A loss that the training loop computes has no module; most models compute it
 // themselves.
 func TestBackwardTies(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		for _, c := range []struct {
 			model
@@ -145,6 +146,7 @@ func TestBackwardTies(t *testing.T) {
 			{model{"llama", []string{"transformer_hf.py", "--steps", "2"}, true}, false},
 		} {
 			t.Run(framework+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
 				r := c.program(t, framework).watchedBy("anomaly.py").run(t)
 				compareTies(t, r, c.args[0], c.lossOutside)
 			})
@@ -216,8 +218,10 @@ func compareTies(t *testing.T, r *result, script string, lossOutside bool) {
 // forward. Threads that train on one device, or hand their graphs to others, number their operators alike, and so does the thread of the backward pass, where a part that is computed again has gradients of its
 // own: each has its own lines, to the byte.
 func TestBackwardCases(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
 			p := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"backward_ties.py"}, env: []string{"NULLCUDA_DEVICES=2"}}
 			r := p.run(t)
 			var expected map[string]uint64

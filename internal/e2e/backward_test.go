@@ -13,6 +13,7 @@ import (
 // What the backward pass takes is tied to the operator whose backward runs, also where that is Python code; what a checkpoint computes once more in the middle of it is
 // tied to the operators that run then.
 func TestBackwardOperators(t *testing.T) {
+	t.Parallel()
 	for _, c := range []combination{{torch27, "3.11"}, {torch215, "3.11"}} {
 		t.Run(c.framework, func(t *testing.T) {
 			t.Parallel()

@@ -31,6 +31,7 @@ func (p program) ends(t *testing.T) (stdout, stderr string, status int, r *resul
 // A program with everything that a script inside it could stumble over, or wake: proxies, classes that lie, methods and hooks that raise, modules that go in the middle of a step,
 // tracers, timeouts by signals. It runs as without the library: every byte of its output and errors is the same, and so is its exit status. Addresses are not its own.
 func TestAdapterBreaking(t *testing.T) {
+	t.Parallel()
 	address := regexp.MustCompile(`0x[0-9a-f]+`)
 	for _, run := range []struct {
 		combination
@@ -38,6 +39,7 @@ func TestAdapterBreaking(t *testing.T) {
 		status int
 	}{{combination{torch27, "3.9"}, "--raise", 1}, {combination{torch27, "3.11"}, "--exit", 5}, {combination{torch215, "3.14"}, "--raise", 1}} {
 		t.Run(run.String(), func(t *testing.T) {
+			t.Parallel()
 			p := program{framework: run.framework, python: interpreter(t, run.python), args: []string{"breaking.py", run.last}, plain: true}
 			wantOut, wantErr, wantStatus, _ := p.ends(t)
 			p.plain = false

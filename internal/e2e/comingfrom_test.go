@@ -38,6 +38,7 @@ var pythonProgram = regexp.MustCompile(`\b\w+\.py\b`)
 
 // TestPages types what the pages say into a shell, in their order, and compares what it prints with what they show, every figure of it.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	for _, path := range pages {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
@@ -68,6 +69,7 @@ func TestPages(t *testing.T) {
 
 // TestEveryExampleIsRun: no page shows commands with a prompt that TestPages does not run.
 func TestEveryExampleIsRun(t *testing.T) {
+	t.Parallel()
 	docs, err := filepath.Glob(filepath.Join(root(), "docs", "*.md"))
 	if err != nil || len(docs) < len(pages) {
 		t.Fatalf("pages %v: %v", docs, err)
@@ -94,6 +96,7 @@ var (
 
 // TestFlagsOfPages: every flag that a page writes behind a verb is one of the verb's.
 func TestFlagsOfPages(t *testing.T) {
+	t.Parallel()
 	paths, err := filepath.Glob(filepath.Join(root(), "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +129,7 @@ func TestFlagsOfPages(t *testing.T) {
 
 // TestPageComparison: a page with one wrong figure, a line too few or one too many is told.
 func TestPageComparison(t *testing.T) {
+	t.Parallel()
 	p := parsePage("text\n```console\n$ memtrace report x.bin\n…\nat the peak, +1.25 s\n  Weights    3.15 MiB  33\n\n  the whole  3.15 MiB\n…\n\n$ memtrace run -- a &\n```\n```toml\n# mine.toml  as before\nx = 1\n```\n```\n$ not run\n```\n")
 	if len(p.blocks) != 1 || len(p.blocks[0]) != 2 || p.blocks[0][0].line != 3 || len(p.blocks[0][1].output) != 0 || len(p.plain) != 1 || !strings.HasSuffix(p.files["mine.toml"], "x = 1\n") {
 		t.Fatalf("parsed %+v", p)

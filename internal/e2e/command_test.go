@@ -13,6 +13,7 @@ import (
 
 // `memtrace run` as the README has it: the program's output and status pass through, one closing line names the next command, and that command works.
 func TestRunCommand(t *testing.T) {
+	t.Parallel()
 	cmd, r := program{framework: torch27, args: []string{"lstm.py"}, plain: true}.start(t)
 	program := cmd.Args
 	cmd.Path = command()
@@ -33,6 +34,7 @@ func TestRunCommand(t *testing.T) {
 
 // The DataLoader's forked workers and the program itself: one trace, and no file of a worker that never touched CUDA.
 func TestDataLoaderWorkers(t *testing.T) {
+	t.Parallel()
 	script := filepath.Join(t.TempDir(), "loader.py")
 	err := os.WriteFile(script, []byte(`
 import torch
@@ -66,6 +68,7 @@ print("done", torch.cuda.max_memory_allocated())
 // A program that has the library beside it but the null GPU's device memory is too small even for a context still ends as it does alone, and the command says
 // what is wrong with files that are no traces.
 func TestReportOfNoTrace(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "no.bin")
 	if err := os.WriteFile(path, []byte("no trace"), 0o600); err != nil {
 		t.Fatal(err)

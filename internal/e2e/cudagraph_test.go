@@ -12,9 +12,11 @@ import (
 
 // TestCUDAGraphs: a step that is captured and replayed, and a model made of graphs. PyTorch's counters agree to the byte, categories add up to them, and what the model has keeps its names.
 func TestCUDAGraphs(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		for _, what := range []string{"step", "callables"} {
 			t.Run(framework+"/"+what, func(t *testing.T) {
+				t.Parallel()
 				r := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"cuda_graphs.py", "--what", what, "--steps", "4", "--memory-stats", "STATS"}}.run(t)
 				compareTorch(t, r)
 				compareAccounts(t, r)

@@ -16,6 +16,7 @@ const cupy = "cupy-cuda12x==12.3.0"
 
 // CuPy has a pool of its own over the driver's memory, which the driver level must show as the driver does.
 func TestCuPy(t *testing.T) {
+	t.Parallel()
 	r := program{framework: cupy, args: []string{"cupy_arrays.py", "--memory-stats", "STATS"}}.run(t)
 	compareAccounts(t, r)
 	rep := jsonReport(t, r.trace, "--at", "mark:stats")
@@ -40,6 +41,7 @@ func TestCuPy(t *testing.T) {
 // Whatever pool CuPy uses, the trace has what the pool says it holds, or, where the driver keeps the pool, what it says is in use, to the byte; every block is CuPy's and has the
 // program's line, and pinned memory stands apart.
 func TestCuPyPools(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		pool, counter string
 		mem           cuda.MemoryKind
@@ -50,6 +52,7 @@ func TestCuPyPools(t *testing.T) {
 		{"none", "arrays", cuda.MemoryDevice},
 	} {
 		t.Run(c.pool, func(t *testing.T) {
+			t.Parallel()
 			r := program{framework: cupy, args: []string{"cupy_pools.py", "--pool", c.pool, "--memory-stats", "STATS"}}.run(t)
 			compareAccounts(t, r)
 			counters := r.counters(t)["0"]
@@ -80,6 +83,7 @@ func TestCuPyPools(t *testing.T) {
 
 // CuPy gives its pool's idle blocks back before it gives up: one story, with the line that asked. What its own limit refuses never reaches the driver.
 func TestCuPyOutOfMemory(t *testing.T) {
+	t.Parallel()
 	r := program{framework: cupy, args: []string{"cupy_pools.py", "--limit", "10000000"}}.run(t)
 	if want := "refused: device\nrefused: limit\n"; r.stdout != want {
 		t.Fatalf("the program said %q", r.stdout)
@@ -99,6 +103,7 @@ func TestCuPyOutOfMemory(t *testing.T) {
 
 // A rule about a tag that stands before those about libraries wins over them, whether the program's own call set the tag or CuPy's NVTX.
 func TestTagsBeforeLibraries(t *testing.T) {
+	t.Parallel()
 	r := program{framework: cupy, args: []string{"cupy_pools.py", "--memory-stats", "STATS"}}.run(t)
 	file := filepath.Join(r.dir, "mine.toml")
 	own := "[[rule]]\ncategory = \"Solver\"\ntag = \"solve\"\n\n[[rule]]\ncategory = \"Input data\"\ntag = \"inputs\"\n\n"

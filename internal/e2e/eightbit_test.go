@@ -11,6 +11,7 @@ import (
 
 // TestEightBitAdam: what the real bitsandbytes keeps for each parameter has its names, to the byte. What it keeps for itself, two tables of 256 numbers, is no parameter.
 func TestEightBitAdam(t *testing.T) {
+	t.Parallel()
 	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"names_eight_bit.py"}}
 	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "bitsandbytes.txt") + ":" + filepath.Join(guest.Root(), "python")}
 	r, marks := runNames(t, p)

@@ -16,6 +16,7 @@ import (
 
 // An interpreter that a C program loads after its first CUDA call is found, in threads that C made, too, and left alone once it has ended.
 func TestStacksOfEmbeddedPython(t *testing.T) {
+	t.Parallel()
 	driver := filepath.Join(guest.Root(), "build", "nullcuda", "lib", "libcuda.so.1")
 	program := guest.Compile(t, "embed", []string{"testdata/python/embed.c"}, driver, "-ldl", "-lpthread", "-rdynamic")
 	embedded := 0

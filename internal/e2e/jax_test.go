@@ -46,8 +46,10 @@ func buffersOf(t *testing.T, counters map[string]any) map[uint64]uint64 {
 // With its platform and its asynchronous allocator JAX asks the driver for every buffer: the live blocks are the live arrays, address by address and to the byte, and the
 // asynchronous allocator's own counter is their sum. Every block has the line of the program that made the array.
 func TestJAXBuffers(t *testing.T) {
+	t.Parallel()
 	for allocator, mem := range map[string]cuda.MemoryKind{"platform": cuda.MemoryDevice, "cuda_async": cuda.MemoryAsync} {
 		t.Run(allocator, func(t *testing.T) {
+			t.Parallel()
 			r := runJAX(t, allocator)
 			counters := r.counters(t)["0"]
 			arrays, live := buffersOf(t, counters), liveAt(t, r.trace, "stats")[0]
@@ -79,6 +81,7 @@ func TestJAXBuffers(t *testing.T) {
 
 // By default JAX takes three quarters of the device at once and cuts its buffers from that: the driver gives one block, of as many bytes as JAX says that its pool has.
 func TestJAXPreallocates(t *testing.T) {
+	t.Parallel()
 	r := runJAX(t, "default")
 	counters, live := r.counters(t)["0"], liveAt(t, r.trace, "stats")[0]
 	pool := number(t, counters, "pool_bytes")
@@ -89,6 +92,7 @@ func TestJAXPreallocates(t *testing.T) {
 
 // An array that does not fit is refused by the driver, and JAX goes on: the trace has the request, what held the memory then, and the line that asked.
 func TestJAXOutOfMemory(t *testing.T) {
+	t.Parallel()
 	r := runJAX(t, "platform", "--too-large", "99000000000")
 	if !strings.Contains(r.stdout, "refused: RESOURCE_EXHAUSTED") {
 		t.Fatalf("the program said\n%s", r.stdout)
@@ -108,8 +112,10 @@ func TestJAXOutOfMemory(t *testing.T) {
 // What lies in the block that JAX takes at its start, it says itself: the trace has its own memory profile, whose buffers are the live arrays, to the byte, each with the line
 // that made it. Without the adapter there is none.
 func TestJAXOwnAccount(t *testing.T) {
+	t.Parallel()
 	for adapters, want := range map[string]int{"jax": 1, "torch,mxnet": 0} {
 		t.Run(adapters, func(t *testing.T) {
+			t.Parallel()
 			env := []string{"XLA_FLAGS=--xla_gpu_autotune_level=0", "TF_CPP_MIN_LOG_LEVEL=2", "MEMTRACE_ADAPTERS=" + adapters}
 			r := program{framework: jax, python: interpreter(t, "3.11"), env: env, args: []string{"jax_globals.py", "STATS"}}.run(t)
 			if r.stdout+r.stderr != "" {

@@ -32,6 +32,7 @@ func kills(t *testing.T) int {
 
 // A training process that is killed at any moment leaves everything that was committed until then, and the report says that it was killed.
 func TestKilledTraining(t *testing.T) {
+	t.Parallel()
 	p := program{framework: torch27, args: []string{"zygote.py"}}
 	cmd, r := p.start(t)
 	for i, v := range cmd.Env {

@@ -165,6 +165,7 @@ func (r *deviceReport) ledgers(moment string) (list []deviceLedger) {
 // Two programs train on one device, with pinned memory beside. At every sample of both, what the device says is used = this process by owner + other
 // processes + context + what the driver keeps, and nothing remains.
 func TestDeviceLedger(t *testing.T) {
+	t.Parallel()
 	script, env := writeGrowing(t), ledgerEnv(t)
 	guests := []*pausedGuest{startPaused(t, script, 1024, env...)}
 	guests[0].waitReady(t)
@@ -242,8 +243,10 @@ func checkEndedGuest(t *testing.T, what string, g *pausedGuest, own, others uint
 
 // The same with the driver's own pools, whose idle memory only the driver knows, and with segments that grow.
 func TestDeviceLedgerOfAllocators(t *testing.T) {
+	t.Parallel()
 	for _, config := range []string{"backend:cudaMallocAsync", "expandable_segments:True"} {
 		t.Run(config, func(t *testing.T) {
+			t.Parallel()
 			g := startPaused(t, writeGrowing(t), 1024, ledgerEnv(t, "PYTORCH_CUDA_ALLOC_CONF="+config)...)
 			g.waitReady(t)
 			io.WriteString(g.in, "more\n")
@@ -267,6 +270,7 @@ func TestDeviceLedgerOfAllocators(t *testing.T) {
 
 // Two devices in one process: each has its own ledger, with its own context.
 func TestDeviceLedgerOfTwoDevices(t *testing.T) {
+	t.Parallel()
 	p := program{framework: torch27, args: []string{"two_devices.py"}, env: ledgerEnv(t, "NULLCUDA_DEVICES=2")}
 	r := deviceReportOf(t, p.run(t).trace, "--at", "exit")
 	if len(r.Devices) != 2 {
@@ -284,8 +288,10 @@ func TestDeviceLedgerOfTwoDevices(t *testing.T) {
 
 // Where the device does not say enough, the report says so, and what is left is one figure.
 func TestDeviceLedgerWithoutShares(t *testing.T) {
+	t.Parallel()
 	for mode, says := range map[string]string{"foreign-pids": "container", "no-processes": "WSL"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"}, env: ledgerEnv(t, "NULLCUDA_NVML="+mode)}
 			run := p.run(t)
 			r := deviceReportOf(t, run.trace, "--at", "exit")
@@ -310,6 +316,7 @@ func TestDeviceLedgerWithoutShares(t *testing.T) {
 
 // On a slice of a GPU, and where the device counts pages, the figures hold as well; what pages add is said.
 func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
+	t.Parallel()
 	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"}, env: ledgerEnv(t, "NULLCUDA_NVML=mig")}
 	r := deviceReportOf(t, p.run(t).trace, "--at", "exit")
 	if len(r.Devices) != 1 || !strings.Contains(strings.Join(r.Notes, "\n"), "MIG") {
@@ -330,6 +337,7 @@ func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 
 // Switched off, or on a system without the library, there is a sentence instead of figures, and nothing else changes.
 func TestDeviceLedgerOff(t *testing.T) {
+	t.Parallel()
 	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"}, env: ledgerEnv(t, "MEMTRACE_NVML=0")}
 	run := p.run(t)
 	if r := deviceReportOf(t, run.trace); r.Status != "off" || r.Why != "MEMTRACE_NVML=0" || len(r.Devices) != 0 {

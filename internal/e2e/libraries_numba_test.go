@@ -13,6 +13,7 @@ const numba = "numba-cuda==0.30.4"
 
 // The driver's blocks are the arrays that Numba counts as allocated and those whose frees it has put off, to the byte, each kind of memory for itself.
 func TestNumba(t *testing.T) {
+	t.Parallel()
 	// At its exit Numba resets the device's context, with which all blocks die: there would be no call to compare.
 	r := program{framework: numba, python: interpreter(t, "3.11"), args: []string{"numba_arrays.py", "--memory-stats", "STATS", "--exit-now"}}.run(t)
 	compareAccounts(t, r)

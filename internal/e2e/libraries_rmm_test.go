@@ -60,10 +60,12 @@ var rmmHeaders = sync.OnceValues(func() (string, error) {
 
 // Whatever resource a C++ program takes its memory from, the trace has what RMM's own adaptor counted below it, to the byte, and every block is RMM's.
 func TestRMM(t *testing.T) {
+	t.Parallel()
 	binary := buildRMM(t, t.TempDir())
 	for resource, mem := range map[string]cuda.MemoryKind{"cuda": cuda.MemoryDevice, "async": cuda.MemoryAsync, "managed": cuda.MemoryManaged, "pool": cuda.MemoryDevice,
 		"arena": cuda.MemoryDevice, "binning": cuda.MemoryDevice} {
 		t.Run(resource, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			r := &result{dir: dir, trace: filepath.Join(dir, "t.bin"), log: filepath.Join(dir, "driver.log"), stats: filepath.Join(dir, "stats.json")}
 			cmd := exec.Command(binary, resource, "3", r.stats)

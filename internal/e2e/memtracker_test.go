@@ -29,9 +29,11 @@ const seed = 512
 // TestMemTracker: category by category and module by module memtrace agrees with PyTorch's MemTracker, to the byte but for what docs/memtracker.md explains. Expandable segments
 // let the allocator round to 512 bytes and no more, which is what MemTracker assumes.
 func TestMemTracker(t *testing.T) {
+	t.Parallel()
 	for framework, list := range map[string][]model{torch27: modelsOn("neumf", "lstm", "resnet50", "llama-lora"), torch215: modelsOn("gpt2", "llama-checkpointing", "llama-lora")} {
 		for _, m := range list {
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
+				t.Parallel()
 				p := m.program(t, framework)
 				tracked := p.watchedBy("mem_tracker.py")
 				tracked.plain = true

@@ -71,6 +71,7 @@ func modelNamed(name string) model {
 
 // TestIterations: iteration by iteration a trace says what PyTorch's own counters say, to the byte, and the categories add up to it. What an optimizer works on has names.
 func TestIterations(t *testing.T) {
+	t.Parallel()
 	for framework, list := range map[string][]model{
 		torch27:  modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert", "accelerate"),
 		torch215: modelsOn("gpt2", "llama-checkpointing", "accelerate"),
@@ -78,6 +79,7 @@ func TestIterations(t *testing.T) {
 	} {
 		for _, m := range list {
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
+				t.Parallel()
 				r := m.program(t, framework).watchedBy("iterations.py").run(t)
 				rows := oracleJSON[[]iterationRow](t, r)
 				tr := trainingOf(t, r.trace)
@@ -170,8 +172,10 @@ func compareSizes(t *testing.T, tr *training, want iterationRow) {
 
 // TestNamesOnOldPyTorch: without a hook for all optimizers names are the same. The scripts of other tests ask for more than 1.13 has.
 func TestNamesOnOldPyTorch(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"names_optimizers.py"}, {"names_modules.py"}, {"names_inference.py", "end"}, {"names_inference.py", "oom"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
 			r, marks := runNames(t, program{framework: torch113, python: interpreter(t, "3.11"), args: args})
 			compareNames(t, r, marks)
 			if notes := memtrace(t, "report", r.trace); !strings.Contains(notes, "is not tied to its forward pass") {
@@ -192,9 +196,11 @@ const neumfTotal = 127_330_308
 // TestNeuMF: a script that knows nothing of memtrace, and the table that one had to patch a framework for: every weight, its gradient, and what Adam keeps for it. What forward
 // leaves for backward, and what backward hands on, is the same in every iteration.
 func TestNeuMF(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215, torch113} {
 		for _, optimizer := range []string{"foreach", "fused"} {
 			t.Run(framework+"/"+optimizer, func(t *testing.T) {
+				t.Parallel()
 				args := []string{"neumf.py", "--steps", "12"}
 				if optimizer == "fused" {
 					args = append(args, "--fused")
@@ -267,12 +273,14 @@ func checkSteady(t *testing.T, tr *training, steps int) {
 
 // TestCountersUnchanged: PyTorch counts the same with the library and without it, step by step. An adapter that keeps what it read, a frame's variables for one, would keep tensors.
 func TestCountersUnchanged(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		for _, m := range models {
 			if m.name != "neumf" && m.name != "lstm" && m.name != "llama-lora" {
 				continue
 			}
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
+				t.Parallel()
 				traced := m.program(t, framework).watchedBy("iterations.py")
 				plain := traced
 				plain.plain = true

@@ -6,6 +6,7 @@ import "testing"
 
 // MXNet has no reports of its own; the driver's account is the oracle, change by change.
 func TestMXNet(t *testing.T) {
+	t.Parallel()
 	p := program{framework: mxnet, args: []string{"mxnet_gluon.py"}}
 	r := p.run(t)
 	compareAccounts(t, r)

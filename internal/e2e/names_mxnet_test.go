@@ -140,9 +140,11 @@ func (n named) compare(t *testing.T, sizes map[string]uint64) []string {
 // TestMXNetNames: parameters, their gradients and auxiliary states have the names that MXNet gives them and the bytes that shapes and types make, with eager and with
 // compiled graphs. What MXNet's pool rounds them to is a number of its own, and the preset of the GPU memory profiler puts the very same blocks under Parameters.
 func TestMXNetNames(t *testing.T) {
+	t.Parallel()
 	for _, script := range []string{"mxnet_bert.py", "mxnet_resnet.py"} {
 		for _, graphs := range []string{"no", "yes", "static"} {
 			t.Run(script+"/"+graphs, func(t *testing.T) {
+				t.Parallel()
 				r := program{framework: mxnet, args: []string{script, "--steps", "4", "--hybridize", graphs, "--memory-stats", "STATS"}}.run(t)
 				compareAccounts(t, r)
 				kinds := namesOf(t, r.trace).compare(t, sizesOf(t, r))
@@ -231,6 +233,7 @@ func checkBlocks(t *testing.T, path string, sizes map[string]uint64) {
 
 // TestMXNetOptimizers: the states of one optimizer of each kind have the names of MXNet's source.
 func TestMXNetOptimizers(t *testing.T) {
+	t.Parallel()
 	for _, o := range []struct {
 		name    string
 		options []string
@@ -256,6 +259,7 @@ func TestMXNetOptimizers(t *testing.T) {
 		{"nadam", nil, []string{"mean", "variance"}},
 	} {
 		t.Run(strings.Join(append([]string{o.name}, o.options...), ","), func(t *testing.T) {
+			t.Parallel()
 			args := []string{"mxnet_resnet.py", "--steps", "2", "--optimizer", o.name, "--memory-stats", "STATS"}
 			for _, option := range o.options {
 				args = append(args, "--option", option)
@@ -273,8 +277,10 @@ func TestMXNetOptimizers(t *testing.T) {
 
 // TestMXNetDevices: with two devices each has its own of everything, under the same names, whether or not the key-value store updates.
 func TestMXNetDevices(t *testing.T) {
+	t.Parallel()
 	for _, store := range []string{"0", "1"} {
 		t.Run("MXNET_UPDATE_ON_KVSTORE="+store, func(t *testing.T) {
+			t.Parallel()
 			r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "3", "--devices", "2", "--memory-stats", "STATS"},
 				env: []string{"NULLCUDA_DEVICES=2", "MXNET_UPDATE_ON_KVSTORE=" + store}}.run(t)
 			namesOf(t, r.trace).compare(t, sizesOf(t, r))
@@ -284,6 +290,7 @@ func TestMXNetDevices(t *testing.T) {
 
 // TestMXNetModule: what the Module API binds, its inputs and outputs among it, and what an updater keeps that the program calls itself. Each step is told once.
 func TestMXNetModule(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args  []string
 		kinds []string
@@ -293,6 +300,7 @@ func TestMXNetModule(t *testing.T) {
 		{[]string{"--devices", "2", "--kvstore", "device"}, []string{"history", "momentum"}},
 	} {
 		t.Run(strings.Join(c.args, ","), func(t *testing.T) {
+			t.Parallel()
 			const steps = 5
 			r := program{framework: mxnet, args: append([]string{"mxnet_module.py", "--steps", fmt.Sprint(steps), "--memory-stats", "STATS"}, c.args...), env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
 			n := namesOf(t, r.trace)
@@ -306,6 +314,7 @@ func TestMXNetModule(t *testing.T) {
 
 // TestMXNetSparse: of a gradient that has only some rows, the rows and their numbers are named, wherever a step puts them.
 func TestMXNetSparse(t *testing.T) {
+	t.Parallel()
 	for _, steps := range []string{"3", "60"} {
 		r := program{framework: mxnet, args: []string{"mxnet_sparse.py", "--steps", steps, "--memory-stats", "STATS"}}.run(t)
 		namesOf(t, r.trace).compare(t, sizesOf(t, r))
@@ -314,6 +323,7 @@ func TestMXNetSparse(t *testing.T) {
 
 // TestMXNetWorkers: processes that feed a model have nothing to name, and get on without the adapter that they inherit; the model's names are what they are without them.
 func TestMXNetWorkers(t *testing.T) {
+	t.Parallel()
 	r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "6", "--workers", "2", "--memory-stats", "STATS"}}.run(t)
 	n := namesOf(t, r.trace)
 	n.compare(t, sizesOf(t, r))
@@ -325,6 +335,7 @@ func TestMXNetWorkers(t *testing.T) {
 
 // TestMXNetInference: without an optimizer nothing steps; what is there when the interpreter ends has its name all the same.
 func TestMXNetInference(t *testing.T) {
+	t.Parallel()
 	r := program{framework: mxnet, args: []string{"mxnet_inference.py", "STATS"}}.run(t)
 	if kinds := namesOf(t, r.trace).compare(t, sizesOf(t, r)); len(kinds) != 0 {
 		t.Errorf("states %v without an optimizer", kinds)
@@ -333,6 +344,7 @@ func TestMXNetInference(t *testing.T) {
 
 // TestMXNetReplaced: names go with what they were given to. The pool keeps the memory, in which nothing has a name until it is something again.
 func TestMXNetReplaced(t *testing.T) {
+	t.Parallel()
 	r := program{framework: mxnet, args: []string{"mxnet_replaced.py", "--steps", "5", "--memory-stats", "STATS"}, env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
 	n := namesOf(t, r.trace)
 	n.compare(t, sizesOf(t, r))
@@ -343,6 +355,7 @@ func TestMXNetReplaced(t *testing.T) {
 
 // TestMXNetUnchanged: a program that looks at everything that the adapter could have touched sees the same as without it.
 func TestMXNetUnchanged(t *testing.T) {
+	t.Parallel()
 	var texts [2]string
 	for i, adapters := range []string{"mxnet", "none"} {
 		r := program{framework: mxnet, args: []string{"mxnet_unchanged.py"}, env: []string{"MEMTRACE_ADAPTERS=" + adapters}}.run(t)

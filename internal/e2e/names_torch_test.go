@@ -140,8 +140,10 @@ func compareBlocks(t *testing.T, r *result, mark string, want nameAccount, fault
 
 // Parameters, buffers, gradients and everything an optimizer keeps are called what PyTorch calls them, for every optimizer and every kind of it.
 func TestNamesOptimizers(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
 			r, marks := runNames(t, program{framework: framework, args: []string{"names_optimizers.py"}})
 			if len(marks) < 29 {
 				t.Errorf("only %d kinds of optimizers", len(marks))
@@ -154,9 +156,11 @@ func TestNamesOptimizers(t *testing.T) {
 // Modules in every shape, models that change while they train, tensors without a module, several in one piece of memory; optimizers in wrappers, quantised and sharded
 // states, tensors made of tensors; models wrapped for several processes.
 func TestNamesShapes(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		for _, script := range []string{"names_modules.py", "names_wrapped.py", "names_distributed.py", "names_many.py"} {
 			t.Run(framework+"/"+script, func(t *testing.T) {
+				t.Parallel()
 				r, marks := runNames(t, program{framework: framework, args: []string{script}})
 				compareNames(t, r, marks)
 			})
@@ -166,9 +170,11 @@ func TestNamesShapes(t *testing.T) {
 
 // A model that never trains has its names at the end, when memory runs out, and, in a function that returns before either, from a look while it is in use.
 func TestNamesInference(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		for _, kind := range []string{"end", "gone", "oom"} {
 			t.Run(framework+"/"+kind, func(t *testing.T) {
+				t.Parallel()
 				r, marks := runNames(t, program{framework: framework, args: []string{"names_inference.py", kind}})
 				compareNames(t, r, marks)
 			})
@@ -178,10 +184,12 @@ func TestNamesInference(t *testing.T) {
 
 // A program that is over before a thread of the library's came to ask for names has them all the same. It was without any for a tenth of a second after its first call.
 func TestNamesShort(t *testing.T) {
+	t.Parallel()
 	parameters := []string{"model.0.bias (parameter)", "model.0.weight (parameter)", "model.1.bias (parameter)", "model.1.weight (parameter)"}
 	for kind, more := range map[string][]string{"model": nil, "step": {"model.1.weight (gradient)", "momentum_buffer:model.0.weight (optimizer)"}} {
 		for _, run := range []combination{{torch27, "3.9"}, {torch27, "3.11"}, {torch215, "3.14"}} {
 			t.Run(run.String()+"/"+kind, func(t *testing.T) {
+				t.Parallel()
 				r := program{framework: run.framework, python: interpreter(t, run.python), args: []string{"names_short.py", kind}}.run(t)
 				events, reader := readEvents(t, r.trace)
 				said := map[string]bool{}
@@ -205,14 +213,15 @@ func TestNamesShort(t *testing.T) {
 
 // The compiler counts the same graphs, breaks and recompilations with and without the library, and the names of what is compiled are right.
 func TestNamesCompiled(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
 			plain := program{framework: framework, args: []string{"names_compile.py"}, plain: true}.run(t)
-			traced := program{framework: framework, args: []string{"names_compile.py"}}.run(t)
-			if traced.stdout != plain.stdout || !strings.Contains(plain.stdout, "unique_graphs") {
-				t.Errorf("the compiler counted\n%s\nwithout the library\n%s", traced.stdout, plain.stdout)
-			}
 			r, marks := runNames(t, program{framework: framework, args: []string{"names_compile.py"}})
+			if r.stdout != plain.stdout || !strings.Contains(plain.stdout, "unique_graphs") {
+				t.Errorf("the compiler counted\n%s\nwithout the library\n%s", r.stdout, plain.stdout)
+			}
 			compareNames(t, r, marks)
 		})
 	}
@@ -220,8 +229,10 @@ func TestNamesCompiled(t *testing.T) {
 
 // A program in which every access that the library's script could make by mistake would be seen does the same with and without the library, and has its names.
 func TestNamesBreaking(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
 			p := program{framework: framework, args: []string{"names_breaking.py"}}
 			traced := p.run(t)
 			p.plain = true

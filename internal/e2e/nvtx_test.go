@@ -55,8 +55,10 @@ func runNvtx(t *testing.T, framework string, plain bool, env ...string) *result 
 
 // torch's ranges name allocations, marks are there, and the program can see no difference.
 func TestTorchNvtx(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
 			r, without := runNvtx(t, framework, false), runNvtx(t, framework, true)
 			if r.stdout != without.stdout || r.stderr != without.stderr {
 				t.Errorf("with the library\n%s%s\nwithout\n%s%s", r.stdout, r.stderr, without.stdout, without.stderr)
@@ -97,6 +99,7 @@ func TestTorchNvtx(t *testing.T) {
 
 // Switched off, the program is the same and nothing has a name.
 func TestTorchNvtxOff(t *testing.T) {
+	t.Parallel()
 	r := runNvtx(t, torch27, false, "MEMTRACE_NVTX=0")
 	for _, g := range jsonReport(t, r.trace, "--by", "tag").Groups {
 		for _, row := range g.Rows {

@@ -132,6 +132,7 @@ type torchAccount struct {
 // A training that does not fit ends as it would without the library; text, trace and report name the owners of the device's memory as PyTorch itself has them, to
 // the byte.
 func TestOOMTraining(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, framework, mem, conf string }{
 		{"first step", torch27, "2G", ""},
 		{"forward of the second step", torch27, "4200M", ""},
@@ -139,6 +140,7 @@ func TestOOMTraining(t *testing.T) {
 		{"newer", torch215, "2G", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			p := program{framework: c.framework, args: []string{"oom.py", "account.json", "--steps", "3"}, env: []string{"NULLCUDA_MEM=" + c.mem}}
 			if c.conf != "" {
 				p.env = append(p.env, "PYTORCH_CUDA_ALLOC_CONF="+c.conf)
@@ -281,11 +283,13 @@ func checkSidecar(t *testing.T, r *result, name, largest, site string) {
 
 // What goes on after the allocator gave back its cache is no failure: no text, unless all are asked for, but the report knows.
 func TestOOMRecovered(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		setting string
 		texts   int
 	}{{"", 0}, {"all", 2}, {"0", 0}} {
 		t.Run("MEMTRACE_OOM="+c.setting, func(t *testing.T) {
+			t.Parallel()
 			p := program{framework: torch27, args: []string{"oom.py", "--recover"}, env: []string{"NULLCUDA_MEM=1G"}}
 			if c.setting != "" {
 				p.env = append(p.env, "MEMTRACE_OOM="+c.setting)
@@ -309,6 +313,7 @@ func TestOOMRecovered(t *testing.T) {
 }
 
 func TestOOMMXNet(t *testing.T) {
+	t.Parallel()
 	p := program{framework: mxnet, args: []string{"mxnet_gluon.py"}, env: []string{"NULLCUDA_MEM=40M"}}
 	r, code := p.status(t)
 	plain := p
@@ -344,6 +349,7 @@ func plainProgram(t *testing.T, dir string, env []string, args ...string) (*exec
 }
 
 func TestOOMPlainProgram(t *testing.T) {
+	t.Parallel()
 	cmd, r := plainProgram(t, t.TempDir(), nil)
 	if code := finish(t, cmd, r); code != 3 || r.stdout != "16 blocks, then error 2\n" || r.stderr != "" {
 		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
@@ -359,6 +365,7 @@ func TestOOMPlainProgram(t *testing.T) {
 
 // The closing line of a run says that memory ran out and where that can be read.
 func TestOOMClosingLine(t *testing.T) {
+	t.Parallel()
 	cmd, r := plainProgram(t, t.TempDir(), nil)
 	program := cmd.Path
 	cmd.Path, cmd.Args = command(), []string{"memtrace", "run", "-o", r.trace, "--", program}
@@ -374,6 +381,7 @@ func TestOOMClosingLine(t *testing.T) {
 
 // One that gives back and asks again has recovered.
 func TestOOMPlainRecovered(t *testing.T) {
+	t.Parallel()
 	cmd, r := plainProgram(t, t.TempDir(), nil, "enough")
 	if code := finish(t, cmd, r); code != 3 || r.stdout != "16 blocks, then error 0\n" {
 		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
@@ -388,6 +396,7 @@ func TestOOMPlainRecovered(t *testing.T) {
 
 // The text comes while the program runs; and a program that is killed at once leaves what the report needs to tell the same.
 func TestOOMKilled(t *testing.T) {
+	t.Parallel()
 	for _, patient := range []bool{true, false} {
 		cmd, r := plainProgram(t, t.TempDir(), nil, "killed")
 		out, err := cmd.StdoutPipe()
@@ -416,6 +425,7 @@ func TestOOMKilled(t *testing.T) {
 
 // The number of texts is bounded; all events are counted.
 func TestOOMManyTimes(t *testing.T) {
+	t.Parallel()
 	cmd, r := plainProgram(t, t.TempDir(), nil, "loop", "13")
 	if code := finish(t, cmd, r); code != 3 {
 		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
@@ -430,7 +440,9 @@ func TestOOMManyTimes(t *testing.T) {
 
 // A text that cannot be written harms nobody, and none is written over or through what is there.
 func TestOOMTextCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	t.Run("full disk", func(t *testing.T) {
+		t.Parallel()
 		if os.Getuid() != 0 {
 			t.Skip("needs root to mount a small file system")
 		}
@@ -448,6 +460,7 @@ func TestOOMTextCannotBeWritten(t *testing.T) {
 		}
 	})
 	t.Run("taken", func(t *testing.T) {
+		t.Parallel()
 		dir := t.TempDir()
 		if err := os.Symlink("elsewhere", filepath.Join(dir, "t.bin.oom.1.txt")); err != nil {
 			t.Fatal(err)

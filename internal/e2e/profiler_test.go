@@ -50,6 +50,7 @@ func profiled(t *testing.T, args ...string) (*result, []figures) {
 
 // TestMemoryProfiler: the tables that the three calls print while the program runs hold PyTorch's own figures, in the shape of the TBD profiler, and so does the CSV.
 func TestMemoryProfiler(t *testing.T) {
+	t.Parallel()
 	r, list := profiled(t)
 	if r.stderr != "" {
 		t.Errorf("standard error: %s", r.stderr)
@@ -93,6 +94,7 @@ func TestMemoryProfiler(t *testing.T) {
 // TestIterationsAsCSV: the CSV of every iteration has the bytes of every weight and gradient, and of the reserved memory at its end; feature maps and gradients between layers
 // are there and do not grow.
 func TestIterationsAsCSV(t *testing.T) {
+	t.Parallel()
 	r, list := profiled(t)
 	rows := readRows(t, memtrace(t, "report", "--view", "iterations", "--csv", "-", r.trace))
 	if len(rows) != 1+len(list) {
@@ -138,6 +140,7 @@ func TestIterationsAsCSV(t *testing.T) {
 
 // TestLeakIsTold: a program that keeps 2 MiB of every iteration is told so, with the bytes and the category; the same program without the leak is not.
 func TestLeakIsTold(t *testing.T) {
+	t.Parallel()
 	leaky, _ := profiled(t, "--leak", "2097152")
 	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it: some of the blocks are a little larger.
 	grows := regexp.MustCompile(`GROWS by 2\.\d+ MiB per iteration, from [^:]*: Others \+1\d\.\d MiB`)

@@ -32,6 +32,7 @@ func (c *categories) bytes(key string) uint64 {
 // TestCategoriesOfTraining: with three groupings by rules at once, the categories of each add up to PyTorch's own peak, to the byte. Those that call stacks can tell hold what
 // the model and its optimizer must have: parameters, and twice as much for Adam's state.
 func TestCategoriesOfTraining(t *testing.T) {
+	t.Parallel()
 	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"gpt2.py", "--steps", "3", "--memory-stats", "STATS"}}
 	r := p.run(t)
 	peak := number(t, r.counters(t)["0"], "allocated_bytes.all.peak")

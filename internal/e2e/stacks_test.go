@@ -63,8 +63,10 @@ func runOracle(t *testing.T, c combination, env []string, args ...string) (*resu
 // The stacks of a training run are those that libgcc and the interpreter see, in the interpreter's threads and in those of autograd, and nearly every event of a thread that has
 // Python frames has a Python stack.
 func TestStacksOfTraining(t *testing.T) {
+	t.Parallel()
 	for _, c := range torches {
 		t.Run(c.String(), func(t *testing.T) {
+			t.Parallel()
 			r, sum := runOracle(t, c, nil, "gpt2.py", "--steps", steps("3"))
 			if sum.cut == 0 || sum.inThreads == 0 {
 				t.Errorf("no stack with Python frames, or none without: %s", sum)
@@ -79,8 +81,10 @@ func steps(usual string) string { return cmp.Or(os.Getenv("STACKS_STEPS"), usual
 
 // With everything asked for, the native stacks are whole.
 func TestStacksWhole(t *testing.T) {
+	t.Parallel()
 	for _, c := range []combination{{torch27, "3.9"}, {torch27, "3.11"}, {torch215, "3.14"}} {
 		t.Run(c.String(), func(t *testing.T) {
+			t.Parallel()
 			_, sum := runOracle(t, c, []string{"MEMTRACE_STACKS=full"}, "gpt2.py", "--steps", "1", "--layers", "4")
 			if sum.cut != 0 || sum.python == 0 {
 				t.Errorf("native stacks that are cut at the interpreter: %s", sum)
@@ -91,8 +95,10 @@ func TestStacksWhole(t *testing.T) {
 
 // Generators, coroutines, greenlets, recursion, exec, callbacks through C and whatever else can stand between two Python frames.
 func TestStacksOfShapes(t *testing.T) {
+	t.Parallel()
 	for _, c := range torches {
 		t.Run(c.String(), func(t *testing.T) {
+			t.Parallel()
 			needPackage(t, c, "greenlet")
 			_, sum := runOracle(t, c, nil, "../python/shapes.py", "--rounds", "1")
 			if sum.pythonEnds[trace.StackDepth] == 0 {
@@ -100,6 +106,8 @@ func TestStacksOfShapes(t *testing.T) {
 			}
 		})
 		t.Run(c.String()+"/full", func(t *testing.T) {
+			t.Parallel()
+			needPackage(t, c, "greenlet")
 			runOracle(t, c, []string{"MEMTRACE_STACKS=full"}, "../python/shapes.py", "--rounds", "1")
 		})
 	}
@@ -107,9 +115,11 @@ func TestStacksOfShapes(t *testing.T) {
 
 // MXNet allocates in the threads of its engine, or with the naive engine in the thread that calls it.
 func TestStacksOfMXNet(t *testing.T) {
+	t.Parallel()
 	for _, c := range mxnets {
 		for _, engine := range []string{"ThreadedEnginePerDevice", "NaiveEngine"} {
 			t.Run(c.String()+"/"+engine, func(t *testing.T) {
+				t.Parallel()
 				_, sum := runOracle(t, c, []string{"MXNET_GPU_MEM_POOL_TYPE=Unpooled", "MXNET_ENGINE_TYPE=" + engine}, "mxnet_gluon.py", "--steps", steps("20"))
 				if engine == "NaiveEngine" && sum.python == 0 {
 					t.Errorf("no Python frames: %s", sum)
@@ -119,9 +129,14 @@ func TestStacksOfMXNet(t *testing.T) {
 	}
 }
 
+// installing is held while a package is looked for and installed: tests that run at once share an environment.
+var installing sync.Mutex
+
 // needPackage installs a package into a framework's environment where it is missing.
 func needPackage(t *testing.T, c combination, name string) {
 	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	python := filepath.Join(venv(t, c.framework, interpreter(t, c.python)), "bin", "python")
 	if exec.Command(python, "-c", "import "+name).Run() == nil {
 		return
@@ -162,6 +177,7 @@ func checkCoverage(t *testing.T, path string) {
 
 // Segments that grow, memory that runs out and comes back, another allocator: the framework's other ways of allocating have stacks, too.
 func TestStacksOfModes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []combination{{torch27, "3.11"}, {torch215, "3.14"}} {
 		for name, mode := range map[string]struct{ env, args []string }{
 			"expandable":    {[]string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}, []string{"resnet.py", "--steps", "1"}},
@@ -169,6 +185,7 @@ func TestStacksOfModes(t *testing.T) {
 			"uncached":      {[]string{"PYTORCH_NO_CUDA_MEMORY_CACHING=1"}, []string{"lstm.py", "--steps", "1"}},
 		} {
 			t.Run(c.String()+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				r, _ := runOracle(t, c, mode.env, mode.args...)
 				checkCoverage(t, r.trace)
 			})

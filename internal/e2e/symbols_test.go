@@ -58,6 +58,7 @@ func wantNames(t *testing.T, path string) {
 }
 
 func TestEmbedSymbolsAtTheEnd(t *testing.T) {
+	t.Parallel()
 	r := program{framework: torch27, args: []string{"lstm.py"}, env: []string{"MEMTRACE_EMBED_SYMBOLS=1"}}.run(t)
 	if r.stderr != "" {
 		t.Errorf("stderr %q", r.stderr)
@@ -78,6 +79,7 @@ func TestEmbedSymbolsAtTheEnd(t *testing.T) {
 
 // `memtrace run --embed-symbols` names what a program recorded, also where it was killed, and ends with the program's status.
 func TestEmbedSymbolsAfterRun(t *testing.T) {
+	t.Parallel()
 	script := filepath.Join(t.TempDir(), "killed.py")
 	err := os.WriteFile(script, []byte(`
 import os, sys, torch
@@ -92,6 +94,7 @@ sys.exit(7)
 	}
 	for how, status := range map[string]int{"kill": 137, "exit": 7} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			cmd, r := program{framework: torch27, args: []string{"x", how}, plain: true}.start(t)
 			cmd.Args[len(cmd.Args)-2] = script
 			program := cmd.Args

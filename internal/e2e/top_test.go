@@ -180,6 +180,7 @@ func (top *topOutput) process(pid int) *topProcess {
 // Two programs train on one device. What top says of the device and of each process is what the null driver has charged, to the byte; what it says of their owners
 // adds up to the driver memory that each program holds, and the rest of the process's memory is its context.
 func TestTop(t *testing.T) {
+	t.Parallel()
 	const context = 300 << 20
 	dir := t.TempDir()
 	script := filepath.Join(dir, "pausing.py")

@@ -21,10 +21,12 @@ func name(p program) string {
 
 // The framework level equals torch's own counters to the byte, on every device, and the driver level equals the driver's account change by change.
 func TestTorchCounters(t *testing.T) {
+	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		for _, p := range torchPrograms {
 			p.framework = framework
 			t.Run(framework+"/"+name(p), func(t *testing.T) {
+				t.Parallel()
 				r := p.run(t)
 				compareTorch(t, r)
 				compareAccounts(t, r)
@@ -68,6 +70,7 @@ func compareTorch(t *testing.T, r *result) {
 
 // Other allocators of torch: the driver level is complete under each; the framework level where torch reports it, and where it does not, the report says so.
 func TestTorchBackends(t *testing.T) {
+	t.Parallel()
 	modes := []struct {
 		name, env string
 		framework bool
@@ -80,6 +83,7 @@ func TestTorchBackends(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {
 		for _, mode := range modes {
 			t.Run(framework+"/"+mode.name, func(t *testing.T) {
+				t.Parallel()
 				p := program{framework: framework, args: []string{"resnet.py", "--memory-stats", "STATS"}, env: []string{mode.env}}
 				plain := p
 				plain.plain = true
@@ -133,6 +137,7 @@ func stable(text string) string {
 
 // An allocation that does not fit raises what it raises without the library, and the trace has the refusal and torch's own report of it.
 func TestTorchOutOfMemory(t *testing.T) {
+	t.Parallel()
 	p := program{framework: torch27, args: []string{"gpt2.py", "--steps", "1"}, env: []string{"NULLCUDA_MEM=1G"}}
 	cmd, r := p.start(t)
 	out, err := cmd.CombinedOutput()

@@ -105,8 +105,10 @@ class Numbers(Dataset):
 
 // DataLoader workers by every way to start them, with shared memory and pinning, and as they stay alive over epochs. The workers never touch CUDA and leave no file.
 func TestDataLoaders(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][]string{{"fork"}, {"fork", "persistent"}, {"spawn"}, {"forkserver", "persistent"}} {
 		t.Run(strings.Join(c, " "), func(t *testing.T) {
+			t.Parallel()
 			_, reports := runScript(t, trainer+`
 if __name__ == "__main__":
     train(1)
@@ -132,8 +134,10 @@ if __name__ == "__main__":
 
 // Workers that train, by every way to start them. Each counts its own allocations and ends by os._exit, as multiprocessing has it; every trace has that number.
 func TestTrainingWorkers(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"fork", "spawn", "forkserver"} {
 		t.Run(method, func(t *testing.T) {
+			t.Parallel()
 			got, reports := runScript(t, trainer+`
 def work(number, queue):
     queue.put(train(number))
@@ -169,6 +173,7 @@ if __name__ == "__main__":
 
 // Ends that run no destructor, under the framework: the trace has what torch counted.
 func TestTrainingEnds(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		end, ended string
 		status     int
@@ -181,6 +186,7 @@ func TestTrainingEnds(t *testing.T) {
 		"by its parent": {"import signal\nos.kill(os.getpid(), signal.SIGTERM)", "killed", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			got, reports := runScript(t, trainer+"print(train(2), flush=True)\n"+c.end+"\n")
 			if got.status != c.status || len(reports) != 1 {
 				t.Fatalf("status %d, want %d; %d traces", got.status, c.status, len(reports))
