@@ -14,6 +14,7 @@ import (
 // had read it in the middle of another thread's backward pass. So did one whose TorchScript module put new tensors in its buffers' place. Here everything is looked at hundreds of times while
 // threads replace whatever a look reads; it ends well, and what the threads have was seen.
 func TestNamesThreads(t *testing.T) {
+	t.Parallel()
 	own := []string{"step SGD", "parameter weight", "module watched", "parameter watched.weight"} // of the thread that looks, and of those that train without an optimizer
 	model := append([]string{"module model.layers.0", "parameter model.layers.0.weight"}, own...)
 	for _, run := range []struct {
@@ -27,6 +28,7 @@ func TestNamesThreads(t *testing.T) {
 		{combination{torch27, "3.11"}, "scripted", append([]string{"module model", "parameter model.weight"}, own...)},
 	} {
 		t.Run(run.String()+"/"+run.only, func(t *testing.T) {
+			t.Parallel()
 			seen := map[string]bool{}
 			for seed := 1; seed <= 2; seed++ {
 				p := program{framework: run.framework, python: interpreter(t, run.python), args: []string{"names_threads.py", "--looks", "200", "--seed", strconv.Itoa(seed), "--only", run.only}}
