@@ -20,8 +20,6 @@ from torch import nn
 
 compiling = threading.Lock()  # TorchScript does not compile a class in two threads at once
 
-sys.setswitchinterval(float(__import__('os').environ.get('SWITCH', '0.005')))  # threads take turns in the middle of everything
-
 
 class Net(nn.Module):
     def __init__(self, device, sparse=False):

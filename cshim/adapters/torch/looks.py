@@ -4,12 +4,12 @@
 FREE_LOOKS, SHARE = 2, 100  # after so many, looks take at most one part in SHARE of the time
 FOLDERS = framework + "autograd/", framework, weakref.__file__.rpartition("/")[0] + "/"  # of backward passes, of PyTorch, of the standard library
 
-homes = {}    # id of a tensor -> home: (name, weak reference to its module, kind, key, number of the look); replaced by each look
 scalers = {}  # id of a scaler of gradients -> (weak reference, name)
 
 
 class Looks:
     """Those that there were."""
+    homes = {}  # id of a tensor -> home: (name, weak reference to its module, kind, key, number of the look); each look has its own, and another thread may go on with the last one
     count, last, cost = 0, 0.0, 0.0
     wanted = False  # one that has to wait for its time
 
@@ -37,7 +37,7 @@ def look(rows, whole=True, sure_only=False):
     called = Called()
     found = all_instances(Module) if whole else [module for _, module in called.modules.values()]
     tops, sure = name_roots(found, called)
-    fresh, tree, made = {} if whole else dict(homes), Tree(), Tree()
+    fresh, tree, made = {} if whole else dict(Looks.homes), Tree(), Tree()
     made.seen = tree.seen
     Graph = framework_class("torch.fx.graph_module", "GraphModule")
     for name, top in tops[:sure] if sure_only else tops:
@@ -55,8 +55,7 @@ def look(rows, whole=True, sure_only=False):
     name_scalers(rows, called)
     if whole:
         Looks.wanted = False
-    homes.clear()
-    homes.update(fresh)
+    Looks.homes = fresh
     Looks.last, Looks.cost = perf_counter(), max(perf_counter() - began, Looks.cost / 2)
     return called
 

@@ -31,17 +31,18 @@ class Plan:
 
     def find_names(self, groups, parameters, rows, may_look, began):
         """Names by modules, else by variables, else by the place in the optimizer. Looks after number began were just now."""
-        called, home_of = None, homes.get
+        called, homes = None, Looks.homes
 
         def unknown():  # what was found just now needs no proof
+            home_of = homes.get
             return [p for p in parameters if (home := home_of(id(p))) is None or not (home[4] > began or holds(home, p))]
 
         loose = unknown()
         if may_look and loose:
-            called = look(rows, whole=False)
+            called, homes = look(rows, whole=False), Looks.homes
             loose = unknown()
             if loose and due():
-                called = look(rows)
+                called, homes = look(rows), Looks.homes
                 loose = unknown()
         loose = {id(p) for p in loose}
         found = called.tensor(loose) if called and loose else {key: self.names[key] for key in loose if key in self.names}

@@ -9,7 +9,7 @@ def name_state(plan, optimizer, rows):
     for key, value in list(dict.items(own)):
         if key not in ("state", "param_groups", "defaults"):
             for path, tensor in tensors(value, key):
-                if id(tensor) not in plan.names and id(tensor) not in homes:
+                if id(tensor) not in plan.names and id(tensor) not in Looks.homes:
                     rows.tensor(OPTIMIZER, "%s:%s" % (path, plan.name), tensor)
     for index, group in enumerate(field(own, "param_groups") or ()):
         for key, value in list(dict.items(group)):
