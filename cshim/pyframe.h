@@ -37,8 +37,8 @@ MT_PYFRAME uint32_t mt_pyframe_half(struct mt_pywalk *w, uintptr_t at, bool chec
 MT_PYFRAME uint8_t mt_pyframe_byte(struct mt_pywalk *w, uintptr_t at, bool checked) { return (uint8_t)mt_pyframe_read(w, at, sizeof(uint8_t), checked); }
 
 /* Two code objects that lie at one address one after the other differ in one of these: from 3.12 on each has a number of its own; before that they share a name,
- * a file, a table and a first line only by chance, and pycode.c looks closer where that may happen. The file is told by the object that is its name, which linecache or the
- * module's __file__ mostly keep. */
+ * a file, a table and a first line only by chance, and pycode.c looks closer where that may happen. Name and file are told by the objects that they are, which mostly stay:
+ * in linecache, in the module, as an attribute's name. */
 MT_PYFRAME uint64_t mt_pyframe_identity(struct mt_pywalk *w, uintptr_t code, bool checked) {
   const struct mt_pylayout *l = w->layout;
   uint64_t name = mt_pyframe_word(w, code + l->code_name, checked), lines = mt_pyframe_word(w, code + l->code_lines, checked);

@@ -635,10 +635,10 @@ def remembered():
 
 @case
 def replaced():
-    """Code from files that comes to lie where other code lay, called from the same place. The files' names stay, as in linecache (docs/stacks.md)."""
-    places, files = set(), ["made%d.py" % i for i in range(3)]
+    """Code from files that comes to lie where other code lay, called from the same place. Its names and its files' stay (docs/stacks.md)."""
+    places, names, files = set(), [sys.intern("f%d" % i) for i in range(7)], ["made%d.py" % i for i in range(3)]
     for turn in range(300):
-        name, file, line = "f%d" % (turn % 7), files[turn % 3], turn % 5 + 1
+        name, file, line = names[turn % 7], files[turn % 3], turn % 16 + 1  # no three of them twice
         space = {}
         exec(compile("\n" * (line - 1) + "def %s(stack):\n  return stack(%d)" % (name, MOST), file, "exec"), space)
         places.add(id(space[name].__code__))
