@@ -95,8 +95,8 @@ static uint32_t intern(enum mt_dict_kind kind, const void *data, size_t size, bo
     }
     if (!may_append) break;
     uint32_t id = mt_dict_append(kind, &(struct mt_bytes){data, size}, 1);
-    if (id) __atomic_compare_exchange_n(&table[slot], &word, mark | id, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-    return id;
+    bool first = !id || __atomic_compare_exchange_n(&table[slot], &word, mark | id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return !first && (word & ~0xffffffffull) == mark && equals((uint32_t)word, kind, data, size) ? (uint32_t)word : id; /* another thread wrote it at the same moment */
   }
   return mt_dict_lost();
 }

@@ -633,12 +633,15 @@ def remembered():
         check(walker.free.pywalk_remembered() > 300, "stacks were found by comparing:", walker.free.pywalk_remembered())
 
 
+NAMES, FILES = [sys.intern("f%d" % i) for i in range(7)], ["made%d.py" % i for i in range(3)]  # stay, through all runs of the case (docs/stacks.md)
+
+
 @case
 def replaced():
-    """Code from files that comes to lie where other code lay, called from the same place. Its names and its files' stay (docs/stacks.md)."""
-    places, names, files = set(), [sys.intern("f%d" % i) for i in range(7)], ["made%d.py" % i for i in range(3)]
+    """Code from files that comes to lie where other code lay, called from the same place."""
+    places = set()
     for turn in range(300):
-        name, file, line = names[turn % 7], files[turn % 3], turn % 16 + 1  # no three of them twice
+        name, file, line = NAMES[turn % 7], FILES[turn % 3], turn % 16 + 1  # no three of them twice
         space = {}
         exec(compile("\n" * (line - 1) + "def %s(stack):\n  return stack(%d)" % (name, MOST), file, "exec"), space)
         places.add(id(space[name].__code__))
