@@ -7,6 +7,9 @@
 #pragma once
 
 #include <stdbool.h>
+#include <string.h>
+
+#include "interpreter.h"
 
 #define MT_PYAPI_PLACE(type, name, parameters, symbol) type(*name) parameters;
 #define MT_PYAPI_NAME(type, name, parameters, symbol) symbol "\0"
@@ -16,3 +19,10 @@
 /* Fills the places, one pointer after the other, with the functions of these names: each ends in a zero, the last one in two. "?" before a name says that it may be
  * missing, and its place is NULL then. False if another one is missing. Once an interpreter was found. */
 bool mt_pyapi_find(const char *names, void *places);
+
+/* An object's type; runs nothing of the object's. */
+static inline void *mt_pyapi_type_of(const void *object) {
+  void *type;
+  memcpy(&type, (const char *)object + mt_interpreter.layout.object_type, sizeof type);
+  return type;
+}

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "adapter.h"
 #include "interpreter.h"
+#include "pyapi.h"
 #include "sandbox.h"
 
 /* A walk takes less than a microsecond, but its thread may have been preempted in it. */
@@ -111,14 +111,8 @@ static void at_end(void) {
 }
 
 /* The program may have put a function of its own there. */
-static bool is_builtin(const void *object) {
-  const void *type;
-  memcpy(&type, (const char *)object + mt_interpreter.layout.object_type, sizeof type);
-  return type == api.function_type;
-}
-
 static bool register_with(void *add) {
-  void *function = is_builtin(add) ? api.function(&method, NULL, NULL) : NULL;
+  void *function = mt_pyapi_type_of(add) == api.function_type ? api.function(&method, NULL, NULL) : NULL;
   if (!function) return false;
   main_thread = pthread_self();
   void *result = api.call(add, function, NULL);

@@ -61,12 +61,6 @@ static void *nothing(void) {
   return none;
 }
 
-static void *type_of(const void *object) {
-  void *type;
-  memcpy(&type, (const char *)object + mt_interpreter.layout.object_type, sizeof type);
-  return type;
-}
-
 /* epoch() -> int: of the recording; what intern gave holds as long as this is the same. 0: none. */
 static void *epoch(void *self, void *none) {
   (void)self, (void)none;
@@ -120,7 +114,7 @@ struct verdicts {
 };
 
 static void want(struct verdicts *known, void *types) {
-  if (type_of(types) != tuple_type) known->wanted[known->count++] = types;
+  if (mt_pyapi_type_of(types) != tuple_type) known->wanted[known->count++] = types;
   else
     for (void *type; known->count < WANTED && (type = api.item(types, known->count)); known->count++) known->wanted[known->count] = type;
   api.clear_error();
@@ -141,7 +135,7 @@ static bool is_below(struct verdicts *known, void *type) {
 static void keep_below(struct verdicts *known, void *objects, void *found) {
   for (intptr_t i = 0; i < api.list_size(objects); i++) {
     void *object = api.list_item(objects, i);
-    if (is_below(known, type_of(object)) && api.append(found, object)) break;
+    if (is_below(known, mt_pyapi_type_of(object)) && api.append(found, object)) break;
   }
   api.clear_error();
 }
@@ -151,7 +145,7 @@ static void *instances(void *self, void *arguments) {
   (void)self;
   struct verdicts known = {.count = 0};
   void *objects = api.item(arguments, 0), *types = objects ? api.item(arguments, 1) : NULL;
-  void *found = types && type_of(objects) == list_type ? api.list(0) : NULL;
+  void *found = types && mt_pyapi_type_of(objects) == list_type ? api.list(0) : NULL;
   if (!found) return nothing();
   want(&known, types);
   keep_below(&known, objects, found);
@@ -165,7 +159,7 @@ struct visit {
 
 static bool visit(void *object, void *argument) {
   struct visit *all = argument;
-  return object == all->found || !is_below(&all->known, type_of(object)) || !api.append(all->found, object);
+  return object == all->found || !is_below(&all->known, mt_pyapi_type_of(object)) || !api.append(all->found, object);
 }
 
 /* All objects that the collector knows, in a list as gc.get_objects gives it. NULL leaves an exception. */
@@ -189,7 +183,7 @@ static void *all_instances(void *self, void *types) {
     void *everything = objects();
     api.give(all.found);
     if (!(all.found = api.list(0))) return nothing();
-    if (everything && type_of(everything) == list_type) keep_below(&all.known, everything, all.found);
+    if (everything && mt_pyapi_type_of(everything) == list_type) keep_below(&all.known, everything, all.found);
     if (everything) api.give(everything);
   }
   api.clear_error();
@@ -228,7 +222,7 @@ static void *quietly(void *self, void *function) {
 /* contain(exception): for every exception that a script catches. Counts it, or raises it again if it is what the program's signal handlers raised. */
 static void *contain(void *self, void *exception) {
   if (mt_pyquiet_is_signal(exception)) {
-    void *type = type_of(exception), *trace = api.attribute(exception, "__traceback__");
+    void *type = mt_pyapi_type_of(exception), *trace = api.attribute(exception, "__traceback__");
     if (trace == none) api.give(trace), trace = NULL;
     api.take(type);
     api.take(exception);

@@ -44,12 +44,7 @@ static void *nothing(void) {
 }
 
 /* One that the program put in its place would run its code, and let other threads run. */
-static bool is_builtin(const void *object) {
-  const void *type;
-  if (!object) return false;
-  memcpy(&type, (const char *)object + mt_interpreter.layout.object_type, sizeof type);
-  return type == function_type;
-}
+static bool is_builtin(const void *object) { return object && mt_pyapi_type_of(object) == function_type; }
 
 enum { BACKWARD, FRAMEWORK, STANDARD, FOLDERS };
 enum { ENABLED, DISABLE, ENABLE, COLLECTOR };

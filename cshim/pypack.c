@@ -73,8 +73,7 @@ static unsigned unpack(void *tuple, void **items, unsigned room) {
 }
 
 static bool is_wanted(const struct packing *p, const void *object) {
-  void *type;
-  memcpy(&type, (const char *)object + mt_interpreter.layout.object_type, sizeof type);
+  const void *type = mt_pyapi_type_of(object);
   for (unsigned i = 0; i < p->classes_count; i++)
     if (p->classes[i] == type) return true;
   return !p->classes_count;
