@@ -12,6 +12,7 @@
 #include "namerow.h"
 #include "pyapi.h"
 #include "pygc.h"
+#include "pyfields.h"
 #include "pygradient.h"
 #include "pypack.h"
 #include "pyquiet.h"
@@ -313,7 +314,7 @@ static void *link_end(void *self, void *arguments) {
 }
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
-enum { METHODS = 19 };
+enum { METHODS = 21 };
 static struct method methods[METHODS];
 
 static void fill_methods(void) {
@@ -329,7 +330,9 @@ static void fill_methods(void) {
   METHOD(emit_at, SEVERAL_ARGUMENTS);
   NAMED("pack", mt_pypack, SEVERAL_ARGUMENTS);
   NAMED("identities", mt_pypack_identities, ONE_ARGUMENT);
+  NAMED("same", mt_pypack_same, SEVERAL_ARGUMENTS);
   NAMED("addresses", mt_pypack_addresses, SEVERAL_ARGUMENTS);
+  NAMED("fielded", mt_pyfields, ONE_ARGUMENT);
   NAMED("gradients", mt_pygradients, SEVERAL_ARGUMENTS);
   METHOD(account, ONE_ARGUMENT);
   METHOD(instances, SEVERAL_ARGUMENTS);
@@ -348,7 +351,7 @@ bool mt_pyfunctions_find(void) {
   list_type = (void *)mt_interpreter_variable("PyList_Type");
   tuple_type = (void *)mt_interpreter_variable("PyTuple_Type");
   fill_methods();
-  return none && list_type && tuple_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find() && mt_pygc_find() && mt_pypack_find() && mt_pygradient_find();
+  return none && list_type && tuple_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find() && mt_pygc_find() && mt_pypack_find() && mt_pyfields_find() && mt_pygradient_find();
 }
 
 bool mt_pyfunctions_add(void *globals, enum mt_framework framework) {

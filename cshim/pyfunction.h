@@ -6,7 +6,9 @@
  *   emit_at(bytes, bytes)           the same, with the rows' addresses apart
  *   pack((category, names, objects, classes, calls)) -> (bytes, list)    rows of many objects, and those that it has none for (cshim/pypack.h)
  *   identities(list) -> bytes       of its objects
+ *   same((lists, identities)) -> int    whether lists have these objects, one after the other
  *   addresses((tensors, data_ptr, of)) -> bytes    of tensors, or of what a function gives for them
+ *   fielded(list) -> list of int    the places of the objects that have attributes of their own; makes none a dictionary (cshim/pyfields.h)
  *   gradients((tensors, grad, frames, collector, folders)) -> list    of tensors, unless another thread may be writing them (cshim/pygradient.h)
  *   account(bytes)                  keeps what the framework itself says of its memory, in a form of its own; the latest counts
  *   instances((list, type)) -> list those of the objects that are of the type or of one below it; asks no object

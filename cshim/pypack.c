@@ -21,6 +21,7 @@
   F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                          \
   F(void *, bytes, (const char *, intptr_t), "PyBytes_FromStringAndSize")   \
   F(char *, data, (void *), "PyBytes_AsString")                             \
+  F(int, read, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")    \
   F(const char *, text, (void *, intptr_t *), "PyUnicode_AsUTF8AndSize") /* borrowed */ \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
   F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
@@ -163,6 +164,29 @@ void *mt_pypack_identities(void *self, void *list) {
   }
   api.clear_error();
   return found;
+}
+
+/* Whether the list's objects are the first ones of those identities, which then begin behind them. */
+static bool take_same(void *list, const char **identities, const char *end) {
+  intptr_t count = list ? api.list_size(list) : -1;
+  if (count < 0 || count > (end - *identities) / (intptr_t)sizeof(uint64_t)) return false;
+  for (intptr_t i = 0; i < count; i++, *identities += sizeof(uint64_t)) {
+    uint64_t object = (uintptr_t)api.list_item(list, i);
+    if (memcmp(*identities, &object, sizeof object)) return false;
+  }
+  return true;
+}
+
+void *mt_pypack_same(void *self, void *arguments) {
+  (void)self;
+  void *all[2]; /* lists, identities */
+  char *identities = NULL;
+  intptr_t size, count = unpack(arguments, all, 2) == 2 && !api.read(all[1], &identities, &size) ? api.list_size(all[0]) : -1;
+  const char *at = identities, *end = count < 0 ? at : at + size;
+  bool same = count >= 0;
+  for (intptr_t i = 0; i < count && same; i++) same = take_same(api.list_item(all[0], i), &at, end);
+  api.clear_error();
+  return api.number(same && at == end);
 }
 
 /* The address that data_ptr gives for an object, or for what of gives for it. */

@@ -15,6 +15,9 @@ void *mt_pypack(void *self, void *arguments);
 /* identities(list) -> bytes: of each object in 64 bits. */
 void *mt_pypack_identities(void *self, void *list);
 
+/* same((lists, identities)) -> int: whether the lists of a list have these objects, one list after the other; 0 for what is no list. Makes nothing but its answer. */
+void *mt_pypack_same(void *self, void *arguments);
+
 /* addresses((tensors, data_ptr, of)) -> bytes: what data_ptr gives for each tensor, or, unless of is None, for what that function gives for it; 0 where it gives None. None instead
  * of bytes if a call fails. */
 void *mt_pypack_addresses(void *self, void *arguments);

@@ -463,12 +463,54 @@ def addresses():
     equal(words.unpack(torch.identities(tensors)), tuple(map(id, tensors)), "identities")
     equal(torch.identities([]), b"", "of nothing")
     equal(torch.identities(tuple(tensors)), None, "of what is no list")
+    ids = torch.identities(tensors)
+    counts = list(map(sys.getrefcount, tensors))
+    for lists, wanted in (([tensors], 1), ([tensors[:1], [], tensors[1:]], 1), ([tensors[:2]], 0), ([tensors, tensors], 0), ([tensors[::-1]], 0), ([], 0), ([tuple(tensors)], 0), (7, 0)):
+        equal(torch.same(lists, ids), wanted, "the same objects")
+    equal([torch.same([], b""), torch.same([[]], b""), torch.same([], b"123"), torch.same([], None), torch.same([]), torch.same(1)], [1, 1, 0, 0, 0, 0], "of nothing")
+    equal(list(map(sys.getrefcount, tensors)), counts, "references")
     equal(words.unpack(torch.addresses(tensors, lambda tensor: tensor.address, None)), (4096, 0, (1 << 64) - 2), "addresses")
     equal(words.unpack(torch.addresses(tensors, lambda number: number + 1, lambda tensor: tensor.address or None)), (4097, 0, (1 << 64) - 1), "of what belongs to them")
     equal(torch.addresses(tensors, fail, None), None, "a call that fails")
     equal(torch.addresses(tensors, lambda tensor: -1, None), None, "what is no address")
     equal(torch.addresses(tensors, lambda tensor: tensor.address, fail), None, "another one")
     equal(torch.addresses(1, 2, 3), None, "what is no list")
+    equal(library.info("adapter.torch.trouble"), None, "trouble")
+
+
+class Listed(list):
+    pass
+
+
+class Slotted(list):
+    __slots__ = ()
+
+
+@case
+def fielded():
+    library.start()
+    torch = library.torch
+    things = [Listed(), Listed(), Listed(), Listed(), Slotted(), Listed()]
+    things[1].one = 1
+    vars(things[2])
+    things[3].gone = 1
+    del things[3].gone
+    after = sys.getsizeof(things[0])
+    found = torch.fielded(things)
+    known = sys.version_info < (3, 14) and getattr(sys, "_is_gil_enabled", lambda: True)()
+    # From 3.14 on these have their values inside, and a dictionary over them costs the program nothing.
+    equal([at for at in found if at != 4], [1, 2, 3] if known else [0, 1, 2, 3, 5], "those that have a dictionary, or attributes")
+    equal(torch.fielded(things)[:1], [1] if known else [0], "again: nothing was made")
+    equal(after, sys.getsizeof(things[0]), "nor grown")
+
+    class Plain:
+        pass
+
+    set_before, empty = Plain(), Plain()
+    set_before.one = 1
+    check(0 in torch.fielded([set_before, empty]), "an attribute that is in no dictionary yet")
+    equal(torch.fielded([]), [], "of nothing")
+    equal(torch.fielded((1,)), [], "of what is no list")
     equal(library.info("adapter.torch.trouble"), None, "trouble")
 
 

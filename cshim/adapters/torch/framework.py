@@ -29,10 +29,12 @@ compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or g
 mro, members, classname = (type.__dict__[key].__get__ for key in ("__mro__", "__dict__", "__name__"))
 below = type.__subclasscheck__
 module_fields, optimizer_fields = Module.__dict__["__dict__"].__get__, Optimizer.__dict__["__dict__"].__get__
+attribute_of, referents = object.__getattribute__, gc.get_referents
 Slot, Attribute, Namespace, Function = type(type(lambda: 0).__dict__["__globals__"]), type(type.__dict__["__dict__"]), type(sys), type(lambda: 0)
 Cell = (lambda held: type((lambda: held).__closure__[0]))(0)
 plain_fields = next(members(cls)["__dict__"].__get__ for cls in mro(Tensor) if "__dict__" in members(cls))
 SIMPLE = frozenset((int, float, str, bytes, bool, type(None), complex, Function, type, Namespace))
+Method = type((lambda self: 0).__get__(0))
 PLAIN = frozenset((Tensor, Parameter))  # classes whose objects nobody has changed
 
 MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP = range(1, 7)  # categories (cshim/namerow.h)

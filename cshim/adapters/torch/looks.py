@@ -84,8 +84,8 @@ def collect(tree, kind, fresh):
 def name_parameters(rows, names, parameters):
     rows.tensors(PARAMETER, names, parameters)
     name_loose_gradients(rows, [(name, p) for name, p in zip(names, parameters) if id(p) not in rows.covered and is_leaf(p)])
-    for name, p in zip(names, parameters):
-        cls = type(p)
+    for at in fielded(parameters):
+        name, p, cls = names[at], parameters[at], type(parameters[at])
         own = plain_fields(p) if cls in PLAIN else fields(p) if dispatch_keys is not None and not dispatch_keys(p).has(PYTHON) else None  # wrappers' parts are their memory
         if own:
             name_additions(rows, name, own)

@@ -21,13 +21,16 @@ class Plan:
         self.gradients = None   # rows of the parameters' gradients, without addresses, once there is use for them
         self.flats = []         # (index of a parameter, bytes before its gradient, its bytes, number of the name) of gradients in one piece of memory
         self.addresses = None   # of the parameters
-        self.wraps = any(below(Optimizer, type(value)) for value in list((optimizer_fields(optimizer) or {}).values()))
+        self.wraps = any(below(Optimizer, type(value)) for _, value in additions(optimizer))
+
+    def lists(self, optimizer):
+        """[parameters of a group] for all groups, as the optimizer has them; empty lists where it has something else."""
+        groups = attribute(optimizer, "param_groups", optimizer_fields)
+        found = [field(group, "params") for group in list.copy(groups)] if below(list, type(groups)) else []
+        return [held if below(list, type(held)) else [] for held in found]
 
     def parameters(self, optimizer):
-        """[parameters of a group] for all groups; empty lists where the optimizer has something else."""
-        groups = field(optimizer_fields(optimizer), "param_groups")
-        lists = [field(group, "params") for group in list.copy(groups)] if below(list, type(groups)) else []
-        return [list.copy(held) if below(list, type(held)) else [] for held in lists]
+        return list(map(list.copy, self.lists(optimizer)))
 
     def find_names(self, groups, parameters, rows, may_look, began):
         """Names by modules, else by variables, else by the place in the optimizer. Looks after number began were just now."""
@@ -79,23 +82,26 @@ class Plan:
             return False
         return new or held != self.states or count < 4 and not self.large or not count & count - 1 and (count >= FIRST or not self.large)
 
-    def follow(self, optimizer, rows):
-        """A step is over."""
-        began = Looks.count
-        self.steps += 1
-        groups = self.parameters(optimizer)
-        parameters = groups[0] if len(groups) == 1 else [p for group in groups for p in group]
-        new = self.epoch != rows.told.epoch or identities(parameters) != self.ids
-        if new or Looks.wanted:
+    def follow_parameters(self, groups, rows, new, wanted, began):
+        parameters = [p for group in groups for p in group]
+        if new or wanted:
             rows.covered = frozenset(map(id, parameters))
-        if Looks.wanted and due():
+        if wanted:
             look(rows)
         if new or self.look != Looks.count:
             self.prepare(groups, rows, new, began)
             name_gradients(self, parameters, rows)
         elif self.is_time_for_gradients() and not (self.plain and say_gradients(self, parameters, rows)):
             name_gradients(self, parameters, rows)
-        state = field(optimizer_fields(optimizer), "state")
+
+    def follow(self, optimizer, rows):
+        """A step is over."""
+        began = Looks.count
+        self.steps += 1
+        new, wanted = self.epoch != rows.told.epoch or not same(self.lists(optimizer), self.ids), Looks.wanted and due()
+        if new or wanted or self.look != began or self.is_time_for_gradients():
+            self.follow_parameters(self.parameters(optimizer), rows, new, wanted, began)
+        state = attribute(optimizer, "state", optimizer_fields)
         held = dict.__len__(state) if below(dict, type(state)) else 0
         if self.is_time_for_states(new, held):
             self.states = held

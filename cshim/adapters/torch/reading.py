@@ -16,6 +16,25 @@ def fields(thing):
     return None
 
 
+def attribute(thing, key, fields_of):
+    """What an object has in its dictionary, None if it is not there. From Python 3.11 on many objects have a dictionary only once somebody asks for it, and are slower then: nobody does."""
+    if any(key in members(cls) for cls in mro(type(thing))):
+        return field(fields_of(thing), key)  # what a class has of that name may stand before it, and be the program's code
+    try:
+        return attribute_of(thing, key)
+    except AttributeError:
+        return None
+
+
+def is_bare(value):
+    """Whether there is no tensor in a value, as far as a short look tells."""
+    cls = type(value)
+    if cls in SIMPLE or cls is Method or below(type, cls):
+        return True
+    inside = list(dict.values(value)) if below(dict, cls) else list.copy(value) if below(list, cls) else tuple(tuple.__iter__(value)) if below(tuple, cls) else None
+    return inside is not None and len(inside) < FEW and SIMPLE.issuperset(map(type, inside))
+
+
 def parts(thing):
     """(key, value) for what an object of a class keeps in its dictionary and its slots."""
     for cls in mro(type(thing)):
@@ -25,6 +44,9 @@ def parts(thing):
                     yield key, slot.__get__(thing)
                 except AttributeError:
                     pass  # not set
+    found = referents(thing)
+    if found and all(map(is_bare, found)):
+        return
     own = fields(thing)
     if below(dict, type(own)):
         yield from list(dict.items(own))
