@@ -155,3 +155,31 @@ if len(sys.argv) > 1 and not seen: print("no thread was seen")
 		t.Errorf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
 	}
 }
+
+// The drainer's threads stand back behind the program's; the program's own keep what they had, whoever makes them and when.
+func TestOurThreadsStandBack(t *testing.T) {
+	script := useCUDA + `
+import threading, time
+use(1000, 20)
+own = os.sched_getscheduler(0), int(open("/proc/self/timerslack_ns").read())
+wanted = os.SCHED_BATCH if own[0] == os.SCHED_OTHER else own[0], 4000000
+for _ in range(100):
+    threading.Thread(target=time.sleep, args=(0.05,)).start()
+    ours, others = set(), set()
+    for task in os.listdir("/proc/self/task"):
+        try:
+            name = open("/proc/self/task/%s/comm" % task).read().strip()
+            (ours if name == "memtrace" else others).add((os.sched_getscheduler(int(task)), int(open("/proc/%s/timerslack_ns" % task).read())))
+        except OSError:
+            continue
+    if others != {own}: print("the program's threads have", others)
+    if wanted in ours: break
+    time.sleep(0.05)
+else:
+    if len(sys.argv) > 1: print("ours have", ours)
+`
+	run{program: python(t), args: []string{"-c", script}}.both(t, "")
+	if got := (run{program: python(t), args: []string{"-c", script, "look"}, preload: []string{""}}).do(t); got.stdout != "" || got.exit != 0 {
+		t.Errorf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
+	}
+}
