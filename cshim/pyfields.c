@@ -7,7 +7,7 @@
 #include "pyapi.h"
 
 #define API(F)                                                          \
-  F(void **, dictionary, (void *), "_PyObject_GetDictPtr")              \
+  F(void **, dictionary, (void *), "?_PyObject_GetDictPtr") /* to 3.10 */ \
   F(intptr_t, list_size, (void *), "PyList_Size")                       \
   F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */ \
   F(void *, list, (intptr_t), "PyList_New")                             \
@@ -32,6 +32,7 @@ enum { NEWEST_KNOWN = 13 };
 static bool may_have_fields(const void *object) {
   const struct mt_pylayout *layout = &mt_interpreter.layout;
   if (layout->minor < 11) {
+    if (!api.dictionary) return true;
     void **place = api.dictionary((void *)(uintptr_t)object); /* makes none there */
     return place && *place;
   }

@@ -25,7 +25,7 @@ class Plan:
 
     def lists(self, optimizer):
         """[parameters of a group] for all groups, as the optimizer has them; empty lists where it has something else."""
-        groups = attribute(optimizer, "param_groups", optimizer_fields)
+        groups = optimizer_field(optimizer, "param_groups")
         found = [field(group, "params") for group in list.copy(groups)] if below(list, type(groups)) else []
         return [held if below(list, type(held)) else [] for held in found]
 
@@ -101,7 +101,7 @@ class Plan:
         new, wanted = self.epoch != rows.told.epoch or not same(self.lists(optimizer), self.ids), Looks.wanted and due()
         if new or wanted or self.look != began or self.is_time_for_gradients():
             self.follow_parameters(self.parameters(optimizer), rows, new, wanted, began)
-        state = attribute(optimizer, "state", optimizer_fields)
+        state = optimizer_field(optimizer, "state")
         held = dict.__len__(state) if below(dict, type(state)) else 0
         if self.is_time_for_states(new, held):
             self.states = held

@@ -16,12 +16,12 @@ def fields(thing):
     return None
 
 
-def attribute(thing, key, fields_of):
-    """What an object has in its dictionary, None if it is not there. From Python 3.11 on many objects have a dictionary only once somebody asks for it, and are slower then: nobody does."""
-    if any(key in members(cls) for cls in mro(type(thing))):
-        return field(fields_of(thing), key)  # what a class has of that name may stand before it, and be the program's code
+def optimizer_field(optimizer, key):
+    """From an optimizer's dictionary, None if it is not there. From Python 3.11 on many objects have a dictionary only once somebody asks for it, and are slower then: here nobody does."""
+    if any(key in members(cls) for cls in mro(type(optimizer))):
+        return field(optimizer_fields(optimizer), key)  # what a class has of that name may stand before it, and be the program's code
     try:
-        return attribute_of(thing, key)
+        return attribute_of(optimizer, key)
     except AttributeError:
         return None
 
@@ -31,8 +31,8 @@ def is_bare(value):
     cls = type(value)
     if cls in SIMPLE or cls is Method or below(type, cls):
         return True
-    inside = list(dict.values(value)) if below(dict, cls) else list.copy(value) if below(list, cls) else tuple(tuple.__iter__(value)) if below(tuple, cls) else None
-    return inside is not None and len(inside) < FEW and SIMPLE.issuperset(map(type, inside))
+    kind = dict if below(dict, cls) else list if below(list, cls) else tuple if below(tuple, cls) else None
+    return kind is not None and kind.__len__(value) < FEW and SIMPLE.issuperset(map(type, list(dict.values(value) if kind is dict else kind.__iter__(value))))
 
 
 def parts(thing):

@@ -3,13 +3,13 @@
 
 
 def name_state(plan, optimizer, rows):
-    state = attribute(optimizer, "state", optimizer_fields)
+    state = optimizer_field(optimizer, "state")
     name_states(plan, list(dict.items(state)) if below(dict, type(state)) else (), rows)
     for key, value in additions(optimizer):
         for path, tensor in tensors(value, key):
             if id(tensor) not in plan.names and id(tensor) not in Looks.homes:
                 rows.tensor(OPTIMIZER, "%s:%s" % (path, plan.name), tensor)
-    for index, group in enumerate(attribute(optimizer, "param_groups", optimizer_fields) or ()):
+    for index, group in enumerate(optimizer_field(optimizer, "param_groups") or ()):
         for key, value in list(dict.items(group)):
             if key != "params" and below(Tensor, type(value)):  # a learning rate on the device
                 rows.tensor(OPTIMIZER, "%s:%s.%d" % (key, plan.name, index), value)
@@ -18,7 +18,7 @@ def name_state(plan, optimizer, rows):
 def additions(optimizer):
     """[(key, value)] of what an optimizer has beside what all have, if a tensor or another optimizer may be in it."""
     usual = "state", "param_groups", "defaults"
-    known = {id(attribute(optimizer, key, optimizer_fields)) for key in usual}
+    known = {id(optimizer_field(optimizer, key)) for key in usual}
     if all(id(value) in known or is_bare(value) for value in referents(optimizer)):
         return []
     return [(key, value) for key, value in list(dict.items(optimizer_fields(optimizer))) if key not in usual]
