@@ -17,6 +17,7 @@ def _start():
     Optimizer, Updater = modules["mxnet.optimizer.optimizer"].Optimizer, modules["mxnet.optimizer.optimizer"].Updater
     MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP, DATA, FREE = range(1, 9)
     GPU = 2          # of mxnet's device types
+    LOOK_EARLY = 16  # steps in which arrays are waited for that have no memory yet
     LOOK_FROM, LOOK_EVERY = 64, 4096  # steps after which everything is read again although nothing seems to have changed: 64, 128, 256, and so on
     row, head = Struct("<QQQII"), Struct("<Q")
     numbers, spoken_in = {}, [0]  # what intern gave, and in which recording
@@ -50,7 +51,7 @@ def _start():
     string_at, pointer, part, whole = ctypes.string_at, ctypes.c_uint64.from_address, Struct("<QQiiii"), Struct("<QQiiiiQQ")
 
     def storage(array):
-        """[(part, address, bytes, device)] of the device memory that holds an array's elements, after that of their indices."""
+        """[(part, address, bytes, device)] of the device memory that holds an array's elements, after that of their indices. The address is 0 until the engine has come to it."""
         at = array.handle.value
         chunk = at and pointer(at).value
         if not chunk:
@@ -59,13 +60,13 @@ def _start():
         if kind != GPU:
             return ()
         if begin == end:
-            return (("", address, size, device),) if address and size else ()
+            return (("", address, size, device),) if size else ()
         parts = []
         if end - begin in (part.size, 2 * part.size):
             names = ("indices:",) if end - begin == part.size else ("indptr:", "indices:")
             parts = [(name,) + part.unpack_from(string_at(begin, end - begin), i * part.size)[:2] + (device,) for i, name in enumerate(names)]
         parts.append(("", address, size, device))
-        return [found for found in parts if found[1] and found[2]]
+        return [found for found in parts if found[2]]
 
     def check_layout():
         probe, found = mxnet.nd.empty((3, 5), ctx=mxnet.cpu(0), dtype="float32"), ctypes.c_void_p()
@@ -121,10 +122,14 @@ def _start():
             self.packed = [head.pack(spoken_in[0])]
             self.taken = set()  # arrays may share memory: the first one that is named gives it its name
             self.met, self.complete = set(), []  # keys; owners all of whose arrays were met
+            self.early = False  # an array has no memory yet: on a busy machine the engine may be steps behind
 
         def add(self, category, kind, name, array, owner):
             try:
                 for part, address, size, device in storage(array) if array is not None else ():
+                    if not address:
+                        self.early = True
+                        continue
                     if address in self.taken:
                         continue
                     self.taken.add(address)
@@ -247,16 +252,17 @@ def _start():
         """What steps: a trainer, a module or an updater on its own, as it was last seen."""
         def __init__(self, stepper):
             self.gone = ref(stepper, when_gone(plans.pop, id(stepper), None))
-            self.seen, self.steps, self.sparse = None, 0, ()
+            self.seen, self.steps, self.sparse, self.early = None, 0, (), False
 
         def step(self, stepper):
             self.steps += 1
             rows, now = Rows(), self.glance(stepper)
-            if now != self.seen or self.steps < 3 or self.steps >= LOOK_FROM and self.steps & self.steps - 1 == 0 or self.steps % LOOK_EVERY == 0:
+            if now != self.seen or self.steps < 3 or self.early and self.steps <= LOOK_EARLY or self.steps >= LOOK_FROM and self.steps & self.steps - 1 == 0 or self.steps % LOOK_EVERY == 0:
                 if self.seen is None:
                     look_around(rows)
                 self.seen = now
                 self.look(stepper, rows)
+                self.early = rows.early
             for p in self.sparse:
                 look_gradient(rows, p)
             rows.step(type(self.optimizer(stepper)).__name__, self.steps, stepper)
