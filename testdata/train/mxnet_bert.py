@@ -88,6 +88,8 @@ def main():
         for loss in losses:
             loss.backward()
         trainer.step(options.batch * len(contexts))
+        for loss in losses:
+            loss.wait_to_read()  # as a program does that prints it: MXNet's engine may be steps behind
     mxnet_oracle.finish(options, net, trainer, tokens, answers, losses)
 
 

@@ -62,6 +62,8 @@ def main():
             for loss in losses:
                 loss.backward()
             trainer.step(options.batch)
+            for loss in losses:
+                loss.wait_to_read()  # as a program does that prints it: MXNet's engine may be steps behind
             done += 1
             if done == options.steps:
                 break
