@@ -6,7 +6,6 @@ Repeatable where times are not. The estimate in cycles is callgrind's own: an in
 library's drainer, which is no thread of the program's, is kept out of it: Go does not run under valgrind. Needs valgrind, the built library and the null GPU; takes some minutes.
 """
 import argparse
-import json
 import pathlib
 import re
 import shutil
@@ -15,8 +14,8 @@ import subprocess
 import sys
 
 from document import table
-from gpt2 import TORCH
 from events import BOTH
+from gpt2 import Training
 from measure import HERE, ROOT, SHARED, Failure, Setup, forget, say
 
 FROM, STEPS = 20, 28    # the first ones have their gradients named each (docs/names.md)
@@ -25,13 +24,6 @@ CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64")
 FEW_FILES = "ulimit -S -n 31; exec \"$@\""  # one too few for a Go runtime (cshim/boot.c)
 BUDGET, LIMIT = 1.01, 1200  # ratio; seconds
 WEIGHTS = {"Ir": 1, "I1mr": 10, "D1mr": 10, "D1mw": 10, "ILmr": 100, "DLmr": 100, "DLmw": 100}
-
-
-def environment():
-    found = subprocess.run([sys.executable, ROOT / "testdata" / "nullcuda" / "venv.py", TORCH], stdout=subprocess.PIPE, text=True)
-    if found.returncode:
-        raise Failure(f"no environment with {TORCH}")
-    return pathlib.Path(found.stdout.strip()) / "bin" / "nullcuda-run"
 
 
 def count(setup, start, adapters):
@@ -48,17 +40,9 @@ def count(setup, start, adapters):
     done = subprocess.run([str(part) for part in command], env=values, cwd=setup.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
     if done.returncode:
         raise Failure(f"the training ended with status {done.returncode} under valgrind\n{done.stdout}")
-    check_recorded(setup, trace)
+    setup.check_recorded(trace, 1)
     forget(trace)
     return dict(filter(None, map(read, out.iterdir())))
-
-
-def check_recorded(setup, trace):
-    """A record that is dropped costs less than one that is written."""
-    info = json.loads(setup.run(setup.command, "info", "--json", trace))
-    info = info[0] if isinstance(info, list) else info
-    if info["lost"]["records"] or info["lost"]["dictionary"] or not info["events"]:
-        raise Failure(f"{info['events']} events, {info['lost']} lost: what was counted is not the recording of events")
 
 
 def read(path):
@@ -111,7 +95,7 @@ def main():
             raise Failure("valgrind is missing: apt-get install valgrind")
         setup = Setup(options.library.resolve(), ROOT / "build" / "memtrace", ROOT / "build" / "bench")
         setup.compile("libcallsteps.so", ["callsteps.c"], *SHARED)
-        start = environment()
+        start = Training(setup, 0).start
         say("counting GPT-2 small without the adapter")
         without = count(setup, start, "none")
         say("counting it with names")

@@ -55,8 +55,7 @@ class Training:
 
     def recorded(self):
         """What the trace of the last run holds."""
-        info = json.loads(self.setup.run(self.setup.command, "info", "--json", self.trace))
-        info = info[0] if isinstance(info, list) else info
+        info = self.setup.info(self.trace)
         by_kind, whole = sizes(self.trace), self.trace.stat().st_size
         forget(self.trace)
         return {"bytes": whole, "events": info["events"], "lost": info["lost"]["records"] + info["lost"]["dictionary"], "dictionary": by_kind["dictionary"],

@@ -1,4 +1,5 @@
 """Runs programs with and without the library and compares: pairs in turns, medians, quartiles."""
+import json
 import os
 import pathlib
 import shutil
@@ -70,6 +71,17 @@ class Setup:
         if done.returncode:
             raise Failure(f"{' '.join(str(part) for part in command[:4])} ended with status {done.returncode}")
         return done.stdout
+
+    def info(self, trace):
+        """What the command says of a trace."""
+        found = json.loads(self.run(self.command, "info", "--json", trace))
+        return found[0] if isinstance(found, list) else found
+
+    def check_recorded(self, trace, least):
+        """That a trace has so many events and lost none: a record that is dropped costs less than one that is written."""
+        info = self.info(trace)
+        if info["lost"]["records"] or info["lost"]["dictionary"] or info["events"] < least:
+            raise Failure(f"{info['events']} events of at least {least}, {info['lost']} lost: what was counted is not the recording of events")
 
     def numbers(self, *command, **options):
         return [float(line) for line in self.run(*command, **options).split()]
