@@ -1,11 +1,6 @@
 package spool
 
-import (
-	"cmp"
-	"slices"
-
-	"memtrace/trace"
-)
+import "memtrace/trace"
 
 // maxCollect bounds how many records one Collect takes, and with it the drainer's memory.
 const maxCollect = 16 << 10
@@ -35,6 +30,7 @@ type Cursor struct {
 	dict   dictCursor
 	clock  clock
 	keys   []key
+	order  keyOrder
 	events []trace.Event
 	low    uint64 // every number below was handed out, except late ones
 }
@@ -140,12 +136,9 @@ func (c *Cursor) take(watermark uint64) {
 			kept = append(kept, k)
 		}
 	}
-	c.keys = kept
-	if !slices.IsSortedFunc(kept, bySeq) {
-		slices.SortFunc(kept, bySeq)
-	}
+	c.keys = c.order.sort(kept)
 	c.events = c.events[:0]
-	for _, k := range kept {
+	for _, k := range c.keys {
 		e := c.spool.event(k.offset, &c.clock)
 		e.Thread = c.rings[k.ring].thread
 		if k.seq < c.low {
@@ -154,8 +147,6 @@ func (c *Cursor) take(watermark uint64) {
 		c.events = append(c.events, e)
 	}
 }
-
-func bySeq(a, b key) int { return cmp.Compare(a.seq, b.seq) }
 
 // advance moves each ring's cursor over its taken records up to the first that stays, and remembers those taken behind that one. Keys of records that an earlier
 // call took are struck out. The keys of a ring stand together, as scan left them.
