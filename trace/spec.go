@@ -116,7 +116,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldCount, "count", EncodingPlain, false, "", "lost records, the step's or epoch's number, bytes of other processes"},
 	{FieldObject, "object", EncodingRun, false, "", "kind of object whose handle addr is"},
 	{FieldCategory, "category", EncodingRun, false, "", "what the framework takes the bytes or the object for"},
-	{FieldOp, "op", EncodingDelta, true, "", "1 + number of the framework's operator that allocates, or with flag backward of the one whose backward does; 0 none"},
+	{FieldOp, "op", EncodingSame, true, "", "1 + number of the framework's operator that allocates, or with flag backward of the one whose backward does; 0 none"},
 	{FieldOpThread, "opthread", EncodingSame, false, "", "the framework's number of the thread that recorded op, which counts its own operators; 0 unknown"},
 }
 
