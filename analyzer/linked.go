@@ -7,33 +7,10 @@ import "memtrace/trace"
 //
 // A tied stack is a Python stack with an id of its own: the frames of the backward pass, if any, and behind them those of the forward operator.
 type linkedStacks struct {
-	operators []operatorSet
+	operators operatorTable
 	pairs     []linkedPair
-	ids       map[linkedPair]trace.StackID
-}
-
-// operatorKey names a forward operator. Every thread numbers its own. Where the trace does not tell threads, the device keeps those of several apart, if each has its own; of two
-// threads with one device the last one counts.
-type operatorKey struct {
-	number uint32 // as events carry it
-	thread uint16 // as events carry it, 0 unknown
-	device int16  // 0 where the thread is known
-}
-
-type operator struct {
-	operatorKey
-	taker trace.ThreadID
-	stack trace.StackID // of Python
-}
-
-// operatorSet holds operators whose keys share a place, the newest one first. One thread's numbers come in order, so that all of the table is theirs; several threads share it.
-type operatorSet [4]operator
-
-func operatorOf(e *trace.Event) operatorKey {
-	if e.OpThread != 0 {
-		return operatorKey{number: e.Op, thread: e.OpThread}
-	}
-	return operatorKey{number: e.Op, device: e.Device}
+	ids       map[uint64]trace.StackID     // of pairs with nothing above, by both stacks: nearly all
+	between   map[linkedPair]trace.StackID // of the others
 }
 
 // linkedPair is what a tied stack is made of. Where the forward operator itself allocated nothing, above is set: it ran between the two, and its stack is what these have in common.
@@ -42,8 +19,6 @@ type linkedPair struct{ backward, forward, above trace.StackID }
 const (
 	// linkedBit marks ids of tied stacks. Ids of a dictionary are far below it.
 	linkedBit trace.StackID = 1 << 31
-	// operatorSets is a power of two. There is room for the operators of several steps of the largest models.
-	operatorSets = 1 << 16
 	// operatorsNear is how far from an operator that allocated nothing its neighbours may be. Operators that only make views come in short rows.
 	operatorsNear = 8
 )
@@ -56,40 +31,9 @@ func (l *linkedStacks) stack(e *trace.Event) trace.StackID {
 	case e.Flags&trace.FlagBackward != 0:
 		return l.backward(e)
 	case e.PyStack != 0:
-		l.forward(operator{operatorOf(e), e.Thread, e.PyStack})
+		l.operators.put(operatorOf(e), e.Thread, e.PyStack)
 	}
 	return e.PyStack
-}
-
-// forward takes in what an operator allocates. The number stays what it is until the next operator begins, so that of one number's allocations the first one is the operator's.
-func (l *linkedStacks) forward(o operator) {
-	if l.operators == nil {
-		l.operators, l.ids = make([]operatorSet, operatorSets), make(map[linkedPair]trace.StackID)
-	}
-	set := l.set(o.operatorKey)
-	at := set.find(o.operatorKey)
-	switch {
-	case at == nil:
-		copy(set[1:], set[:])
-		set[0] = o
-	case at.taker != o.taker:
-		*at = o
-	}
-}
-
-// set returns where an operator is if it is known. Neighbours by number are neighbours there; threads begin far from each other.
-func (l *linkedStacks) set(k operatorKey) *operatorSet {
-	begin := (uint32(k.thread)<<16 | uint32(uint16(k.device))) * 0x9e3779b1 >> 16
-	return &l.operators[(k.number+begin)%operatorSets]
-}
-
-func (s *operatorSet) find(k operatorKey) *operator {
-	for i := range s {
-		if s[i].operatorKey == k {
-			return &s[i]
-		}
-	}
-	return nil
 }
 
 func (l *linkedStacks) backward(e *trace.Event) trace.StackID {
@@ -97,48 +41,53 @@ func (l *linkedStacks) backward(e *trace.Event) trace.StackID {
 	if pair.forward == 0 {
 		return e.PyStack
 	}
-	id, known := l.ids[pair]
-	if !known {
-		id = linkedBit | trace.StackID(len(l.pairs))
-		l.pairs = append(l.pairs, pair)
-		l.ids[pair] = id
+	return l.id(pair)
+}
+
+// id returns the id of a tied stack, the same one for the same pair.
+func (l *linkedStacks) id(pair linkedPair) trace.StackID {
+	key := uint64(pair.backward)<<32 | uint64(pair.forward)
+	known, next := l.ids[key], linkedBit|trace.StackID(len(l.pairs))
+	if pair.above != 0 {
+		known = l.between[pair]
 	}
-	return id
+	switch {
+	case known != 0:
+		return known
+	case l.ids == nil:
+		l.ids, l.between = make(map[uint64]trace.StackID), make(map[linkedPair]trace.StackID)
+	}
+	if pair.above != 0 {
+		l.between[pair] = next
+	} else {
+		l.ids[key] = next
+	}
+	l.pairs = append(l.pairs, pair)
+	return next
 }
 
 func (l *linkedStacks) find(e *trace.Event) linkedPair {
-	if l.operators == nil {
-		return linkedPair{}
-	}
 	key := operatorOf(e)
-	if at := l.at(key, 0); at != 0 {
+	if at := l.operators.at(key, 0); at != 0 {
 		return linkedPair{e.PyStack, at, 0}
 	}
 	below, above := trace.StackID(0), trace.StackID(0)
 	for n := int32(1); n <= operatorsNear && (below == 0 || above == 0); n++ {
 		if below == 0 {
-			below = l.at(key, -n)
+			below = l.operators.at(key, -n)
 		}
 		if above == 0 {
-			above = l.at(key, n)
+			above = l.operators.at(key, n)
 		}
 	}
 	switch {
 	case below == 0:
+		l.operators.miss()
 		return linkedPair{}
 	case above == 0:
 		above = below
 	}
 	return linkedPair{e.PyStack, below, above}
-}
-
-// at returns the stack of the operator that the key's thread recorded so many operators after the key's, 0 if it is not known.
-func (l *linkedStacks) at(k operatorKey, after int32) trace.StackID {
-	k.number += uint32(after)
-	if o := l.set(k).find(k); o != nil {
-		return o.stack
-	}
-	return 0
 }
 
 // frames returns the Python frames of the forward operator, innermost first. Of two neighbours those count that they have in common; where they are at different places of the same

@@ -64,7 +64,7 @@ func TestLinkedStacks(t *testing.T) {
 	if got := tied(backwardAlloc(5, 0, 0)); got != (linkedPair{0, 55, 0}) {
 		t.Errorf("another thread: %+v", got)
 	}
-	for op := range uint32(2 * operatorSets * len(operatorSet{})) { // all that was is forgotten
+	for op := range uint32(2 * maxReach) { // all that was is forgotten
 		l.stack(forwardAlloc(1, 100+op, 0, 1000))
 	}
 	if got := tied(backwardAlloc(6, 1, 0)); got != (linkedPair{}) {
@@ -112,7 +112,7 @@ func TestLinkedThreads(t *testing.T) {
 
 // TestLinkedRoom: one thread has all of the table; threads that share it each keep their latest operators, wherever they begin.
 func TestLinkedRoom(t *testing.T) {
-	const room = operatorSets * uint32(len(operatorSet{}))
+	const room = maxReach
 	for threads := uint32(1); threads <= 4; threads *= 2 {
 		l := &linkedStacks{}
 		last := 3 * room
@@ -123,14 +123,49 @@ func TestLinkedRoom(t *testing.T) {
 		}
 		for thread := range threads {
 			for _, op := range []uint32{last, last - room/threads + 1} {
-				if got := l.at(operatorKey{number: op, thread: uint16(1 + thread)}, 0); got != trace.StackID(1+thread) {
+				if got := l.operators.at(operatorKey{number: op, thread: uint16(1 + thread)}, 0); got != trace.StackID(1+thread) {
 					t.Errorf("%d threads: operator %d of thread %d has stack %d", threads, op, thread, got)
 				}
 			}
-			if got := l.at(operatorKey{number: last - room, thread: uint16(1 + thread)}, 0); got != 0 {
+			if got := l.operators.at(operatorKey{number: last - room, thread: uint16(1 + thread)}, 0); got != 0 {
 				t.Errorf("%d threads: an operator of long ago has stack %d", threads, got)
 			}
 		}
+	}
+}
+
+// TestOperatorTableGrows: a training finds all its operators in a table that is no larger than a few of its steps need, and one whose steps become longer has the table grow.
+func TestOperatorTableGrows(t *testing.T) {
+	l := &linkedStacks{}
+	number, missed := uint32(0), 0
+	train := func(steps, operators uint32) {
+		for range steps {
+			first := number + 1
+			for range operators {
+				number++
+				l.stack(inThread(forwardAlloc(1, number, 0, trace.StackID(1+number%1000)), 1))
+			}
+			for op := number; op >= first; op-- {
+				if got := l.split(l.stack(inThread(backwardAlloc(op, 0, 0), 1))); got != (linkedPair{0, trace.StackID(1 + op%1000), 0}) {
+					missed++
+				}
+			}
+		}
+	}
+	room := func() int { return len(l.operators.sets) * len(operatorSet{}) }
+	train(200, 900)
+	if missed != 0 || room() > 4*operatorMargin*900 {
+		t.Errorf("%d operators missed, room for %d", missed, room())
+	}
+	train(3, 5000) // within the margin
+	if missed != 0 || room() < 2*5000 || room() > 4*operatorMargin*5000 {
+		t.Errorf("longer steps: %d operators missed, room for %d", missed, room())
+	}
+	train(3, 100_000) // beyond it: some of the first steps' operators are lost, later ones are not
+	missed = 0
+	train(2, 100_000)
+	if missed != 0 {
+		t.Errorf("much longer steps: %d operators missed, room for %d", missed, room())
 	}
 }
 
