@@ -7,6 +7,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 CACHE := $(or $(MEMTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrace)
+STRIP ?= -s -w
 PYTHON ?= python3
 GO ?= go
 
@@ -28,7 +29,7 @@ cli: $(BUILD)/memtrace ## the command
 
 $(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -ldflags "-s -w $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -ldflags "$(STRIP) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
 	$(GO) run ./internal/lazyrela $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 

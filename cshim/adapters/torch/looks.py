@@ -1,7 +1,7 @@
 # ruff: noqa: F821
 # Looks at everything: when they are due, and what they name.
 
-FREE_LOOKS, SHARE = 2, 100  # after so many, looks take at most one part in SHARE of the time
+FREE_LOOKS, SHARE = 2, 400  # after so many, looks after steps take at most one part in SHARE of the time
 FOLDERS = framework + "autograd/", framework, weakref.__file__.rpartition("/")[0] + "/"  # of backward passes, of PyTorch, of the standard library
 
 scalers = {}  # id of a scaler of gradients -> (weak reference, name)

@@ -1,7 +1,8 @@
 # ruff: noqa: F821
 # When everything is looked at: at the beginning, where nothing steps, and when the library asks.
 
-SOON = 0.5  # seconds to the next look at a program without steps, at least
+SOON = 0.5        # seconds to the next look at a program without steps, at least
+IDLE_SHARE = 100  # such looks take at most one part in so many of the time
 
 
 class Asked:
@@ -15,7 +16,7 @@ def ask(seconds):
 
 
 def ask_in_turn():
-    ask(max(SOON, SHARE * Looks.cost))
+    ask(max(SOON, IDLE_SHARE * Looks.cost))
 
 
 def begin(rows):
