@@ -1,9 +1,9 @@
-"""Trains testdata/train/gpt2.py with names switched on and off again in blocks of steps, and prints one JSON line: the blocks.
+"""Trains testdata/train/gpt2.py with names switched on and off again from step to step, and prints one JSON line.
 
-    switched.py LAYOUT PAIRS STEPS SETTLE
+    switched.py LAYOUT PAIRS BLOCKS
 
 LAYOUT is where the library, as it was linked, keeps whether operators' numbers are known (mt_backward.layout): without it no block is given one. The adapter's call
-after a step is taken off PyTorch's list of hooks and put back. The first SETTLE of a block's STEPS are not counted.
+after a step is taken off PyTorch's list of hooks and put back. First come PAIRS of steps, each timed, then BLOCKS of BLOCK steps, for what the drainer does.
 """
 import contextlib
 import ctypes
@@ -16,9 +16,12 @@ import runpy
 import sys
 import time
 
-LAYOUT, PAIRS, STEPS, SETTLE = int(sys.argv[1], 0), *map(int, sys.argv[2:5])
+import drainer
+
+LAYOUT, PAIRS, BLOCKS = int(sys.argv[1], 0), int(sys.argv[2]), int(sys.argv[3])
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "train" / "gpt2.py"
 WARM_UP = 40  # steps: the allocator, the stacks, the first looks
+BLOCK, SETTLE = 50, 4  # steps of a block, and how many of them are not counted: the drainer is behind by as much
 
 
 def library_base():
@@ -38,65 +41,55 @@ class Switch:
 
     def __call__(self, on):
         self.hooks.clear()
-        if on:
-            self.hooks.update(self.kept)
+        self.hooks.update(self.kept if on else {})
         self.layout.value = self.known if on else 0
 
 
-def thread_seconds(tasks):
-    total = 0
-    for task in tasks:
-        with open(f"/proc/self/task/{task}/schedstat") as file:
-            total += int(file.read().split()[0])
-    return total / 1e9
-
-
-def drainer():
-    """Threads that the library started: they carry its name."""
-    return [task for task in os.listdir("/proc/self/task") if pathlib.Path(f"/proc/self/task/{task}/comm").read_text().strip() == "memtrace"]
-
-
-class Blocks:
-    """Called at the beginning of each step. Blocks come in pairs: one on, one off, or both off, which tells what the measurement itself is worth."""
+class Steps:
+    """Called at the beginning of each step. Every other pair has names off in both of its steps, which tells what the measurement is worth."""
 
     def __init__(self, mark):
-        self.mark, self.step, self.found, self.switch, self.began = mark, -WARM_UP, [], None, None
+        self.mark, self.step, self.switch, self.began = mark, -WARM_UP, None, None
+        self.names, self.wall_ms, self.cpu_ms, self.drainer = [], [], [], []
         order = random.Random(os.getpid())
         self.plan = []
         for number in range(PAIRS):
-            pair = [("on", True), ("off", False)] if number % 2 else [("off again", False), ("off", False)]
+            pair = [["on", "off"], ["off again", "off"]][number % 2]
             order.shuffle(pair)
-            self.plan.extend((number, *block) for block in pair)
+            self.plan.extend(pair)
 
     def __call__(self):
         step, self.step = self.step, self.step + 1
+        ended = time.perf_counter(), time.thread_time()
         if step >= 0:
-            self.within(step // STEPS, step % STEPS)
+            self.switch = self.switch or Switch()
+        if 0 < step <= len(self.plan):
+            for values, begin, end in zip((self.wall_ms, self.cpu_ms), self.began, ended):
+                values.append((end - begin) * 1e3)
+        if 0 <= step < len(self.plan):
+            self.switch(self.plan[step] == "on")
+        elif step >= 0:
+            self.in_block(*divmod(step - len(self.plan), BLOCK))
         self.mark()
+        self.began = time.perf_counter(), time.thread_time()
 
-    def within(self, block, at):
-        if at == 0:
-            if self.began:
-                number, name, _ = self.plan[block - 1]
-                self.found.append((number, name, *(end - begin for begin, end in zip(self.began, self.clocks()))))
-            if block < len(self.plan):
-                self.switch = self.switch or Switch()
-                self.switch(self.plan[block][2])
-        elif at == SETTLE and block < len(self.plan):
-            self.began = self.clocks()
-
-    def clocks(self):
-        return time.perf_counter(), time.process_time(), time.thread_time(), thread_seconds(drainer())
+    def in_block(self, block, at):
+        if at == 0 and block < BLOCKS:
+            self.switch(block % 2 == 0)
+        if at == SETTLE and block < BLOCKS:
+            self.before = drainer.seconds()
+        elif at == BLOCK - 1 and block < BLOCKS:
+            self.drainer.append((drainer.seconds() - self.before) * 1e3 / (BLOCK - 1 - SETTLE))
 
 
 def main():
     sys.path.insert(0, str(SCRIPT.parent))
     import oracle
-    oracle.step = blocks = Blocks(oracle.step)
-    sys.argv = [str(SCRIPT), "--steps", str(WARM_UP + 2 * PAIRS * STEPS + 2)]
+    oracle.step = steps = Steps(oracle.step)
+    sys.argv = [str(SCRIPT), "--steps", str(WARM_UP + 2 * PAIRS + BLOCKS * BLOCK + 1)]
     with contextlib.redirect_stdout(io.StringIO()):
         runpy.run_path(str(SCRIPT), run_name="__main__")
-    print(json.dumps({"blocks": blocks.found}), flush=True)
+    print(json.dumps({"plan": steps.plan, "wall_ms": steps.wall_ms, "cpu_ms": steps.cpu_ms, "drainer_ms": steps.drainer}), flush=True)
 
 
 main()

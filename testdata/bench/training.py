@@ -19,6 +19,8 @@ import statistics
 import sys
 import time
 
+import drainer
+
 MODE, STEPS, SNAPSHOT = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "train" / "gpt2.py"
 WARM_UP = 3  # steps in which the caching allocator still grows, and every stack is new
@@ -68,15 +70,6 @@ class Clock:
         return [[(after - before) * 1e3 for before, after in zip(times[WARM_UP:], times[WARM_UP + 1:])] for times in (self.wall, self.busy)]
 
 
-def drainer_seconds():
-    """Processor time of the threads that the library started; they carry its name."""
-    total = 0
-    for task in pathlib.Path("/proc/self/task").iterdir():
-        if (task / "comm").read_text().strip() == "memtrace":
-            total += int((task / "schedstat").read_text().split()[0])
-    return total / 1e9
-
-
 def resident():
     """Bytes of memory that are resident: in the library's own mappings, with what it keeps right behind them, and in the spool; the process's anonymous memory; the
     spool's room on disk."""
@@ -121,7 +114,7 @@ def main():
     wall, steps_busy = clock.steps()
     peak = int(re.search(r"peak (\d+)", said.getvalue())[1])
     result = {"step_ms": statistics.median(wall), "step_min_ms": min(wall), "step_cpu_ms": statistics.fmean(steps_busy), "peak": peak, "wall_s": wall_s,
-              "cpu_s": cpu_s, "drainer_s": drainer_seconds(), **resident()}
+              "cpu_s": cpu_s, "drainer_s": drainer.seconds(), **resident()}
     result.update(turn_ms=clock.turns.wall_ms, turn_cpu_ms=clock.turns.cpu_ms)
     if MODE != "plain":
         result.update(snapshot(torch))
