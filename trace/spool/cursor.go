@@ -1,6 +1,10 @@
 package spool
 
-import "memtrace/trace"
+import (
+	"slices"
+
+	"memtrace/trace"
+)
 
 // maxCollect bounds how many records one Collect takes, and with it the drainer's memory.
 const maxCollect = 16 << 10
@@ -137,14 +141,14 @@ func (c *Cursor) take(watermark uint64) {
 		}
 	}
 	c.keys = c.order.sort(kept)
-	c.events = c.events[:0]
-	for _, k := range c.keys {
-		e := c.spool.event(k.offset, &c.clock)
+	c.events = slices.Grow(c.events[:0], len(c.keys))[:len(c.keys)]
+	for i, k := range c.keys {
+		e := &c.events[i]
+		c.spool.decode(e, k.offset, &c.clock)
 		e.Thread = c.rings[k.ring].thread
 		if k.seq < c.low {
 			e.Flags |= trace.FlagLate
 		}
-		c.events = append(c.events, e)
 	}
 }
 

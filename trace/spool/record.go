@@ -5,10 +5,10 @@ import (
 	"memtrace/trace"
 )
 
-// event decodes the committed record at off.
-func (s *Spool) event(off uint64, c *clock) trace.Event {
+// decode makes the committed record at off an event, in place: events are large to copy.
+func (s *Spool) decode(e *trace.Event, off uint64, c *clock) {
 	b := s.data[off : off+recordSize : off+recordSize]
-	e := trace.Event{
+	*e = trace.Event{
 		Seq:     le64(b, recSeq),
 		Time:    c.time(le64(b, recTicks)),
 		Kind:    trace.EventKind(b[recKind]),
@@ -21,14 +21,16 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	switch e.Kind {
 	case trace.EventMark:
 		e.Name = trace.StringID(le32(b, recReserved))
-		return e
+		return
 	case trace.EventStep, trace.EventEpoch:
 		e.Count = le64(b, recSize)
-		return e
+		return
 	case trace.EventSample:
-		return sample(e, b)
+		sample(e, b)
+		return
 	case trace.EventName:
-		return name(e, b)
+		name(e, b)
+		return
 	}
 	e.Device = int16(int8(b[recDevice]))
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
@@ -40,7 +42,7 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 			e.Flags = trace.FlagBackward
 		}
 		e.Mem = cuda.MemoryDevice
-		return e
+		return
 	}
 	// A runtime call that was recorded itself stands for the driver event that could not be seen.
 	e.Level = cuda.LevelDriver
@@ -50,11 +52,11 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	switch e.Kind {
 	case trace.EventCreate, trace.EventDestroy, trace.EventLaunch:
 		e.Object = cuda.ObjectKind(b[recMem])
-		return e
+		return
 	case trace.EventReserve:
 		e.Object, e.Allocated = cuda.ObjectKind(b[recMem]), le64(b, recUnion)
 		e.Runtime, e.Status, e.Stack, e.PyStack, e.Tag = 0, 0, 0, 0, 0
-		return e
+		return
 	}
 	e.Mem = cuda.MemoryKind(b[recMem])
 	switch {
@@ -63,7 +65,6 @@ func (s *Spool) event(off uint64, c *clock) trace.Event {
 	default:
 		e.Stream = le64(b, recUnion)
 	}
-	return e
 }
 
 // A framework's counts of bytes share their words with the halves of the operator: from below its number, its thread and a flag.
@@ -77,20 +78,18 @@ const (
 )
 
 // name completes what a framework calls its memory.
-func name(e trace.Event, b []byte) trace.Event {
+func name(e *trace.Event, b []byte) {
 	e.Category, e.Name, e.Handle = trace.Category(e.API), trace.StringID(le32(b, recReserved)), le64(b, recUnion)
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
 	e.API, e.Level, e.Tag, e.Stack, e.PyStack = 0, 0, 0, 0, 0
-	return e
 }
 
 // sample completes what the device reported.
-func sample(e trace.Event, b []byte) trace.Event {
+func sample(e *trace.Event, b []byte) {
 	e.API, e.Level, e.Tag, e.Stack, e.PyStack = 0, 0, 0, 0, 0
 	e.Device = int16(int8(b[recDevice]))
 	e.Count, e.Size, e.Allocated, e.Reserved = le64(b, recAddr), le64(b, recSize), le64(b, recUnion), le64(b, recReserved)
 	e.Name, e.Flags = trace.StringID(le32(b, recStack)), trace.Flags(le32(b, recPyStack))
-	return e
 }
 
 func le32(b []byte, at int) uint32 {

@@ -28,7 +28,8 @@ func TestOperatorOfRecord(t *testing.T) {
 		at := seedSegmentsAt + recordSize
 		s.put64(at+recUnion, test.allocated)
 		s.put64(at+recReserved, test.reserved)
-		e := (&Spool{data: s.data}).event(uint64(at), &clock{rate: 1})
+		var e trace.Event
+		(&Spool{data: s.data}).decode(&e, uint64(at), &clock{rate: 1})
 		got := trace.Event{Allocated: e.Allocated, Reserved: e.Reserved, Op: e.Op, OpThread: e.OpThread, Flags: e.Flags}
 		if got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.about, got, test.want)
