@@ -79,8 +79,16 @@ static void on_profile(int number) {
   __atomic_add_fetch(is_own ? &profiled : &elsewhere, 1, __ATOMIC_RELAXED);
 }
 
+static void mask_profile(int how) {
+  sigset_t profile;
+  sigemptyset(&profile);
+  sigaddset(&profile, SIGPROF);
+  pthread_sigmask(how, &profile, NULL);
+}
+
 static void *work(void *context) {
   is_own = true;
+  mask_profile(SIG_UNBLOCK);
   check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
   for (int i = 0; __atomic_load_n(&profiled, __ATOMIC_RELAXED) < 100 || i < 20000; i++) allocate(1000, 1);
   return NULL;
@@ -95,7 +103,9 @@ static void profiler(void) {
   check(cuInit(0), "cuInit");
   check(cuCtxCreate_v2(&context, 0, 0), "cuCtxCreate");
   setitimer(ITIMER_PROF, &(struct itimerval){{0, 1000}, {0, 1000}}, NULL);
+  mask_profile(SIG_BLOCK); /* until a new thread has said that it is ours */
   for (int i = 0; i < 2; i++) check(pthread_create(&workers[i], NULL, work, context), "pthread_create");
+  mask_profile(SIG_UNBLOCK);
   for (int i = 0; i < 2; i++) pthread_join(workers[i], NULL);
   setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
   printf("%u signals on foreign threads\n", elsewhere);
