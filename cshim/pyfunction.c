@@ -314,7 +314,7 @@ static void *link_end(void *self, void *arguments) {
 }
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
-enum { METHODS = 21 };
+enum { METHODS = 22 };
 static struct method methods[METHODS];
 
 static void fill_methods(void) {
@@ -331,6 +331,7 @@ static void fill_methods(void) {
   NAMED("pack", mt_pypack, SEVERAL_ARGUMENTS);
   NAMED("identities", mt_pypack_identities, ONE_ARGUMENT);
   NAMED("same", mt_pypack_same, SEVERAL_ARGUMENTS);
+  NAMED("unchanged", mt_pypack_unchanged, SEVERAL_ARGUMENTS);
   NAMED("addresses", mt_pypack_addresses, SEVERAL_ARGUMENTS);
   NAMED("fielded", mt_pyfields, ONE_ARGUMENT);
   NAMED("gradients", mt_pygradients, SEVERAL_ARGUMENTS);

@@ -25,6 +25,10 @@
   F(const char *, text, (void *, intptr_t *), "PyUnicode_AsUTF8AndSize") /* borrowed */ \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
   F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
+  F(void *, in_class, (void *, void *), "?_PyType_Lookup") /* borrowed */   \
+  F(void *, attribute, (void *, void *), "PyObject_GenericGetAttr")         \
+  F(intptr_t, dict_size, (void *), "PyDict_Size")                           \
+  F(void *, dict_item, (void *, void *), "PyDict_GetItemWithError") /* borrowed */ \
   F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")            \
   F(void *, error, (void), "PyErr_Occurred") /* borrowed */                 \
   F(void, clear_error, (void), "PyErr_Clear")                               \
@@ -187,6 +191,51 @@ void *mt_pypack_same(void *self, void *arguments) {
   for (intptr_t i = 0; i < count && same; i++) same = take_same(api.list_item(all[0], i), &at, end);
   api.clear_error();
   return api.number(same && at == end);
+}
+
+/* What the object itself has by a name, a new reference. NULL also where its class has something, which may be the program's code. */
+static void *own(void *object, void *name) { return api.in_class && !api.in_class(mt_pyapi_type_of(object), name) ? api.attribute(object, name) : NULL; }
+
+static bool take_same_in(void *group, void *name, const char **identities, const char *end) {
+  if (!group) return false;
+  api.take(group); /* comparing keys may be the program's code */
+  void *list = api.dict_item(group, name);
+  if (list) api.take(list);
+  bool same = take_same(list, identities, end);
+  if (list) api.give(list);
+  api.give(group);
+  return same;
+}
+
+/* Whether the dictionaries of a list have lists of these objects by a name. */
+static bool same_in_groups(void *groups, void *name, const char *identities, const char *end) {
+  intptr_t count = groups ? api.list_size(groups) : -1;
+  bool same = count >= 0;
+  for (intptr_t i = 0; i < count && same; i++) same = take_same_in(api.list_item(groups, i), name, &identities, end);
+  return same && identities == end;
+}
+
+static bool has_size(void *dictionary, void *size) {
+  uint64_t wanted = api.from_number(size);
+  return dictionary && !api.error() && api.dict_size(dictionary) == (intptr_t)wanted;
+}
+
+void *mt_pypack_unchanged(void *self, void *arguments) {
+  (void)self;
+  int error = errno;
+  void *all[6]; /* optimizer, identities, size of its state, names of its groups, of their parameters, of its state */
+  char *identities;
+  intptr_t size;
+  bool same = unpack(arguments, all, 6) == 6 && !api.read(all[1], &identities, &size);
+  if (same) {
+    void *groups = own(all[0], all[3]), *state = own(all[0], all[5]);
+    same = same_in_groups(groups, all[4], identities, identities + size) && has_size(state, all[2]);
+    if (groups) api.give(groups);
+    if (state) api.give(state);
+  }
+  api.clear_error();
+  errno = error;
+  return api.number(same);
 }
 
 /* The address that data_ptr gives for an object, or for what of gives for it. */

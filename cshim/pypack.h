@@ -18,6 +18,10 @@ void *mt_pypack_identities(void *self, void *list);
 /* same((lists, identities)) -> int: whether the lists of a list have these objects, one list after the other; 0 for what is no list. Makes nothing but its answer. */
 void *mt_pypack_same(void *self, void *arguments);
 
+/* unchanged((optimizer, identities, size, "param_groups", "params", "state")) -> int: whether the lists of parameters in its groups have these objects, one list after the other, and
+ * its state is a dictionary of that size. 0 also where its class has something by the names. Asks no function of the program's and makes nothing but its answer. */
+void *mt_pypack_unchanged(void *self, void *arguments);
+
 /* addresses((tensors, data_ptr, of)) -> bytes: what data_ptr gives for each tensor, or, unless of is None, for what that function gives for it; 0 where it gives None. None instead
  * of bytes if a call fails. */
 void *mt_pypack_addresses(void *self, void *arguments);

@@ -5,6 +5,7 @@
 LIBRARY is built from pyadapter.c and the library's C half. Every case runs in a child of
 its own; prints "VERSION: N passed, N failed". Needs nothing but the standard library.
 """
+import collections
 import ctypes
 import gc
 import io
@@ -454,6 +455,31 @@ def packs():
     equal(library.info("adapter.torch.trouble"), None, "trouble")
 
 
+class Stepper:
+    def __init__(self, groups, state):
+        self.param_groups, self.state = groups, state
+
+    def __getattribute__(self, name):
+        fail(name)
+
+
+def unchanged(torch, tensors, ids):
+    names = "param_groups", "params", "state"
+    groups = [{"params": tensors[:1], "lr": 1}, {"params": []}, {"params": tensors[1:]}]
+
+    def asked(groups, state, size=2, kind=Stepper, ids=ids):
+        return torch.unchanged(kind(groups, state), ids, size, *names)
+
+    state = collections.defaultdict(dict, {1: {}, 2: {}})
+    counts = list(map(sys.getrefcount, [state, groups, *groups, *tensors]))
+    equal([asked(groups, state), asked(groups, {1: 1, 2: 2})], [1, 1], "unchanged")
+    equal([asked(groups[:1], state), asked(groups[::-1], state), asked([*groups, {}], state), asked([*groups, 3], state), asked(tuple(groups), state), asked(None, state)], [0] * 6, "other groups")
+    equal([asked(groups, state, 1), asked(groups, state, -1), asked(groups, [1, 2]), asked(groups, state, "2"), asked(groups, state, ids=None)], [0] * 5, "another state")
+    above = type("Above", (Stepper,), {"param_groups": property(fail, lambda self, value: None)})
+    equal([asked(groups, state, kind=above), torch.unchanged(3, ids, 2, *names), torch.unchanged(object(), ids, 2, *names), torch.unchanged(ids)], [0] * 4, "what has no such fields of its own")
+    equal(list(map(sys.getrefcount, [state, groups, *groups, *tensors])), counts, "references of optimizers")
+
+
 @case
 def addresses():
     library.start()
@@ -469,6 +495,7 @@ def addresses():
         equal(torch.same(lists, ids), wanted, "the same objects")
     equal([torch.same([], b""), torch.same([[]], b""), torch.same([], b"123"), torch.same([], None), torch.same([]), torch.same(1)], [1, 1, 0, 0, 0, 0], "of nothing")
     equal(list(map(sys.getrefcount, tensors)), counts, "references")
+    unchanged(torch, tensors, ids)
     equal(words.unpack(torch.addresses(tensors, lambda tensor: tensor.address, None)), (4096, 0, (1 << 64) - 2), "addresses")
     equal(words.unpack(torch.addresses(tensors, lambda number: number + 1, lambda tensor: tensor.address or None)), (4097, 0, (1 << 64) - 1), "of what belongs to them")
     equal(torch.addresses(tensors, fail, None), None, "a call that fails")

@@ -19,7 +19,7 @@ from gpt2 import Training
 from measure import HERE, ROOT, SHARED, Failure, Setup, forget, say
 
 FROM, STEPS = 20, 28    # the first ones have their gradients named each (docs/names.md)
-OFTEN = 8               # later every eighth one
+OFTEN = 16              # later every sixteenth one
 CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64")
 FEW_FILES = "ulimit -S -n 31; exec \"$@\""  # one too few for a Go runtime (cshim/boot.c)
 BUDGET, LIMIT = 1.01, 1200  # ratio; seconds
@@ -66,7 +66,7 @@ def sort(steps):
 
 
 def rows(without, names):
-    """Rows of the table, and the ratio that the budget is for: the mean of eight steps."""
+    """Rows of the table, and the ratio that the budget is for: the mean of sixteen steps."""
     base = [statistics.median(counts[kind] for counts in without.values()) for kind in (0, 1)]
     kinds = sort(names)
     if not kinds["between"] or not kinds["gradients"]:
@@ -74,12 +74,12 @@ def rows(without, names):
     middle = {what: [statistics.median(names[step][kind] for step in steps) for kind in (0, 1)] for what, steps in kinds.items() if steps}
     mean = [((OFTEN - 1) * between + gradients) / OFTEN for between, gradients in zip(middle["between"], middle["gradients"])]
     result = [["no adapter", *cells(base), "", ""]]
-    texts = {"between": "names, most steps", "gradients": "names, every eighth step, which names gradients", "states": "names, step 32, which looks at states", "look": "names, a look at everything"}
+    texts = {"between": "names, most steps", "gradients": "names, every sixteenth step, which names gradients", "states": "names, step 32, which looks at states", "look": "names, a look at everything"}
     for what, text in texts.items():
         if what in middle:
             result.append([text, *cells(middle[what]), *(f"{a / b:.4f}" for a, b in zip(middle[what], base))])
     ratios = [a / b for a, b in zip(mean, base)]
-    return [*result, ["**names, the mean of eight steps**", *cells(mean), *(f"**{ratio:.4f}**" for ratio in ratios)]], ratios
+    return [*result, ["**names, the mean of sixteen steps**", *cells(mean), *(f"**{ratio:.4f}**" for ratio in ratios)]], ratios
 
 
 def cells(counts):

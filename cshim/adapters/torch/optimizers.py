@@ -1,8 +1,8 @@
 # ruff: noqa: F821
 # Optimizers: what they step, and what its names are.
 
-FIRST, OFTEN = 16, 8  # so many steps have their gradients named, and parameters' addresses compared; after them every eighth one
-LARGE = 2000          # with so many parameters the work is spread: gradients in the first step and in every eighth, states in the second one
+FIRST, OFTEN = 16, 16  # so many steps have their gradients named, and parameters' addresses compared; after them every sixteenth one
+LARGE = 2000            # with so many parameters the work is spread: gradients in the first step and in every sixteenth, states in the second one
 
 plans = {}  # id of an optimizer -> Plan
 
@@ -93,6 +93,17 @@ class Plan:
             name_gradients(self, parameters, rows)
         elif self.is_time_for_gradients() and not (self.plain and say_gradients(self, parameters, rows)):
             name_gradients(self, parameters, rows)
+
+    def passes(self, optimizer):
+        """Whether there is nothing to tell of this step but itself, which is then told. Most steps are so, and each would find the way through follow cold in the caches."""
+        count, known = self.steps + 1, told[0]
+        if count <= FIRST or not count % OFTEN or self.wraps or self.look != Looks.count or Looks.wanted and due():
+            return False
+        if self.epoch != known.epoch or self.epoch != epoch() or not unchanged(optimizer, self.ids, self.states, "param_groups", "params", "state"):
+            return False
+        self.steps = count
+        emit(step_row.pack(self.epoch, 0, count, id(optimizer), known.number(self.name), STEP))
+        return True
 
     def follow(self, optimizer, rows):
         """A step is over."""

@@ -1,7 +1,7 @@
 # ruff: noqa: F821
 # Names on their way into the recording.
 
-row, head = Struct("<QQQII"), Struct("<Q")
+row, head, step_row = Struct("<QQQII"), Struct("<Q"), Struct("<QQQQII")  # a step's alone has its head before it
 CLASSES = tuple(PLAIN)
 SIZE = numel, element_size
 PLACE = *SIZE, is_cuda, data_ptr, storage_offset

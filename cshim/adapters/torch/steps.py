@@ -33,6 +33,9 @@ def stepped(optimizer, args, kwargs):
     Steps.count = count = Steps.count + 1
     if count > 1 and not count & count - 1:
         Looks.wanted = True
+    plan = plans.get(id(optimizer))
+    if plan is not None and plan.gone() is optimizer and plan.passes(optimizer):
+        return
     carefully(step, optimizer)
     if count < 4:
         try_link()
