@@ -24,10 +24,16 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 started=0 failed=0
 
+# ended LOG: that the time was up is all that went wrong. Go before 1.27 says so of a run that found nothing, if the deadline comes at the wrong moment
+# (go.dev/issue/75804).
+ended() {
+	[ "$(sed -n '/^--- FAIL: /,/^FAIL$/p' "$1" | sed '1d;$d' | tr -d '[:space:]')" = contextdeadlineexceeded ] && ! grep -q 'Failing input written' "$1"
+}
+
 # run PACKAGE TARGET: one line, and everything that go says if it fails.
 run() {
 	local log=$logs/${1//\//_}_$2
-	if timeout "$limit" go test -run '^$' -fuzz "^$2\$" -fuzztime "$duration" -fuzzminimizetime 3x -parallel 1 "$1" >"$log" 2>&1; then
+	if timeout "$limit" go test -run '^$' -fuzz "^$2\$" -fuzztime "$duration" -fuzzminimizetime 3x -parallel 1 "$1" >"$log" 2>&1 || ended "$log"; then
 		echo "ok    $1 $2: $(sed -n 's/.*execs: \([0-9]*\).*new interesting: \(.*\)$/\1 runs, new and all inputs: \2/p' "$log" | tail -n 1)" >"$log.said"
 		touch "$log.passed"
 	else
