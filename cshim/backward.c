@@ -26,8 +26,9 @@ static struct sight {
   uint64_t words[WORDS]; /* all but the number 0 if they cannot be read */
 } sights[2];
 static unsigned seen;
+static struct mt_tlsword next_search, node_search;
+static struct mt_tlsbit records_search;
 static pid_t tester;
-static bool reloaded; /* PyTorch was unloaded: threads remember numbers that another one did not give them */
 
 static bool is_tester(void) { return __atomic_load_n(&tester, __ATOMIC_ACQUIRE) == (pid_t)syscall(SYS_gettid); }
 
@@ -35,21 +36,49 @@ static bool is_tester(void) { return __atomic_load_n(&tester, __ATOMIC_ACQUIRE) 
 struct wanted {
   const char *file;
   struct mt_loaded found;
+  struct mt_tlsblock variables;
 };
 
 static int match(struct dl_phdr_info *info, size_t size, void *what) {
-  (void)size;
   struct wanted *wanted = what;
   const char *slash = strrchr(info->dlpi_name, '/');
   if (!slash || strcmp(slash + 1, wanted->file)) return 0;
   for (unsigned i = 0; i < info->dlpi_phnum; i++)
     if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) wanted->found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
+  wanted->variables = mt_tlsblock_of(info, size);
   return 1;
 }
 
+static struct mt_tlsblock variables_of(const char *file) {
+  struct wanted wanted = {.file = file};
+  return dl_iterate_phdr(match, &wanted) ? wanted.variables : (struct mt_tlsblock){0};
+}
+
 static uintptr_t find(const char *file, const char *symbol) {
-  struct wanted wanted = {file, {0}};
+  struct wanted wanted = {.file = file};
   return dl_iterate_phdr(match, &wanted) && wanted.found.dynamic ? mt_symbol_find(&wanted.found, symbol) : 0;
+}
+
+/* What the thread's variables hold now, by the functions that return it. */
+static void note_variables(void) {
+  mt_tlsword_keep(&next_search, &mt_backward.torch, mt_backward.peek());
+  mt_tlsbit_keep(&records_search, &mt_backward.c10, mt_backward.records());
+}
+
+static void begin_search(void) {
+  memset(&next_search, 0, sizeof next_search);
+  memset(&node_search, 0, sizeof node_search);
+  memset(&records_search, 0, sizeof records_search);
+  mt_backward.peek(), mt_backward.records(); /* the blocks are there now */
+  mt_backward.torch = variables_of("libtorch_cpu.so");
+  mt_backward.c10 = variables_of("libc10.so");
+  note_variables();
+}
+
+static void end_search(void) {
+  mt_backward.next_word = mt_tlsword_found(&next_search, &mt_backward.torch);
+  mt_backward.node_word = mt_tlsword_found(&node_search, &mt_backward.torch);
+  mt_backward.records_bit = mt_tlsbit_found(&records_search, &mt_backward.c10);
 }
 
 /* Once the layout is known the functions are in use, and stay. */
@@ -59,9 +88,11 @@ bool mt_backward_begin(void) {
   if (mt_backward_known()) return true;
   mt_backward.peek = (uint64_t(*)(void))find("libtorch_cpu.so", "_ZN2at15sequence_number4peekEv");
   mt_backward.current_node = (struct mt_node_owner(*)(void))find("libtorch_cpu.so", "_ZN5torch8autograd16get_current_nodeEv");
-  mt_backward.thread = reloaded ? NULL : (uint64_t(*)(void))find("libtorch_cpu.so", "_ZN2at14RecordFunction15currentThreadIdEv");
+  mt_backward.thread = (uint64_t(*)(void))find("libtorch_cpu.so", "_ZN2at14RecordFunction15currentThreadIdEv");
   mt_backward.records = (bool (*)(void))find("libc10.so", "_ZN3c108GradMode10is_enabledEv");
-  return mt_backward.peek && mt_backward.current_node && mt_backward.records;
+  if (!mt_backward.peek || !mt_backward.current_node || !mt_backward.records) return false;
+  begin_search();
+  return true;
 }
 
 static uint32_t *count_of(const struct mt_node_owner *owner, enum mt_node_layout layout) {
@@ -91,7 +122,9 @@ static const uint64_t *words_of(const void *node, enum mt_node_layout layout) {
 void mt_backward_look(void) {
   if (seen == 2 || !is_tester()) return;
   struct sight *sight = &sights[seen++];
+  note_variables();
   struct mt_node_owner owner = mt_backward.current_node();
+  mt_tlsword_keep(&node_search, &mt_backward.torch, (uintptr_t)owner.node);
   *sight = (struct sight){owner.node ? layout_of(&owner) : MT_NODE_UNKNOWN, {0}};
   if (sight->layout == MT_NODE_UNKNOWN) return;
   const uint64_t *words = words_of(owner.node, sight->layout);
@@ -115,26 +148,54 @@ bool mt_backward_end(uint64_t first, uint64_t second) {
   seen = 0;
   if (!right || mt_backward_known()) return right;
   if (!threads_are_told()) mt_backward.thread = NULL;
+  note_variables();
+  end_search();
   __atomic_store_n(&mt_backward.layout, sights[0].layout, __ATOMIC_RELEASE);
   return right;
 }
 
+bool mt_backward_is_quick(void) { return mt_backward.next_word != MT_TLSWORD_NONE && mt_backward.node_word != MT_TLSWORD_NONE && mt_backward.records_bit != MT_TLSWORD_NONE; }
+
 void mt_backward_forget(void) {
   if (!mt_backward_known() || !mt_module_find((uintptr_t)mt_backward_forget) || mt_module_find((uintptr_t)mt_backward.peek)) return;
-  reloaded = true;
   __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
+  mt_backward.unloads++;
 }
 
-#define MT_OP_THREAD_ASKED (1ull << 63)
+static const uint64_t *word_in(const struct mt_tlsblock *block, uint32_t word) {
+  const uint64_t *here = word == MT_TLSWORD_NONE ? NULL : mt_tlsblock_here(block);
+  return here ? here + word : NULL;
+}
 
-uint64_t mt_backward_ask(void) { return (mt_backward.thread ? (mt_backward.thread() & MT_OP_THREAD) << MT_OP_BITS : 0) | MT_OP_THREAD_ASKED; }
+/* A variable that does not hold what its function gives is not that variable. */
+void mt_backward_meet(struct mt_thread *self) {
+  self->op_thread = mt_backward.thread ? (mt_backward.thread() & MT_OP_THREAD) << MT_OP_BITS : 0;
+  uint64_t next = mt_backward.peek();
+  bool records = mt_backward.records();
+  struct mt_node_owner owner = mt_backward.current_node();
+  if (owner.node) give_back(&owner, mt_backward.layout);
+  const uint64_t *word = word_in(&mt_backward.torch, mt_backward.next_word);
+  self->op_next = word && *word == next ? word : NULL;
+  word = word_in(&mt_backward.torch, mt_backward.node_word);
+  self->op_node = word && *word == (uintptr_t)owner.node ? word : NULL;
+  uint32_t bit = mt_backward.records_bit;
+  word = word_in(&mt_backward.c10, bit == MT_TLSWORD_NONE ? bit : bit / 64);
+  self->op_records = word && (*word >> bit % 64 & 1) == records ? word : NULL;
+  self->op_met = mt_backward.unloads + 1;
+}
 
-uint64_t mt_backward_node(uint64_t otherwise) {
+static uint64_t operator_of(const void *node) {
+  const uint64_t *words = words_of(node, mt_backward.layout);
+  uint64_t number = (words[NUMBER] + 1) & MT_OP_NUMBER, thread = mt_backward.thread ? words[THREAD] & MT_OP_THREAD : 0;
+  return number ? number | thread << MT_OP_BITS | MT_OP_BACKWARD : 0; /* one that only sums gradients up has no number: its bits are all set */
+}
+
+/* The variable owns its node, as a function's answer does. */
+uint64_t mt_backward_node(const struct mt_thread *self, uint64_t otherwise) {
+  if (self->op_node) return *self->op_node ? operator_of((const void *)(uintptr_t)*self->op_node) : otherwise;
   struct mt_node_owner owner = mt_backward.current_node();
   if (!owner.node) return otherwise;
-  enum mt_node_layout layout = mt_backward.layout;
-  const uint64_t *words = words_of(owner.node, layout);
-  uint64_t number = (words[NUMBER] + 1) & MT_OP_NUMBER, thread = mt_backward.thread ? words[THREAD] & MT_OP_THREAD : 0;
-  give_back(&owner, layout);
-  return number ? number | thread << MT_OP_BITS | MT_OP_BACKWARD : 0; /* one that only sums gradients up has no number: its bits are all set */
+  uint64_t operator = operator_of(owner.node);
+  give_back(&owner, mt_backward.layout);
+  return operator;
 }

@@ -62,7 +62,11 @@ struct mt_thread {
   uint64_t told_addr;    /* of the last driver event */
   uint16_t told_count;   /* driver events, in all */
   uint8_t told_kind;
-  uint64_t op_thread;          /* the framework's number of this thread as operators have it, 0: not asked yet */
+  uint64_t op_thread;          /* the framework's number of this thread as operators have it */
+  const uint64_t *op_next;     /* the framework's variables of this thread (cshim/backward.h), NULL where a function has to be asked */
+  const uint64_t *op_node;
+  const uint64_t *op_records;
+  uint32_t op_met;             /* one more than mt_backward.unloads when those four were filled in, 0: they were not */
   uint64_t context;            /* the thread's context when it was last asked for */
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* of mt_context_generation then */

@@ -309,7 +309,7 @@ static void *link_end(void *self, void *arguments) {
   void *first = api.item(arguments, 0), *second = first ? api.item(arguments, 1) : NULL;
   if (!second) return nothing();
   bool known = mt_backward_end(api.from_number(first), api.from_number(second));
-  note_link(known ? "on" : "off: this version keeps its nodes' numbers in a place that is not known");
+  note_link(known ? mt_backward_is_quick() ? "on" : "on, by functions" : "off: this version keeps its nodes' numbers in a place that is not known");
   return api.number(known);
 }
 

@@ -13,7 +13,7 @@
 
 static struct fake *state, *c10_state; /* each library has its own */
 static uint32_t (*owners)(void);
-static void (*reset)(void);
+static void (*reset)(void), (*update_torch)(void), (*update_c10)(void);
 
 enum { THREAD = 3 };
 #define GARBAGE 0xfefefefefefefe00 /* where a node has no field */
@@ -31,17 +31,22 @@ static void *load(const char *name) {
 }
 
 static void *load_torch_from(const char *name) {
-  void *torch = load(name), *c10 = load("libc10.so");
+  void *torch = load(name), *c10 = load(strstr(name, "variables") ? "variables/libc10.so" : "libc10.so");
   if (!torch || !c10) _exit(1);
   state = dlsym(torch, "fake");
   c10_state = dlsym(c10, "fake");
   *(void **)&owners = dlsym(torch, "fake_owners");
   *(void **)&reset = dlsym(torch, "fake_reset");
+  *(void **)&update_torch = dlsym(torch, "fake_update");
+  *(void **)&update_c10 = dlsym(c10, "fake_update");
   state->thread = state->maker = THREAD;
   return torch;
 }
 
 static void *load_torch(void) { return load_torch_from("libtorch_cpu.so"); }
+
+/* The variables of the calling thread as the fake's state is now. */
+static void update(void) { update_torch(), update_c10(); }
 
 static void look(enum fake_kind kind, uint64_t number, uint64_t height) {
   reset();
@@ -49,24 +54,44 @@ static void look(enum fake_kind kind, uint64_t number, uint64_t height) {
   state->number = number;
   state->height = height;
   state->pointed = GARBAGE | 1;
+  state->next = 42, c10_state->records = false;
+  update();
   mt_backward_look();
+}
+
+static bool begin(void) {
+  state->kind = FAKE_NONE, state->next = 40, c10_state->records = true;
+  update();
+  return mt_backward_begin();
+}
+
+static bool end(uint64_t first, uint64_t second) {
+  enum fake_kind kind = state->kind;
+  state->kind = FAKE_NONE, c10_state->records = true;
+  update();
+  bool found = mt_backward_end(first, second);
+  state->kind = kind;
+  return found;
 }
 
 /* The first node that runs is the last one that was made. */
 static bool test(enum fake_kind first, uint64_t a, enum fake_kind second, uint64_t b) {
-  if (!mt_backward_begin()) return false;
+  if (!begin()) return false;
   look(first, a, 2);
   look(second, b, 1);
-  return mt_backward_end(41, 40);
+  return end(41, 40);
 }
 
 /* What a record has room for. */
-static uint64_t op_in(struct mt_thread *self, bool forward) { return mt_backward_op(self, forward) & (MT_OP_BACKWARD | (MT_OP_BACKWARD - 1)); }
+static uint64_t op_in(struct mt_thread *self, bool forward) {
+  update();
+  return mt_backward_op(self, forward) & (MT_OP_BACKWARD | (MT_OP_BACKWARD - 1));
+}
 
 /* In a thread that was not met yet. */
 static uint64_t op(bool forward) {
   static struct mt_thread self;
-  self.op_thread = 0;
+  self.op_met = 0;
   return op_in(&self, forward);
 }
 
@@ -120,6 +145,70 @@ static void intrusive(void) { operators(FAKE_INTRUSIVE, "libtorch_cpu.so"); }
 static void shared_threadless(void) { operators(FAKE_SHARED, "threadless/libtorch_cpu.so"); }
 static void intrusive_threadless(void) { operators(FAKE_INTRUSIVE, "threadless/libtorch_cpu.so"); }
 
+static void shared_variables(void) { operators(FAKE_SHARED, "variables/libtorch_cpu.so"); }
+static void intrusive_variables(void) { operators(FAKE_INTRUSIVE, "variables/libtorch_cpu.so"); }
+
+static unsigned calls(void) { return state->calls + c10_state->calls; }
+
+static struct mt_thread met; /* the test's own thread, once it was met */
+
+/* Answers that follow what the fake does, in a thread that was met or not; how many functions were asked after the first one. */
+static unsigned calls_in(struct mt_thread *self) {
+  unsigned before = 0;
+  for (unsigned i = 0; i < 4; i++) {
+    reset();
+    state->kind = i & 1 ? FAKE_SHARED : FAKE_NONE, state->number = 99 + i, state->next = 7 + i, c10_state->records = i & 2;
+    const uint64_t node = i & 1 ? by_thread(THREAD, 100 + i) | MT_OP_BACKWARD : 0, own = by_thread(THREAD, 7 + i);
+    CHECK_EQ(op_in(self, true), node && !(i & 2) ? node : own);
+    CHECK_EQ(op_in(self, false), node);
+    if (node) CHECK_EQ(owners(), 1);
+    if (!i) before = calls();
+  }
+  return calls() - before;
+}
+
+static void *stranger(void *unused) {
+  (void)unused;
+  static struct mt_thread self;
+  CHECK_EQ(calls_in(&self), 0);
+  return NULL;
+}
+
+static void in_thread(void *(*run)(void *)) {
+  pthread_t thread;
+  CHECK(!pthread_create(&thread, NULL, run, NULL));
+  pthread_join(thread, NULL);
+}
+
+/* No function is asked, in any thread, where the variables are known; where they are not, functions are, and say the same. */
+static void variables(void) {
+  void *torch = load_torch_from("variables/libtorch_cpu.so");
+  CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40));
+  CHECK(mt_backward_is_quick());
+  CHECK_EQ(calls_in(&met), 0);
+  in_thread(stranger);
+  CHECK_EQ(calls_in(&met), 0);
+  struct mt_thread another = {0};
+  state->next = 1000;
+  update();
+  state->stale = c10_state->stale = true;
+  CHECK(calls_in(&another) > 0); /* what does not hold what the function says is not believed */
+  state->stale = c10_state->stale = false;
+  CHECK(calls_in(&another) > 0);
+  mt_backward.layout = MT_NODE_UNKNOWN;
+  state->twins = c10_state->twins = true;
+  CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40));
+  CHECK_EQ(mt_backward.next_word, MT_TLSWORD_NONE);
+  CHECK_EQ(mt_backward.node_word, MT_TLSWORD_NONE);
+  CHECK_EQ(mt_backward.records_bit, MT_TLSWORD_NONE);
+  CHECK(!mt_backward_is_quick());
+  another = (struct mt_thread){0};
+  CHECK(calls_in(&another) > 0);
+  mt_backward.layout = MT_NODE_UNKNOWN;
+  state->twins = c10_state->twins = false;
+  CHECK(!dlclose(torch));
+}
+
 /* Numbers of threads begin again when their bits are full, and a thread is asked for its own once. */
 static void makers(void) {
   load_torch();
@@ -163,7 +252,7 @@ static void no_maker(enum fake_kind kind) {
   };
   for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     mt_backward.layout = MT_NODE_UNKNOWN;
-    CHECK(mt_backward_begin());
+    CHECK(begin());
     state->thread = wrong[i].thread;
     state->edge = wrong[i].edge;
     for (unsigned n = 0; n < 2; n++) {
@@ -172,7 +261,7 @@ static void no_maker(enum fake_kind kind) {
       state->number = 41 - n, state->height = wrong[i].heights[n], state->pointed = GARBAGE | wrong[i].pointed[n], state->maker = wrong[i].makers[n];
       mt_backward_look();
     }
-    CHECK(mt_backward_end(41, 40));
+    CHECK(end(41, 40));
     if (mt_backward.thread) fprintf(stderr, "%s passes for a thread's number\n", wrong[i].about);
     CHECK(!mt_backward.thread);
     state->number = 99;
@@ -201,13 +290,13 @@ static void garbage(void) {
   CHECK(!test(FAKE_SHARED, 40, FAKE_SHARED, 41));
   CHECK(!test(FAKE_SHARED, 41, FAKE_SHARED, 41));
   CHECK(!test(FAKE_INTRUSIVE, 0, FAKE_INTRUSIVE, 40));
-  CHECK(mt_backward_begin());
+  CHECK(begin());
   look(FAKE_SHARED, 41, 2);
-  CHECK(!mt_backward_end(41, 40)); /* one look is not enough */
-  CHECK(!mt_backward_end(41, 40));
-  CHECK(mt_backward_begin());
+  CHECK(!end(41, 40)); /* one look is not enough */
+  CHECK(!end(41, 40));
+  CHECK(begin());
   look(FAKE_SHARED, 40, 2), look(FAKE_SHARED, 40, 1);
-  CHECK(!mt_backward_end(40, 40)); /* nor are two at the same number */
+  CHECK(!end(40, 40)); /* nor are two at the same number */
   CHECK(!mt_backward_known());
   CHECK_EQ(mt_backward_known(), false);
   CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40)); /* and after all that it is found */
@@ -216,51 +305,50 @@ static void garbage(void) {
 static void *look_and_end(void *unused) {
   (void)unused;
   look(FAKE_SHARED, 41, 2), look(FAKE_SHARED, 40, 1);
-  CHECK(!mt_backward_end(41, 40));
+  CHECK(!end(41, 40));
   return NULL;
 }
 
 static void *begin_only(void *unused) {
   (void)unused;
-  CHECK(mt_backward_begin());
+  CHECK(begin());
   return NULL;
-}
-
-static void in_thread(void *(*run)(void *)) {
-  pthread_t thread;
-  CHECK(!pthread_create(&thread, NULL, run, NULL));
-  pthread_join(thread, NULL);
 }
 
 /* A test is one thread's. */
 static void threads(void) {
   load_torch();
-  CHECK(mt_backward_begin());
+  CHECK(begin());
   in_thread(look_and_end);
   in_thread(begin_only);
   look(FAKE_SHARED, 41, 2), look(FAKE_SHARED, 40, 1);
-  CHECK(!mt_backward_end(41, 40));
+  CHECK(!end(41, 40));
   CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40));
 }
 
 static void unloaded(void) {
-  void *torch = load_torch();
+  void *torch = load_torch_from("variables/libtorch_cpu.so");
   CHECK(test(FAKE_INTRUSIVE, 41, FAKE_INTRUSIVE, 40));
+  c10_state->records = true;
+  state->next = 6;
+  CHECK_EQ(op_in(&met, true), by_thread(THREAD, 6));
   mt_backward_forget();
   CHECK(mt_backward_known());
   CHECK(mt_backward.thread != NULL);
   dlclose(torch);
   mt_backward_forget();
   CHECK(!mt_backward_known());
-  load_torch();
+  load_torch_from("variables/libtorch_cpu.so");
+  state->thread = state->maker = THREAD + 1;
   CHECK(test(FAKE_INTRUSIVE, 41, FAKE_INTRUSIVE, 40));
-  CHECK(!mt_backward.thread); /* threads remember what the other one called them */
+  state->next = 7;
+  CHECK_EQ(op_in(&met, true), by_thread(THREAD + 1, 7)); /* not what the other one called it */
 }
 
 int main(void) {
   static const struct check_case cases[] = {
       {"is_absent", is_absent}, {"shared", shared}, {"intrusive", intrusive}, {"shared_threadless", shared_threadless}, {"intrusive_threadless", intrusive_threadless},
-      {"makers", makers}, {"shared_no_maker", shared_no_maker}, {"intrusive_no_maker", intrusive_no_maker}, {"garbage", garbage}, {"threads", threads}, {"unloaded", unloaded},
+      {"shared_variables", shared_variables}, {"intrusive_variables", intrusive_variables}, {"variables", variables}, {"makers", makers}, {"shared_no_maker", shared_no_maker}, {"intrusive_no_maker", intrusive_no_maker}, {"garbage", garbage}, {"threads", threads}, {"unloaded", unloaded},
   };
   return check_main("backward", cases, sizeof cases / sizeof *cases);
 }

@@ -52,7 +52,25 @@ static void prepare(void) {
 
 void fake_reset(void) { block.owners = usual.owners = 0; }
 
+/* A block in which most words change: to what the variables were before, to zero, or to nothing that they hold. */
+void fake_update(void) {
+#ifdef FAKE_VARIABLES
+  static __thread struct {
+    uint64_t early[20], next, middle[20], node, late[20], pointer, flags, constant, twins[3];
+  } variables;
+  if (fake.stale) return;
+  prepare();
+  uint64_t next = fake.next, current = fake.kind == FAKE_NONE ? 0 : (uintptr_t)node, flags = fake.records ? 0xa0f0 : 0xa0e0;
+  memcpy(variables.middle, variables.early, sizeof variables.middle);
+  for (unsigned i = 0; i < 20; i++) variables.early[i] = i % 2 ? variables.next : variables.node, variables.late[i] = i % 2 ? next + i : current + i + 1;
+  variables.next = next, variables.node = current, variables.flags = flags;
+  variables.pointer = fake.records ? 0x7f0123456780 : fake.kind == FAKE_NONE ? 0 : 0x7f0000000010, variables.constant = 0xa0f0;
+  if (fake.twins) variables.twins[0] = next, variables.twins[1] = current, variables.twins[2] = flags;
+#endif
+}
+
 struct owner _ZN5torch8autograd16get_current_nodeEv(void) {
+  fake.calls++;
   prepare();
   switch (fake.kind) {
     case FAKE_NONE: return (struct owner){NULL, NULL, NULL};
@@ -69,5 +87,5 @@ struct owner _ZN5torch8autograd16get_current_nodeEv(void) {
 #ifndef FAKE_THREADLESS
 uint64_t _ZN2at14RecordFunction15currentThreadIdEv(void) { return fake.asked++, fake.thread; }
 #endif
-uint64_t _ZN2at15sequence_number4peekEv(void) { return fake.next; }
-bool _ZN3c108GradMode10is_enabledEv(void) { return fake.records; }
+uint64_t _ZN2at15sequence_number4peekEv(void) { return fake.calls++, fake.next; }
+bool _ZN3c108GradMode10is_enabledEv(void) { return fake.calls++, fake.records; }

@@ -15,7 +15,10 @@ extern struct fake {
   uint64_t thread; /* the calling one's number */
   unsigned asked;  /* how often it was asked for */
   bool records;
+  unsigned calls;    /* of the functions whose answers lie in variables */
+  bool stale, twins; /* fake_update: leaves the variables as they are; has each of them twice */
 } fake;
 
 uint32_t fake_owners(void);
 void fake_reset(void);
+void fake_update(void); /* the calling thread's variables, in a library that has some */

@@ -22,7 +22,10 @@ func TestBackwardOperators(t *testing.T) {
 			if err := json.Unmarshal([]byte(r.stdout), &pieces); err != nil || len(pieces) < 9 {
 				t.Fatalf("%d pieces, %v: %s", len(pieces), err, r.stdout)
 			}
-			events, _ := readEvents(t, r.trace)
+			events, reader := readEvents(t, r.trace)
+			if how := reader.Info()["adapter.torch.backward"]; how != "on" { // no function has to be asked
+				t.Errorf("operators are told of: %q", how)
+			}
 			bySize, engine := map[uint64][]*trace.Event{}, 0
 			for i := range events {
 				e := &events[i]

@@ -21,7 +21,6 @@ from measure import HERE, ROOT, Failure, Setup, forget, say
 
 CUT = 0.1  # of the pairs at either end: where the machine did something else
 LIMIT = 3600
-LAYOUT_OFFSET = 4 * 8  # behind four pointers (cshim/backward.h)
 
 
 def library(folder):
@@ -31,10 +30,10 @@ def library(folder):
         raise Failure("the library was not built")
     path = folder / "libmemtrace.so"
     symbols = subprocess.run(["nm", path], check=True, stdout=subprocess.PIPE, text=True).stdout
-    start = next((int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" mt_backward")), None)
+    start = next((line.split()[0] for line in symbols.splitlines() if line.endswith(" mt_backward")), None)
     if start is None:
         raise Failure(f"{path} has no symbol mt_backward")
-    return path, start + LAYOUT_OFFSET
+    return path, int(start, 16)  # it begins with that (cshim/backward.h)
 
 
 def once(work, layout, pairs, blocks):

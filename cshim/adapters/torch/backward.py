@@ -8,7 +8,7 @@ class Link:
 
 def link():
     """Finds out how the nodes of the graph look inside, with a small graph of our own. Whether it is known now."""
-    if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() or not link_begin():
+    if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
         return False
 
     class Probe(torch.autograd.Function):
@@ -22,6 +22,8 @@ def link():
             return gradient
 
     with torch.inference_mode(False), torch.enable_grad():
+        if not link_begin():
+            return False
         x = torch.zeros(1, device="cpu", dtype=torch.float32, requires_grad=True)
         y = Probe.apply(x)
         z = Probe.apply(y)
