@@ -142,7 +142,7 @@ expected_exports() {
 }
 
 foreign_symbols() { # undefined names that do not carry a version of the C library, less the weak ones of the linker's own and of the loader's
-  nm -D --undefined-only "$library" | awk '{print $1, $NF}' | grep -vE '@GLIBC_[0-9.]+$' | grep -vE '^[wv] (__gmon_start__|_ITM_(de)?registerTMCloneTable|__cxa_finalize|__libc_stack_end)$'
+  nm -D --undefined-only "$library" | awk '{print $1, $NF}' | grep -vE '@GLIBC_[0-9.]+$' | grep -vE '^[wv] (__gmon_start__|_ITM_(de)?registerTMCloneTable|__cxa_finalize|__libc_stack_end|__tls_get_addr)$'
 }
 
 dlsym_jumps() { # the stub must reach the real one by a jump, or that would take us for its caller
