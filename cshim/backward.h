@@ -41,7 +41,8 @@ static inline bool mt_backward_known(void) { return __atomic_load_n(&mt_backward
 /* Fills in what does not change in the calling thread: what its operators have beside their number, and where its variables lie. */
 void mt_backward_meet(struct mt_thread *self);
 
-/* Once it is known: the operator that runs in the calling thread, or with MT_OP_BACKWARD the one whose backward runs in it, as a record has it; 0 none. forward: the thread is in Python code. There, a node that has operators recorded runs a part of the forward pass once more, whose operators have numbers of their own. */
+/* Once it is known: the operator that runs in the calling thread, or with MT_OP_BACKWARD the one whose backward runs in it, as a record has it; 0 none. forward: the thread is
+ * in Python code. There, a node that has operators recorded runs a part of the forward pass once more, whose operators have numbers of their own. */
 static inline uint64_t mt_backward_op(struct mt_thread *self, bool forward) {
   if (MT_UNLIKELY(self->op_met != mt_backward.unloads + 1)) mt_backward_meet(self);
   if (!forward) return mt_backward_node(self, 0);
