@@ -49,15 +49,13 @@ static int match(struct dl_phdr_info *info, size_t size, void *what) {
   return 1;
 }
 
-static struct mt_tlsblock variables_of(const char *file) {
+static struct wanted loaded(const char *file) {
   struct wanted wanted = {.file = file};
-  return dl_iterate_phdr(match, &wanted) ? wanted.variables : (struct mt_tlsblock){0};
+  dl_iterate_phdr(match, &wanted);
+  return wanted;
 }
 
-static uintptr_t find(const char *file, const char *symbol) {
-  struct wanted wanted = {.file = file};
-  return dl_iterate_phdr(match, &wanted) && wanted.found.dynamic ? mt_symbol_find(&wanted.found, symbol) : 0;
-}
+static uintptr_t find(const struct wanted *object, const char *symbol) { return object->found.dynamic ? mt_symbol_find(&object->found, symbol) : 0; }
 
 /* What the thread's variables hold now, by the functions that return it. */
 static void note_variables(void) {
@@ -70,8 +68,8 @@ static void begin_search(void) {
   memset(&node_search, 0, sizeof node_search);
   memset(&records_search, 0, sizeof records_search);
   mt_backward.peek(), mt_backward.records(); /* the blocks are there now */
-  mt_backward.torch = variables_of("libtorch_cpu.so");
-  mt_backward.c10 = variables_of("libc10.so");
+  mt_backward.torch = loaded("libtorch_cpu.so").variables;
+  mt_backward.c10 = loaded("libc10.so").variables;
   note_variables();
 }
 
@@ -86,10 +84,11 @@ bool mt_backward_begin(void) {
   __atomic_store_n(&tester, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
   seen = 0;
   if (mt_backward_known()) return true;
-  mt_backward.peek = (uint64_t(*)(void))find("libtorch_cpu.so", "_ZN2at15sequence_number4peekEv");
-  mt_backward.current_node = (struct mt_node_owner(*)(void))find("libtorch_cpu.so", "_ZN5torch8autograd16get_current_nodeEv");
-  mt_backward.thread = (uint64_t(*)(void))find("libtorch_cpu.so", "_ZN2at14RecordFunction15currentThreadIdEv");
-  mt_backward.records = (bool (*)(void))find("libc10.so", "_ZN3c108GradMode10is_enabledEv");
+  struct wanted torch = loaded("libtorch_cpu.so"), c10 = loaded("libc10.so");
+  mt_backward.peek = (uint64_t(*)(void))find(&torch, "_ZN2at15sequence_number4peekEv");
+  mt_backward.current_node = (struct mt_node_owner(*)(void))find(&torch, "_ZN5torch8autograd16get_current_nodeEv");
+  mt_backward.thread = (uint64_t(*)(void))find(&torch, "_ZN2at14RecordFunction15currentThreadIdEv");
+  mt_backward.records = (bool (*)(void))find(&c10, "_ZN3c108GradMode10is_enabledEv");
   if (!mt_backward.peek || !mt_backward.current_node || !mt_backward.records) return false;
   begin_search();
   return true;

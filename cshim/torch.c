@@ -34,7 +34,7 @@ static int cuda_device(uint16_t device) {
 static __attribute__((noinline)) void put_operator(struct mt_thread *self, struct mt_record *r, bool python) {
   uint64_t op = mt_backward_op(self, python);
   r->allocated |= op << MT_COUNT_BITS;
-  r->reserved |= op >> MT_OP_HALF << MT_COUNT_BITS; /* what a record has no room for falls out */
+  r->reserved |= op >> MT_OP_HALF << MT_COUNT_BITS;
 }
 
 static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {

@@ -11,19 +11,20 @@ def link():
     if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
         return False
 
-    class Probe(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx, gradient):
-            link_look()
-            return gradient
-
     with torch.inference_mode(False), torch.enable_grad():
         if not link_begin():
             return False
+
+        class Probe(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                link_look()
+                return gradient
+
         x = torch.zeros(1, device="cpu", dtype=torch.float32, requires_grad=True)
         y = Probe.apply(x)
         z = Probe.apply(y)
