@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"math"
 	"slices"
 
 	"memtrace/trace"
@@ -8,17 +9,6 @@ import (
 
 // maxCollect bounds how many records one Collect takes, and with it the drainer's memory.
 const maxCollect = 16 << 10
-
-// position is a place in a ring's chain: the slot to read next, 1..segmentSlots; segmentSlots means that the segment is used up.
-type position struct{ segment, slot uint32 }
-
-// ringCursor is how far one ring was read.
-type ringCursor struct {
-	at     position
-	ahead  map[uint64]struct{} // records behind at that were already taken, by number: a thread commits nested calls before the call around them
-	thread trace.ThreadID
-	lost   uint64 // of the ring's counter, already reported
-}
 
 // key orders the records of one Collect without moving them.
 type key struct {
@@ -28,6 +18,9 @@ type key struct {
 }
 
 // Cursor reads a spool's committed records in order of their numbers, again and again while the recorder runs.
+//
+// A round takes the records of a range of numbers. A number is given out once, so that the range bounds the records, however many rings they lie in, and a ring
+// whose next number is higher costs one comparison. What a round does grows with its records, not with the number of rings.
 type Cursor struct {
 	spool  *Spool
 	rings  []ringCursor
@@ -43,71 +36,73 @@ type Cursor struct {
 func NewCursor(s *Spool) *Cursor { return &Cursor{spool: s, low: s.load64(offDrainedSeq) + 1} }
 
 // Collect returns records that are complete: all those numbered below the returned watermark that were not returned before, ordered, plus stragglers flagged
-// late. While a thread is inside a free, numbers from its own on are held back; force hands them out all the same. The events are valid until the next call.
+// late. While a thread is inside a free, numbers from its own on are held back; force hands them out all the same. more tells that further records are complete. The
+// events are valid until the next call.
 func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, more bool) {
+	c.clock = c.spool.readClock()
+	watermark = max(c.visible(force), c.low)
+	if upto := max(c.look(), c.low) + maxCollect; upto < watermark {
+		watermark, more = upto, true
+	}
+	c.keys = c.keys[:0]
+	for i := range c.rings {
+		if r := &c.rings[i]; r.lowest != 0 && r.lowest < watermark {
+			more = !c.take(uint32(i), watermark) || more
+		}
+	}
+	c.decode()
+	c.low = watermark
+	return c.events, watermark, more
+}
+
+// visible returns the number below which every record that is to come was committed; with force, below which every number was given out.
+func (c *Cursor) visible(force bool) uint64 {
 	s := c.spool
-	c.clock = s.readClock()
-	watermark = s.load64(offSeq) + 1
+	bound := s.load64(offSeq) + 1
 	used := s.ringsUsed()
 	for uint32(len(c.rings)) < used {
 		c.rings = append(c.rings, ringCursor{})
 	}
 	if !force {
 		for i := range used {
-			if bound := s.load64(s.ringOffset(i) + ringInflight); bound != 0 {
-				watermark = min(watermark, bound)
+			if inflight := s.load64(s.ringOffset(i) + ringInflight); inflight != 0 {
+				bound = min(bound, inflight)
 			}
 		}
 	}
-	c.keys = c.keys[:0]
-	quota := max(maxCollect/max(int(used), 1), 64)
-	for i := range used {
-		unread, left := c.scan(i, quota)
-		if left {
-			more = true
-			watermark = min(watermark, unread)
-		}
-	}
-	watermark = max(watermark, c.low)
-	c.take(watermark)
-	c.low = watermark
-	return c.events, watermark, more
+	return bound
 }
 
-// scan appends the keys of ring i's committed records, at most quota; left tells that more stand behind them, the first numbered unread.
-func (c *Cursor) scan(i uint32, quota int) (unread uint64, left bool) {
-	r := &c.rings[i]
-	at, ok := c.start(i, r)
-	for n := 0; ok; n++ {
-		seq, off, committed := c.spool.record(&at)
-		if !committed {
-			return 0, false
+// look returns the lowest number of all records that were not taken, and notes each ring's; the highest number there is if all were taken.
+func (c *Cursor) look() uint64 {
+	lowest := uint64(math.MaxUint64 - maxCollect)
+	for i := range c.rings {
+		r := &c.rings[i]
+		if r.at.segment == 0 && !c.begin(uint32(i), r) {
+			continue
 		}
-		if n == quota {
-			return seq, true
+		r.scan(c.spool)
+		if r.lowest = r.next(c.spool); r.lowest != 0 {
+			lowest = min(lowest, r.lowest)
 		}
-		c.keys = append(c.keys, key{seq, off, i})
-		at.slot++
 	}
-	return 0, false
+	return lowest
 }
 
-// start returns where ring i is to be read from; ok is false while nobody has used it.
-func (c *Cursor) start(i uint32, r *ringCursor) (position, bool) {
-	if r.at.segment != 0 {
-		return r.at, true
-	}
+// begin finds where ring i is to be read from; it returns false while nobody has used it.
+func (c *Cursor) begin(i uint32, r *ringCursor) bool {
 	s, off := c.spool, c.spool.ringOffset(i)
 	first := s.load32(off + ringFirstSegment)
 	if first == 0 {
-		return position{}, false
+		return false
 	}
 	r.at = position{first, 1}
 	if seg := s.load32(off + ringReadSegment); seg != 0 {
 		r.at = position{seg, s.load32(off + ringReadSlot)}
 	}
+	r.far = r.at
 	r.thread = trace.ThreadID(s.load32(off + ringThread))
-	return r.at, true
+	return true
 }
 
 // record returns the record at a position, following the chain to the next segment when this one is used up.
@@ -131,16 +126,33 @@ func (s *Spool) record(at *position) (seq, off uint64, ok bool) {
 	return 0, 0, false
 }
 
-// take turns the keys below the watermark into events and moves the cursors past them.
-func (c *Cursor) take(watermark uint64) {
-	c.advance(watermark)
-	kept := c.keys[:0]
-	for _, k := range c.keys {
-		if k.seq < watermark && k.offset != 0 {
-			kept = append(kept, k)
+// take appends the keys of ring i's records below the watermark that were not taken before, and moves its cursor up to the first that stays. It returns false where it
+// stopped at more records than the watermark allows, which only a damaged spool has.
+func (c *Cursor) take(i uint32, watermark uint64) bool {
+	r := &c.rings[i]
+	most := min(4*maxCollect, len(c.spool.data)/recordSize) // no more fit
+	stays := false
+	for at := r.at; len(c.keys) < most; at.slot++ {
+		r.scan(c.spool)
+		seq, off, committed := c.spool.record(&at)
+		if !committed || seq >= watermark && !r.hides(watermark) {
+			return true
+		}
+		stays = stays || seq >= watermark
+		if seq < watermark && r.isNew(seq, stays) {
+			c.keys = append(c.keys, key{seq, off, i})
+		}
+		if !stays {
+			r.at = position{at.segment, at.slot + 1}
+			r.between--
 		}
 	}
-	c.keys = c.order.sort(kept)
+	return false
+}
+
+// decode turns the keys into events, in order.
+func (c *Cursor) decode() {
+	c.keys = c.order.sort(c.keys)
 	c.events = slices.Grow(c.events[:0], len(c.keys))[:len(c.keys)]
 	for i, k := range c.keys {
 		e := &c.events[i]
@@ -149,37 +161,6 @@ func (c *Cursor) take(watermark uint64) {
 		if k.seq < c.low {
 			e.Flags |= trace.FlagLate
 		}
-	}
-}
-
-// advance moves each ring's cursor over its taken records up to the first that stays, and remembers those taken behind that one. Keys of records that an earlier
-// call took are struck out. The keys of a ring stand together, as scan left them.
-func (c *Cursor) advance(watermark uint64) {
-	stuck := false
-	for n := range c.keys {
-		k := &c.keys[n]
-		if n == 0 || c.keys[n-1].ring != k.ring {
-			stuck = false
-		}
-		r := &c.rings[k.ring]
-		_, taken := r.ahead[k.seq]
-		if !taken && k.seq >= watermark {
-			stuck = true
-			continue
-		}
-		if taken {
-			k.offset = 0
-		}
-		if stuck {
-			if r.ahead == nil {
-				r.ahead = map[uint64]struct{}{}
-			}
-			r.ahead[k.seq] = struct{}{}
-			continue
-		}
-		delete(r.ahead, k.seq)
-		c.spool.record(&r.at) // follows the chain
-		r.at.slot++
 	}
 }
 

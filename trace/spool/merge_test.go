@@ -126,10 +126,11 @@ func TestSlotGivenBack(t *testing.T) {
 		clear(s.data[at : at+recordSize])
 	}
 	cursor := NewCursor(s)
-	cursor.rings = make([]ringCursor, 1)
-	cursor.scan(0, 8)
+	cursor.visible(true)
+	cursor.look()
+	cursor.take(0, 9)
 	give(2)
-	cursor.take(9)
+	cursor.decode()
 	give(3)
 	f := &Follower{spool: s}
 	f.keep(cursor.keys, cursor.events)

@@ -1,0 +1,182 @@
+package spool
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"memtrace/trace"
+)
+
+// newWideSpool lays out a spool with that many rings, each with a chain of so many segments, without a record.
+func newWideSpool(rings, segments int) *Spool {
+	count := rings * segments
+	s := &Spool{data: make([]byte, pageSize+rings*ringSize+count*segmentSize), ringsMax: uint32(rings), segmentsMax: uint32(count), ringsOffset: pageSize,
+		segmentsOffset: uint64(pageSize + rings*ringSize)}
+	put := func(off uint64, v uint32) { *s.word32(off) = v }
+	put(offRingsUsed, uint32(rings))
+	put(offSegmentsUsed, uint32(count))
+	for i := range rings {
+		off := s.ringOffset(uint32(i))
+		put(off+ringState, ringActive)
+		put(off+ringThread, uint32(i+1))
+		put(off+ringFirstSegment, uint32(i*segments+1))
+		for n := 1; n < segments; n++ {
+			base, _ := s.segmentOffset(uint32(i*segments + n))
+			put(base+segmentNext, uint32(i*segments+n+1))
+		}
+	}
+	return s
+}
+
+// commit writes a record with that number behind the last one of the position's chain.
+func (s *Spool) commit(at *position, seq uint64) {
+	if at.slot == segmentSlots {
+		base, _ := s.segmentOffset(at.segment)
+		*at = position{s.load32(base + segmentNext), 1}
+	}
+	base, _ := s.segmentOffset(at.segment)
+	off := base + uint64(at.slot)*recordSize
+	s.data[off+recKind] = byte(trace.EventStep)
+	*s.word64(off + recSize) = seq
+	*s.word64(off + recSeq) = seq
+	at.slot++
+	if *s.word64(offSeq) < seq {
+		*s.word64(offSeq) = seq
+	}
+}
+
+// A thousand threads that each run for a while in turn were drained 64 numbers a round: each round looked at all rings, took from one, and drained nothing to speak of.
+func TestRoundsDoNotGrowWithRings(t *testing.T) {
+	for _, rings := range []int{1, 4, 1000} {
+		const total = 200_000
+		s := newWideSpool(rings, total/rings/(segmentSlots-1)+2)
+		for seq, ring := uint64(1), 0; seq <= total; ring++ {
+			at := position{s.load32(s.ringOffset(uint32(ring%rings)) + ringFirstSegment), 1}
+			for range (total + rings - 1) / rings {
+				if seq <= total {
+					s.commit(&at, seq)
+					seq++
+				}
+			}
+		}
+		c := NewCursor(s)
+		rounds, events := 0, 0
+		for more := true; more; rounds++ {
+			var batch []trace.Event
+			batch, _, more = c.Collect(false)
+			events += len(batch)
+		}
+		if want := total/maxCollect + 1; events != total || rounds > want {
+			t.Errorf("%d rings: %d events in %d rounds, want %d in at most %d", rings, events, rounds, total, want)
+		}
+	}
+}
+
+// Whatever threads do in which order, every record comes once, in order below the watermark, and never above it; calls that nest a few levels deep come late to nobody.
+func TestCollectAgainstOrder(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for round := range 60 {
+		rings := 1 + random.IntN(12)
+		s := newWideSpool(rings, 1+40_000/(segmentSlots-1)/rings*4)
+		threads := make([]writingThread, rings)
+		for i := range threads {
+			threads[i].at = position{s.load32(s.ringOffset(uint32(i)) + ringFirstSegment), 1}
+		}
+		c := NewCursor(s)
+		var seen trace.SeqSet
+		last, seq := uint64(0), uint64(0)
+		check := func(force bool) (more bool) {
+			events, watermark, more := c.Collect(force)
+			for _, e := range events {
+				switch {
+				case e.Seq != e.Count:
+					t.Fatalf("round %d: record %d came as %d", round, e.Count, e.Seq)
+				case !seen.Add(e.Seq):
+					t.Fatalf("round %d: %d came twice", round, e.Seq)
+				case e.Seq <= last || e.Flags&trace.FlagLate != 0:
+					t.Fatalf("round %d: %d came behind %d, flags %d", round, e.Seq, last, e.Flags)
+				case e.Seq >= watermark:
+					t.Fatalf("round %d: %d came with the watermark %d", round, e.Seq, watermark)
+				}
+				last = e.Seq
+			}
+			return more
+		}
+		for range random.IntN(40_000) { // a ring may get four times its share
+			i := random.IntN(rings)
+			threads[i].step(s, uint32(i), &seq, random)
+			if random.IntN(2000) == 0 {
+				check(false)
+			}
+		}
+		for i := range threads {
+			threads[i].leave(s, uint32(i))
+		}
+		for check(false) {
+		}
+		if seen.Len() != seq || seen.Gaps() != 0 {
+			t.Fatalf("round %d: %d of %d records, %d missing", round, seen.Len(), seq, seen.Gaps())
+		}
+	}
+}
+
+// writingThread does what a thread of the program does: calls that draw a number at once and commit it behind those of the calls inside.
+type writingThread struct {
+	at   position
+	open []uint64
+}
+
+func (w *writingThread) step(s *Spool, ring uint32, seq *uint64, random *rand.Rand) {
+	switch {
+	case len(w.open) < 3 && random.IntN(4) == 0: // a call begins
+		*seq++
+		*s.word64(offSeq) = *seq
+		if len(w.open) == 0 {
+			*s.word64(s.ringOffset(ring) + ringInflight) = *seq
+		}
+		w.open = append(w.open, *seq)
+	case len(w.open) > 0 && random.IntN(3) == 0: // the innermost ends
+		s.commit(&w.at, w.open[len(w.open)-1])
+		w.open = w.open[:len(w.open)-1]
+		if len(w.open) == 0 {
+			*s.word64(s.ringOffset(ring) + ringInflight) = 0
+		}
+	case len(w.open) == 0 || random.IntN(4) == 0:
+		*seq++
+		s.commit(&w.at, *seq)
+	}
+}
+
+// leave ends all calls.
+func (w *writingThread) leave(s *Spool, ring uint32) {
+	for ; len(w.open) > 0; w.open = w.open[:len(w.open)-1] {
+		s.commit(&w.at, w.open[len(w.open)-1])
+	}
+	*s.word64(s.ringOffset(ring) + ringInflight) = 0
+}
+
+// BenchmarkCollect drains records that threads wrote in turns of a thousand, as many threads on few processors do.
+func BenchmarkCollect(b *testing.B) {
+	for _, rings := range []int{1, 4, 64, 1000} {
+		b.Run(fmt.Sprintf("rings=%d", rings), func(b *testing.B) {
+			const total = 1 << 19
+			s := newWideSpool(rings, total/rings/(segmentSlots-1)+8)
+			at := make([]position, rings)
+			for i := range at {
+				at[i] = position{s.load32(s.ringOffset(uint32(i)) + ringFirstSegment), 1}
+			}
+			for seq := uint64(1); seq <= total; seq++ {
+				s.commit(&at[int(seq>>8)%rings], seq)
+			}
+			b.ResetTimer()
+			for range b.N {
+				c := NewCursor(s)
+				for more := true; more; {
+					_, _, more = c.Collect(false)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/total, "ns/event")
+		})
+	}
+}
