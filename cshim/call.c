@@ -67,7 +67,7 @@ static void complete(struct mt_call *call, struct mt_outcome *o) {
 static void write_record(struct mt_call *call, const struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
   struct mt_thread *self = call->self;
   struct mt_stacks stacks = o->kind == MT_RESERVE || !self->frame ? (struct mt_stacks){0, 0} : mt_capture(self, self->frame, call->caller, o->kind);
-  struct mt_record *r = mt_record_open(self);
+  struct mt_record *r = mt_record_open(self, o->kind);
   if (MT_UNLIKELY(!r)) return;
   r->stack = stacks.native;
   r->pystack = stacks.python;

@@ -75,6 +75,13 @@ static void set_spool_max(const char *v) {
   if (n) mt_config.spool_max = n < MT_SPOOL_MIN ? MT_SPOOL_MIN : n > MT_SPOOL_LIMIT ? MT_SPOOL_LIMIT : n;
 }
 
+static void set_spool_hard_max(const char *v) {
+  uint64_t n = mt_parse_size(v);
+  if (n) mt_config.spool_hard_max = n < MT_SPOOL_LIMIT ? n : MT_SPOOL_LIMIT;
+}
+
+static void set_overflow(const char *v) { mt_config.drop = !strcmp(v, "drop"); }
+
 static bool set_depth(uint32_t *depth, const char *digits, size_t length, uint32_t most) {
   uint32_t n = 0;
   for (size_t i = 0; i < length; i++) {
@@ -139,6 +146,7 @@ static const struct {
     {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_stacks},
     {"NVTX", set_nvtx},           {"NVML", set_nvml},
     {"OOM", set_oom},             {"EMBED_SYMBOLS", set_embed_symbols},
+    {"SPOOL_HARD_MAX", set_spool_hard_max}, {"OVERFLOW", set_overflow},
     {"ADAPTERS", set_adapters},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"CACHE", set_elsewhere},   /* read by the project's own scripts */

@@ -20,6 +20,8 @@ struct mt_config {
   int oom;               /* enum mt_oom_texts */
   bool embed_symbols;    /* the drainer names code addresses in the trace at the end */
   uint64_t spool_max;
+  uint64_t spool_hard_max; /* 0: as much as seems decent (cshim/region.c) */
+  bool drop;               /* MEMTRACE_OVERFLOW=drop: a thread never waits for room */
   uint32_t native_depth, python_depth; /* frames of call stacks, 0: none (of native ones the caller) */
   bool whole_stacks;                   /* native stacks go on behind the interpreter's innermost frame */
   bool no_free_stacks;                 /* frees have the caller only */

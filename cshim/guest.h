@@ -40,6 +40,7 @@ struct mt_thread {
   struct mt_record *next; /* next slot to fill */
   struct mt_record *end;  /* one past the segment's last slot */
   struct mt_segment_head *segment;
+  struct mt_record *held_end; /* end of a segment whose room is held back for what gives memory back; then end is not past next. NULL: none */
   uint32_t busy;          /* a record is being written: an event from a signal handler is dropped and counted */
   uint32_t tag;           /* id of the full tag path, 0 untagged */
   uint16_t runtime;       /* id of the runtime call this thread is inside, 0 none */

@@ -7,7 +7,7 @@
 #include "ring.h"
 
 static void write_row(struct mt_thread *self, const struct mt_name_row *row) {
-  struct mt_record *r = mt_record_open(self);
+  struct mt_record *r = mt_record_open(self, MT_NAME);
   if (!r) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
   memset((char *)r + sizeof r->seq, 0, sizeof *r - sizeof r->seq);

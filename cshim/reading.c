@@ -88,7 +88,7 @@ static bool draw_next(uint64_t seen) {
 /* Records the answers, if nothing happened since; otherwise only where there is no other attempt, and then the record says so. */
 static enum mt_reading_result record(struct mt_thread *self, const struct mt_reading *want, const struct answers *a, bool last) {
   uint32_t occasion = mt_dict_intern(MT_DICT_STRING, want->occasion, strlen(want->occasion));
-  struct mt_record *r = mt_record_open(self);
+  struct mt_record *r = mt_record_open(self, MT_SAMPLE);
   if (!r) return MT_READING_LOST;
   uint64_t outer = mt_seq_begin(self), seq = 0;
   fill(r, want, a, occasion);

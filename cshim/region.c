@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -17,6 +18,7 @@
 
 #define MT_CHUNK (256u << 10)
 #define MT_REFUSALS 1000u
+#define MT_HARD_MAX (1ull << 30)
 
 struct mt_region mt_region;
 
@@ -34,23 +36,34 @@ static bool allocate_fd(int fd, uint64_t offset, uint64_t size) {
  * program changed its root or ran out of descriptors. Linux 5.14. */
 static bool populate(uint64_t offset, uint64_t size) {
 #ifdef MADV_POPULATE_WRITE
-  return !madvise(mt_region.base + offset, size, MADV_POPULATE_WRITE);
+  return offset + size <= mt_region.size && !madvise(mt_region.base + offset, size, MADV_POPULATE_WRITE);
 #else
   (void)offset, (void)size;
   return false;
 #endif
 }
 
+/* A file that grows over the limit raises SIGXFSZ in the program; what lies in its first size was checked when it was made. */
+static bool may_end_at(uint64_t end) {
+  struct rlimit files;
+  return end <= mt_region.size || getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur == RLIM_INFINITY || end <= files.rlim_cur;
+}
+
 /* No descriptor is kept open: a program that closes all descriptors and opens its own files would have us grow one of those. */
+int mt_region_open(void) {
+  struct stat s;
+  int fd = open(mt_region.real_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd >= 0 && (fstat(fd, &s) || s.st_ino != mt_region.inode || s.st_dev != mt_region.device)) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
 static bool allocate(uint64_t offset, uint64_t size) {
   int error = errno, cancel = mt_cancel_hold();
-  struct stat s;
-  bool done = false;
-  int fd = open(mt_region.real_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (fd >= 0 && !fstat(fd, &s) && s.st_ino == mt_region.inode && s.st_dev == mt_region.device)
-    done = allocate_fd(fd, offset, size);
-  else
-    done = populate(offset, size);
+  int fd = mt_region_open();
+  bool done = fd >= 0 ? may_end_at(offset + size) && allocate_fd(fd, offset, size) : populate(offset, size);
   if (fd >= 0) close(fd);
   mt_cancel_release(cancel);
   errno = error;
@@ -86,13 +99,29 @@ bool mt_region_ensure(uint64_t *ready, uint64_t start, uint64_t upto, uint64_t l
   return true;
 }
 
+/* Two threads may both map it; one of the mappings stays. */
+static bool ensure_extent(uint32_t index) {
+  char **extent = &mt_region.extents[index], *none = NULL;
+  if (__atomic_load_n(extent, __ATOMIC_ACQUIRE)) return true;
+  int error = errno, cancel = mt_cancel_hold();
+  int fd = mt_region_open();
+  uint64_t offset = mt_header()->segments_offset + (uint64_t)mt_region.segments_first * MT_SEGMENT_SIZE + index * MT_EXTENT_SIZE;
+  char *mapped = fd < 0 ? MAP_FAILED : mmap(NULL, MT_EXTENT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+  if (fd >= 0) close(fd);
+  if (mapped != MAP_FAILED && !__atomic_compare_exchange_n(extent, &none, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) munmap(mapped, MT_EXTENT_SIZE);
+  mt_cancel_release(cancel);
+  errno = error;
+  return mapped != MAP_FAILED;
+}
+
 bool mt_region_ensure_segment(uint32_t number) {
   struct mt_spool_header *h = mt_header();
   uint64_t offset = (uint64_t)(number - 1) * MT_SEGMENT_SIZE, limit = (uint64_t)h->segments_max * MT_SEGMENT_SIZE;
   if (!mt_region_ensure(&mt_region.segments_ready, h->segments_offset, offset + MT_SEGMENT_SIZE, limit)) return false;
+  if (number > mt_region.segments_first && !ensure_extent((number - 1 - mt_region.segments_first) / MT_EXTENT_SEGMENTS)) return false;
 #ifdef MADV_POPULATE_WRITE
   int error = errno;
-  madvise(mt_region.base + h->segments_offset + offset, MT_SEGMENT_SIZE, MADV_POPULATE_WRITE);
+  madvise(mt_segment(number), MT_SEGMENT_SIZE, MADV_POPULATE_WRITE);
   errno = error;
 #endif
   return true;
@@ -122,9 +151,27 @@ static bool plan(struct mt_spool_header *h) {
   if ((most - fixed) / 2 < each) each = (most - fixed) / 2;
   h->data_max = each / MT_CHUNK * MT_CHUNK;
   h->segments_offset = h->data_offset + h->data_max;
-  h->segments_max = (uint32_t)(each / MT_SEGMENT_SIZE);
-  h->file_size = h->segments_offset + (uint64_t)h->segments_max * MT_SEGMENT_SIZE;
+  h->segments_first = (uint32_t)(each / MT_SEGMENT_SIZE);
+  h->file_size = h->segments_offset + (uint64_t)h->segments_first * MT_SEGMENT_SIZE;
   return true;
+}
+
+/* A tenth of what the file system has left, unless the user said how much. */
+static uint64_t hard_max(int fd) {
+  struct statfs fs;
+  if (mt_config.spool_hard_max) return mt_config.spool_hard_max;
+  uint64_t tenth = fstatfs(fd, &fs) ? 0 : (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 10;
+  return tenth < MT_HARD_MAX ? tenth : MT_HARD_MAX;
+}
+
+/* How far the segments may grow beyond the first size: not at all where a limit has cut even that. */
+static void plan_growth(struct mt_spool_header *h, int fd) {
+  uint64_t first = (uint64_t)h->segments_first * MT_SEGMENT_SIZE, most = allowed_size() - h->segments_offset, hard = hard_max(fd);
+  if (hard > most) hard = most;
+  if (hard < first) hard = first;
+  if (hard > first + MT_EXTENTS_MAX * MT_EXTENT_SIZE) hard = first + MT_EXTENTS_MAX * MT_EXTENT_SIZE;
+  h->segments_max = (uint32_t)(hard / MT_SEGMENT_SIZE);
+  mt_region.segments_first = h->segments_first;
 }
 
 static void discard(int fd) {
@@ -147,6 +194,7 @@ static bool remember(int fd) {
 /* Everything that needs the descriptor. */
 static int map_file(int fd, struct mt_spool_header *wanted, const char **what) {
   *what = "sizing the spool";
+  plan_growth(wanted, fd);
   if (!remember(fd) || ftruncate(fd, (off_t)wanted->file_size)) return -1;
   *what = "finding space for the spool (is the disk full?)";
   if (!allocate_fd(fd, 0, MT_PAGE)) return errno = ENOSPC, -1;
@@ -180,6 +228,12 @@ int mt_region_create(const char **what) {
 }
 
 void mt_region_forget(void) {
-  if (mt_region.base) munmap(mt_region.base, mt_region.size);
+  if (!mt_region.base) return;
+  munmap(mt_region.base, mt_region.size);
   mt_region.base = NULL;
+  for (uint32_t i = 0; i < MT_EXTENTS_MAX; i++) {
+    if (!mt_region.extents[i]) continue;
+    munmap(mt_region.extents[i], MT_EXTENT_SIZE);
+    mt_region.extents[i] = NULL;
+  }
 }

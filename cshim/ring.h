@@ -1,5 +1,6 @@
-/* Per-thread single-producer rings of 64-byte records in chained segments. Reserve, fill, commit; when no room is left the newest record is dropped and
- * counted, never an old one overwritten. */
+/* Per-thread single-producer rings of 64-byte records in chained segments. Reserve, fill, commit; when no room is left the thread waits for a moment (overflow.h), and
+ * then the newest record is dropped and counted, never an old one overwritten. The last of the room is held back for what gives memory back: where a free is
+ * missing, its memory seems to live on, and everything after it is wrong. */
 #pragma once
 
 #include "guest.h"
@@ -14,8 +15,8 @@ void mt_ring_retire(struct mt_thread *self);
 /* Keeps some free segments ready, so that threads of the program need not make them. From a thread of ours. */
 void mt_ring_spare(void);
 
-/* Moves on to the next segment; NULL when the cap is reached (counted as lost). */
-struct mt_record *mt_ring_grow(struct mt_thread *self);
+/* Finds room where the present segment has none for this kind of record; NULL when there is none (counted as lost). */
+struct mt_record *mt_ring_grow(struct mt_thread *self, uint8_t kind);
 
 /* Draws the next order number. Between begin and end the thread announces a lower bound of what it has drawn, so that a reader never believes a number to be
  * missing that is only late. begin returns what end must restore: calls nest (a free is open while the driver below makes events). */
@@ -37,9 +38,9 @@ static inline void mt_seq_end(struct mt_thread *self, uint64_t outer) { __atomic
 static inline void mt_ring_call(struct mt_thread *self) { __atomic_store_n(&self->ring->calls, self->ring->calls + 1, __ATOMIC_RELEASE); }
 
 /* Returns the slot to fill, or NULL (lost, counted). */
-static inline struct mt_record *mt_ring_reserve(struct mt_thread *self) {
+static inline struct mt_record *mt_ring_reserve(struct mt_thread *self, uint8_t kind) {
   struct mt_record *slot = self->next;
-  return MT_LIKELY(slot < self->end) ? slot : mt_ring_grow(self);
+  return MT_LIKELY(slot < self->end) ? slot : mt_ring_grow(self, kind);
 }
 
 static inline void mt_ring_commit(struct mt_thread *self, struct mt_record *slot, uint64_t seq) {
@@ -47,15 +48,15 @@ static inline void mt_ring_commit(struct mt_thread *self, struct mt_record *slot
   self->next = slot + 1;
 }
 
-/* Opens a record of the calling thread, to be filled and committed. NULL means that it is lost, and counted: no room is left, or a signal handler interrupted
+/* Opens a record of the calling thread, of an enum mt_kind, to be filled and committed. NULL means that it is lost, and counted: no room is left, or a signal handler interrupted
  * the thread while it wrote another one. */
-static inline struct mt_record *mt_record_open(struct mt_thread *self) {
+static inline struct mt_record *mt_record_open(struct mt_thread *self, uint8_t kind) {
   if (MT_UNLIKELY(self->busy)) {
     __atomic_add_fetch(&mt_header()->lost_nested, 1, __ATOMIC_RELAXED);
     return NULL;
   }
   self->busy = 1;
-  struct mt_record *record = mt_ring_reserve(self);
+  struct mt_record *record = mt_ring_reserve(self, kind);
   if (MT_UNLIKELY(!record)) self->busy = 0;
   return record;
 }

@@ -6,7 +6,7 @@
  *   rings       MT_RINGS_MAX descriptors; a thread owns one from its first event to its end
  *   index       MT_INDEX_MAX fixed slots; slot i describes dictionary entry i + 1
  *   data        payloads of dictionary entries, append only
- *   segments    16 KiB each: slot 0 is the segment's head, the other 255 slots are records
+ *   segments    16 KiB each: slot 0 is the segment's head, the other 255 slots are records; the file is made for segments_first of them and grows up to segments_max
  *
  * A ring is a chain of segments with one producer (its thread) and one consumer (whoever drains). The producer fills slots in order and publishes each by a
  * release store of its sequence number; the consumer reads until it meets a slot with sequence 0. A full segment is linked to the next one. The consumer
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 5u
+#define MT_SPOOL_VERSION 6u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -154,7 +154,8 @@ struct mt_ring {
   int32_t tid;
   uint32_t first_segment; /* set when the ring is taken; the consumer starts here */
   uint64_t calls;         /* driver calls begun plus driver calls ended: odd while the thread is inside one */
-  uint64_t pad[3];
+  uint64_t lost_frees;    /* of lost: what gave memory back */
+  uint64_t pad[2];
   /* The consumer's line. */
   uint32_t read_segment; /* 0: start at first_segment */
   uint32_t read_slot;
@@ -199,7 +200,7 @@ struct mt_spool_header {
   struct mt_clock_pair clock_first;
   struct mt_clock_pair clock_last; /* refreshed on segment changes; written with clock_version odd */
   uint32_t clock_version;
-  uint32_t pad0;
+  uint32_t segments_first; /* the file is made with so many; file_size is its size then */
 
   _Alignas(64) uint64_t seq; /* last order number drawn */
 
@@ -221,5 +222,12 @@ struct mt_spool_header {
   uint32_t drain_wake_at;  /* segments in use from which on the drainer asks to be woken; 0 while it is awake */
   uint32_t drain_state;    /* 0 none, 1 running, 2 stopped after a fault */
   uint64_t drained_seq;    /* every number up to here is in the trace file */
+
+  /* Threads that wait for room: see cshim/overflow.h. */
+  _Alignas(64) uint32_t room;    /* futex: bumped when segments were given back while threads wait */
+  uint32_t waiting;              /* threads that wait now */
+  uint64_t waiting_since;        /* CLOCK_MONOTONIC in ns, since when there is one; 0: nobody waits */
+  uint64_t waited_ns;            /* time during which somebody waited, before that */
+  uint64_t waits;                /* records that were waited for */
 };
 _Static_assert(sizeof(struct mt_spool_header) <= MT_PAGE, "the header is one page");

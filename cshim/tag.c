@@ -155,7 +155,7 @@ MT_EXPORT void memtrace_tag_pop(void) {
 
 static void note(uint8_t kind, uint64_t number, uint64_t name) {
   struct mt_thread *self = mt_thread_recording_now();
-  struct mt_record *r = self ? mt_record_open(self) : NULL;
+  struct mt_record *r = self ? mt_record_open(self, kind) : NULL;
   if (!r) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
   memset((char *)r + sizeof r->seq, 0, sizeof *r - sizeof r->seq);

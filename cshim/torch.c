@@ -41,7 +41,7 @@ static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
   struct mt_stacks stacks = mt_capture(self, frame, frame->caller, kind);
-  struct mt_record *r = mt_record_open(self);
+  struct mt_record *r = mt_record_open(self, kind);
   if (MT_UNLIKELY(!r)) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
   r->ticks = mt_clock_ticks();

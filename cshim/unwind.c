@@ -30,6 +30,12 @@ bool mt_unwind_function(uintptr_t pc, uintptr_t *start, uintptr_t *end) {
   return true;
 }
 
+bool mt_unwind_is_handler_return(uintptr_t pc) {
+  struct mt_frame_table table;
+  struct mt_frame_entry entry;
+  return mt_loaded_find(pc, &table) && mt_frame_entry_find(&table, pc, &entry) && entry.signal;
+}
+
 #if defined(__x86_64__)
 
 /* The stack that is walked belongs to the program: the sanitizers of our own tests know it by other rules. */

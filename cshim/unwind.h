@@ -34,6 +34,9 @@ void mt_unwind_stop_at(uintptr_t start, uintptr_t end);
 /* The bounds of the function that holds pc, by its unwind information. False where there is none. */
 bool mt_unwind_function(uintptr_t pc, uintptr_t *start, uintptr_t *end);
 
+/* True if a signal handler returns to pc. */
+bool mt_unwind_is_handler_return(uintptr_t pc);
+
 /* Forgets all rows: a library was unloaded, and another one may come to lie there. */
 void mt_unwind_forget(void);
 

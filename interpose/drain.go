@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime/debug"
 	"time"
@@ -42,6 +43,7 @@ type drainer struct {
 	watermark uint64
 	progress  time.Time // when the watermark last moved, or nothing was held back
 	looked    bool      // versions were looked up
+	pacer     *pacer
 
 	oom     *oomTeller      // nil: no texts about running out of memory
 	symbols *symbolEmbedder // nil: the trace gets no names of functions
@@ -62,6 +64,7 @@ func (d *drainer) run() {
 			d.fail(fmt.Errorf("internal fault: %v", fault))
 		}
 	}()
+	d.pacer = newPacer()
 	d.spool.SetDraining(false)
 	if err := d.loop(); err != nil {
 		d.fail(err)
@@ -136,6 +139,7 @@ func (d *drainer) loop() error {
 // round moves what is complete into the writer and flushes when it is time.
 func (d *drainer) round(stop bool) (moved int, more bool, err error) {
 	now := time.Now()
+	d.pacer.keep(d.spool.Pressure())
 	events, watermark, more := d.cursor.Collect(stop || now.Sub(d.progress) > stuckAfter)
 	if watermark != d.watermark {
 		d.watermark, d.progress = watermark, now
@@ -152,7 +156,7 @@ func (d *drainer) round(stop bool) (moved int, more bool, err error) {
 	if err := d.tellOOM(events, now, stop && !more); err != nil {
 		return 0, false, err
 	}
-	if d.unflushed >= flushEvents || stop || (d.unflushed > 0 && now.Sub(d.oldest) >= flushAge) {
+	if d.unflushed >= flushEvents || stop || d.spool.Waiting() || (d.unflushed > 0 && now.Sub(d.oldest) >= flushAge) {
 		err = d.flush()
 	}
 	return len(events), more, err
@@ -189,7 +193,9 @@ func (d *drainer) finish() error {
 	if err := d.flush(); err != nil {
 		return err
 	}
-	if err := d.writer.WriteInfo(versions()); err != nil {
+	info := versions()
+	maps.Copy(info, d.spool.Info())
+	if err := d.writer.WriteInfo(info); err != nil {
 		return err
 	}
 	if err := d.embedSymbols(); err != nil {

@@ -136,4 +136,6 @@ const char *check_output(const char *name) {
 }
 
 void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *, int64_t, uint64_t, uint64_t, uint16_t);
+void check_free(uint64_t address) { _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)address, -512, address, 1, 1); }
+
 void check_event(uint64_t address) { _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)address, 512, address, 1, 1); }

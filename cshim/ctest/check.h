@@ -46,5 +46,6 @@ const char *check_format(const char *format, ...) __attribute__((format(printf, 
 /* Sets the output of this process to a file in the case's folder, and returns its spool's path. */
 const char *check_output(const char *name);
 
-/* One framework event of the calling thread. */
+/* One framework event of the calling thread: an allocation, a free. */
 void check_event(uint64_t address);
+void check_free(uint64_t address);

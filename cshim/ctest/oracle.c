@@ -27,9 +27,9 @@ bool oracle_attach(struct oracle *o, void *base, size_t size) {
   struct mt_spool_header *h = base;
   *o = (struct oracle){base, size, h};
   return !memcmp(h->magic, MT_SPOOL_MAGIC, sizeof MT_SPOOL_MAGIC) && h->version == MT_SPOOL_VERSION && h->record_size == 64 && h->segment_size == 16384 &&
-              h->file_size == o->size && h->rings_offset >= sizeof *h && h->index_offset >= h->rings_offset + (uint64_t)h->rings_max * 128 &&
+              h->file_size <= o->size && h->rings_offset >= sizeof *h && h->index_offset >= h->rings_offset + (uint64_t)h->rings_max * 128 &&
               h->data_offset >= h->index_offset + (uint64_t)h->index_max * 16 && h->segments_offset >= h->data_offset + h->data_max &&
-              o->size >= h->segments_offset + (uint64_t)h->segments_max * 16384;
+              h->file_size == h->segments_offset + (uint64_t)h->segments_first * 16384 && h->segments_max >= h->segments_first;
 }
 
 void oracle_close(struct oracle *o) {
@@ -40,7 +40,7 @@ void oracle_close(struct oracle *o) {
 static struct mt_ring *ring_at(const struct oracle *o, uint32_t i) { return (struct mt_ring *)(o->base + o->header->rings_offset) + i; }
 
 static struct mt_segment_head *segment_at(const struct oracle *o, uint32_t number) {
-  if (!number || number > o->header->segments_max) return NULL;
+  if (!number || number > o->header->segments_max || o->header->segments_offset + (uint64_t)number * 16384 > o->size) return NULL;
   return (struct mt_segment_head *)(o->base + o->header->segments_offset + (uint64_t)(number - 1) * 16384);
 }
 

@@ -13,7 +13,7 @@
 #include "check.h"
 #include "oracle.h"
 
-enum { THREADS = 8, EVENTS = 20000 };
+enum { THREADS = 8, EVENTS = 20000, HELD = 64 / 8 /* segments held back of a spool of 1 MiB */, PER_SEGMENT = 255 };
 
 static uint64_t events_each = EVENTS;
 static uint64_t base;
@@ -57,7 +57,7 @@ static void overflow(void) {
   struct oracle o;
   struct oracle_record *records;
   const char *spool = check_output("r.bin");
-  mt_config.spool_max = 1 << 20; /* 64 segments for 160000 events */
+  mt_config.spool_max = mt_config.spool_hard_max = 1 << 20; /* 64 segments for 160000 events */
   check_threads(THREADS, record);
   CHECK(oracle_open(&o, spool));
   size_t n = oracle_records(&o, &records);
@@ -78,6 +78,64 @@ static void overflow(void) {
   free(records);
 }
 
+/* A spool that is full grows beyond its first size, by pieces mapped where there is room, up to the second limit. */
+static void grows(void) {
+  struct oracle o;
+  struct oracle_record *records;
+  const char *spool = check_output("r.bin");
+  mt_config.spool_max = 1 << 20, mt_config.spool_hard_max = 40 << 20;
+  events_each = 60000;
+  check_threads(THREADS, record);
+  CHECK(oracle_open(&o, spool));
+  size_t n = oracle_records(&o, &records);
+  CHECK_EQ(check_records(records, n, true), THREADS * events_each);
+  CHECK_EQ(oracle_lost(&o) + o.header->lost_no_ring, 0);
+  CHECK(o.header->segments_used > 64 + MT_EXTENT_SEGMENTS && o.header->segments_used <= o.header->segments_max);
+  CHECK(o.size > o.header->file_size && o.size < 44 << 20);
+  free(records);
+  oracle_close(&o);
+
+  check_threads(THREADS, record); /* these do not fit */
+  CHECK(oracle_open(&o, spool));
+  CHECK(o.header->segments_used <= o.header->segments_max);
+  n = oracle_records(&o, &records);
+  CHECK(oracle_lost(&o));
+  CHECK_EQ(n + oracle_lost(&o) + o.header->lost_no_ring, 2 * THREADS * events_each);
+  CHECK(o.size < 44 << 20);
+  free(records);
+}
+
+static uint64_t lost_frees(const struct oracle *o) { return ((struct mt_ring *)(o->base + o->header->rings_offset))->lost_frees; }
+
+/* Where records have to go, allocations go first: the last room takes frees alone, and what is left of it serves all again when there is more. */
+static void held_back(void) {
+  enum { FITS = (64 - HELD) * PER_SEGMENT, FREES = HELD * PER_SEGMENT };
+  struct oracle o;
+  struct oracle_record *records;
+  const char *spool = check_output("r.bin");
+  mt_config.spool_max = mt_config.spool_hard_max = 1 << 20;
+  uint64_t i = 0;
+  for (; i < FITS + 100; i++) check_event(i + 1);
+  CHECK(oracle_open(&o, spool));
+  CHECK_EQ(oracle_lost(&o), 100);
+  for (; i < FITS + 200; i++) check_free(i + 1);
+  check_event(1);
+  CHECK_EQ(oracle_lost(&o), 101);
+  size_t n = oracle_drain(&o, &records); /* all but the frees' segment, which is not used up */
+  CHECK_EQ(n, FITS + 100);
+  free(records);
+  for (uint64_t k = 0; k < 1000; k++) check_event(++i);
+  CHECK_EQ(oracle_lost(&o), 101);
+  n = oracle_drain(&o, &records);
+  CHECK_EQ(n, 1000);
+  free(records);
+
+  while (oracle_lost(&o) == 101) check_event(++i);
+  for (uint64_t k = 0; k < FREES + 500; k++) check_free(++i);
+  CHECK_EQ(oracle_lost(&o), 102 + lost_frees(&o));
+  CHECK(lost_frees(&o) >= 500 && lost_frees(&o) < 500 + 2 * PER_SEGMENT);
+}
+
 /* More threads at once than there are segments: those left over are counted, and do not fill the dictionary with their names. */
 static void arrive(uint64_t thread) {
   static uint32_t arrived;
@@ -91,13 +149,13 @@ static void no_ring(void) {
   struct oracle o;
   struct oracle_record *records;
   const char *spool = check_output("r.bin");
-  mt_config.spool_max = 1 << 20;
+  mt_config.spool_max = mt_config.spool_hard_max = 1 << 20;
   check_threads(100, arrive);
   CHECK(oracle_open(&o, spool));
   size_t n = oracle_records(&o, &records);
-  CHECK_EQ(n, 64 * 50);
-  CHECK_EQ(o.header->lost_no_ring, (100 - 64) * 50);
-  CHECK_EQ(o.header->lost_threads, 100 - 64);
+  CHECK_EQ(n, (64 - HELD) * 50);
+  CHECK_EQ(o.header->lost_no_ring, (100 - 64 + HELD) * 50);
+  CHECK_EQ(o.header->lost_threads, 100 - 64 + HELD);
   CHECK_EQ(oracle_entries(&o, MT_DICT_THREAD), 100);
   free(records);
 }
@@ -124,7 +182,7 @@ static void drain_beside(uint64_t number) {
 /* Threads come and go while a drainer recycles their rings and segments: nothing is taken twice or lost uncounted. */
 static void churn(void) {
   check_output("r.bin");
-  mt_config.spool_max = 4 << 20;
+  mt_config.spool_max = mt_config.spool_hard_max = 4 << 20;
   events_each = 1000;
   base = 1ull << 48;
   check_event(1);
@@ -214,7 +272,7 @@ static void starts_once(void) {
 
 static void keeps_errno(void) {
   check_output("r.bin");
-  mt_config.spool_max = 1 << 20;
+  mt_config.spool_max = mt_config.spool_hard_max = 1 << 20;
   for (uint64_t i = 1; i < 40000; i++) {
     errno = 4711;
     check_event(i);
@@ -228,7 +286,7 @@ static void keeps_errno(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"many threads", many_threads}, {"overflow", overflow}, {"no ring", no_ring},         {"churn", churn},       {"nested", nested},
+      {"many threads", many_threads}, {"overflow", overflow}, {"grows", grows}, {"held back", held_back}, {"no ring", no_ring},         {"churn", churn},       {"nested", nested},
       {"announced", announced},       {"forks", forks},       {"starts once", starts_once}, {"errno", keeps_errno},
   };
   return check_main("ring", cases, sizeof cases / sizeof *cases);

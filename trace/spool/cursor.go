@@ -59,6 +59,7 @@ func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, mo
 func (c *Cursor) visible(force bool) uint64 {
 	s := c.spool
 	bound := s.load64(offSeq) + 1
+	s.follow()
 	used := s.ringsUsed()
 	for uint32(len(c.rings)) < used {
 		c.rings = append(c.rings, ringCursor{})

@@ -198,10 +198,12 @@ func (s *Spool) Info() trace.Info {
 	if s.u32(offClockIsTSC) != 0 {
 		source = "tsc"
 	}
-	return trace.Info{
+	info := trace.Info{
 		"process.pid":           strconv.Itoa(s.PID()),
 		"process.start_unix_ns": strconv.FormatInt(c.first.realtime, 10),
 		"clock.base_unix_ns":    strconv.FormatInt(c.first.realtime, 10),
 		"clock.source":          source,
 	}
+	s.roomInfo(info)
+	return info
 }

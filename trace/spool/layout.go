@@ -3,7 +3,7 @@ package spool
 // The geometry of cshim/spool.h. A test compiles that header and compares every number.
 const (
 	magic          = "MTSPOOL\x00"
-	layoutVersion  = 5
+	layoutVersion  = 6
 	pageSize       = 4096
 	recordSize     = 64
 	segmentSize    = 16384
@@ -34,6 +34,7 @@ const (
 	offClockFirst     = 112 // ticks, monotonic ns, realtime ns
 	offClockLast      = 136
 	offClockVersion   = 160
+	offSegmentsFirst  = 164
 	offSeq            = 192
 	offRingsUsed      = 256
 	offIndexUsed      = 260
@@ -50,6 +51,11 @@ const (
 	offDrainWakeAt    = 456
 	offDrainState     = 460
 	offDrainedSeq     = 464
+	offRoom           = 512
+	offWaiting        = 516
+	offWaitingSince   = 520
+	offWaitedNS       = 528
+	offWaits          = 536
 )
 
 // Ring descriptor offsets.
@@ -59,6 +65,7 @@ const (
 	ringState        = 16
 	ringThread       = 20
 	ringFirstSegment = 28
+	ringLostFrees    = 40
 	ringReadSegment  = 64
 	ringReadSlot     = 68
 )

@@ -9,6 +9,7 @@ func (c *Cursor) Release() {
 		c.releaseRing(uint32(i))
 	}
 	atomic.StoreUint64(c.spool.word64(offDrainedSeq), c.low-1)
+	c.spool.wakeWaiting()
 }
 
 func (c *Cursor) releaseRing(i uint32) {

@@ -156,7 +156,7 @@ func dropLostTail(events []trace.Event, _ *spool.Run) []trace.Event { return eve
 
 func TestOverflowIsCounted(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
-	cmd, path := record(t, program, []string{"MEMTRACE_SPOOL_MAX=1M"}, "2", "50000")
+	cmd, path := record(t, program, []string{"MEMTRACE_SPOOL_MAX=1M", "MEMTRACE_SPOOL_HARD_MAX=1M"}, "2", "50000")
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}

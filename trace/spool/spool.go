@@ -21,8 +21,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // Errors that callers tell apart.
@@ -33,37 +31,41 @@ var (
 
 // Spool is a mapped spool file. Methods are for one goroutine.
 type Spool struct {
-	data  []byte
-	name  string // base name of the file, links resolved
-	inode uint64
+	data     []byte // what is there of the file
+	file     *os.File
+	mapped   []byte // data, and where the spool is drained what the file may grow into
+	writable bool
+	name     string // base name of the file, links resolved
+	inode    uint64
 
 	ringsMax, indexMax, segmentsMax                               uint32
+	segmentsPlanned                                               uint32 // as many as the file may grow to
 	ringsOffset, indexOffset, dataOffset, dataMax, segmentsOffset uint64
 }
 
 // Open maps the spool at path; writable for its drainer, read-only for everyone else. The errors are ErrNotSpool and ErrVersion, wrapped, or the system's.
 func Open(path string, writable bool) (*Spool, error) {
-	mode, prot := os.O_RDONLY, unix.PROT_READ
+	mode := os.O_RDONLY
 	if writable {
-		mode, prot = os.O_RDWR, unix.PROT_READ|unix.PROT_WRITE
+		mode = os.O_RDWR
 	}
 	file, err := os.OpenFile(path, mode, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	s := &Spool{file: file, name: filepath.Base(path), writable: writable}
 	info, err := file.Stat()
+	if err == nil && (info.Size() < pageSize || info.Size() > maxFile || !info.Mode().IsRegular()) {
+		err = fmt.Errorf("%s: %w (%d bytes)", path, ErrNotSpool, info.Size())
+	}
+	if err == nil {
+		s.inode = info.Sys().(*syscall.Stat_t).Ino
+		err = s.mapFile(uint64(info.Size()))
+	}
 	if err != nil {
+		s.Close()
 		return nil, err
 	}
-	if info.Size() < pageSize || info.Size() > 1<<40 || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w (%d bytes)", path, ErrNotSpool, info.Size())
-	}
-	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), prot, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("map %s: %w", path, err)
-	}
-	s := &Spool{data: data, name: filepath.Base(path), inode: info.Sys().(*syscall.Stat_t).Ino}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		s.name = filepath.Base(real)
 	}
@@ -76,12 +78,12 @@ func Open(path string, writable bool) (*Spool, error) {
 
 // Close unmaps the file.
 func (s *Spool) Close() error {
-	data := s.data
-	s.data = nil
-	if data == nil {
-		return nil
+	err := s.unmap()
+	if s.file != nil {
+		err = errors.Join(err, s.file.Close())
+		s.file = nil
 	}
-	return unix.Munmap(data)
+	return err
 }
 
 func (s *Spool) readHeader() error {
@@ -91,14 +93,14 @@ func (s *Spool) readHeader() error {
 	if v := s.u32(offVersion); v != layoutVersion || s.u32(offRecordSize) != recordSize || s.u32(offSegmentSize) != segmentSize {
 		return fmt.Errorf("%w: layout %d, this build reads %d; use the memtrace command that came with the library", ErrVersion, v, layoutVersion)
 	}
-	s.ringsMax, s.indexMax, s.segmentsMax = s.u32(offRingsMax), s.u32(offIndexMax), s.u32(offSegmentsMax)
+	s.ringsMax, s.indexMax, s.segmentsPlanned = s.u32(offRingsMax), s.u32(offIndexMax), s.u32(offSegmentsMax)
 	s.ringsOffset, s.indexOffset = s.u64(offRingsOffset), s.u64(offIndexOffset)
 	s.dataOffset, s.dataMax, s.segmentsOffset = s.u64(offDataOffset), s.u64(offDataMax), s.u64(offSegmentsOffset)
 	parts := []struct{ start, size uint64 }{
 		{s.ringsOffset, uint64(s.ringsMax) * ringSize},
 		{s.indexOffset, uint64(s.indexMax) * indexEntrySize},
 		{s.dataOffset, s.dataMax},
-		{s.segmentsOffset, uint64(s.segmentsMax) * segmentSize},
+		{s.segmentsOffset, uint64(s.segmentsPlanned) * segmentSize},
 	}
 	end := uint64(pageSize)
 	for _, p := range parts {
@@ -110,7 +112,7 @@ func (s *Spool) readHeader() error {
 	// Loops run over what the file has room for, not over what it claims.
 	s.ringsMax = min(s.ringsMax, s.room(s.ringsOffset, ringSize))
 	s.indexMax = min(s.indexMax, s.room(s.indexOffset, indexEntrySize))
-	s.segmentsMax = min(s.segmentsMax, s.room(s.segmentsOffset, segmentSize))
+	s.segmentsMax = min(s.segmentsPlanned, s.room(s.segmentsOffset, segmentSize))
 	return nil
 }
 

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// pace is the drainer's place among the program's threads. It stands back behind them (cshim/boot.c), which costs the program least, as long as it keeps up all the same. Where
+// the program keeps every processor busy, what it records piles up in the spool: then the drainer takes its share as any other thread, and a better one where it may.
+type pace int
+
+const (
+	paceBehind pace = iota // behind the program's threads
+	paceEqual              // as one of them
+	paceAhead              // before them
+)
+
+// From how full a spool on a pace is taken, and below which it is given up again.
+const (
+	equalFrom  = 1. / 4
+	aheadFrom  = 1. / 2
+	behindFrom = 1. / 16
+)
+
+// aheadNice is how much nearer to the processor the drainer's thread asks to be; most processes may not.
+const aheadNice = 10
+
+// paceFor returns the pace for a spool that is so full (spool.Pressure).
+func (p pace) paceFor(full float64) pace {
+	switch {
+	case full >= aheadFrom:
+		return paceAhead
+	case full >= equalFrom:
+		return max(p, paceEqual)
+	case full < behindFrom:
+		return paceBehind
+	}
+	return p
+}
+
+// pacer keeps the pace of one thread: that which ran newPacer, and which C made stand back.
+type pacer struct {
+	now  pace
+	nice int32 // the program's
+	off  bool  // the place stays as it is
+}
+
+// newPacer binds the calling goroutine to its thread.
+func newPacer() *pacer {
+	runtime.LockOSThread()
+	p := &pacer{}
+	attr, err := unix.SchedGetAttr(0, 0)
+	if p.off = err != nil || attr.Policy != unix.SCHED_BATCH; !p.off {
+		p.nice = attr.Nice
+	}
+	return p
+}
+
+// keep gives the thread the place that a spool so full asks for.
+func (p *pacer) keep(full float64) {
+	want := p.now.paceFor(full)
+	if want == p.now || p.off {
+		return
+	}
+	p.now = want
+	if p.off = filtered(); p.off { // a filter may end the process over such a call
+		return
+	}
+	switch want {
+	case paceBehind:
+		p.place(unix.SCHED_BATCH, p.nice)
+	case paceEqual:
+		p.place(unix.SCHED_NORMAL, p.nice)
+	case paceAhead:
+		if p.place(unix.SCHED_NORMAL, max(p.nice-aheadNice, -20)) != nil {
+			p.place(unix.SCHED_NORMAL, p.nice)
+		}
+	}
+}
+
+func (p *pacer) place(policy uint32, nice int32) error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Policy: policy, Nice: nice}, 0)
+}

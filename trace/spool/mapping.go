@@ -1,0 +1,59 @@
+package spool
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxFile is the largest file that is taken for a spool.
+	maxFile = 1 << 40
+	// growth is in which steps the drainer's mapping grows, so that it need not be made anew each time that the recorder gives the file a little more room.
+	growth = 64 << 20
+)
+
+// mapFile maps the file, which has that many bytes. What lies behind its end may be mapped, but is not part of data: touching it would end the process.
+func (s *Spool) mapFile(size uint64) error {
+	length, protection := size, unix.PROT_READ
+	if s.writable {
+		protection |= unix.PROT_WRITE
+	}
+	if s.mapped != nil && s.writable {
+		length = (size + growth - 1) / growth * growth
+	}
+	mapped, err := unix.Mmap(int(s.file.Fd()), 0, int(length), protection, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map %s: %w", s.name, err)
+	}
+	s.unmap()
+	s.mapped, s.data = mapped, mapped[:size]
+	return nil
+}
+
+func (s *Spool) unmap() error {
+	mapped := s.mapped
+	s.mapped, s.data = nil, nil
+	if mapped == nil {
+		return nil
+	}
+	return unix.Munmap(mapped)
+}
+
+// follow looks at how far the recorder has grown the file, where it uses segments that were not there before. A file that cannot be mapped further is read as far as it is.
+func (s *Spool) follow() {
+	used := min(s.load32(offSegmentsUsed), s.segmentsPlanned)
+	if used <= s.segmentsMax || s.file == nil {
+		return
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(s.file.Fd()), &st); err != nil || st.Size <= int64(len(s.data)) || st.Size > maxFile {
+		return
+	}
+	if size := uint64(st.Size); size <= uint64(len(s.mapped)) {
+		s.data = s.mapped[:size]
+	} else if err := s.mapFile(size); err != nil {
+		return
+	}
+	s.segmentsMax = min(s.segmentsPlanned, s.room(s.segmentsOffset, segmentSize))
+}
