@@ -99,6 +99,13 @@ bool mt_region_ensure(uint64_t *ready, uint64_t start, uint64_t upto, uint64_t l
   return true;
 }
 
+/* Maps a part of the spool. Without the advice every first touch of a page would read the file ahead, zeroes by the megabyte: two thirds of what the start costs. */
+static char *map_part(int fd, uint64_t offset, uint64_t size) {
+  char *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+  if (mapped != MAP_FAILED) madvise(mapped, size, MADV_RANDOM);
+  return mapped;
+}
+
 /* Two threads may both map it; one of the mappings stays. */
 static bool ensure_extent(uint32_t index) {
   char **extent = &mt_region.extents[index], *none = NULL;
@@ -106,7 +113,7 @@ static bool ensure_extent(uint32_t index) {
   int error = errno, cancel = mt_cancel_hold();
   int fd = mt_region_open();
   uint64_t offset = mt_header()->segments_offset + (uint64_t)mt_region.segments_first * MT_SEGMENT_SIZE + index * MT_EXTENT_SIZE;
-  char *mapped = fd < 0 ? MAP_FAILED : mmap(NULL, MT_EXTENT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+  char *mapped = fd < 0 ? MAP_FAILED : map_part(fd, offset, MT_EXTENT_SIZE);
   if (fd >= 0) close(fd);
   if (mapped != MAP_FAILED && !__atomic_compare_exchange_n(extent, &none, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) munmap(mapped, MT_EXTENT_SIZE);
   mt_cancel_release(cancel);
@@ -199,7 +206,7 @@ static int map_file(int fd, struct mt_spool_header *wanted, const char **what) {
   *what = "finding space for the spool (is the disk full?)";
   if (!allocate_fd(fd, 0, MT_PAGE)) return errno = ENOSPC, -1;
   *what = "mapping the spool";
-  char *base = mmap(NULL, wanted->file_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  char *base = map_part(fd, 0, wanted->file_size);
   if (base == MAP_FAILED) return -1;
   mt_region.base = base;
   mt_region.size = wanted->file_size;

@@ -26,6 +26,7 @@ func (s *Spool) mapFile(size uint64) error {
 	if err != nil {
 		return fmt.Errorf("map %s: %w", s.name, err)
 	}
+	unix.Madvise(mapped, unix.MADV_RANDOM) // holes are not worth reading ahead, and there are many
 	s.unmap()
 	s.mapped, s.data = mapped, mapped[:size]
 	return nil
