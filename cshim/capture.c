@@ -7,6 +7,7 @@
 #include "backward.h"
 #include "call.h"
 #include "config.h"
+#include "dict.h"
 #include "memo.h"
 #include "nativestack.h"
 #include "python.h"
@@ -59,9 +60,10 @@ static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, co
                                                       bool own) {
   enum mt_stack_end end = MT_STACK_WHOLE;
   self->walks++;
-  unsigned count = mt_unwind(frame, bounds, self->native + 1, mt_config.native_depth, mt_config.whole_stacks, &end);
+  unsigned count = mt_unwind(frame, bounds, self->native + 1, mt_dict_depth(mt_config.native_depth), mt_config.whole_stacks, &end);
   self->native[0] = end;
   uint32_t id = mt_native_intern(self->native, count);
+  if (MT_UNLIKELY(!id && count > 1)) return intern_address(MT_STACK_DEPTH, frame->caller); /* no room for it: there is for the caller */
   struct mt_expected *memo = id && own ? mt_memo_keep(key, frame, bounds->top, self->native + 1, count, id) : NULL;
   mt_memory_follow(&self->memo, memo);
   return id;

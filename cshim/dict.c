@@ -110,6 +110,15 @@ static bool half_free(void) {
 
 uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size) { return intern(kind, data, size, half_free()); }
 
+unsigned mt_dict_depth(unsigned wanted) {
+  static const unsigned char depths[16] = {[8] = 32, 32, 16, 16, 8, 4, 2, 1}; /* by sixteenths in use; 0: all */
+  const struct mt_spool_header *h = mt_header();
+  uint64_t index = __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) * 16ull / h->index_max, data = __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) * 16 / h->data_max;
+  uint64_t part = index > data ? index : data;
+  unsigned most = part > 15 ? 1 : depths[part];
+  return most && most < wanted ? most : wanted;
+}
+
 void mt_dict_info(const char *key, const void *value, size_t size) {
   mt_dict_append(MT_DICT_INFO, (struct mt_bytes[]){{key, strlen(key) + 1}, {value, size}}, 2);
 }

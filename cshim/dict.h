@@ -25,6 +25,10 @@ uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size);
  * stacks, modules and threads keep the other half. 0 for the others (counted). */
 uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size);
 
+/* How many frames a new stack may have, wanted or fewer: the fuller the dictionary, the shorter new stacks are, since short ones are fewer. Stacks that were written already
+ * keep their length. 1 at least: where a program took memory is told to the end. */
+unsigned mt_dict_depth(unsigned wanted);
+
 /* One key and value about the process. */
 void mt_dict_info(const char *key, const void *value, size_t size);
 

@@ -11,9 +11,9 @@
 #include "region.h"
 
 /* Open addressing in two tables: a small one, whose pages stay in the cache, holds all stacks of most programs; a large one, touched only by need, the others'. That
- * one has a slot for each entry of the dictionary. */
+ * one has two slots for each entry of the dictionary. */
 #define MT_NATIVE_NEAR 4096u
-#define MT_NATIVE_FAR MT_INDEX_MAX
+#define MT_NATIVE_FAR (2 * MT_INDEX_MAX)
 #define MT_NATIVE_NEAR_PROBES 16u
 #define MT_NATIVE_FAR_PROBES 64u
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "dict.h"
 #include "guest.h"
 #include "pyend.h"
 #include "pyframe.h"
@@ -118,7 +119,7 @@ static __attribute__((noinline)) uint32_t walk_and_keep(struct mt_thread *self, 
   bool lasting;
   uint32_t generation = __atomic_load_n(&mt_module_calls_known, __ATOMIC_ACQUIRE);
   self->pywalks++;
-  unsigned count = walk_trusted(w, frame, self->python, depth, &end);
+  unsigned count = walk_trusted(w, frame, self->python, mt_dict_depth(depth), &end);
   uint32_t id = count ? mt_pystack_intern(self->python, count, end, &lasting) : 0;
   struct mt_expected *memo = id && lasting && end == MT_STACK_WHOLE && !w->layout->threaded ? mt_pymemo_keep(key, w, frame, id, generation) : NULL;
   mt_memory_follow(&self->pymemo, memo);
@@ -135,7 +136,7 @@ static inline __attribute__((always_inline)) uint32_t expect(struct mt_thread *s
 
 static __attribute__((noinline)) uint32_t capture_checked(struct mt_thread *self, struct mt_pywalk *w, uintptr_t thread, unsigned depth) {
   enum mt_stack_end end;
-  unsigned count = walk_checked(w, thread, self->python, depth, &end);
+  unsigned count = walk_checked(w, thread, self->python, mt_dict_depth(depth), &end);
   return count ? mt_python_intern(self->python, count, end) : 0;
 }
 

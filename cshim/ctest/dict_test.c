@@ -3,6 +3,7 @@
 #include "../dict.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../config.h"
@@ -100,6 +101,42 @@ static void data_full(void) {
   CHECK(mt_dict_append(MT_DICT_STRING, &(struct mt_bytes){"small", 5}, 1)); /* what fits is still taken */
 }
 
+/* Ever new paths to the same call: a million of them would fill the dictionary, and the events behind it had no stack at all. */
+#define PATH __attribute__((noinline, noclone))
+static uint64_t paths;
+PATH static void left(unsigned path, unsigned depth);
+PATH static void right(unsigned path, unsigned depth);
+static inline __attribute__((always_inline)) void walk_on(unsigned path, unsigned depth) {
+  if (!depth) check_event(++paths);
+  else if (path & 1) right(path >> 1, depth - 1);
+  else left(path >> 1, depth - 1);
+  __asm__ volatile("" ::: "memory"); /* no tail calls */
+}
+static void left(unsigned path, unsigned depth) { walk_on(path, depth); }
+static void right(unsigned path, unsigned depth) { walk_on(path, depth); }
+
+static void many_stacks(void) {
+  enum { PATHS = 1 << 16 };
+  struct oracle o;
+  struct oracle_record *records;
+  const char *spool = check_output("d.bin");
+  mt_config.spool_max = 4 << 20, mt_config.spool_hard_max = 64 << 20;
+  for (unsigned i = 0; i < PATHS; i++) left(i, 16);
+  CHECK(oracle_open(&o, spool));
+  size_t n = oracle_records(&o, &records), bare = 0, whole = 0;
+  for (size_t i = 0; i < n; i++) {
+    uint32_t length = 0;
+    const uint64_t *stack = oracle_entry(&o, records[i].record.stack, MT_DICT_STACK, &length);
+    if (!stack || length < 16) bare++;
+    else whole += *stack != MT_STACK_DEPTH;
+  }
+  CHECK_EQ(n, PATHS);
+  CHECK_EQ(bare, 0);
+  CHECK_EQ(o.header->lost_dict, 0);
+  CHECK(whole > 10000);
+  free(records);
+}
+
 static void too_large(void) {
   check_output("d.bin");
   check_event(1);
@@ -126,7 +163,7 @@ static void about_the_process(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"interns", interns}, {"races", races}, {"index full", index_full}, {"data full", data_full}, {"too large", too_large}, {"process", about_the_process},
+      {"interns", interns}, {"races", races}, {"index full", index_full}, {"data full", data_full}, {"many stacks", many_stacks}, {"too large", too_large}, {"process", about_the_process},
   };
   return check_main("dict", cases, sizeof cases / sizeof *cases);
 }
