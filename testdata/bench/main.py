@@ -18,13 +18,14 @@ import events
 import gpt2
 import probe
 import reading
+import storms
 import training_tables as tables
 import turns
 from measure import ROOT, Failure, Setup, say
 
 DOCUMENT = ROOT / "docs" / "measurements.md"
 STEPS = 40
-PARTS = ("costs", "events", "step", "training", "reading")
+PARTS = ("costs", "events", "storms", "step", "training", "reading")
 
 
 def machine():
@@ -52,7 +53,7 @@ def measure(options):
     setup.compile_programs()
     work = gpt2.Training(setup, 10 if options.quick else STEPS) if {"step", "training"} & set(options.only) else None
     found = {}
-    ways = {"costs": lambda: costs.section(setup, options.quick), "events": lambda: events.section(setup, options.quick),
+    ways = {"costs": lambda: costs.section(setup, options.quick), "events": lambda: events.section(setup, options.quick), "storms": lambda: storms.section(setup, options.quick),
             "step": lambda: probe.section(work, 1 if options.quick else 5), "training": lambda: training(work, options), "reading": lambda: reading.section(options.quick)}
     for part in options.only:
         begin = datetime.datetime.now()
