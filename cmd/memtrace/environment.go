@@ -22,6 +22,8 @@ type guestSettings struct {
 	output   string // absolute pattern
 	spoolDir string // absolute path
 	spoolMax int64  // bytes
+	hardMax  int64  // bytes
+	overflow string // wait or drop
 	log      string
 	stacks   string
 	force    bool
@@ -40,6 +42,12 @@ func (g guestSettings) apply(base []string) []string {
 	}
 	if g.spoolMax > 0 {
 		env = setVariable(env, "MEMTRACE_SPOOL_MAX", strconv.FormatInt(g.spoolMax, 10))
+	}
+	if g.hardMax > 0 {
+		env = setVariable(env, "MEMTRACE_SPOOL_HARD_MAX", strconv.FormatInt(g.hardMax, 10))
+	}
+	if g.overflow != "" {
+		env = setVariable(env, "MEMTRACE_OVERFLOW", g.overflow)
 	}
 	if g.log != "" {
 		env = setVariable(env, "MEMTRACE_LOG", g.log)

@@ -15,6 +15,8 @@ type runOptions struct {
 	force        bool
 	spoolDir     string
 	spoolMax     byteSize
+	hardMax      byteSize
+	overflow     string
 	stacks       string
 	report       string
 	reportOutput string
@@ -63,7 +65,9 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", "", "name of the traces, a `PATTERN` (default "+defaultOutput+")")
 	f.BoolVarP(&o.force, "force", "f", false, "replace traces that exist")
 	f.StringVar(&o.spoolDir, "spool-dir", "", "keep the working files in this `DIR`, such as a tmpfs, instead of beside the traces")
-	f.Var(&o.spoolMax, "spool-max", "most room that a process's working file may take, such as 256M")
+	f.Var(&o.spoolMax, "spool-max", "room that a process's working file may usually take, such as 256M")
+	f.Var(&o.hardMax, "spool-hard-max", "how far that file may grow while the program records faster than can be written, such as 4G")
+	f.StringVar(&o.overflow, "overflow", "", "what to do when it can grow no more: wait (a bounded time) or drop records")
 	f.StringVar(&o.stacks, "stacks", "", "`DEPTH` of call stacks: native:N, python:N, nofrees (separate by commas), full or none (default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards: `text or json`")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to a `FILE` instead")
@@ -106,9 +110,12 @@ func (a *app) run(o runOptions, argv []string) error {
 }
 
 func (a *app) guestSettings(o runOptions) (guestSettings, error) {
-	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), log: a.guestLogLevel(), stacks: o.stacks}
+	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), hardMax: int64(o.hardMax), overflow: o.overflow, log: a.guestLogLevel(), stacks: o.stacks}
 	if o.report != "" && o.report != "text" && o.report != "json" {
 		return g, usagef("--report %s: choose text or json", o.report)
+	}
+	if o.overflow != "" && o.overflow != "wait" && o.overflow != "drop" {
+		return g, usagef("--overflow %s: choose wait or drop", o.overflow)
 	}
 	if err := checkStacks(o.stacks); err != nil {
 		return g, err

@@ -39,6 +39,15 @@ static void values(void) {
   CHECK_TEXT(mt_config.unknown, "");
 }
 
+static void room(void) {
+  load("MEMTRACE_SPOOL_HARD_MAX=3G", "MEMTRACE_OVERFLOW=drop", "");
+  CHECK_EQ(mt_config.spool_hard_max, 3ull << 30);
+  CHECK(mt_config.drop);
+  load("MEMTRACE_SPOOL_HARD_MAX=1T", "MEMTRACE_OVERFLOW=wait", "");
+  CHECK_EQ(mt_config.spool_hard_max, 64ull << 30);
+  CHECK(!mt_config.drop);
+}
+
 static void sampling(void) {
   static const struct {
     const char *text;
@@ -117,7 +126,7 @@ static void strange(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"sizes", sizes}, {"values", values}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
+      {"sizes", sizes}, {"values", values}, {"room", room}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
   };
   return check_main("config", cases, sizeof cases / sizeof *cases);
 }
