@@ -115,8 +115,10 @@ static void tell(struct mt_call *call, struct mt_outcome *o, uint16_t runtime, u
   if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && !o->status)) mt_reserve_grown(call->self, call->id, call->caller, o->device, call->pool, o->size);
 }
 
-void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) {
-  struct mt_call call = {.self = self, .id = id, .caller = caller};
+void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) { mt_call_remark_at(self, id, caller, outcome, 0); }
+
+void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome, uint64_t seq) {
+  struct mt_call call = {.self = self, .id = id, .caller = caller, .seq = seq};
   write_record(&call, outcome, self->runtime, 0);
   end(&call);
 }
@@ -172,7 +174,7 @@ void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *fr
 
 static void leave_driver(struct mt_call *call) {
   if (MT_LIKELY(call->counted)) mt_ring_call(call->self);
-  if (call->seq) call->self->reserved_seq = 0;
+  if (call->seq == call->self->reserved_seq) call->self->reserved_seq = 0; /* an allocation inside a free leaves the free its number */
   end(call);
   unframe_call(call);
 }
