@@ -110,19 +110,25 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// run leaves books, logs and traces in a folder.
-func (l ledgerRun) run(t *testing.T) string {
+// command starts it in a folder, by the words before it if there are any; only the program itself has the library.
+func (l ledgerRun) command(t *testing.T, dir string, before ...string) *exec.Cmd {
 	t.Helper()
-	dir := t.TempDir()
-	program := ledgerProgram(t, l.runtime)
-	args := []string{"book", strconv.Itoa(l.seed), strconv.Itoa(l.threads), strconv.Itoa(l.devices), strconv.Itoa(l.steps)}
-	cmd := exec.Command(program, append(args, l.words...)...)
 	env := []string{"NULLCUDA_LOG=null.%p.log", "NULLCUDA_DEVICES=" + strconv.Itoa(l.devices), "NULLCUDA_DRIVER_VERSION=13050", "MEMTRACE_NVML=0", "MEMTRACE_SPOOL_MAX=1G"}
 	if !strings.HasPrefix(l.runtime, "static") {
 		env = append(env, "LEDGER_RUNTIME="+runtimePath(t, l.runtime))
 	}
-	cmd.Env = append(os.Environ(), run{preload: []string{""}, env: append(env, l.env...)}.environment(t)...)
+	args := append(append(before, "env"), run{preload: []string{""}, env: append(env, l.env...)}.environment(t)...)
+	args = append(args, ledgerProgram(t, l.runtime), filepath.Join(dir, "book"), strconv.Itoa(l.seed), strconv.Itoa(l.threads), strconv.Itoa(l.devices), strconv.Itoa(l.steps))
+	cmd := exec.Command(args[0], append(args[1:], l.words...)...)
 	cmd.Dir = dir
+	return cmd
+}
+
+// run leaves books, logs and traces in a folder.
+func (l ledgerRun) run(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := l.command(t, dir)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
@@ -137,21 +143,23 @@ func (l ledgerRun) run(t *testing.T) string {
 	return dir
 }
 
-// killInTheMiddle waits until the driver has done some of the work, how much says the seed, and kills. The other process ends by itself, since nobody asks anything of it any more.
+// killInTheMiddle waits until the driver has done some of the work, how much says the seed, and kills.
 func killInTheMiddle(t *testing.T, cmd *exec.Cmd, dir string, seed int) {
 	log := filepath.Join(dir, fmt.Sprintf("null.%d.log", cmd.Process.Pid))
 	enough := int64(rand.New(rand.NewPCG(uint64(seed), 9)).IntN(1 << 20))
-	ended := make(chan struct{})
 	for range 6000 {
 		if st, err := os.Stat(log); err == nil && st.Size() > enough {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	close(ended)
+	killLedger(cmd, dir)
+}
+
+// killLedger kills one process. The other one ends by itself, since nobody asks anything of it any more: it has when only the first one's spool is left.
+func killLedger(cmd *exec.Cmd, dir string) {
 	cmd.Process.Signal(syscall.SIGKILL)
-	t.Cleanup(func() {})
-	for range 6000 { // the peer holds no pipe of ours: it is gone when its trace has no spool any more
+	for range 6000 {
 		if left, _ := filepath.Glob(filepath.Join(dir, "memtrace.*.spool")); len(left) <= 1 {
 			return
 		}
