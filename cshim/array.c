@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "hooks.h"
+#include "ring.h"
 
 enum { CUBEMAP = 0x04, LAYERED = 0x01, SPARSE = 0x40, DEFERRED = 0x80 };
 
@@ -98,24 +99,39 @@ uint64_t mt_tile_key(const struct mt_cuda_tiles *t) {
   return hash | 1ull << 63;
 }
 
-/* Every change is a mapping, or the end of one. The memory behind a tile is that of its handle. */
-static int tiles_changed(struct mt_call *call, const struct mt_cuda_tiles *tiles, unsigned count, int status) {
+enum { NUMBERED = 64 }; /* changes of one call that have their numbers from before it; further ones come after it */
+
+/* Every change is a mapping, or the end of one, or both: it may be the end of what lay there before, whose handle is then another thread's to be given. So its number is
+ * drawn before the real call. The memory behind a tile is that of its handle. */
+static struct mt_outcome tile_changed(const struct mt_cuda_tiles *tile, int status) {
+  bool map = tile && tile->operation == 1 && tile->handle; /* mapping no handle is unmapping */
+  return (struct mt_outcome){.kind = map ? MT_MAP : MT_UNMAP, .mem = MT_MEM_VMM, .addr = tile ? mt_tile_key(tile) : 0, .with = map ? tile->handle : 0, .status = status, .device = MT_HOST};
+}
+
+static unsigned draw_numbers(const struct mt_call *call, unsigned count, uint64_t numbers[NUMBERED]) {
+  unsigned drawn = 0;
+  for (; call->self && drawn + 1 < count && drawn < NUMBERED; drawn++) numbers[drawn] = mt_seq_draw();
+  return drawn;
+}
+
+static int tiles_changed(struct mt_call *call, const struct mt_cuda_tiles *tiles, unsigned count, const uint64_t *numbers, unsigned drawn, int status) {
   if (!call->self) return status;
-  if (status || !tiles) return mt_driver_skip(call), status;
-  for (unsigned i = 0; i < count; i++) {
-    bool map = tiles[i].operation == 1 && tiles[i].handle; /* mapping no handle is unmapping */
-    mt_call_remark(call->self, call->id, call->caller,
-                   &(struct mt_outcome){.kind = map ? MT_MAP : MT_UNMAP, .mem = MT_MEM_VMM, .addr = mt_tile_key(&tiles[i]), .with = map ? tiles[i].handle : 0, .device = MT_HOST});
+  for (unsigned i = 1; i < count && (!status || i <= drawn); i++) {
+    struct mt_outcome o = tile_changed(tiles ? &tiles[i] : NULL, status);
+    mt_call_remark_at(call->self, call->id, call->caller, &o, i <= drawn ? numbers[i - 1] : 0);
   }
-  mt_driver_skip(call);
+  struct mt_outcome first = tile_changed(count ? tiles : NULL, status);
+  mt_driver_close(call, &first);
   return status;
 }
 
-#define MT_TILES(symbol)                                                           \
-  MT_HOOKED(symbol, (struct mt_cuda_tiles *tiles, unsigned count, void *stream)) { \
-    MT_HOOKED_REAL(symbol);                                                        \
-    MT_HOOKED_OPEN(symbol, driver, 0);                                             \
-    return tiles_changed(&call, tiles, count, real(tiles, count, stream));         \
+#define MT_TILES(symbol)                                                                            \
+  MT_HOOKED(symbol, (struct mt_cuda_tiles *tiles, unsigned count, void *stream)) {                  \
+    MT_HOOKED_REAL(symbol);                                                                         \
+    MT_HOOKED_OPEN(symbol, driver, 1);                                                              \
+    uint64_t numbers[NUMBERED];                                                                     \
+    unsigned drawn = draw_numbers(&call, count, numbers);                                           \
+    return tiles_changed(&call, tiles, count, numbers, drawn, real(tiles, count, stream));          \
   }
 MT_TILES(cuMemMapArrayAsync)
 MT_TILES(cuMemMapArrayAsync_ptsz)

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -56,7 +57,7 @@ static bool started_in_an_ancestor; /* survives fork: a runtime is dead in the c
 
 /* What the runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays
  * them out. */
-enum { ARGV_WORDS = 2, AUXV_WORDS = 64 };
+enum { ARGV_WORDS = 2, AUXV_WORDS = 16 };
 static void *block[ARGV_WORDS + 10 + AUXV_WORDS];
 
 static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64], oom_variable[32];
@@ -67,7 +68,23 @@ static char *variable(char *buffer, const char *name, const char *value) {
   return buffer;
 }
 
-static bool make_block(void) {
+/* What the Go runtime asks the auxiliary vector for. The C library's copy is the program's: /proc has the kernel's, and a program under valgrind has lost the vdso that
+ * stands in that one, together with the room in its address space. */
+static void **add_auxv(void **word) {
+  static const unsigned long wanted[] = {AT_PAGESZ, AT_HWCAP, AT_HWCAP2, AT_SECURE, AT_RANDOM, AT_SYSINFO_EHDR};
+  int error = errno;
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    errno = 0;
+    unsigned long value = getauxval(wanted[i]);
+    if (!value && errno) continue;
+    *word++ = (void *)wanted[i];
+    *word++ = (void *)value;
+  }
+  errno = error;
+  return word;
+}
+
+static void make_block(void) {
   static const char *const levels[] = {"off", "error", "warn", "info", "debug"};
   static const char *const oom_texts[] = {"none", "failed", "all"};
   void **word = block;
@@ -83,11 +100,7 @@ static bool make_block(void) {
   *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);
   *word++ = mt_config.embed_symbols ? "MEMTRACE_EMBED_SYMBOLS=1" : "MEMTRACE_EMBED_SYMBOLS=0";
   *word++ = NULL;
-  int fd = open("/proc/thread-self/auxv", O_RDONLY | O_CLOEXEC); /* /proc/self is the first thread, which may have ended */
-  if (fd < 0) return false;
-  ssize_t n = read(fd, word, AUXV_WORDS * sizeof *word);
-  close(fd);
-  return n > 0;
+  *add_auxv(word) = NULL;
 }
 
 static int is_go_module(struct dl_phdr_info *info, size_t size, void *found) {
@@ -272,7 +285,8 @@ static void *boot_thread(void *unused) {
   mt_clock_refresh(mt_header());
   if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell of its end */
   const char *why = refusal();
-  if (!why && !make_block()) why = "/proc is not there";
+  if (!why && access("/proc/thread-self/auxv", F_OK)) why = "/proc is not there"; /* it is asked for the threads that are left */
+  make_block();
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !start_thread(drain_thread)) why = "no thread for the drainer";
   if (why) return mt_sample_off(why), stay_without(why), NULL;

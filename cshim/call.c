@@ -11,7 +11,9 @@
 #include "context.h"
 #include "dict.h"
 #include "graph.h"
+#include "hooks.h"
 #include "module.h"
+#include "query.h"
 #include "reserve.h"
 #include "ring.h"
 #include "sample.h"
@@ -40,8 +42,9 @@ static void end(struct mt_call *call) {
 /* cudaMalloc of 0 bytes succeeds with a null pointer: nothing was allocated. */
 static bool is_nothing(const struct mt_outcome *o) { return o->kind == MT_ALLOC && !o->status && !o->addr; }
 
-/* Memory that ends with the context in which it was allocated. */
-static bool context_owns(const struct mt_outcome *o) {
+/* Memory that ends with the context in which it was allocated. What was imported into a pool belongs to that. */
+static bool context_owns(const struct mt_call *call, const struct mt_outcome *o) {
+  if (call->id == MT_ID_cuMemPoolImportPointer || call->id == MT_ID_cudaMemPoolImportPointer) return false;
   switch (o->mem) {
     case MT_MEM_DEVICE: case MT_MEM_MANAGED: case MT_MEM_HOST: case MT_MEM_REGISTERED: case MT_MEM_ARRAY: case MT_MEM_FOREIGN:
       return o->kind == MT_ALLOC;
@@ -49,17 +52,31 @@ static bool context_owns(const struct mt_outcome *o) {
   return false;
 }
 
+/* Stream-ordered memory lies on the device of its stream or its pool, which need not be that of the current context. A refused call has no address to ask about. */
+static int async_device(const struct mt_call *call, const struct mt_outcome *o) {
+  enum { DEVICE_ORDINAL = 9, OWN_STREAMS = 3 };
+  int (*ask)(void *, int, uint64_t) = mt_query_find(MT_QUERY_POINTER);
+  int (*of)(uint64_t, uint64_t *) = mt_query_find(MT_QUERY_STREAM_CONTEXT);
+  int device;
+  uint64_t context;
+  if (!o->status) return ask && !ask(&device, DEVICE_ORDINAL, o->addr) ? device : o->device;
+  if (call->pool) return mt_reserve_device(call->pool, o->device);
+  return o->with >= OWN_STREAMS && of && !of(o->with, &context) ? mt_context_device(context, o->device) : o->device;
+}
+
 /* Completes an outcome by what only the driver knows: the device and the context of the calling thread, whether the stream is being captured. */
 static void complete(struct mt_call *call, struct mt_outcome *o) {
-  if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && mt_graph_captures(o->with, call->id)) && o->kind <= MT_FREE) {
+  uint64_t graph;
+  if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && mt_graph_captures(o->with, call->id, &graph)) && o->kind <= MT_FREE) {
     o->mem = MT_MEM_GRAPH; /* a node of the graph to be, which gets its memory when that is launched */
-    o->with = 0;
+    o->with = o->kind == MT_ALLOC ? graph : 0;
   }
-  bool owned = context_owns(o);
-  if (!owned && o->device != MT_CURRENT) return;
+  bool owned = context_owns(call, o);
+  if (!owned && o->device != MT_CURRENT) return mt_context_note_device(o->device);
   uint64_t context = 0;
   int device = mt_context_here(call->self, call->id, call->caller, &context);
   if (o->device == MT_CURRENT) o->device = device;
+  if (o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && MT_UNLIKELY(mt_context_several_devices())) o->device = async_device(call, o);
   if (owned) o->with = context;
   if (o->mem == MT_MEM_ARRAY && o->size) o->flags |= MT_FLAG_ESTIMATED;
 }
@@ -98,8 +115,10 @@ static void tell(struct mt_call *call, struct mt_outcome *o, uint16_t runtime, u
   if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && !o->status)) mt_reserve_grown(call->self, call->id, call->caller, o->device, call->pool, o->size);
 }
 
-void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) {
-  struct mt_call call = {.self = self, .id = id, .caller = caller};
+void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) { mt_call_remark_at(self, id, caller, outcome, 0); }
+
+void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome, uint64_t seq) {
+  struct mt_call call = {.self = self, .id = id, .caller = caller, .seq = seq};
   write_record(&call, outcome, self->runtime, 0);
   end(&call);
 }
@@ -155,7 +174,7 @@ void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *fr
 
 static void leave_driver(struct mt_call *call) {
   if (MT_LIKELY(call->counted)) mt_ring_call(call->self);
-  if (call->seq) call->self->reserved_seq = 0;
+  if (call->seq == call->self->reserved_seq) call->self->reserved_seq = 0; /* an allocation inside a free leaves the free its number */
   end(call);
   unframe_call(call);
 }

@@ -46,5 +46,8 @@ void mt_driver_skip(struct mt_call *call);
 /* Records something that was found out beside a call: a context that nobody saw begin, what a pool holds. */
 void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome);
 
+/* The same under a number that was drawn while the call, which is still open, had one of its own. */
+void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome, uint64_t seq);
+
 /* What is remembered of a calling code address: the original it means, and its number as a stack. Belongs to the thread, valid until its next look-up. */
 struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller);

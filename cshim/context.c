@@ -13,10 +13,12 @@
 /* Entries are claimed by their handle and never move. A table that is full forgets nothing: later contexts are then noticed again and again, which costs
  * records, not truth. */
 static struct known {
-  uint64_t context; /* 0: unused */
+  uint64_t context; /* 0: unused; of a green context there are two, its own handle and that under which it is current */
+  uint64_t green;   /* of the latter: the former */
   int32_t device;
   enum mt_context_kind kind;
 } known[MT_CONTEXTS];
+uint64_t mt_devices_seen;
 static uint64_t generation = 1; /* bumped when a context ends: what threads remember is then asked for again */
 
 void mt_context_start(void) { mt_context_drop(0, -1); }
@@ -30,6 +32,7 @@ static bool is_known(uint64_t context, unsigned before) {
 /* Free entries lie between used ones, so that two threads may claim one each for the same context: the first entry counts. */
 bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
   if (!context || is_known(context, MT_CONTEXTS)) return false;
+  mt_context_note_device(device);
   for (unsigned i = 0; i < MT_CONTEXTS; i++) {
     uint64_t none = 0;
     if (!__atomic_compare_exchange_n(&known[i].context, &none, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -40,6 +43,7 @@ bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
       __atomic_store_n(&known[i].context, 0, __ATOMIC_RELEASE);
       return false;
     }
+    __atomic_store_n(&known[i].green, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&known[i].kind, kind, __ATOMIC_RELAXED);
     __atomic_store_n(&known[i].device, device, __ATOMIC_RELEASE);
     mt_probe_devices();
@@ -58,6 +62,14 @@ void mt_context_drop(uint64_t context, int device) {
   for (unsigned i = 0; i < MT_CONTEXTS; i++)
     if (meant(&known[i], context, device)) __atomic_store_n(&known[i].context, 0, __ATOMIC_RELEASE);
   __atomic_add_fetch(&generation, 1, __ATOMIC_RELEASE);
+}
+
+int mt_context_device(uint64_t context, int otherwise) {
+  for (unsigned i = 0; i < MT_CONTEXTS; i++) {
+    int device = __atomic_load_n(&known[i].device, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) == context) return device == MT_HOST ? otherwise : device;
+  }
+  return otherwise;
 }
 
 void mt_context_devices(void (*visit)(int device, void *argument), void *argument) {
@@ -194,14 +206,58 @@ MT_CONTEXT_MADE(cuCtxCreate_v2, (uint64_t *out, unsigned flags, int device), (ou
 MT_CONTEXT_MADE(cuCtxCreate_v3, (uint64_t *out, void *affinities, int count, unsigned flags, int device), (out, affinities, count, flags, device))
 MT_CONTEXT_MADE(cuCtxCreate_v4, (uint64_t *out, void *how, unsigned flags, int device), (out, how, flags, device))
 
+MT_HOOKED(cuGreenCtxCreate, (void **out, void *resources, int device, unsigned flags)) {
+  MT_HOOKED_REAL(cuGreenCtxCreate);
+  MT_HOOKED_OPEN(cuGreenCtxCreate, driver, 0);
+  int status = real(out, resources, device, flags);
+  if (!call.self) return status;
+  if (!status) mt_context_add((uint64_t)*out, device, MT_CONTEXT_GREEN);
+  mt_driver_close(&call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_GREEN, .addr = status ? 0 : (uint64_t)*out, .device = device, .status = status});
+  return status;
+}
+
+static struct known *entry_of(uint64_t context) {
+  for (unsigned i = 0; i < MT_CONTEXTS; i++)
+    if (__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) == context) return &known[i];
+  return NULL;
+}
+
 /* Nothing is recorded: the green context was, and this is the handle under which it becomes current. It must not be taken for a primary context, which contexts
  * are that nobody made. */
 MT_HOOKED(cuCtxFromGreenCtx, (uint64_t *out, void *green)) {
   MT_HOOKED_REAL(cuCtxFromGreenCtx);
   MT_HOOKED_OPEN(cuCtxFromGreenCtx, driver, 0);
   int status = real(out, green);
-  if (call.self && !status) mt_context_add(*out, MT_HOST, MT_CONTEXT_GREEN);
+  struct known *entry = NULL;
+  if (call.self && !status && mt_context_add(*out, MT_HOST, MT_CONTEXT_GREEN)) entry = entry_of(*out);
+  if (entry) __atomic_store_n(&entry->green, (uint64_t)green, __ATOMIC_RELAXED);
   mt_driver_skip(&call);
+  return status;
+}
+
+/* Forgets a green context under both of its handles and returns its device. */
+static int green_drop(uint64_t green) {
+  int device = mt_context_device(green, MT_HOST);
+  for (unsigned i = 0; i < MT_CONTEXTS; i++)
+    if (__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) && __atomic_load_n(&known[i].green, __ATOMIC_RELAXED) == green) mt_context_drop(known[i].context, MT_HOST);
+  mt_context_drop(green, MT_HOST);
+  return device;
+}
+
+/* A green context holds the primary one of its device, and may be the last to do so: then that ends with it, at the number that was drawn before. */
+MT_HOOKED(cuGreenCtxDestroy, (void *green)) {
+  MT_HOOKED_REAL(cuGreenCtxDestroy);
+  if (!green) return real(green);
+  MT_HOOKED_OPEN(cuGreenCtxDestroy, driver, 1);
+  int status = real(green);
+  if (!call.self) return status;
+  int device = status ? MT_HOST : green_drop((uint64_t)green);
+  struct mt_outcome o = {.kind = MT_DESTROY, .mem = MT_OBJECT_GREEN, .addr = (uint64_t)green, .device = MT_HOST, .status = status};
+  if (device != MT_HOST && !primary_alive(device)) {
+    mt_call_remark(call.self, call.id, call.caller, &o);
+    o = primary_let_go(device, status);
+  }
+  mt_driver_close(&call, &o);
   return status;
 }
 

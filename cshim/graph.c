@@ -23,13 +23,17 @@ static bool per_thread(uint16_t api) {
   return false;
 }
 
-bool mt_graph_stream_captured(uint64_t stream, uint16_t api) {
+bool mt_graph_stream_captured(uint64_t stream, uint16_t api, uint64_t *graph) {
   bool thread = per_thread(api);
   if (stream == MT_STREAM_LEGACY || (!stream && !thread)) return false;
   int (*ask)(uint64_t, int *) = mt_query_find(thread ? MT_QUERY_CAPTURING_PTSZ : MT_QUERY_CAPTURING);
   int status = 0;
   if (!ask || ask(stream, &status) || status != 1) return false;
   found_memory();
+  int (*which)(uint64_t, int *, uint64_t *, uint64_t *, const void *, size_t *) = mt_query_find(thread ? MT_QUERY_CAPTURE_PTSZ : MT_QUERY_CAPTURE);
+  uint64_t id;
+  *graph = 0;
+  if (which && which(stream, &status, &id, graph, NULL, NULL)) *graph = 0;
   return true;
 }
 

@@ -17,6 +17,10 @@ static const struct {
     [MT_QUERY_RANGE] = {"cuMemGetAddressRange_v2", "cuMemGetAddressRange", 3020},
     [MT_QUERY_CAPTURING] = {"cuStreamIsCapturing", "cuStreamIsCapturing", 10000},
     [MT_QUERY_CAPTURING_PTSZ] = {"cuStreamIsCapturing_ptsz", "cuStreamIsCapturing", 10000},
+    [MT_QUERY_CAPTURE] = {"cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo", 11030},
+    [MT_QUERY_CAPTURE_PTSZ] = {"cuStreamGetCaptureInfo_v2_ptsz", "cuStreamGetCaptureInfo", 11030},
+    [MT_QUERY_STREAM_CONTEXT] = {"cuStreamGetCtx", "cuStreamGetCtx", 9020},
+    [MT_QUERY_POINTER] = {"cuPointerGetAttribute", "cuPointerGetAttribute", 4000},
     [MT_QUERY_POOL] = {"cuDeviceGetMemPool", "cuDeviceGetMemPool", 11020},
     [MT_QUERY_POOL_DEFAULT] = {"cuDeviceGetDefaultMemPool", "cuDeviceGetDefaultMemPool", 11020},
     [MT_QUERY_POOL_VALUE] = {"cuMemPoolGetAttribute", "cuMemPoolGetAttribute", 11020},
@@ -37,10 +41,11 @@ const char *mt_query_base(enum mt_query which, int *version) {
 
 void *mt_query_find(enum mt_query which) {
   void *function = __atomic_load_n(&functions[which], __ATOMIC_ACQUIRE);
-  if (MT_LIKELY(function != NULL) || __atomic_exchange_n(&sought[which], 1, __ATOMIC_RELAXED)) return function;
+  if (MT_LIKELY(function != NULL) || __atomic_load_n(&sought[which], __ATOMIC_RELAXED)) return function;
   int error = errno;
   function = mt_driver_symbol(names[which].symbol);
   if (function) mt_query_learn(which, function);
+  __atomic_store_n(&sought[which], 1, __ATOMIC_RELAXED); /* not before: threads that ask meanwhile look for themselves, or would take the driver to have no such function */
   errno = error;
   return function;
 }

@@ -11,6 +11,10 @@ enum mt_query {
   MT_QUERY_RANGE,         /* int (uint64_t *base, size_t *size, uint64_t address) */
   MT_QUERY_CAPTURING,     /* int (void *stream, int *status): 1 while captured */
   MT_QUERY_CAPTURING_PTSZ,
+  MT_QUERY_CAPTURE,       /* int (void *stream, int *status, uint64_t *id, uint64_t *graph, const void *nodes, size_t *count): all but the first two may be NULL */
+  MT_QUERY_CAPTURE_PTSZ,
+  MT_QUERY_STREAM_CONTEXT, /* int (void *stream, uint64_t *context) */
+  MT_QUERY_POINTER,       /* int (void *value, int attribute, uint64_t address) */
   MT_QUERY_POOL,          /* int (uint64_t *pool, int device): where cuMemAllocAsync takes from */
   MT_QUERY_POOL_DEFAULT,  /* int (uint64_t *pool, int device) */
   MT_QUERY_POOL_VALUE,    /* int (uint64_t pool, int attribute, uint64_t *value) */

@@ -79,6 +79,11 @@ void mt_reserve_grown(struct mt_thread *self, uint16_t api, uintptr_t caller, in
   look(self, api, caller, s, pool, device);
 }
 
+int mt_reserve_device(uint64_t pool, int otherwise) {
+  const struct state *s = chosen_state(pool);
+  return __atomic_load_n(&s->pool, __ATOMIC_RELAXED) == pool ? __atomic_load_n(&s->device, __ATOMIC_RELAXED) : otherwise;
+}
+
 static void look_at_graphs(struct mt_thread *self, uint16_t api, uintptr_t caller, int device) {
   int (*ask)(int, int, uint64_t *) = mt_query_find(MT_QUERY_GRAPH_VALUE);
   uint64_t held, used;

@@ -158,6 +158,9 @@ func whyNothing(program string) string {
 	if info, err := os.Stat(path); err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
 		return "; " + program + " is setuid or setgid, and such programs ignore LD_PRELOAD"
 	}
+	if size, err := unix.Getxattr(path, "security.capability", nil); err == nil && size > 0 {
+		return "; " + program + " has capabilities of its own (setcap), and such programs ignore LD_PRELOAD"
+	}
 	file, err := elf.Open(path)
 	if err != nil {
 		return "" // a script: its interpreter is a program like any other

@@ -21,6 +21,8 @@ it (` + "`cudaGetDriverEntryPoint`" + `), also from a runtime that is linked sta
 - A version of a driver function that is newer than those here is passed through and named in the trace (` + "`unhooked.NAME`" + `).
 - Tiles of a sparse array and bindings of a multicast object that are never unmapped keep their memory counted, even when the array or the object has ended; and a
   region of tiles counts as mapped until a change that begins at the same place.
+- Variables of modules and libraries whose context ends while their device has another one stay counted until they are unloaded.
+- An imported handle counts from its first mapping, which tells its size.
 `
 
 // Page writes docs/hooks.md.

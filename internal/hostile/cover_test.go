@@ -54,24 +54,39 @@ func (a account) live(kind string) total {
 	return t
 }
 
-// driverAccount reads the null driver's log.
-func driverAccount(t *testing.T, path string) account {
+// driverLine is one change in the null driver's words.
+type driverLine struct {
+	device          int
+	kind, op        string
+	addr, requested uint64
+}
+
+// readDriverLog reads the null driver's log.
+func readDriverLog(t *testing.T, path string) (log []driverLine) {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	a := account{}
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var seq, ns, addr, size uint64
-		var device int
-		var kind, op string
-		if _, err := fmt.Sscan(lines.Text(), &seq, &ns, &device, &kind, &op, &addr, &size); err != nil {
+		var seq, ns uint64
+		var l driverLine
+		if _, err := fmt.Sscan(lines.Text(), &seq, &ns, &l.device, &l.kind, &l.op, &l.addr, &l.requested); err != nil {
 			t.Fatalf("%q: %v", lines.Text(), err)
 		}
-		if op != "oom" {
-			a.add(kind, change{op == "alloc", addr, size})
+		log = append(log, l)
+	}
+	return log
+}
+
+// driverAccount makes an account of the null driver's log.
+func driverAccount(t *testing.T, path string) account {
+	t.Helper()
+	a := account{}
+	for _, l := range readDriverLog(t, path) {
+		if l.op != "oom" {
+			a.add(l.kind, change{l.op == "alloc", l.addr, l.requested})
 		}
 	}
 	return a

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -83,5 +84,63 @@ func TestCoverBetween(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A tile was the last to keep a handle's memory alive, and the number of its unmapping was drawn after the driver had done it: another thread could be given the same handle in
+// between, under a lower number. The new memory then ended with the old tile. Here somebody behind the library asks for the new memory at just that moment.
+func TestCoverTileEnds(t *testing.T) {
+	behind := compile(t, "libbehind.so", []string{`#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+uint64_t released_before;
+int made_behind; /* until the handle came back; 0 it did not */
+int cuMemMapArrayAsync(void *tiles, unsigned count, void *stream) {
+  static const int property[16] = {1, 0, 1, 0};
+  int (*real)(void *, unsigned, void *) = dlsym(RTLD_NEXT, "cuMemMapArrayAsync");
+  int (*create)(uint64_t *, uint64_t, const void *, unsigned long long) = dlsym(RTLD_DEFAULT, "cuMemCreate");
+  int status = real(tiles, count, stream);
+  static int calls;
+  uint64_t made = 0;
+  if (++calls != 2) return status;
+  while (made != released_before && made_behind < 100 && !create(&made, 2 << 20, property, 0)) made_behind++;
+  if (made != released_before) made_behind = 0;
+  return status;
+}
+`}, "-shared", "-fPIC")
+	program := compile(t, "tile-ends", []string{`#include <dlfcn.h>
+#include <stdio.h>
+#include "abi.h"
+#include "cuda.h"
+int cuArray3DCreate_v2(void **out, const struct mt_cuda_array3d *shape);
+int cuMemMapArrayAsync(struct mt_cuda_tiles *tiles, unsigned count, void *stream);
+int main(void) {
+  static const int property[16] = {1, 0, 1, 0};
+  const struct mt_cuda_array3d shape = {512, 300, 0, 0x20, 1, 0x40};
+  void *context, *array;
+  uint64_t handle;
+  if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || cuArray3DCreate_v2(&array, &shape) || cuMemCreate(&handle, 2 << 20, property, 0)) return 1;
+  struct mt_cuda_tiles tile = {.resource = (uint64_t)array, .at.level = {.width = 256, .height = 256, .depth = 1}, .operation = 1, .handle = handle, .device_mask = 1};
+  if (cuMemMapArrayAsync(&tile, 1, NULL) || cuMemRelease(handle)) return 2;
+  uint64_t other[20]; /* so many of a size that the allocator does not keep the next one for itself */
+  for (int i = 0; i < 20; i++)
+    if (cuMemCreate(&other[i], 2 << 20, property, 0)) return 4;
+  for (int i = 0; i < 20; i += 2)
+    if (cuMemRelease(other[i])) return 5;
+  tile.operation = 2;
+  *(uint64_t *)dlsym(RTLD_DEFAULT, "released_before") = handle;
+  if (cuMemMapArrayAsync(&tile, 1, NULL)) return 3;
+  printf("%d made\n", *(int *)dlsym(RTLD_DEFAULT, "made_behind"));
+  return 0;
+}
+`}, withDriver(t)...)
+	got := run{program: program, preload: []string{"", behind}}.do(t)
+	var made int64
+	if _, err := fmt.Sscanf(got.stdout, "%d made\n", &made); err != nil || made == 0 {
+		t.Fatalf("the driver did not use the handle again: %v, exit %d, %s%s", err, got.exit, got.stdout, got.stderr)
+	}
+	replay := replayText(t, got.traces(t)[0])
+	if live := replay.live[ledgerPlace{"driver", 0}]; len(replay.problems) > 0 || live != (10+made)<<21 {
+		t.Errorf("%d bytes live, want those of %d handles; %v", live, 10+made, replay.problems)
 	}
 }

@@ -153,3 +153,41 @@ func TestGroup(t *testing.T) {
 		t.Errorf("%d allocations were seen, want 2", n)
 	}
 }
+
+// Two threads that needed one of the driver's answers for the first time at once: the second one took the function that the first was still looking up for missing. Its
+// variable then had no size, or its allocation no device and no owner.
+func TestFirstQuestion(t *testing.T) {
+	program := compile(t, "question", []string{`#include <pthread.h>
+#include <stdlib.h>
+#include "cuda.h"
+enum { THREADS = 16 };
+int cuModuleLoadData(void **module, const void *image);
+int cuModuleGetGlobal_v2(uint64_t *out, size_t *size, void *module, const char *name);
+static void *context, *module[THREADS];
+static pthread_barrier_t all;
+static void *ask(void *number) {
+  uint64_t p;
+  if (cuCtxSetCurrent(context)) abort();
+  pthread_barrier_wait(&all);
+  if (cuModuleGetGlobal_v2(&p, NULL, module[(long)number], "variable")) abort();
+  return NULL;
+}
+int main(void) {
+  pthread_t t[THREADS];
+  if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0)) return 1;
+  pthread_barrier_init(&all, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++)
+    if (cuModuleLoadData(&module[i], "image")) return 2;
+  for (long i = 0; i < THREADS; i++)
+    if (pthread_create(&t[i], NULL, ask, (void *)i)) return 3;
+  for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
+  return 0;
+}
+`}, withDriver(t)...)
+	for range 10 {
+		got := run{program: program, preload: []string{""}}.do(t)
+		if n := got.only(t).allocations(64 << 10); n != 16 {
+			t.Fatalf("%d of 16 variables have their size", n)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -214,5 +215,57 @@ func TestDisabled(t *testing.T) {
 	got := run{program: manners(t), args: []string{"threads"}, env: []string{"MEMTRACE_DISABLE=1"}}.both(t, "")
 	if left, _ := os.ReadDir(got.dir); len(left) != 0 {
 		t.Errorf("files were left: %v", left)
+	}
+}
+
+// The random ledger where its trace has little room or loses its folder: the program does what it does, and a trace that claims to be whole is.
+func TestLedgerWithoutRoom(t *testing.T) {
+	l := ledgerRun{seed: 9, threads: 8, devices: 2, steps: 10000, words: []string{"ends"}, runtime: "12"}
+	program := ledgerProgram(t, l.runtime)
+	for _, size := range []string{"64k", "1m", "4m", "gone"} {
+		t.Run(size, func(t *testing.T) {
+			dir, full := t.TempDir(), ""
+			if size == "gone" {
+				full = filepath.Join(dir, "traces")
+				if err := os.Mkdir(full, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				full = mount(t, "tmpfs", "size="+size)
+			}
+			l.env = []string{"MEMTRACE_OUTPUT=" + filepath.Join(full, "memtrace.%e.%p.bin")}
+			cmd := l.command(t, dir)
+			var out strings.Builder
+			cmd.Stdout = &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for size == "gone" {
+				if paths, _ := filepath.Glob(filepath.Join(full, "*.bin")); len(paths) == 2 {
+					os.RemoveAll(full)
+					break
+				}
+			}
+			if err := cmd.Wait(); err != nil || out.String() != "end\n" {
+				t.Fatalf("%v %q", err, out.String())
+			}
+			if _, err := os.Stat(full); size == "gone" && err == nil {
+				t.Error("the folder came back")
+			}
+			for _, name := range []string{"book", "book.peer"} {
+				book := readBook(t, program, filepath.Join(dir, name))
+				paths, _ := filepath.Glob(filepath.Join(full, fmt.Sprintf("memtrace.*.%d.bin", book.Process)))
+				for _, path := range paths {
+					var r ledgerReport
+					runJSON(t, &r, "report", "--json", path)
+					t.Logf("%s: %d lost, complete %v", name, r.Lost, r.Health["complete"])
+					if r.Health["complete"] == true {
+						checkBook(t, book, path, filepath.Join(dir, fmt.Sprintf("null.%d.log", book.Process)), false)
+					} else if r.Lost == 0 {
+						t.Errorf("%s is not whole, and nothing was lost: %v", path, r.Health)
+					}
+				}
+			}
+		})
 	}
 }

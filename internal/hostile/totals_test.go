@@ -12,13 +12,17 @@ import (
 // TestTotals compares what the trace says is live at the end with what the null driver says, kind by kind.
 func TestTotals(t *testing.T) {
 	program := compile(t, "totals", []string{"testdata/guest/totals.c"}, withDriver(t)...)
-	dir := t.TempDir()
-	log := filepath.Join(dir, "null.log")
-	got := run{program: program, preload: []string{""}, dir: dir, env: []string{"NULLCUDA_LOG=" + log}}.do(t)
+	got := run{program: program, preload: []string{""}, env: []string{"NULLCUDA_LOG=null.log"}}.do(t)
 	if got.exit != 0 || got.stdout != "end\n" {
 		t.Fatalf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
 	}
-	driver := driverAccount(t, log)
+	compareTotalsOf(t, got, "null.log")
+}
+
+// compareTotalsOf compares what the only trace of a run says is live at the end with the null driver's log.
+func compareTotalsOf(t *testing.T, got result, log string) {
+	t.Helper()
+	driver := driverAccount(t, filepath.Join(got.dir, log))
 	have := traceTotals(t, got.only(t))
 	for _, kind := range []string{"device", "managed", "host", "async", "vmm"} {
 		if want := driver.live(kind); want.count == 0 || want != have[kind] {

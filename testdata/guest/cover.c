@@ -50,7 +50,7 @@ static const char *wanted_level, *route;
 static void *driver, *runtime;
 static bool failed;
 
-void *cover_function(enum cover_id id) {
+void *cover_function(enum hooked id) {
   if (!rows[id].address) {
     printf("%s: not to be had\n", rows[id].symbol);
     exit(3);
@@ -111,7 +111,7 @@ static void *by_proc_address(const struct row *row) {
 }
 
 static bool newest(const struct row *row, int version) {
-  for (size_t i = 0; i < COVER_COUNT; i++)
+  for (size_t i = 0; i < HOOKED_COUNT; i++)
     if (!strcmp(rows[i].base, row->base) && rows[i].variant == row->variant && rows[i].version > row->version && rows[i].version <= version) return false;
   return row->version <= version;
 }
@@ -147,7 +147,7 @@ static void *find(const struct row *row) {
 }
 
 static void resolve(void) {
-  for (size_t i = 0; i < COVER_COUNT; i++) {
+  for (size_t i = 0; i < HOOKED_COUNT; i++) {
     void *library = rows[i].level == DRIVER ? driver : runtime;
     rows[i].address = find(&rows[i]);
     if (!rows[i].address && library) rows[i].address = dlsym(library, rows[i].symbol);
@@ -201,7 +201,7 @@ static bool optional(const char *symbol) {
 
 static void tell_uncalled(void) {
   int level = !strcmp(wanted_level, "driver") ? DRIVER : RUNTIME;
-  for (size_t i = 0; i < COVER_COUNT; i++) {
+  for (size_t i = 0; i < HOOKED_COUNT; i++) {
     if (rows[i].level != level || rows[i].calls || optional(rows[i].symbol)) continue;
     printf("%s is never called\n", rows[i].symbol);
     failed = true;

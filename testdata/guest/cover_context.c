@@ -52,6 +52,12 @@ void cover_contexts(void) {
   fill(1600); /* back in the primary context */
 }
 
+static void retain(void) {
+  uint64_t context;
+  DO(cuDevicePrimaryCtxRetain, &context, 0);
+  HELP(cuCtxSetCurrent, context);
+}
+
 void cover_green(void) {
   char resource[256] = {0};
   uint64_t context, inside;
@@ -66,6 +72,11 @@ void cover_green(void) {
   DO(cuMemAlloc_v2, &inside, 3333); /* the primary context's, whose end it awaits */
   HELP(cuCtxPopCurrent_v2, &context);
   DO(cuGreenCtxDestroy, green);
+  DO(cuGreenCtxCreate, &green, description, 0, 1); /* holds the primary context when nobody else does */
+  DO(cuDevicePrimaryCtxRelease_v2, 0);
+  DO(cuMemAlloc_v2, &inside, 4444);
+  DO(cuGreenCtxDestroy, green); /* and takes it along */
+  retain();
 }
 
 void cover_code(void) {
@@ -91,12 +102,6 @@ void cover_code(void) {
   DO(cuLibraryGetGlobal, &variable, NULL, file, "one");
   DO(cuLibraryUnload, library);
   DO(cuLibraryUnload, file);
-}
-
-static void retain(void) {
-  uint64_t context;
-  DO(cuDevicePrimaryCtxRetain, &context, 0);
-  HELP(cuCtxSetCurrent, context);
 }
 
 /* The primary context's end, four ways. */

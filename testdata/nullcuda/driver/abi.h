@@ -56,7 +56,8 @@ enum { CU_LOCATION_NONE, CU_LOCATION_DEVICE, CU_LOCATION_HOST, CU_LOCATION_HOST_
 typedef struct { int type; int id; } cu_location;
 
 enum { CU_ALLOCATION_PINNED = 1, CU_ALLOCATION_MANAGED = 2 };
-enum { CU_HANDLE_NONE = 0, CU_HANDLE_FD = 1 };
+enum { CU_HANDLE_NONE = 0, CU_HANDLE_FD = 1, CU_HANDLE_FABRIC = 8 };
+typedef struct { unsigned char data[64]; } cu_fabric_handle;
 enum { CU_ACCESS_NONE = 0, CU_ACCESS_READ = 1, CU_ACCESS_READ_WRITE = 3 };
 
 typedef struct {

@@ -1,4 +1,5 @@
 #include "vmm.h"
+#include "fabric.h"
 #include "multicast.h"
 
 #include <fcntl.h>
@@ -18,7 +19,7 @@ static bool is_granular(uint64_t n) { return n % NC_VMM_GRANULARITY == 0; }
 // Which device pays for memory at the location. Host memory is free of charge.
 static cu_result place(const cu_allocation_prop *prop, int *device, enum nc_kind *kind)
 {
-	if (!prop || prop->type != CU_ALLOCATION_PINNED || prop->handle_types & ~CU_HANDLE_FD)
+	if (!prop || prop->type != CU_ALLOCATION_PINNED || prop->handle_types & ~(CU_HANDLE_FD | CU_HANDLE_FABRIC))
 		return CU_INVALID_VALUE;
 	*device = 0;
 	*kind = NC_HOST;
@@ -110,7 +111,7 @@ CU_API cuMemCreate(uint64_t *out, size_t size, const cu_allocation_prop *prop, u
 		return CU_OUT_OF_MEMORY;
 	NC_LOCKED();
 	int fd = -1;
-	if (prop->handle_types & CU_HANDLE_FD && (fd = memfd_for(device, size)) < 0)
+	if (prop->handle_types && (fd = memfd_for(device, size)) < 0)
 		return CU_OUT_OF_MEMORY;
 	struct nc_vmm_handle *handle = nc_vmm_handle_new(prop, device, kind, size, fd);
 	if (!handle) {
@@ -185,12 +186,14 @@ CU_API cuMemGetAllocationPropertiesFromHandle(cu_allocation_prop *prop, uint64_t
 CU_API cuMemExportToShareableHandle(void *out, uint64_t value, int type, unsigned long long flags)
 {
 	NC_TRY(nc_init_check());
-	if (!out || flags || type != CU_HANDLE_FD)
+	if (!out || flags || (type != CU_HANDLE_FD && type != CU_HANDLE_FABRIC))
 		return CU_INVALID_VALUE;
 	NC_LOCKED();
 	struct nc_vmm_handle *handle = nc_object_find((void *)value, NC_VMM_HANDLE);
-	if (!handle || handle->fd < 0)
+	if (!handle || handle->fd < 0 || !(handle->prop.handle_types & type))
 		return CU_INVALID_VALUE;
+	if (type == CU_HANDLE_FABRIC)
+		return nc_fabric_export(handle->fd, out);
 	int fd = fcntl(handle->fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return CU_OUT_OF_MEMORY;
@@ -221,13 +224,10 @@ static int exported_device(int fd)
 	return nc_device_valid(device) ? device : -1;
 }
 
-CU_API cuMemImportFromShareableHandle(uint64_t *out, void *os_handle, int type)
+// The descriptor stays the caller's.
+static cu_result import(uint64_t *out, int fd)
 {
 	struct stat st;
-	int fd = (int)(intptr_t)os_handle;
-	NC_TRY(nc_init_check());
-	if (!out || type != CU_HANDLE_FD)
-		return CU_INVALID_VALUE;
 	if (nc_multicast_is(fd))
 		return nc_multicast_import(out, fd);
 	int device = exported_device(fd);
@@ -248,6 +248,22 @@ CU_API cuMemImportFromShareableHandle(uint64_t *out, void *os_handle, int type)
 	nc_ledger_alloc(device, NC_IPC, (uintptr_t)handle, handle->size, handle->charged);
 	*out = (uintptr_t)handle;
 	return CU_OK;
+}
+
+CU_API cuMemImportFromShareableHandle(uint64_t *out, void *os_handle, int type)
+{
+	int fd;
+	NC_TRY(nc_init_check());
+	if (!out)
+		return CU_INVALID_VALUE;
+	if (type == CU_HANDLE_FD)
+		return import(out, (int)(intptr_t)os_handle);
+	if (type != CU_HANDLE_FABRIC || !os_handle)
+		return CU_INVALID_VALUE;
+	NC_TRY(nc_fabric_import(os_handle, &fd));
+	cu_result result = import(out, fd);
+	close(fd);
+	return result;
 }
 
 void nc_vmm_mapped(struct nc_vmm_handle *handle) { handle->mappings++; }

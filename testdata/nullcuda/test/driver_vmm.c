@@ -153,6 +153,44 @@ static void test_export(void)
 	CHECK_EQ(used_now(), before);
 }
 
+// A handle of the fabric is 64 bytes that anybody may hold; it leads to the memory for as long as that lives in its process.
+static void test_fabric(void)
+{
+	uint64_t handle, imported, plain, none;
+	cu_fabric_handle fabric, junk = {{1}};
+	cu_ptr va;
+	int value = 0, fd;
+	long long before = used_now();
+	const cu_allocation_prop both = {
+		.type = CU_ALLOCATION_PINNED, .handle_types = CU_HANDLE_FABRIC | CU_HANDLE_FD, .location = {CU_LOCATION_DEVICE, 0}};
+	const cu_allocation_prop only = {.type = CU_ALLOCATION_PINNED, .handle_types = CU_HANDLE_FABRIC, .location = {CU_LOCATION_DEVICE, 0}};
+	CHECK_OK(cuMemCreate(&plain, STEP, &exportable, 0));
+	CHECK_EQ(cuMemExportToShareableHandle(&fabric, plain, CU_HANDLE_FABRIC, 0), CU_INVALID_VALUE); // not asked for
+	CHECK_OK(cuMemRelease(plain));
+	CHECK_OK(cuMemCreate(&plain, STEP, &only, 0));
+	CHECK_EQ(cuMemExportToShareableHandle(&fd, plain, CU_HANDLE_FD, 0), CU_INVALID_VALUE);
+	CHECK_OK(cuMemRelease(plain));
+	CHECK_OK(cuMemCreate(&handle, STEP, &both, 0));
+	CHECK_OK(cuMemExportToShareableHandle(&fabric, handle, CU_HANDLE_FABRIC, 0));
+	CHECK_OK(cuMemImportFromShareableHandle(&imported, &fabric, CU_HANDLE_FABRIC));
+	CHECK_EQ(used_now() - before, STEP); // foreign memory is not paid for again
+	CHECK_OK(cuMemAddressReserve(&va, 2 * STEP, 0, 0, 0));
+	CHECK_OK(cuMemMap(va, STEP, 0, handle, 0));
+	CHECK_OK(cuMemMap(va + STEP, STEP, 0, imported, 0));
+	CHECK_OK(cuMemSetAccess(va, 2 * STEP, &read_write, 1));
+	CHECK_OK(cuMemsetD32_v2(va, 7, 1));
+	CHECK_OK(cuMemcpyDtoH_v2(&value, va + STEP, 4));
+	CHECK_EQ(value, 7);
+	CHECK_EQ(cuMemImportFromShareableHandle(&none, &junk, CU_HANDLE_FABRIC), CU_INVALID_VALUE);
+	CHECK_EQ(cuMemImportFromShareableHandle(&none, NULL, CU_HANDLE_FABRIC), CU_INVALID_VALUE);
+	CHECK_OK(cuMemUnmap(va, 2 * STEP));
+	CHECK_OK(cuMemRelease(handle));
+	CHECK_EQ(cuMemImportFromShareableHandle(&none, &fabric, CU_HANDLE_FABRIC), CU_INVALID_VALUE); // gone in its own process
+	CHECK_OK(cuMemRelease(imported));
+	CHECK_OK(cuMemAddressFree(va, 2 * STEP));
+	CHECK_EQ(used_now(), before);
+}
+
 // As PyTorch reserves: more addresses than the device has memory, cheaply; and
 // mapped memory costs host pages only when touched.
 static void test_large_reservation(void)
@@ -185,6 +223,7 @@ int main(void)
 	test_mappings_alias(&exportable);
 	test_access();
 	test_export();
+	test_fabric();
 	test_large_reservation();
 	return check_done("driver_vmm");
 }
