@@ -44,16 +44,17 @@ static bool is_nothing(const struct mt_outcome *o) { return o->kind == MT_ALLOC 
 
 /* Memory that ends with the context in which it was allocated. What was imported into a pool belongs to that. */
 static bool context_owns(const struct mt_call *call, const struct mt_outcome *o) {
-  if (call->id == MT_ID_cuMemPoolImportPointer || call->id == MT_ID_cudaMemPoolImportPointer) return false;
   switch (o->mem) {
-    case MT_MEM_DEVICE: case MT_MEM_MANAGED: case MT_MEM_HOST: case MT_MEM_REGISTERED: case MT_MEM_ARRAY: case MT_MEM_FOREIGN:
+    case MT_MEM_DEVICE: case MT_MEM_MANAGED: case MT_MEM_HOST: case MT_MEM_REGISTERED: case MT_MEM_ARRAY:
       return o->kind == MT_ALLOC;
+    case MT_MEM_FOREIGN:
+      return o->kind == MT_ALLOC && call->id != MT_ID_cuMemPoolImportPointer && call->id != MT_ID_cudaMemPoolImportPointer;
   }
   return false;
 }
 
 /* Stream-ordered memory lies on the device of its stream or its pool, which need not be that of the current context. A refused call has no address to ask about. */
-static int async_device(const struct mt_call *call, const struct mt_outcome *o) {
+static __attribute__((noinline)) int async_device(const struct mt_call *call, const struct mt_outcome *o) {
   enum { DEVICE_ORDINAL = 9, OWN_STREAMS = 3 };
   int (*ask)(void *, int, uint64_t) = mt_query_find(MT_QUERY_POINTER);
   int (*of)(uint64_t, uint64_t *) = mt_query_find(MT_QUERY_STREAM_CONTEXT);
@@ -67,7 +68,7 @@ static int async_device(const struct mt_call *call, const struct mt_outcome *o) 
 /* Completes an outcome by what only the driver knows: the device and the context of the calling thread, whether the stream is being captured. */
 static void complete(struct mt_call *call, struct mt_outcome *o) {
   uint64_t graph;
-  if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && mt_graph_captures(o->with, call->id, &graph)) && o->kind <= MT_FREE) {
+  if (o->mem == MT_MEM_ASYNC && MT_UNLIKELY(mt_graph_captures(o->with, call->id, &graph)) && o->kind <= MT_FREE) {
     o->mem = MT_MEM_GRAPH; /* a node of the graph to be, which gets its memory when that is launched */
     o->with = o->kind == MT_ALLOC ? graph : 0;
   }
