@@ -17,6 +17,7 @@ type note func(s *Summary, info trace.Info) string
 var notes = []note{
 	noteTruncated,
 	noteLost,
+	noteInFlight,
 	noteDrain,
 	noteBlind,
 	noteUnhooked,
@@ -62,6 +63,18 @@ func noteLost(s *Summary, _ trace.Info) string {
 		return ""
 	}
 	return upperFirst(strings.Join(parts, " and ")) + "; every figure may be wrong by what they held. Raise MEMTRACE_SPOOL_MAX."
+}
+
+// noteInFlight is no blame: the threads of a program that ends, or is killed, are somewhere.
+func noteInFlight(s *Summary, _ trace.Info) string {
+	n := s.Health.InFlightCalls
+	if n == 0 {
+		return ""
+	}
+	if s.Process.Ended == EndedRunning {
+		return upperFirst(some(n, "call is", "calls are")) + " in flight; what they free is still counted."
+	}
+	return upperFirst(some(n, "call was", "calls were")) + " in flight at the end; what they freed is still counted."
 }
 
 func noteDrain(_ *Summary, info trace.Info) string {

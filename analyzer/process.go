@@ -62,15 +62,16 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health Health)
 	lostRecords = max(records, c.lost)
 	health = Health{
 		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
-		UnknownEvents: t.UnknownEvents, SkippedSections: t.SkippedSections, SequenceGaps: t.Gaps, LostRings: rings, LostDictionary: dict,
+		UnknownEvents: t.UnknownEvents, SkippedSections: t.SkippedSections, SequenceGaps: t.Gaps, InFlightCalls: t.InFlight, LostRings: rings, LostDictionary: dict,
 		UnmatchedFrees: h.UnmatchedFrees, UnmatchedMaps: h.UnmatchedMaps + h.UnmatchedUnmaps, DisplacedBlocks: h.Displaced, LateFrees: h.LateFrees,
 		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes, UnmatchedReferences: h.UnmatchedReferences,
 		ImplicitFrees: h.ImplicitFrees, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
 		ReservedMismatches: c.holding.reservedMismatches, AllocatedMismatches: c.holding.allocatedMismatches, ReservedFrom: c.holding.source(),
 		Unseen: unseen(src.Info()),
 	}
+	// A block whose free came late, or is in flight, was closed by its successor, and nothing is missing.
 	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
-		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced == 0 && h.ImplausibleSizes == 0
+		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced <= h.LateFrees+t.InFlight && h.ImplausibleSizes == 0
 	return lostRecords, health
 }
 

@@ -230,7 +230,8 @@ type Health struct {
 	LateEvents      uint64 `json:"late_events"`
 	UnknownEvents   uint64 `json:"unknown_events"`   // of kinds that this version does not know
 	SkippedSections uint64 `json:"skipped_sections"` // of kinds that this version does not know
-	SequenceGaps    uint64 `json:"sequence_gaps"`    // order numbers that no event has
+	SequenceGaps    uint64 `json:"sequence_gaps"`    // order numbers that no event has and that no call in flight explains
+	InFlightCalls   uint64 `json:"in_flight_calls"`  // calls that had drawn a number and not returned at the end; no fault
 	LostRings       uint64 `json:"lost_threads"`     // threads that could not be recorded
 	LostDictionary  uint64 `json:"lost_dictionary_entries"`
 

@@ -186,10 +186,11 @@ func (d *drainer) flush() error {
 
 // finish closes a run that ended by itself: the trace is whole, so the spool goes.
 func (d *drainer) finish() error {
-	if err := d.flush(); err != nil {
+	drawn, err := d.settle()
+	if err != nil {
 		return err
 	}
-	if err := d.writer.WriteInfo(versions()); err != nil {
+	if err := errors.Join(d.writer.WriteInfo(versions()), d.writer.WriteInfo(drawn.Info())); err != nil {
 		return err
 	}
 	if err := d.embedSymbols(); err != nil {

@@ -12,6 +12,7 @@ import (
 //	format.writer                            version of memtrace that wrote the file
 //	process.pid .exe .command .cwd .host     who ran; process.argv holds the arguments separated by NUL
 //	process.start_unix_ns                    when
+//	process.numbers, process.in_flight       order numbers drawn, and for each call that had not returned the lowest that may be its own
 //	clock.base_unix_ns, clock.source         time 0 of the events; tsc or monotonic
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version

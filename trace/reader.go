@@ -95,7 +95,7 @@ func (r *Reader) Health() Health {
 	h.Sections, h.SkippedSections = r.sections.read, r.sections.skipped
 	h.UnknownEvents = r.block.unknown
 	h.Bytes = r.sections.offset
-	h.Gaps = r.seqs.Gaps()
+	h.Gaps, h.InFlight = r.seqs.Missing(drawnFrom(r.info))
 	h.MaxSeq, _ = r.seqs.Max()
 	return h
 }

@@ -183,6 +183,9 @@ func Health(h analyzer.Health, lostRecords uint64) string {
 		if len(h.Unseen) > 0 {
 			return "NOT ALL WAS SEEN: " + events + ", none lost, but some calls went past the recorder, see the notes"
 		}
+		if h.InFlightCalls > 0 {
+			return "complete: " + events + ", nothing lost, " + plural(h.InFlightCalls, "call", "calls") + " in flight at the end"
+		}
 		return "complete: " + events + ", nothing lost"
 	}
 	var faults []string

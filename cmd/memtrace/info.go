@@ -64,6 +64,7 @@ type healthInfo struct {
 	LateEvents      uint64 `json:"late_events"`
 	UnknownEvents   uint64 `json:"unknown_events"`
 	MissingEvents   uint64 `json:"missing_events"`
+	InFlightCalls   uint64 `json:"in_flight_calls"`
 	TrailingBytes   int64  `json:"trailing_bytes"`
 	Epilogue        string `json:"epilogue,omitempty"` // why what follows the end could not be read
 }
@@ -131,7 +132,7 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
 	info.Health = healthInfo{Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
 		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents, UnknownEvents: health.UnknownEvents,
-		MissingEvents: health.Gaps, TrailingBytes: health.Trailing, Epilogue: health.Epilogue}
+		MissingEvents: health.Gaps, InFlightCalls: health.InFlight, TrailingBytes: health.Trailing, Epilogue: health.Epilogue}
 	for kind, n := range kinds {
 		if n > 0 {
 			info.Kinds[trace.EventKind(kind).String()] += n
@@ -183,6 +184,9 @@ func writeInfoText(w io.Writer, t traceInfo) error {
 	line("lost", "%d records, %d rings, %d dictionary entries", t.Lost.Records, t.Lost.Rings, t.Lost.Dictionary)
 	line("late", "%d events", t.Health.LateEvents)
 	line("missing", "%d events", t.Health.MissingEvents)
+	if t.Health.InFlightCalls > 0 {
+		line("in flight", "%d calls at the end", t.Health.InFlightCalls)
+	}
 	if t.Health.UnknownEvents > 0 {
 		line("unknown", "%d events of kinds that this version does not know", t.Health.UnknownEvents)
 	}

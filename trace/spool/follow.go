@@ -39,6 +39,7 @@ type Follower struct {
 	events uint64
 	late   uint64
 	lost   [3]uint64
+	drawn  trace.Drawn // in the spool, when it was last looked at
 
 	stuckAt   int64 // where the last refresh found the file cut, -1 if it was whole
 	stuckSize int64
@@ -167,6 +168,7 @@ func (f *Follower) Damage() (offset int64, reason string, ok bool) {
 func (f *Follower) snapshot() error {
 	for range snapshotTries {
 		before := f.positions()
+		f.drawn = f.spool.Drawn()
 		cursor := NewCursor(f.spool)
 		cursor.dict = f.dict
 		f.collect(cursor)
@@ -332,7 +334,8 @@ func (f *Follower) books() trace.Health {
 		h = f.reader.Health()
 	}
 	if f.spool != nil {
-		h.Events, h.LateEvents, h.Gaps = f.events, f.late, f.have.Gaps()
+		h.Events, h.LateEvents = f.events, f.late
+		h.Gaps, h.InFlight = f.have.Missing(f.drawn)
 		h.MaxSeq, _ = f.have.Max()
 	}
 	return h
