@@ -16,6 +16,7 @@ type note func(s *Summary, info trace.Info) string
 // notes in the order of their weight for the reader.
 var notes = []note{
 	noteTruncated,
+	noteAltered,
 	noteLost,
 	noteInFlight,
 	noteDrain,
@@ -49,6 +50,13 @@ func noteTruncated(s *Summary, _ trace.Info) string {
 		return ""
 	}
 	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.", s.Health.TruncatedAt, s.Health.TruncatedReason)
+}
+
+func noteAltered(s *Summary, _ trace.Info) string {
+	if s.Health.Altered == "" {
+		return ""
+	}
+	return "The trace was changed after it was written (" + s.Health.Altered + "); every figure may be wrong."
 }
 
 func noteLost(s *Summary, _ trace.Info) string {

@@ -61,7 +61,7 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health Health)
 	// A killed run has no end section, and its lost events are all that is known; otherwise they repeat what the recorder says.
 	lostRecords = max(records, c.lost)
 	health = Health{
-		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
+		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, Altered: t.Altered, RepeatedEvents: t.Repeated, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
 		UnknownEvents: t.UnknownEvents, SkippedSections: t.SkippedSections, SequenceGaps: t.Gaps, InFlightCalls: t.InFlight, LostRings: rings, LostDictionary: dict,
 		UnmatchedFrees: h.UnmatchedFrees, UnmatchedMaps: h.UnmatchedMaps + h.UnmatchedUnmaps, DisplacedBlocks: h.Displaced, LateFrees: h.LateFrees,
 		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes, UnmatchedReferences: h.UnmatchedReferences,
@@ -70,7 +70,7 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health Health)
 		Unseen: unseen(src.Info()),
 	}
 	// A block whose free came late, or is in flight, was closed by its successor, and nothing is missing.
-	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
+	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
 		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced <= h.LateFrees+t.InFlight && h.ImplausibleSizes == 0
 	return lostRecords, health
 }

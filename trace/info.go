@@ -58,24 +58,31 @@ func decodeInfo(payload []byte, info Info) error {
 }
 
 // appendEnd encodes an end payload. The last 8 bytes are the file offset of the index section (0 without one), at a fixed place from the end of the file.
-func appendEnd(dst []byte, e End, indexOffset uint64) []byte {
+func appendEnd(dst []byte, e End, before chain, indexOffset uint64) []byte {
 	dst = appendText(dst, e.Reason)
 	for _, v := range []uint64{e.LostRecords, e.LostRings, e.LostDict, e.EventCount, zigzag(e.Time)} {
 		dst = binary.AppendUvarint(dst, v)
 	}
+	if before.sections > 0 {
+		dst = binary.AppendUvarint(dst, before.sections)
+		dst = binary.AppendUvarint(dst, uint64(before.sum))
+	}
 	return binary.LittleEndian.AppendUint64(dst, indexOffset)
 }
 
-func decodeEnd(payload []byte) (End, error) {
+func decodeEnd(payload []byte) (e End, before chain, err error) {
 	if len(payload) < 8 {
-		return End{}, fmt.Errorf("end section: %w", errShort)
+		return End{}, chain{}, fmt.Errorf("end section: %w", errShort)
 	}
 	d := decoder{data: payload[:len(payload)-8]}
-	e := End{Reason: d.text(MaxString)}
+	e = End{Reason: d.text(MaxString)}
 	e.LostRecords, e.LostRings, e.LostDict, e.EventCount = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
 	e.Time = unzigzag(d.uvarint())
-	if d.failed {
-		return End{}, fmt.Errorf("end section: %w", errShort)
+	if d.more() {
+		before = chain{sections: d.uvarint(), sum: uint32(d.uvarint())}
 	}
-	return e, nil
+	if d.failed {
+		return End{}, chain{}, fmt.Errorf("end section: %w", errShort)
+	}
+	return e, before, nil
 }

@@ -186,10 +186,11 @@ func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 	case SectionSymbols:
 		return decodeSymbols(payload, r.entries.tables)
 	case SectionEnd:
-		end, err := decodeEnd(payload)
+		end, before, err := decodeEnd(payload)
 		if err != nil {
 			return err
 		}
+		r.health.Altered = r.sections.before.differs(before)
 		r.end = &end
 		r.done = true
 		return r.readEpilogue()
@@ -212,6 +213,7 @@ func (r *Reader) count(events []Event) {
 	r.health.Events += uint64(len(events))
 	first, dense := events[0].Seq, true
 	special := false
+	known := r.seqs.Len()
 	for i := range events {
 		dense = dense && events[i].Seq == first+uint64(i)
 		special = special || events[i].Flags&FlagLate != 0 || events[i].Kind == EventLost
@@ -223,6 +225,8 @@ func (r *Reader) count(events []Event) {
 			r.seqs.Add(events[i].Seq)
 		}
 	}
+	repeated := uint64(len(events)) - (r.seqs.Len() - known)
+	r.health.Repeated += repeated
 	if !special {
 		return
 	}
@@ -232,6 +236,10 @@ func (r *Reader) count(events []Event) {
 		}
 		if events[i].Kind == EventLost {
 			r.lost += events[i].Count
+			if repeated > 0 { // the drainer's account of losses bears another event's number
+				repeated--
+				r.health.Repeated--
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ import (
 // contradict each other. No verb panics, runs on without end, or takes memory that the file does not justify.
 func TestMutantsOfTraces(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // each verb throws everything away
 	seeds := seedTraces(t)
 	all := make([]*mutant.Trace, len(seeds))
 	for i, s := range seeds {
