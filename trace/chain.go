@@ -13,6 +13,9 @@ type chain struct {
 	sum      uint32
 }
 
+// alteredKey holds, in a copy of a trace whose sections were not as they were written, what was wrong with them.
+const alteredKey = "trace.altered"
+
 // add goes on by the section with the given checksum.
 func (c *chain) add(crc uint32) {
 	var b [4]byte

@@ -28,11 +28,18 @@ func TestMovedSections(t *testing.T) {
 		"behind the end":    append(slices.Clone(sections), withSection(SectionSymbols, []byte{0, 0}, 0)[headSize:]),
 		"end twice, at end": append(slices.Clone(sections), sections[last]),
 	} {
-		_, r := readAll(t, slices.Concat(append([][]byte{whole[:headSize]}, list...)...))
+		file := slices.Concat(append([][]byte{whole[:headSize]}, list...)...)
+		events, r := readAll(t, file)
 		unchanged := what == "as written" || strings.Contains(what, "behind") || strings.Contains(what, "at end")
 		if h := r.Health(); h.Truncated || (h.Altered == "") != unchanged {
 			t.Errorf("%s: %+v", what, h)
 		}
+		// The copy's own sections are in order: it has to say that those of the original were not, and its events must be flagged as there.
+		copied, c := readAll(t, copyOf(t, file, verbatim{}))
+		if c.Health().Altered != r.Health().Altered || c.Health().LateEvents != r.Health().LateEvents {
+			t.Errorf("%s: %+v, copied %+v", what, r.Health(), c.Health())
+		}
+		wantEvents(t, copied, events)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version
 //	nullgpu                                  "1" where no real GPU was used
+//	trace.altered                            in a copy: why the original's sections were not those that were written
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
 

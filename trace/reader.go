@@ -95,6 +95,9 @@ func (r *Reader) Health() Health {
 	h.Sections, h.SkippedSections = r.sections.read, r.sections.skipped
 	h.UnknownEvents = r.block.unknown
 	h.Bytes = r.sections.offset
+	if h.Altered == "" {
+		h.Altered = r.info[alteredKey]
+	}
 	h.Gaps, h.InFlight = r.seqs.Missing(drawnFrom(r.info))
 	h.MaxSeq, _ = r.seqs.Max()
 	return h

@@ -28,6 +28,7 @@ type Writer struct {
 	closed    bool
 	chain     chain // of the sections so far; nothing where a file is continued
 	continued bool
+	flagged   bool // events that are late say so already
 	offset    int64
 	watermark uint64
 	events    uint64
@@ -212,7 +213,7 @@ func (w *Writer) appendEvents(events []Event) {
 	late := false
 	for i := range events {
 		w.pending.MaxSeq = max(w.pending.MaxSeq, events[i].Seq)
-		late = late || events[i].Seq < w.watermark && events[i].Flags&FlagLate == 0
+		late = late || !w.flagged && events[i].Seq < w.watermark && events[i].Flags&FlagLate == 0
 	}
 	if late {
 		events = append([]Event(nil), events...)
