@@ -117,7 +117,7 @@ func seedTraces(t *testing.T) []*seedTrace {
 		}
 	}
 	for i, events := range []int{300, 1200, 4000, 600} {
-		encode(fmt.Sprintf("stream %d", i), mutant.Stream(uint64(i), events, i < 3))
+		encode(fmt.Sprintf("stream %d", i), mutant.Stream(uint64(i), events, i < 3, i == 1))
 	}
 	add("killed", recordKilled(t))
 	return seeds

@@ -16,6 +16,7 @@ type stream struct {
 	allocated [2]uint64
 	reserved  [2]uint64
 	late      string // a line that is to come later
+	lossy     bool
 }
 
 type streamBlock struct {
@@ -23,9 +24,9 @@ type streamBlock struct {
 	device     int
 }
 
-// Stream returns such a text with so many events, more or less. whole: the program ended by itself.
-func Stream(seed uint64, events int, whole bool) string {
-	s := &stream{r: rand.New(rand.NewPCG(seed, 0))}
+// Stream returns such a text with so many events, more or less. ended: the program ended by itself; lossy: records were lost.
+func Stream(seed uint64, events int, ended, lossy bool) string {
+	s := &stream{r: rand.New(rand.NewPCG(seed, 0)), lossy: lossy}
 	s.head()
 	for step := 0; s.seq < uint64(events); step++ {
 		s.event("step", "tag=2 count=%d", step)
@@ -40,9 +41,13 @@ func Stream(seed uint64, events int, whole bool) string {
 		}
 		fmt.Fprintf(s, "flush watermark=%d\n", s.seq+1)
 	}
-	if whole {
-		fmt.Fprintf(s, "info key=\"process.numbers\" value=\"%d\"\nsymbol module=1 address=0x401235 function=\"train\" file=\"/src/train.cc\" line=7\nend reason=\"exit\" events=%d lost_records=2 time=%d\n",
-			s.seq, strings.Count(s.String(), " seq="), s.time)
+	lost := 0
+	if lossy {
+		lost = 2
+	}
+	if ended {
+		fmt.Fprintf(s, "info key=\"process.numbers\" value=\"%d\"\nsymbol module=1 address=0x401235 function=\"train\" file=\"/src/train.cc\" line=7\nend reason=\"exit\" events=%d lost_records=%d time=%d\n",
+			s.seq, strings.Count(s.String(), " seq="), lost, s.time)
 	}
 	return s.String()
 }
@@ -127,7 +132,7 @@ func (s *stream) one() {
 	case n < 96:
 		s.event("alloc", "level=driver api=cuMemAlloc_v2 mem=device device=%d size=%d status=2 %s", device, uint64(1)<<40, s.stacks())
 		s.event("oom", "level=framework api=reportOutOfMemoryToProfiler device=%d size=%d %s %s", device, uint64(1)<<40, counts(), s.stacks())
-	case n < 97:
+	case n < 97 && s.lossy:
 		s.event("lost", "count=1")
 		s.seq++ // the number of a free that was lost
 	}

@@ -173,6 +173,9 @@ func (s Section) mutate(r *rand.Rand) (Section, string) {
 		m.repair()
 		return m, " as stored:" + how
 	}
+	if len(s.stored) < sectionHeader {
+		return s, " nothing"
+	}
 	payload, how := Bytes(r, s.payload())
 	return pack(s.Kind, payload, s.packed && r.IntN(4) > 0), how
 }
