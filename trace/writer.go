@@ -189,7 +189,7 @@ func (w *Writer) WriteEvents(events []Event) error {
 		return err
 	}
 	for i := range events {
-		if kind := events[i].Kind; kind == EventNone || kind >= eventKindCount {
+		if kind := events[i].Kind; !kind.Known() {
 			return fmt.Errorf("write trace: event %d has the unknown kind %d", events[i].Seq, kind)
 		}
 	}

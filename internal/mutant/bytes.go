@@ -13,8 +13,8 @@ import (
 var words = []uint64{0, 1, 2, 7, 8, 63, 64, 127, 128, 255, 256, 4095, 4096, 4097, 16383, 16384, 65535, 65536, 65537, 1 << 20, 1<<20 + 1, 1 << 24, 1<<24 + 1, math.MaxInt32, 1 << 31,
 	math.MaxUint32, 1 << 32, 1 << 40, 1 << 56, 1 << 57, 1<<57 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
 
-// word returns a number that is likely to hurt in something so long.
-func word(r *rand.Rand, length int) uint64 {
+// Word returns a number that is likely to hurt in something so long.
+func Word(r *rand.Rand, length int) uint64 {
 	switch r.IntN(4) {
 	case 0:
 		return uint64(length) + uint64(r.IntN(3)) - 1
@@ -54,7 +54,7 @@ func once(r *rand.Rand, b []byte) (_ []byte, how string) {
 		return b, fmt.Sprintf("byte@%d", at)
 	case 2:
 		wide := [8]byte{}
-		binary.LittleEndian.PutUint64(wide[:], word(r, len(b)))
+		binary.LittleEndian.PutUint64(wide[:], Word(r, len(b)))
 		copy(b[at:], wide[:4<<r.IntN(2)])
 		return b, fmt.Sprintf("word@%d", at)
 	case 3: // a number of 7 bits a byte takes the place of the one that is there, if one is
@@ -62,7 +62,7 @@ func once(r *rand.Rand, b []byte) (_ []byte, how string) {
 		for end < len(b) && b[end]&0x80 != 0 && end-at < 9 {
 			end++
 		}
-		return slices.Replace(b, at, min(end+1, len(b)), binary.AppendUvarint(nil, word(r, len(b)))...), fmt.Sprintf("varint@%d", at)
+		return slices.Replace(b, at, min(end+1, len(b)), binary.AppendUvarint(nil, Word(r, len(b)))...), fmt.Sprintf("varint@%d", at)
 	case 4:
 		return b[:at], fmt.Sprintf("cut@%d", at)
 	case 5:
@@ -70,7 +70,7 @@ func once(r *rand.Rand, b []byte) (_ []byte, how string) {
 	case 6:
 		return slices.Delete(b, at, other), fmt.Sprintf("delete@%d-%d", at, other)
 	case 7:
-		return slices.Insert(b, at, binary.AppendUvarint(nil, word(r, len(b)))...), fmt.Sprintf("insert@%d", at)
+		return slices.Insert(b, at, binary.AppendUvarint(nil, Word(r, len(b)))...), fmt.Sprintf("insert@%d", at)
 	}
 	from := r.IntN(len(b))
 	copy(b[at:other], b[from:])

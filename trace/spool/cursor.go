@@ -47,7 +47,7 @@ func NewCursor(s *Spool) *Cursor { return &Cursor{spool: s, low: s.load64(offDra
 func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, more bool) {
 	s := c.spool
 	c.clock = s.readClock()
-	watermark = s.load64(offSeq) + 1
+	watermark = s.drawn() + 1
 	used := s.ringsUsed()
 	for uint32(len(c.rings)) < used {
 		c.rings = append(c.rings, ringCursor{})
