@@ -69,9 +69,14 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health Health)
 		ReservedMismatches: c.holding.reservedMismatches, AllocatedMismatches: c.holding.allocatedMismatches, ReservedFrom: c.holding.source(),
 		Unseen: unseen(src.Info()),
 	}
-	// A block whose free came late, or is in flight, was closed by its successor, and nothing is missing.
+	// A block whose free came late, or is in flight, was closed by its successor, and nothing is missing; nor is it where its successor was in flight when recording ended, after which no
+	// free is recorded.
+	var unrecorded uint64
+	if end, ok := src.End(); ok {
+		unrecorded = c.heap.displacedSince(end.Time)
+	}
 	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
-		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced <= h.LateFrees+t.InFlight && h.ImplausibleSizes == 0
+		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced <= h.LateFrees+t.InFlight+unrecorded && h.ImplausibleSizes == 0
 	return lostRecords, health
 }
 

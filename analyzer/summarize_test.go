@@ -246,6 +246,8 @@ func TestCompleteWithCallsInFlight(t *testing.T) {
 		{Kind: trace.EventAlloc, Seq: 1, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x1000, Size: 10},
 		{Kind: trace.EventAlloc, Seq: 3, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x1000, Size: 20},
 	}
+	ended := slices.Clone(displaced)
+	ended[1].Time = 6
 	late := trace.Event{Kind: trace.EventFree, Seq: 2, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x1000, Flags: trace.FlagLate}
 	for _, c := range []struct {
 		what     string
@@ -256,8 +258,9 @@ func TestCompleteWithCallsInFlight(t *testing.T) {
 		{"its free is missing", displaced, 0, false},
 		{"its free is in flight", displaced, 1, true},
 		{"its free came late", append(slices.Clone(displaced), late), 0, true},
+		{"its free came when recording had ended", ended, 0, true},
 	} {
-		s, err := Summarize(&memorySource{events: c.events, health: trace.Health{InFlight: c.inFlight}}, Options{})
+		s, err := Summarize(&memorySource{events: c.events, end: &trace.End{Time: 5}, health: trace.Health{InFlight: c.inFlight}}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
