@@ -17,7 +17,7 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml) go.mod go.sum
 
-.PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz nightly bench guard install uninstall clean generate check-generate check tools
+.PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
 
 all: lib cli ## build build/libmemtrace.so and build/memtrace
 
@@ -67,7 +67,10 @@ lint: ## gofmt, vet, staticcheck, C and shell style
 fuzz: ## every fuzz target for FUZZTIME (60s)
 	scripts/fuzz.sh $(or $(FUZZTIME),60s)
 
-nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch and under load, LEDGER_SEEDS (100) random ledgers, STRESS_SECONDS (3600) of stress, ten thousand stacks and the whole library of each Python, every model on every PyTorch
+mutants: ## damaged traces and spools, MUTANTS (2000) of each, through every reader
+	scripts/mutants.sh $(or $(MUTANTS),2000)
+
+nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch and under load, STRESS_SECONDS (3600) of stress, ten thousand stacks and the whole library of each Python, every model on every PyTorch, LEDGER_SEEDS (100) random ledgers, MUTANTS (100000) damaged traces and spools
 	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
 	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
 	LEDGER_SEEDS=$(or $(LEDGER_SEEDS),100) LEDGER_STEPS=200000 $(GO) test -count=1 -timeout 180m -run 'Ledger$$' -v ./internal/hostile
@@ -75,6 +78,7 @@ nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch
 	LINES_STEP=1 $(GO) test -count=1 -timeout 60m -run StandardLibrary -v ./trace/pyline
 	STACKS_STEPS=5 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfTraining -v ./internal/e2e
 	STACKS_STEPS=400 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfMXNet -v ./internal/e2e
+	scripts/mutants.sh $(or $(MUTANTS),100000)
 	STRESS_SECONDS=$(or $(STRESS_SECONDS),3600) $(GO) test -tags e2e -count=1 -timeout 180m -run Stress -v ./internal/e2e
 
 bench: all nullcuda ## overhead and speed, as ratios against a plain run

@@ -1,6 +1,8 @@
 package analyzer
 
 import (
+	"slices"
+
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -12,6 +14,8 @@ const (
 	// maxOrphans bounds how many addresses are remembered at which something late may still come: an allocation whose free was seen, a free whose block was
 	// displaced.
 	maxOrphans = 1 << 14
+	// keptDisplacements is how many times of displaced blocks are remembered: as many as threads may be inside an allocation when recording ends.
+	keptDisplacements = 512
 	// maxNodes bounds how many addresses of graph nodes are remembered after their nodes ended.
 	maxNodes = 1 << 20
 )
@@ -105,6 +109,7 @@ type Heap struct {
 	owners     owners
 	objects    objects
 	health     HeapHealth
+	displaced  []int64 // when blocks were displaced, the latest times
 }
 
 // NewHeap returns an empty heap that reports to observer.
@@ -115,6 +120,16 @@ func NewHeap(observer Observer) *Heap {
 
 // Health returns what had to be repaired so far.
 func (h *Heap) Health() HeapHealth { return h.health }
+
+// displacedSince returns how many of the blocks displaced lately were so after a time.
+func (h *Heap) displacedSince(time int64) (n uint64) {
+	for _, at := range h.displaced {
+		if at > time {
+			n++
+		}
+	}
+	return n
+}
 
 // Objects counts the contexts, pools, modules, graphs and so on, by the name of their kind.
 func (h *Heap) Objects() map[string]ObjectCount { return h.objects.values() }
@@ -215,6 +230,10 @@ func (h *Heap) noteNode(e *trace.Event) {
 // displace closes the block at an address that was handed out again; the caller lets the address lead to the new one.
 func (h *Heap) displace(key place, id uint32, e *trace.Event) {
 	h.health.Displaced++
+	if len(h.displaced) == keptDisplacements {
+		h.displaced = slices.Delete(h.displaced, 0, keptDisplacements/2)
+	}
+	h.displaced = append(h.displaced, e.Time)
 	h.owe(key)
 	h.dropReferences(id)
 	h.end(id, e)

@@ -16,7 +16,9 @@ type note func(s *Summary, info trace.Info) string
 // notes in the order of their weight for the reader.
 var notes = []note{
 	noteTruncated,
+	noteAltered,
 	noteLost,
+	noteInFlight,
 	noteDrain,
 	noteBlind,
 	noteUnhooked,
@@ -50,6 +52,13 @@ func noteTruncated(s *Summary, _ trace.Info) string {
 	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.", s.Health.TruncatedAt, s.Health.TruncatedReason)
 }
 
+func noteAltered(s *Summary, _ trace.Info) string {
+	if s.Health.Altered == "" {
+		return ""
+	}
+	return "The trace was changed after it was written (" + s.Health.Altered + "); every figure may be wrong."
+}
+
 func noteLost(s *Summary, _ trace.Info) string {
 	var parts []string
 	if s.LostRecords > 0 {
@@ -62,6 +71,18 @@ func noteLost(s *Summary, _ trace.Info) string {
 		return ""
 	}
 	return upperFirst(strings.Join(parts, " and ")) + "; every figure may be wrong by what they held. Raise MEMTRACE_SPOOL_MAX."
+}
+
+// noteInFlight is no blame: the threads of a program that ends, or is killed, are somewhere.
+func noteInFlight(s *Summary, _ trace.Info) string {
+	n := s.Health.InFlightCalls
+	if n == 0 {
+		return ""
+	}
+	if s.Process.Ended == EndedRunning {
+		return upperFirst(some(n, "call is", "calls are")) + " in flight; what they free is still counted."
+	}
+	return upperFirst(some(n, "call was", "calls were")) + " in flight at the end; what they freed is still counted."
 }
 
 func noteDrain(_ *Summary, info trace.Info) string {

@@ -37,6 +37,8 @@ func TestNotes(t *testing.T) {
 		{"counters differ", memorySource{events: framework(900, 300)}, Options{}, []string{"reserved bytes at 1 event, allocated bytes at 1 event"}},
 		{"lost", memorySource{events: driver, lost: [3]uint64{7, 2, 0}}, Options{}, []string{"7 records were dropped because the rings were full and 2 threads"}},
 		{"truncated", memorySource{events: driver, health: trace.Health{Truncated: true, TruncatedAt: 99, Reason: "cut"}}, Options{}, []string{"at byte 99 (cut)"}},
+		{"calls in flight", memorySource{events: driver, health: trace.Health{InFlight: 2}}, Options{}, []string{"2 calls were in flight at the end"}},
+		{"altered", memorySource{events: driver, health: trace.Health{Altered: "1 section too few"}}, Options{}, []string{"changed after it was written (1 section too few)"}},
 		{"drain off", memorySource{events: driver, info: trace.Info{"drain": "off: no address space"}}, Options{}, []string{"(no address space)"}},
 		{"null GPU", memorySource{events: driver, info: trace.Info{"nullgpu": "1"}}, Options{}, []string{"null GPU"}},
 		{"blind", memorySource{events: driver, info: trace.Info{"blind": "libfoo.so was opened with RTLD_DEEPBIND"}}, Options{},

@@ -61,16 +61,22 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health Health)
 	// A killed run has no end section, and its lost events are all that is known; otherwise they repeat what the recorder says.
 	lostRecords = max(records, c.lost)
 	health = Health{
-		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
-		UnknownEvents: t.UnknownEvents, SkippedSections: t.SkippedSections, SequenceGaps: t.Gaps, LostRings: rings, LostDictionary: dict,
+		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, Altered: t.Altered, RepeatedEvents: t.Repeated, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
+		UnknownEvents: t.UnknownEvents, SkippedSections: t.SkippedSections, SequenceGaps: t.Gaps, InFlightCalls: t.InFlight, LostRings: rings, LostDictionary: dict,
 		UnmatchedFrees: h.UnmatchedFrees, UnmatchedMaps: h.UnmatchedMaps + h.UnmatchedUnmaps, DisplacedBlocks: h.Displaced, LateFrees: h.LateFrees,
 		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes, UnmatchedReferences: h.UnmatchedReferences,
 		ImplicitFrees: h.ImplicitFrees, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
 		ReservedMismatches: c.holding.reservedMismatches, AllocatedMismatches: c.holding.allocatedMismatches, ReservedFrom: c.holding.source(),
 		Unseen: unseen(src.Info()),
 	}
-	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
-		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced == 0 && h.ImplausibleSizes == 0
+	// A block whose free came late, or is in flight, was closed by its successor, and nothing is missing; nor is it where its successor was in flight when recording ended, after which no
+	// free is recorded.
+	var unrecorded uint64
+	if end, ok := src.End(); ok {
+		unrecorded = c.heap.displacedSince(end.Time)
+	}
+	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
+		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced <= h.LateFrees+t.InFlight+unrecorded && h.ImplausibleSizes == 0
 	return lostRecords, health
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -237,4 +238,34 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// A block whose free was in flight when the program ended, and whose address another thread had got meanwhile, made a whole run incomplete; so did one whose free came late.
+func TestCompleteWithCallsInFlight(t *testing.T) {
+	displaced := []trace.Event{
+		{Kind: trace.EventAlloc, Seq: 1, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x1000, Size: 10},
+		{Kind: trace.EventAlloc, Seq: 3, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x1000, Size: 20},
+	}
+	ended := slices.Clone(displaced)
+	ended[1].Time = 6
+	late := trace.Event{Kind: trace.EventFree, Seq: 2, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x1000, Flags: trace.FlagLate}
+	for _, c := range []struct {
+		what     string
+		events   []trace.Event
+		inFlight uint64
+		want     bool
+	}{
+		{"its free is missing", displaced, 0, false},
+		{"its free is in flight", displaced, 1, true},
+		{"its free came late", append(slices.Clone(displaced), late), 0, true},
+		{"its free came when recording had ended", ended, 0, true},
+	} {
+		s, err := Summarize(&memorySource{events: c.events, end: &trace.End{Time: 5}, health: trace.Health{InFlight: c.inFlight}}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Health.Complete != c.want || s.Health.DisplacedBlocks != 1 || s.Driver.LiveBytes != 20 {
+			t.Errorf("%s: complete %v, want %v; %+v", c.what, s.Health.Complete, c.want, s.Health)
+		}
+	}
 }

@@ -225,12 +225,15 @@ type Health struct {
 	Truncated       bool   `json:"truncated"`        // the file is cut or damaged; what stands before TruncatedAt was read
 	TruncatedAt     int64  `json:"truncated_at"`     // offset in the file
 	TruncatedReason string `json:"truncated_reason"` // "" unless truncated
+	Altered         string `json:"altered"`          // why the sections before the end are not those that were written; "" if they are
 	Bytes           int64  `json:"bytes_read"`
 	Events          uint64 `json:"events"`
 	LateEvents      uint64 `json:"late_events"`
 	UnknownEvents   uint64 `json:"unknown_events"`   // of kinds that this version does not know
 	SkippedSections uint64 `json:"skipped_sections"` // of kinds that this version does not know
-	SequenceGaps    uint64 `json:"sequence_gaps"`    // order numbers that no event has
+	SequenceGaps    uint64 `json:"sequence_gaps"`    // order numbers that no event has and that no call in flight explains
+	RepeatedEvents  uint64 `json:"repeated_events"`  // events with the order number of another one
+	InFlightCalls   uint64 `json:"in_flight_calls"`  // calls that had drawn a number and not returned at the end; no fault
 	LostRings       uint64 `json:"lost_threads"`     // threads that could not be recorded
 	LostDictionary  uint64 `json:"lost_dictionary_entries"`
 

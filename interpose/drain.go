@@ -190,11 +190,13 @@ func (d *drainer) flush() error {
 
 // finish closes a run that ended by itself: the trace is whole, so the spool goes.
 func (d *drainer) finish() error {
-	if err := d.flush(); err != nil {
+	drawn, err := d.settle()
+	if err != nil {
 		return err
 	}
 	info := versions()
 	maps.Copy(info, d.spool.Info())
+	maps.Copy(info, drawn.Info())
 	if err := d.writer.WriteInfo(info); err != nil {
 		return err
 	}

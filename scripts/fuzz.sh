@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fuzzes every target of the module for a while, as many at a time as there are processors, and fails if one finds something. Ends with "N passed, N failed".
+# Fuzzes every target of the module for a while, as many at a time as there are processors, and fails if one finds something. Says for each target how often it ran and what it found, then the sums.
+# Ends with "N passed, N failed".
 #
 # Usage: scripts/fuzz.sh [DURATION [TARGET...]]     DURATION as for go test -fuzztime, 60s if not given; TARGET: names, all if not given
 
@@ -32,13 +33,15 @@ ended() {
 
 # run PACKAGE TARGET: one line, and everything that go says if it fails.
 run() {
-	local log=$logs/${1//\//_}_$2
+	local log=$logs/${1//\//_}_$2 runs
 	if timeout "$limit" go test -run '^$' -fuzz "^$2\$" -fuzztime "$duration" -fuzzminimizetime 3x -parallel 1 "$1" >"$log" 2>&1 || ended "$log"; then
-		echo "ok    $1 $2: $(sed -n 's/.*execs: \([0-9]*\).*new interesting: \(.*\)$/\1 runs, new and all inputs: \2/p' "$log" | tail -n 1)" >"$log.said"
+		echo "ok    $1 $2: $(sed -n 's/.*execs: \([0-9]*\).*new interesting: \(.*\)$/\1 runs, findings 0, new and all inputs: \2/p' "$log" | tail -n 1)" >"$log.said"
 		touch "$log.passed"
 	else
-		{ echo "FAIL  $1 $2"; sed 's/^/      /' "$log"; } >"$log.said"
+		{ echo "FAIL  $1 $2: findings 1"; sed 's/^/      /' "$log"; } >"$log.said"
 	fi
+	runs=$(sed -n 's/.*execs: \([0-9]*\).*/\1/p' "$log" | tail -n 1)
+	echo "${runs:-0}" >"$log.runs"
 	flock "$logs" cat "$log.said"
 }
 
@@ -67,5 +70,6 @@ if [ $((passed + failed)) -eq 0 ]; then
 	echo "fuzz: no such target: $*" >&2
 	exit 2
 fi
+echo "fuzz targets: $started, runs $(find "$logs" -name '*.runs' -exec cat {} + | awk '{ n += $1 } END { print n + 0 }'), findings $failed"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

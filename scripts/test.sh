@@ -24,6 +24,7 @@ part() {
 part "build" make --no-print-directory all nullcuda
 part "Go, with the race detector" go test -race ./...
 part "Go, without cgo" env CGO_ENABLED=0 go test ./trace/... ./analyzer/... ./cuda/...
+part "damaged traces and spools" scripts/mutants.sh
 part "C" make --no-print-directory test-c
 part "Python" make --no-print-directory test-python
 part "end to end" scripts/e2e.sh

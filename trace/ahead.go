@@ -40,8 +40,9 @@ type piece struct {
 	watermark uint64 // of an event block
 	err       error  // of sectionReader.next
 
-	offset        int64 // these three are sectionReader's, behind the section
+	offset        int64 // these five are sectionReader's, behind the section
 	read, skipped uint64
+	chain, before chain
 	unknown       uint64 // blockDecoder's
 }
 
@@ -78,7 +79,7 @@ func (a *decodeAhead) run() {
 	defer close(a.pieces)
 	for {
 		kind, payload, err := a.sections.next()
-		p := piece{kind: kind, err: err, offset: a.sections.offset, read: a.sections.read, skipped: a.sections.skipped}
+		p := piece{kind: kind, err: err, offset: a.sections.offset, read: a.sections.read, skipped: a.sections.skipped, chain: a.sections.chain, before: a.sections.before}
 		if err == nil && kind == SectionEvents {
 			p.fault = a.block.open(payload)
 			p.watermark = a.block.watermark
@@ -159,6 +160,7 @@ func (a *decodeAhead) giveBack() {
 func (a *decodeAhead) passSection(r *Reader) (SectionKind, []byte, error) {
 	p := &a.section
 	r.sections.offset, r.sections.read, r.sections.skipped = p.offset, p.read, p.skipped
+	r.sections.chain, r.sections.before = p.chain, p.before
 	if p.err != nil || p.kind == SectionEnd {
 		r.halt()
 	}
@@ -182,5 +184,6 @@ func (r *Reader) halt() {
 	for range a.pieces { // until the goroutine is gone
 	}
 	a.sections.offset, a.sections.read, a.sections.skipped = r.sections.offset, r.sections.read, r.sections.skipped
+	a.sections.chain, a.sections.before = r.sections.chain, r.sections.before
 	r.sections = a.sections
 }

@@ -27,6 +27,7 @@ type Editor interface {
 func Copy(w *Writer, src Source, edit Editor) error {
 	c := copier{out: w, src: src, edit: edit, info: make(Info)}
 	c.tracker, _ = src.(blockTracker)
+	w.flagged = true // by who wrote src: a copy of a file that contradicts itself says the same
 	for {
 		batch, err := src.ReadBatch()
 		if err != nil && err != io.EOF {
@@ -38,6 +39,11 @@ func Copy(w *Writer, src Source, edit Editor) error {
 		}
 		if last {
 			break
+		}
+	}
+	if why := src.Health().Altered; why != "" { // the copy's own sections are in order
+		if err := w.WriteInfo(Info{alteredKey: why}); err != nil {
+			return err
 		}
 	}
 	if end, ok := src.End(); ok {

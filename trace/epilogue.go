@@ -104,7 +104,7 @@ func findEnd(file io.ReaderAt, size int64) (offset int64, end []byte, err error)
 		if err == nil && header.kind == SectionEnd {
 			if end, err = sections.stored(header); err == nil {
 				end = append([]byte(nil), end...)
-				_, err = decodeEnd(end)
+				_, _, err = decodeEnd(end)
 				sections.passed(header)
 			}
 		} else if err == nil {

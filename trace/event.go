@@ -28,6 +28,9 @@ const (
 	eventKindCount = 16
 )
 
+// Known reports whether events of this version may be of the kind.
+func (k EventKind) Known() bool { return k > EventNone && k < eventKindCount }
+
 // Ids name entries of the trace's dictionary; zero means none. They share one number space, as the recorder hands them out.
 type (
 	// StringID names an interned string: a tag path, a mark's name.

@@ -14,6 +14,9 @@ type Health struct {
 	Bytes           int64  // bytes of the file that were read as whole sections, head included
 	Trailing        int64  // bytes behind the end section that could not be read as sections; -1 if there are some and the size is unknown
 	Epilogue        string // why they could not, in words; empty if there are none
-	Gaps            uint64 // order numbers below the highest one seen that no event has
+	Repeated        uint64 // events whose order number another one had before
+	Altered         string // why what stands before the end is not what was written there, in words; empty if it is, or if nothing tells
+	Gaps            uint64 // order numbers that were drawn, as far as is known, that no event has and that no call in flight explains
+	InFlight        uint64 // order numbers of calls that had not returned at the end: no event will ever have them, and nothing is lost with them
 	MaxSeq          uint64 // highest order number seen
 }

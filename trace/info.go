@@ -12,10 +12,12 @@ import (
 //	format.writer                            version of memtrace that wrote the file
 //	process.pid .exe .command .cwd .host     who ran; process.argv holds the arguments separated by NUL
 //	process.start_unix_ns                    when
+//	process.numbers, process.in_flight       order numbers drawn, and for each call that had not returned the lowest that may be its own
 //	clock.base_unix_ns, clock.source         time 0 of the events; tsc or monotonic
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version
 //	nullgpu                                  "1" where no real GPU was used
+//	trace.altered                            in a copy: why the original's sections were not those that were written
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
 
@@ -57,24 +59,31 @@ func decodeInfo(payload []byte, info Info) error {
 }
 
 // appendEnd encodes an end payload. The last 8 bytes are the file offset of the index section (0 without one), at a fixed place from the end of the file.
-func appendEnd(dst []byte, e End, indexOffset uint64) []byte {
+func appendEnd(dst []byte, e End, before chain, indexOffset uint64) []byte {
 	dst = appendText(dst, e.Reason)
 	for _, v := range []uint64{e.LostRecords, e.LostRings, e.LostDict, e.EventCount, zigzag(e.Time)} {
 		dst = binary.AppendUvarint(dst, v)
 	}
+	if before.sections > 0 {
+		dst = binary.AppendUvarint(dst, before.sections)
+		dst = binary.AppendUvarint(dst, uint64(before.sum))
+	}
 	return binary.LittleEndian.AppendUint64(dst, indexOffset)
 }
 
-func decodeEnd(payload []byte) (End, error) {
+func decodeEnd(payload []byte) (e End, before chain, err error) {
 	if len(payload) < 8 {
-		return End{}, fmt.Errorf("end section: %w", errShort)
+		return End{}, chain{}, fmt.Errorf("end section: %w", errShort)
 	}
 	d := decoder{data: payload[:len(payload)-8]}
-	e := End{Reason: d.text(MaxString)}
+	e = End{Reason: d.text(MaxString)}
 	e.LostRecords, e.LostRings, e.LostDict, e.EventCount = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
 	e.Time = unzigzag(d.uvarint())
-	if d.failed {
-		return End{}, fmt.Errorf("end section: %w", errShort)
+	if d.more() {
+		before = chain{sections: d.uvarint(), sum: uint32(d.uvarint())}
 	}
-	return e, nil
+	if d.failed {
+		return End{}, chain{}, fmt.Errorf("end section: %w", errShort)
+	}
+	return e, before, nil
 }

@@ -95,7 +95,10 @@ func (r *Reader) Health() Health {
 	h.Sections, h.SkippedSections = r.sections.read, r.sections.skipped
 	h.UnknownEvents = r.block.unknown
 	h.Bytes = r.sections.offset
-	h.Gaps = r.seqs.Gaps()
+	if h.Altered == "" {
+		h.Altered = r.info[alteredKey]
+	}
+	h.Gaps, h.InFlight = r.seqs.Missing(drawnFrom(r.info))
 	h.MaxSeq, _ = r.seqs.Max()
 	return h
 }
@@ -186,10 +189,11 @@ func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 	case SectionSymbols:
 		return decodeSymbols(payload, r.entries.tables)
 	case SectionEnd:
-		end, err := decodeEnd(payload)
+		end, before, err := decodeEnd(payload)
 		if err != nil {
 			return err
 		}
+		r.health.Altered = r.sections.before.differs(before)
 		r.end = &end
 		r.done = true
 		return r.readEpilogue()
@@ -212,6 +216,7 @@ func (r *Reader) count(events []Event) {
 	r.health.Events += uint64(len(events))
 	first, dense := events[0].Seq, true
 	special := false
+	known := r.seqs.Len()
 	for i := range events {
 		dense = dense && events[i].Seq == first+uint64(i)
 		special = special || events[i].Flags&FlagLate != 0 || events[i].Kind == EventLost
@@ -223,6 +228,8 @@ func (r *Reader) count(events []Event) {
 			r.seqs.Add(events[i].Seq)
 		}
 	}
+	repeated := uint64(len(events)) - (r.seqs.Len() - known)
+	r.health.Repeated += repeated
 	if !special {
 		return
 	}
@@ -232,6 +239,10 @@ func (r *Reader) count(events []Event) {
 		}
 		if events[i].Kind == EventLost {
 			r.lost += events[i].Count
+			if repeated > 0 { // the drainer's account of losses bears another event's number
+				repeated--
+				r.health.Repeated--
+			}
 		}
 	}
 }

@@ -23,6 +23,8 @@ type sectionReader struct {
 	offset  int64 // end of the last whole section
 	skipped uint64
 	read    uint64
+	chain   chain // of the sections passed
+	before  chain // of those but the last
 
 	payload []byte
 	raw     []byte
@@ -72,6 +74,8 @@ func readable(kind SectionKind) bool {
 func (s *sectionReader) passed(h sectionHeader) {
 	s.offset += sectionHeaderSize + int64(h.length)
 	s.read++
+	s.before = s.chain
+	s.chain.add(h.crc)
 }
 
 func (s *sectionReader) header() (sectionHeader, error) {

@@ -26,6 +26,9 @@ type Writer struct {
 	w         io.Writer
 	err       error
 	closed    bool
+	chain     chain // of the sections so far; nothing where a file is continued
+	continued bool
+	flagged   bool // events that are late say so already
 	offset    int64
 	watermark uint64
 	events    uint64
@@ -47,7 +50,7 @@ func NewWriter(w io.Writer, opts WriterOptions) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Writer{w: w, enc: enc, block: newBlockEncoder(), offset: opts.Append, watermark: opts.Watermark}
+	out := &Writer{w: w, enc: enc, block: newBlockEncoder(), offset: opts.Append, watermark: opts.Watermark, continued: opts.Append > 0}
 	if opts.Append == 0 {
 		if err := out.write(fileHead()); err != nil {
 			return nil, err
@@ -103,6 +106,9 @@ func (w *Writer) writeSection(kind SectionKind, raw []byte, compress bool) error
 	}
 	header.length = uint32(len(w.section) - sectionHeaderSize)
 	header.put(w.section, w.section[sectionHeaderSize:])
+	if !w.continued {
+		w.chain.add(parseSectionHeader(w.section).crc)
+	}
 	return w.write(w.section)
 }
 
@@ -183,7 +189,7 @@ func (w *Writer) WriteEvents(events []Event) error {
 		return err
 	}
 	for i := range events {
-		if kind := events[i].Kind; kind == EventNone || kind >= eventKindCount {
+		if kind := events[i].Kind; !kind.Known() {
 			return fmt.Errorf("write trace: event %d has the unknown kind %d", events[i].Seq, kind)
 		}
 	}
@@ -207,7 +213,7 @@ func (w *Writer) appendEvents(events []Event) {
 	late := false
 	for i := range events {
 		w.pending.MaxSeq = max(w.pending.MaxSeq, events[i].Seq)
-		late = late || events[i].Seq < w.watermark && events[i].Flags&FlagLate == 0
+		late = late || !w.flagged && events[i].Seq < w.watermark && events[i].Flags&FlagLate == 0
 	}
 	if late {
 		events = append([]Event(nil), events...)
@@ -275,7 +281,7 @@ func (w *Writer) Close(end End) error {
 	if end.EventCount == 0 {
 		end.EventCount = w.events
 	}
-	err := w.writeSection(SectionEnd, appendEnd(nil, end, indexOffset), false)
+	err := w.writeSection(SectionEnd, appendEnd(nil, end, w.chain, indexOffset), false)
 	w.closed = true
 	w.enc.Reset(nil)
 	return err

@@ -183,6 +183,9 @@ func Health(h analyzer.Health, lostRecords uint64) string {
 		if len(h.Unseen) > 0 {
 			return "NOT ALL WAS SEEN: " + events + ", none lost, but some calls went past the recorder, see the notes"
 		}
+		if h.InFlightCalls > 0 {
+			return "complete: " + events + ", nothing lost, " + plural(h.InFlightCalls, "call", "calls") + " in flight at the end"
+		}
 		return "complete: " + events + ", nothing lost"
 	}
 	var faults []string
@@ -197,6 +200,10 @@ func Health(h analyzer.Health, lostRecords uint64) string {
 	if h.Truncated {
 		faults = append(faults, fmt.Sprintf("cut at byte %d", h.TruncatedAt))
 	}
+	if h.Altered != "" {
+		faults = append(faults, "changed after it was written")
+	}
+	add(h.RepeatedEvents, "event twice", "events twice")
 	add(h.SequenceGaps, "gap in the order numbers", "gaps in the order numbers")
 	add(h.UnknownEvents, "event of an unknown kind", "events of unknown kinds")
 	add(h.UnmatchedFrees, "free without allocation", "frees without allocation")

@@ -17,6 +17,9 @@ func (d *damageList) add(path string, s *analyzer.Summary) {
 		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; what stands before was shown (--strict)",
 			path, s.Health.TruncatedAt, s.Health.TruncatedReason))
 	}
+	if s.Health.Altered != "" {
+		d.errs = append(d.errs, fmt.Errorf("%s: changed after it was written: %s (--strict)", path, s.Health.Altered))
+	}
 }
 
 // join adds the damage to the error of the work itself.

@@ -63,7 +63,10 @@ type healthInfo struct {
 	Blocks          uint64 `json:"blocks"`
 	LateEvents      uint64 `json:"late_events"`
 	UnknownEvents   uint64 `json:"unknown_events"`
+	Altered         string `json:"altered,omitempty"`
+	RepeatedEvents  uint64 `json:"repeated_events"`
 	MissingEvents   uint64 `json:"missing_events"`
+	InFlightCalls   uint64 `json:"in_flight_calls"`
 	TrailingBytes   int64  `json:"trailing_bytes"`
 	Epilogue        string `json:"epilogue,omitempty"` // why what follows the end could not be read
 }
@@ -131,7 +134,7 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
 	info.Health = healthInfo{Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
 		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents, UnknownEvents: health.UnknownEvents,
-		MissingEvents: health.Gaps, TrailingBytes: health.Trailing, Epilogue: health.Epilogue}
+		Altered: health.Altered, RepeatedEvents: health.Repeated, MissingEvents: health.Gaps, InFlightCalls: health.InFlight, TrailingBytes: health.Trailing, Epilogue: health.Epilogue}
 	for kind, n := range kinds {
 		if n > 0 {
 			info.Kinds[trace.EventKind(kind).String()] += n
@@ -183,6 +186,12 @@ func writeInfoText(w io.Writer, t traceInfo) error {
 	line("lost", "%d records, %d rings, %d dictionary entries", t.Lost.Records, t.Lost.Rings, t.Lost.Dictionary)
 	line("late", "%d events", t.Health.LateEvents)
 	line("missing", "%d events", t.Health.MissingEvents)
+	if t.Health.RepeatedEvents > 0 {
+		line("repeated", "%d events", t.Health.RepeatedEvents)
+	}
+	if t.Health.InFlightCalls > 0 {
+		line("in flight", "%d calls at the end", t.Health.InFlightCalls)
+	}
 	if t.Health.UnknownEvents > 0 {
 		line("unknown", "%d events of kinds that this version does not know", t.Health.UnknownEvents)
 	}
@@ -212,6 +221,8 @@ func (t traceInfo) damageText() string {
 	switch {
 	case t.Health.Truncated:
 		return fmt.Sprintf("cut at offset %d: %s; all before that was read", t.Health.TruncatedAt, t.Health.Reason)
+	case t.Health.Altered != "":
+		return "changed after it was written: " + t.Health.Altered
 	case t.Health.TrailingBytes != 0:
 		return fmt.Sprintf("none, but what follows the end cannot be read (%d bytes: %s)", t.Health.TrailingBytes, t.Health.Epilogue)
 	}

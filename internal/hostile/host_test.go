@@ -235,6 +235,7 @@ type recorded struct {
 	info   trace.Info
 	ended  string
 	lost   uint64
+	health trace.Health
 }
 
 func read(t *testing.T, path string) recorded {
@@ -256,7 +257,7 @@ func read(t *testing.T, path string) recorded {
 		r.events = append(r.events, batch...)
 	}
 	records, rings, _ := source.Lost()
-	r.lost, r.ended = records+rings, source.Ended()
+	r.lost, r.ended, r.health = records+rings, source.Ended(), source.Health()
 	return r
 }
 

@@ -90,6 +90,9 @@ func (b *busy) check(t *testing.T, path, ended string) {
 	if r.ended != ended || r.lost != 0 {
 		t.Errorf("ended %s, want %s; %d lost", r.ended, ended, r.lost)
 	}
+	if h := r.health; h.Gaps != 0 || h.Truncated {
+		t.Errorf("%d gaps, truncated at %d: %s; %d calls in flight", h.Gaps, h.TruncatedAt, h.Reason, h.InFlight)
+	}
 	have := make([]int, b.threads)
 	var last uint64
 	for _, e := range r.events {

@@ -1,9 +1,10 @@
 /* A traced process without CUDA: threads report framework blocks through the library's own entry, as torch's allocator would.
  *
- *   recorder THREADS EVENTS [linger|kill|fork|churn]
+ *   recorder THREADS EVENTS [linger|kill|fork|churn|hold|hold-kill|abandon]
  *
  * Every event is an allocation at an address that holds the thread and the count, so that a reader can tell what is missing. Committed events are counted in
- * the file named by COUNT (8 bytes a thread, MAP_SHARED), stored after each event. */
+ * the file named by COUNT (8 bytes a thread, MAP_SHARED), stored after each event. With hold, each thread is
+ * inside a free when the process ends, and another event came since; with abandon, each has ended so. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,6 +16,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "call.h"
 
 void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *, int64_t, uint64_t, uint64_t, uint16_t);
 int memtrace_tag_push(const char *);
@@ -33,6 +36,30 @@ static void record(uint64_t thread, uint64_t i) {
 static void *work(void *number) {
   for (long i = 0; i < events; i++) record((uint64_t)number, (uint64_t)i);
   return NULL;
+}
+
+static pthread_barrier_t held;
+static int stay;
+
+/* Begins a free that does not return. */
+static void *hold(void *number) {
+  struct mt_frame frame = {0};
+  struct mt_call call;
+  work(number);
+  mt_driver_open(&call, 1, &frame, 1);
+  pthread_barrier_wait(&held);
+  while (stay) pause();
+  return NULL;
+}
+
+static void run_holding(long n) {
+  pthread_t threads[256];
+  pthread_barrier_init(&held, NULL, (unsigned)n + 1);
+  for (long i = 0; i < n; i++)
+    if (pthread_create(&threads[i], NULL, hold, (void *)(i + 1))) abort();
+  pthread_barrier_wait(&held);
+  for (long i = 0; i < n && !stay; i++) pthread_join(threads[i], NULL);
+  record(0, 2);
 }
 
 static void run_threads(long n) {
@@ -73,11 +100,14 @@ int main(int argc, char **argv) {
     }
     waitpid(child, NULL, 0);
   }
-  if (!strcmp(mode, "churn"))
+  stay = !strncmp(mode, "hold", 4);
+  if (stay || !strcmp(mode, "abandon"))
+    run_holding(threads);
+  else if (!strcmp(mode, "churn"))
     for (int round = 0; round < 50; round++) run_threads(threads);
   else
     run_threads(threads);
-  if (!strcmp(mode, "kill")) kill(getpid(), SIGKILL);
+  if (!strcmp(mode, "kill") || !strcmp(mode, "hold-kill")) kill(getpid(), SIGKILL);
   if (!strcmp(mode, "linger")) {
     puts("done");
     fflush(stdout);

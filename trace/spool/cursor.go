@@ -58,7 +58,7 @@ func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, mo
 // visible returns the number below which every record that is to come was committed; with force, below which every number was given out.
 func (c *Cursor) visible(force bool) uint64 {
 	s := c.spool
-	bound := s.load64(offSeq) + 1
+	bound := s.drawn() + 1
 	s.follow()
 	used := s.ringsUsed()
 	for uint32(len(c.rings)) < used {

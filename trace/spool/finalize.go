@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -85,6 +86,7 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 		return err
 	}
 	info := r.look.spool.Info()
+	maps.Copy(info, r.look.drawn.Info())
 	if r.left {
 		info[endedKey] = endedByExit
 	}

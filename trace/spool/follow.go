@@ -35,10 +35,12 @@ type Follower struct {
 	atSpool bool          // since then the file was read to its end
 
 	// The books on what was returned. Without a spool nothing can come twice, and the reader's own will do.
-	have   trace.SeqSet
-	events uint64
-	late   uint64
-	lost   [3]uint64
+	have    trace.SeqSet
+	events  uint64
+	late    uint64
+	unknown uint64 // records of no kind, when the spool was last looked at
+	lost    [3]uint64
+	drawn   trace.Drawn // in the spool, when it was last looked at
 
 	stuckAt   int64 // where the last refresh found the file cut, -1 if it was whole
 	stuckSize int64
@@ -53,7 +55,9 @@ func Follow(tracePath, spoolPath string) (*Follower, error) {
 		if err != nil && (tracePath == "" || !errors.Is(err, fs.ErrNotExist)) {
 			return nil, err
 		}
-		f.spool = s
+		if f.spool = s; s != nil {
+			s.compareNumbers()
+		}
 	}
 	if tracePath == "" {
 		return f, nil
@@ -167,6 +171,7 @@ func (f *Follower) Damage() (offset int64, reason string, ok bool) {
 func (f *Follower) snapshot() error {
 	for range snapshotTries {
 		before := f.positions()
+		f.drawn = f.spool.Drawn()
 		cursor := NewCursor(f.spool)
 		cursor.dict = f.dict
 		f.collect(cursor)
@@ -196,7 +201,7 @@ func (f *Follower) positions() []uint64 {
 
 // collect takes all committed records.
 func (f *Follower) collect(cursor *Cursor) {
-	f.pending = f.pending[:0]
+	f.pending, f.unknown = f.pending[:0], 0
 	room := len(f.spool.data) / recordSize // no more fit, whatever a damaged spool says
 	for more := true; more && len(f.pending) < room; {
 		var events []trace.Event
@@ -211,6 +216,10 @@ func (f *Follower) collect(cursor *Cursor) {
 func (f *Follower) keep(keys []key, events []trace.Event) {
 	for i, e := range events {
 		if e.Seq != keys[i].seq || f.spool.load64(keys[i].offset+recSeq) != e.Seq {
+			continue
+		}
+		if !e.Kind.Known() { // damage: the recorder is of this version
+			f.unknown++
 			continue
 		}
 		e.Flags &^= trace.FlagLate // decided when they are returned
@@ -308,12 +317,12 @@ func (f *Follower) End() (trace.End, bool) {
 	return f.reader.End()
 }
 
-// Lost implements trace.Source. The spool's counters include what the file says.
+// Lost implements trace.Source. The spool's counters include what the file says, unless they are damaged.
 func (f *Follower) Lost() (records, rings, dict uint64) {
-	if f.spool == nil && f.reader != nil {
-		return f.reader.Lost()
+	if f.reader != nil {
+		records, rings, dict = f.reader.Lost()
 	}
-	return f.lost[0], f.lost[1], f.lost[2]
+	return max(records, f.lost[0]), max(rings, f.lost[1]), max(dict, f.lost[2])
 }
 
 // Health implements trace.Source. A number that is missing now may belong to a call that has not returned.
@@ -332,7 +341,9 @@ func (f *Follower) books() trace.Health {
 		h = f.reader.Health()
 	}
 	if f.spool != nil {
-		h.Events, h.LateEvents, h.Gaps = f.events, f.late, f.have.Gaps()
+		h.Events, h.LateEvents = f.events, f.late
+		h.UnknownEvents += f.unknown
+		h.Gaps, h.InFlight = f.have.Missing(f.drawn)
 		h.MaxSeq, _ = f.have.Max()
 	}
 	return h

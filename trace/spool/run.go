@@ -84,10 +84,11 @@ func (r *Run) OOMReports() []string {
 // Lost implements trace.Source. The spool's counters include what the file says.
 func (r *Run) Lost() (records, rings, dict uint64) { return r.look.Lost() }
 
-// Health implements trace.Source. A cut tail that the spool makes good is no damage.
+// Health implements trace.Source. A cut tail that the spool makes good is no damage: no number is missing but those of calls in flight, or as many as the recorder says that it
+// dropped.
 func (r *Run) Health() trace.Health {
 	h := r.look.books()
-	if h.Truncated && r.HasSpool() && (r.alive || h.Gaps == 0) {
+	if h.Truncated && r.HasSpool() && (r.alive || h.Gaps <= r.look.spool.dropped()) {
 		h.Truncated, h.Reason, h.TruncatedAt = false, "", 0
 	}
 	return h

@@ -38,6 +38,8 @@ type Spool struct {
 	name     string // base name of the file, links resolved
 	inode    uint64
 
+	committed uint64 // the highest number of a record, where the header says less; else 0
+
 	ringsMax, indexMax, segmentsMax                               uint32
 	segmentsPlanned                                               uint32 // as many as the file may grow to
 	ringsOffset, indexOffset, dataOffset, dataMax, segmentsOffset uint64

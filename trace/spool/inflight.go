@@ -1,0 +1,53 @@
+package spool
+
+import (
+	"math"
+
+	"memtrace/trace"
+)
+
+// Drawn says which order numbers the recorder has given away. Every number up to Last that is not committed behind this look belongs to one of the calls in flight, or is lost:
+// the numbers are read before the calls, and a thread announces its call before it draws.
+func (s *Spool) Drawn() trace.Drawn {
+	d := trace.Drawn{Last: s.drawn()}
+	for i := range s.ringsUsed() {
+		if bound := s.load64(s.ringOffset(i) + ringInflight); bound != 0 {
+			d.InFlight = append(d.InFlight, bound)
+		}
+	}
+	return d
+}
+
+// dropped returns how many records had drawn their number when they were dropped, at most: a thread without a ring draws none.
+func (s *Spool) dropped() uint64 {
+	records, _, _ := s.Lost()
+	return records - s.load64(offLostNoRing)
+}
+
+// drawn is the last order number that was drawn. Readers take records up to it, so a header that says too little would hide what stands in the rings: then the records are believed.
+func (s *Spool) drawn() uint64 { return max(s.load64(offSeq), s.committed) }
+
+// compareNumbers looks for records numbered above what the header says, which a recorder never makes: it draws a number before it commits one. A number that the spool has not
+// enough room for is no number either.
+func (s *Spool) compareNumbers() {
+	used := min(s.load32(offSegmentsUsed), s.segmentsMax)
+	most := max(s.load64(offSeq), s.load64(offDrainedSeq))
+	if room := uint64(used+1) * segmentSlots; most < math.MaxUint64-room {
+		most += room
+	}
+	highest := uint64(0)
+	for number := uint32(1); number <= used; number++ {
+		base, ok := s.segmentOffset(number)
+		if !ok {
+			break
+		}
+		for slot := uint64(1); slot < segmentSlots; slot++ {
+			if seq := s.load64(base + slot*recordSize + recSeq); seq > highest && seq <= most {
+				highest = seq
+			}
+		}
+	}
+	if highest > s.load64(offSeq) { // read last: a recorder that lives has drawn all that was found
+		s.committed = highest
+	}
+}
