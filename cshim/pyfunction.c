@@ -7,6 +7,7 @@
 
 #include "adapter.h"
 #include "backward.h"
+#include "boot.h"
 #include "dict.h"
 #include "interpreter.h"
 #include "namerow.h"
@@ -287,43 +288,32 @@ static void *variables(void *self, void *arguments) {
   return found;
 }
 
-static void note_link(const char *what) { mt_dict_info("adapter.torch.backward", what, strlen(what)); }
-
-/* link_begin() -> int, link_look(), link_end((first, second)) -> int: the test of cshim/backward.h. Not where the interpreter ends, which is no time for a backward pass. */
-static void *link_begin(void *self, void *none) {
-  (void)self, (void)none;
-  if (mt_adapter_ending) return api.number(0);
-  bool begun = mt_backward_begin();
-  if (!begun) note_link("off: this version does not export what tells which node runs");
-  return api.number(begun);
+static uint64_t number_of(void *object) {
+  uint64_t number = api.from_number(object);
+  api.clear_error();
+  api.give(object);
+  return number;
 }
 
-static void *link_look(void *self, void *none) {
-  (void)self, (void)none;
-  mt_backward_look();
+/* link(): what ties backward to forward (cshim/backward.h). */
+static void *link(void *self, void *unused) {
+  (void)self, (void)unused;
+  int error = errno;
+  mt_backward_link(number_of);
+  mt_boot_turn();
+  errno = error;
   return nothing();
 }
 
-static void *link_end(void *self, void *arguments) {
-  (void)self;
-  void *first = api.item(arguments, 0), *second = first ? api.item(arguments, 1) : NULL;
-  if (!second) return nothing();
-  bool known = mt_backward_end(api.from_number(first), api.from_number(second));
-  note_link(known ? mt_backward_is_quick() ? "on" : "on, by functions" : "off: this version keeps its nodes' numbers in a place that is not known");
-  return api.number(known);
-}
-
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
-enum { METHODS = 22 };
+enum { METHODS = 20 };
 static struct method methods[METHODS];
 
 static void fill_methods(void) {
   struct method *m = methods;
 #define NAMED(name, function, kind) *m++ = (struct method){name, function, kind, NULL}
 #define METHOD(name, kind) NAMED(#name, name, kind)
-  METHOD(link_begin, NO_ARGUMENTS);
-  METHOD(link_look, NO_ARGUMENTS);
-  METHOD(link_end, SEVERAL_ARGUMENTS);
+  METHOD(link, NO_ARGUMENTS);
   METHOD(epoch, NO_ARGUMENTS);
   METHOD(intern, ONE_ARGUMENT);
   METHOD(emit, ONE_ARGUMENT);

@@ -53,6 +53,7 @@ def tell(rows):
 
 def report():
     """All that there is: at the end, when memory ran out, and now and then where no optimizer steps."""
+    link()
     carefully(tell)
 
 
@@ -71,5 +72,5 @@ try:
 except Exception as error:
     contain(error)
 follow_steps(quietly(stepped))
-try_link()
+link()
 carefully(begin)

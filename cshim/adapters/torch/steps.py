@@ -37,8 +37,6 @@ def stepped(optimizer, args, kwargs):
     if plan is not None and plan.gone() is optimizer and plan.passes(optimizer):
         return
     carefully(step, optimizer)
-    if count < 4:
-        try_link()
 
 
 def make_hook(compiling, quiet):
