@@ -36,43 +36,38 @@ static struct {
 
 static uint64_t first_told, last_told; /* threads' numbers */
 
-/* A loaded object by the name of its file. */
-struct wanted {
+/* The variables of a loaded object. */
+struct variables {
   const char *file;
-  struct mt_loaded found;
-  struct mt_tlsblock variables;
+  struct mt_tlsblock found;
 };
 
 static int match(struct dl_phdr_info *info, size_t size, void *what) {
-  struct wanted *wanted = what;
+  struct variables *variables = what;
   const char *slash = strrchr(info->dlpi_name, '/');
-  if (!slash || strcmp(slash + 1, wanted->file)) return 0;
-  for (unsigned i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) wanted->found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
-  wanted->variables = mt_tlsblock_of(info, size);
+  if (!slash || strcmp(slash + 1, variables->file)) return 0;
+  variables->found = mt_tlsblock_of(info, size);
   return 1;
 }
 
-static struct wanted loaded(const char *file) {
-  struct wanted wanted = {.file = file};
-  dl_iterate_phdr(match, &wanted);
-  return wanted;
+static struct mt_tlsblock variables_of(const char *file) {
+  struct variables variables = {.file = file};
+  dl_iterate_phdr(match, &variables);
+  return variables.found;
 }
 
-static uintptr_t find(const struct wanted *object, const char *symbol) { return object->found.dynamic ? mt_symbol_find(&object->found, symbol) : 0; }
-
 static bool find_functions(void) {
-  struct wanted torch = loaded("libtorch_cpu.so"), c10 = loaded("libc10.so");
-  mt_backward.peek = (uint64_t(*)(void))find(&torch, "_ZN2at15sequence_number4peekEv");
-  mt_backward.take = (uint64_t(*)(void))find(&torch, "_ZN2at15sequence_number17get_and_incrementEv");
-  mt_backward.current_node = (struct mt_node_owner(*)(void))find(&torch, "_ZN5torch8autograd16get_current_nodeEv");
-  mt_backward.thread = (uint64_t(*)(void))find(&torch, "_ZN2at14RecordFunction15currentThreadIdEv");
-  mt_backward.records = (bool (*)(void))find(&c10, "_ZN3c108GradMode10is_enabledEv");
-  mt_backward.set_records = (void (*)(bool))find(&c10, "_ZN3c108GradMode11set_enabledEb");
+  struct mt_loaded torch = mt_symbol_object("libtorch_cpu.so"), c10 = mt_symbol_object("libc10.so");
+  mt_backward.peek = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at15sequence_number4peekEv");
+  mt_backward.take = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at15sequence_number17get_and_incrementEv");
+  mt_backward.current_node = (struct mt_node_owner(*)(void))mt_symbol_find(&torch, "_ZN5torch8autograd16get_current_nodeEv");
+  mt_backward.thread = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at14RecordFunction15currentThreadIdEv");
+  mt_backward.records = (bool (*)(void))mt_symbol_find(&c10, "_ZN3c108GradMode10is_enabledEv");
+  mt_backward.set_records = (void (*)(bool))mt_symbol_find(&c10, "_ZN3c108GradMode11set_enabledEb");
   if (!mt_backward.peek || !mt_backward.current_node || !mt_backward.records) return false;
   mt_backward.peek(), mt_backward.records(); /* the blocks are there now */
-  mt_backward.torch = loaded("libtorch_cpu.so").variables;
-  mt_backward.c10 = loaded("libc10.so").variables;
+  mt_backward.torch = variables_of("libtorch_cpu.so");
+  mt_backward.c10 = variables_of("libc10.so");
   return true;
 }
 
@@ -94,8 +89,8 @@ static uint64_t marks[MARKS];
 
 /* Where Python's method finds a node's number: in an object that refers to it wherever an object may. */
 static unsigned number_word(uint64_t (*number_of)(void *)) {
-  struct wanted python = loaded("libtorch_python.so");
-  void *(*ask)(void *, void *) = (void *(*)(void *, void *))find(&python, "_ZN5torch8autograd26THPCppFunction_sequence_nrEP7_objectS2_");
+  struct mt_loaded python = mt_symbol_object("libtorch_python.so");
+  void *(*ask)(void *, void *) = (void *(*)(void *, void *))mt_symbol_find(&python, "_ZN5torch8autograd26THPCppFunction_sequence_nrEP7_objectS2_");
   uint64_t object[16];
   for (unsigned i = 0; i < 16; i++) object[i] = (uintptr_t)marks;
   for (unsigned i = 0; i < MARKS; i++) marks[i] = (uintptr_t)(marks + i);

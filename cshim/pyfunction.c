@@ -11,6 +11,7 @@
 #include "dict.h"
 #include "interpreter.h"
 #include "namerow.h"
+#include "profiled.h"
 #include "pyapi.h"
 #include "pygc.h"
 #include "pyfields.h"
@@ -305,8 +306,16 @@ static void *link(void *self, void *unused) {
   return nothing();
 }
 
+/* profiled(bool) -> int: whether observers are told of the operators that the thread runs from here on (cshim/profiled.h), and whether they were. */
+static void *profiled(void *self, void *told) {
+  (void)self;
+  unsigned long long wanted = api.from_number(told);
+  api.clear_error();
+  return api.number(mt_profiled_set(wanted != 0));
+}
+
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
-enum { METHODS = 20 };
+enum { METHODS = 21 };
 static struct method methods[METHODS];
 
 static void fill_methods(void) {
@@ -314,6 +323,7 @@ static void fill_methods(void) {
 #define NAMED(name, function, kind) *m++ = (struct method){name, function, kind, NULL}
 #define METHOD(name, kind) NAMED(#name, name, kind)
   METHOD(link, NO_ARGUMENTS);
+  METHOD(profiled, ONE_ARGUMENT);
   METHOD(epoch, NO_ARGUMENTS);
   METHOD(intern, ONE_ARGUMENT);
   METHOD(emit, ONE_ARGUMENT);
