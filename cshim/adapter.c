@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backward.h"
 #include "boot.h"
 #include "clock.h"
 #include "config.h"
@@ -48,7 +49,6 @@ static struct adapter {
 
 static uint32_t memory_ran_out, oom_reports;
 
-bool mt_adapter_ending;
 
 #define API(F)                                                        \
   F(int, initialized, (void), "Py_IsInitialized")                     \
@@ -267,6 +267,7 @@ void mt_adapter_meet(enum mt_framework framework) {
 void mt_adapter_turn(void) {
   uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters;
   if (!wanted || mt_interpreter_state() < MT_PY_CHECKED) return;
+  mt_backward_turn();
   enum readiness now = prepare();
   if (now == FINDING) return;
   bool oom = __atomic_exchange_n(&memory_ran_out, 0, __ATOMIC_ACQ_REL);
@@ -295,10 +296,8 @@ void mt_adapter_report(void) {
     struct adapter *a = &adapters[i];
     bool late = recording() && usable() && never_ran((enum mt_framework)i) && ready_at_last();
     if (!(a->report || late) || !recording() || !usable() || !mt_pyquiet_enter(&quiet)) continue;
-    mt_adapter_ending = true;
     if (late) __atomic_store_n(&a->state, begin((enum mt_framework)i), __ATOMIC_RELEASE);
     if (a->report) run_report((enum mt_framework)i);
-    mt_adapter_ending = false;
     mt_pyquiet_leave(&quiet);
   }
 }

@@ -35,7 +35,6 @@ void mt_adapter_turn(void);
 
 /* The interpreter is about to end: scripts say all they know, and those that never ran do it now. With the interpreter's lock and no exception in hand. */
 void mt_adapter_report(void);
-extern bool mt_adapter_ending; /* scripts run for the last time; with the interpreter's lock */
 
 /* Nothing is left of the interpreter; another one may follow. */
 void mt_adapter_forget(void);

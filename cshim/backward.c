@@ -3,9 +3,8 @@
 
 #include <link.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "dict.h"
 #include "module.h"
 #include "peek.h"
 #include "symbol.h"
@@ -18,80 +17,152 @@
 
 enum { NUMBER, HEIGHT, POINTED, THREAD, WORDS };
 
+#define MT_NODE_COUNT_TRIES 4u /* another thread may take or leave the node between two looks at its count */
+#define MT_NODE_LOOKS 64u      /* at nodes that run; what they have not told by then is not known */
+
 struct mt_backward mt_backward;
 
-/* What was seen of the two nodes, by the one thread that makes the test: another that begins takes it over. */
-static struct sight {
-  enum mt_node_layout layout;
-  uint64_t words[WORDS]; /* all but the number 0 if they cannot be read */
-} sights[2];
-static unsigned seen;
-static struct mt_tlsword next_search, node_search;
-static struct mt_tlsbit records_search;
-static pid_t tester;
+static const char *off; /* why */
+static bool linked, counted;
+static uint32_t proven; /* what counts the owners of a node is where the layout says */
 
-static bool is_tester(void) { return __atomic_load_n(&tester, __ATOMIC_ACQUIRE) == (pid_t)syscall(SYS_gettid); }
+/* What nodes that run tell: the first ones, one thread at a time. */
+static struct {
+  uint32_t busy, over;
+  unsigned looks;
+  uintptr_t last;
+  struct mt_tlsword search;
+} learning;
 
-/* A loaded object by the name of its file. */
-struct wanted {
+static uint64_t first_told, last_told; /* threads' numbers */
+
+/* The variables of a loaded object. */
+struct variables {
   const char *file;
-  struct mt_loaded found;
-  struct mt_tlsblock variables;
+  struct mt_tlsblock found;
 };
 
 static int match(struct dl_phdr_info *info, size_t size, void *what) {
-  struct wanted *wanted = what;
+  struct variables *variables = what;
   const char *slash = strrchr(info->dlpi_name, '/');
-  if (!slash || strcmp(slash + 1, wanted->file)) return 0;
-  for (unsigned i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) wanted->found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
-  wanted->variables = mt_tlsblock_of(info, size);
+  if (!slash || strcmp(slash + 1, variables->file)) return 0;
+  variables->found = mt_tlsblock_of(info, size);
   return 1;
 }
 
-static struct wanted loaded(const char *file) {
-  struct wanted wanted = {.file = file};
-  dl_iterate_phdr(match, &wanted);
-  return wanted;
+static struct mt_tlsblock variables_of(const char *file) {
+  struct variables variables = {.file = file};
+  dl_iterate_phdr(match, &variables);
+  return variables.found;
 }
 
-static uintptr_t find(const struct wanted *object, const char *symbol) { return object->found.dynamic ? mt_symbol_find(&object->found, symbol) : 0; }
-
-/* What the thread's variables hold now, by the functions that return it. */
-static void note_variables(void) {
-  mt_tlsword_keep(&next_search, &mt_backward.torch, mt_backward.peek());
-  mt_tlsbit_keep(&records_search, &mt_backward.c10, mt_backward.records());
-}
-
-static void begin_search(void) {
-  memset(&next_search, 0, sizeof next_search);
-  memset(&node_search, 0, sizeof node_search);
-  memset(&records_search, 0, sizeof records_search);
-  mt_backward.peek(), mt_backward.records(); /* the blocks are there now */
-  mt_backward.torch = loaded("libtorch_cpu.so").variables;
-  mt_backward.c10 = loaded("libc10.so").variables;
-  note_variables();
-}
-
-static void end_search(void) {
-  mt_backward.next_word = mt_tlsword_found(&next_search, &mt_backward.torch);
-  mt_backward.node_word = mt_tlsword_found(&node_search, &mt_backward.torch);
-  mt_backward.records_bit = mt_tlsbit_found(&records_search, &mt_backward.c10);
-}
-
-/* Once the layout is known the functions are in use, and stay. */
-bool mt_backward_begin(void) {
-  __atomic_store_n(&tester, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
-  seen = 0;
-  if (mt_backward_known()) return true;
-  struct wanted torch = loaded("libtorch_cpu.so"), c10 = loaded("libc10.so");
-  mt_backward.peek = (uint64_t(*)(void))find(&torch, "_ZN2at15sequence_number4peekEv");
-  mt_backward.current_node = (struct mt_node_owner(*)(void))find(&torch, "_ZN5torch8autograd16get_current_nodeEv");
-  mt_backward.thread = (uint64_t(*)(void))find(&torch, "_ZN2at14RecordFunction15currentThreadIdEv");
-  mt_backward.records = (bool (*)(void))find(&c10, "_ZN3c108GradMode10is_enabledEv");
+static bool find_functions(void) {
+  struct mt_loaded torch = mt_symbol_object("libtorch_cpu.so"), c10 = mt_symbol_object("libc10.so");
+  mt_backward.peek = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at15sequence_number4peekEv");
+  mt_backward.take = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at15sequence_number17get_and_incrementEv");
+  mt_backward.current_node = (struct mt_node_owner(*)(void))mt_symbol_find(&torch, "_ZN5torch8autograd16get_current_nodeEv");
+  mt_backward.thread = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at14RecordFunction15currentThreadIdEv");
+  mt_backward.records = (bool (*)(void))mt_symbol_find(&c10, "_ZN3c108GradMode10is_enabledEv");
+  mt_backward.set_records = (void (*)(bool))mt_symbol_find(&c10, "_ZN3c108GradMode11set_enabledEb");
   if (!mt_backward.peek || !mt_backward.current_node || !mt_backward.records) return false;
-  begin_search();
+  mt_backward.peek(), mt_backward.records(); /* the blocks are there now */
+  mt_backward.torch = variables_of("libtorch_cpu.so");
+  mt_backward.c10 = variables_of("libc10.so");
   return true;
+}
+
+/* The flag is set and cleared and put back before the thread does anything else. */
+static uint32_t find_records(void) {
+  struct mt_tlsbit search = {0};
+  bool before = mt_backward.records();
+  for (unsigned i = 0; mt_backward.set_records && i < 4; i++) {
+    mt_backward.set_records(i & 1);
+    if (mt_backward.records() == (i & 1)) mt_tlsbit_keep(&search, &mt_backward.c10, i & 1);
+  }
+  if (mt_backward.set_records) mt_backward.set_records(before);
+  return mt_tlsbit_found(&search, &mt_backward.c10);
+}
+
+/* Every word of it is the address of one of its own, so that whichever are followed, and how often, none leads elsewhere. */
+enum { MARKS = 64 };
+static uint64_t marks[MARKS];
+
+/* Where Python's method finds a node's number: in an object that refers to it wherever an object may. */
+static unsigned number_word(uint64_t (*number_of)(void *)) {
+  struct mt_loaded python = mt_symbol_object("libtorch_python.so");
+  void *(*ask)(void *, void *) = (void *(*)(void *, void *))mt_symbol_find(&python, "_ZN5torch8autograd26THPCppFunction_sequence_nrEP7_objectS2_");
+  uint64_t object[16];
+  for (unsigned i = 0; i < 16; i++) object[i] = (uintptr_t)marks;
+  for (unsigned i = 0; i < MARKS; i++) marks[i] = (uintptr_t)(marks + i);
+  void *number = ask ? ask(object, NULL) : NULL;
+  uint64_t word = number ? number_of(number) - (uintptr_t)marks : UINT64_MAX;
+  return word < sizeof marks ? (unsigned)word : 0;
+}
+
+static enum mt_node_layout layout_of(unsigned word) {
+  return word == MT_NODE_NUMBER_SHARED ? MT_NODE_SHARED : word == MT_NODE_NUMBER_INTRUSIVE ? MT_NODE_INTRUSIVE : MT_NODE_UNKNOWN;
+}
+
+static bool is_quick(void) { return mt_backward.next_word != MT_TLSWORD_NONE && mt_backward.node_word != MT_TLSWORD_NONE && mt_backward.records_bit != MT_TLSWORD_NONE; }
+
+const char *mt_backward_state(void) { return mt_backward_known() ? is_quick() ? "on" : "on, by functions" : off; }
+
+static void note_state(void) {
+  static const char *noted;
+  static uint64_t noted_in;
+  const char *state = mt_backward_state();
+  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
+  if (!state || !epoch || (state == noted && epoch == noted_in)) return;
+  mt_dict_info("adapter.torch.backward", state, strlen(state));
+  noted = state, noted_in = epoch;
+}
+
+static void change(void) { __atomic_add_fetch(&mt_backward.changes, 1, __ATOMIC_RELEASE); }
+
+static void link_nodes(uint64_t (*number_of)(void *)) {
+  enum mt_node_layout layout = find_functions() ? layout_of(number_word(number_of)) : MT_NODE_UNKNOWN;
+  off = mt_backward.current_node ? "off: this version keeps its nodes' numbers in a place that is not known" : "off: this version does not export what tells which node runs";
+  if (layout == MT_NODE_UNKNOWN) return;
+  mt_backward.next_word = mt_backward.node_word = MT_TLSWORD_NONE;
+  mt_backward.records_bit = find_records();
+  memset(&learning, 0, sizeof learning);
+  proven = counted = 0;
+  __atomic_store_n(&mt_backward.layout, layout, __ATOMIC_RELEASE);
+  change();
+}
+
+void mt_backward_link(uint64_t (*number_of)(void *)) {
+  if (!linked) link_nodes(number_of);
+  linked = true;
+  note_state();
+}
+
+void mt_backward_turn(void) {
+  if (mt_backward_known() && !counted && mt_backward.take) {
+    struct mt_tlsword search = {{0}};
+    for (unsigned i = 0; i < 8; i++) {
+      mt_tlsword_keep(&search, &mt_backward.torch, mt_backward.peek());
+      mt_backward.take();
+    }
+    counted = true;
+    mt_backward.next_word = mt_tlsword_found(&search, &mt_backward.torch);
+    change();
+  }
+  if (linked) note_state();
+}
+
+void mt_backward_forget(void) {
+  if (!linked || !mt_backward.peek || !mt_module_find((uintptr_t)mt_backward_forget) || mt_module_find((uintptr_t)mt_backward.peek)) return;
+  __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
+  linked = false;
+  change();
+}
+
+/* Nothing of what nodes say is believed any more. */
+static void refuse(const char *why) {
+  off = why;
+  __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
+  change();
 }
 
 static uint32_t *count_of(const struct mt_node_owner *owner, enum mt_node_layout layout) {
@@ -102,63 +173,76 @@ static void give_back(const struct mt_node_owner *owner, enum mt_node_layout lay
   __atomic_fetch_sub(count_of(owner, layout), 1, __ATOMIC_ACQ_REL); /* never the last one: the engine holds the node while it runs */
 }
 
-/* The count that a reference taken in between raised by one tells the layout. In the one that takes a word less the owner's block is whatever was there before. */
-static enum mt_node_layout layout_of(const struct mt_node_owner *first) {
-  uint32_t before[3] = {0}, after;
-  for (enum mt_node_layout l = MT_NODE_SHARED; l <= MT_NODE_INTRUSIVE; l++)
-    if (!mt_peek(&before[l], (uintptr_t)count_of(first, l), sizeof before[l])) before[l] = 0;
-  struct mt_node_owner second = mt_backward.current_node();
-  for (enum mt_node_layout l = MT_NODE_SHARED; second.node == first->node && l <= MT_NODE_INTRUSIVE; l++)
-    if (before[l] && mt_peek(&after, (uintptr_t)count_of(first, l), sizeof after) && after == before[l] + 1) return give_back(&second, l), l;
-  return MT_NODE_UNKNOWN;
+/* A reference taken between two looks must have raised the count by one. In the layout that takes a word less the owner's block is whatever was there before. If it never does,
+ * nothing can be given back, and this node lives on. */
+static bool counts_owners(const struct mt_node_owner *first, enum mt_node_layout layout) {
+  bool same = false;
+  unsigned taken = 0;
+  while (!same && taken < MT_NODE_COUNT_TRIES) {
+    uint32_t before, after;
+    if (!mt_peek(&before, (uintptr_t)count_of(first, layout), sizeof before) || !before) return false;
+    struct mt_node_owner second = mt_backward.current_node();
+    if (second.node != first->node || !mt_peek(&after, (uintptr_t)count_of(first, layout), sizeof after)) return false;
+    same = after == before + 1;
+    taken++;
+  }
+  while (same && taken--) give_back(first, layout);
+  return same;
 }
 
 static const uint64_t *words_of(const void *node, enum mt_node_layout layout) {
   return (const uint64_t *)((const char *)node + (layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE));
 }
 
-/* Where the layout stays unknown nothing can be given back, and our own nodes live on. */
-void mt_backward_look(void) {
-  if (seen == 2 || !is_tester()) return;
-  struct sight *sight = &sights[seen++];
-  note_variables();
-  struct mt_node_owner owner = mt_backward.current_node();
-  mt_tlsword_keep(&node_search, &mt_backward.torch, (uintptr_t)owner.node);
-  *sight = (struct sight){owner.node ? layout_of(&owner) : MT_NODE_UNKNOWN, {0}};
-  if (sight->layout == MT_NODE_UNKNOWN) return;
-  const uint64_t *words = words_of(owner.node, sight->layout);
-  if (!mt_peek(sight->words, (uintptr_t)words, sizeof *words)) {
-    sight->layout = MT_NODE_UNKNOWN;
-    return;
+/* Numbers of threads are small, so that a word may equal one by accident. The words before it must look right, too. */
+static bool may_tell_thread(const uint64_t *words) { return !(words[HEIGHT] >> 32) && (words[POINTED] & 0xff) <= 1 && words[THREAD] && !(words[THREAD] >> 32); }
+
+static bool tells_known_thread(const uint64_t *words) { return words[THREAD] == __atomic_load_n(&first_told, __ATOMIC_RELAXED) || words[THREAD] == __atomic_load_n(&last_told, __ATOMIC_RELAXED); }
+
+/* Whether nodes keep their maker's number: each of those that are looked at could, and one tells a thread that is known. */
+static void learn_thread(const void *node, bool last_look) {
+  static bool seen;
+  if (!learning.last) seen = false;
+  uint64_t words[WORDS];
+  bool can = mt_peek(words, (uintptr_t)words_of(node, mt_backward.layout), sizeof words) && may_tell_thread(words);
+  seen = seen || (can && tells_known_thread(words));
+  if (!mt_backward.thread || (can && !(last_look && !seen))) return;
+  mt_backward.thread = NULL;
+  change();
+}
+
+static void learn_word(const void *node, bool last_look) {
+  mt_tlsword_keep(&learning.search, &mt_backward.torch, (uintptr_t)node);
+  uint32_t word = mt_tlsword_found(&learning.search, &mt_backward.torch);
+  if (!learning.last || mt_backward.node_word != MT_TLSWORD_NONE || (word == MT_TLSWORD_NONE && !last_look)) return;
+  mt_backward.node_word = word;
+  change();
+}
+
+static void learn(const void *node) {
+  if (__atomic_load_n(&learning.over, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&learning.busy, 1, __ATOMIC_ACQUIRE)) return;
+  if (learning.last != (uintptr_t)node && learning.looks < MT_NODE_LOOKS) {
+    bool last_look = ++learning.looks == MT_NODE_LOOKS;
+    learn_thread(node, last_look);
+    learn_word(node, last_look);
+    learning.last = (uintptr_t)node;
+    __atomic_store_n(&learning.over, last_look, __ATOMIC_RELEASE);
   }
-  if (!mt_peek(sight->words + HEIGHT, (uintptr_t)(words + HEIGHT), sizeof *words * (WORDS - HEIGHT))) memset(sight->words + HEIGHT, 0, sizeof *words * (WORDS - HEIGHT));
-  give_back(&owner, sight->layout);
+  __atomic_store_n(&learning.busy, 0, __ATOMIC_RELEASE);
 }
 
-/* Numbers of threads are small, so that a word may equal one by accident. The words before it must look right, too: the first node points to the second, which is one lower. */
-static bool threads_are_told(void) {
-  const uint64_t *first = sights[0].words, *second = sights[1].words;
-  uint64_t self = mt_backward.thread ? mt_backward.thread() : 0;
-  return self && first[THREAD] == self && second[THREAD] == self && second[HEIGHT] && first[HEIGHT] == second[HEIGHT] + 1 && (first[POINTED] & 0xff) <= 1 && (second[POINTED] & 0xff) == 1;
-}
-
-bool mt_backward_end(uint64_t first, uint64_t second) {
-  bool right = is_tester() && seen == 2 && sights[0].layout != MT_NODE_UNKNOWN && sights[0].layout == sights[1].layout && first != second && sights[0].words[NUMBER] == first && sights[1].words[NUMBER] == second;
-  seen = 0;
-  if (!right || mt_backward_known()) return right;
-  if (!threads_are_told()) mt_backward.thread = NULL;
-  note_variables();
-  end_search();
-  __atomic_store_n(&mt_backward.layout, sights[0].layout, __ATOMIC_RELEASE);
-  return right;
-}
-
-bool mt_backward_is_quick(void) { return mt_backward.next_word != MT_TLSWORD_NONE && mt_backward.node_word != MT_TLSWORD_NONE && mt_backward.records_bit != MT_TLSWORD_NONE; }
-
-void mt_backward_forget(void) {
-  if (!mt_backward_known() || !mt_module_find((uintptr_t)mt_backward_forget) || mt_module_find((uintptr_t)mt_backward.peek)) return;
-  __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
-  mt_backward.unloads++;
+/* The node that runs in the calling thread, as the function says, or NULL. */
+static const void *running(void) {
+  enum mt_node_layout layout = mt_backward.layout;
+  struct mt_node_owner owner = layout == MT_NODE_UNKNOWN ? (struct mt_node_owner){NULL, NULL, NULL} : mt_backward.current_node();
+  if (!owner.node) return NULL;
+  if (!__atomic_load_n(&proven, __ATOMIC_ACQUIRE)) {
+    if (!counts_owners(&owner, layout)) return refuse("off: this version counts a node's owners in a place that is not known"), NULL;
+    __atomic_store_n(&proven, 1, __ATOMIC_RELEASE);
+  }
+  give_back(&owner, layout);
+  learn(owner.node);
+  return owner.node;
 }
 
 static const uint64_t *word_in(const struct mt_tlsblock *block, uint32_t word) {
@@ -168,33 +252,39 @@ static const uint64_t *word_in(const struct mt_tlsblock *block, uint32_t word) {
 
 /* A variable that does not hold what its function gives is not that variable. */
 void mt_backward_meet(struct mt_thread *self) {
-  self->op_thread = mt_backward.thread ? (mt_backward.thread() & MT_OP_THREAD) << MT_OP_BITS : 0;
+  self->op_met = __atomic_load_n(&mt_backward.changes, __ATOMIC_ACQUIRE) + 1;
+  self->op_thread = self->op_told = 0;
   uint64_t next = mt_backward.peek();
   bool records = mt_backward.records();
-  struct mt_node_owner owner = mt_backward.current_node();
-  if (owner.node) give_back(&owner, mt_backward.layout);
+  const void *node = running();
   const uint64_t *word = word_in(&mt_backward.torch, mt_backward.next_word);
   self->op_next = word && *word == next ? word : NULL;
   word = word_in(&mt_backward.torch, mt_backward.node_word);
-  self->op_node = word && *word == (uintptr_t)owner.node ? word : NULL;
+  self->op_node = word && *word == (uintptr_t)node ? word : NULL;
   uint32_t bit = mt_backward.records_bit;
   word = word_in(&mt_backward.c10, bit == MT_TLSWORD_NONE ? bit : bit / 64);
   self->op_records = word && (*word >> bit % 64 & 1) == records ? word : NULL;
-  self->op_met = mt_backward.unloads + 1;
+}
+
+uint64_t mt_backward_thread(struct mt_thread *self) {
+  uint64_t thread = mt_backward.thread ? mt_backward.thread() : 0;
+  if (!__atomic_load_n(&first_told, __ATOMIC_RELAXED)) __atomic_store_n(&first_told, thread, __ATOMIC_RELAXED);
+  __atomic_store_n(&last_told, thread, __ATOMIC_RELAXED);
+  self->op_thread = (thread & MT_OP_THREAD) << MT_OP_BITS;
+  self->op_told = 1;
+  return self->op_thread;
 }
 
 static uint64_t operator_of(const void *node) {
-  const uint64_t *words = words_of(node, mt_backward.layout);
+  enum mt_node_layout layout = mt_backward.layout;
+  if (layout == MT_NODE_UNKNOWN) return 0;
+  const uint64_t *words = words_of(node, layout);
   uint64_t number = (words[NUMBER] + 1) & MT_OP_NUMBER, thread = mt_backward.thread ? words[THREAD] & MT_OP_THREAD : 0;
   return number ? number | thread << MT_OP_BITS | MT_OP_BACKWARD : 0; /* one that only sums gradients up has no number: its bits are all set */
 }
 
 /* The variable owns its node, as a function's answer does. */
 uint64_t mt_backward_node(const struct mt_thread *self, uint64_t otherwise) {
-  if (self->op_node) return *self->op_node ? operator_of((const void *)(uintptr_t)*self->op_node) : otherwise;
-  struct mt_node_owner owner = mt_backward.current_node();
-  if (!owner.node) return otherwise;
-  uint64_t operator = operator_of(owner.node);
-  give_back(&owner, mt_backward.layout);
-  return operator;
+  const void *node = self->op_node ? (const void *)(uintptr_t)*self->op_node : running();
+  return node ? operator_of(node) : otherwise;
 }

@@ -67,7 +67,8 @@ struct mt_thread {
   const uint64_t *op_next;     /* the framework's variables of this thread (cshim/backward.h), NULL where a function has to be asked */
   const uint64_t *op_node;
   const uint64_t *op_records;
-  uint32_t op_met;             /* one more than mt_backward.unloads when those four were filled in, 0: they were not */
+  uint32_t op_met;             /* one more than mt_backward.changes when those three were filled in, 0: they were not */
+  uint32_t op_told;            /* op_thread is known */
   uint64_t context;            /* the thread's context when it was last asked for */
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* of mt_context_generation then */

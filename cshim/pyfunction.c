@@ -7,9 +7,11 @@
 
 #include "adapter.h"
 #include "backward.h"
+#include "boot.h"
 #include "dict.h"
 #include "interpreter.h"
 #include "namerow.h"
+#include "profiled.h"
 #include "pyapi.h"
 #include "pygc.h"
 #include "pyfields.h"
@@ -287,43 +289,41 @@ static void *variables(void *self, void *arguments) {
   return found;
 }
 
-static void note_link(const char *what) { mt_dict_info("adapter.torch.backward", what, strlen(what)); }
-
-/* link_begin() -> int, link_look(), link_end((first, second)) -> int: the test of cshim/backward.h. Not where the interpreter ends, which is no time for a backward pass. */
-static void *link_begin(void *self, void *none) {
-  (void)self, (void)none;
-  if (mt_adapter_ending) return api.number(0);
-  bool begun = mt_backward_begin();
-  if (!begun) note_link("off: this version does not export what tells which node runs");
-  return api.number(begun);
+static uint64_t number_of(void *object) {
+  uint64_t number = api.from_number(object);
+  api.clear_error();
+  api.give(object);
+  return number;
 }
 
-static void *link_look(void *self, void *none) {
-  (void)self, (void)none;
-  mt_backward_look();
+/* link(): what ties backward to forward (cshim/backward.h). */
+static void *link(void *self, void *unused) {
+  (void)self, (void)unused;
+  int error = errno;
+  mt_backward_link(number_of);
+  mt_boot_turn();
+  errno = error;
   return nothing();
 }
 
-static void *link_end(void *self, void *arguments) {
+/* profiled(bool) -> int: whether observers are told of the operators that the thread runs from here on (cshim/profiled.h), and whether they were. */
+static void *profiled(void *self, void *told) {
   (void)self;
-  void *first = api.item(arguments, 0), *second = first ? api.item(arguments, 1) : NULL;
-  if (!second) return nothing();
-  bool known = mt_backward_end(api.from_number(first), api.from_number(second));
-  note_link(known ? mt_backward_is_quick() ? "on" : "on, by functions" : "off: this version keeps its nodes' numbers in a place that is not known");
-  return api.number(known);
+  unsigned long long wanted = api.from_number(told);
+  api.clear_error();
+  return api.number(mt_profiled_set(wanted != 0));
 }
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
-enum { METHODS = 22 };
+enum { METHODS = 21 };
 static struct method methods[METHODS];
 
 static void fill_methods(void) {
   struct method *m = methods;
 #define NAMED(name, function, kind) *m++ = (struct method){name, function, kind, NULL}
 #define METHOD(name, kind) NAMED(#name, name, kind)
-  METHOD(link_begin, NO_ARGUMENTS);
-  METHOD(link_look, NO_ARGUMENTS);
-  METHOD(link_end, SEVERAL_ARGUMENTS);
+  METHOD(link, NO_ARGUMENTS);
+  METHOD(profiled, ONE_ARGUMENT);
   METHOD(epoch, NO_ARGUMENTS);
   METHOD(intern, ONE_ARGUMENT);
   METHOD(emit, ONE_ARGUMENT);

@@ -72,3 +72,24 @@ uintptr_t mt_symbol_find(const struct mt_loaded *object, const char *name) {
   uint32_t index = t.gnu ? find_gnu(&t, name) : t.sysv ? find_sysv(&t, name) : 0;
   return index ? object->base + t.symbols[index].st_value : 0;
 }
+
+struct search {
+  const char *file;
+  struct mt_loaded found;
+};
+
+static int match(struct dl_phdr_info *info, size_t size, void *what) {
+  struct search *search = what;
+  const char *slash = strrchr(info->dlpi_name, '/');
+  (void)size;
+  if (!slash || strcmp(slash + 1, search->file)) return 0;
+  for (unsigned i = 0; i < info->dlpi_phnum; i++)
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) search->found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
+  return 1;
+}
+
+struct mt_loaded mt_symbol_object(const char *file) {
+  struct search search = {file, {0, NULL}};
+  dl_iterate_phdr(match, &search);
+  return search.found;
+}

@@ -12,3 +12,6 @@ struct mt_loaded {
 
 /* Address of a function or variable that the object defines and exports, or 0. Names with versions are found under whichever version comes first. */
 uintptr_t mt_symbol_find(const struct mt_loaded *object, const char *name);
+
+/* The first loaded object whose file has this name, without its folder; one without anything if there is none. Waits for the loader's lock. */
+struct mt_loaded mt_symbol_object(const char *file);

@@ -89,7 +89,7 @@ unwind_guests() {
 torch_guests() {
   local guest="$cc -O2 -Wall -Wextra -Werror -shared -fPIC cshim/ctest/backward_torch.c"
   mkdir -p "$1/threadless" "$1/variables"
-  $guest -DFAKE_VARIABLES -o "$1/variables/libc10.so" && $guest -DFAKE_VARIABLES -o "$1/variables/libtorch_cpu.so" || return 1
+  $guest -o "$1/libtorch_python.so" && $guest -DFAKE_VARIABLES -o "$1/variables/libc10.so" && $guest -DFAKE_VARIABLES -o "$1/variables/libtorch_cpu.so" || return 1
   $guest -o "$1/libc10.so" && $guest -o "$1/libtorch_cpu.so" && $guest -DFAKE_THREADLESS -o "$1/threadless/libtorch_cpu.so"
 }
 

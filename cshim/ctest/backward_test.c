@@ -11,11 +11,11 @@
 #include "backward_torch.h"
 #include "check.h"
 
-static struct fake *state, *c10_state; /* each library has its own */
+static struct fake *state, *c10_state, *python_state; /* each library has its own */
 static uint32_t (*owners)(void);
 static void (*reset)(void), (*update_torch)(void), (*update_c10)(void);
 
-enum { THREAD = 3 };
+enum { THREAD = 3, SHARED_NUMBER = 24, INTRUSIVE_NUMBER = 16 };
 #define GARBAGE 0xfefefefefefefe00 /* where a node has no field */
 
 /* The fake libraries lie beside the test. */
@@ -31,15 +31,18 @@ static void *load(const char *name) {
 }
 
 static void *load_torch_from(const char *name) {
-  void *torch = load(name), *c10 = load(strstr(name, "variables") ? "variables/libc10.so" : "libc10.so");
-  if (!torch || !c10) _exit(1);
+  void *torch = load(name), *c10 = load(strstr(name, "variables") ? "variables/libc10.so" : "libc10.so"), *python = load("libtorch_python.so");
+  if (!torch || !c10 || !python) _exit(1);
   state = dlsym(torch, "fake");
   c10_state = dlsym(c10, "fake");
+  python_state = dlsym(python, "fake");
   *(void **)&owners = dlsym(torch, "fake_owners");
   *(void **)&reset = dlsym(torch, "fake_reset");
   *(void **)&update_torch = dlsym(torch, "fake_update");
   *(void **)&update_c10 = dlsym(c10, "fake_update");
   state->thread = state->maker = THREAD;
+  state->height = 1, state->pointed = GARBAGE | 1;
+  python_state->head = 2;
   return torch;
 }
 
@@ -48,39 +51,26 @@ static void *load_torch(void) { return load_torch_from("libtorch_cpu.so"); }
 /* The variables of the calling thread as the fake's state is now. */
 static void update(void) { update_torch(), update_c10(); }
 
-static void look(enum fake_kind kind, uint64_t number, uint64_t height) {
-  reset();
-  state->kind = kind;
-  state->number = number;
-  state->height = height;
-  state->pointed = GARBAGE | 1;
-  state->next = 42, c10_state->records = false;
-  update();
-  mt_backward_look();
+static uint64_t number_of(void *object) { return *(uint64_t *)object; }
+
+/* "off: " stands for every reason. */
+static bool is(const char *wanted) {
+  const char *is = mt_backward_state();
+  if (is && (!strcmp(is, wanted) || (!strcmp(wanted, "off: ") && !strncmp(is, wanted, strlen(wanted))))) return true;
+  fprintf(stderr, "%s instead of %s\n", is ? is : "nothing", wanted);
+  return false;
 }
 
-static bool begin(void) {
-  state->kind = FAKE_NONE, state->next = 40, c10_state->records = true;
-  update();
-  return mt_backward_begin();
-}
-
-static bool end(uint64_t first, uint64_t second) {
-  enum fake_kind kind = state->kind;
+/* No node runs. */
+static bool link_to(unsigned place) {
   state->kind = FAKE_NONE, c10_state->records = true;
+  python_state->place = place;
   update();
-  bool found = mt_backward_end(first, second);
-  state->kind = kind;
-  return found;
+  mt_backward_link(number_of);
+  return mt_backward_known();
 }
 
-/* The first node that runs is the last one that was made. */
-static bool test(enum fake_kind first, uint64_t a, enum fake_kind second, uint64_t b) {
-  if (!begin()) return false;
-  look(first, a, 2);
-  look(second, b, 1);
-  return end(41, 40);
-}
+static bool link_kind(enum fake_kind kind) { return link_to(kind == FAKE_INTRUSIVE ? INTRUSIVE_NUMBER : SHARED_NUMBER); }
 
 static uint64_t op_in(struct mt_thread *self, bool forward) {
   update();
@@ -97,18 +87,32 @@ static uint64_t op(bool forward) {
 static uint64_t by_thread(uint64_t thread, uint64_t number) { return thread << MT_OP_BITS | number; }
 
 static void is_absent(void) {
-  CHECK(!mt_backward_begin());
+  CHECK(!mt_backward_state());
+  mt_backward_link(number_of);
   CHECK(!mt_backward_known());
-  load("libtorch_cpu.so"); /* without the other one */
-  CHECK(!mt_backward_begin());
+  CHECK(is("off: "));
+}
+
+static void without_c10(void) {
+  load("libtorch_cpu.so");
+  mt_backward_link(number_of);
+  CHECK(!mt_backward_known());
+}
+
+static void without_python(void) {
+  load("libtorch_cpu.so"), load("libc10.so");
+  mt_backward_link(number_of);
+  CHECK(!mt_backward_known());
+  CHECK(is("off: "));
 }
 
 static void operators(enum fake_kind kind, const char *torch) {
   load_torch_from(torch);
   const uint64_t ours = strstr(torch, "threadless") ? 0 : THREAD, theirs = ours ? 9 : 0;
-  CHECK(test(kind, 41, kind, 40));
-  CHECK(mt_backward_known());
-  CHECK_EQ(owners(), 1); /* what was taken was given back */
+  CHECK(link_kind(kind));
+  CHECK(c10_state->records); /* as it was */
+  CHECK(is("on, by functions"));
+  state->kind = kind;
   state->next = 7;
   state->number = 99;
   state->maker = 9; /* another thread's graph */
@@ -179,11 +183,40 @@ static void in_thread(void *(*run)(void *)) {
   pthread_join(thread, NULL);
 }
 
+static void *turn(void *unused) {
+  (void)unused;
+  update();
+  mt_backward_turn();
+  return NULL;
+}
+
+/* Numbers of our own thread are its own in PyTorch, but not in the fake. */
+static void take_turn(void) {
+  uint64_t next = state->next;
+  in_thread(turn);
+  state->next = next;
+  update();
+}
+
+/* Two nodes run and are seen. */
+static void see_nodes(enum fake_kind kind) {
+  for (state->which = 1; state->which < 3; state->which++) {
+    state->kind = kind;
+    op(false);
+  }
+  state->kind = FAKE_NONE, state->which = 0;
+}
+
 /* No function is asked, in any thread, where the variables are known; where they are not, functions are, and say the same. */
 static void variables(void) {
-  load_torch_from("variables/libtorch_cpu.so");
-  CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40));
-  CHECK(mt_backward_is_quick());
+  void *torch = load_torch_from("variables/libtorch_cpu.so");
+  CHECK(link_kind(FAKE_SHARED));
+  CHECK(mt_backward.records_bit != MT_TLSWORD_NONE);
+  state->next = 40;
+  CHECK(calls_in(&met) > 0);
+  take_turn();
+  see_nodes(FAKE_SHARED);
+  CHECK(is("on"));
   CHECK_EQ(calls_in(&met), 0);
   in_thread(stranger);
   CHECK_EQ(calls_in(&met), 0);
@@ -194,32 +227,43 @@ static void variables(void) {
   CHECK(calls_in(&another) > 0); /* what does not hold what the function says is not believed */
   state->stale = c10_state->stale = false;
   CHECK(calls_in(&another) > 0);
-  mt_backward.layout = MT_NODE_UNKNOWN;
+  dlclose(torch);
+  mt_backward_forget();
+  load_torch_from("variables/libtorch_cpu.so");
   state->twins = c10_state->twins = true;
-  CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40));
+  CHECK(link_kind(FAKE_SHARED));
+  take_turn();
+  see_nodes(FAKE_SHARED);
   CHECK_EQ(mt_backward.next_word, MT_TLSWORD_NONE);
   CHECK_EQ(mt_backward.node_word, MT_TLSWORD_NONE);
   CHECK_EQ(mt_backward.records_bit, MT_TLSWORD_NONE);
-  CHECK(!mt_backward_is_quick());
+  CHECK(is("on, by functions"));
   another = (struct mt_thread){0};
   CHECK(calls_in(&another) > 0);
 }
 
-/* Numbers of threads begin again when their bits are full, and a thread is asked for its own once. */
+/* Numbers of threads begin again when their bits are full, and a thread is asked for its own once: not before it has one, since PyTorch would give it one then, which were
+ * another one's. */
 static void makers(void) {
   load_torch();
-  CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40));
+  CHECK(link_kind(FAKE_SHARED));
   reset();
+  state->kind = FAKE_SHARED;
   state->number = 99;
   state->maker = MT_OP_THREAD + 6;
   CHECK_EQ(op(false), by_thread(5, 100) | MT_OP_BACKWARD);
   state->maker = MT_OP_THREAD + 1;
   CHECK_EQ(op(false), 100 | MT_OP_BACKWARD);
   c10_state->records = true;
-  state->next = 7;
-  state->thread = MT_OP_THREAD + 1; /* what says nothing is remembered, too */
   static struct mt_thread self, other;
   state->asked = 0;
+  state->next = 0;
+  state->kind = FAKE_NONE;
+  CHECK_EQ(op_in(&self, true), 0);
+  CHECK_EQ(op_in(&self, false), 0);
+  CHECK_EQ(state->asked, 0);
+  state->next = 7;
+  state->thread = MT_OP_THREAD + 1; /* what says nothing is remembered, too */
   for (unsigned i = 0; i < 3; i++) CHECK_EQ(op_in(&self, true), 7);
   CHECK_EQ(state->asked, 1);
   state->thread = MT_OP_THREAD + 6;
@@ -229,103 +273,100 @@ static void makers(void) {
 
 /* What does not look like a thread's number is not taken for one, and operators are told all the same. */
 static void no_maker(enum fake_kind kind) {
-  load_torch();
   static const struct {
     const char *about;
-    uint64_t thread, makers[2], heights[2], pointed[2];
+    uint64_t maker, height, pointed;
     bool edge;
   } wrong[] = {
-      {"not in the first", 1, {2, 1}, {2, 1}, {1, 1}, false},
-      {"not in the second", 1, {1, 2}, {2, 1}, {1, 1}, false},
-      {"another thread's", 1, {2, 2}, {2, 1}, {1, 1}, false},
-      {"threads without numbers", 0, {0, 0}, {2, 1}, {1, 1}, false},
-      {"nodes as high as each other", 1, {1, 1}, {1, 1}, {1, 1}, false},
-      {"nodes too far from each other", 1, {1, 1}, {3, 1}, {1, 1}, false},
-      {"a node that follows none", 1, {1, 1}, {1, 0}, {1, 1}, false},
-      {"a second that nobody points to", 1, {1, 1}, {2, 1}, {1, 0}, false},
-      {"what is no yes or no", 1, {1, 1}, {2, 1}, {2, 1}, false},
-      {"the end of memory", 1, {1, 1}, {2, 1}, {1, 1}, true},
+      {"no number", 0, 1, 1, false},           {"a number of too many bits", 1ull << 32, 1, 1, false}, {"a node above too many", 1, 1ull << 32, 1, false},
+      {"what is no yes or no", 1, 1, 2, false}, {"the end of memory", 1, 1, 1, true},
   };
   for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    mt_backward.layout = MT_NODE_UNKNOWN;
-    CHECK(begin());
-    state->thread = wrong[i].thread;
-    state->edge = wrong[i].edge;
-    for (unsigned n = 0; n < 2; n++) {
-      reset();
-      state->kind = kind;
-      state->number = 41 - n, state->height = wrong[i].heights[n], state->pointed = GARBAGE | wrong[i].pointed[n], state->maker = wrong[i].makers[n];
-      mt_backward_look();
-    }
-    CHECK(end(41, 40));
+    void *torch = load_torch();
+    CHECK(link_kind(kind));
+    reset();
+    state->kind = kind;
+    state->number = 99, state->maker = wrong[i].maker, state->height = wrong[i].height, state->pointed = GARBAGE | wrong[i].pointed, state->edge = wrong[i].edge;
+    op(false);
     if (mt_backward.thread) fprintf(stderr, "%s passes for a thread's number\n", wrong[i].about);
     CHECK(!mt_backward.thread);
-    state->number = 99;
     CHECK_EQ(op(false), 100 | MT_OP_BACKWARD);
-    state->next = 7;
-    c10_state->records = true;
+    state->next = 7, c10_state->records = true;
     CHECK_EQ(op(true), 7);
+    state->edge = false;
+    dlclose(torch);
+    mt_backward_forget();
   }
-  state->edge = false;
-  state->maker = state->thread = THREAD;
-  mt_backward.layout = MT_NODE_UNKNOWN;
-  CHECK(test(kind, 41, kind, 40));
-  CHECK(mt_backward.thread != NULL);
 }
 
 static void shared_no_maker(void) { no_maker(FAKE_SHARED); }
 static void intrusive_no_maker(void) { no_maker(FAKE_INTRUSIVE); }
 
-static void garbage(void) {
-  load_torch();
-  for (enum fake_kind kind = FAKE_NONE; kind <= FAKE_CHANGING; kind++)
-    for (enum fake_kind other = FAKE_NONE; other <= FAKE_CHANGING; other++) {
-      bool good = kind == other && (kind == FAKE_SHARED || kind == FAKE_INTRUSIVE);
-      if (!good && test(kind, 41, other, 40)) CHECK(!"a layout from what is no node");
+/* A number that might be a thread's but never is one that was told. */
+static void strange_maker(void) {
+  for (unsigned known = 0; known < 2; known++) {
+    void *torch = load_torch();
+    CHECK(link_kind(FAKE_SHARED));
+    state->next = 7, state->thread = 5;
+    CHECK_EQ(op(true), by_thread(5, 7));
+    state->kind = FAKE_SHARED, state->number = 99;
+    for (unsigned i = 0; i < 200; i++) {
+      state->which = i % 2;
+      state->maker = known && i == 20 ? 5 : 77;
+      op(false);
     }
-  CHECK(!test(FAKE_SHARED, 40, FAKE_SHARED, 41));
-  CHECK(!test(FAKE_SHARED, 41, FAKE_SHARED, 41));
-  CHECK(!test(FAKE_INTRUSIVE, 0, FAKE_INTRUSIVE, 40));
-  CHECK(begin());
-  look(FAKE_SHARED, 41, 2);
-  CHECK(!end(41, 40)); /* one look is not enough */
-  CHECK(!end(41, 40));
-  CHECK(begin());
-  look(FAKE_SHARED, 40, 2), look(FAKE_SHARED, 40, 1);
-  CHECK(!end(40, 40)); /* nor are two at the same number */
-  CHECK(!mt_backward_known());
-  CHECK_EQ(mt_backward_known(), false);
-  CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40)); /* and after all that it is found */
+    CHECK_EQ(mt_backward.thread != NULL, known);
+    dlclose(torch);
+    mt_backward_forget();
+  }
 }
 
-static void *look_and_end(void *unused) {
-  (void)unused;
-  look(FAKE_SHARED, 41, 2), look(FAKE_SHARED, 40, 1);
-  CHECK(!end(41, 40));
-  return NULL;
+/* What nodes are is not known, or the first one that runs is none: nothing is told, then and later. */
+static void garbage(void) {
+  static const unsigned places[] = {0, 8, 32, 40, 504};
+  for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
+    void *torch = load_torch();
+    CHECK(!link_to(places[i]));
+    CHECK(is("off: "));
+    CHECK(!link_kind(FAKE_SHARED)); /* it is asked once */
+    dlclose(torch);
+    mt_backward_forget();
+  }
 }
 
-static void *begin_only(void *unused) {
-  (void)unused;
-  CHECK(begin());
-  return NULL;
+static void uncounted(void) {
+  for (enum fake_kind kind = FAKE_UNCOUNTED; kind <= FAKE_CHANGING; kind++)
+    for (enum fake_kind layout = FAKE_SHARED; layout <= FAKE_INTRUSIVE; layout++) {
+      void *torch = load_torch();
+      CHECK(link_kind(layout));
+      reset();
+      state->kind = kind, state->number = 99;
+      CHECK_EQ(op(false), 0);
+      CHECK(!mt_backward_known());
+      CHECK(is("off: "));
+      dlclose(torch);
+      mt_backward_forget();
+    }
 }
 
-/* A test is one thread's. */
-static void threads(void) {
-  load_torch();
-  CHECK(begin());
-  in_thread(look_and_end);
-  in_thread(begin_only);
-  look(FAKE_SHARED, 41, 2), look(FAKE_SHARED, 40, 1);
-  CHECK(!end(41, 40));
-  CHECK(test(FAKE_SHARED, 41, FAKE_SHARED, 40));
+/* The other layout's nodes. */
+static void mistaken(void) {
+  for (enum fake_kind layout = FAKE_SHARED; layout <= FAKE_INTRUSIVE; layout++) {
+    void *torch = load_torch();
+    CHECK(link_kind(layout));
+    reset();
+    state->kind = layout == FAKE_SHARED ? FAKE_INTRUSIVE : FAKE_SHARED;
+    op(false);
+    CHECK(!mt_backward_known());
+    dlclose(torch);
+    mt_backward_forget();
+  }
 }
 
 static void unloaded(void) {
   void *torch = load_torch_from("variables/libtorch_cpu.so");
-  CHECK(test(FAKE_INTRUSIVE, 41, FAKE_INTRUSIVE, 40));
-  c10_state->records = true;
+  CHECK(link_kind(FAKE_INTRUSIVE));
+  take_turn();
   state->next = 6;
   CHECK_EQ(op_in(&met, true), by_thread(THREAD, 6));
   mt_backward_forget();
@@ -336,15 +377,24 @@ static void unloaded(void) {
   CHECK(!mt_backward_known());
   load_torch_from("variables/libtorch_cpu.so");
   state->thread = state->maker = THREAD + 1;
-  CHECK(test(FAKE_INTRUSIVE, 41, FAKE_INTRUSIVE, 40));
+  CHECK(link_kind(FAKE_INTRUSIVE));
   state->next = 7;
   CHECK_EQ(op_in(&met, true), by_thread(THREAD + 1, 7)); /* not what the other one called it */
 }
 
+/* Python's objects have a longer head where there is no lock of the interpreter's. */
+static void without_lock(void) {
+  load_torch();
+  python_state->head = 4;
+  CHECK(link_kind(FAKE_SHARED));
+}
+
 int main(void) {
   static const struct check_case cases[] = {
-      {"is_absent", is_absent}, {"shared", shared}, {"intrusive", intrusive}, {"shared_threadless", shared_threadless}, {"intrusive_threadless", intrusive_threadless},
-      {"shared_variables", shared_variables}, {"intrusive_variables", intrusive_variables}, {"variables", variables}, {"makers", makers}, {"shared_no_maker", shared_no_maker}, {"intrusive_no_maker", intrusive_no_maker}, {"garbage", garbage}, {"threads", threads}, {"unloaded", unloaded},
+      {"is_absent", is_absent}, {"without_c10", without_c10}, {"without_python", without_python}, {"without_lock", without_lock}, {"shared", shared}, {"intrusive", intrusive},
+      {"shared_threadless", shared_threadless}, {"intrusive_threadless", intrusive_threadless}, {"shared_variables", shared_variables}, {"intrusive_variables", intrusive_variables},
+      {"variables", variables}, {"makers", makers}, {"shared_no_maker", shared_no_maker}, {"intrusive_no_maker", intrusive_no_maker}, {"strange_maker", strange_maker},
+      {"garbage", garbage}, {"uncounted", uncounted}, {"mistaken", mistaken}, {"unloaded", unloaded},
   };
   return check_main("backward", cases, sizeof cases / sizeof *cases);
 }

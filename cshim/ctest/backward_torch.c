@@ -23,7 +23,7 @@ struct node {
   uint32_t owners, observers;
   uint64_t words[5];
 };
-static struct node usual, *node = &usual;
+static struct node usual[FAKE_NODES], *node = usual;
 
 #define PAGE 4096
 
@@ -43,14 +43,17 @@ static void prepare(void) {
   size_t before = fake.kind == FAKE_INTRUSIVE ? 0 : 1; /* words that the other layout does not have */
   const uint64_t words[5] = {0xabad1dea, 0xabad1dea, 0xabad1dea, 0xabad1dea, 0xabad1dea}, kept[4] = {fake.number, fake.height, fake.pointed, fake.maker};
   size_t known = fake.edge ? 1 : 4;
-  node = fake.edge ? at_edge(before + known) : &usual;
+  node = fake.edge ? at_edge(before + known) : &usual[fake.which];
   node->table = block.table = 0x7f0000001000;
   memcpy(node->words, words, (before + known) * sizeof *words);
   if (fake.kind == FAKE_SHARED || fake.kind == FAKE_INTRUSIVE) memcpy(node->words + before, kept, known * sizeof *kept);
   if (!block.owners) block.owners = node->owners = fake.owners ? fake.owners : 1;
 }
 
-void fake_reset(void) { block.owners = usual.owners = 0; }
+void fake_reset(void) {
+  block.owners = 0;
+  for (unsigned i = 0; i < FAKE_NODES; i++) usual[i].owners = 0;
+}
 
 /* A block in which most words change: to what the variables were before, to zero, or to nothing that they hold. */
 void fake_update(void) {
@@ -88,4 +91,20 @@ struct owner _ZN5torch8autograd16get_current_nodeEv(void) {
 uint64_t _ZN2at14RecordFunction15currentThreadIdEv(void) { return fake.asked++, fake.thread; }
 #endif
 uint64_t _ZN2at15sequence_number4peekEv(void) { return fake.calls++, fake.next; }
+uint64_t _ZN2at15sequence_number17get_and_incrementEv(void) {
+  uint64_t number = fake.next++;
+  fake_update();
+  return number;
+}
 bool _ZN3c108GradMode10is_enabledEv(void) { return fake.calls++, fake.records; }
+void _ZN3c108GradMode11set_enabledEb(bool records) {
+  fake.records = records;
+  fake_update();
+}
+
+void *_ZN5torch8autograd26THPCppFunction_sequence_nrEP7_objectS2_(void *self, void *none) {
+  static uint64_t number;
+  (void)none;
+  memcpy(&number, ((char **)self)[fake.head] + fake.place, sizeof number);
+  return &number;
+}

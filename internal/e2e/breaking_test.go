@@ -5,7 +5,6 @@ package e2e
 import (
 	"bytes"
 	"os/exec"
-	"regexp"
 	"testing"
 	"time"
 )
@@ -32,7 +31,6 @@ func (p program) ends(t *testing.T) (stdout, stderr string, status int, r *resul
 // tracers, timeouts by signals. It runs as without the library: every byte of its output and errors is the same, and so is its exit status. Addresses are not its own.
 func TestAdapterBreaking(t *testing.T) {
 	t.Parallel()
-	address := regexp.MustCompile(`0x[0-9a-f]+`)
 	for _, run := range []struct {
 		combination
 		last   string

@@ -24,9 +24,12 @@ func interpreter(t *testing.T, version string) string {
 	find, _ := interpreters.LoadOrStore(version, sync.OnceValues(func() (string, error) {
 		cmd := exec.Command("python3", filepath.Join(guest.Root(), "testdata", "python", "interpreters.py"), version)
 		var stderr strings.Builder
-		cmd.Stderr = &stderr
+		cmd.Stderr = &stderr // progress, also where it ends well
 		out, err := cmd.Output()
-		return strings.TrimSpace(string(out) + stderr.String()), err
+		if err != nil {
+			out = append(out, stderr.String()...)
+		}
+		return strings.TrimSpace(string(out)), err
 	}))
 	path, err := find.(func() (string, error))()
 	if err != nil {

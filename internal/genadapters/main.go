@@ -18,7 +18,7 @@ var scripts = []struct {
 }{
 	{"torch", []string{
 		"torch/framework.py", "torch/reading.py", "torch/memory.py", "torch/rows.py", "torch/variables.py", "torch/modules.py", "torch/looks.py",
-		"torch/gradients.py", "torch/states.py", "torch/optimizers.py", "torch/backward.py", "torch/steps.py", "torch/start.py",
+		"torch/gradients.py", "torch/states.py", "torch/optimizers.py", "torch/steps.py", "torch/start.py",
 	}},
 	{"mxnet", []string{"mxnet.py"}},
 	{"jax", []string{"jax.py"}},

@@ -188,11 +188,6 @@ def threads():
     print("threads", wrong)
 
 
-def known(frame):
-    """Whether it is the one function of the adapter's that tracers see: a compiler must be able to read it."""
-    return frame is not None and (frame.f_code.co_filename, frame.f_code.co_name) == ("<memtrace>", "hook")
-
-
 def watched():
     """A tracer counts every call and line of some steps: there are as many as without anyone who looks."""
     model = nn.Linear(8, 8).to(DEVICE)
@@ -202,8 +197,6 @@ def watched():
     seen = {}
 
     def look(frame, event, argument):
-        if known(frame) or known(frame.f_back) or known(frame.f_back.f_back):  # it asks PyTorch whether a compiler reads it
-            return look
         name = os.path.basename(frame.f_code.co_filename), frame.f_code.co_name, event
         if name != ("optimizer.py", "wrapper", "line"):  # of PyTorch's, which goes once around for each of its hooks
             seen[name] = seen.get(name, 0) + 1
@@ -239,7 +232,7 @@ def interrupted():
         except Timeout as error:
             signal.setitimer(signal.ITIMER_REAL, 0)
             came += 1
-            files = {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__) if not known(frame)}
+            files = {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)}
             if "<memtrace>" in files:
                 print("somebody else's frames", files)
     print("interrupted", came)

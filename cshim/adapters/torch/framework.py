@@ -1,6 +1,6 @@
 # ruff: noqa: F401, F821
 # What PyTorch calls its memory. Runs inside the traced program: it only reads, and lets no exception out. The files of this folder are one script, in the order that
-# internal/genadapters has; epoch, intern, emit, emit_at, pack, all_instances, variables, quietly, contain and again come from the library (cshim/pyfunction.h).
+# internal/genadapters has; link, profiled, epoch, intern, emit, emit_at, pack, all_instances, variables, quietly, contain and again come from the library (cshim/pyfunction.h).
 #
 # Nothing of the program's runs: attributes are read past __getattr__ and properties, from dictionaries and slots; methods are those of PyTorch's and Python's own classes, called
 # as such; functions of __torch_function__ and __torch_dispatch__ are switched off or avoided. Tensors get no weak references, which torch.utils.swap_tensors would refuse.
@@ -9,6 +9,7 @@
 # share is replaced, not changed, or of no harm when a thread sees the other's half.
 
 # This file: what is taken from PyTorch and Python before the program can put something else in its place.
+import functools
 import sys
 import weakref
 from struct import Struct
@@ -22,6 +23,7 @@ data_ptr, numel, element_size, storage_offset = Base.data_ptr, Base.numel, Base.
 is_cuda, is_leaf, grad_of, layout_of = (Base.__dict__[key].__get__ for key in ("is_cuda", "is_leaf", "grad", "layout"))
 WithoutFunctions = torch._C.DisableTorchFunction
 function_modes = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
+is_recorded, record = torch.is_grad_enabled, torch._C._set_grad_enabled
 old = not hasattr(torch._C, "DisableTorchFunctionSubclass")  # to 1.13: modes see what DisableTorchFunction hides from subclasses only
 dispatch_keys, PYTHON = getattr(torch._C, "_dispatch_keys", None), getattr(torch._C.DispatchKey, "Python", None)
 compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or getattr(torch._utils, "is_compiling", None) or (lambda: False)

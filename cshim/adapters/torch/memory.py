@@ -26,8 +26,9 @@ def memory(tensor, deep=2):
 
 
 def sparse(tensor):
-    """Its parts are tensors that only operators give, which go past the program's modes."""
-    guard = torch._C._DisableTorchDispatch()
+    """Its parts are tensors that only operators give, which go past the program's modes and profilers, and take no numbers of its operators."""
+    guard, told, recorded = torch._C._DisableTorchDispatch(), profiled(0), is_recorded()
+    record(False)
     try:
         if layout_of(tensor) is torch.sparse_coo:
             found = ("indices", Base._indices(tensor)), ("values", Base._values(tensor))
@@ -37,6 +38,8 @@ def sparse(tensor):
             return []
         return [("." + key, *rest) for key, part in found for _, *rest in memory(part)]
     finally:
+        record(recorded)
+        profiled(told)
         del guard
 
 

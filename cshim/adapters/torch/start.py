@@ -53,12 +53,24 @@ def tell(rows):
 
 def report():
     """All that there is: at the end, when memory ran out, and now and then where no optimizer steps."""
+    link()
     carefully(tell)
+
+
+def skipper():
+    """What has the compiler leave a code as it is, or None."""
+    place = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    if hasattr(place, "skip_code"):
+        return place.skip_code
+    if not hasattr(place, "set_code_exec_strategy"):
+        return None
+    strategy = place._FrameExecStrategy(place._FrameAction.SKIP, place._FrameAction.DEFAULT)
+    return lambda code: place.set_code_exec_strategy(code, strategy)
 
 
 def hide(code):
     """Has the compiler leave our functions as they are where it compiles what the program calls. It would break graphs, count, and warn."""
-    skip = getattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None), "skip_code", None)
+    skip = skipper()
     waiting = [code] if skip else []
     while waiting:
         code = waiting.pop()
@@ -71,5 +83,5 @@ try:
 except Exception as error:
     contain(error)
 follow_steps(quietly(stepped))
-try_link()
+link()
 carefully(begin)

@@ -30,6 +30,8 @@ def step(rows, optimizer):
 
 
 def stepped(optimizer, args, kwargs):
+    if compiling():
+        return
     Steps.count = count = Steps.count + 1
     if count > 1 and not count & count - 1:
         Looks.wanted = True
@@ -37,16 +39,18 @@ def stepped(optimizer, args, kwargs):
     if plan is not None and plan.gone() is optimizer and plan.passes(optimizer):
         return
     carefully(step, optimizer)
-    if count < 4:
-        try_link()
 
 
 def make_hook(compiling, quiet):
-    """What PyTorch calls. The compiler may come along, and looks for what functions refer to in the module that they say is theirs: so these have it in their closure."""
+    """What PyTorch calls: C all the way, so that no tracer and no profiler has a frame of it to show. A compiler that takes the whole of a step into its graph does not call a partial
+    but reads its function, which does nothing. By its question the compiler knows that without it something else happens, and keeps a graph of which else nothing is left."""
     def hook(optimizer, args, kwargs):
-        if not compiling():  # where the compiler takes the whole of a step into its graph, it must find nothing to do here
-            quiet(optimizer, args, kwargs)
-    return hook
+        compiling()
+
+    class Hook(functools.partial):
+        __slots__ = ()
+        __call__ = staticmethod(quiet)
+    return Hook(hook)
 
 
 def follow_steps(quiet):

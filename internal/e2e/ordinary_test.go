@@ -1,0 +1,128 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"memtrace/internal/guest"
+)
+
+// ordinary is one way to run one of the cases of ordinary.py: what the interpreter is told, and how the program ends.
+type ordinary struct {
+	name   string // of the case
+	flags  []string
+	env    []string
+	status int
+	short  bool // also where only a selection runs
+}
+
+func (o ordinary) String() string {
+	return strings.Join(append(append([]string{o.name}, o.flags...), o.env...), " ")
+}
+
+// ordinaries are the cases that need more than their name, beside those whose status is 0 and that ordinary.py lists.
+var ordinaries = []ordinary{
+	{name: "plain", short: true},
+	{name: "plain", flags: []string{"-X", "dev"}},
+	{name: "plain", flags: []string{"-W", "error::ResourceWarning"}},
+	{name: "plain", flags: []string{"-OO"}},
+	{name: "plain", flags: []string{"-I"}},
+	{name: "plain", env: []string{"PYTHONMALLOC=debug"}},
+	{name: "plain", env: []string{"PYTHONMALLOC=malloc"}},
+	{name: "plain", env: []string{"PYTHONTRACEMALLOC=5"}},
+	{name: "plain", env: []string{"PYTHONHASHSEED=1", "PYTHONUNBUFFERED=1"}},
+	{name: "crash", status: -1, short: true},
+	{name: "abort", status: -1},
+	{name: "interrupt", status: -1, short: true},
+	{name: "quick_end", status: 7},
+	{name: "ended_by_exit", status: 3},
+	{name: "last_words", status: 1},
+	{name: "excepthook", status: 1},
+	{name: "subinterpreter", short: true},
+	{name: "referrers", short: true},
+	{name: "profile_function", short: true},
+	{name: "exhausted", short: true},
+	{name: "hooks", short: true},
+}
+
+// ordinariesOf lists the ways for a framework: every one, or where others are tried as well, a selection. ORDINARY=all, for nightly runs, has every one everywhere.
+func ordinariesOf(t *testing.T, framework string, all bool) (list []ordinary) {
+	t.Helper()
+	r := program{framework: framework, args: []string{"ordinary.py", ordinaryName(framework)}, plain: true}.run(t)
+	names := strings.Fields(r.stdout)
+	for _, o := range ordinaries {
+		if slices.Contains(names, o.name) && (all || o.short) {
+			list = append(list, o)
+		}
+	}
+	for _, name := range names {
+		if all && !slices.ContainsFunc(list, func(o ordinary) bool { return o.name == name }) {
+			list = append(list, ordinary{name: name})
+		}
+	}
+	return list
+}
+
+func ordinaryName(framework string) string {
+	if framework == mxnet {
+		return "mxnet"
+	}
+	return "torch"
+}
+
+// What programs in Python do beside training they do with the library as without it: standard output, standard error and exit status are the same, but for addresses.
+func TestOrdinaryPrograms(t *testing.T) {
+	t.Parallel()
+	everywhere := os.Getenv("ORDINARY") == "all"
+	for _, c := range []struct {
+		combination
+		all bool
+	}{{combination{torch27, "3.11"}, true}, {combination{torch215, "3.11"}, everywhere}, {combination{mxnet, "3.11"}, everywhere}} {
+		t.Run(c.framework, func(t *testing.T) {
+			t.Parallel()
+			for _, name := range []string{"greenlet", "gevent"} {
+				needPackage(t, c.combination, name)
+			}
+			for _, o := range ordinariesOf(t, c.framework, c.all) {
+				t.Run(o.String(), func(t *testing.T) {
+					t.Parallel()
+					o.compare(t, c.combination)
+				})
+			}
+		})
+	}
+}
+
+var address = regexp.MustCompile(`0x[0-9a-f]+`)
+
+// compare runs the case twice. A flag stands before the script, which nullcuda-run gets as its second argument.
+func (o ordinary) compare(t *testing.T, c combination) {
+	t.Helper()
+	var got [2]outcome
+	for i, plain := range []bool{true, false} {
+		p := program{framework: c.framework, python: interpreter(t, c.python), args: []string{"ordinary.py", ordinaryName(c.framework), o.name}, env: o.env, plain: plain}
+		cmd, r := p.start(t)
+		at := slices.Index(cmd.Args, filepath.Join(guest.Root(), "testdata", "train", "ordinary.py"))
+		cmd.Args = slices.Insert(cmd.Args, at, o.flags...)
+		got[i] = runOne(t, cmd)
+		got[i].stdout, got[i].stderr = address.ReplaceAllString(got[i].stdout, "ADDRESS"), address.ReplaceAllString(got[i].stderr, "ADDRESS")
+		if plain {
+			continue
+		}
+		if _, reader := readEvents(t, r.trace); reader.Info()["adapter."+ordinaryName(c.framework)+".trouble"] != "" {
+			t.Errorf("trouble: %v", reader.Info())
+		}
+	}
+	if got[0] != got[1] {
+		t.Errorf("without the library\n%d\n%s%s\nwith it\n%d\n%s%s", got[0].status, got[0].stdout, got[0].stderr, got[1].status, got[1].stdout, got[1].stderr)
+	}
+	if got[1].status != o.status {
+		t.Errorf("exit status %d, want %d:\n%s", got[1].status, o.status, got[1].stderr)
+	}
+}
