@@ -3,12 +3,11 @@
 
 #include <link.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "module.h"
 #include "peek.h"
 #include "symbol.h"
+#include "sys.h"
 
 /* A shared pointer's block begins with its table of functions, then the owners; a node that counts itself begins so, too. The number follows in places that differ, and
  * behind it, in either, how many nodes follow the node at most, whether one points to it, and the thread that made it. */
@@ -30,7 +29,7 @@ static struct mt_tlsword next_search, node_search;
 static struct mt_tlsbit records_search;
 static pid_t tester;
 
-static bool is_tester(void) { return __atomic_load_n(&tester, __ATOMIC_ACQUIRE) == (pid_t)syscall(SYS_gettid); }
+static bool is_tester(void) { return __atomic_load_n(&tester, __ATOMIC_ACQUIRE) == mt_sys_gettid(); }
 
 /* A loaded object by the name of its file. */
 struct wanted {
@@ -81,7 +80,7 @@ static void end_search(void) {
 
 /* Once the layout is known the functions are in use, and stay. */
 bool mt_backward_begin(void) {
-  __atomic_store_n(&tester, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+  __atomic_store_n(&tester, mt_sys_gettid(), __ATOMIC_RELEASE);
   seen = 0;
   if (mt_backward_known()) return true;
   struct wanted torch = loaded("libtorch_cpu.so"), c10 = loaded("libc10.so");

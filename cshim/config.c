@@ -1,13 +1,13 @@
 #define _GNU_SOURCE
 #include "config.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "adapter.h"
 #include "guest.h"
 #include "python.h"
+#include "sys.h"
 
 struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u, .output = "memtrace.%e.%p.bin"};
 
@@ -15,20 +15,22 @@ struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .n
 #define MT_SPOOL_LIMIT (64ull << 30)
 #define MT_NVML_SECONDS_MAX 3600u
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 uint64_t mt_parse_size(const char *text) {
   uint64_t value = 0;
   const char *p = text;
-  for (; isdigit((unsigned char)*p); p++) {
+  for (; is_digit(*p); p++) {
     if (value > (UINT64_MAX - 9) / 10) return 0;
     value = value * 10 + (uint64_t)(*p - '0');
   }
   if (p == text) return 0;
   int shift = 0;
-  switch (toupper((unsigned char)*p)) {
-    case 'K': shift = 10; break;
-    case 'M': shift = 20; break;
-    case 'G': shift = 30; break;
-    case 'T': shift = 40; break;
+  switch (*p) {
+    case 'K': case 'k': shift = 10; break;
+    case 'M': case 'm': shift = 20; break;
+    case 'G': case 'g': shift = 30; break;
+    case 'T': case 't': shift = 40; break;
     case 0: return value;
     default: return 0;
   }
@@ -78,7 +80,7 @@ static void set_spool_max(const char *v) {
 static bool set_depth(uint32_t *depth, const char *digits, size_t length, uint32_t most) {
   uint32_t n = 0;
   for (size_t i = 0; i < length; i++) {
-    if (!isdigit((unsigned char)digits[i])) return false;
+    if (!is_digit(digits[i])) return false;
     n = n > most ? n : n * 10 + (uint32_t)(digits[i] - '0');
   }
   if (length) *depth = n > most ? most : n;
@@ -131,6 +133,13 @@ static void set_adapters(const char *v) {
   mt_config.adapters = wanted;
 }
 
+const char *mt_config_variable(const char *name) {
+  size_t length = strlen(name);
+  for (char **e = environ; e && *e; e++)
+    if (!strncmp(*e, name, length) && (*e)[length] == '=') return *e + length + 1;
+  return NULL;
+}
+
 static const struct {
   const char *name;
   void (*set)(const char *value);
@@ -167,5 +176,5 @@ void mt_config_load(char **environment) {
     if (equals) take(name, (size_t)(equals - name), equals + 1);
   }
   bool relative = mt_config.output[0] != '/' || (mt_config.spool_dir[0] && mt_config.spool_dir[0] != '/');
-  if (!mt_config.disabled && relative) mt_config.start_directory_known = getcwd(mt_config.start_directory, sizeof mt_config.start_directory) != NULL;
+  if (!mt_config.disabled && relative) mt_config.start_directory_known = mt_sys_getcwd(mt_config.start_directory, sizeof mt_config.start_directory);
 }

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "sys.h"
+
 /* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies, how many entries it has, and whether the
  * runtime was told to leave signals alone. */
 struct mt_lazy_rela {
@@ -37,10 +39,10 @@ bool mt_relocate_go(void) {
   uintptr_t base = (uintptr_t)__ehdr_start, start = 0, end = 0;
   if (done || !lazy.count) return true;
   bool sealed = find_relro(base, &start, &end);
-  if (sealed && mprotect((void *)start, end - start, PROT_READ | PROT_WRITE)) return false;
+  if (sealed && mt_sys_mprotect((void *)start, end - start, PROT_READ | PROT_WRITE)) return false;
   const ElfW(Rela) *r = (const void *)(base + lazy.offset);
   for (uint64_t i = 0; i < lazy.count; i++) *(uint64_t *)(base + r[i].r_offset) = base + (uint64_t)r[i].r_addend;
-  if (sealed) mprotect((void *)start, end - start, PROT_READ); /* a refusal leaves data writable that is never written */
+  if (sealed) mt_sys_mprotect((void *)start, end - start, PROT_READ); /* a refusal leaves data writable that is never written */
   return done = true;
 }
 
