@@ -244,6 +244,9 @@ static void stay_without(const char *why) {
 
 static uint32_t turns; /* futex: asked for */
 
+enum { GO_RUNS, GO_ENDED, GO_END_TOLD };
+static uint32_t go_ended;
+
 void mt_boot_turn(void) {
   int error = errno;
   __atomic_add_fetch(&turns, 1, __ATOMIC_RELEASE);
@@ -251,10 +254,8 @@ void mt_boot_turn(void) {
   errno = error;
 }
 
-static void *drain_thread(void *unused) {
-  (void)unused;
-  if (leave_descriptors()) __atomic_store_n(&state, boot_go() ? BOOTED : NO_DRAINER, __ATOMIC_RELEASE);
-  else stay_without("no descriptors of our own can be had");
+/* What the recorder does beside the program's threads, until the program is gone. */
+static void take_turns(void) {
   while (!only_ours_left(&alone_status)) {
     uint32_t before = __atomic_load_n(&turns, __ATOMIC_ACQUIRE);
     mt_ring_spare();
@@ -265,7 +266,37 @@ static void *drain_thread(void *unused) {
   }
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
   mt_sample_wake(MT_OCCASION_NONE);
+}
+
+static void *drain_thread(void *unused) {
+  (void)unused;
+  uint32_t booting = BOOTING;
+  if (!leave_descriptors()) stay_without("no descriptors of our own can be had");
+  else if (!__atomic_compare_exchange_n(&state, &booting, boot_go() ? BOOTED : NO_DRAINER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return NULL; /* the runtime ended meanwhile, and another thread takes the turns */
+  take_turns();
   return NULL;
+}
+
+/* On the thread that found that it cannot go on. If the runtime was not up yet, the drainer's starter waits for it for ever, and this thread does the rest of its work. */
+void mt_boot_go_ended(void) {
+  uint32_t booting = BOOTING;
+  bool early = __atomic_compare_exchange_n(&state, &booting, NO_DRAINER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  __atomic_store_n(&mt_header()->drain_state, MT_DRAINER_FAILED, __ATOMIC_RELEASE);
+  mt_sys_wake(&mt_header()->control, INT32_MAX);
+  __atomic_store_n(&go_ended, GO_ENDED, __ATOMIC_RELEASE);
+  mt_sample_wake(MT_OCCASION_NONE);
+  mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
+  if (early) take_turns();
+}
+
+/* By the sampler's thread, which has the program's descriptors. */
+void mt_boot_tell(void) {
+  uint32_t ended = GO_ENDED;
+  if (!__atomic_compare_exchange_n(&go_ended, &ended, GO_END_TOLD, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  static const char why[] = "the Go runtime could not go on";
+  mt_dict_info("drain", why, sizeof why - 1);
+  mt_log(MT_LOG_ERROR, "draining stopped, records stay in the spool: ", why, "");
 }
 
 /* The program's first thread was killed, and no other is left: a filter of system calls kills the thread that makes one that it forbids, and the process would have
@@ -329,4 +360,4 @@ void mt_boot_start(void) {
   mt_sys_set_blocked(before);
 }
 
-bool mt_boot_draining(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != NO_DRAINER && mt_header()->drain_state != 2; }
+bool mt_boot_draining(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != NO_DRAINER && mt_header()->drain_state != MT_DRAINER_FAILED; }

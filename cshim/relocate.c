@@ -7,16 +7,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "goend.h"
 #include "sys.h"
 
 /* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies, how many entries it has, and whether the
- * runtime was told to leave signals alone. */
+ * runtime was told to leave signals and the process alone. */
 struct mt_lazy_rela {
   uint64_t offset;
   uint64_t count;
   uint64_t quiet;
+  void (*ended)(void); /* where lazyrela leads the runtime's exit and abort */
 };
-__attribute__((section("mt_lazy_rela"), used)) static volatile struct mt_lazy_rela lazy = {0, 0, 0};
+__attribute__((section("mt_lazy_rela"), used)) static volatile struct mt_lazy_rela lazy = {0, 0, 0, mt_go_ended};
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 

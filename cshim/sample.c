@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot.h"
 #include "clock.h"
 #include "config.h"
 #include "context.h"
@@ -221,6 +222,7 @@ void mt_sample_run(const uint32_t *until) {
   bool sampling = !why;
   if (why) mt_sample_off(why);
   while (!__atomic_load_n(until, __ATOMIC_ACQUIRE)) {
+    mt_boot_tell();
     uint32_t bits = __atomic_exchange_n(&wanted, 0, __ATOMIC_SEQ_CST);
     if (sampling && __atomic_load_n(&state, __ATOMIC_SEQ_CST) == ENDING) {
       take_last();
