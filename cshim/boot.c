@@ -15,6 +15,7 @@
 #include "adapter.h"
 #include "clock.h"
 #include "dict.h"
+#include "gomemory.h"
 #include "guest.h"
 #include "python.h"
 #include "region.h"
@@ -25,9 +26,6 @@
 #include "sys.h"
 #include "unwind.h"
 
-/* A Go runtime takes generously, and ends the process when it cannot have what it wants: address space, writable memory, descriptors, threads. */
-#define MT_GO_ADDRESS_SPACE (4ull << 30)
-#define MT_GO_DATA (1ull << 30)
 #define MT_GO_DESCRIPTORS 32u
 #define MT_GO_THREADS 12u /* its drainer makes so many at once at its start (interpose/main.go) and none later */
 
@@ -35,6 +33,8 @@
 #define CLOSE_RANGE_UNSHARE 2u
 #endif
 #define MT_CLOSE_AT_MOST 65536u
+#define MT_STACK (1u << 20)      /* the driver's libraries run on it, too */
+#define MT_GO_STACK (256u << 10) /* nothing but the runtime runs on it */
 #define MT_THREAD_NAME "memtrace"
 #define MT_ALONE_CHECK_MS 500
 #define MT_TIMER_SLACK_NS 4000000ul
@@ -102,12 +102,12 @@ static bool limited_below(int resource, uint64_t wanted) {
   return !mt_sys_getrlimit(resource, &limit) && limit.rlim_cur < wanted;
 }
 
-static bool start_thread(void *(*run)(void *)) {
+static bool start_thread(void *(*run)(void *), size_t stack) {
   pthread_t thread;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 1 << 20); /* the driver's libraries run on it, too */
+  pthread_attr_setstacksize(&attributes, stack);
   bool started = !pthread_create(&thread, &attributes, run, NULL);
   pthread_attr_destroy(&attributes);
   return started;
@@ -122,14 +122,22 @@ static void *rehearse(void *unused) {
   return NULL;
 }
 
+static bool rehearse_on(void) {
+  __atomic_add_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
+  bool started = start_thread(rehearse, mt_go_stack);
+  if (!started) __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
+  return started;
+}
+
 /* Limits on threads are the user's, the container's and the machine's, and what is left of them only a try can tell. */
 static bool threads_can_be_had(void) {
-  bool all = true;
-  for (unsigned i = 0; i < MT_GO_THREADS && all; i++) {
-    __atomic_add_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
-    all = start_thread(rehearse);
-    if (!all) __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
+  mt_go_stack = MT_GO_STACK;
+  bool all = rehearse_on();
+  if (!all) { /* the program's thread-local variables, which lie in there, may be large */
+    mt_go_stack = MT_STACK;
+    all = rehearse_on();
   }
+  for (unsigned i = 1; i < MT_GO_THREADS && all; i++) all = rehearse_on();
   __atomic_store_n(&rehearsal_over, 1, __ATOMIC_RELEASE);
   mt_sys_wake(&rehearsal_over, MT_GO_THREADS);
   while (__atomic_load_n(&rehearsing, __ATOMIC_ACQUIRE)) mt_sys_yield();
@@ -322,7 +330,7 @@ static void *boot_thread(void *unused) {
   const char *why = refusal();
   if (!why && !make_block()) why = "/proc is not there";
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
-  if (!why && !start_thread(drain_thread)) why = "no thread for the drainer";
+  if (!why && !start_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
   if (why) return mt_sample_off(why), stay_without(why), NULL;
   mt_sample_run(&alone);
   if (alone_status & 0x7f) end_by_signal(alone_status & 0x7f);
@@ -353,11 +361,16 @@ void mt_boot_start(void) {
   }
   __atomic_store_n(&state, BOOTING, __ATOMIC_RELEASE);
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
-  if (!start_thread(boot_thread)) {
+  if (!start_thread(boot_thread, MT_STACK)) {
     mt_sample_off("no thread for it");
     stay_without("no thread for the drainer");
   }
   mt_sys_set_blocked(before);
+}
+
+void mt_boot_settle(unsigned limit_ms) {
+  uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
+  while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == BOOTING && mt_clock_monotonic() < give_up) mt_sys_sleep(500000);
 }
 
 bool mt_boot_draining(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != NO_DRAINER && mt_header()->drain_state != MT_DRAINER_FAILED; }

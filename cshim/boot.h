@@ -3,8 +3,15 @@
 
 #include <stdbool.h>
 
+/* A Go runtime takes generously, and cannot go on without what it wants: address space, writable memory. */
+#define MT_GO_ADDRESS_SPACE (4ull << 30)
+#define MT_GO_DATA (1ull << 30)
+
 /* Starts the helper thread of this process. Recording does not depend on it: without a drainer the spool keeps everything up to its cap. */
 void mt_boot_start(void);
+
+/* Waits until the runtime is up, or will not be, but at most so long. */
+void mt_boot_settle(unsigned limit_ms);
 
 /* Whether a drainer is starting or running, so that the end of the program is worth a wait. */
 bool mt_boot_draining(void);

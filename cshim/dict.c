@@ -15,7 +15,7 @@ static uint64_t *table;
 
 int mt_dict_start(void) {
   size_t size = sizeof *table << MT_INTERN_BITS;
-  if (table) mt_sys_munmap(table, size);
+  if (table) mt_sys_pages_back(table, size);
   table = mt_sys_pages(size);
   return table ? 0 : -1;
 }

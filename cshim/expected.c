@@ -3,7 +3,6 @@
 
 #include "sys.h"
 
-
 #define MT_EXPECTED_ALL 16384u
 #define MT_EXPECTED_PROBES 8u
 #define MT_EXPECTED_ARENA (16ull << 20)
@@ -16,7 +15,7 @@ struct mt_memory_rooms {
 };
 
 int mt_memory_start(struct mt_memory *memory) {
-  if (memory->rooms) mt_sys_munmap(memory->rooms, sizeof *memory->rooms);
+  if (memory->rooms) mt_sys_pages_back(memory->rooms, sizeof *memory->rooms);
   memory->rooms = mt_sys_pages(sizeof *memory->rooms);
   memory->pairs = memory->rooms ? memory->rooms->pairs : NULL;
   return memory->rooms ? 0 : -1;

@@ -12,17 +12,24 @@
 #define MT_GO_END_STACK 65536
 
 /* The first thread that comes here goes on a stack of its own, since what it has is that of a goroutine or the rest of one that ran over. All others stand still: what they
- * hold is held for good, as by the first. Every signal is blocked on them, so the pause is not over before the process is. */
+ * hold is held for good, as by the first. The runtime lets in the signal by which it means to die; every other is blocked on its threads, and that one is again. */
 #define MT_TEXT(x) MT_TEXT_(x)
 #define MT_TEXT_(x) #x
 static char stack[MT_GO_END_STACK] __attribute__((aligned(16), used));
 static uint32_t taken __attribute__((used));
+static const uint64_t all_signals __attribute__((used)) = MT_SYS_ALL_SIGNALS;
 __attribute__((used)) static void first_end(void);
 
 #if defined(__x86_64__)
 __asm__(".pushsection .text, \"ax\", @progbits\n"
         ".globl mt_go_ended\n.hidden mt_go_ended\n.type mt_go_ended, @function\n"
         "mt_go_ended:\n"
+        "  movl $14, %eax\n" /* rt_sigprocmask(SIG_SETMASK, all_signals) */
+        "  movl $2, %edi\n"
+        "  leaq all_signals(%rip), %rsi\n"
+        "  xorl %edx, %edx\n"
+        "  movl $8, %r10d\n"
+        "  syscall\n"
         "  movl $1, %eax\n"
         "  xchgl %eax, taken(%rip)\n"
         "  testl %eax, %eax\n"
@@ -41,6 +48,13 @@ __asm__(".pushsection .text, \"ax\", @progbits\n"
 __asm__(".pushsection .text, \"ax\", @progbits\n"
         ".globl mt_go_ended\n.hidden mt_go_ended\n.type mt_go_ended, %function\n"
         "mt_go_ended:\n"
+        "  mov x8, #135\n" /* rt_sigprocmask(SIG_SETMASK, all_signals) */
+        "  mov x0, #2\n"
+        "  adrp x1, all_signals\n"
+        "  add x1, x1, :lo12:all_signals\n"
+        "  mov x2, xzr\n"
+        "  mov x3, #8\n"
+        "  svc #0\n"
         "  adrp x1, taken\n"
         "  add x1, x1, :lo12:taken\n"
         "  mov w0, #1\n"

@@ -18,6 +18,7 @@
 #include "dict.h"
 #include "foreign.h"
 #include "leave.h"
+#include "limit.h"
 #include "module.h"
 #include "nvtx.h"
 #include "region.h"
@@ -153,7 +154,7 @@ static bool make_live_page(void) {
   void *page = mt_sys_pages(MT_PAGE);
   if (!page) return false;
   if (mt_sys_madvise(page, MT_PAGE, MADV_WIPEONFORK)) {
-    mt_sys_munmap(page, MT_PAGE);
+    mt_sys_pages_back(page, MT_PAGE);
     return false;
   }
   __atomic_store_n(&mt_live, page, __ATOMIC_RELEASE);
@@ -325,6 +326,11 @@ struct mt_thread *mt_thread_recording_now(void) {
 
 bool mt_guest_off(void) { return (uint32_t)__atomic_load_n(&life, __ATOMIC_ACQUIRE) >= OFF; }
 
+bool mt_guest_records_here(void) {
+  uint64_t now = __atomic_load_n(&life, __ATOMIC_ACQUIRE);
+  return now == life_in(READY) || now == life_in(ENDED);
+}
+
 static void ask_for_last_flush(struct mt_spool_header *h) {
   mt_clock_refresh(h);
   __atomic_store_n(&h->control, MT_STOP_REQUESTED, __ATOMIC_SEQ_CST);
@@ -361,6 +367,7 @@ static void load(void) {
   if (mt_foreign_libc()) mt_config.disabled = true;
   mt_nvtx_load();
   mt_leave_prepare();
+  mt_limit_prepare();
   if (mt_sys_fstat(STDERR_FILENO, &stderr_at_load)) stderr_at_load.st_ino = 0;
 }
 

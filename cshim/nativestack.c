@@ -29,7 +29,7 @@ static uint64_t generation;
 
 int mt_native_start(void) {
   size_t size = sizeof *table * (MT_NATIVE_NEAR + MT_NATIVE_FAR);
-  if (table) mt_sys_munmap(table, size);
+  if (table) mt_sys_pages_back(table, size);
   table = mt_sys_pages(size);
   return table ? 0 : -1;
 }

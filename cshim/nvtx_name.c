@@ -62,7 +62,7 @@ static char *take_arena(void) {
   char *fresh = mt_sys_pages(MT_NVTX_ARENA);
   if (!fresh) return NULL;
   if (__atomic_compare_exchange_n(&arena, &have, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return fresh;
-  mt_sys_munmap(fresh, MT_NVTX_ARENA);
+  mt_sys_pages_back(fresh, MT_NVTX_ARENA);
   return have;
 }
 

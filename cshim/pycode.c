@@ -30,7 +30,7 @@ uint32_t mt_module_calls_known;
 
 void mt_pycode_start(void) {
   size_t size = sizeof *table << MT_PY_CODE_BITS;
-  if (table) mt_sys_munmap(table, size);
+  if (table) mt_sys_pages_back(table, size);
   table = mt_sys_pages(size);
 }
 

@@ -50,8 +50,8 @@ static size_t store_size(void) {
 void mt_pystack_start(void) {
   size_t slots = 0;
   for (unsigned i = 0; i < MT_PY_LEVELS; i++) slots += level_slots(i);
-  if (levels[0]) mt_sys_munmap(levels[0], slots * sizeof(struct slot));
-  if (store) mt_sys_munmap(store, store_words * sizeof *store);
+  if (levels[0]) mt_sys_pages_back(levels[0], slots * sizeof(struct slot));
+  if (store) mt_sys_pages_back(store, store_words * sizeof *store);
   store = NULL;
   store_words = 0;
   store_used = 2; /* no stack lies at 0 or 1 */

@@ -78,7 +78,20 @@ void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint
   long result = mt_sys(SYS_mmap, at, size, protection, flags, fd, offset);
   return result == -1 ? NULL : (void *)result;
 }
-void *mt_sys_pages(size_t size) { return mt_sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0); }
+static uint64_t held;
+
+void *mt_sys_pages(size_t size) {
+  void *at = mt_sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at) __atomic_add_fetch(&held, size, __ATOMIC_RELAXED);
+  return at;
+}
+
+void mt_sys_pages_back(void *at, size_t size) {
+  mt_sys_munmap(at, size);
+  __atomic_sub_fetch(&held, size, __ATOMIC_RELAXED);
+}
+
+uint64_t mt_sys_pages_held(void) { return __atomic_load_n(&held, __ATOMIC_RELAXED); }
 int mt_sys_munmap(void *at, size_t size) { return (int)mt_sys(SYS_munmap, at, size); }
 int mt_sys_madvise(void *at, size_t size, int advice) { return (int)mt_sys(SYS_madvise, at, size, advice); }
 int mt_sys_mprotect(void *at, size_t size, int protection) { return (int)mt_sys(SYS_mprotect, at, size, protection); }

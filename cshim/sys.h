@@ -71,6 +71,10 @@ bool mt_sys_hostname(char *to, size_t room);
 
 /* Memory of our own, zeroed, that takes room only where it is written to; NULL if there is none. */
 void *mt_sys_pages(size_t size);
+/* Gives back some of it. */
+void mt_sys_pages_back(void *at, size_t size);
+/* How much of it there is. */
+uint64_t mt_sys_pages_held(void);
 /* NULL on failure. */
 void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint64_t offset);
 int mt_sys_munmap(void *at, size_t size);
