@@ -28,7 +28,6 @@ struct mt_config {
   char spool_dir[MT_PATH_MAX];
   char run_dir[MT_PATH_MAX];
   char start_directory[MT_PATH_MAX]; /* of the process, for relative patterns */
-  char unknown[128];                 /* first MEMTRACE_ name that means nothing, "" none */
 };
 
 extern struct mt_config mt_config;

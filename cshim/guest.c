@@ -13,6 +13,7 @@
 #include "boot.h"
 #include "capture.h"
 #include "clock.h"
+#include "complaint.h"
 #include "config.h"
 #include "context.h"
 #include "dict.h"
@@ -218,7 +219,7 @@ static bool start_here(void) {
   mt_reserve_start();
   note_process();
   announce_to_runner();
-  if (mt_config.unknown[0]) mt_log(MT_LOG_WARN, "unknown variable ", mt_config.unknown, " has no effect; see docs/environment.md");
+  for (const char *complaint; (complaint = mt_complaint_take());) mt_log(MT_LOG_WARN, complaint, "", "");
   mt_log(MT_LOG_INFO, "recording to ", mt_region.output.trace, "");
   return true;
 }
@@ -363,7 +364,7 @@ void mt_guest_end(void) {
 }
 
 static void load(void) {
-  mt_config_load(environ);
+  if (!mt_config.loaded) mt_config_load(environ);
   if (mt_foreign_libc()) mt_config.disabled = true;
   mt_nvtx_load();
   mt_leave_prepare();

@@ -218,6 +218,25 @@ static bool is_abandoned(int fd) {
   return !memcmp(header.magic, MT_SPOOL_MAGIC, sizeof header.magic) && !mt_identity_lives(&header);
 }
 
+/* Whether the program that this process ran before, and replaced by exec, had the name: its records stay, and nobody need be told that it was there. */
+static bool is_predecessor(const struct mt_output *out) {
+  struct mt_spool_header theirs, ours = {0};
+  int fd = mt_sys_open(out->spool, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+  if (fd < 0) return false;
+  bool whole = mt_sys_pread(fd, &theirs, sizeof theirs, 0) == (ssize_t)sizeof theirs && !memcmp(theirs.magic, MT_SPOOL_MAGIC, sizeof theirs.magic);
+  mt_sys_close(fd);
+  if (!whole) return false;
+  mt_identity_take(&ours);
+  return theirs.pid == ours.pid && theirs.process_start == ours.process_start && theirs.boot_hash == ours.boot_hash && theirs.pid_namespace == ours.pid_namespace;
+}
+
+/* "/dev/null", "/dev/stdout" and the like: numbered names beside it, in a folder of devices, are not what was meant. */
+static bool is_no_file(const char *path) {
+  struct stat s;
+  if (!mt_sys_stat(path, &s) && !S_ISREG(s.st_mode)) return true;
+  return !strncmp(path, "/dev/", 5) && !mt_sys_lstat(path, &s) && S_ISLNK(s.st_mode);
+}
+
 /* For MEMTRACE_FORCE: removes the spool of a dead process. The lock, and the look whether the name still means the same file, keep two processes that find
  * the same spool from removing each other's new one. */
 static bool remove_abandoned(const char *path) {
@@ -269,20 +288,24 @@ int mt_output_create(struct mt_output *out, const char **what) {
   static char pattern[MT_PATH_MAX], wanted[MT_PATH_MAX];
   *what = "the output name";
   if (absolute_pattern(pattern, sizeof pattern)) return -1;
-  bool counts = strstr(pattern, "%n") != NULL;
+  bool counts = strstr(pattern, "%n") != NULL, foreign = false;
   for (unsigned i = 0; i < MT_NAME_TRIES; i++) {
     if (!i || counts) {
       if (mt_output_expand(wanted, sizeof wanted - sizeof ".10000", pattern, i)) return errno = ENAMETOOLONG, -1;
       memcpy(out->trace, wanted, sizeof wanted);
       if (!i) make_parents(out->trace);
+      if (is_no_file(out->trace)) return *what = "MEMTRACE_OUTPUT names a device, a folder or a pipe, and a trace is a file; MEMTRACE_DISABLE=1 records nothing", errno = 0, -1;
     } else if (numbered(out->trace, sizeof out->trace, wanted, i))
       return errno = ENAMETOOLONG, -1;
     if (join(out->spool, sizeof out->spool, out->trace, ".spool", "")) return -1;
     int fd = -1;
     enum claim result = claim(out, &fd, what);
     if (result == FAILED) return -1;
-    if (result == TAKEN) continue;
-    if (i && !counts) mt_log(MT_LOG_WARN, wanted, mt_config.force ? " is being written; this trace goes to " : " exists and is kept; this trace goes to ", out->trace);
+    if (result == TAKEN) {
+      foreign = foreign || !is_predecessor(out);
+      continue;
+    }
+    if (i && !counts) mt_log(foreign ? MT_LOG_WARN : MT_LOG_INFO, wanted, mt_config.force ? " is being written; this trace goes to " : " exists and is kept; this trace goes to ", out->trace);
     return fd;
   }
   return errno = EEXIST, -1;
