@@ -11,9 +11,12 @@ STRIP ?= -s -w
 PYTHON ?= python3
 GO ?= go
 
+comma := ,
 VERSION_FLAG := -X memtrace/internal/version.String=$(VERSION)
+# What the Go runtime's C parts call of the C library when they give up and for memory, and what stands for it: cshim/goend.c, cshim/gomemory.c.
+WRAP := $(addprefix -Wl$(comma)--wrap=,abort fprintf vfprintf fputc fwrite mmap munmap malloc free pthread_attr_init pthread_getattr_np)
 # The linker script keeps the Go runtime asleep, the version script exports the hooks and nothing else.
-LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -Wl,--version-script,$(CURDIR)/cshim/exports.map -Wl,-z,now'
+LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -Wl,--version-script,$(CURDIR)/cshim/exports.map -Wl,-z,now $(WRAP)'
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml) go.mod go.sum
 
@@ -29,7 +32,7 @@ cli: $(BUILD)/memtrace ## the command
 
 $(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -ldflags "$(STRIP) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
+	CGO_ENABLED=1 $(GO) build -trimpath -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
 	$(GO) run ./internal/lazyrela $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 

@@ -10,9 +10,7 @@
 
 #include <errno.h>
 #include <link.h>
-#include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "backward.h"
 #include "boot.h"
@@ -25,6 +23,7 @@
 #include "pyend.h"
 #include "pyfunction.h"
 #include "pyquiet.h"
+#include "sys.h"
 
 enum state { IDLE, ASKED, ON, OFF };
 
@@ -121,7 +120,7 @@ static enum readiness prepare(void) {
 /* At the end of a program. Not for ever: in a child that was forked meanwhile nobody goes on finding. */
 static bool ready_at_last(void) {
   enum readiness now = prepare();
-  for (unsigned tries = 0; now == FINDING && tries < 1000; tries++) sched_yield(), now = prepare();
+  for (unsigned tries = 0; now == FINDING && tries < 1000; tries++) mt_sys_yield(), now = prepare();
   return now == READY;
 }
 
@@ -247,8 +246,7 @@ static void give_up(enum mt_framework framework) {
 /* The thread that asks the interpreter first began with the recording, long before a framework has a block. A busy machine may not have run it yet, and a short program would be
  * over without names. */
 static bool interpreter_was_asked(void) {
-  const struct timespec pause = {.tv_nsec = 500000};
-  for (unsigned waits = 0; waits < MT_ASKED_WAITS && !mt_pyend_prepared() && mt_boot_draining(); waits++) nanosleep(&pause, NULL);
+  for (unsigned waits = 0; waits < MT_ASKED_WAITS && !mt_pyend_prepared() && mt_boot_draining(); waits++) mt_sys_sleep(500000);
   return mt_pyend_prepared();
 }
 

@@ -8,6 +8,7 @@
 #include "module.h"
 #include "peek.h"
 #include "symbol.h"
+#include "sys.h"
 
 /* A shared pointer's block begins with its table of functions, then the owners; a node that counts itself begins so, too. The number follows in places that differ, and
  * behind it, in either, how many nodes follow the node at most, whether one points to it, and the thread that made it. */

@@ -1,11 +1,9 @@
 #define _GNU_SOURCE
 #include "boot.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,14 +11,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "adapter.h"
 #include "clock.h"
 #include "dict.h"
+#include "gomemory.h"
 #include "guest.h"
 #include "python.h"
 #include "region.h"
@@ -28,11 +24,9 @@
 #include "ring.h"
 #include "sample.h"
 #include "sandbox.h"
+#include "sys.h"
 #include "unwind.h"
 
-/* A Go runtime takes generously, and ends the process when it cannot have what it wants: address space, writable memory, descriptors, threads. */
-#define MT_GO_ADDRESS_SPACE (4ull << 30)
-#define MT_GO_DATA (1ull << 30)
 #define MT_GO_DESCRIPTORS 32u
 #define MT_GO_THREADS 12u /* its drainer makes so many at once at its start (interpose/main.go) and none later */
 
@@ -40,6 +34,8 @@
 #define CLOSE_RANGE_UNSHARE 2u
 #endif
 #define MT_CLOSE_AT_MOST 65536u
+#define MT_STACK (1u << 20)      /* the driver's libraries run on it, too */
+#define MT_GO_STACK (256u << 10) /* nothing but the runtime runs on it */
 #define MT_THREAD_NAME "memtrace"
 #define MT_ALONE_CHECK_MS 500
 #define MT_TIMER_SLACK_NS 4000000ul
@@ -120,15 +116,15 @@ static int is_go_module(struct dl_phdr_info *info, size_t size, void *found) {
 
 static bool limited_below(int resource, uint64_t wanted) {
   struct rlimit limit;
-  return !getrlimit(resource, &limit) && limit.rlim_cur < wanted;
+  return !mt_sys_getrlimit(resource, &limit) && limit.rlim_cur < wanted;
 }
 
-static bool start_thread(void *(*run)(void *)) {
+static bool start_thread(void *(*run)(void *), size_t stack) {
   pthread_t thread;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 1 << 20); /* the driver's libraries run on it, too */
+  pthread_attr_setstacksize(&attributes, stack);
   bool started = !pthread_create(&thread, &attributes, run, NULL);
   pthread_attr_destroy(&attributes);
   return started;
@@ -138,22 +134,30 @@ static uint32_t rehearsal_over, rehearsing;
 
 static void *rehearse(void *unused) {
   (void)unused;
-  while (!__atomic_load_n(&rehearsal_over, __ATOMIC_ACQUIRE)) syscall(SYS_futex, &rehearsal_over, FUTEX_WAIT, 0, NULL, NULL, 0);
+  while (!__atomic_load_n(&rehearsal_over, __ATOMIC_ACQUIRE)) mt_sys_wait(&rehearsal_over, 0, 0);
   __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELEASE);
   return NULL;
 }
 
+static bool rehearse_on(void) {
+  __atomic_add_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
+  bool started = start_thread(rehearse, mt_go_stack);
+  if (!started) __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
+  return started;
+}
+
 /* Limits on threads are the user's, the container's and the machine's, and what is left of them only a try can tell. */
 static bool threads_can_be_had(void) {
-  bool all = true;
-  for (unsigned i = 0; i < MT_GO_THREADS && all; i++) {
-    __atomic_add_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
-    all = start_thread(rehearse);
-    if (!all) __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
+  mt_go_stack = MT_GO_STACK;
+  bool all = rehearse_on();
+  if (!all) { /* the program's thread-local variables, which lie in there, may be large */
+    mt_go_stack = MT_STACK;
+    all = rehearse_on();
   }
+  for (unsigned i = 1; i < MT_GO_THREADS && all; i++) all = rehearse_on();
   __atomic_store_n(&rehearsal_over, 1, __ATOMIC_RELEASE);
-  syscall(SYS_futex, &rehearsal_over, FUTEX_WAKE, MT_GO_THREADS, NULL, NULL, 0);
-  while (__atomic_load_n(&rehearsing, __ATOMIC_ACQUIRE)) sched_yield();
+  mt_sys_wake(&rehearsal_over, MT_GO_THREADS);
+  while (__atomic_load_n(&rehearsing, __ATOMIC_ACQUIRE)) mt_sys_yield();
   return all;
 }
 
@@ -175,20 +179,20 @@ static const char *refusal(void) {
  * open here, or the other end of a pipe would wait for us. Under a filter only the call is tried that containers and service managers let pass. */
 static bool leave_descriptors(void) {
 #ifdef SYS_close_range
-  bool left = !syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
+  bool left = !mt_sys(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
 #else
   bool left = false;
 #endif
   if (!left) {
     struct rlimit most;
-    if (mt_sandbox_kind() != MT_SANDBOX_NONE || unshare(CLONE_FILES) || getrlimit(RLIMIT_NOFILE, &most)) return false;
-    for (unsigned fd = 0; fd < most.rlim_cur && fd < MT_CLOSE_AT_MOST; fd++) close((int)fd);
+    if (mt_sandbox_kind() != MT_SANDBOX_NONE || mt_sys(SYS_unshare, CLONE_FILES) || mt_sys_getrlimit(RLIMIT_NOFILE, &most)) return false;
+    for (unsigned fd = 0; fd < most.rlim_cur && fd < MT_CLOSE_AT_MOST; fd++) mt_sys_close((int)fd);
   }
   /* 0 to 2 must not become files of ours: the runtime writes to 2 when it dies */
   int fd;
   do {
-    fd = open("/dev/null", O_RDWR);
-    if (fd < 0) fd = open("/", O_RDONLY | O_DIRECTORY);
+    fd = mt_sys_open("/dev/null", O_RDWR, 0);
+    if (fd < 0) fd = mt_sys_open("/", O_RDONLY | O_DIRECTORY, 0);
   } while (fd >= 0 && fd < 2);
   return true;
 }
@@ -196,8 +200,8 @@ static bool leave_descriptors(void) {
 /* The runtime's threads, which come of this one, stand back behind the program's. One that wakes up takes no processor from a thread that runs. And the runtime watches its own work
  * by sleeps of 20 us, some twenty for each millisecond of it, which were most of the times that a drainer stopped a training: with slack they are few. */
 static bool stand_back(void) {
-  prctl(PR_SET_TIMERSLACK, MT_TIMER_SLACK_NS, 0, 0, 0);
-  return sched_getscheduler(0) == SCHED_OTHER && !sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+  mt_sys(SYS_prctl, PR_SET_TIMERSLACK, MT_TIMER_SLACK_NS);
+  return mt_sys(SYS_sched_getscheduler, 0) == SCHED_OTHER && !mt_sys(SYS_sched_setscheduler, 0, SCHED_BATCH, &(struct sched_param){0});
 }
 
 /* Starts the runtime, which touches no signal disposition (internal/lazyrela). False if there is no drainer in the end. */
@@ -205,38 +209,49 @@ static bool boot_go(void) {
   bool back = stand_back();
   for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++) (*entry)(1, (char **)block, (char **)block + ARGV_WORDS);
   bool started = mtDrainStart(); /* waits for the runtime to be up */
-  if (back) sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0}); /* the program may wait for what this thread does from here on */
+  if (back) mt_sys(SYS_sched_setscheduler, 0, SCHED_OTHER, &(struct sched_param){0}); /* the program may wait for what this thread does from here on */
   return started;
 }
 
-static ssize_t read_file(const char *path, char *text, size_t room) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  ssize_t n = read(fd, text, room);
-  close(fd);
-  return n;
+static bool is_ours(const char *task) {
+  char path[64], name[64];
+  if (strlen(task) > 20) return false;
+  stpcpy(stpcpy(stpcpy(path, "/proc/self/task/"), task), "/comm");
+  ssize_t n = mt_sys_read_file(path, name, sizeof name);
+  return n <= 0 || !strcmp(name, MT_THREAD_NAME "\n");
 }
 
-/* True when the program's last thread is gone; *status is then what its first one left with. That one stays as a zombie until the process ends; ours carry our
- * name. */
+/* As the kernel lists a folder. */
+struct entry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t size;
+  uint8_t kind;
+  char name[];
+};
+
+static bool all_are_ours(int tasks, int32_t first) {
+  char list[2048] __attribute__((aligned(8)));
+  for (ssize_t n; (n = mt_sys(SYS_getdents64, tasks, list, sizeof list)) > 0;)
+    for (ssize_t at = 0; at < n; at += ((struct entry *)(list + at))->size) {
+      const char *task = ((struct entry *)(list + at))->name;
+      if (task[0] != '.' && atoi(task) != first && !is_ours(task)) return false;
+    }
+  return true;
+}
+
+/* True when the program's last thread is gone; *status is then what its first one left with, as wait() has it. That one stays as a zombie until the process ends; ours carry
+ * our name. */
 static bool only_ours_left(int *status) {
   char text[1024];
-  ssize_t n = read_file("/proc/self/stat", text, sizeof text - 1);
-  if (n <= 0) return false;
-  text[n] = 0;
+  if (mt_sys_read_file("/proc/self/stat", text, sizeof text) <= 0) return false;
   const char *end = strrchr(text, ')'), *last = strrchr(text, ' ');
   if (!end || end[1] != ' ' || end[2] != 'Z') return false;
-  *status = atoi(last) >> 8 & 0xff;
-  DIR *tasks = opendir("/proc/self/task");
-  bool alone = tasks != NULL;
-  for (struct dirent *task; alone && (task = readdir(tasks));) {
-    if (task->d_name[0] == '.' || atoi(task->d_name) == getpid()) continue;
-    char path[sizeof "/proc/self/task//comm" + sizeof task->d_name];
-    stpcpy(stpcpy(stpcpy(path, "/proc/self/task/"), task->d_name), "/comm");
-    n = read_file(path, text, sizeof text);
-    if (n > 0 && (n != sizeof MT_THREAD_NAME || memcmp(text, MT_THREAD_NAME "\n", (size_t)n))) alone = false;
-  }
-  if (tasks) closedir(tasks);
+  *status = atoi(last);
+  int tasks = mt_sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (tasks < 0) return false;
+  bool alone = all_are_ours(tasks, mt_sys_getpid());
+  mt_sys_close(tasks);
   return alone;
 }
 
@@ -254,44 +269,90 @@ static void stay_without(const char *why) {
 
 static uint32_t turns; /* futex: asked for */
 
+enum { GO_RUNS, GO_ENDED, GO_END_TOLD };
+static uint32_t go_ended;
+
 void mt_boot_turn(void) {
   int error = errno;
   __atomic_add_fetch(&turns, 1, __ATOMIC_RELEASE);
-  syscall(SYS_futex, &turns, FUTEX_WAKE, 1, NULL, NULL, 0);
+  mt_sys_wake(&turns, 1);
   errno = error;
 }
 
-static void *drain_thread(void *unused) {
-  (void)unused;
-  if (leave_descriptors()) __atomic_store_n(&state, boot_go() ? BOOTED : NO_DRAINER, __ATOMIC_RELEASE);
-  else stay_without("no descriptors of our own can be had");
-  const struct timespec pause = {.tv_nsec = MT_ALONE_CHECK_MS * 1000000l};
+/* What the recorder does beside the program's threads, until the program is gone. */
+static void take_turns(void) {
   while (!only_ours_left(&alone_status)) {
     uint32_t before = __atomic_load_n(&turns, __ATOMIC_ACQUIRE);
     mt_ring_spare();
     mt_python_turn();
     mt_adapter_turn();
     mt_unwind_refresh();
-    syscall(SYS_futex, &turns, FUTEX_WAIT, before, &pause, NULL, 0);
+    mt_sys_wait(&turns, before, MT_ALONE_CHECK_MS * 1000000ull);
   }
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
   mt_sample_wake(MT_OCCASION_NONE);
+}
+
+static void *drain_thread(void *unused) {
+  (void)unused;
+  uint32_t booting = BOOTING;
+  if (!leave_descriptors()) stay_without("no descriptors of our own can be had");
+  else if (!__atomic_compare_exchange_n(&state, &booting, boot_go() ? BOOTED : NO_DRAINER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return NULL; /* the runtime ended meanwhile, and another thread takes the turns */
+  take_turns();
   return NULL;
+}
+
+/* On the thread that found that it cannot go on. If the runtime was not up yet, the drainer's starter waits for it for ever, and this thread does the rest of its work. */
+void mt_boot_go_ended(void) {
+  uint32_t booting = BOOTING;
+  bool early = __atomic_compare_exchange_n(&state, &booting, NO_DRAINER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  __atomic_store_n(&mt_header()->drain_state, MT_DRAINER_FAILED, __ATOMIC_RELEASE);
+  mt_sys_wake(&mt_header()->control, INT32_MAX);
+  __atomic_store_n(&go_ended, GO_ENDED, __ATOMIC_RELEASE);
+  mt_sample_wake(MT_OCCASION_NONE);
+  mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
+  if (early) take_turns();
+}
+
+/* By the sampler's thread, which has the program's descriptors. */
+void mt_boot_tell(void) {
+  uint32_t ended = GO_ENDED;
+  if (!__atomic_compare_exchange_n(&go_ended, &ended, GO_END_TOLD, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  static const char why[] = "the Go runtime could not go on";
+  mt_dict_info("drain", why, sizeof why - 1);
+  mt_log(MT_LOG_ERROR, "draining stopped, records stay in the spool: ", why, "");
+}
+
+/* The program's first thread was killed, and no other is left: a filter of system calls kills the thread that makes one that it forbids, and the process would have
+ * ended by that signal. Its parent must see it do so, with a core dump if the signal's is one. */
+static void end_by_signal(int number) {
+  const struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+  } standard = {.handler = SIG_DFL};
+  mt_sys(SYS_rt_sigaction, number, &standard, NULL, sizeof standard.mask);
+  mt_sys_set_blocked(MT_SYS_ALL_SIGNALS & ~MT_SYS_SIGNAL(number));
+  mt_sys(SYS_tgkill, mt_sys_getpid(), mt_sys_gettid(), number);
+  mt_sys_exit_group(128 + number); /* the first process of a container is not ended by a signal of its own */
 }
 
 static void *boot_thread(void *unused) {
   (void)unused;
-  prctl(PR_SET_NAME, MT_THREAD_NAME, 0, 0, 0);
+  mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   mt_clock_refresh(mt_header());
   if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell of its end */
   const char *why = refusal();
   if (!why && access("/proc/thread-self/auxv", F_OK)) why = "/proc is not there"; /* it is asked for the threads that are left */
   make_block();
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
-  if (!why && !start_thread(drain_thread)) why = "no thread for the drainer";
+  if (!why && !start_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
   if (why) return mt_sample_off(why), stay_without(why), NULL;
   mt_sample_run(&alone);
-  if (alone_status) _exit(alone_status); /* it left behind the C library's back */
+  if (alone_status & 0x7f) end_by_signal(alone_status & 0x7f);
+  if (alone_status) _exit(alone_status >> 8 & 0xff); /* it left behind the C library's back */
   exit(0);
 }
 
@@ -309,7 +370,6 @@ static bool inherited(void) {
 }
 
 void mt_boot_start(void) {
-  sigset_t all, before;
   if (inherited()) return;
   /* A program that filters its own system calls may have itself killed over the ones that a runtime makes, a new thread among them. */
   if (mt_sandbox_kind() == MT_SANDBOX_OWN) {
@@ -318,14 +378,17 @@ void mt_boot_start(void) {
     return stay_without(why);
   }
   __atomic_store_n(&state, BOOTING, __ATOMIC_RELEASE);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the program may ever run on our threads */
-  if (!start_thread(boot_thread)) {
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
+  if (!start_thread(boot_thread, MT_STACK)) {
     mt_sample_off("no thread for it");
-    __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
-    mt_log(MT_LOG_WARN, "no thread for the drainer; records stay in the spool", "", "");
+    stay_without("no thread for the drainer");
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  mt_sys_set_blocked(before);
 }
 
-bool mt_boot_draining(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != NO_DRAINER && mt_header()->drain_state != 2; }
+void mt_boot_settle(unsigned limit_ms) {
+  uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
+  while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == BOOTING && mt_clock_monotonic() < give_up) mt_sys_sleep(500000);
+}
+
+bool mt_boot_draining(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != NO_DRAINER && mt_header()->drain_state != MT_DRAINER_FAILED; }

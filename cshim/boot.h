@@ -3,11 +3,24 @@
 
 #include <stdbool.h>
 
+/* A Go runtime takes generously, and cannot go on without what it wants: address space, writable memory. */
+#define MT_GO_ADDRESS_SPACE (4ull << 30)
+#define MT_GO_DATA (1ull << 30)
+
 /* Starts the helper thread of this process. Recording does not depend on it: without a drainer the spool keeps everything up to its cap. */
 void mt_boot_start(void);
 
+/* Waits until the runtime is up, or will not be, but at most so long. */
+void mt_boot_settle(unsigned limit_ms);
+
 /* Whether a drainer is starting or running, so that the end of the program is worth a wait. */
 bool mt_boot_draining(void);
+
+/* The Go runtime found that it cannot go on (goend.h): nobody drains any more, and the caller's thread does what must be done all the same. May not return. */
+void mt_boot_go_ended(void);
+
+/* Says so, once, if it happened. On a thread with the program's descriptors. */
+void mt_boot_tell(void);
 
 /* Has the helper thread look at once what there is to do off the hot path. Any thread. */
 void mt_boot_turn(void);

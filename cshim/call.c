@@ -17,6 +17,7 @@
 #include "reserve.h"
 #include "ring.h"
 #include "sample.h"
+#include "sys.h"
 
 struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller) {
   struct mt_recent *recent = &self->recent[caller * 0x9E3779B97F4A7C15ull >> (64 - MT_RECENT_BITS)];
@@ -127,7 +128,7 @@ void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, co
 /* Signal handlers may run on a stack of their own, and that may lie in a frame of the thread's. */
 static bool on_signal_stack(void) {
   stack_t stack;
-  return sigaltstack(NULL, &stack) || stack.ss_flags & SS_ONSTACK;
+  return mt_sys(SYS_sigaltstack, NULL, &stack) || stack.ss_flags & SS_ONSTACK;
 }
 
 /* True if the outermost call is none any more: a signal handler jumped out of it, or a call-back of the driver's threw. Its frame lies where this one's is, or

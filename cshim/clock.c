@@ -1,20 +1,14 @@
 #define _GNU_SOURCE
 #include "clock.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 bool mt_clock_tsc;
 
 static bool kernel_trusts_tsc(void) {
 #if defined(__x86_64__)
   char name[16] = {0};
-  int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t n = read(fd, name, sizeof name - 1);
-  close(fd);
-  return n >= 3 && !memcmp(name, "tsc", 3);
+  return mt_sys_read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof name) >= 3 && !memcmp(name, "tsc", 3);
 #else
   return false;
 #endif
@@ -27,9 +21,9 @@ static struct mt_clock_pair take_pair(void) {
   for (int i = 0; i < 3; i++) {
     struct timespec mono, real;
     uint64_t before = mt_clock_ticks();
-    clock_gettime(CLOCK_MONOTONIC, &mono);
+    mt_sys_clock(CLOCK_MONOTONIC, &mono);
     uint64_t after = mt_clock_ticks();
-    clock_gettime(CLOCK_REALTIME, &real);
+    mt_sys_clock(CLOCK_REALTIME, &real);
     if (after - before >= narrowest) continue;
     narrowest = after - before;
     best.ticks = before + (after - before) / 2;
@@ -40,6 +34,7 @@ static struct mt_clock_pair take_pair(void) {
 }
 
 void mt_clock_start(struct mt_spool_header *header) {
+  mt_sys_find_clock();
   mt_clock_tsc = kernel_trusts_tsc();
   header->clock_is_tsc = mt_clock_tsc;
   header->clock_first = header->clock_last = take_pair();

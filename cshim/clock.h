@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "spool.h"
+#include "sys.h"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -16,7 +17,7 @@ extern bool mt_clock_tsc;
 
 static inline uint64_t mt_clock_monotonic(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  mt_sys_clock(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 

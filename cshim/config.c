@@ -1,13 +1,14 @@
 #define _GNU_SOURCE
 #include "config.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "adapter.h"
+#include "complaint.h"
 #include "guest.h"
 #include "python.h"
+#include "sys.h"
 
 struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u, .output = "memtrace.%e.%p.bin"};
 
@@ -15,20 +16,22 @@ struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .n
 #define MT_SPOOL_LIMIT (64ull << 30)
 #define MT_NVML_SECONDS_MAX 3600u
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 uint64_t mt_parse_size(const char *text) {
   uint64_t value = 0;
   const char *p = text;
-  for (; isdigit((unsigned char)*p); p++) {
+  for (; is_digit(*p); p++) {
     if (value > (UINT64_MAX - 9) / 10) return 0;
     value = value * 10 + (uint64_t)(*p - '0');
   }
   if (p == text) return 0;
   int shift = 0;
-  switch (toupper((unsigned char)*p)) {
-    case 'K': shift = 10; break;
-    case 'M': shift = 20; break;
-    case 'G': shift = 30; break;
-    case 'T': shift = 40; break;
+  switch (*p) {
+    case 'K': case 'k': shift = 10; break;
+    case 'M': case 'm': shift = 20; break;
+    case 'G': case 'g': shift = 30; break;
+    case 'T': case 't': shift = 40; break;
     case 0: return value;
     default: return 0;
   }
@@ -37,63 +40,87 @@ uint64_t mt_parse_size(const char *text) {
   return value > (UINT64_MAX >> shift) ? 0 : value << shift;
 }
 
-static void copy(char *out, size_t room, const char *value) {
-  size_t n = strnlen(value, room - 1);
-  memcpy(out, value, n);
-  out[n] = 0;
+static void complain(const char *name, const char *value, const char *why) { mt_complain(name, strlen(name), value, why); }
+
+static void set_path(char *out, const char *name, const char *value) {
+  size_t n = strlen(value);
+  if (n < MT_PATH_MAX) memcpy(out, value, n + 1);
+  else complain(name, value, "is too long and is not used");
 }
 
 static bool truthy(const char *value) { return *value && strcmp(value, "0") && strcmp(value, "false") && strcmp(value, "no") && strcmp(value, "off"); }
 
 static void set_output(const char *v) {
-  if (*v) copy(mt_config.output, sizeof mt_config.output, v);
+  if (*v) set_path(mt_config.output, "OUTPUT", v);
 }
 static void set_force(const char *v) { mt_config.force = truthy(v); }
 static void set_disable(const char *v) { mt_config.disabled = truthy(v); }
 static void set_embed_symbols(const char *v) { mt_config.embed_symbols = truthy(v); }
 static void set_nvtx(const char *v) { mt_config.no_nvtx = !truthy(v); }
-static void set_spool_dir(const char *v) { copy(mt_config.spool_dir, sizeof mt_config.spool_dir, v); }
-static void set_run_dir(const char *v) { copy(mt_config.run_dir, sizeof mt_config.run_dir, v); }
+static void set_spool_dir(const char *v) { set_path(mt_config.spool_dir, "SPOOL_DIR", v); }
+static void set_run_dir(const char *v) { set_path(mt_config.run_dir, "RUN_DIR", v); }
 static void set_elsewhere(const char *v) { (void)v; }
 
-static void set_oom(const char *v) { mt_config.oom = !truthy(v) ? MT_OOM_NONE : !strcmp(v, "all") ? MT_OOM_ALL : MT_OOM_FAILED; }
+/* The usual words for on, where a setting is more than a switch. */
+static bool is_on(const char *v) { return !strcmp(v, "1") || !strcmp(v, "on") || !strcmp(v, "yes") || !strcmp(v, "true"); }
+
+static void set_oom(const char *v) {
+  mt_config.oom = !truthy(v) ? MT_OOM_NONE : !strcmp(v, "all") ? MT_OOM_ALL : MT_OOM_FAILED;
+  if (mt_config.oom == MT_OOM_FAILED && !is_on(v)) complain("OOM", v, "means nothing; it is on");
+}
 
 static void set_log(const char *v) {
   static const char *const names[] = {"off", "error", "warn", "info", "debug"};
   for (int i = 0; i < 5; i++)
-    if (!strcmp(v, names[i])) mt_config.log_level = i;
+    if (!strcmp(v, names[i])) {
+      mt_config.log_level = i;
+      return;
+    }
+  if (*v) complain("LOG", v, "is no level; warn is used");
 }
 
 /* A switch, or the seconds between two samples. */
 static void set_nvml(const char *v) {
   uint64_t n = mt_parse_size(v);
   mt_config.nvml_seconds = !truthy(v) ? 0 : n < 1 ? 1 : n > MT_NVML_SECONDS_MAX ? MT_NVML_SECONDS_MAX : (uint32_t)n;
+  if (!n && truthy(v) && !is_on(v)) complain("NVML", v, "is no number of seconds; 1 is used");
+  if (n > MT_NVML_SECONDS_MAX) complain("NVML", v, "is too much; 3600 is used");
 }
 
 static void set_spool_max(const char *v) {
   uint64_t n = mt_parse_size(v);
   if (n) mt_config.spool_max = n < MT_SPOOL_MIN ? MT_SPOOL_MIN : n > MT_SPOOL_LIMIT ? MT_SPOOL_LIMIT : n;
+  else if (*v) complain("SPOOL_MAX", v, "is no size; 64M is used");
+  if (n && n < MT_SPOOL_MIN) complain("SPOOL_MAX", v, "is too little; 1M is used");
+  if (n > MT_SPOOL_LIMIT) complain("SPOOL_MAX", v, "is too much; 64G is used");
 }
 
 static void set_spool_hard_max(const char *v) {
   uint64_t n = mt_parse_size(v);
   if (n) mt_config.spool_hard_max = n < MT_SPOOL_LIMIT ? n : MT_SPOOL_LIMIT;
+  else if (*v) complain("SPOOL_HARD_MAX", v, "is no size; the usual is used");
+  if (n > MT_SPOOL_LIMIT) complain("SPOOL_HARD_MAX", v, "is too much; 64G is used");
 }
 
-static void set_overflow(const char *v) { mt_config.drop = !strcmp(v, "drop"); }
+static void set_overflow(const char *v) {
+  mt_config.drop = !strcmp(v, "drop");
+  if (*v && !mt_config.drop && strcmp(v, "wait")) complain("OVERFLOW", v, "means nothing; wait is used");
+}
 
-static bool set_depth(uint32_t *depth, const char *digits, size_t length, uint32_t most) {
+enum word { WORD_TAKEN, WORD_UNKNOWN, WORD_TOO_MUCH };
+
+static enum word set_depth(uint32_t *depth, const char *digits, size_t length, uint32_t most) {
   uint32_t n = 0;
   for (size_t i = 0; i < length; i++) {
-    if (!isdigit((unsigned char)digits[i])) return false;
+    if (!is_digit(digits[i])) return WORD_UNKNOWN;
     n = n > most ? n : n * 10 + (uint32_t)(digits[i] - '0');
   }
   if (length) *depth = n > most ? most : n;
-  return length != 0;
+  return !length ? WORD_UNKNOWN : n > most ? WORD_TOO_MUCH : WORD_TAKEN;
 }
 
-/* One word of the list; false if it means nothing. */
-static bool set_stacks_word(const char *word, size_t length) {
+/* One word of the list. */
+static enum word set_stacks_word(const char *word, size_t length) {
   static const struct {
     const char *name;
     size_t length;
@@ -102,40 +129,56 @@ static bool set_stacks_word(const char *word, size_t length) {
   for (; i < sizeof words / sizeof *words; i++)
     if (length >= words[i].length && !strncmp(word, words[i].name, words[i].length) && (i > 2 || length == words[i].length)) break;
   switch (i) {
-    case 0: mt_config.native_depth = mt_config.python_depth = 0; return true;
-    case 1: mt_config.native_depth = MT_NATIVE_MAX, mt_config.python_depth = MT_PYTHON_MAX, mt_config.whole_stacks = true; return true;
-    case 2: mt_config.no_free_stacks = true; return true;
+    case 0: mt_config.native_depth = mt_config.python_depth = 0; return WORD_TAKEN;
+    case 1: mt_config.native_depth = MT_NATIVE_MAX, mt_config.python_depth = MT_PYTHON_MAX, mt_config.whole_stacks = true; return WORD_TAKEN;
+    case 2: mt_config.no_free_stacks = true; return WORD_TAKEN;
     case 3: return set_depth(&mt_config.native_depth, word + 7, length - 7, MT_NATIVE_MAX);
     case 4: return set_depth(&mt_config.python_depth, word + 7, length - 7, MT_PYTHON_MAX);
   }
-  return false;
+  return WORD_UNKNOWN;
 }
 
 /* Words separated by commas, from left to right. */
 static void set_stacks(const char *v) {
+  const char *whole = v;
+  bool unknown = false, too_much = false;
   if (*v && !truthy(v)) v = "none";
-  if (!strcmp(v, "1") || !strcmp(v, "on") || !strcmp(v, "yes") || !strcmp(v, "true")) return; /* as they are */
+  if (is_on(v)) return; /* as they are */
   while (*v) {
     size_t length = strcspn(v, ",");
-    if (length && !set_stacks_word(v, length) && !mt_config.unknown[0]) {
-      size_t room = sizeof mt_config.unknown - sizeof "MEMTRACE_STACKS=";
-      memcpy(stpcpy(mt_config.unknown, "MEMTRACE_STACKS="), v, length < room ? length : room);
-    }
+    enum word word = length ? set_stacks_word(v, length) : WORD_TAKEN;
+    unknown |= word == WORD_UNKNOWN;
+    too_much |= word == WORD_TOO_MUCH;
     v += length + (v[length] == ',');
   }
+  if (unknown) complain("STACKS", whole, "has a word that means nothing, and that word has no effect");
+  if (too_much) complain("STACKS", whole, "is too much; at most 256 frames are used");
 }
 
 /* Names of frameworks, separated by commas. */
 static void set_adapters(const char *v) {
   uint32_t wanted = 0;
-  if (truthy(v) && (!strcmp(v, "1") || !strcmp(v, "on") || !strcmp(v, "all"))) return;
+  bool unknown = false;
+  if (is_on(v) || !strcmp(v, "all")) return;
+  const char *whole = v;
   while (truthy(v) && *v) {
     size_t length = strcspn(v, ",");
+    uint32_t known = 0;
     for (unsigned i = 0; i < MT_FRAMEWORKS; i++)
-      if (length == strlen(mt_adapter_scripts[i].name) && !memcmp(v, mt_adapter_scripts[i].name, length)) wanted |= 1u << i;
+      if (length == strlen(mt_adapter_scripts[i].name) && !memcmp(v, mt_adapter_scripts[i].name, length)) known |= 1u << i;
+    unknown |= !known && length && strcmp(whole, "none");
+    wanted |= known;
     v += length + (v[length] == ',');
   }
+  if (unknown) complain("ADAPTERS", whole, "names what there is no adapter for, and that name has no effect");
   mt_config.adapters = wanted;
+}
+
+const char *mt_config_variable(const char *name) {
+  size_t length = strlen(name);
+  for (char **e = environ; e && *e; e++)
+    if (!strncmp(*e, name, length) && (*e)[length] == '=') return *e + length + 1;
+  return NULL;
 }
 
 static const struct {
@@ -158,11 +201,7 @@ static void take(const char *name, size_t length, const char *value) {
       variables[i].set(value);
       return;
     }
-  if (!mt_config.unknown[0]) {
-    memcpy(mt_config.unknown, "MEMTRACE_", 9);
-    size_t room = sizeof mt_config.unknown - 10;
-    memcpy(mt_config.unknown + 9, name, length < room ? length : room);
-  }
+  mt_complain(name, length, NULL, "is unknown and has no effect; see docs/environment.md");
 }
 
 void mt_config_load(char **environment) {
@@ -175,5 +214,5 @@ void mt_config_load(char **environment) {
     if (equals) take(name, (size_t)(equals - name), equals + 1);
   }
   bool relative = mt_config.output[0] != '/' || (mt_config.spool_dir[0] && mt_config.spool_dir[0] != '/');
-  if (!mt_config.disabled && relative) mt_config.start_directory_known = getcwd(mt_config.start_directory, sizeof mt_config.start_directory) != NULL;
+  if (!mt_config.disabled && relative) mt_config.start_directory_known = mt_sys_getcwd(mt_config.start_directory, sizeof mt_config.start_directory);
 }

@@ -30,12 +30,14 @@ struct mt_config {
   char spool_dir[MT_PATH_MAX];
   char run_dir[MT_PATH_MAX];
   char start_directory[MT_PATH_MAX]; /* of the process, for relative patterns */
-  char unknown[128];                 /* first MEMTRACE_ name that means nothing, "" none */
 };
 
 extern struct mt_config mt_config;
 
 void mt_config_load(char **environment);
+
+/* The value of a variable as the process was started with it, or has set it since; NULL if there is none. Not getenv, which another library may have replaced. */
+const char *mt_config_variable(const char *name);
 
 /* Parses "64M", "1GiB", "4096"; returns 0 for anything else. */
 uint64_t mt_parse_size(const char *text);

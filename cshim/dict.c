@@ -2,9 +2,9 @@
 #include "dict.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "region.h"
+#include "sys.h"
 
 /* Open addressing over 64-bit words: upper 32 bits of the hash, then the id. Words are only ever set once, so readers need no lock; two threads that
  * intern the same value at once may append it twice, which costs a few bytes and nothing else. */
@@ -15,11 +15,9 @@ static uint64_t *table;
 
 int mt_dict_start(void) {
   size_t size = sizeof *table << MT_INTERN_BITS;
-  if (table) munmap(table, size);
-  table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (table != MAP_FAILED) return 0;
-  table = NULL;
-  return -1;
+  if (table) mt_sys_pages_back(table, size);
+  table = mt_sys_pages(size);
+  return table ? 0 : -1;
 }
 
 uint32_t mt_dict_lost(void) {

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "expected.h"
 
-#include <sys/mman.h>
+#include "sys.h"
 
 #define MT_EXPECTED_ALL 16384u
 #define MT_EXPECTED_PROBES 8u
@@ -15,9 +15,8 @@ struct mt_memory_rooms {
 };
 
 int mt_memory_start(struct mt_memory *memory) {
-  if (memory->rooms) munmap(memory->rooms, sizeof *memory->rooms);
-  void *rooms = mmap(NULL, sizeof *memory->rooms, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  memory->rooms = rooms == MAP_FAILED ? NULL : rooms;
+  if (memory->rooms) mt_sys_pages_back(memory->rooms, sizeof *memory->rooms);
+  memory->rooms = mt_sys_pages(sizeof *memory->rooms);
   memory->pairs = memory->rooms ? memory->rooms->pairs : NULL;
   return memory->rooms ? 0 : -1;
 }

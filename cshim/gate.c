@@ -2,14 +2,11 @@
 #include "gate.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "clock.h"
+#include "sys.h"
 
 /* The forking thread may itself hold what our thread waits for inside (the loader's lock, in a constructor), so it waits only so long. */
 #define MT_FORK_WAIT_MS 50u
@@ -17,17 +14,12 @@
 static uint32_t inside;  /* threads that are; futex */
 static uint32_t forking; /* threads that are in fork() */
 
-static void sleep_on(uint32_t *word, uint32_t value, long ns) {
-  const struct timespec limit = {.tv_nsec = ns};
-  syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
-}
-
 static void before_fork(void) {
   __atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST)) return;
   int error = errno;
   uint64_t give_up = mt_clock_monotonic() + MT_FORK_WAIT_MS * 1000000ull;
-  for (uint32_t now; (now = __atomic_load_n(&inside, __ATOMIC_SEQ_CST)) && mt_clock_monotonic() < give_up;) sleep_on(&inside, now, 10000000);
+  for (uint32_t now; (now = __atomic_load_n(&inside, __ATOMIC_SEQ_CST)) && mt_clock_monotonic() < give_up;) mt_sys_wait(&inside, now, 10000000);
   errno = error;
 }
 
@@ -59,11 +51,10 @@ bool mt_gate_try(void) {
 }
 
 void mt_gate_enter(void) {
-  const struct timespec pause = {.tv_nsec = 1000000};
-  while (!mt_gate_try()) nanosleep(&pause, NULL);
+  while (!mt_gate_try()) mt_sys_sleep(1000000);
 }
 
 void mt_gate_leave(void) {
   __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) syscall(SYS_futex, &inside, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+  if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) mt_sys_wake(&inside, INT32_MAX);
 }

@@ -3,34 +3,30 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "boot.h"
 #include "capture.h"
 #include "clock.h"
+#include "complaint.h"
 #include "config.h"
 #include "context.h"
 #include "dict.h"
 #include "foreign.h"
 #include "leave.h"
+#include "limit.h"
 #include "module.h"
 #include "nvtx.h"
 #include "region.h"
 #include "reserve.h"
 #include "ring.h"
+#include "sys.h"
 #include "tag.h"
-#include "uncancelled.h"
 #include "unseen.h"
 
 /* How long the end of the program may wait for the drainer. It is busy for milliseconds; the limit only matters when the machine hangs. */
@@ -53,13 +49,11 @@ static bool thread_end_made;
 
 /* Writes to a pipe that may be broken, without the signal: it would end a program that never wrote there itself. */
 static void write_quietly(int fd, const struct iovec *parts, int count) {
-  sigset_t pipe_only, before, pending;
-  sigemptyset(&pipe_only);
-  sigaddset(&pipe_only, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
-  sigpending(&pending);
-  if (writev(fd, parts, count) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE)) sigtimedwait(&pipe_only, NULL, &(struct timespec){0});
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  const uint64_t pipe_only = MT_SYS_SIGNAL(SIGPIPE), before = mt_sys_block(pipe_only);
+  uint64_t pending = 0;
+  mt_sys(SYS_rt_sigpending, &pending, sizeof pending);
+  if (mt_sys_writev(fd, parts, count) < 0 && errno == EPIPE && !(pending & pipe_only)) mt_sys(SYS_rt_sigtimedwait, &pipe_only, NULL, &(struct timespec){0}, sizeof pipe_only);
+  mt_sys_set_blocked(before);
 }
 
 static struct stat stderr_at_load; /* st_ino 0: there was none */
@@ -68,7 +62,7 @@ static struct stat stderr_at_load; /* st_ino 0: there was none */
  * redirects its own messages loses ours with it: better than a line in the middle of its data. */
 static bool stderr_is_the_users(void) {
   struct stat now;
-  return stderr_at_load.st_ino && !fstat(STDERR_FILENO, &now) && now.st_ino == stderr_at_load.st_ino && now.st_dev == stderr_at_load.st_dev;
+  return stderr_at_load.st_ino && !mt_sys_fstat(STDERR_FILENO, &now) && now.st_ino == stderr_at_load.st_ino && now.st_dev == stderr_at_load.st_dev;
 }
 
 static char *put_number(char *at, uint64_t n) {
@@ -88,15 +82,14 @@ const char *mt_guest_stderr(void) {
 
 void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c) {
   if ((int)level > mt_config.log_level) return;
-  int error = errno, cancel = mt_cancel_hold();
+  int error = errno;
   static const char prefix[] = "memtrace: ", end[] = "\n";
   struct iovec parts[5] = {{(void *)prefix, sizeof prefix - 1}, {(void *)a, strlen(a)}, {(void *)b, strlen(b)}, {(void *)c, strlen(c)}, {(void *)end, 1}};
   if (stderr_is_the_users()) write_quietly(STDERR_FILENO, parts, 5);
-  mt_cancel_release(cancel);
   errno = error;
 }
 
-static uint64_t life_in(enum phase phase) { return (uint64_t)(uint32_t)getpid() << 32 | phase; }
+static uint64_t life_in(enum phase phase) { return (uint64_t)(uint32_t)mt_sys_getpid() << 32 | phase; }
 
 static void set_phase(enum phase phase) { __atomic_store_n(&life, life_in(phase), __ATOMIC_RELEASE); }
 
@@ -131,8 +124,8 @@ static struct mt_thread *new_block(void) {
       return block;
     }
   }
-  struct mt_thread *fresh = mmap(NULL, sizeof *fresh, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (fresh == MAP_FAILED) return NULL;
+  struct mt_thread *fresh = mt_sys_pages(sizeof *fresh);
+  if (!fresh) return NULL;
   fresh->all_next = __atomic_load_n(&all_threads, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(&all_threads, &fresh->all_next, fresh, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) continue;
   return fresh;
@@ -146,26 +139,23 @@ static bool is_capturing(const struct mt_thread *thread, uint64_t epoch, uint32_
 
 /* A forked child keeps the blocks of threads that it does not have: they are of another epoch, or it does not record. */
 void mt_threads_settle(unsigned limit_ms) {
-  uint64_t epoch = __atomic_load_n(&life, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)getpid() ? __atomic_load_n(&last_epoch, __ATOMIC_RELAXED) : 0;
+  uint64_t epoch = __atomic_load_n(&life, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)mt_sys_getpid() ? __atomic_load_n(&last_epoch, __ATOMIC_RELAXED) : 0;
   uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
-  const struct timespec pause = {.tv_nsec = 50000};
   if (!epoch) return;
-  int cancel = mt_cancel_hold();
   for (struct mt_thread *thread = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); thread; thread = thread->all_next) {
     if (thread == mt_self) continue;
     uint32_t before = __atomic_load_n(&thread->captured, __ATOMIC_ACQUIRE);
-    while (is_capturing(thread, epoch, before) && mt_clock_monotonic() < give_up) nanosleep(&pause, NULL); /* it may be this very processor that it waits for */
+    while (is_capturing(thread, epoch, before) && mt_clock_monotonic() < give_up) mt_sys_sleep(50000); /* it may be this very processor that it waits for */
   }
-  mt_cancel_release(cancel);
 }
 
 /* The word that every event checks: on a page that the kernel wipes in children. */
 static bool make_live_page(void) {
   if (mt_live != &not_started) return true;
-  void *page = mmap(NULL, MT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return false;
-  if (madvise(page, MT_PAGE, MADV_WIPEONFORK)) {
-    munmap(page, MT_PAGE);
+  void *page = mt_sys_pages(MT_PAGE);
+  if (!page) return false;
+  if (mt_sys_madvise(page, MT_PAGE, MADV_WIPEONFORK)) {
+    mt_sys_pages_back(page, MT_PAGE);
     return false;
   }
   __atomic_store_n(&mt_live, page, __ATOMIC_RELEASE);
@@ -178,23 +168,19 @@ static void announce_to_runner(void) {
   char *name = stpcpy(stpcpy(path, mt_config.run_dir), "/");
   for (unsigned i = 0; i < 1000; i++) {
     if (mt_output_expand(name, MT_PATH_MAX, "%p.%n", i)) return;
-    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    int fd = mt_sys_open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return;
     struct iovec parts[2] = {{mt_region.output.trace, strlen(mt_region.output.trace)}, {(void *)"\n", 1}};
-    ssize_t ignored = writev(fd, parts, 2);
-    (void)ignored;
-    close(fd);
+    mt_sys_writev(fd, parts, 2);
+    mt_sys_close(fd);
     return;
   }
 }
 
 static void note_file(const char *key, const char *path) {
   char text[8192];
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  ssize_t n = read(fd, text, sizeof text);
-  close(fd);
+  ssize_t n = mt_sys_read_file(path, text, sizeof text);
   if (n > 0) mt_dict_info(key, text, (size_t)n);
 }
 
@@ -202,7 +188,7 @@ static void note_environment(void) {
   static const char *const names[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SLURM_JOB_ID"};
   char key[64] = "env.";
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    const char *value = getenv(names[i]);
+    const char *value = mt_config_variable(names[i]);
     if (!value) continue;
     strcpy(key + 4, names[i]);
     mt_dict_info(key, value, strlen(value));
@@ -213,10 +199,10 @@ static void note_environment(void) {
 static void note_process(void) {
   char exe[MT_PATH_MAX];
   note_file("process.argv", "/proc/thread-self/cmdline");
-  ssize_t n = readlink("/proc/thread-self/exe", exe, sizeof exe);
+  ssize_t n = mt_sys_readlink("/proc/thread-self/exe", exe, sizeof exe);
   if (n > 0) mt_dict_info("process.exe", exe, (size_t)n);
-  if (getcwd(exe, sizeof exe)) mt_dict_info("process.cwd", exe, strlen(exe));
-  if (!gethostname(exe, 256)) mt_dict_info("process.host", exe, strnlen(exe, 255));
+  if (mt_sys_getcwd(exe, sizeof exe)) mt_dict_info("process.cwd", exe, strlen(exe));
+  if (mt_sys_hostname(exe, 256)) mt_dict_info("process.host", exe, strlen(exe));
   note_environment();
   mt_nvtx_note();
 }
@@ -233,7 +219,7 @@ static bool start_here(void) {
   mt_reserve_start();
   note_process();
   announce_to_runner();
-  if (mt_config.unknown[0]) mt_log(MT_LOG_WARN, "unknown variable ", mt_config.unknown, " has no effect; see docs/environment.md");
+  for (const char *complaint; (complaint = mt_complaint_take());) mt_log(MT_LOG_WARN, complaint, "", "");
   mt_log(MT_LOG_INFO, "recording to ", mt_region.output.trace, "");
   return true;
 }
@@ -246,7 +232,7 @@ static bool start(void) {
     if ((uint32_t)seen >= OFF) return false;
     if (seen == ready && __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) return true;
     if (seen == starting) {
-      sched_yield();
+      mt_sys_yield();
       continue;
     }
     /* IDLE, or a forked child that inherited its parent's phase; it may even have the same pid, in a namespace of its own: begin */
@@ -276,7 +262,7 @@ void mt_guest_confess(const char *key, const char *value) {
 static uint32_t note_thread(struct mt_thread *self, int32_t tid) {
   if (self->named_in == mt_live->epoch) return self->name;
   char name[17] = {0};
-  prctl(PR_GET_NAME, name, 0, 0, 0);
+  mt_sys(SYS_prctl, PR_GET_NAME, name);
   self->name = mt_dict_append(MT_DICT_THREAD, (struct mt_bytes[]){{&tid, sizeof tid}, {name, strlen(name)}}, 2);
   self->named_in = mt_live->epoch;
   return self->name;
@@ -313,7 +299,7 @@ static struct mt_thread *attach(void) {
   if (!self || !epoch) return NULL; /* the process ends just now */
   memset(self, 0, offsetof(struct mt_thread, named_in));
   self->epoch = MT_EPOCH_NONE;
-  int32_t tid = (int32_t)syscall(SYS_gettid);
+  int32_t tid = mt_sys_gettid();
   if (!mt_ring_take(self, note_thread(self, tid), tid)) {
     count_ringless(self);
     return NULL;
@@ -326,13 +312,10 @@ static struct mt_thread *attach(void) {
 struct mt_thread *mt_thread_attach(void) {
   load_once(); /* a constructor of a library that was initialised before this one may make CUDA calls */
   if (mt_config.disabled || mt_guest_off()) return NULL;
-  int error = errno, cancel = mt_cancel_hold();
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* an event in a signal handler would wait for the very thread it interrupts */
+  int error = errno;
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* an event in a signal handler would wait for the very thread it interrupts */
   struct mt_thread *self = attach();
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  mt_cancel_release(cancel);
+  mt_sys_set_blocked(before);
   errno = error;
   return self;
 }
@@ -344,20 +327,24 @@ struct mt_thread *mt_thread_recording_now(void) {
 
 bool mt_guest_off(void) { return (uint32_t)__atomic_load_n(&life, __ATOMIC_ACQUIRE) >= OFF; }
 
+bool mt_guest_records_here(void) {
+  uint64_t now = __atomic_load_n(&life, __ATOMIC_ACQUIRE);
+  return now == life_in(READY) || now == life_in(ENDED);
+}
+
 static void ask_for_last_flush(struct mt_spool_header *h) {
   mt_clock_refresh(h);
   __atomic_store_n(&h->control, MT_STOP_REQUESTED, __ATOMIC_SEQ_CST);
   __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_SEQ_CST);
-  syscall(SYS_futex, &h->drain_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+  mt_sys_wake(&h->drain_wake, 1);
 }
 
 /* Also for one that another thread is just about to ask for. */
 static void wait_for_last_flush(struct mt_spool_header *h) {
   uint64_t give_up = mt_clock_monotonic() + MT_STOP_WAIT_MS * 1000000ull;
-  struct timespec slice = {.tv_nsec = 50000000};
   for (uint32_t now; (now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE)) != MT_DRAINED && mt_boot_draining() && mt_clock_monotonic() < give_up;)
-    if (now == MT_STOP_REQUESTED) syscall(SYS_futex, &h->control, FUTEX_WAIT, now, &slice, NULL, 0);
-    else sched_yield();
+    if (now == MT_STOP_REQUESTED) mt_sys_wait(&h->control, now, 50000000);
+    else mt_sys_yield();
 }
 
 /* Recording ends first, or busy threads would keep the drainer at work. A thread that finds another one at it waits along: its own end would end the process.
@@ -365,26 +352,24 @@ static void wait_for_last_flush(struct mt_spool_header *h) {
 void mt_guest_end(void) {
   if (!mt_region.base) return;
   int error = errno;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  uint64_t ready = life_in(READY);
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS), ready = life_in(READY);
   bool first = __atomic_compare_exchange_n(&life, &ready, life_in(ENDED), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (first) {
     __atomic_store_n(&mt_live->epoch, 0, __ATOMIC_RELEASE);
     ask_for_last_flush(mt_header());
   }
   if (first || ready == life_in(ENDED)) wait_for_last_flush(mt_header());
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  mt_sys_set_blocked(before);
   errno = error;
 }
 
 static void load(void) {
-  mt_config_load(environ);
+  if (!mt_config.loaded) mt_config_load(environ);
   if (mt_foreign_libc()) mt_config.disabled = true;
   mt_nvtx_load();
   mt_leave_prepare();
-  if (fstat(STDERR_FILENO, &stderr_at_load)) stderr_at_load.st_ino = 0;
+  mt_limit_prepare();
+  if (mt_sys_fstat(STDERR_FILENO, &stderr_at_load)) stderr_at_load.st_ino = 0;
 }
 
 static void load_once(void) {

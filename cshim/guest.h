@@ -127,6 +127,9 @@ void mt_threads_settle(unsigned limit_ms);
 /* Returns the calling thread's state if this process records already, attaching the thread if need be; NULL if no CUDA call was made yet. */
 struct mt_thread *mt_thread_recording_now(void);
 
+/* True if this process has a spool of its own, not only one that its parent had. Async-signal-safe. */
+bool mt_guest_records_here(void);
+
 /* True when recording is over: it failed, or the process is ending. */
 bool mt_guest_off(void);
 

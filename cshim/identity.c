@@ -1,26 +1,16 @@
 #define _GNU_SOURCE
 #include "identity.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "sys.h"
 
 #define MT_STAT_START 22 /* field of /proc/PID/stat, in clock ticks since boot */
-
-static ssize_t read_text(const char *path, char *text, size_t room) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  ssize_t n = read(fd, text, room - 1);
-  close(fd);
-  text[n > 0 ? n : 0] = 0;
-  return n;
-}
 
 /* 0 where there is no such process. */
 static uint64_t start_of(const char *path) {
   char text[1024];
-  if (read_text(path, text, sizeof text) <= 0) return 0;
+  if (mt_sys_read_file(path, text, sizeof text) <= 0) return 0;
   char *p = strrchr(text, ')'); /* the name may hold anything */
   for (int field = 2; p && field < MT_STAT_START; field++) p = strchr(p + 1, ' ');
   uint64_t value = 0;
@@ -40,7 +30,7 @@ static uint64_t start_of_process(uint32_t pid) {
 
 static uint64_t boot_hash(void) {
   char text[64];
-  if (read_text("/proc/sys/kernel/random/boot_id", text, sizeof text) <= 0) text[0] = 0;
+  if (mt_sys_read_file("/proc/sys/kernel/random/boot_id", text, sizeof text) <= 0) text[0] = 0;
   uint64_t hash = 14695981039346656037ull; /* FNV-1a, computed alike in trace/spool */
   for (const char *p = text; *p && *p != '\n'; p++) hash = (hash ^ (uint8_t)*p) * 1099511628211ull;
   return hash;
@@ -48,11 +38,11 @@ static uint64_t boot_hash(void) {
 
 static uint64_t pid_namespace(void) {
   struct stat s;
-  return stat("/proc/thread-self/ns/pid", &s) ? 0 : s.st_ino;
+  return mt_sys_stat("/proc/thread-self/ns/pid", &s) ? 0 : s.st_ino;
 }
 
 void mt_identity_take(struct mt_spool_header *h) {
-  h->pid = getpid();
+  h->pid = mt_sys_getpid();
   h->process_start = start_of("/proc/self/stat");
   h->boot_hash = boot_hash();
   h->pid_namespace = pid_namespace();

@@ -8,12 +8,12 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "guest.h"
 #include "real.h"
 #include "sample.h"
+#include "sys.h"
 #include "unseen.h"
 
 typedef void (*exit_function)(int status);
@@ -49,7 +49,7 @@ static void leave(exit_function next, int status) {
   mt_sample_end(); /* exit() has had it taken by now, or it is too late for it */
   mt_guest_end();
   if (next) next(status);
-  for (;;) syscall(SYS_exit_group, status);
+  mt_sys_exit_group(status);
 }
 
 MT_EXPORT void _exit(int status) {

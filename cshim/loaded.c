@@ -156,3 +156,14 @@ const uint8_t *mt_loaded_code(uintptr_t pc, uintptr_t before) {
   if (find(pc - 1, &o)) each_segment(&o, holds_code, &wanted);
   return wanted.found ? (const uint8_t *)pc : NULL;
 }
+
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+
+uint64_t mt_loaded_own(bool all) {
+  const ElfW(Ehdr) *header = (const void *)__ehdr_start;
+  const ElfW(Phdr) *p = (const void *)(__ehdr_start + header->e_phoff);
+  uint64_t bytes = 0;
+  for (unsigned i = 0; i < header->e_phnum; i++)
+    if (p[i].p_type == PT_LOAD && (all || p[i].p_flags & PF_W)) bytes += (p[i].p_memsz + 2 * 4096 - 1) & ~4095ull;
+  return bytes;
+}

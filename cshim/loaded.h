@@ -22,5 +22,8 @@ void mt_loaded_refresh(void);
 /* The same if a look-up has missed since. */
 void mt_loaded_refresh_missed(void);
 
+/* How much address space this library takes, or only memory that it may write to. */
+uint64_t mt_loaded_own(bool all);
+
 /* For tests: use the snapshot also where there is no need to. */
 extern bool mt_loaded_forced;

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "adapter.h"
 #include "config.h"
 #include "dict.h"
 #include "python.h"
+#include "sys.h"
 
 /* Weak: glibc before 2.35 lacks it, and an undefined symbol here would end every program at its start. */
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
@@ -156,13 +156,13 @@ static __attribute__((noinline)) void write_module(const struct link_map *map, u
   const char *path = map->l_name;
   size_t length = strlen(path);
   if (!length) {
-    ssize_t n = readlink(PROGRAM, program, sizeof program);
+    ssize_t n = mt_sys_readlink(PROGRAM, program, sizeof program);
     path = program;
     length = n > 0 ? (size_t)n : 0;
   }
   struct mt_bytes id = build_id(start, end, map->l_addr);
   struct stat file = {0};
-  if (stat(map->l_name[0] ? path : PROGRAM, &file)) file = (struct stat){0};
+  if (mt_sys_stat(map->l_name[0] ? path : PROGRAM, &file)) file = (struct stat){0};
   uint64_t range[5] = {start, end, map->l_addr, (uint64_t)file.st_size, (uint64_t)file.st_mtim.tv_sec * 1000000000ull + (uint64_t)file.st_mtim.tv_nsec};
   uint32_t sizes[2] = {(uint32_t)id.size, (uint32_t)length};
   mt_dict_append(MT_DICT_MODULE, (struct mt_bytes[]){{range, sizeof range}, {sizes, sizeof sizes}, id, {path, length}}, 4);

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "dict.h"
 #include "guest.h"
 #include "module.h"
 #include "region.h"
+#include "sys.h"
 
 /* Open addressing in two tables: a small one, whose pages stay in the cache, holds all stacks of most programs; a large one, touched only by need, the others'. That
  * one has two slots for each entry of the dictionary. */
@@ -29,11 +29,9 @@ static uint64_t generation;
 
 int mt_native_start(void) {
   size_t size = sizeof *table * (MT_NATIVE_NEAR + MT_NATIVE_FAR);
-  if (table) munmap(table, size);
-  table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (table != MAP_FAILED) return 0;
-  table = NULL;
-  return -1;
+  if (table) mt_sys_pages_back(table, size);
+  table = mt_sys_pages(size);
+  return table ? 0 : -1;
 }
 
 void mt_native_forget(void) { __atomic_add_fetch(&generation, 1, __ATOMIC_RELAXED); }

@@ -18,6 +18,7 @@
 #include "module.h"
 #include "nvtx.h"
 #include "real.h"
+#include "sys.h"
 
 /* <stdlib.h> promises that the name is never null; what a null does is the next one's business. */
 MT_EXPORT char *getenv(const char *name);
@@ -52,10 +53,10 @@ static bool tool_of_driver(void) {
   getenv_function next = __atomic_load_n(&next_getenv, __ATOMIC_RELAXED);
   const char *folder = next ? next("XDG_RUNTIME_DIR") : before_constructor("XDG_RUNTIME_DIR");
   static const char file[] = "/nvidia/nvtx/nvtx-cuda.yaml";
-  bool found = !access("/run/nvidia/nvtx/nvtx-cuda.yaml", F_OK) || !access("/run/nvidia/nvtx/user.0/nvtx-cuda.yaml", F_OK);
+  bool found = mt_sys_exists("/run/nvidia/nvtx/nvtx-cuda.yaml") || mt_sys_exists("/run/nvidia/nvtx/user.0/nvtx-cuda.yaml");
   if (!found && folder && *folder && strlen(folder) + sizeof file <= sizeof path) {
     strcpy(stpcpy(path, folder), file);
-    found = !access(path, F_OK);
+    found = mt_sys_exists(path);
   }
   __atomic_store_n(&known, found ? 2 : 1, __ATOMIC_RELAXED);
   return found;

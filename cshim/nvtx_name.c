@@ -1,11 +1,11 @@
 #define _GNU_SOURCE
 /* Names that NVTX calls bring, and the handles it keeps for some of them. */
 #include <string.h>
-#include <sys/mman.h>
 #include <wchar.h>
 
 #include "guest.h"
 #include "nvtx.h"
+#include "sys.h"
 
 static size_t room(const struct mt_nvtx_name *name) { return sizeof name->text - name->size; }
 
@@ -59,10 +59,10 @@ static const struct mt_nvtx_string nameless[] = {{0, 0, 0}, {0, MT_NVTX_TEXT, 0}
 static char *take_arena(void) {
   char *have = __atomic_load_n(&arena, __ATOMIC_ACQUIRE);
   if (have) return have;
-  char *fresh = mmap(NULL, MT_NVTX_ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (fresh == MAP_FAILED) return NULL;
+  char *fresh = mt_sys_pages(MT_NVTX_ARENA);
+  if (!fresh) return NULL;
   if (__atomic_compare_exchange_n(&arena, &have, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return fresh;
-  munmap(fresh, MT_NVTX_ARENA);
+  mt_sys_pages_back(fresh, MT_NVTX_ARENA);
   return have;
 }
 

@@ -3,15 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "guest.h"
 #include "identity.h"
+#include "sys.h"
 
 #define MT_NAME_TRIES 10000u
 #define MT_CREATE_SPOOL (O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC)
@@ -52,7 +49,7 @@ static void put_component(struct text *t, const char *s) {
 /* UTC, without the C library's time zone lock. Days to civil date by eras of 400 years. */
 static void put_time(struct text *t) {
   struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
+  mt_sys_clock(CLOCK_REALTIME, &now);
   int64_t days = now.tv_sec / 86400 + 719468;
   int64_t era = days / 146097, doe = days - era * 146097;
   int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
@@ -69,7 +66,7 @@ static void put_time(struct text *t) {
 static void put_rank(struct text *t) {
   static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    const char *v = getenv(names[i]);
+    const char *v = mt_config_variable(names[i]);
     if (v && *v) {
       put_component(t, v);
       return;
@@ -80,7 +77,7 @@ static void put_rank(struct text *t) {
 
 static void put_host(struct text *t) {
   char host[256] = "unknown";
-  if (!gethostname(host, sizeof host)) host[sizeof host - 1] = 0;
+  mt_sys_hostname(host, sizeof host);
   put_component(t, host);
 }
 
@@ -91,7 +88,7 @@ static const char *put_variable(struct text *t, const char *p) {
   if (!close || (size_t)(close - p) >= sizeof name) return NULL;
   memcpy(name, p + 1, (size_t)(close - p - 1));
   name[close - p - 1] = 0;
-  const char *value = getenv(name);
+  const char *value = mt_config_variable(name);
   if (value) put_component(t, value);
   return close + 1;
 }
@@ -106,7 +103,7 @@ int mt_output_expand(char *out, size_t room, const char *pattern, unsigned count
     }
     const char *rest = p + 2;
     switch (p[1]) {
-      case 'p': put_number(&t, (uint64_t)getpid(), 0); break;
+      case 'p': put_number(&t, (uint64_t)mt_sys_getpid(), 0); break;
       case 'e': put_component(&t, program_invocation_short_name); break;
       case 'h': put_host(&t); break;
       case 't': put_time(&t); break;
@@ -128,7 +125,7 @@ static void make_parents(char *path) {
   for (char *p = path + 1; *p; p++) {
     if (*p != '/') continue;
     *p = 0;
-    mkdir(path, 0777);
+    mt_sys_mkdir(path, 0777);
     *p = '/';
   }
 }
@@ -185,52 +182,71 @@ static int open_distant_spool(const struct mt_output *out) {
     if (absolute_spool_dir(&t)) return -1;
     put_string(&t, strrchr(out->trace, '/'));
     put_string(&t, ".");
-    put_number(&t, (uint64_t)getpid(), 0);
+    put_number(&t, (uint64_t)mt_sys_getpid(), 0);
     if (i) put_string(&t, "."), put_number(&t, i, 0);
     put_string(&t, ".spool");
     if (t.overflow) return errno = ENAMETOOLONG, -1;
     if (!i) make_parents(real);
-    fd = open(real, MT_CREATE_SPOOL, 0600);
+    fd = mt_sys_open(real, MT_CREATE_SPOOL, 0600);
     if (fd < 0 && errno != EEXIST) return -1;
   }
-  if (fd >= 0 && symlink(real, out->spool)) {
+  if (fd >= 0 && mt_sys_symlink(real, out->spool)) {
     int error = errno;
-    close(fd);
-    unlink(real);
+    mt_sys_close(fd);
+    mt_sys_unlink(real);
     return errno = error, -1;
   }
   return fd;
 }
 
-static int open_spool(const struct mt_output *out) { return mt_config.spool_dir[0] ? open_distant_spool(out) : open(out->spool, MT_CREATE_SPOOL, 0600); }
+static int open_spool(const struct mt_output *out) { return mt_config.spool_dir[0] ? open_distant_spool(out) : mt_sys_open(out->spool, MT_CREATE_SPOOL, 0600); }
 
 static void remove_spool(const char *path) {
   static char target[MT_PATH_MAX];
-  ssize_t n = readlink(path, target, sizeof target - 1);
+  ssize_t n = mt_sys_readlink(path, target, sizeof target - 1);
   if (n > 0) {
     target[n] = 0;
-    unlink(target);
+    mt_sys_unlink(target);
   }
-  unlink(path);
+  mt_sys_unlink(path);
 }
 
 /* Whether the file is a spool that nobody will ever write to again. One without a header is just being made. */
 static bool is_abandoned(int fd) {
   struct mt_spool_header header;
-  if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header) return false;
+  if (mt_sys_pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header) return false;
   return !memcmp(header.magic, MT_SPOOL_MAGIC, sizeof header.magic) && !mt_identity_lives(&header);
+}
+
+/* Whether the program that this process ran before, and replaced by exec, had the name: its records stay, and nobody need be told that it was there. */
+static bool is_predecessor(const struct mt_output *out) {
+  struct mt_spool_header theirs, ours = {0};
+  int fd = mt_sys_open(out->spool, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+  if (fd < 0) return false;
+  bool whole = mt_sys_pread(fd, &theirs, sizeof theirs, 0) == (ssize_t)sizeof theirs && !memcmp(theirs.magic, MT_SPOOL_MAGIC, sizeof theirs.magic);
+  mt_sys_close(fd);
+  if (!whole) return false;
+  mt_identity_take(&ours);
+  return theirs.pid == ours.pid && theirs.process_start == ours.process_start && theirs.boot_hash == ours.boot_hash && theirs.pid_namespace == ours.pid_namespace;
+}
+
+/* "/dev/null", "/dev/stdout" and the like: numbered names beside it, in a folder of devices, are not what was meant. */
+static bool is_no_file(const char *path) {
+  struct stat s;
+  if (!mt_sys_stat(path, &s) && !S_ISREG(s.st_mode)) return true;
+  return !strncmp(path, "/dev/", 5) && !mt_sys_lstat(path, &s) && S_ISLNK(s.st_mode);
 }
 
 /* For MEMTRACE_FORCE: removes the spool of a dead process. The lock, and the look whether the name still means the same file, keep two processes that find
  * the same spool from removing each other's new one. */
 static bool remove_abandoned(const char *path) {
   struct stat opened, named;
-  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return errno == ENOENT && !unlink(path); /* a link to nowhere */
-  bool ours = !fstat(fd, &opened) && S_ISREG(opened.st_mode) && !flock(fd, LOCK_EX | LOCK_NB) && is_abandoned(fd);
-  ours = ours && !stat(path, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+  int fd = mt_sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+  if (fd < 0) return errno == ENOENT && !mt_sys_unlink(path); /* a link to nowhere */
+  bool ours = !mt_sys_fstat(fd, &opened) && S_ISREG(opened.st_mode) && !mt_sys(SYS_flock, fd, LOCK_EX | LOCK_NB) && is_abandoned(fd);
+  ours = ours && !mt_sys_stat(path, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
   if (ours) remove_spool(path);
-  close(fd);
+  mt_sys_close(fd);
   return ours;
 }
 
@@ -238,14 +254,14 @@ enum claim { CLAIMED, TAKEN, FAILED };
 
 static enum claim claim_trace(const char *path) {
   struct stat s;
-  if (mt_config.force && !lstat(path, &s)) {
+  if (mt_config.force && !mt_sys_lstat(path, &s)) {
     if (!S_ISREG(s.st_mode)) return errno = EEXIST, FAILED; /* never through a link, never a device */
-    unlink(path);
+    mt_sys_unlink(path);
   }
-  int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int fd = mt_sys_open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return errno == EEXIST ? TAKEN : FAILED;
-  fchmod(fd, 0600);
-  close(fd);
+  mt_sys(SYS_fchmod, fd, 0600);
+  mt_sys_close(fd);
   return CLAIMED;
 }
 
@@ -253,7 +269,7 @@ static enum claim claim_trace(const char *path) {
 static enum claim claim(const struct mt_output *out, int *fd, const char **what) {
   struct stat s;
   *what = mt_config.spool_dir[0] ? "creating the spool" : "creating the trace"; /* in the same folder */
-  if (!mt_config.force && !lstat(out->trace, &s)) return TAKEN;
+  if (!mt_config.force && !mt_sys_lstat(out->trace, &s)) return TAKEN;
   *fd = open_spool(out);
   if (*fd < 0 && errno == EEXIST && mt_config.force && remove_abandoned(out->spool)) *fd = open_spool(out);
   if (*fd < 0) return errno == EEXIST ? TAKEN : FAILED;
@@ -261,7 +277,7 @@ static enum claim claim(const struct mt_output *out, int *fd, const char **what)
   enum claim result = claim_trace(out->trace);
   if (result == CLAIMED) return CLAIMED;
   int error = errno;
-  close(*fd);
+  mt_sys_close(*fd);
   remove_spool(out->spool);
   errno = error;
   return result;
@@ -272,20 +288,24 @@ int mt_output_create(struct mt_output *out, const char **what) {
   static char pattern[MT_PATH_MAX], wanted[MT_PATH_MAX];
   *what = "the output name";
   if (absolute_pattern(pattern, sizeof pattern)) return -1;
-  bool counts = strstr(pattern, "%n") != NULL;
+  bool counts = strstr(pattern, "%n") != NULL, foreign = false;
   for (unsigned i = 0; i < MT_NAME_TRIES; i++) {
     if (!i || counts) {
       if (mt_output_expand(wanted, sizeof wanted - sizeof ".10000", pattern, i)) return errno = ENAMETOOLONG, -1;
       memcpy(out->trace, wanted, sizeof wanted);
       if (!i) make_parents(out->trace);
+      if (is_no_file(out->trace)) return *what = "MEMTRACE_OUTPUT names a device, a folder or a pipe, and a trace is a file; MEMTRACE_DISABLE=1 records nothing", errno = 0, -1;
     } else if (numbered(out->trace, sizeof out->trace, wanted, i))
       return errno = ENAMETOOLONG, -1;
     if (join(out->spool, sizeof out->spool, out->trace, ".spool", "")) return -1;
     int fd = -1;
     enum claim result = claim(out, &fd, what);
     if (result == FAILED) return -1;
-    if (result == TAKEN) continue;
-    if (i && !counts) mt_log(MT_LOG_WARN, wanted, mt_config.force ? " is being written; this trace goes to " : " exists and is kept; this trace goes to ", out->trace);
+    if (result == TAKEN) {
+      foreign = foreign || !is_predecessor(out);
+      continue;
+    }
+    if (i && !counts) mt_log(foreign ? MT_LOG_WARN : MT_LOG_INFO, wanted, mt_config.force ? " is being written; this trace goes to " : " exists and is kept; this trace goes to ", out->trace);
     return fd;
   }
   return errno = EEXIST, -1;

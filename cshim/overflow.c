@@ -1,16 +1,13 @@
 #define _GNU_SOURCE
 #include "overflow.h"
 
-#include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "boot.h"
 #include "clock.h"
 #include "config.h"
 #include "region.h"
+#include "sys.h"
 
 #define MT_WAIT_NS 50000000ull
 #define MT_WAIT_SHARE 20u
@@ -31,7 +28,7 @@ static __attribute__((noinline)) bool in_handler(struct mt_thread *self) {
   enum mt_stack_end end;
   stack_t alternate;
   bool found = false;
-  if (self->capturing || sigaltstack(NULL, &alternate) || alternate.ss_flags & SS_ONSTACK) return true;
+  if (self->capturing || mt_sys(SYS_sigaltstack, NULL, &alternate) || alternate.ss_flags & SS_ONSTACK) return true;
   if (!mt_stack_holds(&bounds, frame) && !mt_stack_find((uintptr_t)frame, &bounds)) return true;
   self->capturing = 1;
   unsigned count = mt_unwind(frame, &bounds, self->native, MT_NATIVE_MAX, false, &end);
@@ -42,7 +39,7 @@ static __attribute__((noinline)) bool in_handler(struct mt_thread *self) {
 
 static void wake_drainer(struct mt_spool_header *h) {
   __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_RELEASE);
-  syscall(SYS_futex, &h->drain_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+  mt_sys_wake(&h->drain_wake, 1);
 }
 
 bool mt_overflow_begin(struct mt_overflow *wait, struct mt_thread *self) {
@@ -68,7 +65,7 @@ bool mt_overflow_sleep(struct mt_overflow *wait) {
   if (left > MT_SLICE_NS) left = MT_SLICE_NS;
   int error = errno;
   wake_drainer(h);
-  syscall(SYS_futex, &h->room, FUTEX_WAIT, wait->seen, &(struct timespec){.tv_nsec = (long)left}, NULL, 0);
+  mt_sys_wait(&h->room, wait->seen, left);
   errno = error;
   wait->seen = __atomic_load_n(&h->room, __ATOMIC_ACQUIRE);
   return true;

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "sandbox.h"
+#include "sys.h"
 
 bool mt_peek_possible(void) {
   uint64_t here = 1, copy = 0;
@@ -15,7 +15,7 @@ bool mt_peek_possible(void) {
 bool mt_peek(void *to, uintptr_t address, size_t size) {
   int error = errno;
   struct iovec here = {to, size}, there = {(void *)address, size};
-  ssize_t n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+  ssize_t n = mt_sys(SYS_process_vm_readv, mt_sys_getpid(), &here, 1, &there, 1, 0);
   errno = error;
   return n == (ssize_t)size;
 }

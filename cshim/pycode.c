@@ -2,12 +2,12 @@
 #include "pycode.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "dict.h"
 #include "interpreter.h"
 #include "peek.h"
 #include "region.h"
+#include "sys.h"
 
 #define MT_PY_TEXT_MAX 4096u         /* bytes of a name, a qualified name or a path; the rest is cut */
 #define MT_PY_LINES_MAX (256u << 10) /* larger line tables are left out */
@@ -30,9 +30,8 @@ uint32_t mt_module_calls_known;
 
 void mt_pycode_start(void) {
   size_t size = sizeof *table << MT_PY_CODE_BITS;
-  if (table) munmap(table, size);
-  table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (table == MAP_FAILED) table = NULL;
+  if (table) mt_sys_pages_back(table, size);
+  table = mt_sys_pages(size);
 }
 
 /* A text as Python keeps it. */

@@ -4,14 +4,12 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "adapter.h"
 #include "interpreter.h"
 #include "pyapi.h"
 #include "sandbox.h"
+#include "sys.h"
 
 /* A walk takes less than a microsecond, but its thread may have been preempted in it. */
 #define MT_PYEND_WAIT_MS 500u
@@ -48,7 +46,7 @@ static int barrier;    /* the membarrier command that works, 0 none */
 
 static void *find(const char *name) { return (void *)mt_interpreter_symbol(name); }
 
-static long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+static long membarrier(int command) { return mt_sys(SYS_membarrier, command); }
 
 /* To register the faster one takes the kernel milliseconds: not to be done on a thread of the program's, nor before the interpreter was asked for something. */
 void mt_pyend_prepare_barrier(void) {
@@ -83,7 +81,7 @@ bool mt_pyend_prepared(void) { return __atomic_load_n(&api.modules, __ATOMIC_ACQ
 static void order_threads(void) {
   int command = __atomic_load_n(&barrier, __ATOMIC_RELAXED);
   if (command && mt_sandbox_kind() != MT_SANDBOX_OWN && !membarrier(command)) return;
-  nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* no store stays unseen for so long */
+  mt_sys_sleep(1000000); /* no store stays unseen for so long */
 }
 
 /* Called by the interpreter with its lock held: no thread's state was freed, and it does not say yet that it ends. A program may call this earlier, on any thread. */
@@ -92,7 +90,7 @@ static void *at_exit(void *self, void *arguments) {
   int error = errno;
   if (pthread_equal(pthread_self(), main_thread)) mt_adapter_report();
   main_goes_on = pthread_equal(pthread_self(), main_thread);
-  __atomic_store_n(&mt_pyend_process, (uint32_t)getpid(), __ATOMIC_RELEASE);
+  __atomic_store_n(&mt_pyend_process, (uint32_t)mt_sys_getpid(), __ATOMIC_RELEASE);
   order_threads();
   mt_threads_settle(MT_PYEND_WAIT_MS);
   errno = error;
@@ -135,7 +133,7 @@ bool mt_pyend_arm(void) {
 bool mt_pyend_told(void) { return told_at_end; }
 
 bool mt_pyend_left_behind(void) {
-  if (__atomic_load_n(&mt_pyend_process, __ATOMIC_ACQUIRE) != (uint32_t)getpid()) return false; /* a child that was forked meanwhile goes on */
+  if (__atomic_load_n(&mt_pyend_process, __ATOMIC_ACQUIRE) != (uint32_t)mt_sys_getpid()) return false; /* a child that was forked meanwhile goes on */
   return !main_goes_on || !pthread_equal(pthread_self(), main_thread);
 }
 

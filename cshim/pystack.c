@@ -2,13 +2,12 @@
 #include "pystack.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "dict.h"
 #include "guest.h"
 #include "pycode.h"
 #include "region.h"
+#include "sys.h"
 
 #define MT_PY_LEVELS 4u
 #define MT_PY_LEVEL_BITS 12u /* of the first; each next one has four times as many slots */
@@ -37,18 +36,13 @@ static uint64_t about(unsigned count, enum mt_stack_end end, unsigned flags) { r
 
 static size_t level_slots(unsigned level) { return (size_t)1 << (MT_PY_LEVEL_BITS + 2 * level); }
 
-static void *map(size_t size) {
-  void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
-}
-
 /* Where the program's memory is limited, most of it is left to the program. */
 static size_t store_size(void) {
   static const int limits[] = {RLIMIT_AS, RLIMIT_DATA};
   size_t size = MT_PY_STORE_MAX;
   for (unsigned i = 0; i < sizeof limits / sizeof *limits; i++) {
     struct rlimit limit;
-    while (size > MT_PY_STORE_MIN && !getrlimit((unsigned)limits[i], &limit) && size > limit.rlim_cur / 16) size /= 2;
+    while (size > MT_PY_STORE_MIN && !mt_sys_getrlimit(limits[i], &limit) && size > limit.rlim_cur / 16) size /= 2;
   }
   return size;
 }
@@ -56,15 +50,15 @@ static size_t store_size(void) {
 void mt_pystack_start(void) {
   size_t slots = 0;
   for (unsigned i = 0; i < MT_PY_LEVELS; i++) slots += level_slots(i);
-  if (levels[0]) munmap(levels[0], slots * sizeof(struct slot));
-  if (store) munmap(store, store_words * sizeof *store);
+  if (levels[0]) mt_sys_pages_back(levels[0], slots * sizeof(struct slot));
+  if (store) mt_sys_pages_back(store, store_words * sizeof *store);
   store = NULL;
   store_words = 0;
   store_used = 2; /* no stack lies at 0 or 1 */
-  levels[0] = map(slots * sizeof(struct slot));
+  levels[0] = mt_sys_pages(slots * sizeof(struct slot));
   for (unsigned i = 1; i < MT_PY_LEVELS; i++) levels[i] = levels[0] ? levels[i - 1] + level_slots(i - 1) : NULL;
   for (size_t size = store_size(); levels[0] && !store && size >= MT_PY_STORE_MIN; size /= 2)
-    if ((store = map(size))) store_words = size / sizeof *store;
+    if ((store = mt_sys_pages(size))) store_words = size / sizeof *store;
 }
 
 /* Four lanes, since a multiplication waits for the one before it. */

@@ -2,14 +2,13 @@
 #include "reading.h"
 
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "dict.h"
 #include "region.h"
 #include "reserve.h"
 #include "ring.h"
+#include "sys.h"
 
 #define MT_ATTEMPTS 3
 #define MT_ATTEMPT_PAUSE_NS 2000000
@@ -57,7 +56,7 @@ static bool ask(const struct mt_reading *want, const struct mt_ring *own, struct
   mt_reserve_note();
   a->before = look(own);
   if (want->share) {
-    mt_nvml_share(want->device, (uint32_t)getpid(), &a->share);
+    mt_nvml_share(want->device, (uint32_t)mt_sys_getpid(), &a->share);
     note_share(&a->share);
   }
   if (!mt_nvml_memory(want->device, &a->memory)) return false;
@@ -116,7 +115,6 @@ enum mt_reading_result mt_reading_take(const struct mt_reading *want, uint64_t *
     *used = a.memory.used;
     enum mt_reading_result result = record(self, want, &a, attempt == MT_ATTEMPTS && !want->patient);
     if (result != MT_READING_UNSETTLED || attempt == MT_ATTEMPTS) return result;
-    const struct timespec pause = {.tv_nsec = MT_ATTEMPT_PAUSE_NS};
-    nanosleep(&pause, NULL);
+    mt_sys_sleep(MT_ATTEMPT_PAUSE_NS);
   }
 }

@@ -3,18 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "guest.h"
 #include "identity.h"
-#include "uncancelled.h"
+#include "sys.h"
 
 #define MT_CHUNK (256u << 10)
 #define MT_REFUSALS 1000u
@@ -24,48 +20,45 @@ struct mt_region mt_region;
 
 static uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-/* posix_fallocate may be interrupted, and a file system without the call is emulated by the C library. */
-static bool allocate_fd(int fd, uint64_t offset, uint64_t size) {
-  int error;
-  do error = posix_fallocate(fd, (off_t)offset, (off_t)size);
-  while (error == EINTR);
-  return error == 0;
-}
-
 /* Faulting pages in through the mapping reserves their blocks, too, and fails without a signal. For when the file cannot be opened: it was deleted, the
  * program changed its root or ran out of descriptors. Linux 5.14. */
 static bool populate(uint64_t offset, uint64_t size) {
 #ifdef MADV_POPULATE_WRITE
-  return offset + size <= mt_region.size && !madvise(mt_region.base + offset, size, MADV_POPULATE_WRITE);
+  return offset + size <= mt_region.size && !mt_sys_madvise(mt_region.base + offset, size, MADV_POPULATE_WRITE);
 #else
   (void)offset, (void)size;
   return false;
 #endif
 }
 
+/* By writing comes last: of two threads that do it for the same part one could undo a byte that the other has stored since. */
+static bool allocate_fd(int fd, uint64_t offset, uint64_t size) {
+  if (mt_sys_allocate(fd, offset, size)) return true;
+  return errno == EOPNOTSUPP && ((mt_region.base && populate(offset, size)) || mt_sys_allocate_by_writing(fd, offset, size));
+}
+
 /* A file that grows over the limit raises SIGXFSZ in the program; what lies in its first size was checked when it was made. */
 static bool may_end_at(uint64_t end) {
   struct rlimit files;
-  return end <= mt_region.size || getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur == RLIM_INFINITY || end <= files.rlim_cur;
+  return end <= mt_region.size || mt_sys_getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur == RLIM_INFINITY || end <= files.rlim_cur;
 }
 
 /* No descriptor is kept open: a program that closes all descriptors and opens its own files would have us grow one of those. */
 int mt_region_open(void) {
   struct stat s;
-  int fd = open(mt_region.real_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (fd >= 0 && (fstat(fd, &s) || s.st_ino != mt_region.inode || s.st_dev != mt_region.device)) {
-    close(fd);
+  int fd = mt_sys_open(mt_region.real_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (fd >= 0 && (mt_sys_fstat(fd, &s) || s.st_ino != mt_region.inode || s.st_dev != mt_region.device)) {
+    mt_sys_close(fd);
     return -1;
   }
   return fd;
 }
 
 static bool allocate(uint64_t offset, uint64_t size) {
-  int error = errno, cancel = mt_cancel_hold();
+  int error = errno;
   int fd = mt_region_open();
   bool done = fd >= 0 ? may_end_at(offset + size) && allocate_fd(fd, offset, size) : populate(offset, size);
-  if (fd >= 0) close(fd);
-  mt_cancel_release(cancel);
+  if (fd >= 0) mt_sys_close(fd);
   errno = error;
   return done;
 }
@@ -101,8 +94,8 @@ bool mt_region_ensure(uint64_t *ready, uint64_t start, uint64_t upto, uint64_t l
 
 /* Maps a part of the spool. Without the advice every first touch of a page would read the file ahead, zeroes by the megabyte: two thirds of what the start costs. */
 static char *map_part(int fd, uint64_t offset, uint64_t size) {
-  char *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
-  if (mapped != MAP_FAILED) madvise(mapped, size, MADV_RANDOM);
+  char *mapped = mt_sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, offset);
+  if (mapped) mt_sys_madvise(mapped, size, MADV_RANDOM);
   return mapped;
 }
 
@@ -110,15 +103,13 @@ static char *map_part(int fd, uint64_t offset, uint64_t size) {
 static bool ensure_extent(uint32_t index) {
   char **extent = &mt_region.extents[index], *none = NULL;
   if (__atomic_load_n(extent, __ATOMIC_ACQUIRE)) return true;
-  int error = errno, cancel = mt_cancel_hold();
-  int fd = mt_region_open();
+  int error = errno, fd = mt_region_open();
   uint64_t offset = mt_header()->segments_offset + (uint64_t)mt_region.segments_first * MT_SEGMENT_SIZE + index * MT_EXTENT_SIZE;
-  char *mapped = fd < 0 ? MAP_FAILED : map_part(fd, offset, MT_EXTENT_SIZE);
-  if (fd >= 0) close(fd);
-  if (mapped != MAP_FAILED && !__atomic_compare_exchange_n(extent, &none, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) munmap(mapped, MT_EXTENT_SIZE);
-  mt_cancel_release(cancel);
+  char *mapped = fd < 0 ? NULL : map_part(fd, offset, MT_EXTENT_SIZE);
+  if (fd >= 0) mt_sys_close(fd);
+  if (mapped && !__atomic_compare_exchange_n(extent, &none, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) mt_sys_munmap(mapped, MT_EXTENT_SIZE);
   errno = error;
-  return mapped != MAP_FAILED;
+  return mapped != NULL;
 }
 
 bool mt_region_ensure_segment(uint32_t number) {
@@ -128,7 +119,7 @@ bool mt_region_ensure_segment(uint32_t number) {
   if (number > mt_region.segments_first && !ensure_extent((number - 1 - mt_region.segments_first) / MT_EXTENT_SEGMENTS)) return false;
 #ifdef MADV_POPULATE_WRITE
   int error = errno;
-  madvise(mt_segment(number), MT_SEGMENT_SIZE, MADV_POPULATE_WRITE);
+  mt_sys_madvise(mt_segment(number), MT_SEGMENT_SIZE, MADV_POPULATE_WRITE);
   errno = error;
 #endif
   return true;
@@ -138,8 +129,8 @@ bool mt_region_ensure_segment(uint32_t number) {
 static uint64_t allowed_size(void) {
   struct rlimit files, space;
   uint64_t most = UINT64_MAX;
-  if (!getrlimit(RLIMIT_FSIZE, &files) && files.rlim_cur != RLIM_INFINITY) most = files.rlim_cur;
-  if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY && space.rlim_cur / 8 < most) most = space.rlim_cur / 8;
+  if (!mt_sys_getrlimit(RLIMIT_FSIZE, &files) && files.rlim_cur != RLIM_INFINITY) most = files.rlim_cur;
+  if (!mt_sys_getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY && space.rlim_cur / 8 < most) most = space.rlim_cur / 8;
   return most;
 }
 
@@ -167,7 +158,7 @@ static bool plan(struct mt_spool_header *h) {
 static uint64_t hard_max(int fd) {
   struct statfs fs;
   if (mt_config.spool_hard_max) return mt_config.spool_hard_max;
-  uint64_t tenth = fstatfs(fd, &fs) ? 0 : (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 10;
+  uint64_t tenth = mt_sys(SYS_fstatfs, fd, &fs) ? 0 : (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 10;
   return tenth < MT_HARD_MAX ? tenth : MT_HARD_MAX;
 }
 
@@ -183,16 +174,36 @@ static void plan_growth(struct mt_spool_header *h, int fd) {
 
 static void discard(int fd) {
   int error = errno;
-  close(fd);
-  unlink(mt_region.real_path);
-  unlink(mt_region.output.spool);
-  unlink(mt_region.output.trace);
+  mt_sys_close(fd);
+  mt_sys_unlink(mt_region.real_path);
+  mt_sys_unlink(mt_region.output.spool);
+  mt_sys_unlink(mt_region.output.trace);
   errno = error;
+}
+
+/* Where the file really lies, links resolved: /proc says, and where that is not there or the path is too long for it, the name that was opened must do. */
+static bool find_real_path(int fd, const struct stat *s) {
+  static const char folder[] = "/proc/thread-self/fd/";
+  char link[sizeof folder + 12], *at = link + sizeof link;
+  struct stat named;
+  *--at = 0;
+  do *--at = (char)('0' + fd % 10);
+  while (fd /= 10);
+  memcpy(at -= sizeof folder - 1, folder, sizeof folder - 1);
+  ssize_t n = mt_sys_readlink(at, mt_region.real_path, sizeof mt_region.real_path);
+  if (n > 0 && (size_t)n < sizeof mt_region.real_path) {
+    mt_region.real_path[n] = 0;
+    if (!mt_sys_lstat(mt_region.real_path, &named) && named.st_ino == s->st_ino && named.st_dev == s->st_dev) return true;
+  }
+  n = mt_sys_readlink(mt_region.output.spool, mt_region.real_path, sizeof mt_region.real_path - 1);
+  if (n > 0) mt_region.real_path[n] = 0;
+  else strcpy(mt_region.real_path, mt_region.output.spool);
+  return !mt_sys_lstat(mt_region.real_path, &named) && named.st_ino == s->st_ino && named.st_dev == s->st_dev;
 }
 
 static bool remember(int fd) {
   struct stat s;
-  if (fstat(fd, &s) || !realpath(mt_region.output.spool, mt_region.real_path)) return false;
+  if (mt_sys_fstat(fd, &s) || !find_real_path(fd, &s)) return false;
   mt_region.inode = s.st_ino;
   mt_region.device = s.st_dev;
   return true;
@@ -202,12 +213,12 @@ static bool remember(int fd) {
 static int map_file(int fd, struct mt_spool_header *wanted, const char **what) {
   *what = "sizing the spool";
   plan_growth(wanted, fd);
-  if (!remember(fd) || ftruncate(fd, (off_t)wanted->file_size)) return -1;
+  if (!remember(fd) || mt_sys(SYS_ftruncate, fd, wanted->file_size)) return -1;
   *what = "finding space for the spool (is the disk full?)";
   if (!allocate_fd(fd, 0, MT_PAGE)) return errno = ENOSPC, -1;
   *what = "mapping the spool";
   char *base = map_part(fd, 0, wanted->file_size);
-  if (base == MAP_FAILED) return -1;
+  if (!base) return -1;
   mt_region.base = base;
   mt_region.size = wanted->file_size;
   return 0;
@@ -227,7 +238,7 @@ int mt_region_create(const char **what) {
     discard(fd);
     return -1;
   }
-  close(fd);
+  mt_sys_close(fd);
   mt_identity_take(&wanted);
   mt_clock_start(&wanted);
   memcpy(mt_header(), &wanted, sizeof wanted);
@@ -236,11 +247,11 @@ int mt_region_create(const char **what) {
 
 void mt_region_forget(void) {
   if (!mt_region.base) return;
-  munmap(mt_region.base, mt_region.size);
+  mt_sys_munmap(mt_region.base, mt_region.size);
   mt_region.base = NULL;
   for (uint32_t i = 0; i < MT_EXTENTS_MAX; i++) {
     if (!mt_region.extents[i]) continue;
-    munmap(mt_region.extents[i], MT_EXTENT_SIZE);
+    mt_sys_munmap(mt_region.extents[i], MT_EXTENT_SIZE);
     mt_region.extents[i] = NULL;
   }
 }

@@ -7,14 +7,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "goend.h"
+#include "sys.h"
+
 /* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies, how many entries it has, and whether the
- * runtime was told to leave signals alone. */
+ * runtime was told to leave signals and the process alone. */
 struct mt_lazy_rela {
   uint64_t offset;
   uint64_t count;
   uint64_t quiet;
+  void (*ended)(void); /* where lazyrela leads the runtime's exit and abort */
 };
-__attribute__((section("mt_lazy_rela"), used)) static volatile struct mt_lazy_rela lazy = {0, 0, 0};
+__attribute__((section("mt_lazy_rela"), used)) static volatile struct mt_lazy_rela lazy = {0, 0, 0, mt_go_ended};
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
@@ -37,10 +41,10 @@ bool mt_relocate_go(void) {
   uintptr_t base = (uintptr_t)__ehdr_start, start = 0, end = 0;
   if (done || !lazy.count) return true;
   bool sealed = find_relro(base, &start, &end);
-  if (sealed && mprotect((void *)start, end - start, PROT_READ | PROT_WRITE)) return false;
+  if (sealed && mt_sys_mprotect((void *)start, end - start, PROT_READ | PROT_WRITE)) return false;
   const ElfW(Rela) *r = (const void *)(base + lazy.offset);
   for (uint64_t i = 0; i < lazy.count; i++) *(uint64_t *)(base + r[i].r_offset) = base + (uint64_t)r[i].r_addend;
-  if (sealed) mprotect((void *)start, end - start, PROT_READ); /* a refusal leaves data writable that is never written */
+  if (sealed) mt_sys_mprotect((void *)start, end - start, PROT_READ); /* a refusal leaves data writable that is never written */
   return done = true;
 }
 

@@ -2,12 +2,10 @@
 #include "ring.h"
 
 #include <errno.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "overflow.h"
+#include "sys.h"
 
 /* How many free segments are kept ready: making one goes through the file system, which takes longer than writing all its records. */
 #define MT_SPARE_SEGMENTS 16u
@@ -140,7 +138,7 @@ static void wake_drainer(struct mt_spool_header *h) {
   if (!wake_at || busy < wake_at) return;
   int error = errno;
   __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_RELEASE);
-  syscall(SYS_futex, &h->drain_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+  mt_sys_wake(&h->drain_wake, 1);
   errno = error;
 }
 

@@ -2,14 +2,11 @@
 #include "sample.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "boot.h"
 #include "clock.h"
 #include "config.h"
 #include "context.h"
@@ -19,6 +16,7 @@
 #include "reading.h"
 #include "real.h"
 #include "region.h"
+#include "sys.h"
 
 /* Asking for processes holds a lock of the driver for milliseconds and stalls whoever launches kernels meanwhile: rarely, then. Maxima are worth it when they
  * grew by a tenth, of which even a device that fills up from nothing has only dozens. */
@@ -55,7 +53,7 @@ void mt_sample_wake(enum mt_occasion occasion) {
   __atomic_or_fetch(&wanted, 1u << occasion, __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&sleeping, __ATOMIC_SEQ_CST)) return;
   int error = errno;
-  syscall(SYS_futex, &wanted, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+  mt_sys_wake(&wanted, INT32_MAX);
   errno = error;
 }
 
@@ -71,10 +69,8 @@ void mt_sample_off(const char *why) {
 static void doze(uint64_t deadline) {
   uint64_t now = mt_clock_monotonic();
   if (deadline && deadline <= now) return;
-  const uint64_t left = deadline - now;
-  const struct timespec limit = {.tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000)};
   __atomic_store_n(&sleeping, 1, __ATOMIC_SEQ_CST);
-  syscall(SYS_futex, &wanted, FUTEX_WAIT, 0, deadline ? &limit : NULL, NULL, 0);
+  mt_sys_wait(&wanted, 0, deadline ? deadline - now : 0);
   __atomic_store_n(&sleeping, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -166,8 +162,8 @@ static const char *start(void) {
   note("nvml", "on");
   if (mt_header()->pid_namespace != MT_INITIAL_PID_NAMESPACE)
     note("nvml.list", "the process runs in a container: processes outside it may be missing from the device's list");
-  __atomic_store_n(&thread, (int32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
-  __atomic_store_n(&owner, getpid(), __ATOMIC_RELEASE);
+  __atomic_store_n(&thread, mt_sys_gettid(), __ATOMIC_RELAXED);
+  __atomic_store_n(&owner, mt_sys_getpid(), __ATOMIC_RELEASE);
   __atomic_store_n(&state, SAMPLING, __ATOMIC_SEQ_CST);
   if (atexit(at_exit)) note("nvml.exit", "no sample at the end: no handler could be registered");
   return NULL;
@@ -176,7 +172,7 @@ static const char *start(void) {
 /* There will be no more samples: nobody need wait for one. */
 static void over(void) {
   __atomic_store_n(&state, ENDED, __ATOMIC_SEQ_CST);
-  syscall(SYS_futex, &state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+  mt_sys_wake(&state, INT32_MAX);
 }
 
 static void take_last(void) {
@@ -226,6 +222,7 @@ void mt_sample_run(const uint32_t *until) {
   bool sampling = !why;
   if (why) mt_sample_off(why);
   while (!__atomic_load_n(until, __ATOMIC_ACQUIRE)) {
+    mt_boot_tell();
     uint32_t bits = __atomic_exchange_n(&wanted, 0, __ATOMIC_SEQ_CST);
     if (sampling && __atomic_load_n(&state, __ATOMIC_SEQ_CST) == ENDING) {
       take_last();
@@ -242,15 +239,14 @@ void mt_sample_run(const uint32_t *until) {
 
 static void wait_for_last(void) {
   uint64_t give_up = mt_clock_monotonic() + MT_END_WAIT_MS * 1000000ull;
-  const struct timespec slice = {.tv_nsec = 20000000};
   mt_sample_wake(MT_OCCASION_EXIT);
-  while (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == ENDING && mt_clock_monotonic() < give_up) syscall(SYS_futex, &state, FUTEX_WAIT, ENDING, &slice, NULL, 0);
+  while (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == ENDING && mt_clock_monotonic() < give_up) mt_sys_wait(&state, ENDING, 20000000);
 }
 
 /* What NVML has open is left to the kernel: giving it back could only go wrong while the process comes apart. */
 void mt_sample_end(void) {
   uint32_t running = SAMPLING;
-  if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) != getpid() || __atomic_load_n(&thread, __ATOMIC_RELAXED) == (int32_t)syscall(SYS_gettid)) return;
+  if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) != mt_sys_getpid() || __atomic_load_n(&thread, __ATOMIC_RELAXED) == mt_sys_gettid()) return;
   int error = errno;
   if (__atomic_compare_exchange_n(&state, &running, ENDING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || running == ENDING) wait_for_last();
   errno = error;

@@ -1,11 +1,11 @@
 #define _GNU_SOURCE
 #include "sandbox.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "sys.h"
 
 #define MT_SECCOMP_FILTER 2
 
@@ -23,11 +23,7 @@ static long field(const char *text, const char *name) {
 
 static struct filters filters_of(const char *path, long *parent) {
   char text[4096];
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
-  if (n <= 0) return (struct filters){false, -1, -1};
-  text[n] = 0;
+  if (mt_sys_read_file(path, text, sizeof text) <= 0) return (struct filters){false, -1, -1};
   if (parent) *parent = field(text, "\nPPid:");
   return (struct filters){true, field(text, "\nSeccomp:"), field(text, "\nSeccomp_filters:")};
 }

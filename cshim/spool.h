@@ -176,6 +176,7 @@ struct mt_clock_pair {
   int64_t realtime_ns;
 };
 
+enum { MT_DRAINER_FAILED = 2 };
 enum mt_control { MT_RECORDING = 0, MT_STOP_REQUESTED = 1, MT_DRAINED = 2 };
 
 struct mt_spool_header {
@@ -220,7 +221,7 @@ struct mt_spool_header {
   _Alignas(64) uint32_t control;
   uint32_t drain_wake;     /* futex: bumped to wake the drainer */
   uint32_t drain_wake_at;  /* segments in use from which on the drainer asks to be woken; 0 while it is awake */
-  uint32_t drain_state;    /* 0 none, 1 running, 2 stopped after a fault */
+  uint32_t drain_state;    /* 0 none, 1 running, MT_DRAINER_FAILED: stopped after a fault */
   uint64_t drained_seq;    /* every number up to here is in the trace file */
 
   /* Threads that wait for room: see cshim/overflow.h. */

@@ -3,10 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "sandbox.h"
-#include "uncancelled.h"
+#include "sys.h"
 
 #define MAPS "/proc/self/maps"
 #define MAPS_PIECE 2048 /* threads may have small stacks */
@@ -26,7 +25,7 @@ enum answer { ANSWER_NONE, ANSWER_NO, ANSWER_YES };
 
 static enum answer ask(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
   struct map_query q = {.size = sizeof q, .address = sp};
-  if (ioctl(fd, MAP_QUERY, &q)) return errno == ENOENT ? ANSWER_NO : ANSWER_NONE;
+  if (mt_sys(SYS_ioctl, fd, MAP_QUERY, &q)) return errno == ENOENT ? ANSWER_NO : ANSWER_NONE;
   *bounds = (struct mt_stack_bounds){q.start, q.end};
   return (q.is & (MAP_READABLE | MAP_WRITABLE)) == (MAP_READABLE | MAP_WRITABLE) ? ANSWER_YES : ANSWER_NO;
 }
@@ -58,7 +57,7 @@ static bool look_up(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
   char piece[MAPS_PIECE];
   struct line line = {0};
   for (;;) {
-    ssize_t n = read(fd, piece, sizeof piece);
+    ssize_t n = mt_sys_read(fd, piece, sizeof piece);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     for (ssize_t i = 0; i < n; i++) {
@@ -72,14 +71,13 @@ static bool look_up(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
 }
 
 bool mt_stack_find(uintptr_t sp, struct mt_stack_bounds *bounds) {
-  int error = errno, cancel = mt_cancel_hold(), fd = open(MAPS, O_RDONLY | O_CLOEXEC);
+  int error = errno, fd = mt_sys_open(MAPS, O_RDONLY | O_CLOEXEC, 0);
   enum answer answer = ANSWER_NONE;
   if (fd >= 0) {
     if (mt_sandbox_kind() != MT_SANDBOX_OWN) answer = ask(fd, sp, bounds);
     if (answer == ANSWER_NONE) answer = look_up(fd, sp, bounds) ? ANSWER_YES : ANSWER_NO;
-    close(fd);
+    mt_sys_close(fd);
   }
-  mt_cancel_release(cancel);
   errno = error;
   return answer == ANSWER_YES;
 }

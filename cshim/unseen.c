@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "config.h"
 #include "dict.h"
 #include "guest.h"
+#include "sys.h"
 
 #define MT_UNSEEN 32u
 #define MT_UNSEEN_NAME 48u
@@ -69,15 +69,15 @@ static bool holds_device(void) {
   char text[4096 + sizeof wanted];
   size_t kept = 0;
   bool found = false;
-  int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  int fd = mt_sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return false;
-  for (ssize_t n; !found && (n = read(fd, text + kept, 4096)) > 0;) {
+  for (ssize_t n; !found && (n = mt_sys_read(fd, text + kept, 4096)) > 0;) {
     size_t have = kept + (size_t)n;
     found = memmem(text, have, wanted, sizeof wanted - 1) != NULL;
     kept = have < sizeof wanted ? have : sizeof wanted - 2; /* a name may lie across two reads */
     memmove(text, text + have - kept, kept);
   }
-  close(fd);
+  mt_sys_close(fd);
   return found;
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
 # Groups of tests run beside each other, JOBS at a time (as many as there are processors); what a group says appears when it has ended.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python coldparts backward namerow rows header library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python coldparts backward namerow rows header imports library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -64,13 +64,13 @@ check() { # check TEXT COMMAND...: one check that a command decides
   fi
 }
 
-# compile VARIANT FLAGS...: all of the C half but the routes, which would put their dlsym before the sanitizers'
+# compile VARIANT FLAGS...: all of the C half but the routes and the hooks of limits, which would put their dlsym and getrlimit before the sanitizers'
 compile() {
   local variant=$1 source
   shift
   mkdir -p "$out/$variant"
   for source in cshim/*.c cshim/ctest/check.c cshim/ctest/oracle.c; do
-    [[ $source == cshim/route.c ]] && continue
+    [[ $source == cshim/route.c || $source == cshim/limithooks.c ]] && continue
     $cc $flags "$@" -c "$source" -o "$out/$variant/$(basename "$source" .c).o" || return 1
   done
 }
@@ -137,7 +137,7 @@ test_header() {
 
 expected_exports() {
   sed -nE 's/^MT_(HOOK|CUSTOM)\([0-9]+, [A-Z]+, ([A-Za-z0-9_]+),.*/\2/p; s/^MT_REPORT\([0-9]+, [A-Za-z0-9_]+, ([A-Za-z0-9_]+),.*/\1/p' cshim/hooks.def
-  printf '%s\n' dlsym dlclose _exit _Exit getenv InitializeInjectionNvtx2 cuGetProcAddress cuGetProcAddress_v2
+  printf '%s\n' dlsym dlclose _exit _Exit getenv getrlimit getrlimit64 setrlimit setrlimit64 prlimit prlimit64 InitializeInjectionNvtx2 cuGetProcAddress cuGetProcAddress_v2
   sed -nE 's/^MEMTRACE_API .*(memtrace_[a-z_]+)\(.*/\1/p' cshim/include/memtrace.h
 }
 
@@ -152,6 +152,25 @@ dlsym_jumps() { # the stub must reach the real one by a jump, or that would take
 }
 
 runs_bound_now() { [[ $(LD_BIND_NOW=1 LD_PRELOAD=$(realpath "$library") sh -c 'echo well' 2>&1) == well ]]; }
+
+# Undefined in all of the C half's objects together, and not on its list; a name on the list that is not wanted any more is one, too, unless the compiler may make calls of it by itself.
+imports() {
+  local objects=$out/imports wanted listed
+  wanted=$(comm -23 <(nm -u "$objects"/*.o | awk 'NF == 2 {print $2}' | sort -u) <(nm --defined-only "$objects"/*.o | awk 'NF == 3 {print $3}' | sort -u))
+  listed=$(grep -v '^#' cshim/imports.txt | tr -s ' ' '\n' | sort -u)
+  comm -3 <(echo "$wanted") <(echo "$listed") | tr -d '\t' | grep -vxE 'mem(cmp|cpy|move|set)|_GLOBAL_OFFSET_TABLE_|'
+}
+
+test_imports() {
+  local source
+  echo "== imports"
+  rm -rf "${out:?}/imports"
+  mkdir -p "$out/imports"
+  for source in cshim/*.c; do
+    $cc $flags -O2 -fPIC -fno-plt -ftls-model=initial-exec -c "$source" -o "$out/imports/$(basename "$source" .c).o" || failed=$((failed + 1))
+  done
+  check "asked of other libraries, or listed and not asked for (cshim/imports.txt): $(imports | tr '\n' ' ')" test -z "$(imports)"
+}
 
 test_library() {
   echo "== library"
@@ -266,6 +285,7 @@ group threads run_tests threads "ring dict tag nvtx nvtxmark clock unwind captur
 group plain run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack coldparts backward namerow" -O2
 wanted rows && group rows test_rows
 wanted header && group header test_header
+wanted imports && group imports test_imports
 wanted library && group library test_library
 total
 echo "$passed passed, $failed failed"

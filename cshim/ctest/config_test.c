@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "../complaint.h"
 #include "../guest.h"
 #include "check.h"
 
@@ -21,6 +22,13 @@ static void sizes(void) {
 
 static void load(const char *a, const char *b, const char *c) { mt_config_load((char *[]){(char *)"HOME=/", (char *)a, (char *)b, (char *)c, NULL}); }
 
+#define CHECK_COMPLAINT(text) CHECK_TEXT(taken(), text)
+
+static const char *taken(void) {
+  const char *complaint = mt_complaint_take();
+  return complaint ? complaint : "";
+}
+
 static void values(void) {
   load("MEMTRACE_OUTPUT=/x/y.bin", "MEMTRACE_SPOOL_MAX=128M", "MEMTRACE_LOG=debug");
   CHECK_TEXT(mt_config.output, "/x/y.bin");
@@ -36,7 +44,43 @@ static void values(void) {
   load("MEMTRACE_SPOOL_MAX=1T", "MEMTRACE_DISABLE=0", "MEMTRACE_FORCE=off");
   CHECK_EQ(mt_config.spool_max, 64ull << 30);
   CHECK(!mt_config.disabled && !mt_config.force);
-  CHECK_TEXT(mt_config.unknown, "");
+  CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=nonsense is no size; 64M is used");
+  CHECK_COMPLAINT("MEMTRACE_LOG=nonsense is no level; warn is used");
+  CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=1 is too little; 1M is used");
+  CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=1T is too much; 64G is used");
+  CHECK_COMPLAINT("");
+}
+
+/* Nonsense was taken in silence, and the user thought that it was in force. */
+static void nonsense(void) {
+  static const struct {
+    const char *text, *complaint;
+  } cases[] = {{"SPOOL_MAX=-1", " is no size; 64M is used"},
+               {"SPOOL_MAX=99999999999999999999", " is no size; 64M is used"},
+               {"NVML=99999999999999", " is too much; 3600 is used"},
+               {"NVML=bogus", " is no number of seconds; 1 is used"},
+               {"LOG=bogus", " is no level; warn is used"},
+               {"OOM=bogus", " means nothing; it is on"},
+               {"STACKS=bogus", " has a word that means nothing, and that word has no effect"},
+               {"STACKS=native:100000", " is too much; at most 256 frames are used"},
+               {"ADAPTERS=bogus", " names what there is no adapter for, and that name has no effect"},
+               {"ADAPTERS=none", NULL},
+               {"ADAPTERS=torch,,mxnet", NULL},
+               {"OOM=all", NULL},
+               {"OOM=1", NULL},
+               {"NVML=on", NULL},
+               {"LOG=info", NULL},
+               {"SPOOL_MAX=", NULL}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char setting[100] = "MEMTRACE_", wanted[200];
+    strcat(setting, cases[i].text);
+    load(setting, NULL, NULL);
+    strcpy(wanted, cases[i].complaint ? setting : "");
+    CHECK_COMPLAINT(strcat(wanted, cases[i].complaint ? cases[i].complaint : ""));
+    CHECK_COMPLAINT("");
+  }
+  mt_config.adapters = ~0u;
+  mt_config.log_level = MT_LOG_WARN;
 }
 
 static void room(void) {
@@ -46,6 +90,7 @@ static void room(void) {
   load("MEMTRACE_SPOOL_HARD_MAX=1T", "MEMTRACE_OVERFLOW=wait", "");
   CHECK_EQ(mt_config.spool_hard_max, 64ull << 30);
   CHECK(!mt_config.drop);
+  CHECK_COMPLAINT("MEMTRACE_SPOOL_HARD_MAX=1T is too much; 64G is used");
 }
 
 static void sampling(void) {
@@ -58,7 +103,8 @@ static void sampling(void) {
     load(cases[i].text, NULL, NULL);
     CHECK_EQ(mt_config.nvml_seconds, cases[i].seconds);
   }
-  CHECK_TEXT(mt_config.unknown, "");
+  CHECK_COMPLAINT("MEMTRACE_NVML=1G is too much; 3600 is used");
+  CHECK_COMPLAINT("");
 }
 
 static void stacks(void) {
@@ -83,7 +129,7 @@ static void stacks(void) {
     CHECK_EQ(mt_config.python_depth, cases[i].python);
     CHECK_EQ(mt_config.whole_stacks, cases[i].whole);
     CHECK_EQ(mt_config.no_free_stacks, cases[i].no_frees);
-    CHECK_TEXT(mt_config.unknown, "");
+    CHECK_COMPLAINT(i == 5 ? "MEMTRACE_STACKS=native:999999999999,python:257 is too much; at most 256 frames are used" : "");
   }
 }
 
@@ -92,21 +138,21 @@ static void unknown_word(void) {
   load("MEMTRACE_STACKS=fuller,nofrees,native:x", NULL, NULL);
   CHECK_EQ(mt_config.native_depth, 64);
   CHECK(mt_config.no_free_stacks);
-  CHECK_TEXT(mt_config.unknown, "MEMTRACE_STACKS=fuller");
-  memset(mt_config.unknown, 0, sizeof mt_config.unknown);
+  CHECK_COMPLAINT("MEMTRACE_STACKS=fuller,nofrees,native:x has a word that means nothing, and that word has no effect");
   load("MEMTRACE_STACKS=native:x", NULL, NULL);
-  CHECK_TEXT(mt_config.unknown, "MEMTRACE_STACKS=native:x");
-  memset(mt_config.unknown, 0, sizeof mt_config.unknown);
+  CHECK_COMPLAINT("MEMTRACE_STACKS=native:x has a word that means nothing, and that word has no effect");
 }
 
 static void unknown(void) {
   load("MEMTRACE_OUTPT=x", "MEMTRACE_ALSO=y", "MEMTRACE=z");
-  CHECK_TEXT(mt_config.unknown, "MEMTRACE_OUTPT");
+  CHECK_COMPLAINT("MEMTRACE_OUTPT is unknown and has no effect; see docs/environment.md");
+  CHECK_COMPLAINT("MEMTRACE_ALSO is unknown and has no effect; see docs/environment.md");
+  CHECK_COMPLAINT("");
 }
 
 static void known_to_others(void) {
   load("MEMTRACE_LIBRARY=x", "MEMTRACE_CACHE=y", "MEMTRACE_STACKS=full");
-  CHECK_TEXT(mt_config.unknown, "");
+  CHECK_COMPLAINT("");
 }
 
 static void strange(void) {
@@ -115,18 +161,25 @@ static void strange(void) {
   memcpy(name, "MEMTRACE_", 9);
   memcpy(name + sizeof name - 3, "=v", 3);
   load(name, "MEMTRACE_OUTPUT", "=MEMTRACE_OUTPUT=q");
-  CHECK_EQ(strlen(mt_config.unknown), sizeof mt_config.unknown - 1);
+  const char *cut = mt_complaint_take();
+  CHECK(cut && strstr(cut, "NNN... is unknown"));
   CHECK_TEXT(mt_config.output, "memtrace.%e.%p.bin");
   static char huge[3 * MT_PATH_MAX] = "MEMTRACE_OUTPUT=/";
   memset(huge + 17, 'h', sizeof huge - 18);
   load(huge, NULL, NULL);
-  CHECK_EQ(strlen(mt_config.output), MT_PATH_MAX - 1);
+  CHECK_TEXT(mt_config.output, "memtrace.%e.%p.bin");
+  cut = mt_complaint_take();
+  CHECK(cut && strstr(cut, "hhh... is too long and is not used"));
+  for (int i = 0; i < 20; i++) load("MEMTRACE_LOG=\x1b[31m", NULL, NULL);
+  int lines = 0;
+  for (const char *line; (line = mt_complaint_take()); lines++) CHECK(!strchr(line, 27));
+  CHECK(lines > 1 && lines <= 9);
   mt_config_load(NULL);
 }
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"sizes", sizes}, {"values", values}, {"room", room}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
+      {"sizes", sizes}, {"values", values}, {"nonsense", nonsense}, {"room", room}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
   };
   return check_main("config", cases, sizeof cases / sizeof *cases);
 }

@@ -7,7 +7,7 @@
 // the loader sees, and tells the C half where the rest is (section mt_lazy_rela, struct mt_lazy_rela in cshim/relocate.c), which applies it before it starts the
 // runtime. The linker script keeps the C half's own data out of these sections.
 //
-// It also keeps the runtime away from the program's signals (signals.go). The C half never starts the Go half of a library that was not treated.
+// It also keeps the runtime away from the program's signals (signals.go) and from ending the process (ends.go). The C half never starts the Go half of a library that was not treated.
 package main
 
 import (
@@ -25,6 +25,7 @@ const (
 	tableSection = ".rela.dyn"
 	noteSection  = "mt_lazy_rela"
 	entrySize    = 24 // Elf64_Rela: offset, info, addend
+	noteSize     = 32 // struct mt_lazy_rela: four words
 )
 
 func main() {
@@ -51,6 +52,9 @@ func run(path string) error {
 	if err := quietSignals(data, file); err != nil {
 		return fmt.Errorf("keep Go off the program's signals: %w", err)
 	}
+	if err := outliveGo(data, file); err != nil {
+		return fmt.Errorf("keep Go from ending the process: %w", err)
+	}
 	if err := deferGo(data, file); err != nil {
 		return err
 	}
@@ -68,7 +72,7 @@ func deferGo(data []byte, file *elf.File) error {
 		return fmt.Errorf("machine %v is not known", file.Machine)
 	}
 	table, note := file.Section(tableSection), file.Section(noteSection)
-	if table == nil || note == nil || note.Size < 16 {
+	if table == nil || note == nil || note.Size < noteSize {
 		return fmt.Errorf("no section %s or %s", tableSection, noteSection)
 	}
 	if table.Size%entrySize != 0 || table.Offset+table.Size > uint64(len(data)) || note.Offset+note.Size > uint64(len(data)) {

@@ -29,8 +29,8 @@ var keptSignals = []int{32, 33}
 // quietSignals clears the flags inside data, which is the whole file, and notes that it did, in the third word of the note.
 func quietSignals(data []byte, file *elf.File) error {
 	note, names := file.Section(noteSection), file.Section(".rodata")
-	if note == nil || note.Size < 24 || note.Offset+note.Size > uint64(len(data)) || names == nil || names.Offset+names.Size > uint64(len(data)) {
-		return fmt.Errorf("no section %s of three words, or no .rodata", noteSection)
+	if note == nil || note.Size < noteSize || note.Offset+note.Size > uint64(len(data)) || names == nil || names.Offset+names.Size > uint64(len(data)) {
+		return fmt.Errorf("no section %s of four words, or no .rodata", noteSection)
 	}
 	pointers, err := relativePointers(data, file)
 	if err != nil {

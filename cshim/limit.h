@@ -1,0 +1,13 @@
+/* Limits that the program sets itself while a recording goes on. */
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* Looks up whom the hooked functions call; when the library is loaded, since they may be called where nothing can be looked up: between fork and exec. */
+void mt_limit_prepare(void);
+
+/* In place of setrlimit, getrlimit and prlimit. */
+int mt_limit_set(int resource, const struct rlimit *limit);
+int mt_limit_get(int resource, struct rlimit *limit);
+int mt_limit_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old);

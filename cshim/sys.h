@@ -1,0 +1,107 @@
+/* System calls by the kernel's own door. The C library's functions of these names are symbols that another preloaded library may stand behind, and such a library has an
+ * end of its own: libfaketime's destructor unmaps the semaphore that its fstat and clock_gettime wait on, while our threads and our last exit handler are still at
+ * work, and the program died of that. So nothing here goes through a symbol that could be somebody else's, and nothing is a cancellation point.
+ *
+ * They behave like the C library's: -1 and errno on failure. What the C half may still import, and why, is the list in scripts/test-c.sh. */
+#pragma once
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+/* Returns what the kernel returns: a negative error number on failure, errno untouched. */
+static inline long mt_sys_raw(long number, long a, long b, long c, long d, long e, long f) {
+#if defined(__x86_64__)
+  long result = number;
+  register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+  __asm__ volatile("syscall" : "+a"(result) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  return result;
+#elif defined(__aarch64__)
+  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c, x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  return x0;
+#else
+#error "this machine's system calls are not known"
+#endif
+}
+
+static inline long mt_sys_result(long result) {
+  if ((unsigned long)result <= -4096ul) return result;
+  errno = (int)-result;
+  return -1;
+}
+
+/* Any call, arguments that are not given are 0: mt_sys(SYS_gettid). */
+#define MT_SYS_SEVENTH(n, a, b, c, d, e, f, ...) (n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)
+#define mt_sys(...) mt_sys_result(mt_sys_raw(MT_SYS_SEVENTH(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)))
+
+int mt_sys_open(const char *path, int flags, mode_t mode);
+void mt_sys_close(int fd);
+ssize_t mt_sys_read(int fd, void *to, size_t size);
+ssize_t mt_sys_pread(int fd, void *to, size_t size, uint64_t offset);
+ssize_t mt_sys_writev(int fd, const struct iovec *parts, int count);
+int mt_sys_stat(const char *path, struct stat *s);
+int mt_sys_lstat(const char *path, struct stat *s);
+int mt_sys_fstat(int fd, struct stat *s);
+int mt_sys_mkdir(const char *path, mode_t mode);
+int mt_sys_unlink(const char *path);
+int mt_sys_symlink(const char *to, const char *path);
+ssize_t mt_sys_readlink(const char *path, char *to, size_t room);
+bool mt_sys_exists(const char *path);
+
+/* Gives disk space to a part of a file, zeros where nothing was written. EOPNOTSUPP on file systems that cannot. */
+bool mt_sys_allocate(int fd, uint64_t offset, uint64_t size);
+
+/* The same by writing one byte of each block, as zero if it is zero: not while somebody else may store there. */
+bool mt_sys_allocate_by_writing(int fd, uint64_t offset, uint64_t size);
+
+/* The whole of a small file, or as much as there is room for; the text ends with a null. Returns its length, -1 if it cannot be read. */
+ssize_t mt_sys_read_file(const char *path, char *text, size_t room);
+
+/* An absolute path, or false: a working folder outside of the process's root has none. */
+bool mt_sys_getcwd(char *to, size_t room);
+bool mt_sys_hostname(char *to, size_t room);
+
+/* Memory of our own, zeroed, that takes room only where it is written to; NULL if there is none. */
+void *mt_sys_pages(size_t size);
+/* Gives back some of it. */
+void mt_sys_pages_back(void *at, size_t size);
+/* How much of it there is. */
+uint64_t mt_sys_pages_held(void);
+/* NULL on failure. */
+void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint64_t offset);
+int mt_sys_munmap(void *at, size_t size);
+int mt_sys_madvise(void *at, size_t size, int advice);
+int mt_sys_mprotect(void *at, size_t size, int protection);
+
+int mt_sys_getrlimit(int resource, struct rlimit *limit);
+int32_t mt_sys_getpid(void);
+int32_t mt_sys_gettid(void);
+_Noreturn void mt_sys_exit_group(int status);
+void mt_sys_yield(void);
+void mt_sys_sleep(uint64_t nanoseconds);
+
+/* Waits while the word has the value, for so long at most (0: for ever); wakes so many. */
+void mt_sys_wait(const uint32_t *word, uint32_t value, uint64_t nanoseconds);
+void mt_sys_wake(uint32_t *word, int count);
+
+/* By the kernel's own code in the process where there is such, which takes 20 ns. */
+void mt_sys_clock(clockid_t clock, struct timespec *now);
+
+/* Looks for that code; until then the clock is a system call. */
+void mt_sys_find_clock(void);
+
+/* Sets of signals as the kernel has them: signal N is bit N - 1. */
+#define MT_SYS_SIGNAL(number) (1ull << ((number) - 1))
+/* Blocks them on this thread and returns what was blocked before. */
+uint64_t mt_sys_block(uint64_t signals);
+/* Every signal but the two that the C library keeps for itself: it waits until each thread has taken those. */
+#define MT_SYS_ALL_SIGNALS ~(MT_SYS_SIGNAL(32) | MT_SYS_SIGNAL(33))
+void mt_sys_set_blocked(uint64_t signals);
