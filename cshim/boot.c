@@ -345,7 +345,7 @@ static void *boot_thread(void *unused) {
   mt_clock_refresh(mt_header());
   if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell of its end */
   const char *why = refusal();
-  if (!why && access("/proc/thread-self/auxv", F_OK)) why = "/proc is not there"; /* it is asked for the threads that are left */
+  if (!why && !mt_sys_exists("/proc/thread-self/auxv")) why = "/proc is not there"; /* it is asked for the threads that are left */
   make_block();
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !start_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
