@@ -70,9 +70,10 @@ lint: ## gofmt, vet, staticcheck, C and shell style
 fuzz: ## every fuzz target for FUZZTIME (60s)
 	scripts/fuzz.sh $(or $(FUZZTIME),60s)
 
-nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch and under load, STRESS_SECONDS (3600) of stress, ten thousand stacks and the whole library of each Python, every model on every PyTorch
+nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch and under load, every ending ENDINGS (20) times beside other preloaded libraries, STRESS_SECONDS (3600) of stress, ten thousand stacks and the whole library of each Python, every model on every PyTorch
 	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
 	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
+	ENDINGS=$(or $(ENDINGS),20) $(GO) test -count=1 -timeout 180m -run Endings ./internal/hostile
 	MODELS=all $(GO) test -tags e2e -count=1 -timeout 90m -run 'Iterations|MemTracker' -v ./internal/e2e
 	LINES_STEP=1 $(GO) test -count=1 -timeout 60m -run StandardLibrary -v ./trace/pyline
 	STACKS_STEPS=5 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfTraining -v ./internal/e2e
