@@ -73,10 +73,12 @@ fuzz: ## every fuzz target for FUZZTIME (60s)
 mutants: ## damaged traces and spools, MUTANTS (2000) of each, through every reader
 	scripts/mutants.sh $(or $(MUTANTS),2000)
 
-nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch and under load, STRESS_SECONDS (3600) of stress, ten thousand stacks and the whole library of each Python, every model on every PyTorch, LEDGER_SEEDS (100) random ledgers, MUTANTS (100000) damaged traces and spools
+nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch and under load, every ending ENDINGS (20) times beside other preloaded libraries, STORM_EVENTS (50000000) of storms, STRESS_SECONDS (3600) of stress, ten thousand stacks and the whole library of each Python, every model on every PyTorch, LEDGER_SEEDS (100) random ledgers, MUTANTS (100000) damaged traces and spools
 	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
 	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
 	LEDGER_SEEDS=$(or $(LEDGER_SEEDS),100) LEDGER_STEPS=200000 $(GO) test -count=1 -timeout 180m -run 'Ledger$$' -v ./internal/hostile
+	ENDINGS=$(or $(ENDINGS),20) $(GO) test -count=1 -timeout 180m -run Endings ./internal/hostile
+	STORM_EVENTS=$(or $(STORM_EVENTS),50000000) $(GO) test -count=1 -timeout 180m -run Storm -v ./internal/hostile
 	MODELS=all $(GO) test -tags e2e -count=1 -timeout 90m -run 'Iterations|MemTracker' -v ./internal/e2e
 	LINES_STEP=1 $(GO) test -count=1 -timeout 60m -run StandardLibrary -v ./trace/pyline
 	STACKS_STEPS=5 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfTraining -v ./internal/e2e

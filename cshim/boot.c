@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "adapter.h"
@@ -240,6 +241,14 @@ static bool all_are_ours(int tasks, int32_t first) {
   return true;
 }
 
+static bool outlived; /* the first thread, by another one of the program's */
+
+/* Up to Linux 5.19 a process of which every thread has ended ended as its first one did, and since as its last one. That one did not run into a filter, or we could not tell. */
+static bool ends_as_its_last(void) {
+  struct utsname names;
+  return outlived && !mt_sys(SYS_uname, &names) && atoi(names.release) >= 6;
+}
+
 /* True when the program's last thread is gone; *status is then what its first one left with, as wait() has it. That one stays as a zombie until the process ends; ours carry
  * our name. */
 static bool only_ours_left(int *status) {
@@ -251,6 +260,7 @@ static bool only_ours_left(int *status) {
   int tasks = mt_sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   if (tasks < 0) return false;
   bool alone = all_are_ours(tasks, mt_sys_getpid());
+  if (!alone) outlived = true;
   mt_sys_close(tasks);
   return alone;
 }
@@ -351,6 +361,7 @@ static void *boot_thread(void *unused) {
   if (!why && !start_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
   if (why) return mt_sample_off(why), stay_without(why), NULL;
   mt_sample_run(&alone);
+  if (alone_status && ends_as_its_last()) _exit(0);
   if (alone_status & 0x7f) end_by_signal(alone_status & 0x7f);
   if (alone_status) _exit(alone_status >> 8 & 0xff); /* it left behind the C library's back */
   exit(0);

@@ -85,9 +85,10 @@ static int set(struct shift *s, int resource, const struct rlimit *limit) {
   }
   uint64_t by = held(resource);
   struct rlimit real = {raised(limit->rlim_cur, by), raised(limit->rlim_max, by)};
-  if (limit->rlim_cur > limit->rlim_max) real = *limit; /* the kernel says what it thinks of that */
-  else if (limit->rlim_max > told.rlim_max) real.rlim_max = limit->rlim_max > before.rlim_max ? limit->rlim_max : raised(before.rlim_max, 1); /* likewise: a hard limit may only be lowered */
-  else if (real.rlim_max > before.rlim_max) real.rlim_max = before.rlim_max;
+  if (limit->rlim_cur > limit->rlim_max) return real_set(resource, limit); /* the kernel says what it thinks of that */
+  if (limit->rlim_max > told.rlim_max) { /* and of a hard limit that is not lowered */
+    if (real.rlim_max <= before.rlim_max) real.rlim_max = raised(before.rlim_max, 1);
+  } else if (real.rlim_max > before.rlim_max) real.rlim_max = before.rlim_max;
   if (real.rlim_cur > real.rlim_max) real.rlim_cur = real.rlim_max;
   int result = real_set(resource, &real);
   if (!result) *s = (struct shift){*limit, real, true};

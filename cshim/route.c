@@ -131,6 +131,14 @@ static void *pretend_absent(const char *name) {
   return MT_ABSENT;
 }
 
+#pragma weak dlinfo
+
+/* What dlmopen has loaded is a second CUDA, with a state of its own. A program that has the first one, too, would be led to that by the wrapper, which it shares. */
+static bool in_other_namespace(void *handle) {
+  Lmid_t namespace;
+  return handle != RTLD_DEFAULT && handle != RTLD_NEXT && dlinfo && !dlinfo(handle, RTLD_DI_LMID, &namespace) && namespace != LM_ID_BASE;
+}
+
 /* Called by the dlsym stub. Returns the wrapper to hand out, MT_ABSENT, or NULL: then the stub jumps to the real dlsym, which sees the real caller. What
  * RTLD_NEXT and RTLD_DEFAULT find depends on that caller, and a second copy of the runtime must not be confused with the first. */
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller);
@@ -141,7 +149,7 @@ __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, c
   struct mt_slot *slot = slot_of(name, &wrapper);
   if (!slot) return NULL;
   void *real = handle == RTLD_NEXT ? wrapper : mt_real_dlsym(handle, name);
-  if (!real) return NULL;
+  if (!real || in_other_namespace(handle)) return NULL;
   if (mt_real_is_ours(real)) return mt_slot_promise(slot, name, caller) ? NULL : pretend_absent(name);
   return handle != RTLD_DEFAULT && mt_module_is_cuda((uintptr_t)real) && mt_slot_learn(slot, real) == real ? wrapper : NULL;
 }

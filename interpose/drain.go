@@ -82,8 +82,8 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 			return
 		}
 		level := zerolog.ErrorLevel
-		if errors.Is(err, fs.ErrNotExist) {
-			level = zerolog.InfoLevel // the program deleted the spool before we came to it: nobody asked for these records
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			level = zerolog.InfoLevel // the program deleted the spool before we came to it, or gave up its rights to it: nobody did anything wrong
 		}
 		log.WithLevel(level).Msg("the drainer cannot start, records stay in the spool: " + err.Error())
 		if d.file != nil {

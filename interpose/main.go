@@ -10,7 +10,8 @@
 //
 //  1. This half never calls C and C never calls it, except for the one start below. Otherwise a hook could wait for a Go runtime that is stopped for garbage
 //     collection, or does not exist in a forked child.
-//  2. It never ends the process, whatever happens: a panic is recovered, said once, and ends the draining only. The spool keeps recording, and readers find it.
+//  2. It never ends the process, whatever happens: a panic is recovered, said once, and ends the draining only. What cannot be recovered, internal/lazyrela leads to
+//     cshim/goend.c instead of to the process's end. The spool keeps recording, and readers find it.
 //  3. It publishes its read position only after the write that holds the records succeeded. Otherwise a kill would lose them.
 //  4. It takes no signal and changes no disposition: C blocked all of them before the first of our threads was born, and internal/lazyrela made the runtime
 //     leave that so. Otherwise a handler of the program could run on a goroutine's stack.

@@ -17,7 +17,8 @@ it (` + "`cudaGetDriverEntryPoint`" + `), also from a runtime that is linked sta
 
 - ` + "`dlvsym`" + ` finds functions of the runtime past the hooks (the driver's have no version to ask for). Their driver calls are recorded as always; only the runtime's
   name is missing.
-- A library that is loaded with ` + "`RTLD_DEEPBIND`" + ` binds its own CUDA functions. A process in which nothing was seen says so.
+- A library that is loaded with ` + "`RTLD_DEEPBIND`" + ` binds its own CUDA functions, and a second CUDA that ` + "`dlmopen`" + ` loads into a
+  namespace of its own is left alone. A process in which nothing was seen says so.
 - A version of a driver function that is newer than those here is passed through and named in the trace (` + "`unhooked.NAME`" + `).
 - Tiles of a sparse array and bindings of a multicast object that are never unmapped keep their memory counted, even when the array or the object has ended; and a
   region of tiles counts as mapped until a change that begins at the same place.

@@ -1,0 +1,73 @@
+package hostile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"memtrace/trace/spool"
+)
+
+// Nonsense was taken in silence: a spool of -1 bytes, a sample every three million years. Each setting is named once, in one line with its value and what is used instead, and the recording goes on.
+func TestNonsenseIsNamed(t *testing.T) {
+	for setting, used := range map[string]string{
+		"MEMTRACE_SPOOL_MAX=-1": "64M is used", "MEMTRACE_SPOOL_MAX=99999999999999999999": "64M is used", "MEMTRACE_NVML=99999999999999": "3600 is used",
+		"MEMTRACE_LOG=bogus": "warn is used", "MEMTRACE_STACKS=bogus": "no effect", "MEMTRACE_ADAPTERS=bogus": "no effect", "MEMTRACE_OOM=bogus": "it is on", "MEMTRACE_OUTPT": "no effect",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			value := setting
+			if !strings.Contains(setting, "=") {
+				value += "=x"
+			}
+			got := run{program: manners(t), args: []string{"plain"}, env: []string{value}}.both(t, setting)
+			lines := strings.Split(strings.TrimSuffix(got.stderr, "\n"), "\n")
+			if len(lines) != 1 || !strings.Contains(lines[0], setting+" ") || !strings.Contains(lines[0], used) {
+				t.Errorf("said:\n%s", got.stderr)
+			}
+			if n := got.only(t).allocations(1000); n != 100 {
+				t.Errorf("%d of 100 allocations", n)
+			}
+		})
+	}
+}
+
+// MEMTRACE_OUTPUT=/dev/null wrote /dev/null.1, and a folder's name the same beside it.
+func TestOutputThatIsNoFile(t *testing.T) {
+	folder := t.TempDir()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/dev/null", "/dev/stdout", folder, pipe} {
+		for _, force := range []string{"MEMTRACE_FORCE=0", "MEMTRACE_FORCE=1"} {
+			got := run{program: manners(t), args: []string{"plain"}, env: []string{"MEMTRACE_OUTPUT=" + path, force}}.both(t, "memtrace: ")
+			if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "a trace is a file") {
+				t.Errorf("%s, %s: said\n%s", path, force, got.stderr)
+			}
+			if left, _ := filepath.Glob(path + ".*"); len(left) != 0 {
+				t.Errorf("%s, %s: left %v", path, force, left)
+			}
+			if _, err := os.Lstat(path); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A runtime that gets no more memory ends the process, by SIGABRT, without a word. The recording must go on without it, and everything must be in the spool.
+func TestRuntimeThatCannotGoOn(t *testing.T) {
+	got := run{program: endings(t), args: []string{"nothing-later"}}.both(t, outspoken["nothing-later"])
+	paths := got.traces(t)
+	if len(paths) != 1 {
+		t.Fatalf("%d traces", len(paths))
+	}
+	r := read(t, paths[0])
+	if !strings.Contains(r.info["drain"], "could not go on") {
+		t.Errorf("the trace says about its drainer: %q", r.info["drain"])
+	}
+	if r.ended != spool.EndedClean || r.lost != 0 || r.allocations(1000) == 0 {
+		t.Errorf("ended %s, %d lost, %d allocations of 1000 bytes", r.ended, r.lost, r.allocations(1000))
+	}
+}

@@ -1,0 +1,164 @@
+/* Limits that a program sets itself, before it uses CUDA and after. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "endings.h"
+
+static void set(int resource, rlim_t value) { setrlimit((unsigned)resource, &(struct rlimit){value, value}); }
+
+static int ok(void) {
+  printf("ok\n");
+  return 0;
+}
+
+static int little_space(void) {
+  set(RLIMIT_AS, 3ull << 30);
+  start_cuda();
+  allocate(100);
+  return ok();
+}
+
+/* All of the program's allocations failed, since the recorder had reserved more than the limit, and the Go runtime ended the process. */
+static int little_space_later(void) {
+  struct rlimit limit;
+  begin();
+  set(RLIMIT_AS, 256ull << 20);
+  allocate(20000);
+  getrlimit(RLIMIT_AS, &limit);
+  printf("%llu %llu\n", (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+  return ok();
+}
+
+static int little_data_later(void) {
+  struct rlimit limit, old;
+  begin();
+  prlimit(0, RLIMIT_DATA, &(struct rlimit){48ull << 20, 64ull << 20}, NULL);
+  allocate(2000);
+  limit = (struct rlimit){32ull << 20, 40ull << 20};
+  prlimit(getpid(), RLIMIT_DATA, &limit, &old);
+  printf("%llu %llu\n", (unsigned long long)old.rlim_cur, (unsigned long long)old.rlim_max);
+  printf("%d\n", setrlimit(RLIMIT_DATA, &(struct rlimit){3, 2}) ? errno : 0);
+  return ok();
+}
+
+/* Nobody sees it coming, and what the Go half wants next it does not get. What is printed does not depend on when that is. */
+static int no_space_at_all(void) {
+  struct rlimit none = {1 << 20, 1 << 20};
+  begin();
+  usleep(100000);
+  syscall(SYS_prlimit64, 0, RLIMIT_AS, &none, NULL);
+  syscall(SYS_prlimit64, 0, RLIMIT_DATA, &none, NULL);
+  for (int i = 0; i < 200000; i++) cuMemFree_v2(12345);
+  usleep(300000);
+  return ok();
+}
+
+static int few_descriptors(void) {
+  set(RLIMIT_NOFILE, 12);
+  start_cuda();
+  allocate(1000);
+  return ok();
+}
+
+static int no_descriptors_later(void) {
+  begin();
+  set(RLIMIT_NOFILE, 0);
+  allocate(10000);
+  return ok();
+}
+
+static int no_files(void) {
+  set(RLIMIT_FSIZE, 0);
+  start_cuda();
+  allocate(3000);
+  return ok();
+}
+
+static int small_files(void) {
+  set(RLIMIT_FSIZE, 4096);
+  start_cuda();
+  allocate(3000);
+  return ok();
+}
+
+static int small_files_later(void) {
+  begin();
+  set(RLIMIT_FSIZE, 100000);
+  for (int i = 0; i < 5; i++) {
+    allocate(20000);
+    usleep(20000);
+  }
+  return ok();
+}
+
+static int small_files_later_ignored(void) {
+  signal(SIGXFSZ, SIG_IGN);
+  return small_files_later();
+}
+
+static void *allocate_some(void *unused) {
+  (void)unused;
+  allocate(100);
+  return NULL;
+}
+
+static int small_stacks(void) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  set(RLIMIT_STACK, 64 << 10);
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 32768);
+  start_cuda();
+  if (!pthread_create(&thread, &attributes, allocate_some, NULL)) pthread_join(thread, NULL);
+  return ok();
+}
+
+static int no_threads(void) {
+  set(RLIMIT_NPROC, 1);
+  start_cuda();
+  allocate(100);
+  return ok();
+}
+
+static int nothing_locked(void) {
+  set(RLIMIT_MEMLOCK, 0);
+  mlockall(MCL_CURRENT | MCL_FUTURE);
+  start_cuda();
+  allocate(100);
+  return ok();
+}
+
+static int all_locked(void) {
+  int result = mlockall(MCL_CURRENT | MCL_FUTURE);
+  start_cuda();
+  allocate(100);
+  printf("%d\n", result);
+  return 0;
+}
+
+const struct mode bounds[] = {
+    {"as", little_space},
+    {"as-later", little_space_later},
+    {"data-later", little_data_later},
+    {"nothing-later", no_space_at_all},
+    {"nofile", few_descriptors},
+    {"nofile-later", no_descriptors_later},
+    {"fsize", small_files},
+    {"fsize-0", no_files},
+    {"fsize-later", small_files_later},
+    {"fsize-later-ignored", small_files_later_ignored},
+    {"stack", small_stacks},
+    {"nproc", no_threads},
+    {"memlock", nothing_locked},
+    {"mlockall", all_locked},
+    {NULL, NULL},
+};
