@@ -137,11 +137,14 @@ static void discard(int fd) {
 }
 
 static bool remember(int fd) {
-  struct stat s;
+  struct stat s, named;
   if (fstat(fd, &s) || !realpath(mt_region.output.spool, mt_region.real_path)) return false;
   mt_region.inode = s.st_ino;
   mt_region.device = s.st_dev;
-  return true;
+  mt_region.owner = s.st_uid;
+  if (!lstat(mt_region.real_path, &named) && named.st_ino == s.st_ino && named.st_dev == s.st_dev) return true;
+  mt_region.real_path[0] = 0; /* somebody exchanged the link to it: what it leads to now is not ours to remove */
+  return errno = ESTALE, false;
 }
 
 /* Everything that needs the descriptor. */

@@ -19,10 +19,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"memtrace/internal/regular"
 )
 
 // Errors that callers tell apart.
@@ -33,37 +34,67 @@ var (
 
 // Spool is a mapped spool file. Methods are for one goroutine.
 type Spool struct {
-	data  []byte
-	name  string // base name of the file, links resolved
-	inode uint64
+	data []byte
+	name string // base name of the file, links resolved
+	file regular.Identity
 
 	ringsMax, indexMax, segmentsMax                               uint32
 	ringsOffset, indexOffset, dataOffset, dataMax, segmentsOffset uint64
 }
 
-// Open maps the spool at path; writable for its drainer, read-only for everyone else. The errors are ErrNotSpool and ErrVersion, wrapped, or the system's.
+// maxSize bounds a spool file, in bytes.
+const maxSize = 1 << 40
+
+// Open maps the spool at path; writable for what plays its drainer, read-only for everyone else. The errors are ErrNotSpool and ErrVersion, wrapped, or the system's.
 func Open(path string, writable bool) (*Spool, error) {
-	mode, prot := os.O_RDONLY, unix.PROT_READ
-	if writable {
-		mode, prot = os.O_RDWR, unix.PROT_READ|unix.PROT_WRITE
+	file, err := regular.OpenUpTo(path, maxSize)
+	if err == nil && writable {
+		file, err = reopen(file)
 	}
-	file, err := os.OpenFile(path, mode, 0)
 	if err != nil {
 		return nil, err
 	}
+	return mapFile(path, file, writable)
+}
+
+// reopen opens the file that is open for reading once more, for writing.
+func reopen(file *os.File) (*os.File, error) {
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return regular.OpenToWrite(file.Name(), os.O_RDWR, regular.IdentityOf(st))
+}
+
+// OpenOwn maps the spool that its process made, for its drainer: path without links, and own to tell it from what somebody put into its place.
+func OpenOwn(path string, own regular.Identity) (*Spool, error) {
+	file, err := regular.OpenToWrite(path, os.O_RDWR, own)
+	if err != nil {
+		return nil, err
+	}
+	return mapFile(path, file, true)
+}
+
+// mapFile maps a file and closes it.
+func mapFile(path string, file *os.File, writable bool) (*Spool, error) {
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() < pageSize || info.Size() > 1<<40 || !info.Mode().IsRegular() {
+	if info.Size() < pageSize || info.Size() > maxSize {
 		return nil, fmt.Errorf("%s: %w (%d bytes)", path, ErrNotSpool, info.Size())
+	}
+	prot := unix.PROT_READ
+	if writable {
+		prot |= unix.PROT_WRITE
 	}
 	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), prot, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", path, err)
 	}
-	s := &Spool{data: data, name: filepath.Base(path), inode: info.Sys().(*syscall.Stat_t).Ino}
+	s := &Spool{data: data, name: filepath.Base(path), file: regular.IdentityOf(info)}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		s.name = filepath.Base(real)
 	}
