@@ -55,9 +55,10 @@ static bool started_in_an_ancestor; /* survives fork: a runtime is dead in the c
 /* What the runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays
  * them out. */
 enum { ARGV_WORDS = 2, AUXV_WORDS = 16 };
-static void *block[ARGV_WORDS + 10 + AUXV_WORDS];
+static void *block[ARGV_WORDS + 12 + AUXV_WORDS];
 
 static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64], oom_variable[32];
+static char spool_file_variable[32 + MT_FILE_TEXT], trace_file_variable[32 + MT_FILE_TEXT];
 
 static char *variable(char *buffer, const char *name, const char *value) {
   char *p = stpcpy(buffer, name);
@@ -84,6 +85,7 @@ static void **add_auxv(void **word) {
 static void make_block(void) {
   static const char *const levels[] = {"off", "error", "warn", "info", "debug"};
   static const char *const oom_texts[] = {"none", "failed", "all"};
+  char file[MT_FILE_TEXT];
   void **word = block;
   *word++ = "memtrace";
   *word++ = NULL;
@@ -92,6 +94,8 @@ static void make_block(void) {
   *word++ = "GOMAXPROCS=2";
   *word++ = variable(spool_variable, "MEMTRACE_DRAIN_SPOOL=", mt_region.real_path);
   *word++ = variable(trace_variable, "MEMTRACE_DRAIN_TRACE=", mt_region.output.trace);
+  *word++ = variable(spool_file_variable, "MEMTRACE_DRAIN_SPOOL_FILE=", mt_output_file_text(file, mt_region.device, mt_region.inode, mt_region.owner));
+  *word++ = variable(trace_file_variable, "MEMTRACE_DRAIN_TRACE_FILE=", mt_output_file_text(file, mt_region.output.device, mt_region.output.inode, mt_region.output.owner));
   *word++ = variable(log_variable, "MEMTRACE_LOG=", levels[mt_config.log_level]);
   *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_guest_stderr());
   *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);

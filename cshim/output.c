@@ -93,6 +93,16 @@ static const char *put_variable(struct text *t, const char *p) {
   return close + 1;
 }
 
+const char *mt_output_file_text(char text[MT_FILE_TEXT], uint64_t device, uint64_t inode, uint64_t owner) {
+  struct text t = {.at = text, .room = MT_FILE_TEXT};
+  put_number(&t, device, 0);
+  put_string(&t, ":");
+  put_number(&t, inode, 0);
+  put_string(&t, ":");
+  put_number(&t, owner, 0);
+  return text;
+}
+
 int mt_output_expand(char *out, size_t room, const char *pattern, unsigned counter) {
   struct text t = {.at = out, .room = room};
   *out = 0;
@@ -201,12 +211,16 @@ static int open_distant_spool(const struct mt_output *out) {
 
 static int open_spool(const struct mt_output *out) { return mt_config.spool_dir[0] ? open_distant_spool(out) : mt_sys_open(out->spool, MT_CREATE_SPOOL, 0600); }
 
-static void remove_spool(const char *path) {
+static bool same_file(const struct stat *a, const struct stat *b) { return a->st_ino == b->st_ino && a->st_dev == b->st_dev; }
+
+/* Removes the spool that is open as fd: its name and, where that is a link, what it leads to, unless somebody has exchanged the link for one to another file. */
+static void remove_spool(const char *path, int fd) {
   static char target[MT_PATH_MAX];
+  struct stat own, named;
   ssize_t n = mt_sys_readlink(path, target, sizeof target - 1);
   if (n > 0) {
     target[n] = 0;
-    mt_sys_unlink(target);
+    if (!mt_sys_fstat(fd, &own) && !mt_sys_lstat(target, &named) && same_file(&own, &named)) mt_sys_unlink(target);
   }
   mt_sys_unlink(path);
 }
@@ -244,15 +258,16 @@ static bool remove_abandoned(const char *path) {
   int fd = mt_sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
   if (fd < 0) return errno == ENOENT && !mt_sys_unlink(path); /* a link to nowhere */
   bool ours = !mt_sys_fstat(fd, &opened) && S_ISREG(opened.st_mode) && !mt_sys(SYS_flock, fd, LOCK_EX | LOCK_NB) && is_abandoned(fd);
-  ours = ours && !mt_sys_stat(path, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
-  if (ours) remove_spool(path);
+  ours = ours && !mt_sys_stat(path, &named) && same_file(&named, &opened);
+  if (ours) remove_spool(path, fd);
   mt_sys_close(fd);
   return ours;
 }
 
 enum claim { CLAIMED, TAKEN, FAILED };
 
-static enum claim claim_trace(const char *path) {
+static enum claim claim_trace(struct mt_output *out) {
+  const char *path = out->trace;
   struct stat s;
   if (mt_config.force && !mt_sys_lstat(path, &s)) {
     if (!S_ISREG(s.st_mode)) return errno = EEXIST, FAILED; /* never through a link, never a device */
@@ -261,12 +276,17 @@ static enum claim claim_trace(const char *path) {
   int fd = mt_sys_open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return errno == EEXIST ? TAKEN : FAILED;
   mt_sys(SYS_fchmod, fd, 0600);
+  bool known = !mt_sys_fstat(fd, &s);
   mt_sys_close(fd);
+  if (!known) return FAILED;
+  out->device = s.st_dev;
+  out->inode = s.st_ino;
+  out->owner = s.st_uid;
   return CLAIMED;
 }
 
 /* The spool's name is claimed first and decides who has the trace's: while a process records, both exist, and when it was killed, its records stay. */
-static enum claim claim(const struct mt_output *out, int *fd, const char **what) {
+static enum claim claim(struct mt_output *out, int *fd, const char **what) {
   struct stat s;
   *what = mt_config.spool_dir[0] ? "creating the spool" : "creating the trace"; /* in the same folder */
   if (!mt_config.force && !mt_sys_lstat(out->trace, &s)) return TAKEN;
@@ -274,11 +294,11 @@ static enum claim claim(const struct mt_output *out, int *fd, const char **what)
   if (*fd < 0 && errno == EEXIST && mt_config.force && remove_abandoned(out->spool)) *fd = open_spool(out);
   if (*fd < 0) return errno == EEXIST ? TAKEN : FAILED;
   *what = "creating the trace";
-  enum claim result = claim_trace(out->trace);
+  enum claim result = claim_trace(out);
   if (result == CLAIMED) return CLAIMED;
   int error = errno;
+  remove_spool(out->spool, *fd);
   mt_sys_close(*fd);
-  remove_spool(out->spool);
   errno = error;
   return result;
 }

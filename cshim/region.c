@@ -203,10 +203,13 @@ static bool find_real_path(int fd, const struct stat *s) {
 
 static bool remember(int fd) {
   struct stat s;
-  if (mt_sys_fstat(fd, &s) || !find_real_path(fd, &s)) return false;
+  if (mt_sys_fstat(fd, &s)) return false;
   mt_region.inode = s.st_ino;
   mt_region.device = s.st_dev;
-  return true;
+  mt_region.owner = s.st_uid;
+  if (find_real_path(fd, &s)) return true;
+  mt_region.real_path[0] = 0; /* somebody exchanged the link to it: what it leads to now is not ours to remove */
+  return errno = ESTALE, false;
 }
 
 /* Everything that needs the descriptor. */

@@ -15,7 +15,7 @@
 struct mt_region {
   char *base; /* NULL while no spool is mapped */
   uint64_t size;
-  uint64_t inode, device; /* of the spool file, to know it again when it grows */
+  uint64_t inode, device, owner; /* of the spool file, to know it again when it grows and is drained */
   uint64_t index_ready; /* bytes of each growing part that have disk space behind them */
   uint64_t data_ready;
   uint64_t rings_ready;

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"memtrace/internal/regular"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -52,6 +53,7 @@ type drainer struct {
 // settings are what C hands on.
 type settings struct {
 	spoolPath, tracePath string
+	spoolFile, traceFile regular.Identity // of the files that C made under these names
 	oomTexts             string
 	embedSymbols         bool
 }
@@ -93,12 +95,13 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 			d.spool.Close()
 		}
 	}()
-	if d.spool, err = spool.Open(set.spoolPath, true); err != nil {
+	// C made both files; they are opened, never created, so that nothing is written where nobody asked for it. In a folder that others can write to, somebody may have put
+	// another file under their names since, or a link to one that only this process may write to: what is opened is what C made, or nothing.
+	if d.spool, err = spool.OpenOwn(set.spoolPath, set.spoolFile); err != nil {
 		return nil, err
 	}
 	d.cursor = spool.NewCursor(d.spool)
-	// C made the file; it is opened, never created, so that nothing is written where nobody asked for it.
-	if d.file, err = os.OpenFile(set.tracePath, os.O_WRONLY, 0); err != nil {
+	if d.file, err = regular.OpenToWrite(set.tracePath, os.O_WRONLY, set.traceFile); err != nil {
 		return nil, err
 	}
 	if d.writer, err = trace.NewWriter(d.file, trace.WriterOptions{}); err != nil {
@@ -211,7 +214,7 @@ func (d *drainer) finish() error {
 		return fmt.Errorf("close the trace: %w", err)
 	}
 	// The program may have given up the rights to its folder, or left for another root. A spool beside a whole trace is superfluous and does no harm.
-	if err := spool.Remove(d.file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.spool.Remove(d.file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.log.Info().Msg("the trace is whole, its spool stays: " + err.Error())
 	}
 	d.spool.Drained()

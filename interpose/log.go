@@ -7,6 +7,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
+
+	"memtrace/internal/visible"
 )
 
 // programStderr is the program's standard error as it stands at each write. This half has descriptors of its own (cshim/boot.c), and keeping a copy would hold
@@ -64,7 +66,7 @@ func newLogger(level, stderr string) zerolog.Logger {
 	}
 	out := zerolog.ConsoleWriter{Out: programStderr(stderr), NoColor: true, PartsOrder: []string{"message"}, FormatMessage: func(m any) string {
 		text, _ := m.(string)
-		return "memtrace: " + text
+		return "memtrace: " + visible.Text(text)
 	}}
 	return zerolog.New(out).Level(threshold)
 }

@@ -18,7 +18,7 @@
 //  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would take the runtime's away, and the
 //     runtime ends the process over that.
 //  6. It makes all its threads at its start. Otherwise the runtime would end the process when one cannot be had later.
-//  7. It reads no environment and no arguments of the program: C hands it an environment block of six variables of ours.
+//  7. It reads no environment and no arguments of the program: C hands it an environment block of eight variables of ours.
 package main
 
 import "C"
@@ -29,6 +29,7 @@ import (
 	"sync"
 
 	"memtrace/cshim"
+	"memtrace/internal/regular"
 )
 
 var _ = cshim.Linked
@@ -41,6 +42,8 @@ func mtDrainStart() C.int {
 	d, err := newDrainer(settings{
 		spoolPath:    os.Getenv("MEMTRACE_DRAIN_SPOOL"),
 		tracePath:    os.Getenv("MEMTRACE_DRAIN_TRACE"),
+		spoolFile:    identity("MEMTRACE_DRAIN_SPOOL_FILE"),
+		traceFile:    identity("MEMTRACE_DRAIN_TRACE_FILE"),
 		oomTexts:     os.Getenv("MEMTRACE_OOM"),
 		embedSymbols: os.Getenv("MEMTRACE_EMBED_SYMBOLS") == "1",
 	}, newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
@@ -50,6 +53,15 @@ func mtDrainStart() C.int {
 	reserveThreads()
 	go d.run()
 	return 1
+}
+
+// identity reads a file's identity from a variable. One that cannot be read is no file's.
+func identity(variable string) regular.Identity {
+	id, err := regular.ParseIdentity(os.Getenv(variable))
+	if err != nil {
+		return regular.Identity{}
+	}
+	return id
 }
 
 // reserved is how many threads are made at the start: the two that run Go code, those that wait in system calls for the drainer, and the collector's.

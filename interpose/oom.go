@@ -14,6 +14,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/internal/visible"
 	"memtrace/trace"
 )
 
@@ -144,7 +145,8 @@ func (d *drainer) tellOne(t *oomTeller, report *analyzer.OOMReport) error {
 // fit on the disk is taken away again.
 func (t *oomTeller) writeSidecar(tracePath string, report *analyzer.OOMReport) (string, error) {
 	var text bytes.Buffer
-	if err := render.OOMText(&text, report, render.Options{Path: tracePath}); err != nil {
+	safe := visible.NewWriter(&text, visible.Lines)
+	if err := errors.Join(render.OOMText(safe, report, render.Options{Path: tracePath}), safe.Flush()); err != nil {
 		return "", err
 	}
 	for t.number < maxSidecarNumber {

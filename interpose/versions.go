@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"memtrace/internal/regular"
 	"memtrace/internal/version"
 	"memtrace/trace"
 )
@@ -32,6 +33,9 @@ func versions() trace.Info {
 	return info
 }
 
+// maxVersionFile bounds the Python file that a package's version is read from, in bytes.
+const maxVersionFile = 1 << 20
+
 var (
 	cudartName   = regexp.MustCompile(`^libcudart\.so\.(\d+(?:\.\d+)*)`)
 	versionValue = regexp.MustCompile(`(?m)^__version__(?:\s*:\s*\w+)?\s*=\s*['"]([^'"]+)['"]`)
@@ -53,7 +57,7 @@ func noteFile(info trace.Info, path string) {
 
 // setVersion reads the version that a Python package states about itself.
 func setVersion(info trace.Info, key, path string) {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, maxVersionFile)
 	if err != nil {
 		return
 	}

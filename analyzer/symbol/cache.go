@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+
+	"memtrace/internal/regular"
 )
 
 // The cache keeps, in one file for each build-id, what was found for addresses of an object file. An address that is in there costs no look at the object file.
@@ -54,7 +55,7 @@ func openCache(path, source string) *cacheFile {
 	if path == "" {
 		return c
 	}
-	data, err := readSmall(path, maxCacheFile)
+	data, err := regular.ReadUnlinked(path, maxCacheFile)
 	if err == nil {
 		var keptSource string
 		if keptSource, c.frames, err = decodeCache(data); err == nil && source != "" && keptSource != source {
@@ -67,22 +68,6 @@ func openCache(path, source string) *cacheFile {
 		c.frames = make(map[uint64][]Frame)
 	}
 	return c
-}
-
-// readSmall reads a regular file of at most limit bytes.
-func readSmall(path string, limit int64) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	st, err := file.Stat()
-	if err != nil || !st.Mode().IsRegular() || st.Size() > limit {
-		return nil, errors.Join(errCache, err)
-	}
-	data := make([]byte, st.Size())
-	_, err = file.ReadAt(data, 0)
-	return data, err
 }
 
 func decodeCache(data []byte) (source string, frames map[uint64][]Frame, err error) {

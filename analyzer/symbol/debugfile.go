@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 )
 
 // maxLink bounds .gnu_debuglink and .gnu_debugaltlink: a file's name and a checksum.
@@ -16,9 +17,15 @@ const maxLink = 8 << 10
 // defaultSources is where distributions put debug files.
 var defaultSources = []string{"/usr/lib/debug"}
 
-// idPath is where a folder of debug files has the one of a build-id.
+// isBuildID reports whether a text is a build-id: an even number of hexadecimal digits. In a trace any text may stand for one, such as a path that leads out of the
+// folder in which a build-id's file is looked for.
+func isBuildID(id string) bool {
+	return len(id) >= 4 && len(id) <= 128 && len(id)%2 == 0 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+// idPath is where a folder of debug files has the one of a build-id; "" for what is none.
 func idPath(folder, id string) string {
-	if len(id) < 4 {
+	if !isBuildID(id) {
 		return ""
 	}
 	return filepath.Join(folder, ".build-id", id[:2], id[2:]+".debug")
@@ -38,7 +45,7 @@ func findDebugFile(folders []string, id string, problem func(path string, err er
 		case err != nil:
 			problem(path, err)
 		case debugFile.id != id:
-			problem(path, errors.New("is of another build (build-id "+debugFile.id+")"))
+			problem(path, errors.New("is of another build"))
 			debugFile.close()
 		default:
 			return debugFile
@@ -99,7 +106,7 @@ func (im *image) debugLink() (name string, sum uint32, ok bool) {
 func (im *image) belongsTo(object *image, sum uint32) error {
 	if im.id != "" && object.id != "" {
 		if im.id != object.id {
-			return fmt.Errorf("is of another build (build-id %s, not %s)", im.id, object.id)
+			return fmt.Errorf("is of another build, not of build-id %s", object.id)
 		}
 		return nil
 	}
@@ -136,6 +143,9 @@ func (im *image) sharedDebugFile(folders []string) (*image, error) {
 	places := []string{path}
 	for _, folder := range folders {
 		places = append(places, idPath(folder, wanted))
+	}
+	if !isBuildID(wanted) { // or a file without one would do
+		places = nil
 	}
 	for _, place := range places {
 		shared, err := openImage(place)

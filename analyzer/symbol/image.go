@@ -11,7 +11,8 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
+
+	"memtrace/internal/regular"
 )
 
 const (
@@ -36,17 +37,13 @@ type image struct {
 	id    string // build-id, hexadecimal; "" none
 }
 
-var errNotRegular = errors.New("not a regular file")
+// errNotObject says all that is said of a file whose build-id was not compared yet. A trace may name any file that its reader may read, and its author may be waiting
+// to see what the report says of it: not a byte of such a file, nor what a parser made of one, may stand there.
+var errNotObject = errors.New("not a whole 64-bit object file")
 
-// openImage opens a regular file. Whatever else stands under the name is left alone: a device may do something when it is opened, a pipe may have nobody at
-// its end.
+// openImage opens an object file. Whatever else stands under the name is left alone.
 func openImage(path string) (*image, error) {
-	if st, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !st.Mode().IsRegular() {
-		return nil, errNotRegular
-	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -63,22 +60,22 @@ func newImage(path string, file *os.File) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() {
-		return nil, errNotRegular
-	}
 	im := &image{path: path, file: file, size: st.Size(), mtime: st.ModTime().UnixNano()}
 	err = guard(func() error {
+		if err := im.checkHeaders(); err != nil {
+			return err
+		}
 		var err error
 		if im.elf, err = elf.NewFile(file); err != nil {
-			return fmt.Errorf("damaged: %w", err)
-		}
-		if im.elf.Class != elf.ELFCLASS64 {
-			return errors.New("not a 64-bit object file")
+			return err
 		}
 		im.id = im.buildID()
 		return nil
 	})
-	return im, err
+	if err != nil {
+		return nil, errNotObject
+	}
+	return im, nil
 }
 
 func (im *image) close() { im.file.Close() }

@@ -138,7 +138,7 @@ func difference(m trace.Module, im *image) string {
 		if im.id == "" {
 			return fmt.Sprintf("the run's had build-id %s, this one has none", m.BuildID)
 		}
-		return fmt.Sprintf("the run's had build-id %s, this one has %s", m.BuildID, im.id)
+		return fmt.Sprintf("the run's had build-id %s, this one has another", m.BuildID) // not which: see errNotObject
 	case m.BuildID != "":
 		return ""
 	case m.Size == 0 && m.ModTime == 0:

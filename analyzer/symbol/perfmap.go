@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"memtrace/internal/regular"
 	"memtrace/trace"
 )
 
@@ -52,7 +53,7 @@ func openPerfMap(o *Options, info trace.Info) (*perfMap, error) {
 	if path == "" {
 		return nil, nil
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	file, err := regular.OpenUnlinked(path, regular.MaxSize)
 	if err != nil {
 		if o.PerfMap == "" {
 			return nil, nil
@@ -61,10 +62,10 @@ func openPerfMap(o *Options, info trace.Info) (*perfMap, error) {
 	}
 	defer file.Close()
 	st, err := file.Stat()
-	if err != nil || !st.Mode().IsRegular() || o.PerfMap == "" && !ofRun(st, info) {
+	if err != nil || o.PerfMap == "" && !ofRun(st, info) {
 		return nil, err
 	}
-	return readPerfMap(file)
+	return readPerfMap(io.NewSectionReader(file, 0, st.Size()))
 }
 
 func ofRun(st os.FileInfo, info trace.Info) bool {

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 
+	"memtrace/internal/regular"
 	"memtrace/trace"
 )
 
@@ -36,10 +38,16 @@ func Finalize(path string) error {
 	if run.alive {
 		return fmt.Errorf("%s: %w", path, ErrRunning)
 	}
+	if err := run.NotSpool(); err != nil {
+		return err
+	}
+	if !run.HasSpool() { // it went meanwhile
+		return nil
+	}
 	if err := run.mergeInto(path); err != nil {
 		return fmt.Errorf("finish %s: %w", path, err)
 	}
-	return Remove(path)
+	return run.look.spool.Remove(path)
 }
 
 // mergeInto appends the spool's part to the file.
@@ -60,7 +68,7 @@ func (r *Run) mergeInto(path string) error {
 	if _, clean := r.End(); clean {
 		return nil
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	file, err := r.OpenToWrite(path)
 	if err != nil {
 		return err
 	}
@@ -107,20 +115,43 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	return w.Flush(last + 1)
 }
 
-// Remove removes the spool of the trace at tracePath and, where it is a link made for MEMTRACE_SPOOL_DIR, what it leads to.
-func Remove(tracePath string) error {
+// OpenToWrite opens the trace file that was read once more, for writing: through no link, and only if it is still the same file.
+func (r *Run) OpenToWrite(path string) (*os.File, error) {
+	if r.look.file == nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	st, err := r.look.file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return regular.OpenToWrite(path, os.O_RDWR, regular.IdentityOf(st))
+}
+
+// Remove removes the spool, which is that of the trace at tracePath: the name beside the trace and, where that is a link made for MEMTRACE_SPOOL_DIR, what it leads
+// to. Whoever can write to the folder may have put something else there meanwhile, such as a link to a file of ours: nothing but this spool is removed.
+func (s *Spool) Remove(tracePath string) error {
 	path := tracePath + Extension
+	beside, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if beside.Mode()&fs.ModeSymlink == 0 {
+		return regular.Remove(path, s.file)
+	}
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil {
+	if st, err := os.Lstat(target); err != nil {
+		return err
+	} else if id := regular.IdentityOf(st); id.Device != s.file.Device || id.Inode != s.file.Inode {
+		return &fs.PathError{Op: "remove", Path: path, Err: regular.ErrReplaced}
+	}
+	if err := regular.Remove(path, regular.IdentityOf(beside)); err != nil {
 		return err
 	}
-	if target != path {
-		if err := os.Remove(target); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
+	if err := regular.Remove(target, s.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

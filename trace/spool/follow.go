@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"memtrace/internal/regular"
 	"memtrace/trace"
 )
 
@@ -28,6 +29,8 @@ type Follower struct {
 	reader *trace.Reader // nil while the file has no head
 	spool  *Spool        // nil when there is none
 	dict   dictCursor
+
+	notSpool error // why what stands under the spool's name was not opened, being no regular file
 
 	tables  *trace.Tables
 	info    trace.Info
@@ -52,11 +55,18 @@ func Follow(tracePath, spoolPath string) (*Follower, error) {
 	f := &Follower{path: tracePath, tables: &trace.Tables{}, info: trace.Info{}, stuckAt: -1}
 	if spoolPath != "" {
 		s, err := Open(spoolPath, false)
-		if err != nil && (tracePath == "" || !errors.Is(err, fs.ErrNotExist)) {
+		switch {
+		case err == nil:
+			f.spool = s
+		case tracePath == "":
+			return nil, err
+		case errors.Is(err, regular.ErrNotRegular): // somebody put it there, or it is a link to such a thing: no recorder made it
+			f.notSpool = err
+		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
-		if f.spool = s; s != nil {
-			s.compareNumbers()
+		if f.spool != nil {
+			f.spool.compareNumbers()
 		}
 	}
 	if tracePath == "" {
@@ -69,22 +79,9 @@ func Follow(tracePath, spoolPath string) (*Follower, error) {
 	return f, nil
 }
 
-func (f *Follower) openFile() error {
-	file, err := os.Open(f.path)
-	if err != nil {
-		return err
-	}
-	f.file = file
-	st, err := file.Stat()
-	switch {
-	case err != nil:
-		return err
-	case st.IsDir():
-		return fmt.Errorf("%s is a directory", f.path)
-	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s: not a regular file; copy what it gives to one", f.path)
-	}
-	return nil
+func (f *Follower) openFile() (err error) {
+	f.file, err = regular.Open(f.path)
+	return err
 }
 
 // Refresh looks for what is new; ReadBatch then returns it. Call it when ReadBatch has returned io.EOF.

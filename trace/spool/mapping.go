@@ -7,8 +7,6 @@ import (
 )
 
 const (
-	// maxFile is the largest file that is taken for a spool.
-	maxFile = 1 << 40
 	// growth is in which steps the drainer's mapping grows, so that it need not be made anew each time that the recorder gives the file a little more room.
 	growth = 64 << 20
 )
@@ -22,7 +20,7 @@ func (s *Spool) mapFile(size uint64) error {
 	if s.mapped != nil && s.writable {
 		length = (size + growth - 1) / growth * growth
 	}
-	mapped, err := unix.Mmap(int(s.file.Fd()), 0, int(length), protection, unix.MAP_SHARED)
+	mapped, err := unix.Mmap(int(s.opened.Fd()), 0, int(length), protection, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map %s: %w", s.name, err)
 	}
@@ -44,11 +42,11 @@ func (s *Spool) unmap() error {
 // follow looks at how far the recorder has grown the file, where it uses segments that were not there before. A file that cannot be mapped further is read as far as it is.
 func (s *Spool) follow() {
 	used := min(s.load32(offSegmentsUsed), s.segmentsPlanned)
-	if used <= s.segmentsMax || s.file == nil {
+	if used <= s.segmentsMax || s.opened == nil {
 		return
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(int(s.file.Fd()), &st); err != nil || st.Size <= int64(len(s.data)) || st.Size > maxFile {
+	if err := unix.Fstat(int(s.opened.Fd()), &st); err != nil || st.Size <= int64(len(s.data)) || st.Size > maxSize {
 		return
 	}
 	if size := uint64(st.Size); size <= uint64(len(s.mapped)) {

@@ -19,7 +19,7 @@ func (s *Spool) Alive() bool {
 		return false
 	}
 	p, ok := findProcess(s.PID())
-	return ok && p.start == s.u64(offProcessStart) && p.maps(s.name, s.inode)
+	return ok && p.start == s.u64(offProcessStart) && p.maps(s.name, s.file.Inode)
 }
 
 // leftByItself reports whether the process, which is dead, ended by exit or _exit: it asked for a last flush, and whether or not that came to its end, the spool

@@ -112,6 +112,9 @@ func (r *Run) Size() int64 { return r.look.Size() }
 // Offset returns how many bytes of the trace file were read.
 func (r *Run) Offset() int64 { return r.look.Offset() }
 
+// NotSpool says why what stands under the name of the trace's spool was left alone: it is no regular file, so no recorder made it. It is nil where nothing stands there.
+func (r *Run) NotSpool() error { return r.look.notSpool }
+
 // HasSpool reports whether records outside the trace file belong to the run.
 func (r *Run) HasSpool() bool { return r.look.spool != nil }
 

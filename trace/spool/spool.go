@@ -19,8 +19,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"unsafe"
+
+	"memtrace/internal/regular"
 )
 
 // Errors that callers tell apart.
@@ -32,11 +33,11 @@ var (
 // Spool is a mapped spool file. Methods are for one goroutine.
 type Spool struct {
 	data     []byte // what is there of the file
-	file     *os.File
+	opened   *os.File
 	mapped   []byte // data, and where the spool is drained what the file may grow into
 	writable bool
 	name     string // base name of the file, links resolved
-	inode    uint64
+	file     regular.Identity
 
 	committed uint64 // the highest number of a record, where the header says less; else 0
 
@@ -45,23 +46,49 @@ type Spool struct {
 	ringsOffset, indexOffset, dataOffset, dataMax, segmentsOffset uint64
 }
 
-// Open maps the spool at path; writable for its drainer, read-only for everyone else. The errors are ErrNotSpool and ErrVersion, wrapped, or the system's.
+// maxSize bounds a spool file, in bytes.
+const maxSize = 1 << 40
+
+// Open maps the spool at path; writable for what plays its drainer, read-only for everyone else. The errors are ErrNotSpool and ErrVersion, wrapped, or the system's.
 func Open(path string, writable bool) (*Spool, error) {
-	mode := os.O_RDONLY
-	if writable {
-		mode = os.O_RDWR
+	file, err := regular.OpenUpTo(path, maxSize)
+	if err == nil && writable {
+		file, err = reopen(file)
 	}
-	file, err := os.OpenFile(path, mode, 0)
 	if err != nil {
 		return nil, err
 	}
-	s := &Spool{file: file, name: filepath.Base(path), writable: writable}
+	return open(path, file, writable)
+}
+
+// reopen opens the file that is open for reading once more, for writing.
+func reopen(file *os.File) (*os.File, error) {
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return regular.OpenToWrite(file.Name(), os.O_RDWR, regular.IdentityOf(st))
+}
+
+// OpenOwn maps the spool that its process made, for its drainer: path without links, and own to tell it from what somebody put into its place.
+func OpenOwn(path string, own regular.Identity) (*Spool, error) {
+	file, err := regular.OpenToWrite(path, os.O_RDWR, own)
+	if err != nil {
+		return nil, err
+	}
+	return open(path, file, true)
+}
+
+// open maps a file, which it takes over.
+func open(path string, file *os.File, writable bool) (*Spool, error) {
+	s := &Spool{opened: file, name: filepath.Base(path), writable: writable}
 	info, err := file.Stat()
-	if err == nil && (info.Size() < pageSize || info.Size() > maxFile || !info.Mode().IsRegular()) {
+	if err == nil && (info.Size() < pageSize || info.Size() > maxSize) {
 		err = fmt.Errorf("%s: %w (%d bytes)", path, ErrNotSpool, info.Size())
 	}
 	if err == nil {
-		s.inode = info.Sys().(*syscall.Stat_t).Ino
+		s.file = regular.IdentityOf(info)
 		err = s.mapFile(uint64(info.Size()))
 	}
 	if err != nil {
@@ -81,9 +108,9 @@ func Open(path string, writable bool) (*Spool, error) {
 // Close unmaps the file.
 func (s *Spool) Close() error {
 	err := s.unmap()
-	if s.file != nil {
-		err = errors.Join(err, s.file.Close())
-		s.file = nil
+	if s.opened != nil {
+		err = errors.Join(err, s.opened.Close())
+		s.opened = nil
 	}
 	return err
 }

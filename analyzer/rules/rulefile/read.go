@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"memtrace/analyzer/rules"
+	"memtrace/internal/regular"
 )
 
 // maxFile bounds a file, in bytes.
@@ -19,12 +18,10 @@ const maxFile = 256 << 10
 
 // Load reads a file. Errors name the file and, where something in it is wrong, the line.
 func Load(path string) (*rules.Set, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	text, err := regular.Read(path, maxFile)
+	if errors.Is(err, regular.ErrTooLarge) {
+		return nil, fmt.Errorf("%s: a file of rules may have %d bytes", path, maxFile)
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
 		return nil, err
 	}
