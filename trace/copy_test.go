@@ -59,7 +59,7 @@ func TestCopyVerbatim(t *testing.T) {
 func TestCopyTakesTheEpilogue(t *testing.T) {
 	path := writeFile(t, encodeTrace(t, trainingStream(50, 1), 20))
 	symbols := someSymbols(3000)
-	if err := AppendSymbols(path, symbols); err != nil {
+	if err := appendAt(path, symbols); err != nil {
 		t.Fatal(err)
 	}
 	_, r := readAll(t, copyOf(t, readFile(t, path), verbatim{}))

@@ -38,22 +38,15 @@ func (r *Reader) readEpilogue() error {
 // ErrNoEnd is returned where something is to be added to a trace that did not end cleanly.
 var ErrNoEnd = errors.New("the trace has no clean end: its program is still running, or was killed")
 
-// AppendSymbols adds symbols to the finished trace at path, behind its end. It reads the whole file, to refuse one that a reader would not read to its end, and changes
-// nothing of what stands there but the remains of an earlier attempt that was interrupted. The caller keeps others from appending at the same time. Besides the
-// system's errors it returns ErrNoEnd, ErrNotTrace, ErrVersion and ErrEmpty, wrapped with the path.
-func AppendSymbols(path string, symbols []Symbol) error {
+// AppendSymbols adds symbols to a finished trace, behind its end. It reads the whole file, to refuse one that a reader would not read to its end, and changes
+// nothing of what stands there but the remains of an earlier attempt that was interrupted. The caller opened the file for reading and writing, closes it, and keeps
+// others from appending at the same time. Besides the system's errors it returns ErrNoEnd, ErrNotTrace, ErrVersion and ErrEmpty, wrapped with the path.
+func AppendSymbols(file *os.File, symbols []Symbol) error {
 	if len(symbols) == 0 {
 		return nil
 	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return fmt.Errorf("append symbols: %w", err)
-	}
 	if err := appendSymbols(file, symbols); err != nil {
-		return errors.Join(fmt.Errorf("append symbols to %s: %w", path, err), file.Close())
-	}
-	if err := file.Close(); err != nil {
-		return fmt.Errorf("append symbols: %w", err)
+		return fmt.Errorf("append symbols to %s: %w", file.Name(), err)
 	}
 	return nil
 }

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"memtrace/internal/visible"
 )
 
 // page collects a report; the first error of the writer stops it.
@@ -65,28 +66,8 @@ func (p *page) item(text string) {
 	}
 }
 
-// clean makes text of the traced program safe for a terminal: control characters, which could move the cursor or change the title, become visible.
-func clean(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 && utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r < 0x80:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-		i += size
-	}
-	return b.String()
-}
+// clean makes text of the traced program safe to stand in a line.
+func clean(s string) string { return visible.Text(s) }
 
 // clip shortens text to width columns, leaving out the middle: both ends of a path tell more than its middle.
 func clip(s string, width int, ascii bool) string {
@@ -117,13 +98,11 @@ func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range words(text) {
-		for utf8.RuneCountInString(word) > width {
+		for head, rest := cut(word, width); rest != ""; head, rest = cut(word, width) {
 			if line != "" {
 				lines, line = append(lines, line), ""
 			}
-			runes := []rune(word)
-			lines = append(lines, string(runes[:width]))
-			word = string(runes[width:])
+			lines, word = append(lines, head), rest
 		}
 		switch {
 		case line == "":
@@ -138,17 +117,31 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
+// cut returns the first characters of a text, at most width, and the rest. It looks at no more than these: some words have a million.
+func cut(text string, width int) (head, rest string) {
+	for i := range text {
+		if width == 0 {
+			return text[:i], text[i:]
+		}
+		width--
+	}
+	return text, ""
+}
+
 var unitWords = map[string]bool{"B": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true, "PiB": true, "ns": true, "us": true, "ms": true, "s": true,
 	"min": true, "h": true}
 
 // words splits text at blanks, but leaves a number and its unit together.
 func words(text string) []string {
 	var list []string
+	joined := false // a word has one unit: a text may consist of nothing but units
 	for _, word := range strings.Fields(text) {
-		if len(list) > 0 && unitWords[strings.TrimRight(word, ".,;:)")] {
+		if len(list) > 0 && !joined && unitWords[strings.TrimRight(word, ".,;:)")] {
 			list[len(list)-1] += " " + word
+			joined = true
 		} else {
 			list = append(list, word)
+			joined = false
 		}
 	}
 	return list

@@ -13,6 +13,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"memtrace/internal/visible"
 )
 
 // app is what the verbs share: the three standard streams and the logger, which writes to stderr.
@@ -38,7 +40,7 @@ func (a *app) execute(args []string) int {
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetErr(visible.NewWriter(a.stderr, visible.Lines))
 	cmd, err := root.ExecuteC()
 	return a.finish(cmd, err)
 }
@@ -118,9 +120,10 @@ func (a *app) logLevel() zerolog.Level {
 // newLogger writes lines such as "memtrace: warning: text key=value": what a terminal shows beside the program's own words.
 func newLogger(w *os.File, level zerolog.Level) zerolog.Logger {
 	words := map[string]string{"warn": "warning"}
+	colour := term.IsTerminal(int(w.Fd())) && os.Getenv("NO_COLOR") == ""
 	out := zerolog.ConsoleWriter{
 		Out:        w,
-		NoColor:    !term.IsTerminal(int(w.Fd())) || os.Getenv("NO_COLOR") != "",
+		NoColor:    !colour,
 		PartsOrder: []string{zerolog.LevelFieldName, zerolog.MessageFieldName},
 		FormatLevel: func(v any) string {
 			name, _ := v.(string)
@@ -128,6 +131,13 @@ func newLogger(w *os.File, level zerolog.Level) zerolog.Logger {
 				name = word
 			}
 			return "memtrace: " + name + ":"
+		},
+		FormatMessage: func(v any) string {
+			text, _ := v.(string)
+			if text = visible.Text(text); colour {
+				text = "\x1b[1m" + text + "\x1b[m"
+			}
+			return text
 		},
 	}
 	return zerolog.New(out).Level(level)

@@ -13,6 +13,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/internal/regular"
 )
 
 // afterRun shows the report that was asked for and says in one line what was recorded and what to type next.
@@ -41,7 +42,7 @@ func (a *app) afterRun(o runOptions, program string, ended outcome, traces []str
 		err = a.reportAfterRun(o, summaries)
 	}
 	if !a.quiet {
-		fmt.Fprintln(a.stderr, "memtrace: "+endedWords(program, ended)+closingWords(program, summaries, len(traces)))
+		a.say("%s%s", endedWords(program, ended), closingWords(program, summaries, len(traces)))
 	}
 	return err
 }
@@ -55,7 +56,7 @@ func (a *app) reportAfterRun(o runOptions, summaries []readSummary) error {
 	if err != nil {
 		return err
 	}
-	return beside.writeTo(flags.output, flags.force, func(w io.Writer) error {
+	return beside.writeTo(flags.output, flags.force, flags.form(style), func(w io.Writer) error {
 		list := jsonList{single: len(summaries) == 1}
 		show := shown[readSummary]{json: flags.json, show: func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }}
 		for i, r := range summaries {
@@ -158,11 +159,15 @@ func whyNothing(program string) string {
 	if info, err := os.Stat(path); err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
 		return "; " + program + " is setuid or setgid, and such programs ignore LD_PRELOAD"
 	}
-	file, err := elf.Open(path)
+	opened, err := regular.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer opened.Close()
+	file, err := elf.NewFile(opened)
 	if err != nil {
 		return "" // a script: its interpreter is a program like any other
 	}
-	defer file.Close()
 	if file.Class != elf.ELFCLASS64 {
 		return "; " + program + " is a 32-bit program, which cannot load the recorder"
 	}

@@ -90,7 +90,7 @@ func (a *app) diff(flags *summaryFlags, views []string, basePath, newPath string
 		}
 	}
 	difference := analyzer.NewDiff(summaries[0], summaries[1])
-	return damaged.join(a.writeTo(flags.output, flags.force, func(w io.Writer) error {
+	return damaged.join(a.writeTo(flags.output, flags.force, flags.form(style), func(w io.Writer) error {
 		switch {
 		case flags.json:
 			return render.DiffJSON(w, difference)

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"memtrace/internal/regular"
+	"memtrace/internal/visible"
 	"memtrace/trace"
 )
 
@@ -91,7 +92,7 @@ func (a *app) dump(o dumpOptions, path string) error {
 	if path, err = oneInput(path); err != nil {
 		return err
 	}
-	source, closeSource, err := openDump(path, filter != nil)
+	source, closeSource, err := a.openDump(path, filter != nil)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (a *app) dump(o dumpOptions, path string) error {
 		filter.Source = source
 		source = filter
 	}
-	return a.writeTo(o.output, o.force, func(w io.Writer) error {
+	return a.writeTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
 		if err := trace.WriteText(w, source); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -110,8 +111,8 @@ func (a *app) dump(o dumpOptions, path string) error {
 
 // openDump prefers the plain file where no spool continues it: only there the text can show where blocks of events end, and is then, whole, the
 // text of exactly this file.
-func openDump(path string, partly bool) (trace.Source, func() error, error) {
-	run, err := openTrace(path)
+func (a *app) openDump(path string, partly bool) (trace.Source, func() error, error) {
+	run, err := a.openTrace(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,7 +120,7 @@ func openDump(path string, partly bool) (trace.Source, func() error, error) {
 		return run, run.Close, nil
 	}
 	defer run.Close()
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, nil, openError(path, err)
 	}
@@ -167,14 +168,17 @@ func (a *app) encode(o dumpOptions, path string) error {
 	}
 	text, name := a.stdin, "standard input"
 	if path != "-" {
-		file, err := os.Open(path)
+		file, err := regular.Open(path)
 		if err != nil {
 			return openError(path, err)
 		}
 		defer file.Close()
-		text, name = file, path
+		if text, err = regular.Content(file); err != nil {
+			return openError(path, err)
+		}
+		name = path
 	}
-	return a.writeTo(o.output, o.force, func(w io.Writer) error {
+	return a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		err := trace.EncodeText(w, text)
 		var wrong *trace.TextError
 		if errors.As(err, &wrong) {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"syscall"
 
-	"memtrace/trace"
+	"memtrace/internal/visible"
 )
 
 // shown is a verb's way through several traces: load reads one, show writes what it found.
@@ -13,6 +13,7 @@ type shown[T any] struct {
 	load func(path string) (T, error)
 	show func(w io.Writer, value T) error
 	json bool
+	form visible.Form // of what show writes
 }
 
 // toFile shows every trace that args name, in order, in one output. A trace that cannot be read does not keep the others from being shown: the errors
@@ -24,12 +25,11 @@ func (s shown[T]) toFile(a *app, args []string, path string, force bool) error {
 	}
 	list := jsonList{single: len(inputs) == 1 && !inputs[0].fromFolder}
 	var problems []error
-	err = a.writeTo(path, force, func(w io.Writer) error {
+	err = a.writeTo(path, force, s.form, func(w io.Writer) error {
 		shownAny := false
 		for _, in := range inputs {
 			value, err := s.load(in.path)
-			if err != nil && in.fromFolder && errors.Is(err, trace.ErrNotTrace) {
-				a.log.Info().Msgf("%s is passed over: %v", in.path, trace.ErrNotTrace)
+			if a.passOver(in, err) {
 				continue
 			}
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/symbol"
+	"memtrace/internal/regular"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -51,8 +52,7 @@ func (a *app) embed(args []string) error {
 	for _, in := range inputs {
 		sum, err := a.embedInto(in.path)
 		switch {
-		case err != nil && in.fromFolder && errors.Is(err, trace.ErrNotTrace):
-			a.log.Info().Msgf("%s is passed over: %v", in.path, trace.ErrNotTrace)
+		case a.passOver(in, err):
 			continue
 		case err != nil:
 			problems = append(problems, err)
@@ -60,7 +60,7 @@ func (a *app) embed(args []string) error {
 		}
 		embedded++
 		if !a.quiet {
-			fmt.Fprintf(a.stderr, "memtrace: %s: %s\n", in.path, sum.words())
+			a.say("%s: %s", in.path, sum.words())
 		}
 		a.warnOfNames(in.path, sum.problems)
 	}
@@ -85,7 +85,7 @@ func (a *app) embedAfterRun(traces []string) {
 		done++
 	}
 	if done > 0 && !a.quiet {
-		fmt.Fprintf(a.stderr, "memtrace: %s\n", total.words())
+		a.say("%s", total.words())
 	}
 }
 
@@ -137,7 +137,7 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 		return sum, err
 	}
 	defer unlock()
-	if err := spool.Finalize(path); err != nil {
+	if err := spool.Finalize(path); err != nil && !errors.Is(err, regular.ErrNotRegular) { // what stands under the spool's name then is told where the trace is opened
 		if errors.Is(err, spool.ErrRunning) {
 			return sum, fmt.Errorf("%w; embed the names when it has ended", err)
 		}
@@ -164,12 +164,9 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 
 // lockTrace keeps other commands from adding names to a trace at the same time; readers need not wait. Where the file system has no locks it does without.
 func lockTrace(path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, openError(path, err)
-	}
-	if st, err := file.Stat(); err == nil && !st.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s: names are only written into files", path), file.Close())
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.Join(fmt.Errorf("%s: another command is writing names into it; wait until it has ended", path), file.Close())
@@ -179,7 +176,7 @@ func lockTrace(path string) (unlock func(), err error) {
 
 // collectNames reads a trace to its end and names its code addresses. The caller closes the run.
 func (a *app) collectNames(path string) (_ *spool.Run, _ []trace.Symbol, problems []string, err error) {
-	run, err := openTrace(path)
+	run, err := a.openTrace(path)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -207,16 +204,17 @@ func appendNames(path string, run *spool.Run, symbols []trace.Symbol) error {
 	if len(symbols) == 0 {
 		return nil
 	}
-	if _, clean := run.End(); clean {
-		return trace.AppendSymbols(path, symbols)
-	}
+	_, clean := run.End()
 	health := run.Health()
-	if health.Truncated {
+	if !clean && health.Truncated {
 		return fmt.Errorf("%s: offset %d: cut or damaged: %s; names are only added to whole traces", path, health.TruncatedAt, health.Reason)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	file, err := run.OpenToWrite(path)
 	if err != nil {
 		return openError(path, err)
+	}
+	if clean {
+		return errors.Join(trace.AppendSymbols(file, symbols), file.Close())
 	}
 	err = appendUnended(file, health, symbols)
 	if err = errors.Join(err, file.Close()); err != nil {

@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"memtrace/internal/visible"
 )
 
 // The exit statuses of every verb but run.
@@ -78,5 +80,10 @@ func (a *app) complain(verb string, err error) {
 		}
 		return
 	}
-	fmt.Fprintf(a.stderr, "%s: %v\n", verb, err)
+	fmt.Fprintf(a.stderr, "%s: %s\n", verb, visible.Text(err.Error()))
+}
+
+// say prints a line on stderr.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "memtrace: %s\n", visible.Text(fmt.Sprintf(format, args...)))
 }

@@ -13,6 +13,7 @@ import (
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/version"
+	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -38,7 +39,7 @@ const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
 // exportFormat is one way to write stacks. A new format is a row of exportFormats.
 type exportFormat struct {
 	name, extension, doc string
-	binary               bool   // not for a terminal
+	form                 visible.Form
 	labels               bool   // rows say what their memory is for
 	bothLevels           bool   // a file holds all levels unless one was asked for
 	hint                 string // a command that opens the file, which stands for %s; "": there is no such command
@@ -48,9 +49,9 @@ type exportFormat struct {
 var exportFormats = []exportFormat{
 	{name: "flamegraph", extension: ".svg", doc: "a picture for the browser; your own lines stand out",
 		hint: "open it in a browser", write: oneSet(export.FlameGraph)},
-	{name: "pprof", extension: ".pb.gz", doc: "a profile for pprof, with all values and labels", binary: true, labels: true,
+	{name: "pprof", extension: ".pb.gz", doc: "a profile for pprof, with all values and labels", form: visible.Bytes, labels: true,
 		hint: "go tool pprof -http=: %s", write: oneSet(export.Pprof)},
-	{name: "speedscope", extension: ".speedscope.json", doc: "for speedscope.app, with all values and levels", bothLevels: true,
+	{name: "speedscope", extension: ".speedscope.json", doc: "for speedscope.app, with all values and levels", form: visible.JSON, bothLevels: true,
 		hint: "open it at https://www.speedscope.app, which keeps it in your browser", write: export.Speedscope},
 	{name: "collapsed", extension: ".collapsed.txt", doc: "one line for each stack, for flamegraph.pl and others",
 		hint: "flamegraph.pl --countname bytes %s", write: oneSet(export.Collapsed)},
@@ -164,7 +165,7 @@ func (a *app) export(flags *exportFlags, name, arg string) error {
 	switch {
 	case output == "":
 		output = exportPath(path, format)
-	case output == "-" && format.binary && term.IsTerminal(int(a.stdout.Fd())):
+	case output == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.stdout.Fd())):
 		return usagef("%s is no text for a terminal; name a file with -o", format.name)
 	}
 	sets, modules, err := a.readStacks(path, flags.level, format.bothLevels, count)
@@ -172,7 +173,7 @@ func (a *app) export(flags *exportFlags, name, arg string) error {
 		return err
 	}
 	options.Modules = modules
-	if err := a.writeTo(output, flags.force, func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
+	if err := a.writeTo(output, flags.force, format.form, func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
 		return err
 	}
 	a.sayExported(path, output, format, sets, options)
@@ -225,7 +226,7 @@ func (a *app) readStacks(path, level string, both bool, count analyzer.Options) 
 }
 
 func (a *app) readLevel(path, level string, count analyzer.Options) (*analyzer.StackSet, []trace.Module, error) {
-	run, err := openTrace(path)
+	run, err := a.openTrace(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -265,7 +266,7 @@ func (a *app) sayExported(path, output string, format *exportFormat, sets []*ana
 	if strings.Contains(hint, "%s") {
 		hint = "open it with: " + fmt.Sprintf(hint, shellWord(output))
 	}
-	fmt.Fprintf(a.stderr, "memtrace: wrote %s, %s %s; %s\n", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
+	a.say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
 }
 
 func filtered(set *analyzer.StackSet) string {

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"memtrace/internal/visible"
 	"memtrace/trace"
 )
 
@@ -90,7 +90,7 @@ func (a *app) infoCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			info := shown[traceInfo]{load: a.readInfo, show: writeInfoText, json: asJSON}
 			if asJSON {
-				info.show = writeInfoJSON
+				info.show, info.form = writeInfoJSON, visible.JSON
 			}
 			return info.toFile(a, args, "", false)
 		},
@@ -101,7 +101,7 @@ func (a *app) infoCommand() *cobra.Command {
 
 // readInfo reads a whole trace, since what it holds and where it ends is known only then.
 func (a *app) readInfo(path string) (traceInfo, error) {
-	run, err := openTrace(path)
+	run, err := a.openTrace(path)
 	if err != nil {
 		return traceInfo{}, err
 	}
@@ -157,7 +157,7 @@ func writeInfoJSON(w io.Writer, t traceInfo) error {
 func writeInfoText(w io.Writer, t traceInfo) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(tab, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(tab, "%s\t%s\n", visible.Text(name), visible.Text(fmt.Sprintf(format, args...)))
 	}
 	line("file", "%s", t.Path)
 	line("bytes", "%d", t.FileBytes)
@@ -218,15 +218,10 @@ func (t traceInfo) damageText() string {
 	return "none"
 }
 
-// infoValue makes a value fit one line of text, and times readable beside their number.
+// infoValue makes times readable beside their number.
 func infoValue(key, value string) string {
 	if ns, err := strconv.ParseInt(value, 10, 64); err == nil && strings.HasSuffix(key, "_unix_ns") {
 		return fmt.Sprintf("%s (%s)", value, time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, value)
+	return value
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/internal/regular"
+	"memtrace/trace"
 	"memtrace/trace/spool"
 )
 
@@ -70,6 +72,21 @@ func expandInput(arg string) ([]input, error) {
 		return nil, noTracesError(arg)
 	}
 	return inputs, nil
+}
+
+// passOver reports, and says, that what was found in a folder is not the user's to worry about: another program's file, or what somebody put there that is no file at all.
+func (a *app) passOver(in input, err error) bool {
+	switch {
+	case !in.fromFolder:
+		return false
+	case errors.Is(err, trace.ErrNotTrace):
+		a.log.Info().Msgf("%s is passed over: %v", in.path, trace.ErrNotTrace)
+	case errors.Is(err, regular.ErrNotRegular):
+		a.log.Warn().Msgf("%v; it is passed over", err)
+	default:
+		return false
+	}
+	return true
 }
 
 func noTracesError(folder string) error {

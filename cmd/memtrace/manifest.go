@@ -1,14 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"memtrace/internal/regular"
 )
 
 // manifestEnv names the folder in which each recorded process drops one small file per trace: the trace's absolute path and a newline. The file is
@@ -60,15 +63,24 @@ func (m *manifest) passOn(outer string) error {
 		return err
 	}
 	for _, entry := range entries {
-		text, err := os.ReadFile(filepath.Join(m.dir, entry.Name()))
+		text, err := regular.ReadUnlinked(filepath.Join(m.dir, entry.Name()), manifestEntryLimit)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(outer, entry.Name()), text, 0o600)
+			err = writeManifestEntry(filepath.Join(outer, entry.Name()), text)
 		}
 		if err != nil {
 			return fmt.Errorf("tell the enclosing run: %w", err)
 		}
 	}
 	return nil
+}
+
+func writeManifestEntry(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
 }
 
 // manifestOrder turns PID.N into numbers, so that process 9 comes before process 10. Other names come first.
@@ -80,18 +92,13 @@ func manifestOrder(name string) []uint64 {
 }
 
 func readManifestEntry(file string) (string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("read the run's list of traces: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, manifestEntryLimit+1))
-	if err != nil {
+	text, err := regular.ReadUnlinked(file, manifestEntryLimit)
+	if err != nil && !errors.Is(err, regular.ErrTooLarge) {
 		return "", fmt.Errorf("read the run's list of traces: %w", err)
 	}
 	// A process that was killed while it wrote leaves a line without its end.
 	path, ok := strings.CutSuffix(string(text), "\n")
-	if !ok || len(text) > manifestEntryLimit || !filepath.IsAbs(path) {
+	if !ok || !filepath.IsAbs(path) {
 		return "", fmt.Errorf("process %s left no whole path in the run's list of traces; look for its trace where the output pattern points", filepath.Base(file))
 	}
 	return path, nil

@@ -6,12 +6,26 @@ import (
 	"io/fs"
 	"strings"
 
+	"memtrace/internal/regular"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
 
-// openTrace opens a trace, together with the spool that its process may have left beside it. Its errors name the file and say what to do.
-func openTrace(path string) (*spool.Run, error) {
+// openTrace opens a trace, together with the spool that its process may have left beside it, and warns of what only looks like one. Its errors name the file and say
+// what to do.
+func (a *app) openTrace(path string) (*spool.Run, error) {
+	run, err := openAgain(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := run.NotSpool(); err != nil {
+		a.log.Warn().Msgf("%v: no recorder made it, so it is left alone; %s is read without it", openError(path, err), path)
+	}
+	return run, nil
+}
+
+// openAgain is openTrace without the warning.
+func openAgain(path string) (*spool.Run, error) {
 	run, err := spool.OpenRun(path)
 	if err != nil {
 		return nil, openError(path, err)
@@ -26,6 +40,10 @@ func openError(path string, err error) error {
 		return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path, trace.ErrNotTrace)
 	case errors.Is(err, spool.ErrNotSpool), errors.Is(err, spool.ErrVersion):
 		return fmt.Errorf("%w; a spool can be read by the memtrace whose library wrote it", err) // these name the file, which may be the one beside path
+	case errors.As(err, &pathError) && errors.Is(err, regular.ErrLink):
+		return fmt.Errorf("%s: %w; name the file that it leads to", pathError.Path, pathError.Err)
+	case errors.As(err, &pathError) && errors.Is(err, regular.ErrNotRegular) && !errors.Is(err, regular.ErrDirectory):
+		return fmt.Errorf("%s: %w; copy what it gives to a file", pathError.Path, pathError.Err)
 	case errors.As(err, &pathError):
 		return fmt.Errorf("%s: %w", pathError.Path, pathError.Err)
 	case strings.HasPrefix(err.Error(), path+":"):

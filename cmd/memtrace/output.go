@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"memtrace/internal/visible"
 )
 
 const outputBuffer = 64 << 10
@@ -32,9 +34,12 @@ func (a *app) openDestination(path string, force bool) (*destination, error) {
 	case err == nil && info.IsDir():
 		return nil, usagef("%s is a folder; name a file with -o", path)
 	case err == nil && !info.Mode().IsRegular(): // a device or a pipe keeps its place
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		f, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for a pipe's reader, as a shell does
 		if err != nil {
 			return nil, fmt.Errorf("open the output: %w", err)
+		}
+		if opened, err := f.Stat(); err != nil || !os.SameFile(opened, info) {
+			return nil, errors.Join(fmt.Errorf("open the output: %s: another file has taken its place", path), err, f.Close())
 		}
 		return newDestination(f, path, ""), nil
 	case err == nil && !force:
@@ -84,13 +89,15 @@ func (d *destination) discard() {
 	}
 }
 
-// writeTo opens the destination, lets produce fill it, and commits it if produce succeeds.
-func (a *app) writeTo(path string, force bool, produce func(io.Writer) error) error {
+// writeTo opens the destination, lets produce fill it, and commits it if produce succeeds. form is what produce writes: whatever a trace holds, nothing else than that
+// comes out.
+func (a *app) writeTo(path string, force bool, form visible.Form, produce func(io.Writer) error) error {
 	out, err := a.openDestination(path, force)
 	if err != nil {
 		return err
 	}
-	if err := produce(out); err != nil {
+	safe := visible.NewWriter(out, form)
+	if err := errors.Join(produce(safe), safe.Flush()); err != nil {
 		// A reader who closes the pipe early has still been served; an error of ours must not eat what was already made.
 		if out.temp == "" {
 			_ = out.Flush()

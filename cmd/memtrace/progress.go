@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"memtrace/internal/visible"
 )
 
 const (
@@ -23,7 +25,7 @@ type progress struct {
 }
 
 func (a *app) newProgress(name string, total int64) *progress {
-	p := &progress{name: name, total: total, next: time.Now().Add(progressDelay)}
+	p := &progress{name: visible.Text(name), total: total, next: time.Now().Add(progressDelay)}
 	if !a.quiet && term.IsTerminal(int(a.stderr.Fd())) {
 		p.out = a.stderr
 	}

@@ -84,7 +84,7 @@ func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, chan
 		args = []string{path}
 	}
 	var damaged damageList
-	reports := shown[readSummary]{json: flags.json}
+	reports := shown[readSummary]{json: flags.json, form: flags.form(style)}
 	reports.load = func(path string) (readSummary, error) {
 		summary, err := a.summarize(path, options)
 		if err == nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"memtrace/internal/regular"
+	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/scrub"
 )
@@ -132,7 +134,7 @@ func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
 	if path, err = oneInput(path); err != nil {
 		return err
 	}
-	source, closeSource, err := openDump(path, false)
+	source, closeSource, err := a.openDump(path, false)
 	if err != nil {
 		return err
 	}
@@ -140,7 +142,7 @@ func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
 	if err := refuseSame(path, o.output); err != nil {
 		return err
 	}
-	err = a.writeTo(o.output, o.force, func(w io.Writer) error {
+	err = a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err
@@ -182,19 +184,14 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	if o.key == "" {
 		return scrub.NewAnonymizer(*strip, nil)
 	}
-	file, err := os.Open(o.key)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no such file; make a key with: head -c 32 /dev/urandom > %s", o.key, o.key)
-	} else if err != nil {
-		return nil, openError(o.key, err)
-	}
-	defer file.Close()
-	key, err := io.ReadAll(io.LimitReader(file, maxKey+1))
+	key, err := regular.Read(o.key, maxKey)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", o.key, err)
-	case len(key) > maxKey:
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no such file; make a key with: head -c 32 /dev/urandom > %s", o.key, o.key)
+	case errors.Is(err, regular.ErrTooLarge):
 		return nil, fmt.Errorf("%s: more than %d bytes are no key", o.key, maxKey)
+	case err != nil:
+		return nil, openError(o.key, err)
 	}
 	made, err := scrub.NewAnonymizer(*strip, key)
 	if err != nil {
@@ -233,8 +230,8 @@ func (a *app) tellScrubbed(path string, h trace.Health, counts scrub.Counts) {
 	if parts == nil {
 		parts = []string{"nothing had to be left out or replaced"}
 	}
-	fmt.Fprintf(a.stderr, "memtrace: %s\n", strings.Join(parts, ", "))
+	a.say("%s", strings.Join(parts, ", "))
 	if h.Truncated {
-		fmt.Fprintf(a.stderr, "memtrace: %s is cut at offset %d (%s); the copy holds what stands before that\n", path, h.TruncatedAt, h.Reason)
+		a.say("%s is cut at offset %d (%s); the copy holds what stands before that", path, h.TruncatedAt, h.Reason)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/symbol"
+	"memtrace/internal/visible"
 )
 
 // The width of a report in columns: what it may be told, and what it takes from a terminal.
@@ -134,6 +135,17 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 	return o, nil
 }
 
+// form is what a report with these flags is written as.
+func (s *summaryFlags) form(style render.Options) visible.Form {
+	switch {
+	case s.json:
+		return visible.JSON
+	case style.Color:
+		return visible.Colored
+	}
+	return visible.Lines
+}
+
 func parseRegexp(flag, text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
@@ -192,7 +204,7 @@ func (s *summaryFlags) outputFile(a *app) *os.File {
 
 // summarize reads one trace.
 func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, error) {
-	run, err := openTrace(path)
+	run, err := a.openTrace(path)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +232,7 @@ func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
 	if o.Focus == nil && o.Ignore == nil && !o.Training {
 		return func() {}, nil
 	}
-	ahead, err := openTrace(path)
+	ahead, err := openAgain(path)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/internal/visible"
 )
 
 const topLong = `Show the devices, the processes on them and, for those that memtrace records, who
@@ -114,7 +115,11 @@ func (a *app) top(flags *topFlags, args []string) error {
 // topOnce reads every trace to its present end and prints what there is.
 func (a *app) topOnce(sampler *topSampler, flags *topFlags, terminal bool) error {
 	sample := sampler.sample(math.MaxInt64)
-	return a.writeTo("", false, func(w io.Writer) error {
+	form := visible.Lines
+	if flags.json {
+		form = visible.JSON
+	}
+	return a.writeTo("", false, form, func(w io.Writer) error {
 		if flags.json {
 			return writeTopJSON(w, sample)
 		}

@@ -176,7 +176,7 @@ GPU 0  Mock GPU  #####........... 5.00 GiB of 16.0 GiB used, 11.0 GiB free
         pid  user          on device     recorded  command
          41  ada            1.29 GiB     1.00 GiB  python train.py
              owners by tag, as of 3s ago; 960.0 MiB in blocks of PyTorch
-                640.0 MiB   48.3%  ################  model?[2J
+                640.0 MiB   48.3%  ################  model\x1b[2J
                 320.0 MiB   24.2%  ########........  optimizer
                  32.0 MiB    2.4%  #...............  PyTorch reserved, unused (slack)
                  32.0 MiB    2.4%  #...............  libcublas.so.12 (driver)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
 )
 
 // userNames keeps what the system said: looking a user up may ask the network.
@@ -40,14 +39,4 @@ func (u userNames) name(uid uint32) string {
 	}
 	u[uid] = name
 	return name
-}
-
-// printable makes text of other programs safe for a terminal: control characters could move the cursor or change the title.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
 }

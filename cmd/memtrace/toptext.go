@@ -12,6 +12,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/internal/visible"
 )
 
 const (
@@ -116,7 +117,7 @@ func (t *topPage) heading() {
 	l.add(topStrong, "memtrace top")
 	l.add(topPlain, "  %s", t.sample.Time.Format("15:04:05"))
 	if n := t.sample.NVML; n.Available {
-		l.add(topPlain, "  driver %s", printable(n.Driver))
+		l.add(topPlain, "  driver %s", visible.Text(n.Driver))
 		if n.CUDA != "" {
 			l.add(topPlain, ", CUDA %s", n.CUDA)
 		}
@@ -134,7 +135,7 @@ func topCount(n int, one, many string) string {
 
 // wrapped breaks a sentence at blanks, instead of losing its end.
 func (t *topPage) wrapped(style topStyle, text string) {
-	for part := range strings.SplitSeq(ansi.Wordwrap(printable(text), t.width, ""), "\n") {
+	for part := range strings.SplitSeq(ansi.Wordwrap(visible.Text(text), t.width, ""), "\n") {
 		t.line(style, "%s", part)
 	}
 }
@@ -149,7 +150,7 @@ func (d *topDevice) title() string {
 func (t *topPage) device(d *topDevice, shown map[int]bool) {
 	var l topLine
 	l.add(topStrong, "%s", d.title())
-	l.add(topPlain, "  %s  ", printable(d.Name))
+	l.add(topPlain, "  %s  ", visible.Text(d.Name))
 	if d.Used != nil && d.Total != nil {
 		l.add(topGreen, "%s", t.bar(*d.Used, *d.Total))
 		l.add(topPlain, " %s of %s used, %s free", render.Bytes(*d.Used), render.Bytes(*d.Total), topBytes(d.Free))
@@ -227,7 +228,7 @@ func (t *topPage) process(p *topProcess, used string, shown map[int]bool) {
 		recorded = "unknown"
 	}
 	l := topLine{pid: p.PID}
-	l.add(topPlain, topColumns, fmt.Sprint(p.PID), ansi.Truncate(printable(p.User), 10, ""), used, recorded, printable(p.Command))
+	l.add(topPlain, topColumns, fmt.Sprint(p.PID), ansi.Truncate(visible.Text(p.User), 10, ""), used, recorded, visible.Text(p.Command))
 	t.put(l)
 	switch {
 	case !p.Traced || !t.open(p.PID):
@@ -264,7 +265,7 @@ func (t *topPage) owners(p *topProcess) {
 		var l topLine
 		l.add(topPlain, "             %12s  %5.1f%%  ", render.Bytes(row.bytes), 100*float64(row.bytes)/float64(max(whole, 1)))
 		l.add(topGreen, "%s", t.bar(row.bytes, largest))
-		l.add(topPlain, "  %s", printable(row.name))
+		l.add(topPlain, "  %s", visible.Text(row.name))
 		t.put(l)
 	}
 	if len(list) == 0 {

@@ -13,6 +13,7 @@ import (
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/visible"
 )
 
 // viewFlags are the flags of report about training: tables of their own instead of the report.
@@ -153,7 +154,7 @@ func (a *app) showViews(w io.Writer, flags *viewFlags, force bool, views []*rend
 	case "-":
 		return views[0].CSV(w, r.summary, style)
 	default:
-		if err := a.writeTo(flags.csv, force, func(w io.Writer) error { return views[0].CSV(w, r.summary, style) }); err != nil {
+		if err := a.writeTo(flags.csv, force, visible.Lines, func(w io.Writer) error { return views[0].CSV(w, r.summary, style) }); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,105 @@
+package arrows
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// openers lists what opens a file by its name, by package.
+var openers = map[string][]string{
+	"os":      {"Open", "OpenFile", "ReadFile", "Create", "WriteFile", "DirFS"},
+	"elf":     {"Open"},
+	"unix":    {"Open", "Openat", "Openat2"},
+	"syscall": {"Open"},
+}
+
+// opensItself lists the functions that may open files without package internal/regular, and why.
+var opensItself = map[string]string{
+	"internal/regular/open":           "is the one place",
+	"internal/regular/Remove":         "holds a folder",
+	"trace/spool/Finalize":            "makes a new file, O_EXCL",
+	"trace/spool/bootHash":            "/proc",
+	"trace/spool/ReadStat":            "/proc",
+	"trace/spool/maps":                "/proc",
+	"interpose/filtered":              "/proc",
+	"interpose/openByProc":            "the program's own stderr, by /proc",
+	"interpose/versions":              "/proc",
+	"interpose/writeSidecar":          "makes a new file, O_EXCL",
+	"cmd/memtrace/mappedSpools":       "/proc",
+	"cmd/memtrace/namespacePIDs":      "/proc",
+	"cmd/memtrace/describe":           "/proc",
+	"cmd/memtrace/keyboard":           "/dev/tty",
+	"cmd/memtrace/inForeground":       "/dev/tty",
+	"cmd/memtrace/openDestination":    "makes a new file, O_EXCL, or writes to the device or pipe that the user named",
+	"cmd/memtrace/writeManifestEntry": "makes a file in the folder of an enclosing run, through no link",
+}
+
+// Files that somebody else may have named or put there were opened in a dozen places, and eight of them hung for ever on a FIFO that stood under the name. Now there is
+// one place that knows what may be opened, and nothing that ships opens files by itself.
+func TestFilesAreOpenedInOnePlace(t *testing.T) {
+	var found []string
+	top := root(t)
+	for name := range ours {
+		for _, declaration := range declarations(t, filepath.Join(top, name)) {
+			for _, call := range opening(declaration) {
+				where := name + "/" + call.function
+				found = append(found, where)
+				if opensItself[where] == "" {
+					t.Errorf("%s calls %s: files are opened by internal/regular, or the function is listed here with a reason", where, call.opener)
+				}
+			}
+		}
+	}
+	for where := range opensItself {
+		if !slices.Contains(found, where) {
+			t.Errorf("%s is listed and opens nothing", where)
+		}
+	}
+}
+
+// declarations returns those of a package, without its tests.
+func declarations(t *testing.T, folder string) (all []ast.Decl) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, file.Decls...)
+	}
+	return all
+}
+
+type openingCall struct{ function, opener string }
+
+// opening lists the calls of openers in a declaration.
+func opening(declaration ast.Decl) (calls []openingCall) {
+	function := "(package)"
+	if f, ok := declaration.(*ast.FuncDecl); ok {
+		function = f.Name.Name
+	}
+	ast.Inspect(declaration, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if from, ok := selector.X.(*ast.Ident); ok && slices.Contains(openers[from.Name], selector.Sel.Name) {
+			calls = append(calls, openingCall{function, fmt.Sprintf("%s.%s", from.Name, selector.Sel.Name)})
+		}
+		return true
+	})
+	return calls
+}
