@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -35,9 +36,12 @@ type iterationTracker struct {
 	modules    classList
 
 	slots   []slot   // blocks that are live, or were since the last count
+	unused  []uint32 // numbers of slots
 	slotOf  []uint32 // by block id
 	changes []change
-	turn    int // changes that are counted at once: maxChanges
+	before  tally    // what was live at the last count
+	moved   []uint32 // slots of before whose blocks were given other names since
+	turn    int      // changes that are counted at once: maxChanges
 
 	epoch    uint64
 	number   uint64
@@ -60,9 +64,10 @@ type slot struct {
 	block  uint32 // its id while it is live
 	opened int32  // position among the changes; -1: before them
 	closed int32  // stillLive: it is live
-	module uint32 // of a block that is gone
+	module uint32 // as of the last count, or of the block's end
 	class  uint16 // the same
 	phase  uint8
+	moved  bool // is among the moved
 }
 
 const stillLive = math.MaxInt32
@@ -159,10 +164,28 @@ func (t *iterationTracker) opened(c *collector, id uint32, b *Block, v *cell) {
 		t.run++
 	}
 	*at(&t.passOf, int(id)) = t.run
-	*at(&t.slotOf, int(id)) = uint32(len(t.slots))
-	t.changes = append(t.changes, change{b.Time, uint32(len(t.slots))})
-	t.slots = append(t.slots, slot{size: b.Size, block: id, opened: int32(len(t.changes) - 1), closed: stillLive, phase: phase})
+	n := uint32(len(t.slots))
+	if last := len(t.unused) - 1; last >= 0 {
+		n, t.unused = t.unused[last], t.unused[:last]
+	} else {
+		t.slots = append(t.slots, slot{})
+	}
+	*at(&t.slotOf, int(id)) = n
+	t.slots[n] = slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive, phase: phase}
+	t.changes = append(t.changes, change{b.Time, n})
 	t.open.AllocCount++
+}
+
+// renamed takes in that a live block has another cell.
+func (t *iterationTracker) renamed(id uint32) {
+	if int(id) >= len(t.slotOf) {
+		return
+	}
+	n := t.slotOf[id]
+	if s := &t.slots[n]; s.block == id && s.closed == stillLive && s.opened < 0 && !s.moved {
+		s.moved = true
+		t.moved = append(t.moved, n)
+	}
 }
 
 // passOf returns the pass of the training loop that a phase is part of. What others allocate meanwhile ends no pass.
@@ -186,10 +209,21 @@ func (t *iterationTracker) closed(c *collector, id uint32, v *cell, time int64) 
 		t.count(c, true)
 	}
 	s := &t.slots[t.slotOf[id]]
-	s.class, s.module = t.classOf(c, v), t.moduleOf(c, v)
+	t.classify(c, s, v)
 	s.closed = int32(len(t.changes))
 	t.changes = append(t.changes, change{time, t.slotOf[id]})
 	t.open.FreeCount++
+}
+
+// classify notes what a block is for by what is known now.
+func (t *iterationTracker) classify(c *collector, s *slot, v *cell) {
+	if s.opened < 0 {
+		t.before.remove(s)
+	}
+	s.class, s.module = t.classOf(c, v), t.moduleOf(c, v)
+	if s.opened < 0 {
+		t.before.add(s)
+	}
 }
 
 func (t *iterationTracker) classOf(c *collector, v *cell) uint16 {
@@ -287,21 +321,45 @@ func (t *iterationTracker) value(time int64) Iteration {
 	return v
 }
 
-// count adds up the changes that wait. goesOn: the iteration does not end with them.
+// tally is the live bytes of many blocks by class, and by module and class.
+type tally struct {
+	byClass  []uint64
+	byModule map[moduleClass]uint64
+}
+
+func (y *tally) add(s *slot) {
+	*at(&y.byClass, int(s.class)) += s.size
+	if y.byModule == nil {
+		y.byModule = make(map[moduleClass]uint64)
+	}
+	y.byModule[moduleClass{s.module, s.class}] += s.size
+}
+
+func (y *tally) remove(s *slot) {
+	y.byClass[s.class] -= s.size
+	key := moduleClass{s.module, s.class}
+	if y.byModule[key] -= s.size; y.byModule[key] == 0 {
+		delete(y.byModule, key)
+	}
+}
+
+// count adds up the changes that wait. goesOn: the iteration does not end with them. What it costs grows with these, not with what is live: a program that leaks may have more
+// of that than of anything else.
 func (t *iterationTracker) count(c *collector, goesOn bool) {
-	base := make([]uint64, 0, len(t.classes.names)+4)
 	cells := c.details[t.account].cells.list
-	for i := range t.slots {
-		s := &t.slots[i]
-		if s.closed == stillLive {
-			v := &cells[c.cellOf[s.block]]
-			s.class, s.module = t.classOf(c, v), t.moduleOf(c, v)
+	for _, n := range t.moved {
+		if s := &t.slots[n]; s.moved && s.closed == stillLive {
+			t.classify(c, s, &cells[c.cellOf[s.block]])
 		}
-		if s.opened < 0 {
-			*at(&base, int(s.class)) += s.size
+		t.slots[n].moved = false
+	}
+	t.moved = t.moved[:0]
+	for i, change := range t.changes {
+		if s := &t.slots[change.slot]; s.opened == int32(i) && s.closed == stillLive {
+			t.classify(c, s, &cells[c.cellOf[s.block]])
 		}
 	}
-	held := slices.Clone(base)
+	held := slices.Clone(t.before.byClass)
 	extend(&held, max(len(held), len(t.classes.names)))
 	first := !t.open.counted
 	positions := t.replay(held)
@@ -381,25 +439,37 @@ func (t *iterationTracker) holdings(positions [momentCount]int32, first bool) {
 		if position < 0 && (m != atPeak || !first) {
 			continue
 		}
-		held := make(map[moduleClass]uint64)
-		for i := range t.slots {
-			if s := &t.slots[i]; s.opened <= position && s.closed > position {
-				held[moduleClass{s.module, s.class}] += s.size
-			}
+		at := tally{byClass: slices.Clone(t.before.byClass), byModule: maps.Clone(t.before.byModule)}
+		t.apply(&at, position)
+		if at.byModule == nil {
+			at.byModule = make(map[moduleClass]uint64)
 		}
-		t.open.held[m] = held
+		t.open.held[m] = at.byModule
+	}
+}
+
+// apply brings a tally of what was live before the changes to a position among them.
+func (t *iterationTracker) apply(to *tally, position int32) {
+	for i, change := range t.changes[:position+1] {
+		if s := &t.slots[change.slot]; s.opened == int32(i) {
+			to.add(s)
+		} else {
+			to.remove(s)
+		}
 	}
 }
 
 // compact forgets the changes and the blocks that are gone.
 func (t *iterationTracker) compact() {
-	kept := t.slots[:0]
-	for _, s := range t.slots {
-		if s.closed == stillLive {
+	t.apply(&t.before, int32(len(t.changes)-1))
+	for i, change := range t.changes {
+		switch s := &t.slots[change.slot]; {
+		case s.closed == int32(i):
+			*s = slot{closed: int32(i)}
+			t.unused = append(t.unused, change.slot)
+		case s.closed == stillLive:
 			s.opened = -1
-			t.slotOf[s.block] = uint32(len(kept))
-			kept = append(kept, s)
 		}
 	}
-	t.slots, t.changes = kept, t.changes[:0]
+	t.changes = t.changes[:0]
 }

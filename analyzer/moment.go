@@ -105,11 +105,12 @@ func (a At) hits(e *trace.Event, tables *trace.Tables) bool {
 // moment is a copy of the running totals, or of what they were at a peak. Slices by device slot; nil where a figure is not known.
 type moment struct {
 	time      int64
-	allocs    [accountCount]uint64   // allocations until then
-	devices   [accountCount][]uint64 // driver and framework: live bytes by device slot
-	held      [accountCount][]held   // driver and framework: live bytes by origin
-	byLibrary [][]uint64             // driver bytes by device slot and library, whatever the filters are
-	reported  []uint64               // the framework's reserved counter by device slot
+	allocs    [accountCount]uint64         // allocations until then
+	devices   [accountCount][]uint64       // driver and framework: live bytes by device slot
+	held      [accountCount][]held         // driver and framework: live bytes by origin
+	places    [accountCount]map[origin]int // in held; nil before the first move
+	byLibrary [][]uint64                   // driver bytes by device slot and library, whatever the filters are
+	reported  []uint64                     // the framework's reserved counter by device slot
 }
 
 // live returns the live bytes of an account on all devices.

@@ -139,25 +139,51 @@ func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
 	to.allocs++
 	to.allocBytes += b.Size
 	c.cellOf[id] = n
+	if t := c.iterations; t != nil && t.account == b.Account {
+		t.renamed(id)
+	}
 }
 
 // move takes bytes from one origin to another.
 func (m *moment) move(a Account, from, to origin, bytes uint64) {
-	list, target := m.held[a], -1
-	for i := range list {
-		switch list[i].origin {
-		case from:
-			list[i].bytes -= bytes
-		case to:
-			target = i
+	place := m.placesOf(a)
+	if i, held := place[from]; held {
+		m.held[a][i].bytes -= bytes
+	}
+	i, known := place[to]
+	if !known {
+		i = len(m.held[a])
+		place[to] = i
+		m.held[a] = append(m.held[a], held{origin: to})
+	}
+	m.held[a][i].bytes += bytes
+	m.drop(a, from)
+	m.drop(a, to)
+}
+
+// placesOf says where an origin stands in the list of an account. Names may come for as many blocks as there are origins, so that a search for each would take for ever.
+func (m *moment) placesOf(a Account) map[origin]int {
+	if m.places[a] == nil {
+		m.places[a] = make(map[origin]int, len(m.held[a]))
+		for i := range m.held[a] {
+			m.places[a][m.held[a][i].origin] = i
 		}
 	}
-	if target < 0 {
-		target = len(list)
-		list = append(list, held{origin: to})
+	return m.places[a]
+}
+
+// drop takes an origin that holds nothing off the list; the last one takes its place.
+func (m *moment) drop(a Account, o origin) {
+	list, place := m.held[a], m.places[a]
+	i, known := place[o]
+	if !known || list[i].bytes != 0 {
+		return
 	}
-	list[target].bytes += bytes
-	m.held[a] = slices.DeleteFunc(list, func(h held) bool { return h.bytes == 0 })
+	last := len(list) - 1
+	list[i] = list[last]
+	place[list[i].origin] = i
+	delete(place, o)
+	m.held[a] = list[:last]
 }
 
 // labelPrefixes are what names of categories begin with where they are texts of their own. MXNet's have such beginnings of their own.

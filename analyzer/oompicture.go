@@ -30,7 +30,7 @@ func (c *collector) describe(o *oomCase, e *trace.Event, final bool) {
 	v.DriverBytes = c.details[AccountDriver].total.current
 	now := c.holding.driverBytes(o.device)
 	v.ReleasedBytes = o.first - min(o.first, now)
-	if c.want.kind == momentOOM {
+	if c.want.kind == momentOOM && c.moment == nil { // it costs a look at all that is live
 		o.moment = c.now(e.Time)
 	}
 	if !c.wantPicture(v, e, final) {

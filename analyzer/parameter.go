@@ -103,6 +103,7 @@ func (p *parameterFigures) value() Parameter {
 	if p.isOptimizer() {
 		v.Category = trace.CategoryOptimizer.String()
 	}
+	states := make(map[string]int) // in v.States; a trace may have as many as it likes
 	for _, key := range p.order {
 		f := p.figures[key]
 		switch key.category {
@@ -110,22 +111,18 @@ func (p *parameterFigures) value() Parameter {
 			v.Gradient += f.bytes
 			v.GradBlock += f.block
 		case trace.CategoryOptimizer:
-			v.keep(State{key.state, f.bytes, f.block})
+			i, known := states[key.state]
+			if !known {
+				i = len(v.States)
+				states[key.state] = i
+				v.States = append(v.States, State{Name: key.state})
+			}
+			v.States[i].Bytes += f.bytes
+			v.States[i].BlockBytes += f.block
 		default:
 			v.Bytes += f.bytes
 			v.BlockBytes += f.block
 		}
 	}
 	return v
-}
-
-func (p *Parameter) keep(s State) {
-	for i := range p.States {
-		if p.States[i].Name == s.Name {
-			p.States[i].Bytes += s.Bytes
-			p.States[i].BlockBytes += s.BlockBytes
-			return
-		}
-	}
-	p.States = append(p.States, s)
 }

@@ -104,6 +104,9 @@ func (t *iterationTracker) tree(held [momentCount]map[moduleClass]uint64, column
 	return &v
 }
 
+// maxModuleDepth bounds how deep modules are nested; what is deeper stands in the last one's name. A name of a MiB may have half a million parts, each with a path.
+const maxModuleDepth = 128
+
 // treeNode is a module in the making.
 type treeNode struct {
 	children map[string]*treeNode
@@ -114,7 +117,7 @@ type treeNode struct {
 func (n *treeNode) add(path string, moment, column, columns int, bytes uint64) {
 	parts := []string{NoModule}
 	if path != "" {
-		parts = strings.Split(path, ".")
+		parts = strings.SplitN(path, ".", maxModuleDepth)
 	}
 	for _, part := range parts {
 		child := n.children[part]

@@ -40,10 +40,11 @@ func by(v *analyzer.Categories) string {
 // categoryOwners lists the categories, as many as a table has rows, Others in any case, and the ledger's rows that are no blocks.
 func (p *page) categoryOwners(s *analyzer.Summary, v *analyzer.Categories, l *analyzer.Ledger) []owner {
 	var named, rest []owner
+	rows := rowsByKey(s.Group(v.By, v.Level))
 	for _, r := range v.Rows {
 		o := owner{name: clean(r.Key), bytes: r.Bytes, style: blocks}
 		if v.ExcessBytes == 0 { // else rows of the group are other ones
-			o.row = rowOf(s.Group(v.By, v.Level), r.Key)
+			o.row = rows[r.Key]
 		}
 		if r.Key == rules.Others {
 			o.name += " (no rule matches)"

@@ -29,8 +29,8 @@ const alikeMin = 3
 func mergeAlike(children []analyzer.Module) []analyzer.Module {
 	var list []analyzer.Module
 	for i := 0; i < len(children); {
-		var same []analyzer.Module
-		for j := i; j < len(children) && sameBytes(&children[i], &children[j]); j++ {
+		same := children[i : i+1 : i+1] // not compared with itself: trees may be deep
+		for j := i + 1; j < len(children) && sameBytes(&children[i], &children[j]); j++ {
 			same = append(same, children[j])
 		}
 		if len(same) < alikeMin {

@@ -113,9 +113,11 @@ func exactBytes(n uint64) string { return Count(n) + " B" }
 // parameterRows is the CSV of parameters and buffers; optimizer state by name stands in the last columns.
 func parameterRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
 	var states []string
+	known := make(map[string]bool)
 	for _, parameter := range s.Training.Parameters {
 		for _, state := range parameter.States {
-			if !slices.Contains(states, state.Name) {
+			if !known[state.Name] {
+				known[state.Name] = true
 				states = append(states, state.Name)
 			}
 		}
@@ -135,14 +137,12 @@ func parameterRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]
 func parameterRow(parameter *analyzer.Parameter, states []string, write unitWriter) []string {
 	state, stateBlocks := stateBytes(parameter)
 	row := []string{parameter.Name, parameter.Category, write(parameter.Bytes), write(parameter.BlockBytes), write(parameter.Gradient), write(parameter.GradBlock), write(state), write(stateBlocks)}
+	bytes := make(map[string]uint64, len(parameter.States))
+	for _, state := range parameter.States {
+		bytes[state.Name] += state.Bytes
+	}
 	for _, name := range states {
-		var bytes uint64
-		for _, state := range parameter.States {
-			if state.Name == name {
-				bytes += state.Bytes
-			}
-		}
-		row = append(row, write(bytes))
+		row = append(row, write(bytes[name]))
 	}
 	return row
 }
