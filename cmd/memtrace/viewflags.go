@@ -40,12 +40,12 @@ func viewNames() []string {
 
 func (v *viewFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&v.names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (repeat it, or separate by commas)")
+	f.StringSliceVar(&v.names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
 	f.StringVar(&v.csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
-	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and --view seed003 (default MB)")
+	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and in the table of seed003 (default MB)")
 	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3)")
-	f.IntVar(&v.period, "period", 0, "every so many `ITERATIONS` of --view seed003 (default 1)")
-	f.IntVar(&v.epoch, "epoch", 0, "only this `EPOCH` of --view seed003, counted from 1 (default all)")
+	f.IntVar(&v.period, "period", 0, "list every so many `ITERATIONS` (default 1), in the table of seed003")
+	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of seed003")
 	mustComplete(cmd, "view", completeList(viewNames()...))
 	mustComplete(cmd, "units", completeValues(render.Units()...))
 	for _, name := range []string{"depth", "period", "epoch"} {
