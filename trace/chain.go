@@ -13,8 +13,8 @@ type chain struct {
 	sum      uint32
 }
 
-// alteredKey holds, in a copy of a trace whose sections were not as they were written, what was wrong with them.
-const alteredKey = "trace.altered"
+// AlteredKey is the fact, in a copy of a trace whose sections were not as they were written, or in a trace with which a damaged spool was merged, of what was wrong there.
+const AlteredKey = "trace.altered"
 
 // add goes on by the section with the given checksum.
 func (c *chain) add(crc uint32) {

@@ -42,7 +42,7 @@ func Copy(w *Writer, src Source, edit Editor) error {
 		}
 	}
 	if why := src.Health().Altered; why != "" { // the copy's own sections are in order
-		if err := w.WriteInfo(Info{alteredKey: why}); err != nil {
+		if err := w.WriteInfo(Info{AlteredKey: why}); err != nil {
 			return err
 		}
 	}

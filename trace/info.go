@@ -17,7 +17,7 @@ import (
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version
 //	nullgpu                                  "1" where no real GPU was used
-//	trace.altered                            in a copy: why the original's sections were not those that were written
+//	trace.altered                            what was wrong with the original, or with the spool, that this was made from
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
 

@@ -96,7 +96,7 @@ func (r *Reader) Health() Health {
 	h.UnknownEvents = r.block.unknown
 	h.Bytes = r.sections.offset
 	if h.Altered == "" {
-		h.Altered = r.info[alteredKey]
+		h.Altered = r.info[AlteredKey]
 	}
 	h.Gaps, h.InFlight = r.seqs.Missing(drawnFrom(r.info))
 	h.MaxSeq, _ = r.seqs.Max()

@@ -87,6 +87,31 @@ func TestMergeWithRecordOfNoKind(t *testing.T) {
 	}
 }
 
+// A record that had come to bear another one's number took that one's place, and nothing told where its own was in the trace already, so that no number was missing.
+func TestTwoRecordsOfOneNumber(t *testing.T) {
+	s := whole()
+	path := filepath.Join(t.TempDir(), "t.bin")
+	moved(t, path, s, 0)
+	s.put64(seedSegmentsAt+5*recordSize+recSeq, 30)
+	if err := os.WriteFile(path+Extension, s.data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"beside its spool", "merged"} {
+		run, err := OpenRun(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readRest(t, run)
+		if h := run.Health(); h.Gaps != 0 || run.HasSpool() && h.Repeated != 1 || !run.HasSpool() && h.Altered == "" {
+			t.Errorf("%s: %+v", when, h)
+		}
+		run.Close()
+		if err := Finalize(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The trace spoke of lost records and the spool beside it, damaged, of none: then none were.
 func TestLostInTraceOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.bin")

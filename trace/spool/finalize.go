@@ -95,6 +95,9 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	}
 	info := r.look.spool.Info()
 	maps.Copy(info, r.look.drawn.Info())
+	if n := r.look.repeated; n > 0 { // of which one each is kept
+		info[trace.AlteredKey] = fmt.Sprintf("%d records of its spool had the number of another one", n)
+	}
 	if r.left {
 		info[endedKey] = endedByExit
 	}

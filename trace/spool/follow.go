@@ -38,12 +38,14 @@ type Follower struct {
 	atSpool bool          // since then the file was read to its end
 
 	// The books on what was returned. Without a spool nothing can come twice, and the reader's own will do.
-	have    trace.SeqSet
-	events  uint64
-	late    uint64
-	unknown uint64 // records of no kind, when the spool was last looked at
-	lost    [3]uint64
-	drawn   trace.Drawn // in the spool, when it was last looked at
+	have     trace.SeqSet
+	events   uint64
+	late     uint64
+	unknown  uint64       // records of no kind, when the spool was last looked at
+	numbers  trace.SeqSet // of its records then
+	repeated uint64       // records then with a number that another one had
+	lost     [3]uint64
+	drawn    trace.Drawn // in the spool, when it was last looked at
 
 	stuckAt   int64 // where the last refresh found the file cut, -1 if it was whole
 	stuckSize int64
@@ -199,6 +201,7 @@ func (f *Follower) positions() []uint64 {
 // collect takes all committed records.
 func (f *Follower) collect(cursor *Cursor) {
 	f.pending, f.unknown = f.pending[:0], 0
+	f.numbers, f.repeated = trace.SeqSet{}, 0
 	room := len(f.spool.data) / recordSize // no more fit, whatever a damaged spool says
 	for more := true; more && len(f.pending) < room; {
 		var events []trace.Event
@@ -218,6 +221,9 @@ func (f *Follower) keep(keys []key, events []trace.Event) {
 		if !e.Kind.Known() { // damage: the recorder is of this version
 			f.unknown++
 			continue
+		}
+		if !f.numbers.Add(e.Seq) {
+			f.repeated++
 		}
 		e.Flags &^= trace.FlagLate // decided when they are returned
 		f.pending = append(f.pending, e)
@@ -340,6 +346,7 @@ func (f *Follower) books() trace.Health {
 	if f.spool != nil {
 		h.Events, h.LateEvents = f.events, f.late
 		h.UnknownEvents += f.unknown
+		h.Repeated += f.repeated
 		h.Gaps, h.InFlight = f.have.Missing(f.drawn)
 		h.MaxSeq, _ = f.have.Max()
 	}
