@@ -392,6 +392,7 @@ void mt_boot_start(void) {
     mt_sample_off(why);
     return stay_without(why);
   }
+  mt_sample_prepare();
   __atomic_store_n(&state, BOOTING, __ATOMIC_RELEASE);
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
   if (!start_thread(boot_thread, MT_STACK)) {

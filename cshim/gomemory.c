@@ -23,15 +23,15 @@
 
 size_t mt_go_stack = 1u << 20;
 
+/* Where the runtime has asked for address space without any rights to it. */
 struct range {
   uintptr_t start, end;
+  bool given_back;
 };
 
-/* Where the runtime has asked for address space without any rights to it. */
 static struct range reserved[MT_GO_RESERVATIONS];
 static unsigned count;
 static uint64_t held;
-static bool given_back;
 static uint32_t locked; /* held for the length of one system call, by the runtime's threads */
 
 static bool lock(void) {
@@ -44,14 +44,28 @@ static bool lock(void) {
 
 static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
 
-static void note_reserved(uintptr_t start, size_t size) {
-  if (count < MT_GO_RESERVATIONS) reserved[count++] = (struct range){start, start + size};
+static void note_reserved(uintptr_t start, size_t size, bool given_back) {
+  if (count < MT_GO_RESERVATIONS) reserved[count++] = (struct range){start, start + size, given_back};
 }
 
-static bool is_reserved(uintptr_t start, size_t size) {
-  for (unsigned i = 0; i < count; i++)
-    if (start >= reserved[i].start && start + size <= reserved[i].end) return true;
-  return false;
+/* Where the part that begins there ends, and whether it was given back. */
+static uintptr_t part_of(uintptr_t start, uintptr_t end, bool *given_back) {
+  *given_back = false;
+  for (unsigned i = 0; i < count; i++) {
+    const struct range *r = &reserved[i];
+    if (start >= r->start && start < r->end) {
+      *given_back = r->given_back;
+      return end < r->end ? end : r->end;
+    }
+    if (r->start > start && r->start < end) end = r->start;
+  }
+  return end;
+}
+
+static bool was_given_back(uintptr_t start, uintptr_t end) {
+  bool given_back = false;
+  while (start < end && !given_back) start = part_of(start, end, &given_back);
+  return given_back;
 }
 
 /* The runtime reserves more than it wants and cuts both ends off, so that the rest is aligned. */
@@ -59,29 +73,38 @@ static void note_cut(uintptr_t start, uintptr_t end) {
   for (unsigned i = 0; i < count; i++) {
     struct range *r = &reserved[i];
     if (end <= r->start || start >= r->end) continue;
-    if (start > r->start && end < r->end) note_reserved(end, r->end - end);
+    if (start > r->start && end < r->end) note_reserved(end, r->end - end, r->given_back);
     if (start > r->start) r->end = start;
     else if (end < r->end) r->start = end;
-    else *r = (struct range){0, 0};
+    else *r = (struct range){0, 0, false};
   }
 }
 
 /* A place that was given back may be the program's by now. */
-static void *take_again(void *at, size_t size, int protection, int flags) {
-  if (protection == PROT_NONE) return at;
+static bool take_again(void *at, size_t size, int protection, int flags) {
+  if (protection == PROT_NONE) return true;
   void *got = mt_sys_mmap(at, size, protection, (flags & ~MAP_FIXED) | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == at) return at;
-  if (got) mt_sys_munmap(got, size); /* a kernel that does not know the flag */
-  errno = ENOMEM;
-  return NULL;
+  if (got && got != at) mt_sys_munmap(got, size); /* a kernel that does not know the flag */
+  return got == at;
+}
+
+/* What the runtime has reserved in several pieces it takes at once where they lie side by side. */
+static void *take(void *at, size_t size, int protection, int flags, int fd, uint64_t offset) {
+  uintptr_t start = (uintptr_t)at, end = start + size;
+  if (!(flags & MAP_FIXED) || !was_given_back(start, end)) return mt_sys_mmap(at, size, protection, flags, fd, offset);
+  for (uintptr_t stop; start < end; start = stop) {
+    bool given_back;
+    stop = part_of(start, end, &given_back);
+    if (given_back ? !take_again((void *)start, stop - start, protection, flags) : !mt_sys_mmap((void *)start, stop - start, protection, flags, -1, 0)) return errno = ENOMEM, NULL;
+  }
+  return at;
 }
 
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
   bool locked_here = lock();
-  bool again = given_back && flags & MAP_FIXED && is_reserved((uintptr_t)at, size);
-  void *got = again ? take_again(at, size, protection, flags) : mt_sys_mmap(at, size, protection, flags, fd, (uint64_t)offset);
-  if (got && protection == PROT_NONE && !(flags & MAP_FIXED)) note_reserved((uintptr_t)got, size);
+  void *got = take(at, size, protection, flags, fd, (uint64_t)offset);
+  if (got && protection == PROT_NONE && !(flags & MAP_FIXED)) note_reserved((uintptr_t)got, size, false);
   if (got && protection != PROT_NONE) __atomic_add_fetch(&held, size, __ATOMIC_RELAXED);
   if (locked_here) unlock();
   return got ? got : MAP_FAILED;
@@ -90,7 +113,7 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_
 int __wrap_munmap(void *at, size_t size);
 int __wrap_munmap(void *at, size_t size) {
   bool locked_here = lock();
-  bool keep = given_back && is_reserved((uintptr_t)at, size); /* some of it may not be ours any more */
+  bool keep = was_given_back((uintptr_t)at, (uintptr_t)at + size); /* some of it may not be ours any more */
   int result = keep ? 0 : mt_sys_munmap(at, size);
   if (!keep) note_cut((uintptr_t)at, (uintptr_t)at + size);
   if (locked_here) unlock();
@@ -108,7 +131,8 @@ static bool give_back(const struct mt_map *map, void *unused) {
 
 void mt_go_give_back(void) {
   if (!lock()) return;
-  if (count) given_back = mt_maps_each(give_back, NULL) || given_back;
+  if (mt_maps_each(give_back, NULL))
+    for (unsigned i = 0; i < count; i++) reserved[i].given_back = true;
   unlock();
 }
 

@@ -30,11 +30,11 @@
 #define MT_DEVICES 64
 #define MT_INITIAL_PID_NAMESPACE 0xeffffffcull
 
-enum { IDLE, SAMPLING, ENDING, ENDED };
+enum { IDLE, STARTING, SAMPLING, ENDING, ENDED };
 
 static const char *const names[] = {"context", "period", "peak", "oom", "exit"};
 
-static int32_t owner;    /* process whose sampler runs; a forked child has none */
+static int32_t owner;    /* process whose sampler runs or will; a forked child has none */
 static int32_t thread;   /* its thread */
 static uint32_t state;   /* futex */
 static uint32_t wanted;  /* futex: 1 << enum mt_occasion */
@@ -149,23 +149,38 @@ static bool sample(struct round *round) {
   return !refused && !round->over;
 }
 
-/* When the process ends by exit(), before the driver's own handlers. */
-static void at_exit(void) { mt_sample_end(); }
+static void wait_while(uint32_t value) {
+  uint64_t give_up = mt_clock_monotonic() + MT_END_WAIT_MS * 1000000ull;
+  while (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == value && mt_clock_monotonic() < give_up) mt_sys_wait(&state, value, 20000000);
+}
+
+/* When the process ends by exit(), before the driver's own handlers and the destructors of all libraries: one of them unmapped what the management library, which was just
+ * being opened, came to by way of fstat. */
+static void at_exit(void) {
+  if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) == mt_sys_getpid()) wait_while(STARTING);
+  mt_sample_end();
+}
+
+void mt_sample_prepare(void) {
+  if (atexit(at_exit)) return note("nvml.exit", "no sample at the end: no handler could be registered");
+  __atomic_store_n(&owner, mt_sys_getpid(), __ATOMIC_RELEASE);
+}
 
 static const char *start(void) {
+  uint32_t idle = IDLE;
   if (!mt_config.nvml_seconds) return "MEMTRACE_NVML=0";
   if (!mt_gate_open()) return "no fork handlers";
+  __atomic_store_n(&thread, mt_sys_gettid(), __ATOMIC_RELAXED);
+  if (!__atomic_compare_exchange_n(&state, &idle, STARTING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return "the process ended before it began";
   mt_gate_enter();
   const char *why = mt_nvml_open();
   mt_gate_leave();
+  __atomic_store_n(&state, why ? ENDED : SAMPLING, __ATOMIC_SEQ_CST);
+  mt_sys_wake(&state, INT32_MAX);
   if (why) return why;
   note("nvml", "on");
   if (mt_header()->pid_namespace != MT_INITIAL_PID_NAMESPACE)
     note("nvml.list", "the process runs in a container: processes outside it may be missing from the device's list");
-  __atomic_store_n(&thread, mt_sys_gettid(), __ATOMIC_RELAXED);
-  __atomic_store_n(&owner, mt_sys_getpid(), __ATOMIC_RELEASE);
-  __atomic_store_n(&state, SAMPLING, __ATOMIC_SEQ_CST);
-  if (atexit(at_exit)) note("nvml.exit", "no sample at the end: no handler could be registered");
   return NULL;
 }
 
@@ -238,16 +253,16 @@ void mt_sample_run(const uint32_t *until) {
 }
 
 static void wait_for_last(void) {
-  uint64_t give_up = mt_clock_monotonic() + MT_END_WAIT_MS * 1000000ull;
   mt_sample_wake(MT_OCCASION_EXIT);
-  while (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == ENDING && mt_clock_monotonic() < give_up) mt_sys_wait(&state, ENDING, 20000000);
+  wait_while(ENDING);
 }
 
 /* What NVML has open is left to the kernel: giving it back could only go wrong while the process comes apart. */
 void mt_sample_end(void) {
-  uint32_t running = SAMPLING;
+  uint32_t idle = IDLE, running = SAMPLING;
   if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) != mt_sys_getpid() || __atomic_load_n(&thread, __ATOMIC_RELAXED) == mt_sys_gettid()) return;
   int error = errno;
+  __atomic_compare_exchange_n(&state, &idle, ENDED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   if (__atomic_compare_exchange_n(&state, &running, ENDING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || running == ENDING) wait_for_last();
   errno = error;
 }

@@ -15,6 +15,9 @@ enum mt_occasion {
 /* Asks for a sample soon. Async-signal-safe, lock-free; a system call only if the sampler sleeps. */
 void mt_sample_wake(enum mt_occasion occasion);
 
+/* On a thread of the program's, before the sampler is started: has exit() wait for what that is at, and for its last sample. */
+void mt_sample_prepare(void);
+
 /* The sampler: returns when *until is not 0 and mt_sample_wake was called after that. Runs on a thread of ours with all signals blocked, on the program's own
  * descriptors: the management library is shared with the program, and so must be what it has open. */
 void mt_sample_run(const uint32_t *until);
