@@ -81,6 +81,7 @@ nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch
 	STORM_EVENTS=$(or $(STORM_EVENTS),50000000) $(GO) test -count=1 -timeout 180m -run Storm -v ./internal/hostile
 	MODELS=all $(GO) test -tags e2e -count=1 -timeout 90m -run 'Iterations|MemTracker' -v ./internal/e2e
 	SCALE=100000 $(GO) test -count=1 -timeout 60m -run CostGrows -v ./cmd/memtrace
+	BOUNDS_SEEDS=$(or $(BOUNDS_SEEDS),20000) $(GO) test -count=1 -timeout 60m -run BoundsHold -v ./analyzer
 	LINES_STEP=1 $(GO) test -count=1 -timeout 60m -run StandardLibrary -v ./trace/pyline
 	STACKS_STEPS=5 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfTraining -v ./internal/e2e
 	STACKS_STEPS=400 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfMXNet -v ./internal/e2e

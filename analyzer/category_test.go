@@ -57,6 +57,11 @@ func sums(rows []Row) string {
 		if r.Key == Untagged || r.Key == UnknownLibrary {
 			r.Key = "(unknown)"
 		}
+		peak, live := r.PeakBytesLower, r.LiveBytesLower
+		if r.PeakBytesLower, r.LiveBytesLower = nil, nil; peak != nil {
+			list = append(list, fmt.Sprintf("%+v, certain %d and %d", r, *peak, *live))
+			continue
+		}
 		list = append(list, fmt.Sprintf("%+v", r))
 	}
 	slices.Sort(list)

@@ -85,7 +85,9 @@ type cells struct {
 	keep    int // cells that may be in use before the idle ones are looked for; 0: cellsKept
 	limit   int // cells in use at which the idle ones are looked for next
 	retired []map[uint64]counts
-	last    uint32 // cell of the latest block
+	last    uint32  // cell of the latest block
+	sure    []share // by number: what of the cell's share is certain, see losses; nil while everything is
+	vouched bool    // something is
 }
 
 func (c *cells) inUse() int { return len(c.list) - len(c.unused) }
@@ -197,6 +199,9 @@ func (c *cells) retire(r *resolver, by []*grouping, epoch uint64) {
 			}
 		}
 		*v = cell{hidden: true}
+		if n < len(c.sure) {
+			c.sure[n] = share{}
+		}
 		c.unused = append(c.unused, uint32(n))
 	}
 	c.index(len(c.slots))
@@ -207,15 +212,23 @@ func (c *cells) retire(r *resolver, by []*grouping, epoch uint64) {
 type held struct {
 	origin
 	bytes uint64
+	sure  uint64 // of them, what is certain
 }
 
-// holding lists what the cells hold, by the given measure.
-func (c *cells) holding(bytes func(*cell) uint64) []held {
+// holding lists what the cells hold, by the given measure of a cell and of what is certain of it.
+func (c *cells) holding(bytes func(v *cell) uint64, sure func(*share) uint64) []held {
 	list := []held{}
 	for n := range c.list {
-		if v := &c.list[n]; bytes(v) > 0 {
-			list = append(list, held{v.origin, bytes(v)})
+		v := &c.list[n]
+		h := held{origin: v.origin, bytes: bytes(v)}
+		if h.bytes == 0 {
+			continue
 		}
+		h.sure = h.bytes
+		if c.sure != nil {
+			h.sure = c.sureOf(n, sure)
+		}
+		list = append(list, h)
 	}
 	return list
 }

@@ -45,6 +45,8 @@ type collector struct {
 	estimated   uint64
 	runtimeOnly uint64
 	lost        uint64
+	losses      losses
+	bounded     *Bounds // of the summary that is being made; nil if nothing was lost
 	marks       []markCount
 	markIndex   map[trace.StringID]int
 	steps       Iterations
@@ -57,6 +59,7 @@ type collector struct {
 type markCount struct {
 	id trace.StringID
 	Mark
+	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
 }
 
 func newCollector(tables *trace.Tables, picked []*grouping, f *filter, want At) *collector {
@@ -88,6 +91,9 @@ func (c *collector) event(e *trace.Event) {
 	}
 	if c.iterations != nil {
 		c.iterations.event(c, e)
+	}
+	if c.losses.begun {
+		c.loseSight(e)
 	}
 	switch e.Kind {
 	case trace.EventAlloc, trace.EventFree:
@@ -123,7 +129,7 @@ func (c *collector) event(e *trace.Event) {
 	case trace.EventEpoch:
 		c.epochs.add(e)
 	case trace.EventLost:
-		c.lost += e.Count
+		c.lose(e)
 	}
 	c.oomEvent(e)
 	c.lastTime = max(c.lastTime, e.Time)
@@ -159,6 +165,9 @@ func (c *collector) nextOrdinal(thread trace.ThreadID) uint32 {
 // Opened implements Observer.
 func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	b.ordinal, b.PyStack = c.ordinal, c.links.stack(e)
+	if c.losses.begun && e.Kind == trace.EventMap {
+		c.doubt(e.Seq) // its size may be that of another mapping
+	}
 	c.holdingOpened(b)
 	d := c.details[b.Account]
 	if d == nil {
@@ -166,6 +175,9 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 			return
 		}
 		c.countFlags(e)
+		if c.losses.doubted {
+			c.vouch(b, e, nil, 0)
+		}
 		c.totals[b.Account].grow(b.Size, b.Time)
 		return
 	}
@@ -176,6 +188,9 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	}
 	c.countFlags(e)
 	*at(&c.cellOf, int(id)) = n
+	if c.losses.doubted {
+		c.vouch(b, e, d, n)
+	}
 	d.open(b, v, c.frameworkEpoch())
 	*at(&c.openedAs, int(id)) = d.total.allocs
 	if t := c.iterations; t != nil && t.account == b.Account {
@@ -229,11 +244,17 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 	}
 	d := c.details[b.Account]
 	if d == nil {
+		if c.losses.doubted {
+			c.unvouch(b, nil, 0)
+		}
 		c.totals[b.Account].shrink(b.Size)
 		return
 	}
 	if t := c.iterations; t != nil && t.account == b.Account {
 		c.closeInIteration(t, d, id, e.Time)
+	}
+	if c.losses.doubted {
+		c.unvouch(b, d, c.cellOf[id])
 	}
 	d.close(b, &d.cells.list[c.cellOf[id]], c.frameworkEpoch())
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.ordinal+1
@@ -319,6 +340,9 @@ func (c *collector) addMark(e *trace.Event) {
 	m.LastTimeNS = e.Time
 	m.DriverBytes = c.details[AccountDriver].total.current
 	m.FrameworkBytes = c.details[AccountFramework].total.current
+	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
+		m.sure = [2]uint64{c.details[AccountDriver].total.sure, c.details[AccountFramework].total.sure}
+	}
 }
 
 func (i *Iterations) add(e *trace.Event) {

@@ -25,6 +25,7 @@ type DiffSide struct {
 	Versions    map[string]string `json:"versions"`
 	NullGPU     bool              `json:"null_gpu"`
 	LostRecords uint64            `json:"lost_records"`
+	Bounds      *Bounds           `json:"bounds,omitempty"` // nil if nothing was lost
 	Complete    bool              `json:"complete"`
 	Notes       []string          `json:"notes"`
 }
@@ -34,6 +35,11 @@ type Change struct {
 	Base  uint64 `json:"base"`
 	New   uint64 `json:"new"`
 	Delta int64  `json:"delta"`
+
+	// Where either run lost records: what is certain of each side, and whether the delta has the right sign for certain. Absent otherwise.
+	BaseLower *uint64 `json:"base_lower,omitempty"`
+	NewLower  *uint64 `json:"new_lower,omitempty"`
+	Certain   *bool   `json:"certain,omitempty"`
 }
 
 // changeOf adds the new side to the negated base.
@@ -93,13 +99,14 @@ func (r DiffRow) Title() string {
 func NewDiff(base, changed *Summary) *Diff {
 	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []DiffLevel{}, Groups: []DiffGroup{}}
 	d.addLevels(base, changed)
+	between := boundsBetween{base.Bounds, changed.Bounds}
 	var moved []string
 	for _, by := range groupNames(base, changed) {
 		for _, level := range []string{AccountFramework.String(), AccountDriver.String()} {
 			b, n := base.Group(by, level), changed.Group(by, level)
 			if b != nil || n != nil {
 				m := matchKeys(by, b, n)
-				d.Groups = append(d.Groups, DiffGroup{By: by, Level: level, Rows: m.rows(b, n)})
+				d.Groups = append(d.Groups, DiffGroup{By: by, Level: level, Rows: m.rows(b, n, between)})
 				if level == changed.MainLevel() {
 					moved = append(moved, m.notes()...)
 				}
@@ -112,7 +119,7 @@ func NewDiff(base, changed *Summary) *Diff {
 }
 
 func sideOf(s *Summary) DiffSide {
-	return DiffSide{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, LostRecords: s.LostRecords, Complete: s.Health.Complete, Notes: s.Notes}
+	return DiffSide{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, LostRecords: s.LostRecords, Bounds: s.Bounds, Complete: s.Health.Complete, Notes: s.Notes}
 }
 
 // groupNames lists the groupings of both, in the order of the new run.
@@ -148,9 +155,10 @@ func (d *Diff) addLevel(level, device string, base, changed Level) {
 	if base.Empty() && changed.Empty() {
 		return
 	}
+	between := d.between()
 	d.Levels = append(d.Levels, DiffLevel{Level: level, Device: device,
-		PeakBytes:   changeOf(base.PeakBytes, changed.PeakBytes),
-		LiveBytes:   changeOf(base.LiveBytes, changed.LiveBytes),
+		PeakBytes:   between.change(base.PeakBytes, changed.PeakBytes, base.PeakBytesLower, changed.PeakBytesLower),
+		LiveBytes:   between.change(base.LiveBytes, changed.LiveBytes, base.LiveBytesLower, changed.LiveBytesLower),
 		AllocCount:  changeOf(base.AllocCount, changed.AllocCount),
 		AllocBytes:  changeOf(base.AllocBytes, changed.AllocBytes),
 		FailedCount: changeOf(base.FailedCount, changed.FailedCount)})
@@ -161,9 +169,10 @@ func (d *Diff) addReserved(device string, base, changed Device) {
 	if base.ReservedBytesPeak == 0 && changed.ReservedBytesPeak == 0 {
 		return
 	}
+	between := d.between()
 	d.Levels = append(d.Levels, DiffLevel{Level: "reserved", Device: device,
-		PeakBytes: changeOf(base.ReservedBytesPeak, changed.ReservedBytesPeak),
-		LiveBytes: changeOf(base.ReservedBytesCurrent, changed.ReservedBytesCurrent)})
+		PeakBytes: between.change(base.ReservedBytesPeak, changed.ReservedBytesPeak, base.ReservedBytesPeakLower, changed.ReservedBytesPeakLower),
+		LiveBytes: between.change(base.ReservedBytesCurrent, changed.ReservedBytesCurrent, base.ReservedBytesCurrentLower, changed.ReservedBytesCurrentLower)})
 }
 
 func devicesByIndex(s *Summary) map[int16]Device {
@@ -192,7 +201,7 @@ type pair struct {
 }
 
 // rows compares the rows of two groups, growth first.
-func (m *matching) rows(base, changed *Group) []DiffRow {
+func (m *matching) rows(base, changed *Group, between boundsBetween) []DiffRow {
 	pairs := make(map[string]*pair)
 	collectPairs(pairs, m.base, base, func(p *pair) (*Row, *bool) { return &p.base, &p.inBase })
 	collectPairs(pairs, m.changed, changed, func(p *pair) (*Row, *bool) { return &p.changed, &p.inChanged })
@@ -203,7 +212,7 @@ func (m *matching) rows(base, changed *Group) []DiffRow {
 	}
 	rows := make([]DiffRow, 0, len(pairs))
 	for _, p := range pairs {
-		rows = append(rows, p.row())
+		rows = append(rows, p.row(between))
 	}
 	slices.SortFunc(rows, func(a, b DiffRow) int {
 		return cmp.Or(cmp.Compare(b.PeakBytes.Delta, a.PeakBytes.Delta), cmp.Compare(b.LiveBytes.Delta, a.LiveBytes.Delta),
@@ -230,6 +239,9 @@ func collectPairs(pairs map[string]*pair, names map[string]string, g *Group, sid
 		*seen = true
 		sum.PeakBytes += row.PeakBytes
 		sum.LiveBytes += row.LiveBytes
+		if row.PeakBytesLower != nil {
+			sum.PeakBytesLower, sum.LiveBytesLower = addTo(sum.PeakBytesLower, *row.PeakBytesLower), addTo(sum.LiveBytesLower, *row.LiveBytesLower)
+		}
 		sum.AllocCount += row.AllocCount
 		sum.AllocBytes += row.AllocBytes
 	}
@@ -243,10 +255,10 @@ func stableKey(by, key string) string {
 	return key
 }
 
-func (p *pair) row() DiffRow {
+func (p *pair) row(between boundsBetween) DiffRow {
 	r := DiffRow{Key: p.key, BaseKey: p.baseKey, Label: p.label,
-		PeakBytes:  changeOf(p.base.PeakBytes, p.changed.PeakBytes),
-		LiveBytes:  changeOf(p.base.LiveBytes, p.changed.LiveBytes),
+		PeakBytes:  between.share(p.base.PeakBytes, p.changed.PeakBytes, p.base.PeakBytesLower, p.changed.PeakBytesLower),
+		LiveBytes:  between.change(p.base.LiveBytes, p.changed.LiveBytes, p.base.LiveBytesLower, p.changed.LiveBytesLower),
 		AllocCount: changeOf(p.base.AllocCount, p.changed.AllocCount),
 		AllocBytes: changeOf(p.base.AllocBytes, p.changed.AllocBytes)}
 	first := cmp.Or(r.PeakBytes.Delta, r.LiveBytes.Delta, r.AllocBytes.Delta, r.AllocCount.Delta)

@@ -110,6 +110,7 @@ type Heap struct {
 	objects    objects
 	health     HeapHealth
 	displaced  []int64 // when blocks were displaced, the latest times
+	lossy      bool    // records were lost
 }
 
 // NewHeap returns an empty heap that reports to observer.

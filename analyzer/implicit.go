@@ -50,7 +50,7 @@ func (h *Heap) destroyContext(e *trace.Event) {
 	} else {
 		h.resetPrimary(device, e)
 	}
-	if device >= 0 && !h.objects.hasContext(device) {
+	if device >= 0 && !h.lossy && !h.objects.hasContext(device) { // with records missing, a module of that handle may be another one
 		h.endModules(device, e)
 	}
 }

@@ -11,15 +11,40 @@ import (
 func (c *collector) ledger(m *moment, main Account, g int, label string) Ledger {
 	l := Ledger{By: c.groupings[g].name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []LedgerRow{}}
 	for _, row := range c.momentRows(m, main, g) {
-		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes})
+		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower})
 	}
 	if main == AccountFramework && !c.filter.narrowed() {
 		c.addDriverSide(&l, m)
+	}
+	if c.bounded != nil {
+		c.boundLedger(&l, c.exactMoment(m))
 	}
 	for _, row := range l.Rows {
 		l.WholeBytes += row.Bytes
 	}
 	return l
+}
+
+// boundLedger adds the lower bounds of what is no block of the level: it is a difference, of which nothing is certain once records were lost.
+func (c *collector) boundLedger(l *Ledger, exact bool) {
+	l.BeforeLoss = exact
+	for i := range l.Rows {
+		if r := &l.Rows[i]; r.BytesLower == nil {
+			r.BytesLower = addTo(nil, 0)
+			if exact {
+				*r.BytesLower = r.Bytes
+			}
+		}
+	}
+}
+
+// addTo adds to a figure that may not have begun.
+func addTo(sum *uint64, bytes uint64) *uint64 {
+	if sum == nil {
+		return &bytes
+	}
+	*sum += bytes
+	return sum
 }
 
 // addDriverSide adds what the driver gave beyond the framework's blocks.
@@ -80,6 +105,9 @@ func (c *collector) namedRows(g int, list []held) []MomentRow {
 			rows = append(rows, MomentRow{Key: key, Label: label})
 		}
 		rows[n].LiveBytes += list[i].bytes
+		if c.bounded != nil {
+			rows[n].LiveBytesLower = addTo(rows[n].LiveBytesLower, c.certainHeld(&list[i]))
+		}
 	}
 	slices.SortFunc(rows, func(a, b MomentRow) int {
 		return cmp.Or(cmp.Compare(b.LiveBytes, a.LiveBytes), strings.Compare(a.Key, b.Key))

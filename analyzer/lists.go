@@ -93,11 +93,18 @@ func (c *collector) groupRows(a Account, g int) []Row {
 			r.PeakBytes += v.peak(d.total.epoch)
 			r.LiveBytes += v.current
 			r.count(v.counts)
+			if c.bounded != nil {
+				r.PeakBytesLower = addTo(r.PeakBytesLower, c.certainShare(&d.cells, n, v.peak(d.total.epoch), func(s *share) uint64 { return s.peak(d.total.epoch) }))
+				r.LiveBytesLower = addTo(r.LiveBytesLower, c.certainShare(&d.cells, n, v.current, currentShare))
+			}
 		}
 	}
 	if d.cells.retired != nil {
 		for id, v := range d.cells.retired[g] {
 			row(id).count(v)
+			if r := row(id); c.bounded != nil {
+				r.PeakBytesLower, r.LiveBytesLower = addTo(r.PeakBytesLower, 0), addTo(r.LiveBytesLower, 0)
+			}
 		}
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
@@ -117,6 +124,13 @@ func (c *collector) markList() []Mark {
 	list := []Mark{}
 	for _, m := range c.marks {
 		m.Name = c.resolver.tables.String(m.id)
+		if c.bounded != nil {
+			sure := m.sure
+			if c.hopeless() {
+				sure = [2]uint64{}
+			}
+			m.DriverBytesLower, m.FrameworkBytesLower = &sure[0], &sure[1]
+		}
 		list = append(list, m.Mark)
 	}
 	return list

@@ -111,6 +111,7 @@ type moment struct {
 	places    [accountCount]map[origin]int // in held; nil before the first move
 	byLibrary [][]uint64                   // driver bytes by device slot and library, whatever the filters are
 	reported  []uint64                     // the framework's reserved counter by device slot
+	exact     bool                         // it lies before the first lost record
 }
 
 // live returns the live bytes of an account on all devices.
@@ -123,14 +124,14 @@ func (m *moment) live(a Account) (sum uint64) {
 
 // now copies the running totals.
 func (c *collector) now(time int64) *moment {
-	m := &moment{time: time}
+	m := &moment{time: time, exact: !c.losses.begun}
 	for a, d := range c.details {
 		if d == nil {
 			continue
 		}
 		m.allocs[a] = d.total.allocs
 		m.devices[a] = collect(d.devices, func(v *deviceMeter) uint64 { return v.current })
-		m.held[a] = d.cells.holding(func(v *cell) uint64 { return v.current })
+		m.held[a] = d.cells.holding(func(v *cell) uint64 { return v.current }, currentShare)
 	}
 	c.copyHoldings(m, func(v *share) uint64 { return v.current })
 	return m
@@ -140,9 +141,9 @@ func (c *collector) now(time int64) *moment {
 func (c *collector) peakOf(main Account) *moment {
 	d := c.details[main]
 	epoch := d.total.epoch
-	m := &moment{time: d.total.peakTime}
+	m := &moment{time: d.total.peakTime, exact: c.losses.after(main, epoch)}
 	m.devices[main] = collect(d.devices, func(v *deviceMeter) uint64 { return v.part.peak(epoch) })
-	m.held[main] = d.cells.holding(func(v *cell) uint64 { return v.peak(epoch) })
+	m.held[main] = d.cells.holding(func(v *cell) uint64 { return v.peak(epoch) }, func(v *share) uint64 { return v.peak(epoch) })
 	if main == AccountFramework {
 		m.devices[AccountDriver] = collect(c.details[AccountDriver].devices, func(v *deviceMeter) uint64 { return v.atFramework.peak(epoch) })
 		c.copyHoldings(m, func(v *share) uint64 { return v.peak(epoch) })

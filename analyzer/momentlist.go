@@ -75,12 +75,12 @@ func (c *collector) noMoment(want At, s *Summary) error {
 }
 
 func (c *collector) momentValue(m *moment, label string) *Moment {
-	v := &Moment{What: label, TimeNS: m.time, Driver: MomentLevel{m.live(AccountDriver)}, Framework: MomentLevel{m.live(AccountFramework)},
-		Devices: []MomentDevice{}, Groups: []MomentGroup{}}
+	v := &Moment{What: label, TimeNS: m.time, Driver: c.momentLevel(m, AccountDriver, allSlots), Framework: c.momentLevel(m, AccountFramework, allSlots),
+		Devices: []MomentDevice{}, Groups: []MomentGroup{}, BeforeLoss: c.bounded != nil && c.exactMoment(m)}
 	for _, d := range c.deviceList() {
 		slot := deviceSlot(d.Index)
-		v.Devices = append(v.Devices, MomentDevice{Index: d.Index, Driver: MomentLevel{valueAt(m.devices[AccountDriver], slot)},
-			Framework: MomentLevel{valueAt(m.devices[AccountFramework], slot)}, ReservedBytes: m.reservedOn(slot, &c.holding)})
+		v.Devices = append(v.Devices, MomentDevice{Index: d.Index, Driver: c.momentLevel(m, AccountDriver, slot),
+			Framework: c.momentLevel(m, AccountFramework, slot), ReservedBytes: m.reservedOn(slot, &c.holding)})
 	}
 	for g, by := range c.groupings {
 		for _, a := range []Account{AccountFramework, AccountDriver} {
@@ -90,6 +90,31 @@ func (c *collector) momentValue(m *moment, label string) *Moment {
 		}
 	}
 	return v
+}
+
+// allSlots stands for all devices together.
+const allSlots = -1
+
+// momentLevel returns what was live of an account on a device, or on all.
+func (c *collector) momentLevel(m *moment, a Account, slot int) MomentLevel {
+	l := MomentLevel{LiveBytes: m.live(a)}
+	if slot != allSlots {
+		l.LiveBytes = valueAt(m.devices[a], slot)
+	}
+	if c.bounded == nil {
+		return l
+	}
+	l.LiveBytesLower = addTo(nil, 0)
+	if c.exactMoment(m) {
+		*l.LiveBytesLower = l.LiveBytes
+		return l
+	}
+	for i := range m.held[a] {
+		if h := &m.held[a][i]; slot == allSlots || deviceSlot(h.device) == slot {
+			*l.LiveBytesLower += c.certainHeld(h)
+		}
+	}
+	return l
 }
 
 func valueAt(list []uint64, i int) uint64 {

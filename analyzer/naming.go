@@ -131,8 +131,12 @@ func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
 		from.atPeak -= b.Size
 		to.atPeak += b.Size
 	}
+	sure := c.losses.sure(b)
+	if c.losses.doubted {
+		d.cells.moveSure(c.cellOf[id], n, b.Size, epoch, sure, past && c.openedAs[id] <= d.peakAllocs, sure || c.losses.after(b.Account, epoch))
+	}
 	if past && c.moment != nil && c.openedAs[id] <= c.moment.allocs[b.Account] {
-		c.moment.move(b.Account, from.origin, *o, b.Size)
+		c.moment.move(b.Account, from.origin, *o, b.Size, sure || c.moment.exact)
 	}
 	from.allocs--
 	from.allocBytes -= b.Size
@@ -144,11 +148,13 @@ func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
 	}
 }
 
-// move takes bytes from one origin to another.
-func (m *moment) move(a Account, from, to origin, bytes uint64) {
+// move takes bytes from one origin to another; sure: they were certain at the moment.
+func (m *moment) move(a Account, from, to origin, bytes uint64, sure bool) {
 	place := m.placesOf(a)
 	if i, held := place[from]; held {
-		m.held[a][i].bytes -= bytes
+		h := &m.held[a][i]
+		h.bytes -= bytes
+		h.sure -= min(h.sure, bytes)
 	}
 	i, known := place[to]
 	if !known {
@@ -157,6 +163,9 @@ func (m *moment) move(a Account, from, to origin, bytes uint64) {
 		m.held[a] = append(m.held[a], held{origin: to})
 	}
 	m.held[a][i].bytes += bytes
+	if sure {
+		m.held[a][i].sure += bytes
+	}
 	m.drop(a, from)
 	m.drop(a, to)
 }

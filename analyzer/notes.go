@@ -70,7 +70,8 @@ func noteLost(s *Summary, _ trace.Info) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return upperFirst(strings.Join(parts, " and ")) + "; every figure may be wrong by what they held. Raise MEMTRACE_SPOOL_MAX."
+	return upperFirst(strings.Join(parts, " and ")) + "; every figure may be wrong by what they held, within its bounds where it has some. " +
+		"Raise MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and set MEMTRACE_OVERFLOW=wait."
 }
 
 // noteInFlight is no blame: the threads of a program that ends, or is killed, are somewhere.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/cuda"
 	"memtrace/trace"
 )
 
@@ -360,5 +361,19 @@ func TestOOMSectionIsBounded(t *testing.T) {
 	}
 	if sum != 20000*3+7 {
 		t.Errorf("the rows of the shorter report add up to %d", sum)
+	}
+}
+
+// Records that were lost before memory ran out may have changed every owner of the picture: the event says how many there were, also where the recorder itself tells the story.
+func TestOOMTellsOfLostRecords(t *testing.T) {
+	refusal := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, API: api("cuMemAlloc_v2"), Size: 9 * mib, Status: statusOutOfMemory}
+	events := (&story{}).alloc(cuda.MemoryDevice, 0x1000, mib).add(trace.Lost{Count: 7}.Event(0)).add(refusal).events
+	tables := &trace.Tables{}
+	watch := NewOOMWatch(tables, trace.Info{})
+	watch.Apply(events)
+	watch.Finish()
+	reports := watch.Take()
+	if len(reports) != 1 || reports[0].Event.LostRecords != 7 {
+		t.Fatalf("reports %+v, want one that speaks of 7 lost records", reports)
 	}
 }

@@ -53,6 +53,8 @@ type OOMEvent struct {
 	Advice     []Advice      `json:"advice"`                 // what to try, the most promising first
 	Sidecar    string        `json:"sidecar_file,omitempty"` // base name of the text file that the recorder wrote beside the trace
 
+	LostRecords uint64 `json:"lost_records,omitempty"` // records lost by then, which may have changed what is said of owners
+
 	sizes SizesAt // of the device's memory at the moment
 }
 

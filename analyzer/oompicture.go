@@ -27,7 +27,7 @@ func uintText(n uint64) string { return strconv.FormatUint(n, 10) }
 func (c *collector) describe(o *oomCase, e *trace.Event, final bool) {
 	v := &o.event
 	v.Seq, v.TimeNS, v.Tag = e.Seq, e.Time, c.resolver.tables.String(e.Tag)
-	v.DriverBytes = c.details[AccountDriver].total.current
+	v.DriverBytes, v.LostRecords = c.details[AccountDriver].total.current, c.lost
 	now := c.holding.driverBytes(o.device)
 	v.ReleasedBytes = o.first - min(o.first, now)
 	if c.want.kind == momentOOM && c.moment == nil { // it costs a look at all that is live

@@ -66,6 +66,8 @@ func (o *oracle) again(old *oracleBlock, e trace.Event) bool {
 	switch {
 	case e.Level != cuda.LevelDriver || old.e.Mem != e.Mem:
 		return false
+	case o.s.LostRecords > 0 && (old.e.Size != e.Size || old.e.Device != e.Device || oracleOwner(old.e) != oracleOwner(e)):
+		return false
 	case e.Mem == cuda.MemoryModule:
 		return true
 	case e.Mem == cuda.MemoryForeign && old.e.Size == e.Size:
@@ -240,7 +242,7 @@ func (o *oracle) destroyContext(e trace.Event, owned func(string, uint64)) {
 			o.end(cuda.ObjectContext, 0, e.Device, e.Seq)
 		}
 	}
-	if device < 0 || slices.ContainsFunc(o.contexts, func(c oracleContext) bool { return c.live && c.e.Device == device }) {
+	if device < 0 || o.s.LostRecords > 0 || slices.ContainsFunc(o.contexts, func(c oracleContext) bool { return c.live && c.e.Device == device }) {
 		return
 	}
 	o.endBlocks(e, func(b *oracleBlock) bool {

@@ -215,7 +215,7 @@ func (o *oracle) moment(st oracleState, label string, main Account) *Moment {
 		if o.opts.At.kind == momentPeak && main == AccountDriver && a != main {
 			return MomentLevel{}
 		}
-		return MomentLevel{sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == a && keep(b.e.Device) })}
+		return MomentLevel{LiveBytes: sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == a && keep(b.e.Device) })}
 	}
 	all := func(int16) bool { return true }
 	m := &Moment{What: label, TimeNS: st.time, Driver: on(AccountDriver, all), Framework: on(AccountFramework, all), Devices: []MomentDevice{},

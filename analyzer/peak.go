@@ -11,6 +11,8 @@ type meter struct {
 	frees      uint64
 	refused    uint64
 	allocBytes uint64
+
+	sure, surePeak uint64 // of current and peak, what is certain; kept by losses
 }
 
 // grow adds a new block. Shares of the total must have been grown before, so that they are part of a new maximum.

@@ -60,7 +60,9 @@ func (h *Heap) dropReferences(id uint32) {
 func (h *Heap) repeats(id uint32, e *trace.Event) bool {
 	b := &h.blocks[id]
 	switch {
-	case e.Level != cuda.LevelDriver || b.Mem != e.Mem:
+	case e.Level != cuda.LevelDriver || b.Mem != e.Mem || e.Mem != cuda.MemoryModule && e.Mem != cuda.MemoryForeign:
+		return false
+	case h.lossy && (b.Size != e.Size || b.Device != e.Device || !h.ownedAlike(b, e)): // what was there may have ended unseen
 		return false
 	case e.Mem == cuda.MemoryModule:
 		return true
@@ -73,4 +75,12 @@ func (h *Heap) repeats(id uint32, e *trace.Event) bool {
 		return true
 	}
 	return false
+}
+
+// ownedAlike reports whether an allocation has the owner that a live block has.
+func (h *Heap) ownedAlike(b *Block, e *trace.Event) bool {
+	if b.link == 0 {
+		return ownerOf(e).handle == 0
+	}
+	return h.owners.list[b.link-1].key == ownerOf(e)
 }

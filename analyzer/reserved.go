@@ -11,6 +11,27 @@ type holdings struct {
 
 	reservedMismatches  uint64
 	allocatedMismatches uint64
+
+	// What the first comparison that was not one of zeros said: whether a counter counts what is counted here.
+	allocated, reserved agreement
+}
+
+type agreement int8
+
+const (
+	agrees    agreement = 1
+	disagrees agreement = -1
+)
+
+// compare returns what a comparison says, if none has said anything yet.
+func (a agreement) compare(word, figure uint64) agreement {
+	switch {
+	case a != 0 || word == 0 && figure == 0:
+		return a
+	case word == figure:
+		return agrees
+	}
+	return disagrees
 }
 
 type deviceHoldings struct {
@@ -19,6 +40,8 @@ type deviceHoldings struct {
 	counted   bool           // the framework sent counters for this device
 	last      Counter        // its counters, last and highest
 	reserved  share          // its reserved counter, for the case that libraries are unknown
+	reported  uint64         // order number of the event that brought the last counters
+	seen      uint64         // order number of the last framework event
 }
 
 type libraryBytes struct {
@@ -41,10 +64,12 @@ func (h *holdings) closeDriver(slot int, library uint32, size, epoch uint64) {
 // report takes in the counters of a framework event, whose block has already been replayed, and checks them; epoch is that of the framework's total
 // before the event, so that a new maximum finds this event's counter. Late events are not checked: the state they describe has passed.
 func (h *holdings) report(e *trace.Event, epoch uint64) {
+	d := h.device(deviceSlot(e.Device))
+	d.seen = e.Seq
 	if e.Allocated == 0 && e.Reserved == 0 || e.Flags&trace.FlagLate != 0 {
 		return
 	}
-	d := h.device(deviceSlot(e.Device))
+	d.reported = e.Seq
 	d.counted = true
 	d.last.AllocatedBytes = e.Allocated
 	d.last.AllocatedBytesPeak = max(d.last.AllocatedBytesPeak, e.Allocated)
@@ -52,11 +77,15 @@ func (h *holdings) report(e *trace.Event, epoch uint64) {
 	d.last.ReservedBytesPeak = max(d.last.ReservedBytesPeak, e.Reserved)
 	d.reserved.settle(epoch)
 	d.reserved.current = e.Reserved
+	h.allocated = h.allocated.compare(e.Allocated, d.blocks)
 	if d.blocks != e.Allocated {
 		h.allocatedMismatches++
 	}
-	if h.library != unknownLibrary && d.heldBy(h.library) != e.Reserved {
-		h.reservedMismatches++
+	if h.library != unknownLibrary {
+		h.reserved = h.reserved.compare(e.Reserved, d.heldBy(h.library))
+		if d.heldBy(h.library) != e.Reserved {
+			h.reservedMismatches++
+		}
 	}
 }
 

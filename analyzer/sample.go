@@ -211,7 +211,7 @@ func (c *collector) deviceMoment(slot int, s Sample, sizes SizesAt) *deviceMomen
 				return 0
 			}
 			return v.current
-		})
+		}, currentShare)
 	}
 	if slot < len(c.holding.devices) {
 		m.byLibrary = collect(c.holding.devices[slot].byLibrary, func(v *libraryBytes) uint64 { return v.current })

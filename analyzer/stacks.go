@@ -24,6 +24,8 @@ type StackSet struct {
 	Notes    []string // of the summary
 
 	LostRecords uint64
+	Bounds      *Bounds // what lost records mean for the values; nil if there are none
+	Certain     uint64  // of what stood at the set's moment, the bytes that are certain; all of them if nothing was lost
 	Health      Health
 
 	judge judge
@@ -117,7 +119,7 @@ func (c *collector) stackSet(s *Summary, level string, labels bool, opts *Option
 		account = AccountFramework
 	}
 	set := &StackSet{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, Level: level, Moment: "peak", Filter: s.Filter, Rows: []StackRow{},
-		LostRecords: s.LostRecords, Health: s.Health}
+		LostRecords: s.LostRecords, Bounds: s.Bounds, Health: s.Health}
 	stacks := c.resolver.stacks
 	stacks.start()
 	set.judge = stacks.judge
@@ -151,6 +153,7 @@ func (c *collector) stackSet(s *Summary, level string, labels bool, opts *Option
 	set.TimeNS = m.time
 	for _, h := range m.held[account] {
 		row(l.of(stackPair{h.stack, h.pyStack}.id(), &h.origin)).PeakBytes += h.bytes
+		set.Certain += c.certainHeld(&h)
 	}
 	for id, r := range rows {
 		r.Frames = stacks.of(pairOf(id.stack)).frames(opts.FullStacks)

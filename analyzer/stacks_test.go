@@ -45,7 +45,7 @@ func TestStacksAddUp(t *testing.T) {
 					byLabel[i][label] += r.PeakBytes
 				}
 			}
-			level.PeakTimeNS, level.FailedCount = 0, 0
+			level.PeakTimeNS, level.FailedCount, level.PeakBytesLower, level.LiveBytesLower = 0, 0, nil, nil
 			if sum != level {
 				t.Errorf("seed %d: %s stacks add up to %+v, want %+v", seed, name, sum, level)
 			}

@@ -73,6 +73,8 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	}
 	s.OOM.addSidecars(src)
 	s.LostRecords, s.Health = c.health(src)
+	s.Bounds = c.makeBounds(src, s.LostRecords)
+	c.bounded = s.Bounds
 	s.Devices = c.deviceList()
 	for a := range accountCount {
 		if l := c.totals[a].level(); !l.Empty() {
@@ -82,6 +84,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 			s.Implicit[a.String()] = n
 		}
 	}
+	c.bound(s)
 	s.Groups = c.groupList(s)
 	for _, a := range c.detailed(s) {
 		s.Lifetimes[a.String()] = c.details[a].life.hist()

@@ -4,6 +4,7 @@ package analyzer
 // The json names are published in docs/report-json.md; they may be added to, never changed.
 type Summary struct {
 	LostRecords uint64            `json:"lost_records"`
+	Bounds      *Bounds           `json:"bounds,omitempty"` // nil if nothing was lost
 	Process     Process           `json:"process"`
 	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
 	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
@@ -66,6 +67,10 @@ type Level struct {
 	FreeCount   uint64 `json:"free_count"`
 	AllocBytes  uint64 `json:"alloc_bytes"`  // sum over all allocations
 	FailedCount uint64 `json:"failed_count"` // allocations that were refused
+
+	// What is certain where records were lost; nil where none were.
+	PeakBytesLower *uint64 `json:"peak_bytes_lower,omitempty"`
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"`
 }
 
 // Empty reports whether nothing was ever asked of the level.
@@ -83,6 +88,10 @@ type Device struct {
 	ReservedBytesPeak    uint64      `json:"reserved_bytes_peak"`
 	Reported             *Counter    `json:"reported"` // nil if the framework reports no counters
 	Sizes                DeviceSizes `json:"sizes"`
+
+	// What is certain where records were lost; nil where none were.
+	ReservedBytesCurrentLower *uint64 `json:"reserved_bytes_current_lower,omitempty"`
+	ReservedBytesPeakLower    *uint64 `json:"reserved_bytes_peak_lower,omitempty"`
 }
 
 // Counter holds the framework's own words about its allocator: the last ones and the highest ones.
@@ -110,6 +119,10 @@ type Row struct {
 	AllocCount uint64 `json:"alloc_count"`
 	FreeCount  uint64 `json:"free_count"`
 	AllocBytes uint64 `json:"alloc_bytes"`
+
+	// What is certain where records were lost; nil where none were.
+	PeakBytesLower *uint64 `json:"peak_bytes_lower,omitempty"`
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"`
 }
 
 // Title returns what people read: the label, or the key.
@@ -129,6 +142,7 @@ type Ledger struct {
 	WholeBytes uint64      `json:"whole_bytes"`
 	SlackBytes int64       `json:"slack_bytes"` // reserved minus allocated; negative if the framework counts more than the driver gave it
 	Rows       []LedgerRow `json:"rows"`
+	BeforeLoss bool        `json:"before_loss,omitempty"` // records were lost, but after this moment: the rows are exact
 }
 
 // Kinds of ledger rows.
@@ -144,6 +158,8 @@ type LedgerRow struct {
 	Key   string `json:"key"`
 	Label string `json:"label,omitempty"`
 	Bytes uint64 `json:"bytes"`
+
+	BytesLower *uint64 `json:"bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
 
 	Sites []RowSite `json:"sites,omitempty"` // where most of it was asked for; only weighty rows are told, and only with Options.Sites
 }
@@ -171,6 +187,10 @@ type Mark struct {
 	LastTimeNS     int64  `json:"last_time_ns"`
 	DriverBytes    uint64 `json:"driver_live_bytes"`
 	FrameworkBytes uint64 `json:"framework_live_bytes"`
+
+	// What is certain where records were lost; nil where none were.
+	DriverBytesLower    *uint64 `json:"driver_live_bytes_lower,omitempty"`
+	FrameworkBytesLower *uint64 `json:"framework_live_bytes_lower,omitempty"`
 }
 
 // Iterations sums up the steps or epochs that the program announced.
@@ -190,11 +210,14 @@ type Moment struct {
 	Framework MomentLevel    `json:"framework"`
 	Devices   []MomentDevice `json:"devices"`
 	Groups    []MomentGroup  `json:"groups"`
+
+	BeforeLoss bool `json:"before_loss,omitempty"` // records were lost, but after this moment: its figures are exact
 }
 
 // MomentLevel is what was live.
 type MomentLevel struct {
-	LiveBytes uint64 `json:"live_bytes"`
+	LiveBytes      uint64  `json:"live_bytes"`
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
 }
 
 // MomentDevice is what was live on one device.
@@ -217,6 +240,8 @@ type MomentRow struct {
 	Key       string `json:"key"`
 	Label     string `json:"label,omitempty"`
 	LiveBytes uint64 `json:"live_bytes"`
+
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
 }
 
 // Health says how far the numbers can be trusted.

@@ -16,7 +16,7 @@ const (
 	EventMark  EventKind = 6 // a named moment set by the program
 	EventStep  EventKind = 7 // an iteration began, set by the program
 	EventEpoch EventKind = 8 // an epoch began, set by the program
-	EventLost  EventKind = 9 // records that were dropped because no room was left; Count says how many
+	EventLost  EventKind = 9 // records that were dropped because no room was left, see lost.go
 
 	EventCreate  EventKind = 10 // an object that owns memory came to be (Object says which), or was noticed for the first time
 	EventDestroy EventKind = 11 // an object ended, and with it what it owned

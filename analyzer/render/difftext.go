@@ -17,7 +17,7 @@ func DiffText(w io.Writer, d *analyzer.Diff, o Options) error {
 	p.gap()
 	p.diffLevels(d)
 	for _, g := range d.Groups {
-		p.diffGroup(g)
+		p.diffGroup(d, g)
 	}
 	if len(d.Notes) > 0 {
 		p.title("Notes")
@@ -52,12 +52,19 @@ func (p *page) diffLevels(d *analyzer.Diff) {
 	p.gap()
 	columns := []column{{}, {title: "peak, base", right: true, optional: 1}, {title: "new", right: true, optional: 1}, {title: "change", right: true},
 		{title: "at end", right: true, optional: 2}, {title: "allocs", right: true, optional: 3}}
+	p.rangedTable(columns, func(f figure) [][]cell { return p.diffLevelRows(d, f) })
+	p.doubts()
+	p.gap()
+	p.diffLost("base", d.Base.Bounds)
+	p.diffLost("new", d.New.Bounds)
+}
+
+func (p *page) diffLevelRows(d *analyzer.Diff, f figure) (rows [][]cell) {
 	devices := make(map[string]bool)
 	for _, l := range d.Levels {
 		devices[l.Device] = true
 	}
 	single := len(devices) <= 2 // one and "all"
-	var rows [][]cell
 	for _, l := range d.Levels {
 		name := l.Level
 		switch {
@@ -71,11 +78,36 @@ func (p *page) diffLevels(d *analyzer.Diff) {
 		if l.AllocCount.Base != 0 || l.AllocCount.New != 0 {
 			count.text = signedCount(l.AllocCount.Delta)
 		}
-		rows = append(rows, []cell{{name, plain}, {Bytes(l.PeakBytes.Base), plain}, {Bytes(l.PeakBytes.New), plain}, signed(l.PeakBytes),
-			{SignedBytes(l.LiveBytes.Delta), plain}, count})
+		rows = append(rows, []cell{{name, plain}, {f(l.PeakBytes.BaseLower, l.PeakBytes.Base, d.Base.Bounds), plain},
+			{f(l.PeakBytes.NewLower, l.PeakBytes.New, d.New.Bounds), plain}, p.change(l.PeakBytes), {p.change(l.LiveBytes).text, plain}, count})
 	}
-	p.table(columns, rows)
-	p.gap()
+	return rows
+}
+
+// diffLost says what the lost records of one run mean.
+func (p *page) diffLost(name string, b *analyzer.Bounds) {
+	if b != nil {
+		p.styled(alarm, name+" lost", lostWords(b))
+		p.gap()
+	}
+}
+
+// change is signed, with a question mark where lost records may have made the difference.
+func (p *page) change(c analyzer.Change) cell {
+	text := signed(c)
+	if c.Certain != nil && !*c.Certain {
+		text.text += " ?"
+		p.doubted = true
+	}
+	return text
+}
+
+// doubts explains the question marks since the last time.
+func (p *page) doubts() {
+	if p.doubted {
+		p.item("? not certain: lost records may have made the difference")
+	}
+	p.doubted = false
 }
 
 // signed is a change in bytes: its sign says what its colour repeats.
@@ -92,7 +124,7 @@ func signed(c analyzer.Change) cell {
 
 var stateStyles = map[string]style{analyzer.StateNew: alarm, analyzer.StateGrew: alarm, analyzer.StateGone: relief, analyzer.StateShrank: relief}
 
-func (p *page) diffGroup(g analyzer.DiffGroup) {
+func (p *page) diffGroup(d *analyzer.Diff, g analyzer.DiffGroup) {
 	var rows [][]cell
 	same := 0
 	hidden := 0
@@ -104,8 +136,8 @@ func (p *page) diffGroup(g analyzer.DiffGroup) {
 		case !shown[i]:
 			hidden++
 		default:
-			rows = append(rows, []cell{{diffTitle(&r), plain}, {r.State, stateStyles[r.State]}, {Bytes(r.PeakBytes.Base), plain},
-				{Bytes(r.PeakBytes.New), plain}, signed(r.PeakBytes), {SignedBytes(r.LiveBytes.Delta), plain}, {signedCount(r.AllocCount.Delta), plain}})
+			rows = append(rows, []cell{{diffTitle(&r), plain}, {r.State, stateStyles[r.State]}, {p.marked(r.PeakBytes.BaseLower, r.PeakBytes.Base, d.Base.Bounds), plain},
+				{p.marked(r.PeakBytes.NewLower, r.PeakBytes.New, d.New.Bounds), plain}, p.change(r.PeakBytes), {p.change(r.LiveBytes).text, plain}, {signedCount(r.AllocCount.Delta), plain}})
 		}
 	}
 	p.title(fmt.Sprintf("%s by %s, growth first", upperFirst(g.Level), g.By))
@@ -113,6 +145,8 @@ func (p *page) diffGroup(g analyzer.DiffGroup) {
 	if len(rows) > 0 {
 		p.table([]column{{title: g.By}, {}, {title: "at peak, base", right: true, optional: 2}, {title: "new", right: true, optional: 2},
 			{title: "change", right: true}, {title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 3}}, rows)
+		p.legend()
+		p.doubts()
 	}
 	if hidden > 0 {
 		p.line("  %s smaller changes not shown", Count(uint64(hidden)))

@@ -15,7 +15,9 @@ type page struct {
 	o   Options
 	err error
 
-	blank bool // the last line was empty
+	blank   bool             // the last line was empty
+	signed  [len(signs)]bool // signs of inexact figures that were used and not explained yet
+	doubted bool             // so were question marks behind differences
 }
 
 func (p *page) line(format string, args ...any) {

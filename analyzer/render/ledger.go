@@ -12,6 +12,7 @@ const barWidth = 16
 type owner struct {
 	name  string
 	bytes uint64
+	lower *uint64 // of the bytes, what is certain; nil where all is
 	style style
 	row   *analyzer.Row // what else is known of it; nil for what has no row of its own
 	key   string        // of the ledger's row
@@ -29,7 +30,8 @@ func (p *page) ledger(s *analyzer.Summary, by string) {
 	if len(l.Rows) == 0 {
 		p.line("  nothing was live")
 	} else {
-		p.ownerTable(p.owners(s, l), l.WholeBytes)
+		p.ownerTable(p.owners(s, l), l.WholeBytes, s.Bounds)
+		p.legend()
 	}
 	p.gap()
 	if s.Asked {
@@ -54,13 +56,16 @@ func (p *page) owners(s *analyzer.Summary, l *analyzer.Ledger) []owner {
 	var inside, between, beyond []owner
 	ofLibraries, ofLevel := rowsByKey(s.Group("library", "driver")), rowsByKey(s.Group(l.By, l.Level))
 	for _, r := range l.Rows {
+		if l.BeforeLoss {
+			r.BytesLower = nil
+		}
 		switch r.Owner {
 		case analyzer.OwnerSlack:
-			between = append(between, owner{name: frameworkName(s) + " reserved, unused (slack)", bytes: r.Bytes, style: slack})
+			between = append(between, owner{name: frameworkName(s) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: slack})
 		case analyzer.OwnerOutside:
-			beyond = append(beyond, owner{name: clean(r.Key) + " (driver)", bytes: r.Bytes, style: outside, row: ofLibraries[r.Key]})
+			beyond = append(beyond, owner{name: clean(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower, style: outside, row: ofLibraries[r.Key]})
 		default:
-			inside = append(inside, owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, style: blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites})
+			inside = append(inside, owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, lower: r.BytesLower, style: blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites})
 		}
 	}
 	inside = p.fold(inside, "Others", "by "+l.By)
@@ -74,9 +79,21 @@ func (p *page) fold(list []owner, name, what string) []owner {
 		rest := owner{name: fmt.Sprintf("%s (%d more %s)", name, len(hidden), what), style: hidden[0].style}
 		for _, o := range hidden {
 			rest.bytes += o.bytes
+			rest.lower = sumOfLower(rest.lower, o.lower)
 		}
 		return rest
 	})
+}
+
+// sumOfLower adds up lower bounds, which all rows of a table have or none.
+func sumOfLower(sum, lower *uint64) *uint64 {
+	switch {
+	case lower == nil:
+		return sum
+	case sum == nil:
+		return new(*lower)
+	}
+	return new(*sum + *lower)
 }
 
 // fewer keeps the first rows of a list and puts the sum of the others behind them.
@@ -118,21 +135,29 @@ func rowsByKey(g *analyzer.Group) map[string]*analyzer.Row {
 	return rows
 }
 
-func (p *page) ownerTable(owners []owner, whole uint64) {
+func (p *page) ownerTable(owners []owner, whole uint64, b *analyzer.Bounds) {
 	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	columns := []column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
 		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
 	var rows [][]cell
+	var lower *uint64
 	for i, o := range owners {
-		row := []cell{{o.name, plain}, {Bytes(o.bytes), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}}
+		lower = sumOfLower(lower, o.lower)
+		bytes := p.marked
+		if o.style == slack { // what was reserved less what was in blocks
+			bytes = func(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
+				return p.loose(lower, b) + Bytes(recorded)
+			}
+		}
+		row := []cell{{o.name, plain}, {bytes(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}}
 		end, count := cell{}, cell{}
 		if o.row != nil {
-			end.text, count.text = Bytes(o.row.LiveBytes), Count(o.row.AllocCount)
+			end.text, count.text = p.marked(o.row.LiveBytesLower, o.row.LiveBytes, b), Count(o.row.AllocCount)
 		}
 		rows = append(rows, append(row, end, count))
 		rows = append(rows, p.siteRows(&o, whole, len(columns))...)
 	}
-	total := []cell{{"the whole", strong}, {Bytes(whole), strong}, {"100.0%", plain}, {}, {}, {}}
+	total := []cell{{"the whole", strong}, {p.marked(lower, whole, b), strong}, {"100.0%", plain}, {}, {}, {}}
 	if whole == 0 {
 		total[2].text = ""
 	}
@@ -156,6 +181,7 @@ func (p *page) group(s *analyzer.Summary, by, level string) {
 		for _, r := range hidden {
 			rest.PeakBytes += r.PeakBytes
 			rest.LiveBytes += r.LiveBytes
+			rest.PeakBytesLower, rest.LiveBytesLower = sumOfLower(rest.PeakBytesLower, r.PeakBytesLower), sumOfLower(rest.LiveBytesLower, r.LiveBytesLower)
 			rest.AllocCount += r.AllocCount
 			rest.AllocBytes += r.AllocBytes
 		}
@@ -164,10 +190,11 @@ func (p *page) group(s *analyzer.Summary, by, level string) {
 	shares, _ := sharesOf(rows, func(r *analyzer.Row) uint64 { return r.PeakBytes })
 	var cells [][]cell
 	for i, r := range rows {
-		cells = append(cells, []cell{{clean(r.Title()), plain}, {Bytes(r.PeakBytes), strong}, {percent(shares[i]), plain}, {Bytes(r.LiveBytes), plain},
+		cells = append(cells, []cell{{clean(r.Title()), plain}, {p.marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), strong}, {percent(shares[i]), plain}, {p.marked(r.LiveBytesLower, r.LiveBytes, s.Bounds), plain},
 			{Count(r.AllocCount), plain}, {Bytes(r.AllocBytes), plain}})
 	}
 	p.table([]column{{title: by}, {title: "at its peak", right: true}, {title: "share", right: true}, {title: "at end", right: true, optional: 1},
 		{title: "allocs", right: true, optional: 2}, {title: "allocated", right: true, optional: 3}}, cells)
+	p.legend()
 	p.gap()
 }

@@ -83,6 +83,9 @@ func (p *page) oomStory(e *analyzer.OOMEvent, framework string) {
 	if e.Detailed {
 		p.field(deviceName(e.Device), oomDevice(e))
 	}
+	if e.LostRecords > 0 {
+		p.styled(alarm, "lost", oomLost(e))
+	}
 	if a := e.Allocator; a != nil {
 		p.field("cached", oomCache(a, framework))
 	}
@@ -165,6 +168,15 @@ func oomDevice(e *analyzer.OOMEvent) string {
 		return text + "; the device itself says the same"
 	}
 	return text + fmt.Sprintf("; the device itself said %s in use at %s", Bytes(e.Sample.UsedBytes), moment(e.Sample.TimeNS))
+}
+
+// oomLost says what the figures below are worth.
+func oomLost(e *analyzer.OOMEvent) string {
+	text := plural(e.LostRecords, "record was", "records were") + " lost before that: owners are as recorded, and may hold less (a free is missing) or more (an allocation is)"
+	if e.Sample != nil {
+		text += "; what the device itself says is right"
+	}
+	return text
 }
 
 func oomCache(a *analyzer.OOMAllocator, framework string) string {

@@ -37,16 +37,19 @@ func (p *page) remarks(s *analyzer.Summary) {
 func endLine(s *analyzer.Summary) string {
 	var parts []string
 	if !s.Framework.Empty() {
-		parts = append(parts, frameworkName(s)+" "+liveWords(s.Framework))
+		parts = append(parts, frameworkName(s)+" "+liveWords(s.Framework, s.Bounds))
 	}
 	if !s.Driver.Empty() {
-		parts = append(parts, "driver "+liveWords(s.Driver))
+		parts = append(parts, "driver "+liveWords(s.Driver, s.Bounds))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func liveWords(l analyzer.Level) string {
-	if l.AllocCount == l.FreeCount {
+func liveWords(l analyzer.Level, b *analyzer.Bounds) string {
+	switch inexact := b != nil && !(b.RecordedIsUpper && *l.LiveBytesLower >= l.LiveBytes); {
+	case inexact:
+		return fmt.Sprintf("%s live, by the records in %s", Range(l.LiveBytesLower, l.LiveBytes, b), plural(l.AllocCount-l.FreeCount, "block", "blocks"))
+	case l.AllocCount == l.FreeCount:
 		return "nothing live"
 	}
 	return fmt.Sprintf("%s live in %s", Bytes(l.LiveBytes), plural(l.AllocCount-l.FreeCount, "block", "blocks"))

@@ -228,14 +228,19 @@ func (p *page) peaks(s *analyzer.Summary) {
 		columns = append(columns, column{title: frameworkName(s), right: true}, when, column{title: "reserved", right: true})
 	}
 	columns = append(columns, column{title: "driver", right: true}, when, column{title: "of device", right: true, optional: 2})
-	var rows [][]cell
+	p.rangedTable(columns, func(f figure) [][]cell { return peakRows(s, withFramework, f) })
+	p.gap()
+	p.lost(s)
+}
+
+func peakRows(s *analyzer.Summary, withFramework bool, f figure) (rows [][]cell) {
 	add := func(name string, framework, driver analyzer.Level, reserved string, total uint64) {
 		row := []cell{{text: name}}
 		if withFramework {
-			row = append(row, levelPeak(framework)...)
+			row = append(row, levelPeak(framework, s.Bounds, f)...)
 			row = append(row, cell{text: reserved})
 		}
-		row = append(row, levelPeak(driver)...)
+		row = append(row, levelPeak(driver, s.Bounds, f)...)
 		share := ""
 		if total > 0 {
 			share = percentOf(driver.PeakBytes, total)
@@ -244,21 +249,20 @@ func (p *page) peaks(s *analyzer.Summary) {
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
-			add(deviceName(d.Index), d.Framework, d.Driver, Bytes(d.ReservedBytesPeak), d.TotalBytes)
+			add(deviceName(d.Index), d.Framework, d.Driver, f(d.ReservedBytesPeakLower, d.ReservedBytesPeak, s.Bounds), d.TotalBytes)
 		}
 	}
 	if len(rows) > 1 {
 		add("together", s.Framework, s.Driver, "", 0)
 	}
-	p.table(columns, rows)
-	p.gap()
+	return rows
 }
 
-func levelPeak(l analyzer.Level) []cell {
+func levelPeak(l analyzer.Level, b *analyzer.Bounds, f figure) []cell {
 	if l.Empty() {
 		return []cell{{text: "none"}, {}}
 	}
-	return []cell{{text: Bytes(l.PeakBytes), style: strong}, {text: moment(l.PeakTimeNS)}}
+	return []cell{{text: f(l.PeakBytesLower, l.PeakBytes, b), style: strong}, {text: moment(l.PeakTimeNS)}}
 }
 
 // moment is the state at the moment that was asked for.
@@ -269,16 +273,24 @@ func (p *page) moment(s *analyzer.Summary) {
 	p.title(fmt.Sprintf("At %s, %s", clean(s.At.What), moment(s.At.TimeNS)))
 	p.gap()
 	columns := []column{{}, {title: frameworkName(s), right: true}, {title: "reserved", right: true}, {title: "driver", right: true}}
-	var rows [][]cell
+	p.rangedTable(columns, func(f figure) [][]cell { return momentRows(s, f) })
+	p.gap()
+}
+
+func momentRows(s *analyzer.Summary, f figure) (rows [][]cell) {
+	live := func(l analyzer.MomentLevel) string {
+		if s.At.BeforeLoss {
+			return Bytes(l.LiveBytes)
+		}
+		return f(l.LiveBytesLower, l.LiveBytes, s.Bounds)
+	}
 	for _, d := range s.At.Devices {
-		rows = append(rows, []cell{{text: deviceName(d.Index)}, {text: Bytes(d.Framework.LiveBytes)}, {text: Bytes(d.ReservedBytes)},
-			{text: Bytes(d.Driver.LiveBytes)}})
+		rows = append(rows, []cell{{text: deviceName(d.Index)}, {text: live(d.Framework)}, {text: Bytes(d.ReservedBytes)}, {text: live(d.Driver)}})
 	}
 	if len(rows) > 1 {
-		rows = append(rows, []cell{{text: "together"}, {text: Bytes(s.At.Framework.LiveBytes)}, {}, {text: Bytes(s.At.Driver.LiveBytes)}})
+		rows = append(rows, []cell{{text: "together"}, {text: live(s.At.Framework)}, {}, {text: live(s.At.Driver)}})
 	}
-	p.table(columns, rows)
-	p.gap()
+	return rows
 }
 
 // next proposes the command that shows what this report does not.

@@ -28,7 +28,11 @@ func (p *page) totals(s *analyzer.Summary) {
 	p.gap()
 	columns := []column{{}, {title: "peak", right: true}, {title: "when", right: true, optional: 2}, {title: "at end", right: true},
 		{title: "blocks left", right: true, optional: 1}, {title: "allocs", right: true, optional: 3}}
-	var rows [][]cell
+	p.rangedTable(columns, func(f figure) [][]cell { return totalRows(s, f) })
+	p.gap()
+}
+
+func totalRows(s *analyzer.Summary, f figure) (rows [][]cell) {
 	for _, n := range totalNames {
 		l := s.Other[n.account]
 		if n.account == "driver" {
@@ -37,11 +41,10 @@ func (p *page) totals(s *analyzer.Summary) {
 		if l.Empty() {
 			continue
 		}
-		rows = append(rows, []cell{{text: n.name}, {Bytes(l.PeakBytes), strong}, {text: moment(l.PeakTimeNS)}, {text: Bytes(l.LiveBytes)},
+		rows = append(rows, []cell{{text: n.name}, {f(l.PeakBytesLower, l.PeakBytes, s.Bounds), strong}, {text: moment(l.PeakTimeNS)}, {text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
 			{text: Count(l.AllocCount - l.FreeCount)}, {text: Count(l.AllocCount)}})
 	}
-	p.table(columns, rows)
-	p.gap()
+	return rows
 }
 
 // sizes compares, for every device, what was asked for with what it takes; unless groupings were asked for, only where that is something else.
@@ -72,7 +75,11 @@ func (p *page) sizes(s *analyzer.Summary) {
 	if graphs {
 		columns = append(columns, column{title: "graph pool", right: true, optional: 2})
 	}
-	p.title("Requested and actual size of device memory, pages estimated")
+	title := "Requested and actual size of device memory, pages estimated"
+	if s.Bounds != nil {
+		title += ", as recorded"
+	}
+	p.title(title)
 	p.gap()
 	p.table(columns, rows)
 	p.gap()

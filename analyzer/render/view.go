@@ -77,6 +77,9 @@ func (p *page) viewHeading(s *analyzer.Summary) {
 	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
 		p.styled(alarm, "health", health(s))
 	}
+	if s.Bounds != nil {
+		p.styled(alarm, "lost", lostWords(s.Bounds))
+	}
 	if len(s.Filter) > 0 {
 		p.field("only", clean(strings.Join(s.Filter, ", ")))
 	}

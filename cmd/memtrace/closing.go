@@ -107,9 +107,12 @@ func closingWords(program string, summaries []readSummary, wrote int) string {
 		}
 		return "CUDA was used but no CUDA memory call was made; next: " + next
 	}
-	words := oomWords(summaries) + "peak " + render.Bytes(top.summary.Main().PeakBytes)
+	words := oomWords(summaries) + "peak " + render.Range(top.summary.Main().PeakBytesLower, top.summary.Main().PeakBytes, top.summary.Bounds)
 	if owner, ok := largestOwner(top.summary); ok {
 		words += fmt.Sprintf(", largest owner %s (%s)", owner.Title(), render.Bytes(owner.PeakBytes))
+	}
+	if b := top.summary.Bounds; b != nil {
+		words = fmt.Sprintf("%s RECORDS LOST; %s", render.Count(b.LostRecords), words)
 	}
 	return fmt.Sprintf("%s; next: %s", words, next)
 }

@@ -256,6 +256,9 @@ func (a *app) sayExported(path, output string, format *exportFormat, sets []*ana
 	if !sets[0].Health.Complete {
 		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(sets[0].Health, sets[0].LostRecords))
 	}
+	if b := sets[0].Bounds; b != nil {
+		a.log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path, render.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, render.Bytes(sets[0].Certain), mayBeMore(b))
+	}
 	for _, problem := range sets[0].Problems {
 		a.log.Warn().Msg(problem)
 	}
@@ -267,6 +270,13 @@ func (a *app) sayExported(path, output string, format *exportFormat, sets []*ana
 		hint = "open it with: " + fmt.Sprintf(hint, shellWord(output))
 	}
 	a.say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
+}
+
+func mayBeMore(b *analyzer.Bounds) string {
+	if b.RecordedIsUpper {
+		return ""
+	}
+	return ", and what lost allocations took is missing"
 }
 
 func filtered(set *analyzer.StackSet) string {

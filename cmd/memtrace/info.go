@@ -50,8 +50,26 @@ type stackInfo struct {
 
 type lostInfo struct {
 	Records    uint64 `json:"records"`
+	Frees      uint64 `json:"frees,omitempty"`  // of them, by events that tell: frees, unmappings and destructions
+	Others     uint64 `json:"others,omitempty"` // the same: all others
 	Rings      uint64 `json:"rings"`
 	Dictionary uint64 `json:"dictionary"`
+}
+
+// note takes in a lost event.
+func (l *lostInfo) note(e trace.Lost) {
+	if e.Known {
+		l.Frees += e.Enders
+		l.Others += e.Count - e.Enders
+	}
+}
+
+func (l lostInfo) recordsText() string {
+	text := fmt.Sprintf("%d records", l.Records)
+	if l.Frees+l.Others > 0 {
+		text += fmt.Sprintf(" (%d frees, %d others)", l.Frees, l.Others)
+	}
+	return text
 }
 
 type healthInfo struct {
@@ -112,10 +130,14 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	bar := a.newProgress(path, run.Size())
 	defer bar.finish()
 	var kinds [256]uint64
+	var info traceInfo
 	for {
 		events, err := run.ReadBatch()
 		for i := range events {
 			kinds[events[i].Kind]++
+			if e := &events[i]; e.Kind == trace.EventLost {
+				info.Lost.note(e.Lost())
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -127,8 +149,8 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	}
 	end, _ := run.End()
 	health := run.Health()
-	info := traceInfo{Schema: infoSchema, Path: path, FileBytes: run.Size(), Ended: run.Ended(), EndReason: end.Reason, Events: health.Events, Info: run.Info(),
-		Kinds: make(map[string]uint64), Threads: len(run.Tables().Threads()), Modules: len(run.Tables().Modules()), Devices: []deviceInfo{}}
+	info = traceInfo{Schema: infoSchema, Path: path, FileBytes: run.Size(), Ended: run.Ended(), EndReason: end.Reason, Events: health.Events, Info: run.Info(),
+		Kinds: make(map[string]uint64), Threads: len(run.Tables().Threads()), Modules: len(run.Tables().Modules()), Devices: []deviceInfo{}, Lost: info.Lost}
 	info.Stacks.Native, info.Stacks.Python, info.Stacks.CodeObjects = run.Tables().Sizes()
 	info.Stacks.Symbols = run.Tables().Symbols()
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
@@ -183,7 +205,7 @@ func writeInfoText(w io.Writer, t traceInfo) error {
 			line(key, "%s", infoValue(key, t.Info[key]))
 		}
 	}
-	line("lost", "%d records, %d rings, %d dictionary entries", t.Lost.Records, t.Lost.Rings, t.Lost.Dictionary)
+	line("lost", "%s, %d rings, %d dictionary entries", t.Lost.recordsText(), t.Lost.Rings, t.Lost.Dictionary)
 	line("late", "%d events", t.Health.LateEvents)
 	line("missing", "%d events", t.Health.MissingEvents)
 	if t.Health.RepeatedEvents > 0 {

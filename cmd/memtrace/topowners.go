@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"memtrace/analyzer"
@@ -14,12 +15,15 @@ type topOwners struct {
 	Level          string               `json:"level"` // whose blocks the rows divide: the framework's if it reported any, else the driver's
 	DriverBytes    uint64               `json:"driver_bytes"`
 	FrameworkBytes uint64               `json:"framework_bytes"`
+	DriverLower    *uint64              `json:"driver_bytes_lower,omitempty"` // what is certain where records were lost
+	FrameworkLower *uint64              `json:"framework_bytes_lower,omitempty"`
 	OtherBytes     map[string]uint64    `json:"other_bytes"` // managed, pinned and foreign memory, which occupies no device by itself
 	Framework      string               `json:"framework"`
 	Devices        []topTracked         `json:"devices"`
 	Rows           []analyzer.LedgerRow `json:"rows"`
 	LostRecords    uint64               `json:"lost_records"`
-	Problem        string               `json:"problem"` // why the figures may be wrong
+	Bounds         *analyzer.Bounds     `json:"bounds,omitempty"` // what lost records mean for the figures; nil if none were
+	Problem        string               `json:"problem"`          // why the figures may be wrong
 }
 
 // topTracked is what a trace knows of one device.
@@ -45,9 +49,29 @@ func (o *topOwners) frameworkName() string {
 	return render.FrameworkName(map[string]string{o.Framework: "known"})
 }
 
+// recorded is what the trace knows of the process's device memory, with a sign where lost records may have changed it: it fits the column.
+func (o *topOwners) recorded(ascii bool) string {
+	text := render.Bytes(o.DriverBytes)
+	switch {
+	case o.Bounds == nil || o.Bounds.RecordedIsUpper && *o.DriverLower >= o.DriverBytes:
+		return text
+	case o.Bounds.RecordedIsUpper && ascii:
+		return "<= " + text
+	case o.Bounds.RecordedIsUpper:
+		return "≤ " + text
+	}
+	return "~ " + text
+}
+
+// lostWords says what lost records mean.
+func (o *topOwners) lostWords() string {
+	return fmt.Sprintf("%s records were lost: of the device memory recorded, %s; a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and MEMTRACE_OVERFLOW=wait, keep more",
+		render.Count(o.LostRecords), render.Range(o.DriverLower, o.DriverBytes, o.Bounds))
+}
+
 // ownersOf takes from a summary what top shows.
 func ownersOf(s *analyzer.Summary) *topOwners {
-	o := &topOwners{LostRecords: s.LostRecords, DriverBytes: s.Driver.LiveBytes, FrameworkBytes: s.Framework.LiveBytes, OtherBytes: map[string]uint64{},
+	o := &topOwners{LostRecords: s.LostRecords, Bounds: s.Bounds, DriverLower: s.Driver.LiveBytesLower, FrameworkLower: s.Framework.LiveBytesLower, DriverBytes: s.Driver.LiveBytes, FrameworkBytes: s.Framework.LiveBytes, OtherBytes: map[string]uint64{},
 		Devices: []topTracked{}, Rows: []analyzer.LedgerRow{}, Framework: "framework"}
 	for name := range s.Versions {
 		if name == "torch" || name == "mxnet" {

@@ -221,7 +221,7 @@ func (t *topPage) process(p *topProcess, used string, shown map[int]bool) {
 	recorded := "no"
 	switch {
 	case p.Owners != nil:
-		recorded = render.Bytes(p.Owners.DriverBytes)
+		recorded = p.Owners.recorded(t.ascii)
 	case p.Reading != nil:
 		recorded = fmt.Sprintf("reading %.0f%%", 100**p.Reading)
 	case p.Traced:
@@ -318,7 +318,7 @@ func (t *topPage) remarks(p *topProcess) {
 		t.line(topFaint, "             besides, %s of %s memory", render.Bytes(o.OtherBytes[name]), name)
 	}
 	if o.LostRecords > 0 {
-		t.line(topYellow, "             %s records were lost: a larger MEMTRACE_SPOOL_MAX keeps more", render.Count(o.LostRecords))
+		t.wrapped(topYellow, "             "+o.lostWords())
 	}
 	if o.Problem != "" {
 		t.wrapped(topYellow, "             "+o.Problem)

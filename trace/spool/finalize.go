@@ -78,10 +78,8 @@ func (r *Run) mergeInto(path string) error {
 
 func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	var opts trace.WriterOptions
-	var have uint64
 	if r.look.reader != nil {
 		opts = trace.WriterOptions{Append: r.look.reader.Health().Bytes, Watermark: r.look.reader.Watermark()}
-		have, _, _ = r.look.reader.Lost()
 	}
 	if err := file.Truncate(opts.Append); err != nil {
 		return err
@@ -109,9 +107,6 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 		return err
 	}
 	last, _ := r.look.have.Max()
-	if r.look.lost[0] > have {
-		events = append(events, trace.Event{Kind: trace.EventLost, Seq: last, Count: r.look.lost[0] - have})
-	}
 	if err := w.WriteEvents(events); err != nil {
 		return err
 	}

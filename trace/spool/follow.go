@@ -46,6 +46,7 @@ type Follower struct {
 	repeated uint64       // records then with a number that another one had
 	lost     [3]uint64
 	drawn    trace.Drawn // in the spool, when it was last looked at
+	losses   lossBooks
 
 	stuckAt   int64 // where the last refresh found the file cut, -1 if it was whole
 	stuckSize int64
@@ -173,6 +174,7 @@ func (f *Follower) snapshot() error {
 		f.drawn = f.spool.Drawn()
 		cursor := NewCursor(f.spool)
 		cursor.dict = f.dict
+		f.losses.last = f.losses.last[:0]
 		f.collect(cursor)
 		if err := cursor.Dictionary(tableFiller{f.tables, f.info}); err != nil {
 			return err
@@ -184,6 +186,7 @@ func (f *Follower) snapshot() error {
 	}
 	maps.Copy(f.info, f.spool.Info())
 	f.lost[0], f.lost[1], f.lost[2] = f.spool.Lost()
+	f.losses.look(f.spool)
 	return nil
 }
 
@@ -225,6 +228,7 @@ func (f *Follower) keep(keys []key, events []trace.Event) {
 		if !f.numbers.Add(e.Seq) {
 			f.repeated++
 		}
+		f.losses.note(keys[i].ring, e.Seq)
 		e.Flags &^= trace.FlagLate // decided when they are returned
 		f.pending = append(f.pending, e)
 	}
@@ -251,8 +255,16 @@ func (f *Follower) ReadBatch() ([]trace.Event, error) {
 		}
 	}
 	f.atSpool = true
+	top, _ := f.have.Max()
+	if f.reader != nil {
+		top = max(top, f.reader.Watermark())
+	}
 	events := f.unseen(f.pending, true)
 	f.pending = f.pending[:0]
+	if lost, at, ok := f.losses.untold(f.lost[0], top, events); ok {
+		events = slices.Insert(events, at, lost)
+		f.events++
+	}
 	if len(events) == 0 {
 		return nil, io.EOF
 	}
@@ -293,6 +305,8 @@ func (f *Follower) unseen(events []trace.Event, fromSpool bool) []trace.Event {
 				e.Flags |= trace.FlagLate
 			}
 			top = max(top, e.Seq)
+		} else if !f.losses.tell(e) {
+			continue
 		}
 		if e.Flags&trace.FlagLate != 0 {
 			f.late++

@@ -1,0 +1,211 @@
+package analyzer
+
+import "memtrace/trace"
+
+// Bounds say what lost records mean for the figures of a summary. A figure's lower bound stands beside it, under its name with _lower behind it.
+type Bounds struct {
+	LostRecords uint64  `json:"lost_records"`
+	LostFrees   *uint64 `json:"lost_frees,omitempty"`  // of them, frees, unmappings and destructions; nil: not known
+	LostOthers  *uint64 `json:"lost_others,omitempty"` // of them, all others, which may be allocations; nil: not known
+	Cause       string  `json:"cause"`
+
+	// RecordedIsUpper: only records were lost that end memory, so that the true values are at most those recorded.
+	RecordedIsUpper bool `json:"recorded_is_upper"`
+	// Placed: it is known where records were lost. Otherwise nothing that was replayed is certain.
+	Placed bool `json:"placed"`
+	// ExactBeforeNS is the time before which everything is exact; 0 unless Placed.
+	ExactBeforeNS int64 `json:"exact_before_ns"`
+
+	Exact      []string `json:"exact"`       // paths of figures that lost records cannot have changed
+	AsRecorded []string `json:"as_recorded"` // paths of figures that have no bounds here although lost records may have changed them
+}
+
+// Causes of lost records.
+const (
+	CauseNoRoom    = "no room was left in the spool"
+	CauseNoThreads = "threads could not be recorded"
+)
+
+// asRecorded are the parts of a summary whose figures have no bounds.
+var asRecorded = []string{"alloc_count", "free_count", "alloc_bytes", "implicit_frees", "objects", "devices.sizes", "sites", "categories", "training", "device_ledger",
+	"lifetimes", "oom.events"}
+
+// makeBounds returns nil if nothing was lost.
+func (c *collector) makeBounds(src trace.Source, lostRecords uint64) *Bounds {
+	records, rings, _ := src.Lost()
+	if lostRecords == 0 && rings == 0 {
+		return nil
+	}
+	l := &c.losses
+	b := &Bounds{LostRecords: lostRecords, Cause: CauseNoRoom, Exact: []string{}, AsRecorded: asRecorded}
+	if rings > 0 {
+		b.Cause = CauseNoThreads
+	}
+	told := records <= c.lost && lostRecords > 0 // by events, so that it is known when
+	if told && l.unknown == 0 {
+		enders, others := l.enders, l.others
+		b.LostFrees, b.LostOthers = &enders, &others
+		b.RecordedIsUpper = others == 0
+	}
+	if b.Placed = told && !l.unplaced; b.Placed {
+		b.ExactBeforeNS = l.before
+	}
+	return b
+}
+
+// hopeless reports whether nothing that was replayed is certain, since it is not known where records that end memory were lost.
+func (c *collector) hopeless() bool {
+	return c.losses.hopeless || c.bounded != nil && c.bounded.LostFrees == nil && !c.bounded.Placed
+}
+
+// certain returns the lower bounds of a total.
+func (c *collector) certain(m *meter) (peak, live uint64) {
+	switch {
+	case c.hopeless():
+		return 0, 0
+	case !c.losses.doubted:
+		return m.peak, m.current
+	}
+	return m.surePeak, m.sure
+}
+
+// certainShare is what is certain of a cell's share by a measure, whose value is whole.
+func (c *collector) certainShare(cells *cells, n int, whole uint64, measure func(*share) uint64) uint64 {
+	switch {
+	case c.hopeless():
+		return 0
+	case cells.sure == nil:
+		return whole
+	}
+	return min(whole, cells.sureOf(n, measure))
+}
+
+// certainHeld is what is certain of a part of a moment.
+func (c *collector) certainHeld(h *held) uint64 {
+	if c.hopeless() {
+		return 0
+	}
+	return min(h.bytes, h.sure)
+}
+
+// exactMoment reports whether a moment lies before the first lost record.
+func (c *collector) exactMoment(m *moment) bool {
+	return c.bounded == nil || c.bounded.Placed && m.exact
+}
+
+// bound adds the lower bounds of levels and devices to a summary, and says what is exact.
+func (c *collector) bound(s *Summary) {
+	if s.Bounds == nil {
+		return
+	}
+	framework, driver := c.boundLevel(&s.Framework, &c.details[AccountFramework].total), c.boundLevel(&s.Driver, &c.details[AccountDriver].total)
+	var sum struct{ framework, driver uint64 }
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		c.boundDevice(d)
+		framework.raise(*d.Framework.PeakBytesLower, 0)
+		driver.raise(*d.Driver.PeakBytesLower, 0)
+		sum.framework += *d.Framework.LiveBytesLower
+		sum.driver += *d.Driver.LiveBytesLower
+	}
+	framework.raise(0, sum.framework)
+	driver.raise(0, sum.driver)
+	for a := range accountCount {
+		if l, used := s.Other[a.String()]; used {
+			c.boundLevel(&l, &c.totals[a])
+			s.Other[a.String()] = l
+		}
+	}
+	s.Bounds.findExact(s)
+}
+
+// levelBounds are a level's lower bounds.
+type levelBounds struct{ peak, live *uint64 }
+
+func (c *collector) boundLevel(l *Level, m *meter) levelBounds {
+	peak, live := c.certain(m)
+	l.PeakBytesLower, l.LiveBytesLower = &peak, &live
+	return levelBounds{&peak, &live}
+}
+
+// raise takes in better bounds. What was live at the end was live at some moment.
+func (b levelBounds) raise(peak, live uint64) {
+	*b.live = max(*b.live, live)
+	*b.peak = max(*b.peak, peak, *b.live)
+}
+
+// boundDevice adds to what the replay is certain of what the framework itself counts: its blocks, and what it holds from the driver. It counts on whatever is lost.
+func (c *collector) boundDevice(d *Device) {
+	slot := deviceSlot(d.Index)
+	framework, driver := c.boundLevel(&d.Framework, c.details[AccountFramework].deviceMeter(slot)), c.boundLevel(&d.Driver, c.details[AccountDriver].deviceMeter(slot))
+	var peak, live uint64
+	d.ReservedBytesPeakLower, d.ReservedBytesCurrentLower = &peak, &live
+	if slot >= len(c.holding.devices) || c.filter.narrowed() {
+		return
+	}
+	h := &c.holding.devices[slot]
+	last := h.reported == h.seen && h.reported > c.losses.until && !c.hopeless() // nothing that the last counters do not know of can have ended since
+	blocks, held := c.trustedCounters()
+	if blocks && h.counted {
+		framework.raise(h.last.AllocatedBytesPeak, 0)
+		if last {
+			framework.raise(0, h.last.AllocatedBytes)
+		}
+	}
+	if !h.counted || !held && c.holding.fromDriver() {
+		return
+	}
+	peak = h.last.ReservedBytesPeak
+	if last && (h.reported > c.losses.freed || !c.holding.fromDriver()) {
+		live = h.last.ReservedBytes
+	}
+	if c.holding.fromDriver() {
+		driver.raise(peak, live)
+	}
+}
+
+// trustedCounters reports which of the framework's counters counted the same as the replay as long as nothing was lost: its blocks, and what it holds from the driver.
+func (c *collector) trustedCounters() (blocks, held bool) {
+	h, l := &c.holding, &c.losses
+	blocks, held = h.allocated == agrees, h.reserved == agrees
+	if c.bounded.Placed {
+		blocks, held = blocks && l.allocated, held && l.reserved
+	}
+	return blocks, held
+}
+
+// findExact lists what has no uncertainty left.
+func (b *Bounds) findExact(s *Summary) {
+	add := func(path string, lower *uint64, bytes uint64) {
+		if b.RecordedIsUpper && *lower >= bytes {
+			b.Exact = append(b.Exact, path)
+		}
+	}
+	level := func(path string, l *Level) {
+		if !l.Empty() {
+			add(path+".peak_bytes", l.PeakBytesLower, l.PeakBytes)
+			add(path+".live_bytes", l.LiveBytesLower, l.LiveBytes)
+		}
+	}
+	level("driver", &s.Driver)
+	level("framework", &s.Framework)
+	for a := range accountCount {
+		if l, used := s.Other[a.String()]; used {
+			level("other_memory."+a.String(), &l)
+		}
+	}
+	for i := range s.Devices {
+		if s.Devices[i].Reported != nil {
+			b.Exact = append(b.Exact, "devices.reported")
+			break
+		}
+	}
+}
+
+// deviceMeter returns the totals of a device, empty ones for a device that has none.
+func (d *detail) deviceMeter(slot int) *meter {
+	if slot < len(d.devices) {
+		return &d.devices[slot].meter
+	}
+	return &meter{}
+}

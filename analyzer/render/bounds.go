@@ -1,0 +1,154 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"memtrace/analyzer"
+)
+
+// Range writes a figure that lost records may have changed: from what is certain to what was recorded, with a plus where it may have been more. A nil lower bound, as
+// where nothing was lost, leaves the figure alone.
+func Range(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
+	if lower == nil || b == nil {
+		return Bytes(recorded)
+	}
+	plus := "+"
+	if b.RecordedIsUpper {
+		plus = ""
+	}
+	low, from, _ := strings.Cut(Bytes(*lower), " ")
+	high, unit, _ := strings.Cut(Bytes(max(*lower, recorded)), " ")
+	switch {
+	case *lower >= recorded:
+		return high + plus + " " + unit
+	case low == high && from == unit && plus == "":
+		return "up to " + high + " " + unit // they differ by less than is shown
+	case low == high && from == unit:
+		return high + plus + " " + unit
+	case from == unit || *lower == 0:
+		return low + " to " + high + plus + " " + unit
+	}
+	return low + " " + from + " to " + high + plus + " " + unit
+}
+
+// marked writes a figure of a table in which there is no room for ranges, with a sign before it where it is not exact.
+func (p *page) marked(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
+	return p.mark(lower, recorded, b) + Bytes(recorded)
+}
+
+// The signs of figures that are not exact.
+var (
+	signs      = [...]string{"", "≤ ", "≥ ", "~ "}
+	asciiSigns = [...]string{"", "<= ", ">= ", "~ "}
+)
+
+func (p *page) mark(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
+	if lower == nil || b == nil {
+		return ""
+	}
+	i := 0
+	if *lower < recorded {
+		i |= 1
+	}
+	if !b.RecordedIsUpper {
+		i |= 2
+	}
+	return p.sign(i)
+}
+
+// loose marks a difference of figures that are not exact: it may be off both ways, whatever was lost.
+func (p *page) loose(lower *uint64, b *analyzer.Bounds) string {
+	if lower == nil || b == nil {
+		return ""
+	}
+	return p.sign(len(signs) - 1)
+}
+
+func (p *page) sign(i int) string {
+	p.signed[i] = p.signed[i] || i > 0
+	if p.o.ASCII {
+		return asciiSigns[i]
+	}
+	return signs[i]
+}
+
+// legend explains the signs that were used since the last one.
+func (p *page) legend() {
+	words := [...]string{"", "at most: what lost frees gave back may still be counted", "at least: this is certain, and lost allocations may come on top",
+		"as recorded: lost frees may make it less, lost allocations more"}
+	for i, used := range p.signed {
+		if sign := signs[i]; used {
+			if p.o.ASCII {
+				sign = asciiSigns[i]
+			}
+			p.item(sign + words[i])
+		}
+	}
+	p.signed = [len(signs)]bool{}
+}
+
+// lost says what lost records mean for the figures, and what can be done about it.
+func (p *page) lost(s *analyzer.Summary) {
+	if s.Bounds != nil {
+		p.styled(alarm, "lost", lostWords(s.Bounds))
+		p.gap()
+	}
+}
+
+func lostWords(b *analyzer.Bounds) string {
+	text := plural(b.LostRecords, "record", "records")
+	if b.LostFrees != nil {
+		text += fmt.Sprintf(", of them %s frees", Count(*b.LostFrees))
+		if *b.LostFrees == b.LostRecords {
+			text = plural(b.LostRecords, "record, a free", "records, all of them frees")
+		}
+	} else {
+		text += " of unknown kinds"
+	}
+	switch {
+	case b.Placed && b.ExactBeforeNS == 0:
+		text += ", from the beginning on. "
+	case b.Placed:
+		text += ", " + moment(b.ExactBeforeNS) + " or later: what was before is exact. "
+	default:
+		text += ", at a time that is not known. "
+	}
+	text += "A free that is missing leaves its memory counted"
+	if b.RecordedIsUpper {
+		text += ", so every figure is at most what was recorded; ranges begin at what is certain. "
+	} else {
+		text += ", an allocation that is missing leaves it out. Ranges go from what is certain to what was recorded; + says that it may have been more. "
+	}
+	return text + "Counts, places and whatever else has no range are as recorded. To lose nothing, record with a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX and with MEMTRACE_OVERFLOW=wait."
+}
+
+// figure writes one figure of a table.
+type figure func(lower *uint64, recorded uint64, b *analyzer.Bounds) string
+
+// rangedTable prints a table whose figures are ranges where records were lost, or where there is no room for them, figures with signs.
+func (p *page) rangedTable(columns []column, rows func(f figure) [][]cell) {
+	list := rows(Range)
+	if !p.fits(columns, list) {
+		list = rows(p.marked)
+	}
+	p.table(columns, list)
+	p.legend()
+}
+
+// fits reports whether the columns that are always there have room.
+func (p *page) fits(columns []column, rows [][]cell) bool {
+	room := p.o.width()
+	for i, c := range columns {
+		if c.optional > 0 {
+			continue
+		}
+		wide := utf8.RuneCountInString(c.title)
+		for _, row := range rows {
+			wide = max(wide, utf8.RuneCountInString(row[i].text))
+		}
+		room -= wide + tableGap
+	}
+	return room >= 0
+}

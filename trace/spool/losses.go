@@ -1,0 +1,167 @@
+package spool
+
+import (
+	"slices"
+
+	"memtrace/trace"
+)
+
+// lossBooks keep account of which lost records were told of, by the drainer in the file or here. The drainer tells of them when it looks at the counters; what it did not come
+// to tell was lost after all that it wrote.
+type lossBooks struct {
+	file, told uint64   // records that the file told of so far, and those that were told of in all
+	last       []uint64 // by ring: the highest number of a record that is in the spool
+	until      uint64   // number drawn last when the counters were read
+	from       uint64   // number up to which nothing can be missing
+	unplaced   bool     // some of the records may have been lost at any time
+}
+
+// note takes in the number of a record in the spool.
+func (l *lossBooks) note(ring uint32, seq uint64) {
+	for int(ring) >= len(l.last) {
+		l.last = append(l.last, 0)
+	}
+	l.last[ring] = max(l.last[ring], seq)
+}
+
+// look finds out where records that the counters count may be missing. In a spool that nobody ever drained no segment was used twice: a ring that found no room has
+// lost everything since its last record.
+func (l *lossBooks) look(s *Spool) {
+	elsewhere := s.load64(offLostNested)+s.load64(offLostNoRing) > 0 // than in a ring that was full; the drainer does not tell of these
+	l.until, l.from, l.unplaced = s.load64(offSeq), 0, elsewhere && s.Moved()
+	if s.Moved() || elsewhere {
+		return
+	}
+	l.from = l.until
+	for i := range s.ringsUsed() {
+		if s.load64(s.ringOffset(i)+ringLost) > 0 {
+			var last uint64
+			if int(i) < len(l.last) {
+				last = l.last[i]
+			}
+			l.from = min(l.from, last)
+		}
+	}
+}
+
+// tell makes a lost event of the file speak of those records alone that were not told of before, and reports whether there are any.
+func (l *lossBooks) tell(e *trace.Event) bool {
+	l.file += e.Count
+	if l.file <= l.told {
+		return false
+	}
+	if more := l.file - l.told; more != e.Count {
+		e.Count, e.Size = more, 0
+	}
+	l.told = l.file
+	return true
+}
+
+// untold returns a lost event for what was not told of yet, and its place among the spool's events; top is the highest number
+// that was returned before, 0 if these are the first events.
+func (l *lossBooks) untold(lost, top uint64, events []trace.Event) (e trace.Event, at int, ok bool) {
+	if lost <= l.told {
+		return trace.Event{}, 0, false
+	}
+	word := trace.Lost{Count: lost - l.told, Until: l.until}
+	l.told = lost
+	if l.unplaced {
+		word.Until = 0
+	}
+	for top == 0 && at < len(events) && events[at].Seq <= l.from && events[at].Seq == uint64(at)+1 { // a free that was lost has left a gap
+		at++
+	}
+	e = word.Event(top) // a lower one would make it late where it is written to the file
+	if at > 0 {
+		e.Seq, e.Time = events[at-1].Seq, events[at-1].Time
+	}
+	return e, at, true
+}
+
+// Losses tells of lost records as they are found, in the way that trace/lost.go asks for.
+type Losses struct {
+	cursor    *Cursor
+	rings     []uint64 // by ring: of its counter, already seen
+	elsewhere uint64   // the same of records that were lost without a ring, or in a signal handler that interrupted the recorder
+	first     uint64   // what was not counted at the last look has this number or a higher one
+	held      []heldLoss
+}
+
+// heldLoss is a lost event that nothing that was handed out so far needs to know of: a spool is full at its newest end, and read at its oldest.
+type heldLoss struct {
+	event trace.Event
+	first uint64
+}
+
+// maxHeld bounds the lost events that are held; what comes beyond is counted with the last of them, as if it had been lost when that was.
+const maxHeld = 1 << 12
+
+// NewLosses returns the losses of the spool that a cursor reads, none of which was told yet.
+func NewLosses(c *Cursor) *Losses { return &Losses{cursor: c} }
+
+// Take returns lost events for records that were dropped. Call it right after Collect and write what it returns before what Collect returned: what was lost before one of these events is
+// counted by then, since a call that may have lost its record holds the watermark back. Events that concern later records only are held until those are collected; all tells that none will be.
+func (l *Losses) Take(all bool) []trace.Event {
+	first := l.look()
+	var due []trace.Event
+	l.held = slices.DeleteFunc(l.held, func(h heldLoss) bool {
+		if !all && h.first >= l.cursor.low {
+			return false
+		}
+		due = append(due, l.place(h.event))
+		return true
+	})
+	l.first = first
+	return due
+}
+
+// look counts what is new, and returns what first becomes. Numbers are read before the counters, and those that calls have drawn before they lose their record; the last number behind them.
+func (l *Losses) look() (first uint64) {
+	c := l.cursor
+	first = c.spool.load64(offSeq) + 1
+	used := c.spool.ringsUsed()
+	for i := range used {
+		if bound := c.spool.load64(c.spool.ringOffset(i) + ringInflight); bound != 0 {
+			first = min(first, bound)
+		}
+	}
+	before := len(l.held)
+	add := func(seen *uint64, total uint64, thread trace.ThreadID) {
+		more := total - *seen
+		if total <= *seen {
+			return
+		}
+		*seen = total
+		if last := len(l.held) - 1; last >= maxHeld {
+			l.held[last].event.Count += more
+			l.held[last].event.Thread = 0
+			before = min(before, last)
+			return
+		}
+		e := trace.Lost{Count: more}.Event(0)
+		e.Thread = thread
+		l.held = append(l.held, heldLoss{e, l.first})
+	}
+	for i := range c.rings {
+		for len(l.rings) <= i {
+			l.rings = append(l.rings, 0)
+		}
+		add(&l.rings[i], c.spool.load64(c.spool.ringOffset(uint32(i))+ringLost), c.rings[i].thread)
+	}
+	add(&l.elsewhere, c.spool.load64(offLostNested)+c.spool.load64(offLostNoRing), 0)
+	until := max(c.spool.load64(offSeq), 1)
+	for i := range l.held[before:] {
+		l.held[before+i].event.Handle = until
+	}
+	return first
+}
+
+// place gives an event the number of one beside it. One below the file's watermark would make it late.
+func (l *Losses) place(e trace.Event) trace.Event {
+	c := l.cursor
+	e.Seq, e.Time = max(c.low, 1)-1, c.Now()
+	if len(c.events) > 0 && c.events[0].Flags&trace.FlagLate == 0 {
+		e.Seq, e.Time = c.events[0].Seq, c.events[0].Time
+	}
+	return e
+}
