@@ -188,7 +188,7 @@ struct mt_record *mt_ring_grow(struct mt_thread *self, uint8_t kind) {
   wake_drainer(h);
   if (found || wait_for_slot(self, all)) return self->next;
   struct mt_ring *ring = self->ring;
-  __atomic_store_n(&ring->lost, ring->lost + 1, __ATOMIC_RELAXED);
-  if (all) __atomic_store_n(&ring->lost_frees, ring->lost_frees + 1, __ATOMIC_RELAXED);
+  uint64_t *lost = all ? &ring->lost_frees : &ring->lost_others;
+  __atomic_store_n(lost, *lost + 1, __ATOMIC_RELAXED);
   return NULL;
 }

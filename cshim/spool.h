@@ -148,13 +148,13 @@ struct mt_ring {
   /* The producer's line. inflight is the lowest order number that this thread may have drawn and not yet committed, 0 if none: a reader that takes the
    * minimum over all rings after reading header.seq knows that every lower number is visible. */
   uint64_t inflight;
-  uint64_t lost;
+  uint64_t lost_others; /* records that gave no memory back */
   uint32_t state;
   uint32_t thread; /* dictionary id */
   int32_t tid;
   uint32_t first_segment; /* set when the ring is taken; the consumer starts here */
   uint64_t calls;         /* driver calls begun plus driver calls ended: odd while the thread is inside one */
-  uint64_t lost_frees;    /* of lost: what gave memory back */
+  uint64_t lost_frees;    /* records that gave memory back, which have a counter of their own so that a reader may take the two one after the other */
   uint64_t pad[2];
   /* The consumer's line. */
   uint32_t read_segment; /* 0: start at first_segment */

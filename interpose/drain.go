@@ -35,6 +35,7 @@ const (
 type drainer struct {
 	spool  *spool.Spool
 	cursor *spool.Cursor
+	losses *spool.Losses
 	file   *os.File
 	writer *trace.Writer
 	log    zerolog.Logger
@@ -101,6 +102,7 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 		return nil, err
 	}
 	d.cursor = spool.NewCursor(d.spool)
+	d.losses = spool.NewLosses(d.cursor)
 	if d.file, err = regular.OpenToWrite(set.tracePath, os.O_WRONLY, set.traceFile); err != nil {
 		return nil, err
 	}
@@ -144,19 +146,19 @@ func (d *drainer) round(stop bool) (moved int, more bool, err error) {
 	now := time.Now()
 	d.pacer.keep(d.spool.Pressure())
 	events, watermark, more := d.cursor.Collect(stop || now.Sub(d.progress) > stuckAfter)
+	lost := d.losses.Take(stop && !more)
 	if watermark != d.watermark {
 		d.watermark, d.progress = watermark, now
 	}
 	if err := d.cursor.Dictionary(d.dictionary()); err != nil {
 		return 0, false, err
 	}
-	if err := d.write(events, now); err != nil {
-		return 0, false, err
+	for _, batch := range [...][]trace.Event{lost, events} {
+		if err := d.write(batch, now); err != nil {
+			return 0, false, err
+		}
 	}
-	if err := d.write(d.cursor.Lost(), now); err != nil {
-		return 0, false, err
-	}
-	if err := d.tellOOM(events, now, stop && !more); err != nil {
+	if err := d.tellOOM(stop && !more, now, lost, events); err != nil {
 		return 0, false, err
 	}
 	if d.unflushed >= flushEvents || stop || d.spool.Waiting() || (d.unflushed > 0 && now.Sub(d.oldest) >= flushAge) {

@@ -70,10 +70,12 @@ func (d *drainer) guardOOM(work func(t *oomTeller) error) (err error) {
 	return work(d.oom)
 }
 
-// tellOOM replays events and tells what came of them. last says that no more will come.
-func (d *drainer) tellOOM(events []trace.Event, now time.Time, last bool) error {
+// tellOOM replays batches of events and tells what came of them. last says that no more will come.
+func (d *drainer) tellOOM(last bool, now time.Time, batches ...[]trace.Event) error {
 	return d.guardOOM(func(t *oomTeller) error {
-		t.apply(events, now)
+		for _, events := range batches {
+			t.apply(events, now)
+		}
 		if last || t.watch.Pending() && now.Sub(t.applied) > quietAfter {
 			t.watch.Finish()
 		}

@@ -69,7 +69,7 @@ func overflow(t *testing.T, drained bool, args ...string) (path string, peak uin
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "o.bin")
 	cmd := exec.Command(guests.Recorder(t, "testdata/guest/overflow.c"), args...)
-	cmd.Env = append(os.Environ(), "MEMTRACE_OUTPUT="+path, "MEMTRACE_SPOOL_MAX=4M")
+	cmd.Env = append(os.Environ(), "MEMTRACE_OUTPUT="+path, "MEMTRACE_SPOOL_MAX=4M", "MEMTRACE_SPOOL_HARD_MAX=4M", "MEMTRACE_OVERFLOW=drop")
 	cmd.Stderr = os.Stderr
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()

@@ -296,11 +296,11 @@ static void crowded(void) {
   mt_config.spool_max = 1 << 20;
   start();
   fake.during = NULL;
-  while (!self->ring->lost) check_event(4096);
-  uint64_t lost = self->ring->lost, before = mt_header()->seq;
+  while (!self->ring->lost_others) check_event(4096);
+  uint64_t lost = self->ring->lost_others, before = mt_header()->seq;
   CHECK_EQ(take(true, false, &used), MT_READING_LOST);
   CHECK_EQ(used, 10000);
-  CHECK_EQ(self->ring->lost, lost + 1);
+  CHECK_EQ(self->ring->lost_others, lost + 1);
   CHECK_EQ(mt_header()->seq, before);
   CHECK(!self->busy && !self->ring->inflight);
   self->next = (struct mt_record *)self->segment + 1; /* room again, as from a segment that the drainer gave back */

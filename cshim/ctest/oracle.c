@@ -162,6 +162,9 @@ unsigned oracle_entries(const struct oracle *o, uint32_t kind) {
 
 uint64_t oracle_lost(const struct oracle *o) {
   uint64_t lost = 0;
-  for (uint32_t i = 0; i < o->header->rings_used; i++) lost += __atomic_load_n(&ring_at(o, i)->lost, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < o->header->rings_used; i++) {
+    const struct mt_ring *ring = ring_at(o, i);
+    lost += __atomic_load_n(&ring->lost_others, __ATOMIC_RELAXED) + __atomic_load_n(&ring->lost_frees, __ATOMIC_RELAXED);
+  }
   return lost;
 }

@@ -62,6 +62,7 @@ func Faults(s *analyzer.Summary) []string {
 
 func (c *checker) level(name string, l analyzer.Level) {
 	c.require(l.LiveBytes <= l.PeakBytes && l.PeakBytes <= l.AllocBytes, "%s: live, peak and all that was allocated do not follow each other: %+v", name, l)
+	c.require(l.PeakBytesLower == nil || *l.PeakBytesLower <= l.PeakBytes && *l.LiveBytesLower <= l.LiveBytes, "%s: lower bounds above what was recorded: %+v", name, l)
 	c.require(l.FreeCount <= l.AllocCount, "%s: more frees than allocations: %+v", name, l)
 	c.require(l.LiveBytes == 0 || l.FreeCount < l.AllocCount, "%s: something is live and everything was freed: %+v", name, l)
 }
@@ -81,6 +82,7 @@ func (c *checker) devices(name string, all analyzer.Level, list []analyzer.Devic
 	}
 	c.require(sum.PeakBytes >= all.PeakBytes, "%s: the devices' peaks are %d together, that of all is %d", name, sum.PeakBytes, all.PeakBytes)
 	sum.PeakBytes, sum.PeakTimeNS = all.PeakBytes, all.PeakTimeNS
+	sum.PeakBytesLower, sum.LiveBytesLower = all.PeakBytesLower, all.LiveBytesLower
 	c.require(sum == all, "%s: the devices add up to %+v, not to %+v", name, sum, all)
 }
 

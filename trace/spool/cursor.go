@@ -168,19 +168,5 @@ func (c *Cursor) decode() {
 // Dictionary passes on the dictionary entries that are new since the last call. Call it after Collect and before writing the events.
 func (c *Cursor) Dictionary(out Dictionary) error { return c.dict.read(c.spool, out) }
 
-// Lost returns an event for every ring that dropped records since the last call.
-func (c *Cursor) Lost() []trace.Event {
-	var lost []trace.Event
-	for i := range c.rings {
-		r := &c.rings[i]
-		total := c.spool.load64(c.spool.ringOffset(uint32(i)) + ringLost)
-		if total > r.lost {
-			lost = append(lost, trace.Event{Kind: trace.EventLost, Seq: max(c.low, 1) - 1, Thread: r.thread, Count: total - r.lost, Time: c.Now()})
-			r.lost = total
-		}
-	}
-	return lost
-}
-
 // Now returns the time of the clock's latest pair, in nanoseconds since the trace's time base.
 func (c *Cursor) Now() int64 { return c.clock.last.monotonic - c.clock.first.monotonic }

@@ -187,6 +187,7 @@ func (f *Follower) snapshot() error {
 	maps.Copy(f.info, f.spool.Info())
 	f.lost[0], f.lost[1], f.lost[2] = f.spool.Lost()
 	f.losses.look(f.spool)
+	f.lost[0] = f.losses.lost
 	return nil
 }
 
@@ -261,7 +262,7 @@ func (f *Follower) ReadBatch() ([]trace.Event, error) {
 	}
 	events := f.unseen(f.pending, true)
 	f.pending = f.pending[:0]
-	if lost, at, ok := f.losses.untold(f.lost[0], top, events); ok {
+	if lost, at, ok := f.losses.untold(top, events); ok {
 		events = slices.Insert(events, at, lost)
 		f.events++
 	}

@@ -312,13 +312,15 @@ func drainSpool(t *testing.T, path string, size int) {
 		t.Fatal(err)
 	}
 	cursor := NewCursor(s)
+	losses := NewLosses(cursor)
 	for round := range 4 {
 		events, watermark, _ := cursor.Collect(round == 3)
+		lost := losses.Take(round == 3)
 		if len(events) > size/recordSize*(int(s.ringsUsed())+1) {
 			t.Fatalf("%d events in %d bytes", len(events), size)
 		}
 		// The writer may refuse what no recorder would write: numbers out of order, oversized names.
-		if cursor.Dictionary(w) != nil || w.WriteEvents(events) != nil || w.WriteEvents(cursor.Lost()) != nil || w.Flush(watermark) != nil {
+		if cursor.Dictionary(w) != nil || w.WriteEvents(lost) != nil || w.WriteEvents(events) != nil || w.Flush(watermark) != nil {
 			return
 		}
 		cursor.Release()

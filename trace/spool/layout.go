@@ -61,7 +61,7 @@ const (
 // Ring descriptor offsets.
 const (
 	ringInflight     = 0
-	ringLost         = 8
+	ringLostOthers   = 8
 	ringState        = 16
 	ringThread       = 20
 	ringFirstSegment = 28

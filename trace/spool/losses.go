@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"math"
 	"slices"
 
 	"memtrace/trace"
@@ -9,11 +10,14 @@ import (
 // lossBooks keep account of which lost records were told of, by the drainer in the file or here. The drainer tells of them when it looks at the counters; what it did not come
 // to tell was lost after all that it wrote.
 type lossBooks struct {
-	file, told uint64   // records that the file told of so far, and those that were told of in all
-	last       []uint64 // by ring: the highest number of a record that is in the spool
-	until      uint64   // number drawn last when the counters were read
-	from       uint64   // number up to which nothing can be missing
-	unplaced   bool     // some of the records may have been lost at any time
+	lost, enders uint64   // records that the spool's counters count; of them, those that ended memory
+	file, told   uint64   // records that the file told of so far, and those that were told of in all
+	toldEnders   uint64   // of those that were told of, the ones that ended memory
+	unsure       bool     // it is not known how many of them did
+	last         []uint64 // by ring: the highest number of a record that is in the spool
+	until        uint64   // number drawn last when the counters were read
+	from         uint64   // number up to which nothing can be missing
+	unplaced     bool     // some of the records may have been lost at any time
 }
 
 // note takes in the number of a record in the spool.
@@ -27,20 +31,23 @@ func (l *lossBooks) note(ring uint32, seq uint64) {
 // look finds out where records that the counters count may be missing. In a spool that nobody ever drained no segment was used twice: a ring that found no room has
 // lost everything since its last record.
 func (l *lossBooks) look(s *Spool) {
-	elsewhere := s.load64(offLostNested)+s.load64(offLostNoRing) > 0 // than in a ring that was full; the drainer does not tell of these
-	l.until, l.from, l.unplaced = s.load64(offSeq), 0, elsewhere && s.Moved()
-	if s.Moved() || elsewhere {
-		return
-	}
-	l.from = l.until
+	elsewhere := s.load64(offLostNested) + s.load64(offLostNoRing) // than in a ring that was full
+	from := uint64(math.MaxUint64)
+	l.lost, l.enders = elsewhere, 0
 	for i := range s.ringsUsed() {
-		if s.load64(s.ringOffset(i)+ringLost) > 0 {
+		others, enders := s.lostOf(i)
+		if l.lost, l.enders = l.lost+others+enders, l.enders+enders; others+enders > 0 {
 			var last uint64
 			if int(i) < len(l.last) {
 				last = l.last[i]
 			}
-			l.from = min(l.from, last)
+			from = min(from, last)
 		}
+	}
+	l.until, l.from, l.unplaced = s.load64(offSeq), 0, elsewhere > 0 && s.Moved()
+	l.unsure = l.unsure || elsewhere > 0
+	if !s.Moved() && elsewhere == 0 {
+		l.from = min(from, l.until)
 	}
 }
 
@@ -54,17 +61,24 @@ func (l *lossBooks) tell(e *trace.Event) bool {
 		e.Count, e.Size = more, 0
 	}
 	l.told = l.file
+	word := e.Lost()
+	l.toldEnders += word.Enders
+	l.unsure = l.unsure || !word.Known
 	return true
 }
 
 // untold returns a lost event for what was not told of yet, and its place among the spool's events; top is the highest number
 // that was returned before, 0 if these are the first events.
-func (l *lossBooks) untold(lost, top uint64, events []trace.Event) (e trace.Event, at int, ok bool) {
-	if lost <= l.told {
+func (l *lossBooks) untold(top uint64, events []trace.Event) (e trace.Event, at int, ok bool) {
+	if l.lost <= l.told {
 		return trace.Event{}, 0, false
 	}
-	word := trace.Lost{Count: lost - l.told, Until: l.until}
-	l.told = lost
+	word := trace.Lost{Count: l.lost - l.told, Until: l.until}
+	if word.Known = !l.unsure && l.enders >= l.toldEnders && l.enders-l.toldEnders <= word.Count; word.Known {
+		word.Enders = l.enders - l.toldEnders
+		l.toldEnders = l.enders
+	}
+	l.told = l.lost
 	if l.unplaced {
 		word.Until = 0
 	}
@@ -81,11 +95,14 @@ func (l *lossBooks) untold(lost, top uint64, events []trace.Event) (e trace.Even
 // Losses tells of lost records as they are found, in the way that trace/lost.go asks for.
 type Losses struct {
 	cursor    *Cursor
-	rings     []uint64 // by ring: of its counter, already seen
-	elsewhere uint64   // the same of records that were lost without a ring, or in a signal handler that interrupted the recorder
-	first     uint64   // what was not counted at the last look has this number or a higher one
+	rings     []ringLosses // by ring: of its counters, already seen
+	elsewhere uint64       // the same of records that were lost without a ring, or in a signal handler that interrupted the recorder
+	first     uint64       // what was not counted at the last look has this number or a higher one
 	held      []heldLoss
 }
+
+// ringLosses are what a ring's counters count: records that ended memory, and others.
+type ringLosses struct{ others, enders uint64 }
 
 // heldLoss is a lost event that nothing that was handed out so far needs to know of: a spool is full at its newest end, and read at its oldest.
 type heldLoss struct {
@@ -126,35 +143,43 @@ func (l *Losses) look() (first uint64) {
 		}
 	}
 	before := len(l.held)
-	add := func(seen *uint64, total uint64, thread trace.ThreadID) {
-		more := total - *seen
-		if total <= *seen {
+	add := func(word trace.Lost, thread trace.ThreadID) {
+		if word.Count == 0 {
 			return
 		}
-		*seen = total
 		if last := len(l.held) - 1; last >= maxHeld {
-			l.held[last].event.Count += more
-			l.held[last].event.Thread = 0
+			with, held := l.held[last].event.Lost(), &l.held[last].event
+			*held = trace.Lost{Count: with.Count + word.Count, Enders: with.Enders + word.Enders, Known: with.Known && word.Known}.Event(0)
 			before = min(before, last)
 			return
 		}
-		e := trace.Lost{Count: more}.Event(0)
+		e := word.Event(0)
 		e.Thread = thread
 		l.held = append(l.held, heldLoss{e, l.first})
 	}
 	for i := range c.rings {
 		for len(l.rings) <= i {
-			l.rings = append(l.rings, 0)
+			l.rings = append(l.rings, ringLosses{})
 		}
-		add(&l.rings[i], c.spool.load64(c.spool.ringOffset(uint32(i))+ringLost), c.rings[i].thread)
+		var now ringLosses
+		now.others, now.enders = c.spool.lostOf(uint32(i))
+		seen := l.rings[i]
+		l.rings[i] = now
+		enders := more(now.enders, seen.enders)
+		add(trace.Lost{Count: more(now.others, seen.others) + enders, Enders: enders, Known: true}, c.rings[i].thread)
 	}
-	add(&l.elsewhere, c.spool.load64(offLostNested)+c.spool.load64(offLostNoRing), 0)
+	elsewhere := c.spool.load64(offLostNested) + c.spool.load64(offLostNoRing)
+	add(trace.Lost{Count: more(elsewhere, l.elsewhere)}, 0)
+	l.elsewhere = elsewhere
 	until := max(c.spool.load64(offSeq), 1)
 	for i := range l.held[before:] {
 		l.held[before+i].event.Handle = until
 	}
 	return first
 }
+
+// more returns by how much a counter has grown.
+func more(now, seen uint64) uint64 { return now - min(now, seen) }
 
 // place gives an event the number of one beside it. One below the file's watermark would make it late.
 func (l *Losses) place(e trace.Event) trace.Event {

@@ -69,7 +69,7 @@ func TestRunMerges(t *testing.T) {
 	for _, cut := range []int{0, 5, 40} {
 		path := filepath.Join(t.TempDir(), "t.bin")
 		s := whole()
-		s.put64(seedRingsAt+ringLost, 5)
+		s.put64(seedRingsAt+ringLostOthers, 5)
 		moved(t, path, s, cut)
 		var before []trace.Event
 		for _, when := range []string{"beside its spool", "merged"} {

@@ -40,7 +40,7 @@ func (c *Cursor) releaseRing(i uint32) {
 	}
 	if done {
 		s.recycle(r.at.segment)
-		*r = ringCursor{lost: r.lost}
+		*r = ringCursor{}
 		atomic.StoreUint32(s.word32(off+ringReadSegment), 0)
 		atomic.StoreUint32(s.word32(off+ringReadSlot), 0)
 		atomic.StoreUint32(s.word32(off+ringFirstSegment), 0)

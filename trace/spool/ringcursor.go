@@ -24,7 +24,6 @@ type ringCursor struct {
 	high    uint64              // the highest number that was looked through
 	lower   []uint64            // numbers between at and far that stand behind higher ones and were not taken
 	thread  trace.ThreadID
-	lost    uint64 // of the ring's counter, already reported
 }
 
 // scan looks through what was committed since, up to scanAhead records behind the cursor.

@@ -195,9 +195,16 @@ func (s *Spool) ringsUsed() uint32 {
 // Lost returns what the recorder had to drop so far: records, threads for which it found no ring (their records are among the first), dictionary entries.
 func (s *Spool) Lost() (records, rings, dict uint64) {
 	for i := range s.ringsUsed() {
-		records += s.load64(s.ringOffset(i) + ringLost)
+		others, enders := s.lostOf(i)
+		records += others + enders
 	}
 	return records + s.load64(offLostNested) + s.load64(offLostNoRing), s.load64(offLostThreads), s.load64(offLostDict)
+}
+
+// lostOf returns how many records ring i had to drop: those that did not end memory, and those that did.
+func (s *Spool) lostOf(i uint32) (others, enders uint64) {
+	off := s.ringOffset(i)
+	return s.load64(off + ringLostOthers), s.load64(off + ringLostFrees)
 }
 
 // PID returns the recording process's id in its own pid namespace.
