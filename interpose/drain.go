@@ -146,6 +146,9 @@ func (d *drainer) round(stop bool) (moved int, more bool, err error) {
 	now := time.Now()
 	d.pacer.keep(d.spool.Pressure())
 	events, watermark, more := d.cursor.Collect(stop || now.Sub(d.progress) > stuckAfter)
+	if err := d.spool.Unreadable(); err != nil {
+		return 0, false, err
+	}
 	lost := d.losses.Take(stop && !more)
 	if watermark != d.watermark {
 		d.watermark, d.progress = watermark, now

@@ -39,7 +39,11 @@ func (s *Spool) unmap() error {
 	return unix.Munmap(mapped)
 }
 
-// follow looks at how far the recorder has grown the file, where it uses segments that were not there before. A file that cannot be mapped further is read as far as it is.
+// Unreadable returns why a part of the file that is in use cannot be read; nil while all of it can. A drainer that goes on regardless loses what is there.
+func (s *Spool) Unreadable() error { return s.unreadable }
+
+// follow looks at how far the recorder has grown the file, where it uses segments that were not there before. A file that cannot be mapped further is read as far as it is,
+// and Unreadable says so from then on.
 func (s *Spool) follow() {
 	used := min(s.load32(offSegmentsUsed), s.segmentsPlanned)
 	if used <= s.segmentsMax || s.opened == nil {
@@ -52,6 +56,7 @@ func (s *Spool) follow() {
 	if size := uint64(st.Size); size <= uint64(len(s.mapped)) {
 		s.data = s.mapped[:size]
 	} else if err := s.mapFile(size); err != nil {
+		s.unreadable = err
 		return
 	}
 	s.segmentsMax = min(s.segmentsPlanned, s.room(s.segmentsOffset, segmentSize))

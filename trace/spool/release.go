@@ -24,9 +24,7 @@ func (c *Cursor) releaseRing(i uint32) {
 		from = s.load32(off + ringFirstSegment)
 	}
 	// The state was read before the emptiness: a thread that ended after that is recycled next time.
-	at := r.at
-	_, _, unread := s.record(&at)
-	done := dead && !unread && len(r.ahead) == 0
+	done := dead && len(r.ahead) == 0 && s.ends(r.at)
 	atomic.StoreUint32(s.word32(off+ringReadSlot), r.at.slot)
 	atomic.StoreUint32(s.word32(off+ringReadSegment), r.at.segment)
 	for from != r.at.segment {
@@ -46,6 +44,16 @@ func (c *Cursor) releaseRing(i uint32) {
 		atomic.StoreUint32(s.word32(off+ringFirstSegment), 0)
 		atomic.StoreUint32(s.word32(off+ringState), ringFree)
 	}
+}
+
+// ends reports whether nothing was committed at a position or behind it. What the thread wrote since the last Collect may lie where the file has grown since.
+func (s *Spool) ends(at position) bool {
+	s.follow()
+	if _, _, ok := s.record(&at); ok {
+		return false
+	}
+	base, valid := s.segmentOffset(at.segment)
+	return valid && (at.slot < segmentSlots || s.load32(base+segmentNext) == 0)
 }
 
 // recycle zeroes a used-up segment, so that its slots read as not committed, and pushes it on the recorder's free list. The tag in the upper half of the list

@@ -32,12 +32,13 @@ var (
 
 // Spool is a mapped spool file. Methods are for one goroutine.
 type Spool struct {
-	data     []byte // what is there of the file
-	opened   *os.File
-	mapped   []byte // data, and where the spool is drained what the file may grow into
-	writable bool
-	name     string // base name of the file, links resolved
-	file     regular.Identity
+	data       []byte // what is there of the file
+	opened     *os.File
+	unreadable error  // why a part that is in use could not be mapped
+	mapped     []byte // data, and where the spool is drained what the file may grow into
+	writable   bool
+	name       string // base name of the file, links resolved
+	file       regular.Identity
 
 	committed uint64 // the highest number of a record, where the header says less; else 0
 
