@@ -46,7 +46,8 @@ type collector struct {
 	runtimeOnly uint64
 	lost        uint64
 	losses      losses
-	bounded     *Bounds // of the summary that is being made; nil if nothing was lost
+	rowIndexes  []*rowIndex // by grouping, of the summary in progress
+	bounded     *Bounds     // of the summary that is being made; nil if nothing was lost
 	marks       []markCount
 	markIndex   map[trace.StringID]int
 	steps       Iterations

@@ -97,11 +97,12 @@ func (c *collector) momentRows(m *moment, a Account, g int) []MomentRow {
 // namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
 func (c *collector) namedRows(g int, list []held) []MomentRow {
 	rows := []MomentRow{}
-	index := c.newRowIndex(g)
+	index := c.newRowSet(g)
 	for i := range list {
-		n, isNew := index.row(index.by.id(&c.resolver, &list[i].origin))
+		id := index.by.id(&c.resolver, &list[i].origin)
+		n, isNew := index.row(id)
 		if isNew {
-			key, label := index.name(n)
+			key, label := index.name(id)
 			rows = append(rows, MomentRow{Key: key, Label: label})
 		}
 		rows[n].LiveBytes += list[i].bytes
@@ -115,7 +116,7 @@ func (c *collector) namedRows(g int, list []held) []MomentRow {
 	return rows
 }
 
-// rowIndex numbers the keys of a grouping, each of which may belong to several identifiers.
+// rowIndex numbers the keys of a grouping, each of which may belong to several identifiers. Keys take time to make up, so that all tables of a summary share it.
 type rowIndex struct {
 	resolver *resolver
 	by       *grouping
@@ -125,14 +126,21 @@ type rowIndex struct {
 	keys     []string // by number
 }
 
-func (c *collector) newRowIndex(g int) *rowIndex {
-	return &rowIndex{resolver: &c.resolver, by: c.groupings[g], byID: make(map[uint64]int), byKey: make(map[string]int)}
+// rowIndex returns the index of a grouping; summary makes new ones, since more is known by then.
+func (c *collector) rowIndex(g int) *rowIndex {
+	if c.rowIndexes == nil {
+		c.rowIndexes = make([]*rowIndex, len(c.groupings))
+	}
+	if c.rowIndexes[g] == nil {
+		c.rowIndexes[g] = &rowIndex{resolver: &c.resolver, by: c.groupings[g], byID: make(map[uint64]int), byKey: make(map[string]int)}
+	}
+	return c.rowIndexes[g]
 }
 
-// row returns the number of an identifier's key; isNew says that it was given just now.
-func (x *rowIndex) row(id uint64) (n int, isNew bool) {
+// number returns the number of an identifier's key.
+func (x *rowIndex) number(id uint64) int {
 	if n, known := x.byID[id]; known {
-		return n, false
+		return n
 	}
 	key := x.by.key(x.resolver, id)
 	n, known := x.byKey[key]
@@ -142,11 +150,31 @@ func (x *rowIndex) row(id uint64) (n int, isNew bool) {
 		x.ids, x.keys = append(x.ids, id), append(x.keys, key)
 	}
 	x.byID[id] = n
-	return n, !known
+	return n
 }
 
-// name returns the key and the label of a row.
-func (x *rowIndex) name(n int) (key, label string) {
+// rowSet numbers the rows of one table, in the order in which they come.
+type rowSet struct {
+	*rowIndex
+	rows []int32 // by number of the key: that of the row, plus one
+	used int32
+}
+
+func (c *collector) newRowSet(g int) *rowSet { return &rowSet{rowIndex: c.rowIndex(g)} }
+
+// row returns the number of an identifier's row; isNew says that it was given just now.
+func (t *rowSet) row(id uint64) (n int, isNew bool) {
+	row := at(&t.rows, t.number(id))
+	if isNew = *row == 0; isNew {
+		t.used++
+		*row = t.used
+	}
+	return int(*row - 1), isNew
+}
+
+// name returns the key and the label of an identifier's row.
+func (x *rowIndex) name(id uint64) (key, label string) {
+	n := x.number(id)
 	key = x.keys[n]
 	if x.by.label != nil {
 		label = x.by.label(x.resolver, x.ids[n])

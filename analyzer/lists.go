@@ -78,11 +78,11 @@ func (c *collector) groupList(s *Summary) []Group {
 func (c *collector) groupRows(a Account, g int) []Row {
 	d := c.details[a]
 	rows := []Row{}
-	index := c.newRowIndex(g)
+	index := c.newRowSet(g)
 	row := func(id uint64) *Row {
 		n, isNew := index.row(id)
 		if isNew {
-			key, label := index.name(n)
+			key, label := index.name(id)
 			rows = append(rows, Row{Key: key, Label: label})
 		}
 		return &rows[n]

@@ -206,19 +206,22 @@ func (c *collector) addRowSites(l *Ledger, m *moment, a Account, g int) {
 	if by.stacks {
 		return
 	}
-	index := c.newRowIndex(g)
-	sums := make(map[string]map[uint64]uint64) // by key of the row and pair of stacks
+	index := c.rowIndex(g)
+	sums := make(map[string]map[uint64]uint64) // by key of a weighty row and pair of stacks
+	weighty := func(row *LedgerRow) bool { return row.Owner == OwnerBlocks && row.Bytes >= l.WholeBytes/rowWeight }
+	for i := range l.Rows {
+		if row := &l.Rows[i]; weighty(row) {
+			sums[row.Key] = make(map[uint64]uint64)
+		}
+	}
 	for i := range m.held[a] {
 		h := &m.held[a][i]
-		n, isNew := index.row(by.id(&c.resolver, &h.origin))
-		key := index.keys[n]
-		if isNew {
-			sums[key] = make(map[uint64]uint64)
+		if held := sums[index.keys[index.number(by.id(&c.resolver, &h.origin))]]; held != nil {
+			held[stackID(nil, &h.origin)] += h.bytes
 		}
-		sums[key][stackID(nil, &h.origin)] += h.bytes
 	}
 	for i := range l.Rows {
-		if row := &l.Rows[i]; row.Owner == OwnerBlocks && row.Bytes >= l.WholeBytes/rowWeight {
+		if row := &l.Rows[i]; weighty(row) {
 			row.setSites(&c.resolver, sums[row.Key])
 		}
 	}

@@ -51,6 +51,7 @@ func bytesRead(src trace.Source) int64 {
 // summary turns what was collected into the value that reports are made of.
 func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	info := src.Info()
+	c.rowIndexes = nil
 	defer c.endOOMForNow()()
 	s := &Summary{
 		Process:   c.process(src),

@@ -116,17 +116,17 @@ var scales = []struct {
 		s.block(0, "")
 	}, []string{"report", "info"}},
 	{"a long word", func(s *scaleTrace, n int) {
-		s.entry(`info key="process.command" value="%s"`, strings.Repeat("A", 50*n))
-		s.entry(`string id=1 value="%s"`, strings.Repeat("A", 50*n))
+		s.entry(`info key="process.command" value="%s"`, strings.Repeat("A", min(50*n, trace.MaxString)))
+		s.entry(`string id=1 value="%s"`, strings.Repeat("A", min(50*n, trace.MaxString)))
 		s.block(0, "tag=1")
 	}, []string{"report --by tag", "info"}},
 	{"many units", func(s *scaleTrace, n int) {
-		s.entry(`info key="process.command" value="%s"`, strings.Repeat("s ", 25*n))
+		s.entry(`info key="process.command" value="%s"`, strings.Repeat("s ", min(25*n, trace.MaxString/2)))
 		s.block(0, "")
 	}, []string{"report"}},
 	{"deep modules", func(s *scaleTrace, n int) {
 		s.entry(`info key="adapter.torch" value="on"`)
-		s.entry(`string id=1 value="%sweight"`, strings.Repeat("a.", 5*n))
+		s.entry(`string id=1 value="%sweight"`, strings.Repeat("a.", min(5*n, trace.MaxString/4)))
 		s.block(0, "")
 		s.event("name", "thread=1 addr=%#x size=100 category=2 handle=0x10 name=1", 0x7f0000000000)
 	}, []string{"report", "report --view modules --depth 1000000", "report --view parameters"}},
