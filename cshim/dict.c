@@ -108,13 +108,19 @@ static bool half_free(void) {
 
 uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size) { return intern(kind, data, size, half_free()); }
 
-unsigned mt_dict_depth(unsigned wanted) {
+static unsigned shorter_depth(const struct mt_spool_header *h, unsigned wanted) {
   static const unsigned char depths[16] = {[8] = 32, 32, 16, 16, 8, 4, 2, 1}; /* by sixteenths in use; 0: all */
-  const struct mt_spool_header *h = mt_header();
   uint64_t index = __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) * 16ull / h->index_max, data = __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) * 16 / h->data_max;
   uint64_t part = index > data ? index : data;
   unsigned most = part > 15 ? 1 : depths[part];
   return most && most < wanted ? most : wanted;
+}
+
+/* Called with each stack, so that the usual case divides nothing. */
+unsigned mt_dict_depth(unsigned wanted) {
+  const struct mt_spool_header *h = mt_header();
+  bool half = __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) >= h->index_max / 2 || __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) >= h->data_max / 2;
+  return half ? shorter_depth(h, wanted) : wanted;
 }
 
 void mt_dict_info(const char *key, const void *value, size_t size) {
