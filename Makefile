@@ -79,6 +79,7 @@ nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch
 	LEDGER_SEEDS=$(or $(LEDGER_SEEDS),100) LEDGER_STEPS=200000 $(GO) test -count=1 -timeout 180m -run 'Ledger$$' -v ./internal/hostile
 	ENDINGS=$(or $(ENDINGS),20) $(GO) test -count=1 -timeout 180m -run Endings ./internal/hostile
 	STORM_EVENTS=$(or $(STORM_EVENTS),50000000) $(GO) test -count=1 -timeout 180m -run Storm -v ./internal/hostile
+	HOARD_BLOCKS=10000000 $(GO) test -count=1 -timeout 30m -run ManyLiveBlocks -v ./internal/hostile
 	MODELS=all $(GO) test -tags e2e -count=1 -timeout 90m -run 'Iterations|MemTracker' -v ./internal/e2e
 	SCALE=100000 $(GO) test -count=1 -timeout 60m -run CostGrows -v ./cmd/memtrace
 	BOUNDS_SEEDS=$(or $(BOUNDS_SEEDS),20000) $(GO) test -count=1 -timeout 60m -run BoundsHold -v ./analyzer

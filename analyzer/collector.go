@@ -29,8 +29,8 @@ type collector struct {
 	implicit [accountCount]ImplicitFrees
 	launches uint64
 
-	openedAs   []uint64 // by block id: how many allocations its account had with it
-	cellOf     []uint32 // by block id: the number of the block's cell
+	openedAs   []uint64 // by block id, unless all have one cell: how many allocations its account had with it
+	cellOf     []uint32 // by block id, unless all have one cell: the number of the block's cell
 	named      namedBlocks
 	links      *linkedStacks
 	foretold   *blockNames // where the trace was read ahead
@@ -188,12 +188,13 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 		return
 	}
 	c.countFlags(e)
-	*at(&c.cellOf, int(id)) = n
 	if c.losses.doubted {
 		c.vouch(b, e, d, n)
 	}
 	d.open(b, v, c.frameworkEpoch())
-	*at(&c.openedAs, int(id)) = d.total.allocs
+	if c.kept != nil {
+		*at(&c.cellOf, int(id)), *at(&c.openedAs, int(id)) = n, d.total.allocs
+	}
 	if t := c.iterations; t != nil && t.account == b.Account {
 		t.opened(c, id, b, v)
 	}
@@ -255,11 +256,19 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 		c.closeInIteration(t, d, id, e.Time)
 	}
 	if c.losses.doubted {
-		c.unvouch(b, d, c.cellOf[id])
+		c.unvouch(b, d, c.cellNumber(id))
 	}
-	d.close(b, &d.cells.list[c.cellOf[id]], c.frameworkEpoch())
+	d.close(b, &d.cells.list[c.cellNumber(id)], c.frameworkEpoch())
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.ordinal+1
 	d.life.add(b.Size, e.Time-b.Time, temporary)
+}
+
+// cellNumber returns the number of a block's cell: the only one where nobody asked where blocks come from.
+func (c *collector) cellNumber(id uint32) uint32 {
+	if c.kept == nil {
+		return 0
+	}
+	return c.cellOf[id]
 }
 
 // closeInIteration gives a block that its pass frees its lifetime, and hands it to the iterations.
@@ -268,7 +277,7 @@ func (c *collector) closeInIteration(t *iterationTracker, d *detail, id uint32, 
 	if t.temporary(id, c.phase(v)) {
 		o := v.origin
 		o.lifetime = temporary
-		c.move(d, id, &o, holdsForPast(&c.heap.blocks[id], &o))
+		c.move(d, id, &o, holdsForPast(c.heap.blocks.at(id), &o))
 		v = &d.cells.list[c.cellOf[id]]
 	}
 	t.closed(c, id, v, time)

@@ -62,7 +62,7 @@ func (n *blockNames) name(e *trace.Event) {
 	if !ok {
 		return
 	}
-	b := &n.heap.blocks[id]
+	b := n.heap.blocks.at(id)
 	if b.Account != AccountFramework || b.Seq > e.Seq {
 		return
 	}

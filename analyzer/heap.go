@@ -96,12 +96,12 @@ type HeapHealth struct {
 //     are never unmatched.
 type Heap struct {
 	observer   Observer
-	blocks     []Block
-	free       uint32 // first unused block, plus one
+	blocks     blockTable
+	unused     uint32 // first unused block, plus one
 	changes    uint64 // blocks that came or went
-	live       [spaceCount]addrMap
+	live       [spaceCount]blockIndex
 	maps       mappings
-	lingering  addrMap             // released handles whose memory is still mapped
+	lingering  blockIndex          // released handles whose memory is still mapped
 	references map[uint32]uint64   // by block id: references beyond the first
 	nodes      addrMap             // addresses that ever were a graph node's
 	orphans    map[place]unmatched // frees without a block
@@ -115,8 +115,40 @@ type Heap struct {
 
 // NewHeap returns an empty heap that reports to observer.
 func NewHeap(observer Observer) *Heap {
-	return &Heap{observer: observer, references: make(map[uint32]uint64), orphans: make(map[place]unmatched), owed: make(map[place]uint64),
+	h := &Heap{observer: observer, references: make(map[uint32]uint64), orphans: make(map[place]unmatched), owed: make(map[place]uint64),
 		objects: newObjects()}
+	h.lingering.blocks = &h.blocks
+	for at := range h.live {
+		h.live[at].blocks = &h.blocks
+	}
+	return h
+}
+
+// newPackedHeap returns an empty heap that takes little memory for its blocks, at most so many bytes of it outside of Go's heap, where most is: see packedBlocks for what it forgets. Once
+// it is short of room it goes on in Go's heap, but is to be given up soon.
+func newPackedHeap(observer Observer, most int64) *Heap {
+	h := NewHeap(observer)
+	h.blocks.packed, h.owners.counted = newPackedBlocks(most), true
+	return h
+}
+
+// liveBlocks is how many blocks there are.
+func (h *Heap) liveBlocks() (n int) {
+	for at := range h.live {
+		n += h.live[at].used
+	}
+	return n + h.lingering.used
+}
+
+// free gives back the memory of a packed heap, which is not to be used any more.
+func (h *Heap) free() {
+	h.lingering.free()
+	for at := range h.live {
+		h.live[at].free()
+	}
+	if h.blocks.packed != nil {
+		h.blocks.packed.free()
+	}
 }
 
 // Health returns what had to be repaired so far.
@@ -172,36 +204,35 @@ func (h *Heap) alloc(e *trace.Event) {
 	}
 	at := spaceOf(e)
 	live := &h.live[at]
-	live.reserve()
-	slot := live.find(e.Addr)
-	old := live.slots[slot]
+	live.reserve(h.blocks.count())
+	slot, old, taken := live.find(e.Addr)
 	switch {
-	case old.addr != 0 && h.repeats(old.block, e):
+	case taken && h.repeats(old, e):
 		return
-	case old.addr != 0 && h.blocks[old.block].Seq > e.Seq:
+	case taken && h.blocks.seq(old) > e.Seq:
 		h.adoptFree(e, at)
 		h.elapse(e, account)
 		return
-	case e.Flags&trace.FlagLate != 0 && h.hasEnded(e, at, old.addr != 0):
+	case e.Flags&trace.FlagLate != 0 && h.hasEnded(e, at, taken):
 		h.elapse(e, account)
 		return
-	case old.addr != 0:
-		h.displace(place{e.Addr, at}, old.block, e)
+	case taken:
+		h.displace(place{e.Addr, at}, old, e)
 	default:
 		live.used++
 	}
 	id := h.take()
-	live.slots[slot] = addrSlot{e.Addr, id}
-	fillBlock(&h.blocks[id], e, account)
-	if e.Level == cuda.LevelDriver && !h.begin(id, e) {
-		return
+	live.set(slot, e.Addr, id)
+	b := h.blocks.at(id)
+	fillBlock(b, e, account)
+	if e.Level != cuda.LevelDriver || h.begin(id, b, e) {
+		h.observer.Opened(id, b, e)
 	}
-	h.observer.Opened(id, &h.blocks[id], e)
+	h.blocks.put(id, b)
 }
 
 // begin does what only blocks of the driver need, and reports whether their size is known.
-func (h *Heap) begin(id uint32, e *trace.Event) bool {
-	b := &h.blocks[id]
+func (h *Heap) begin(id uint32, b *Block, e *trace.Event) bool {
 	if key := ownerOf(e); key.handle != 0 {
 		b.link = h.owners.add(id, key)
 	}
@@ -266,26 +297,27 @@ func (h *Heap) release(e *trace.Event) {
 	}
 	at := spaceOf(e)
 	live := &h.live[at]
-	live.reserve()
-	slot := live.find(e.Addr)
-	found := live.slots[slot]
-	switch {
-	case found.addr == 0:
+	live.reserve(0)
+	slot, id, found := live.find(e.Addr)
+	if !found {
 		h.releaseMissing(at, e)
-	case h.blocks[found.block].Seq > e.Seq:
+		return
+	}
+	switch b := h.blocks.at(id); {
+	case b.Seq > e.Seq:
 		h.settle(place{e.Addr, at})
-	case h.blocks[found.block].state&blockShared != 0:
-		h.dropReference(found.block)
+	case b.state&blockShared != 0:
+		h.dropReference(id)
 	default:
 		live.remove(slot)
-		h.end(found.block, e)
+		h.end(id, e)
 	}
 }
 
 // releaseMissing takes in a free that finds no block in its space.
 func (h *Heap) releaseMissing(at space, e *trace.Event) {
 	if at == spaceDevice {
-		if id, isNode := h.live[spaceGraph].get(e.Addr); isNode && h.blocks[id].Seq <= e.Seq {
+		if id, isNode := h.live[spaceGraph].get(e.Addr); isNode && h.blocks.seq(id) <= e.Seq {
 			h.live[spaceGraph].take(e.Addr)
 			h.end(id, e)
 			return
@@ -315,7 +347,7 @@ func (h *Heap) wasNode(addr uint64) bool {
 
 // end closes a block that its address no longer leads to; memory behind a handle waits for its last mapping.
 func (h *Heap) end(id uint32, e *trace.Event) {
-	b := &h.blocks[id]
+	b := h.blocks.at(id)
 	if b.link|uint32(b.state) != 0 && !h.detach(id, b) {
 		return
 	}
@@ -329,6 +361,7 @@ func (h *Heap) detach(id uint32, b *Block) bool {
 	case b.link == 0:
 	case driverSpace(b.Mem) == spaceHandle:
 		b.state |= blockReleased
+		h.blocks.put(id, b)
 		h.lingering.put(b.Addr, id)
 		return false
 	default:
@@ -344,18 +377,18 @@ func (h *Heap) detach(id uint32, b *Block) bool {
 // take returns an unused block.
 func (h *Heap) take() uint32 {
 	h.changes++
-	if h.free == 0 {
-		h.blocks = append(h.blocks, Block{})
-		return uint32(len(h.blocks) - 1)
+	if h.unused == 0 {
+		return h.blocks.add()
 	}
-	id := h.free - 1
-	h.free = h.blocks[id].link
+	id := h.unused - 1
+	h.unused = h.blocks.at(id).link
 	return id
 }
 
 func (h *Heap) giveBack(id uint32) {
 	h.changes++
-	b := &h.blocks[id]
-	b.Account, b.link = AccountNone, h.free
-	h.free = id + 1
+	b := h.blocks.at(id)
+	b.Account, b.link = AccountNone, h.unused
+	h.blocks.put(id, b)
+	h.unused = id + 1
 }

@@ -78,7 +78,7 @@ func (h *Heap) endModules(device int16, e *trace.Event) {
 	}
 	for i := range h.owners.list {
 		if own := &h.owners.list[i]; own.key.kind == cuda.ObjectModule {
-			h.endBlocks(own.blocks, e, func(b *Block) bool { return b.Device == device })
+			h.endBlocks(h.owned(uint32(i)), e, func(b *Block) bool { return b.Device == device })
 		}
 	}
 }
@@ -86,7 +86,9 @@ func (h *Heap) endModules(device int16, e *trace.Event) {
 // endOwned ends the blocks of an owner.
 func (h *Heap) endOwned(key objectKey, e *trace.Event) {
 	h.objects.noteEnd(key, e.Seq)
-	h.endBlocks(h.owners.of(key), e, nil)
+	if n, known := h.owners.index[key]; known {
+		h.endBlocks(h.owned(n), e, nil)
+	}
 	h.owners.forget(key)
 }
 
@@ -95,7 +97,7 @@ func (h *Heap) endOwned(key objectKey, e *trace.Event) {
 func (h *Heap) endBlocks(ids []uint32, e *trace.Event, which func(*Block) bool) {
 	for i := len(ids) - 1; i >= 0; i-- {
 		id := ids[i]
-		if b := &h.blocks[id]; b.Seq < e.Seq && (which == nil || which(b)) {
+		if b := h.blocks.at(id); b.Seq < e.Seq && (which == nil || which(b)) {
 			h.endImplicitly(id, e)
 		}
 	}
@@ -103,7 +105,7 @@ func (h *Heap) endBlocks(ids []uint32, e *trace.Event, which func(*Block) bool) 
 
 // endImplicitly closes a block that nobody freed. Its own free may still come, late.
 func (h *Heap) endImplicitly(id uint32, e *trace.Event) {
-	b := &h.blocks[id]
+	b := h.blocks.at(id)
 	at := driverSpace(b.Mem)
 	h.live[at].take(b.Addr)
 	h.owe(place{b.Addr, at})

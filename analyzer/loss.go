@@ -127,8 +127,8 @@ func (c *collector) doubt(until uint64) {
 func (c *collector) beginDoubt() {
 	l := &c.losses
 	l.doubted = true
-	for id := range c.heap.blocks {
-		l.top = max(l.top, c.heap.blocks[id].Seq)
+	for id := range c.heap.blocks.count() {
+		l.top = max(l.top, c.heap.blocks.seq(id))
 	}
 	for a := range c.totals {
 		c.totals[a].surePeak = c.totals[a].peak

@@ -44,7 +44,7 @@ func (n *namedBlocks) inside(h *Heap, which int, addr uint64) (id uint32, ok boo
 	}
 	list := n.sorted[which]
 	i, _ := slices.BinarySearchFunc(list, addr, func(id uint32, addr uint64) int {
-		if h.blocks[id].Addr <= addr {
+		if h.blocks.addr(id) <= addr {
 			return -1
 		}
 		return 1
@@ -52,17 +52,13 @@ func (n *namedBlocks) inside(h *Heap, which int, addr uint64) (id uint32, ok boo
 	if i == 0 {
 		return 0, false
 	}
-	b := &h.blocks[list[i-1]]
+	b := h.blocks.at(list[i-1])
 	return list[i-1], addr-b.Addr < b.Size
 }
 
 func blocksByAddress(h *Heap, at space, list []uint32) []uint32 {
-	for _, s := range h.live[at].slots {
-		if s.addr != 0 {
-			list = append(list, s.block)
-		}
-	}
-	slices.SortFunc(list, func(a, b uint32) int { return cmp.Compare(h.blocks[a].Addr, h.blocks[b].Addr) })
+	h.live[at].each(func(id uint32) { list = append(list, id) })
+	slices.SortFunc(list, func(a, b uint32) int { return cmp.Compare(h.blocks.addr(a), h.blocks.addr(b)) })
 	return list
 }
 
@@ -79,10 +75,10 @@ func (c *collector) name(e *trace.Event) {
 		return
 	}
 	id, ok := c.named.find(c.heap, e.Addr)
-	if !ok || c.heap.blocks[id].Seq > e.Seq { // a late name is that of an earlier block
+	if !ok || c.heap.blocks.seq(id) > e.Seq { // a late name is that of an earlier block
 		return
 	}
-	b := &c.heap.blocks[id]
+	b := c.heap.blocks.at(id)
 	c.parameters.named(e, b, c.resolver.tables)
 	d := c.details[b.Account]
 	if c.kept == nil || d == nil || b.hidden {
@@ -118,7 +114,7 @@ func holdsForPast(b *Block, o *origin) bool {
 
 // move gives a live block another origin; past: also in what stood at the peak.
 func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
-	b, epoch := &c.heap.blocks[id], d.total.epoch
+	b, epoch := c.heap.blocks.at(id), d.total.epoch
 	n, ok := d.cells.findFrom(o, &d.cells.list[c.cellOf[id]].moved)
 	if !ok {
 		d.cells.retire(&c.resolver, c.kept, epoch)

@@ -24,6 +24,7 @@ var notes = []note{
 	noteUnhooked,
 	noteNothing,
 	noteSilentTorch,
+	noteOOMReplay,
 	noteMismatches,
 	noteSlack,
 	noteEstimates,
@@ -102,6 +103,16 @@ func noteBlind(_ *Summary, info trace.Info) string {
 	return "The program used the GPU past the recorder (" + info["blind"] + "): memory that it took that way is missing from every figure. " +
 		"To see how much that is, compare nvidia-smi with the device memory here; the CUDA context and code are part of the difference. " +
 		"A library that is opened without RTLD_DEEPBIND can be seen."
+}
+
+// noteOOMReplay says why there is no text beside the trace where there should be one.
+func noteOOMReplay(s *Summary, info trace.Info) string {
+	untold := func(e OOMEvent) bool { return e.Outcome == OOMFailed && e.Sidecar == "" }
+	if info[trace.OOMReplayKey] == "" || !slices.ContainsFunc(s.OOM.Events, untold) {
+		return ""
+	}
+	return "The recorder's own table of live memory was " + info[trace.OOMReplayKey] + ", so it wrote no text when memory ran out. " +
+		"What this report says of that comes from the trace, and nothing is missing from it."
 }
 
 // noteUnhooked lists calls that a program asked for in a version that the recorder does not know: they went to the driver unseen.

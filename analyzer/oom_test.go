@@ -131,7 +131,7 @@ func oomOf(t *testing.T, lines string) OOM {
 		t.Fatal(err)
 	}
 	r := oomLines(t, lines)
-	w := NewOOMWatch(r.Tables(), trace.Info{"framework.torch": "2.7.1"})
+	w := NewOOMWatch(r.Tables(), trace.Info{"framework.torch": "2.7.1"}, 1<<40)
 	for {
 		events, err := r.ReadBatch()
 		if err != nil {
@@ -369,7 +369,7 @@ func TestOOMTellsOfLostRecords(t *testing.T) {
 	refusal := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, API: api("cuMemAlloc_v2"), Size: 9 * mib, Status: statusOutOfMemory}
 	events := (&story{}).alloc(cuda.MemoryDevice, 0x1000, mib).add(trace.Lost{Count: 7}.Event(0)).add(refusal).events
 	tables := &trace.Tables{}
-	watch := NewOOMWatch(tables, trace.Info{})
+	watch := NewOOMWatch(tables, trace.Info{}, 1<<40)
 	watch.Apply(events)
 	watch.Finish()
 	reports := watch.Take()

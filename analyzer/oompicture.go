@@ -120,8 +120,7 @@ func (c *collector) takePicture(device int16) *picture {
 		p.sums = append(p.sums, make(map[ownerKey]uint64))
 	}
 	names := newKeyNames(&c.resolver, p.by)
-	for id := range c.heap.blocks {
-		b := &c.heap.blocks[id]
+	c.heap.blocks.each(func(_ uint32, b *Block) {
 		switch {
 		case b.Device != device:
 		case b.Account == p.main:
@@ -137,7 +136,7 @@ func (c *collector) takePicture(device int16) *picture {
 				p.outside(c.resolver.libraries.name(library), b.Size)
 			}
 		}
-	}
+	})
 	if driver := c.holding.driverBytes(device); p.framework && !c.holding.fromDriver() && driver > p.held {
 		p.outside(UnknownLibrary, driver-p.held)
 	}

@@ -35,7 +35,7 @@ func TestOOMPlaces(t *testing.T) {
 			want[placeOrThread(src, e)] += e.Size
 			whole += e.Size
 		}
-		w := NewOOMWatch(&src.tables, src.info)
+		w := NewOOMWatch(&src.tables, src.info, 1<<40)
 		w.Apply(src.events)
 		w.Finish()
 		told := w.Take()[0].Event
@@ -83,7 +83,7 @@ func blockRowsOf(l *Ledger) map[string]uint64 {
 // TestOOMPlacesAreBounded: the recorder names so many stacks and no more, and what is left is still somebody's.
 func TestOOMPlacesAreBounded(t *testing.T) {
 	src, _ := starved(1)
-	w := NewOOMWatch(&src.tables, src.info)
+	w := NewOOMWatch(&src.tables, src.info, 1<<40)
 	named := 0
 	w.collector.resolver.stacks.limit = 3
 	w.Apply(src.events[:len(src.events)-1])

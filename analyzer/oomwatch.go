@@ -16,7 +16,7 @@ type OOMReport struct {
 }
 
 // OOMWatch tells OOM events while the trace is being written. It replays every event, so its cost is that of a replay without groupings, and its memory is
-// bounded by the live blocks. It is not safe for use by several goroutines.
+// bounded by the live blocks, of which each takes at most 48 bytes. It is not safe for use by several goroutines.
 type OOMWatch struct {
 	collector *collector
 	tables    *trace.Tables
@@ -25,9 +25,11 @@ type OOMWatch struct {
 	last      int64 // time of the latest event
 }
 
-// NewOOMWatch returns a watch over events whose dictionary the caller keeps in tables, and what is known of the run in info; both may grow.
-func NewOOMWatch(tables *trace.Tables, info trace.Info) *OOMWatch {
+// NewOOMWatch returns a watch over events whose dictionary the caller keeps in tables, and what is known of the run in info; both may grow. Its tables of live blocks get at most so many bytes
+// of memory, see Short. It is to be closed.
+func NewOOMWatch(tables *trace.Tables, info trace.Info, most int64) *OOMWatch {
 	w := &OOMWatch{collector: newCollector(tables, nil, nil, At{}), tables: tables, info: info}
+	w.collector.heap = newPackedHeap(w.collector, most)
 	w.collector.ooms.info = func() trace.Info { return info }
 	w.collector.ooms.told, w.collector.ooms.places = w.take, true
 	stacks := w.collector.resolver.stacks
@@ -52,6 +54,14 @@ func (w *OOMWatch) Apply(events []trace.Event) {
 		w.last = max(w.last, events[i].Time)
 	}
 }
+
+// Short reports whether there was no room for the live blocks any more, and how many there are. The watch is right until then, and still is, but takes more memory than it should.
+func (w *OOMWatch) Short() (blocks int, short bool) {
+	return w.collector.heap.liveBlocks(), w.collector.heap.blocks.packed.short
+}
+
+// Close gives the memory back. The watch is not to be used any more.
+func (w *OOMWatch) Close() { w.collector.heap.free() }
 
 // Pending reports whether an OOM event waits for what comes next. Where nothing comes for long, Finish ends it.
 func (w *OOMWatch) Pending() bool { return len(w.collector.ooms.open) > 0 }

@@ -38,21 +38,27 @@ func ownerOf(e *trace.Event) objectKey {
 
 // owners lists the live blocks of every owner. Adding, removing and finding a block are O(1) and allocate nothing once the lists have grown.
 type owners struct {
-	index map[objectKey]uint32
-	list  []owner
-	place []uint32 // by block id: where it stands in its owner's list
-	free  []uint32 // unused owners
-	last  uint32   // owner of the latest block, as neighbours mostly have the same
+	counted bool // blocks are only counted: those of an owner are looked for when it ends
+	index   map[objectKey]uint32
+	list    []owner
+	place   []uint32 // by block id: where it stands in its owner's list
+	free    []uint32 // unused owners
+	last    uint32   // owner of the latest block, as neighbours mostly have the same
 }
 
 type owner struct {
 	key    objectKey
 	blocks []uint32
+	count  uint32 // of blocks, where they are not listed
 }
 
 // add notes a block's owner and returns the owner's number, which begins at 1.
 func (o *owners) add(id uint32, key objectKey) uint32 {
 	n := o.number(key)
+	if o.counted {
+		o.list[n].count++
+		return n + 1
+	}
 	if int(id) >= len(o.place) {
 		extend(&o.place, int(id)+1)
 	}
@@ -92,6 +98,10 @@ func (o *owners) unused() uint32 {
 // remove takes a block out of the list of the owner whose number add returned.
 func (o *owners) remove(id, number uint32) {
 	own := &o.list[number-1]
+	if o.counted {
+		own.count--
+		return
+	}
 	at, end := o.place[id], len(own.blocks)-1
 	moved := own.blocks[end]
 	own.blocks[at] = moved
@@ -99,18 +109,27 @@ func (o *owners) remove(id, number uint32) {
 	own.blocks = own.blocks[:end]
 }
 
-// of returns the blocks of an owner.
-func (o *owners) of(key objectKey) []uint32 {
-	if n, known := o.index[key]; known {
-		return o.list[n].blocks
+// owned returns the live blocks of the owner at that place of the list.
+func (h *Heap) owned(n uint32) []uint32 {
+	own := &h.owners.list[n]
+	if !h.owners.counted {
+		return own.blocks
 	}
-	return nil
+	var ids []uint32
+	if own.count > 0 {
+		h.blocks.each(func(id uint32, b *Block) {
+			if b.link == n+1 && b.Account != AccountFramework && driverSpace(b.Mem) != spaceHandle {
+				ids = append(ids, id)
+			}
+		})
+	}
+	return ids
 }
 
 // forget drops an owner that has no blocks left, so that its number serves another.
 func (o *owners) forget(key objectKey) {
 	n, known := o.index[key]
-	if !known || len(o.list[n].blocks) > 0 {
+	if !known || len(o.list[n].blocks) > 0 || o.list[n].count > 0 {
 		return
 	}
 	delete(o.index, key)

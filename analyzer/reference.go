@@ -14,7 +14,7 @@ func (h *Heap) refer(e *trace.Event) {
 	at := spaceOf(e)
 	key := place{e.Addr, at}
 	if id, known := h.live[at].get(e.Addr); known {
-		if h.blocks[id].Seq <= e.Seq {
+		if h.blocks.seq(id) <= e.Seq {
 			h.addReference(id)
 			return
 		}
@@ -22,9 +22,11 @@ func (h *Heap) refer(e *trace.Event) {
 		h.health.LateAllocs++
 		return
 	}
-	if id, mapped := h.lingering.get(e.Addr); mapped && at == spaceHandle && h.blocks[id].Seq <= e.Seq {
+	if id, mapped := h.lingering.get(e.Addr); mapped && at == spaceHandle && h.blocks.seq(id) <= e.Seq {
 		h.lingering.take(e.Addr)
-		h.blocks[id].state &^= blockReleased
+		b := h.blocks.at(id)
+		b.state &^= blockReleased
+		h.blocks.put(id, b)
 		h.live[at].put(e.Addr, id)
 		return
 	}
@@ -37,7 +39,9 @@ func (h *Heap) refer(e *trace.Event) {
 
 // addReference counts a reference beyond the first.
 func (h *Heap) addReference(id uint32) {
-	h.blocks[id].state |= blockShared
+	b := h.blocks.at(id)
+	b.state |= blockShared
+	h.blocks.put(id, b)
 	h.references[id]++
 }
 
@@ -49,8 +53,9 @@ func (h *Heap) dropReference(id uint32) {
 }
 
 func (h *Heap) dropReferences(id uint32) {
-	if b := &h.blocks[id]; b.state&blockShared != 0 {
+	if b := h.blocks.at(id); b.state&blockShared != 0 {
 		b.state &^= blockShared
+		h.blocks.put(id, b)
 		delete(h.references, id)
 	}
 }
@@ -58,7 +63,7 @@ func (h *Heap) dropReferences(id uint32) {
 // repeats takes in an allocation at the address of a live block that tells of the same memory once more: memory of another process opened again, which
 // counts the openings, or a module's variable asked for again, which does not.
 func (h *Heap) repeats(id uint32, e *trace.Event) bool {
-	b := &h.blocks[id]
+	b := h.blocks.at(id)
 	switch {
 	case e.Level != cuda.LevelDriver || b.Mem != e.Mem || e.Mem != cuda.MemoryModule && e.Mem != cuda.MemoryForeign:
 		return false

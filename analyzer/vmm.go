@@ -78,7 +78,9 @@ func (h *Heap) mapHandle(e *trace.Event) {
 	}
 	v := mapping{size: e.Size, seq: e.Seq}
 	if id, known := h.live[spaceHandle].get(e.Handle); known {
-		h.blocks[id].link++
+		b := h.blocks.at(id)
+		b.link++
+		h.blocks.put(id, b)
 		v.block = id + 1
 		h.size(id, e)
 	} else {
@@ -89,7 +91,7 @@ func (h *Heap) mapHandle(e *trace.Event) {
 
 // size opens the block of an imported handle, whose size its first mapping tells.
 func (h *Heap) size(id uint32, e *trace.Event) {
-	b := &h.blocks[id]
+	b := h.blocks.at(id)
 	if b.state&blockUnsized == 0 || e.Size == 0 { // the mapping of a tile says nothing
 		return
 	}
@@ -100,6 +102,7 @@ func (h *Heap) size(id uint32, e *trace.Event) {
 	b.Size, b.Time = e.Size, e.Time
 	b.state &^= blockUnsized
 	h.observer.Opened(id, b, e)
+	h.blocks.put(id, b)
 }
 
 // unmap ends every mapping in the event's range: CUDA lets one call undo several neighbouring mappings.
@@ -143,8 +146,9 @@ func (h *Heap) endMapping(addr uint64, e *trace.Event) {
 	if v.block == 0 {
 		return
 	}
-	b := &h.blocks[v.block-1]
+	b := h.blocks.at(v.block - 1)
 	b.link--
+	h.blocks.put(v.block-1, b)
 	if b.state&blockReleased != 0 && b.link == 0 {
 		if id, ok := h.lingering.get(b.Addr); ok && id == v.block-1 {
 			h.lingering.take(b.Addr)

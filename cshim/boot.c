@@ -55,15 +55,24 @@ static bool started_in_an_ancestor; /* survives fork: a runtime is dead in the c
 /* What the runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays
  * them out. */
 enum { ARGV_WORDS = 2, AUXV_WORDS = 16 };
-static void *block[ARGV_WORDS + 12 + AUXV_WORDS];
+static void *block[ARGV_WORDS + 13 + AUXV_WORDS];
 
 static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64], oom_variable[32];
+static char guest_memory_variable[64];
 static char spool_file_variable[32 + MT_FILE_TEXT], trace_file_variable[32 + MT_FILE_TEXT];
 
 static char *variable(char *buffer, const char *name, const char *value) {
   char *p = stpcpy(buffer, name);
   stpcpy(p, value);
   return buffer;
+}
+
+static char *number_variable(char *buffer, const char *name, uint64_t value) {
+  char digits[24], *p = digits + sizeof digits - 1;
+  *p = 0;
+  do *--p = (char)('0' + value % 10);
+  while (value /= 10);
+  return variable(buffer, name, p);
 }
 
 /* What the Go runtime asks the auxiliary vector for. The C library's copy is the program's: /proc has the kernel's, and a program under valgrind has lost the vdso that
@@ -99,6 +108,7 @@ static void make_block(void) {
   *word++ = variable(log_variable, "MEMTRACE_LOG=", levels[mt_config.log_level]);
   *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_guest_stderr());
   *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);
+  *word++ = number_variable(guest_memory_variable, "MEMTRACE_GUEST_MEMORY=", mt_config.guest_memory);
   *word++ = mt_config.embed_symbols ? "MEMTRACE_EMBED_SYMBOLS=1" : "MEMTRACE_EMBED_SYMBOLS=0";
   *word++ = NULL;
   *add_auxv(word) = NULL;

@@ -10,9 +10,10 @@
 #include "python.h"
 #include "sys.h"
 
-struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u, .output = "memtrace.%e.%p.bin"};
+struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .guest_memory = 256ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u, .output = "memtrace.%e.%p.bin"};
 
 #define MT_SPOOL_MIN (1ull << 20)
+#define MT_GUEST_MEMORY_MIN (16ull << 20)
 #define MT_SPOOL_LIMIT (64ull << 30)
 #define MT_NVML_SECONDS_MAX 3600u
 
@@ -102,6 +103,14 @@ static void set_spool_hard_max(const char *v) {
   if (n > MT_SPOOL_LIMIT) complain("SPOOL_HARD_MAX", v, "is too much; 64G is used");
 }
 
+static void set_guest_memory(const char *v) {
+  uint64_t n = mt_parse_size(v);
+  if (n) mt_config.guest_memory = n < MT_GUEST_MEMORY_MIN ? MT_GUEST_MEMORY_MIN : n;
+  else if (!truthy(v)) mt_config.guest_memory = 0;
+  else complain("GUEST_MEMORY", v, "is no size; 256M is used");
+  if (n && n < MT_GUEST_MEMORY_MIN) complain("GUEST_MEMORY", v, "is too little; 16M is used");
+}
+
 static void set_overflow(const char *v) {
   mt_config.drop = !strcmp(v, "drop");
   if (*v && !mt_config.drop && strcmp(v, "wait")) complain("OVERFLOW", v, "means nothing; wait is used");
@@ -189,7 +198,7 @@ static const struct {
     {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_stacks},
     {"NVTX", set_nvtx},           {"NVML", set_nvml},
     {"OOM", set_oom},             {"EMBED_SYMBOLS", set_embed_symbols},
-    {"SPOOL_HARD_MAX", set_spool_hard_max}, {"OVERFLOW", set_overflow},
+    {"SPOOL_HARD_MAX", set_spool_hard_max}, {"OVERFLOW", set_overflow}, {"GUEST_MEMORY", set_guest_memory},
     {"ADAPTERS", set_adapters},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"CACHE", set_elsewhere},   /* read by the project's own scripts */

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -46,6 +45,7 @@ type drainer struct {
 	progress  time.Time // when the watermark last moved, or nothing was held back
 	looked    bool      // versions were looked up
 	pacer     *pacer
+	memory    guestMemory
 
 	oom     *oomTeller      // nil: no texts about running out of memory
 	symbols *symbolEmbedder // nil: the trace gets no names of functions
@@ -56,12 +56,13 @@ type settings struct {
 	spoolPath, tracePath string
 	spoolFile, traceFile regular.Identity // of the files that C made under these names
 	oomTexts             string
+	memory               guestMemory
 	embedSymbols         bool
 }
 
 // run drains until the process ends or something breaks.
 func (d *drainer) run() {
-	debug.SetGCPercent(400) // the live heap is a few MiB: fewer collections beside the program's own work
+	d.memory.limitHeap()
 	defer func() {
 		if fault := recover(); fault != nil {
 			d.fail(fmt.Errorf("internal fault: %v", fault))
@@ -76,7 +77,7 @@ func (d *drainer) run() {
 
 // newDrainer opens both files. A failure, panics included, is said and returned; then nothing stays open.
 func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
-	d := &drainer{log: log, progress: time.Now()}
+	d := &drainer{log: log, progress: time.Now(), memory: set.memory}
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal fault: %v", fault)
@@ -109,11 +110,15 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	if d.writer, err = trace.NewWriter(d.file, trace.WriterOptions{}); err != nil {
 		return nil, err
 	}
-	d.oom = newOOMTeller(set.oomTexts, d.spool.Info())
+	d.oom = newOOMTeller(set.oomTexts, d.spool.Info(), set.memory)
+	info := d.spool.Info()
+	if d.oom == nil && set.oomTexts != oomTextsNone {
+		info[trace.OOMReplayKey] = "off (MEMTRACE_GUEST_MEMORY=0)"
+	}
 	if set.embedSymbols {
 		d.symbols = newSymbolEmbedder(d.spool.Info())
 	}
-	return d, d.writer.WriteInfo(d.spool.Info())
+	return d, d.writer.WriteInfo(info)
 }
 
 // fail gives up draining. What was not released stays in the spool, from where readers take it.

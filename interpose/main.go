@@ -18,7 +18,7 @@
 //  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would take the runtime's away, and the
 //     runtime ends the process over that.
 //  6. It makes all its threads at its start. Otherwise the runtime would end the process when one cannot be had later.
-//  7. It reads no environment and no arguments of the program: C hands it an environment block of eight variables of ours.
+//  7. It reads no environment and no arguments of the program: C hands it an environment block of nine variables of ours.
 package main
 
 import "C"
@@ -45,6 +45,7 @@ func mtDrainStart() C.int {
 		spoolFile:    identity("MEMTRACE_DRAIN_SPOOL_FILE"),
 		traceFile:    identity("MEMTRACE_DRAIN_TRACE_FILE"),
 		oomTexts:     os.Getenv("MEMTRACE_OOM"),
+		memory:       parseGuestMemory(os.Getenv("MEMTRACE_GUEST_MEMORY")),
 		embedSymbols: os.Getenv("MEMTRACE_EMBED_SYMBOLS") == "1",
 	}, newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
 	if err != nil {

@@ -44,15 +44,16 @@ type oomTeller struct {
 	sidecars int
 	number   int       // of the latest text file
 	applied  time.Time // when events came last
+	memory   guestMemory
 }
 
-// newOOMTeller returns nil where no texts are wanted.
-func newOOMTeller(texts string, info trace.Info) *oomTeller {
-	if texts == oomTextsNone {
+// newOOMTeller returns nil where no texts are wanted, or no memory may be had for them.
+func newOOMTeller(texts string, info trace.Info, memory guestMemory) *oomTeller {
+	if texts == oomTextsNone || memory == 0 {
 		return nil
 	}
-	t := &oomTeller{tables: &trace.Tables{}, info: info, all: texts == oomTextsAll}
-	t.watch = analyzer.NewOOMWatch(t.tables, info)
+	t := &oomTeller{tables: &trace.Tables{}, info: info, all: texts == oomTextsAll, memory: memory}
+	t.watch = analyzer.NewOOMWatch(t.tables, info, memory.tables())
 	return t
 }
 
@@ -63,7 +64,7 @@ func (d *drainer) guardOOM(work func(t *oomTeller) error) (err error) {
 	}
 	defer func() {
 		if fault := recover(); fault != nil {
-			d.oom = nil
+			d.oom = nil // what its tables hold outside of Go's heap stays: who knows what still refers to it
 			d.log.Error().Msg(fmt.Sprintf("no more texts about running out of memory, internal fault: %v", fault))
 		}
 	}()
@@ -84,7 +85,7 @@ func (d *drainer) tellOOM(last bool, now time.Time, batches ...[]trace.Event) er
 				return err
 			}
 		}
-		return nil
+		return d.boundOOM(t)
 	})
 }
 

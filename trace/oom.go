@@ -12,6 +12,9 @@ const (
 	MaxOOMReports = 256
 )
 
+// OOMReplayKey is the fact why a recorder wrote no text about running out of memory: "off (...)", or "given up (...)" from some moment on.
+const OOMReplayKey = "oom.replay"
+
 // OOMReporter is a Source that keeps the recorder's reports of running out of memory.
 type OOMReporter interface {
 	// OOMReports returns the reports read so far, in the order of the file: JSON objects, see docs/format.md. They belong to the source.

@@ -17,16 +17,17 @@ const outputPlaceholders = "pehtrn%"
 
 // guestSettings are the recorder's settings that run has flags for. A zero value leaves the variable as the user's environment has it.
 type guestSettings struct {
-	library  string // absolute path
-	runDir   string
-	output   string // absolute pattern
-	spoolDir string // absolute path
-	spoolMax int64  // bytes
-	hardMax  int64  // bytes
-	overflow string // wait or drop
-	log      string
-	stacks   string
-	force    bool
+	library     string // absolute path
+	runDir      string
+	output      string // absolute pattern
+	spoolDir    string // absolute path
+	spoolMax    int64  // bytes
+	hardMax     int64  // bytes
+	overflow    string // wait or drop
+	guestMemory string // a size, or 0
+	log         string
+	stacks      string
+	force       bool
 }
 
 // apply returns base with the recorder preloaded and its settings in place. Of a variable that base names twice only the new value remains.
@@ -48,6 +49,9 @@ func (g guestSettings) apply(base []string) []string {
 	}
 	if g.overflow != "" {
 		env = setVariable(env, "MEMTRACE_OVERFLOW", g.overflow)
+	}
+	if g.guestMemory != "" {
+		env = setVariable(env, "MEMTRACE_GUEST_MEMORY", g.guestMemory)
 	}
 	if g.log != "" {
 		env = setVariable(env, "MEMTRACE_LOG", g.log)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ type runOptions struct {
 	spoolMax     byteSize
 	hardMax      byteSize
 	overflow     string
+	guestMemory  string
 	stacks       string
 	report       string
 	reportOutput string
@@ -68,6 +70,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.Var(&o.spoolMax, "spool-max", "room that a process's working file may usually take, such as 256M")
 	f.Var(&o.hardMax, "spool-hard-max", "how far that file may grow while the program records faster than can be written, such as 4G")
 	f.StringVar(&o.overflow, "overflow", "", "what to do when it can grow no more: wait (a bounded time) or drop records")
+	f.StringVar(&o.guestMemory, "guest-memory", "", "memory that a process may spend on telling at once who held the device when it runs out, a `SIZE` (default 256M); 0: none")
 	f.StringVar(&o.stacks, "stacks", "", "`DEPTH` of call stacks: native:N, python:N, nofrees (separate by commas), full or none (default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards: `text or json`")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to a `FILE` instead")
@@ -110,12 +113,19 @@ func (a *app) run(o runOptions, argv []string) error {
 }
 
 func (a *app) guestSettings(o runOptions) (guestSettings, error) {
-	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), hardMax: int64(o.hardMax), overflow: o.overflow, log: a.guestLogLevel(), stacks: o.stacks}
+	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), hardMax: int64(o.hardMax), overflow: o.overflow, guestMemory: o.guestMemory, log: a.guestLogLevel(), stacks: o.stacks}
 	if o.report != "" && o.report != "text" && o.report != "json" {
 		return g, usagef("--report %s: choose text or json", o.report)
 	}
 	if o.overflow != "" && o.overflow != "wait" && o.overflow != "drop" {
 		return g, usagef("--overflow %s: choose wait or drop", o.overflow)
+	}
+	if o.guestMemory != "" && o.guestMemory != "0" {
+		size, err := parseBytes(o.guestMemory)
+		if err != nil {
+			return g, usagef("--guest-memory %s: give a size such as 64M, or 0", o.guestMemory)
+		}
+		g.guestMemory = strconv.FormatInt(size, 10)
 	}
 	if err := checkStacks(o.stacks); err != nil {
 		return g, err

@@ -93,6 +93,22 @@ static void room(void) {
   CHECK_COMPLAINT("MEMTRACE_SPOOL_HARD_MAX=1T is too much; 64G is used");
 }
 
+static void guest_memory(void) {
+  static const struct {
+    const char *text;
+    uint64_t bytes;
+    const char *complaint;
+  } cases[] = {{"64M", 64 << 20, ""}, {"0", 0, ""}, {"off", 0, ""}, {"300", 16 << 20, " is too little; 16M is used"}, {"8G", 8ull << 30, ""}, {"much", 256 << 20, " is no size; 256M is used"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char setting[64] = "MEMTRACE_GUEST_MEMORY=", wanted[128];
+    mt_config.guest_memory = 256 << 20;
+    load(strcat(setting, cases[i].text), NULL, NULL);
+    CHECK_EQ(mt_config.guest_memory, cases[i].bytes);
+    strcpy(wanted, *cases[i].complaint ? setting : "");
+    CHECK_COMPLAINT(strcat(wanted, cases[i].complaint));
+  }
+}
+
 static void sampling(void) {
   static const struct {
     const char *text;
@@ -179,7 +195,7 @@ static void strange(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"sizes", sizes}, {"values", values}, {"nonsense", nonsense}, {"room", room}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
+      {"sizes", sizes}, {"values", values}, {"nonsense", nonsense}, {"room", room}, {"guest memory", guest_memory}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
   };
   return check_main("config", cases, sizeof cases / sizeof *cases);
 }

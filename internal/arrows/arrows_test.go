@@ -25,7 +25,7 @@ var ours = map[string][]string{
 	"trace/pyline":            {"trace"},
 	"trace/scrub":             {"trace", "cuda"},
 	"trace/spool":             {"trace", "cuda", "internal/regular"},
-	"analyzer":                {"analyzer/rules", "analyzer/symbol", "trace", "cuda"},
+	"analyzer":                {"analyzer/rules", "analyzer/symbol", "internal/offheap", "trace", "cuda"},
 	"analyzer/rules":          {},
 	"analyzer/symbol":         {"trace/pyline", "trace", "internal/regular"},
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
@@ -34,6 +34,7 @@ var ours = map[string][]string{
 	"cmd/memtrace":            {"analyzer/export", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"cshim":                   {},
 	"interpose":               {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/regular", "internal/version", "internal/visible"},
+	"internal/offheap":        {},
 	"internal/regular":        {},
 	"internal/visible":        {},
 	"internal/version":        {},
@@ -41,7 +42,7 @@ var ours = map[string][]string{
 
 // theirs lists who may import a module of others directly. Modules that are not listed may be imported where the package's own rules allow it.
 var theirs = map[string][]string{
-	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/regular"},
+	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/offheap", "internal/regular"},
 	"github.com/rs/zerolog":        {"interpose", "cmd/memtrace"},
 	"github.com/NVIDIA/go-nvml":    {"cuda/nvml"},
 	"github.com/spf13/cobra":       {"cmd/memtrace"},

@@ -28,8 +28,14 @@ func stormEvents(t *testing.T) int {
 	return n
 }
 
-// storm compiles the storm and the driver that hands out numbers, and returns how a storm is run under the library, with the trace's path.
+// storm returns how a storm is run under the library, with the trace's path.
 func storm(t *testing.T, settings []string, args ...string) (*exec.Cmd, string) {
+	t.Helper()
+	return stormGuest(t, "storm", settings, args...)
+}
+
+// stormGuest compiles a guest and the driver that hands out numbers, and returns how the guest is run under the library, with the trace's path.
+func stormGuest(t *testing.T, name string, settings []string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	drivers := filepath.Join(programs.dir, "numbers")
 	if err := os.MkdirAll(drivers, 0o700); err != nil {
@@ -39,7 +45,7 @@ func storm(t *testing.T, settings []string, args ...string) (*exec.Cmd, string) 
 	if err := os.Symlink(driver, filepath.Join(drivers, "libcuda.so.1")); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
-	program := compile(t, "storm", []string{"testdata/guest/storm.c"}, driver)
+	program := compile(t, name, []string{"testdata/guest/" + name + ".c"}, driver)
 	path := filepath.Join(t.TempDir(), "t.bin")
 	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+drivers, "LD_PRELOAD="+library(t), "MEMTRACE_OUTPUT="+path)

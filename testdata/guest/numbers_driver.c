@@ -1,4 +1,4 @@
-/* A driver that hands out numbers and does nothing else, for more events a second than the null GPU reaches. SPIN is how many empty rounds each call takes. */
+/* A driver that hands out numbers and does nothing else, for more events a second than the null GPU reaches. SPIN is how many empty rounds each call takes. A TiB is more than it has. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ CALL int cuCtxGetCurrent(void **context) { return *context = CONTEXT, 0; }
 CALL int cuCtxGetDevice(int *device) { return *device = 0, 0; }
 
 CALL int cuMemAlloc_v2(uint64_t *address, size_t size) {
-  (void)size;
+  if (size >> 40) return 2; /* out of memory */
   *address = __atomic_add_fetch(&last, STEP, __ATOMIC_RELAXED);
   return work();
 }
