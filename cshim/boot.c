@@ -39,6 +39,7 @@
 #define MT_GO_STACK (256u << 10) /* nothing but the runtime runs on it */
 #define MT_THREAD_NAME "memtrace"
 #define MT_ALONE_CHECK_MS 500
+#define MT_SOON_ALONE_CHECK_MS 10 /* once the first thread has left */
 #define MT_TIMER_SLACK_NS 4000000ul
 
 typedef void (*go_entry)(int argc, char **argv, char **environment);
@@ -303,6 +304,19 @@ void mt_boot_turn(void) {
   errno = error;
 }
 
+static uint32_t first_left;
+
+void mt_boot_thread_ends(int32_t tid) {
+  if (tid == mt_sys_getpid()) __atomic_store_n(&first_left, 1, __ATOMIC_RELEASE);
+  if (__atomic_load_n(&first_left, __ATOMIC_ACQUIRE)) mt_boot_turn();
+}
+
+/* How long to wait before the next look at whether the program is gone. */
+static uint64_t until_next_look(void) {
+  bool soon = outlived || __atomic_load_n(&first_left, __ATOMIC_ACQUIRE);
+  return (soon ? MT_SOON_ALONE_CHECK_MS : MT_ALONE_CHECK_MS) * 1000000ull;
+}
+
 /* What the recorder does beside the program's threads, until the program is gone. */
 static void take_turns(void) {
   while (!only_ours_left(&alone_status)) {
@@ -311,7 +325,7 @@ static void take_turns(void) {
     mt_python_turn();
     mt_adapter_turn();
     mt_unwind_refresh();
-    mt_sys_wait(&turns, before, MT_ALONE_CHECK_MS * 1000000ull);
+    mt_sys_wait(&turns, before, until_next_look());
   }
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
   mt_sample_wake(MT_OCCASION_NONE);

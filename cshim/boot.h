@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* A Go runtime takes generously, and cannot go on without what it wants: address space, writable memory. */
 #define MT_GO_ADDRESS_SPACE (4ull << 30)
@@ -24,3 +25,6 @@ void mt_boot_tell(void);
 
 /* Has the helper thread look at once what there is to do off the hot path. Any thread. */
 void mt_boot_turn(void);
+
+/* A thread of the program ends that recorded something. Once the first one has left, the process ends with the last. */
+void mt_boot_thread_ends(int32_t tid);

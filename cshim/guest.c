@@ -104,7 +104,8 @@ void mt_fail(const char *what, int error) {
 /* Recycles a thread's block when the thread ends. A hook that runs in a later destructor attaches anew, and this runs again. */
 static void on_thread_end(void *block) {
   struct mt_thread *self = block;
-  if (self->epoch == mt_live->epoch) mt_ring_retire(self);
+  int32_t tid = self->epoch == mt_live->epoch ? self->ring->tid : 0;
+  if (tid) mt_ring_retire(self);
   self->epoch = MT_EPOCH_NONE;
   mt_self = NULL;
   uint64_t head = __atomic_load_n(&free_threads, __ATOMIC_RELAXED), want;
@@ -112,6 +113,7 @@ static void on_thread_end(void *block) {
     __atomic_store_n(&self->free_next, (struct mt_thread *)(head & 0xffffffffffffull), __ATOMIC_RELAXED);
     want = ((head >> 48) + 1) << 48 | (uint64_t)self;
   } while (!__atomic_compare_exchange_n(&free_threads, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  if (tid) mt_boot_thread_ends(tid);
 }
 
 static struct mt_thread *new_block(void) {

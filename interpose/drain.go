@@ -149,7 +149,7 @@ func (d *drainer) loop() error {
 // round moves what is complete into the writer and flushes when it is time.
 func (d *drainer) round(stop bool) (moved int, more bool, err error) {
 	now := time.Now()
-	d.pacer.keep(d.spool.Pressure())
+	d.pacer.keep(max(d.spool.Pressure(), float64(d.cursor.Backlog())/fullBacklog))
 	events, watermark, more := d.cursor.Collect(stop || now.Sub(d.progress) > stuckAfter)
 	if err := d.spool.Unreadable(); err != nil {
 		return 0, false, err

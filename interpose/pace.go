@@ -23,8 +23,11 @@ const (
 	behindFrom = 1. / 16
 )
 
+// fullBacklog is how many records a drainer takes some 60 ms for: as long as that, a process would live on after its last event. A spool that holds so many counts as full, however much room it has left.
+const fullBacklog = 1 << 18
+
 // aheadNice is how much nearer to the processor the drainer's thread asks to be; most processes may not.
-const aheadNice = 10
+const aheadNice = 20
 
 // paceFor returns the pace for a spool that is so full (spool.Pressure).
 func (p pace) paceFor(full float64) pace {

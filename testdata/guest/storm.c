@@ -70,15 +70,17 @@ static void tell(double begin) {
   fflush(stdout);
 }
 
-static void *join_first(void *first) {
-  pthread_join(*(pthread_t *)first, NULL);
+static unsigned threads;
+
+static void *join(void *all) {
+  for (unsigned i = 0; i < threads; i++) pthread_join(((pthread_t *)all)[i], NULL);
   tell(now());
   return NULL;
 }
 
 int main(int argc, char **argv) {
   if (argc < 3) return 2;
-  unsigned threads = (unsigned)atoi(argv[1]);
+  threads = (unsigned)atoi(argv[1]);
   const char *ending = argc > 4 ? argv[4] : "";
   pthread_t *all = calloc(threads, sizeof *all), last;
   pthread_attr_t attributes;
@@ -92,7 +94,7 @@ int main(int argc, char **argv) {
   double begin = now();
   for (unsigned i = 0; i < threads; i++) check(pthread_create(&all[i], &attributes, run, NULL), "pthread_create");
   if (!strcmp(ending, "pthread_exit")) {
-    check(pthread_create(&last, &attributes, join_first, all), "pthread_create");
+    check(pthread_create(&last, &attributes, join, all), "pthread_create");
     pthread_exit(NULL);
   }
   for (unsigned i = 0; i < threads; i++) pthread_join(all[i], NULL);

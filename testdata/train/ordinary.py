@@ -30,6 +30,7 @@ import warnings
 import weakref
 
 CASES, TORCH_ONLY = {}, set()
+LINGER = float(os.environ.get("ORDINARY_LINGER", "1"))
 
 
 def case(function):
@@ -61,6 +62,11 @@ class Torch:
         loss.backward()
         trainer.step()
         return loss
+
+    def forward(self, model):
+        """Without the engine for backward passes, which refuses to work once a thread has been in another interpreter."""
+        with self.torch.no_grad():
+            return model(self.torch.ones(4, 16, device="cuda")).sum()
 
     def parameters(self, model):
         return list(model.parameters())
@@ -94,12 +100,17 @@ class MXNet:
         trainer.step(4)
         return loss
 
+    def forward(self, model):
+        return model(self.mx.nd.ones((4, 16), ctx=self.mx.gpu(0))).sum()
+
     def parameters(self, model):
         return list(model.collect_params().values())
 
     def exhaust(self):
+        held = []  # an array has fewer than 2**31 elements
         try:
-            self.mx.nd.empty((1 << 20, 1 << 20), ctx=self.mx.gpu(0)).wait_to_read()
+            while True:
+                held.append(self.mx.nd.empty((1 << 10, 1 << 20), ctx=self.mx.gpu(0)))
         except self.mx.base.MXNetError as error:
             return type(error).__name__
 
@@ -113,8 +124,8 @@ def train(f, steps=4, model=None, trainer=None):
 
 
 def linger(seconds=1.2):
-    """Whoever looks at a program from time to time does so meanwhile."""
-    until = time.monotonic() + seconds
+    """Whoever looks at a program from time to time does so meanwhile. Nobody does where ORDINARY_LINGER is 0."""
+    until = time.monotonic() + seconds * LINGER
     while time.monotonic() < until:
         pass
 
@@ -165,7 +176,7 @@ def collector_debugging(f):
     model, trainer, loss = train(f)
     linger()
     gc.collect()
-    print(gc.get_debug(), sum("memtrace" in repr(getattr(thing, "__code__", "")) for thing in gc.garbage))
+    print(gc.get_debug(), sum("<memtrace>" in repr(getattr(thing, "__code__", "")) for thing in gc.garbage))
 
 
 @case
@@ -261,7 +272,7 @@ def alarms(f):
                 f.parameters(model)
         except Late as error:
             caught += 1
-            print([frame.name for frame in traceback.extract_tb(error.__traceback__) if "memtrace" in frame.filename])
+            print([frame.name for frame in traceback.extract_tb(error.__traceback__) if "<memtrace>" in frame.filename])
     print(caught)
 
 
@@ -401,10 +412,7 @@ def trace_function(f):
         print(*name, count)
 
 
-@case
 def monitoring(f):
-    if not hasattr(sys, "monitoring"):
-        return print("from 3.12 on")
     events, seen = sys.monitoring.events, {}
 
     def look(code, *_):
@@ -420,16 +428,21 @@ def monitoring(f):
         print(*name, count)
 
 
+if hasattr(sys, "monitoring"):  # from Python 3.12 on
+    case(monitoring)
+
+
 @case
 def tracemalloc(f):
     """What the program's own lines hold."""
     import tracemalloc
-    tracemalloc.start(10)
     model, trainer, _ = train(f)
+    tracemalloc.start(10)
+    train(f, 4, model, trainer)
     linger()
     held = [bytearray(100_000) for _ in range(3)]
     found = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, __file__)]).statistics("lineno")
-    print(len(held), [(s.traceback[0].lineno, s.count) for s in found if s.size >= 100_000], tracemalloc.get_traceback_limit())
+    print(len(held), [s.traceback[0].lineno for s in found if s.size >= 100_000], tracemalloc.get_traceback_limit())
 
 
 @case
@@ -458,7 +471,9 @@ def pickled(f):
         out = io.BytesIO()
         f.torch.save(model.state_dict(), out)
         out.seek(0)
-        print(len(pickle.dumps(model.cpu())), sorted(f.torch.load(out)), sorted(vars(model)))
+        dumped = pickle.dumps(model.cpu())  # addresses are in it, so that its length differs from run to run
+        again = pickle.loads(dumped)
+        print(b"memtrace" in dumped, sorted(f.torch.load(out)), sorted(vars(model)) == sorted(vars(again)), sorted(vars(again)))
     else:
         print(sorted(model.collect_params().keys()), len(pickle.dumps(f.parameters(model)[0].name)))
 
@@ -478,7 +493,7 @@ def copied(f):
 @case
 def subinterpreter(f):
     """There and back in the middle of training."""
-    train(f)
+    model, _, _ = train(f)
     try:
         import _interpreters as interpreters
     except ImportError:
@@ -487,7 +502,7 @@ def subinterpreter(f):
     run = getattr(interpreters, "run_string", None) or interpreters.exec
     for _ in range(3):
         run(other, "import sys; sys.stdout.write('inside\\n'); sys.stdout.flush()")
-        train(f, 1)
+        print(type(f.forward(model)).__name__, flush=True)
     interpreters.destroy(other)
     print("outside")
 
@@ -658,7 +673,7 @@ def history(f):
     train(f)
     linger()
     entries = f.torch.cuda.memory._snapshot()["device_traces"][0]
-    print(len(entries), [e["action"] for e in entries][:20], any("memtrace" in frame["filename"] for e in entries for frame in e["frames"]))
+    print(len(entries), [e["action"] for e in entries][:20], any("<memtrace>" in frame["filename"] for e in entries for frame in e["frames"]))
 
 
 @torch_only

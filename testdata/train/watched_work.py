@@ -79,7 +79,7 @@ def show_export(profiler):
     for event in json.JSONDecoder(strict=False).decode(text)["traceEvents"]:
         args = event.get("args", {})
         kept = {key: args[key] for key in ("Sequence number", "Fwd thread id", "Input Dims", "Input type", "Concrete Inputs", "Bytes", "Device Type", "Python module id") if key in args}
-        if event.get("cat") not in ("Trace", "python_function") or "memtrace" in str(event):
+        if event.get("cat") not in ("Trace", "python_function") or "<memtrace>" in str(event):
             counts[event.get("ph"), event.get("cat"), clean(event.get("name")) if event.get("ph") != "M" else "", json.dumps(kept, sort_keys=True)] += 1
         elif event.get("cat") == "python_function":
             counts["function", clean(event.get("name"))] += 1
@@ -171,7 +171,7 @@ def modes():
     for entry in history["device_traces"][0]:
         place = next((f for f in entry.get("frames", []) if f["filename"] == __file__), {"name": "", "line": 0})
         actions[entry["action"], entry["size"], place["name"], place["line"]] += 1
-        if any("memtrace" in f["filename"] for f in entry.get("frames", [])):
+        if any("<memtrace>" in f["filename"] for f in entry.get("frames", [])):
             print("somebody else's frames", entry)
     print("history", sorted(actions.items()))
     traced()

@@ -168,5 +168,11 @@ func (c *Cursor) decode() {
 // Dictionary passes on the dictionary entries that are new since the last call. Call it after Collect and before writing the events.
 func (c *Cursor) Dictionary(out Dictionary) error { return c.dict.read(c.spool, out) }
 
+// Backlog returns how many numbers were drawn whose records Collect has not handed out.
+func (c *Cursor) Backlog() uint64 {
+	drawn := c.spool.drawn() + 1
+	return drawn - min(drawn, c.low)
+}
+
 // Now returns the time of the clock's latest pair, in nanoseconds since the trace's time base.
 func (c *Cursor) Now() int64 { return c.clock.last.monotonic - c.clock.first.monotonic }
