@@ -186,10 +186,14 @@ def traced():
         return torch.autograd.grad(y, weight)
     weight = torch.ones(8, 8, device=DEVICE, requires_grad=True)
     print(make_fx(step)(weight, torch.ones(4, 8, device=DEVICE)).code)
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        net, optimizer = make()
-        train(net, optimizer, steps=2)
-        print("fake", type(net.first.weight).__name__, type(net.first.weight.data).__name__)
+    with FakeTensorMode():
+        net = nn.Linear(16, 8, device=DEVICE)  # moved there, a module of such tensors would have to be swapped
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        for _ in range(2):
+            net(torch.ones(4, 16, device=DEVICE)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        print("fake", type(net.weight).__name__, type(net.weight.data).__name__)
     torch.set_default_dtype(torch.float64)
     print("dtype", train(*make()).dtype)
     torch.set_default_dtype(torch.float32)
