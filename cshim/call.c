@@ -158,14 +158,37 @@ static void unframe_call(struct mt_call *call) {
   if (call->framed) call->self->frame = NULL;
 }
 
-void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases) {
-  *call = (struct mt_call){.self = mt_thread_get(), .id = id, .caller = frame->caller};
+static inline void enter_driver(struct mt_call *call, const struct mt_frame *frame) {
   struct mt_thread *self = call->self;
-  if (!self) return;
   frame_call(call, frame);
   call->told = self->told_count;
   call->counted = !(self->ring->calls & 1);
   if (MT_LIKELY(call->counted)) mt_ring_call(self);
+}
+
+/* The call is the first in a child of a process that was recording. Most such calls are refused, and are not worth two files. */
+static bool is_worth_recording(struct mt_call *call, int status) {
+  if ((status && status != MT_CUDA_NO_MEMORY) || !mt_guest_is_child()) return false;
+  call->self = mt_thread_get();
+  call->outer = 0;
+  return call->self;
+}
+
+bool mt_driver_open_late(struct mt_call *call, int status) {
+  const struct mt_frame *frame = (const struct mt_frame *)call->outer;
+  if (!is_worth_recording(call, status)) return false;
+  enter_driver(call, frame);
+  return true;
+}
+
+void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases) {
+  *call = (struct mt_call){.self = mt_thread_get_lazily(), .id = id, .caller = frame->caller};
+  struct mt_thread *self = call->self;
+  if (!self) {
+    call->outer = (uintptr_t)frame;
+    return;
+  }
+  enter_driver(call, frame);
   if (!releases) return;
   if (self->reserved_seq) /* the call around us drew it */
     call->seq = self->reserved_seq;
@@ -213,16 +236,32 @@ void mt_driver_skip(struct mt_call *call) {
   if (call->self) leave_driver(call);
 }
 
-void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases) {
-  *call = (struct mt_call){.self = mt_thread_get(), .id = id, .caller = frame->caller};
+static inline void enter_runtime(struct mt_call *call) {
   struct mt_thread *self = call->self;
-  if (!self) return;
+  call->outermost = 1;
+  self->runtime = call->id;
+  self->runtime_caller = call->caller;
+  self->driver_events = 0;
+}
+
+bool mt_runtime_open_late(struct mt_call *call, int status) {
+  const struct mt_frame *frame = (const struct mt_frame *)call->outer;
+  if (!is_worth_recording(call, status)) return false;
+  frame_call(call, frame);
+  enter_runtime(call);
+  return true;
+}
+
+void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases) {
+  *call = (struct mt_call){.self = mt_thread_get_lazily(), .id = id, .caller = frame->caller};
+  struct mt_thread *self = call->self;
+  if (!self) {
+    call->outer = (uintptr_t)frame;
+    return;
+  }
   frame_call(call, frame);
   if (self->runtime) return;
-  call->outermost = 1;
-  self->runtime = id;
-  self->runtime_caller = frame->caller;
-  self->driver_events = 0;
+  enter_runtime(call);
   if (releases) {
     draw(call);
     self->reserved_seq = call->seq;

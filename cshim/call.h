@@ -11,7 +11,7 @@
 struct mt_call {
   struct mt_thread *self; /* NULL: nothing is recorded */
   uint64_t seq;           /* number drawn before a free, 0 for others */
-  uint64_t outer;         /* inflight bound to restore */
+  uint64_t outer;         /* inflight bound to restore; where self is NULL, the call's frame */
   uint64_t pool;          /* named by a stream-ordered allocation, 0: the device's current one */
   uintptr_t caller;
   uint16_t id;
@@ -34,6 +34,11 @@ struct mt_outcome {
 
 /* Before the real call. releases: it ends something that exists, so its order number is drawn now, and its close must come. */
 void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases);
+
+/* After the real call, where the open found that nothing is recorded: a child of a process that was recording begins its own recording with the first call that CUDA does not refuse. False if the call
+ * is none. */
+bool mt_driver_open_late(struct mt_call *call, int status);
+bool mt_runtime_open_late(struct mt_call *call, int status);
 void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases);
 
 /* After the real call. Completes the outcome in place. */

@@ -327,6 +327,11 @@ struct mt_thread *mt_thread_recording_now(void) {
   return mt_thread_get();
 }
 
+bool mt_guest_is_child(void) {
+  uint64_t now = __atomic_load_n(&life, __ATOMIC_ACQUIRE);
+  return (uint32_t)now != IDLE && now >> 32 != (uint32_t)mt_sys_getpid();
+}
+
 bool mt_guest_off(void) { return (uint32_t)__atomic_load_n(&life, __ATOMIC_ACQUIRE) >= OFF; }
 
 bool mt_guest_records_here(void) {

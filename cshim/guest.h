@@ -95,11 +95,21 @@ extern struct mt_live *mt_live;
 
 struct mt_thread *mt_thread_attach(void);
 
+/* True in a child, forked from a process that was recording, that does not record itself. */
+bool mt_guest_is_child(void);
+
 /* Returns the calling thread's state, ready to record, or NULL when nothing can be recorded (disabled, failed, after the end). */
 static inline struct mt_thread *mt_thread_get(void) {
   struct mt_thread *self = mt_self;
   if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED))) return self;
   return mt_thread_attach();
+}
+
+/* The same, but in a child of a process that was recording it does not begin a recording: the driver refuses all that such a child asks for, unless it is told otherwise. */
+static inline struct mt_thread *mt_thread_get_lazily(void) {
+  struct mt_thread *self = mt_self;
+  if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED))) return self;
+  return mt_guest_is_child() ? NULL : mt_thread_attach();
 }
 
 /* Returns the calling thread's state without starting to record: for tags. NULL when there is no memory or recording is switched off. */

@@ -31,6 +31,8 @@ static uint64_t mt_binding_key(uint64_t object, uint64_t offset) { return ((obje
 
 #define MT_OPEN_DRIVER mt_driver_open
 #define MT_OPEN_RUNTIME mt_runtime_open
+#define MT_OPEN_DRIVER_LATE mt_driver_open_late
+#define MT_OPEN_RUNTIME_LATE mt_runtime_open_late
 #define MT_CLOSE_DRIVER mt_driver_close
 #define MT_CLOSE_RUNTIME mt_runtime_close
 
@@ -60,7 +62,7 @@ struct mt_op {
     struct mt_call call;                                                                                                               \
     MT_OPEN_##level(&call, number, __builtin_frame_address(0), op.early);                                                              \
     int status = real args;                                                                                                            \
-    if (MT_UNLIKELY(!call.self)) return status;                                                                                        \
+    if (MT_UNLIKELY(!call.self) && !MT_OPEN_##level##_LATE(&call, status)) return status;                                              \
     struct mt_outcome outcome = {                                                                                                      \
         .addr = op.makes && status ? 0 : (address),                                                                                    \
         .size = status ? (uint64_t)(asked) : (uint64_t)(bytes),                                                                        \

@@ -107,7 +107,7 @@ static void hostile(void) {
 
 /* Far more than the rings have room for: what finds none is lost and counted, and nothing else happens. */
 static void huge(void) {
-  mt_config.spool_max = 1 << 20;
+  mt_config.spool_max = mt_config.spool_hard_max = 1 << 20;
   struct mt_thread *self = begin();
   enum { ROWS = 100000 };
   char *rows = calloc(1, 8 + ROWS * sizeof(struct mt_name_row));
