@@ -55,8 +55,7 @@ def run(setup, driver, spin, threads, events, traced):
 
 
 def row(label, threads, events, plain, traced):
-    middle = lambda values: statistics.median(values)
-    rate = events / middle([s.seconds for s in traced]) / 1e6
+    rate = events / statistics.median([s.seconds for s in traced]) / 1e6
     largest = max(s.spool for s in traced) / 2**20
     return [label, f"{threads:,}", f"{rate:.2f} M", spread([t.seconds / p.seconds for p, t in zip(plain, traced)]), f"{max(s.lost for s in traced):,}",
             f"{max(s.waits for s in traced):,}, {max(s.waited / s.seconds for s in traced):.1%}", f"{largest:.0f} MiB" if largest else "at most 64 MiB",

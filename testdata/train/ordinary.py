@@ -726,7 +726,8 @@ def hooks(f):
 
 def main():
     if len(sys.argv) < 3:
-        return print(*(name for name in CASES if sys.argv[1] == "torch" or name not in TORCH_ONLY))
+        print(*(name for name in CASES if sys.argv[1] == "torch" or name not in TORCH_ONLY))
+        return
     CASES[sys.argv[2]]({"torch": Torch, "mxnet": MXNet}[sys.argv[1]]())
 
 
