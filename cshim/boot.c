@@ -305,9 +305,17 @@ void mt_boot_turn(void) {
 }
 
 static uint32_t first_left;
+static const int32_t *first; /* the first thread's id, which the kernel makes 0 when that thread is gone; NULL: not known */
+
+void mt_boot_prepare(void) {
+#ifdef PR_GET_TID_ADDRESS
+  if (mt_sys_gettid() != mt_sys_getpid() || mt_sys(SYS_prctl, PR_GET_TID_ADDRESS, &first)) first = NULL; /* another thread's word may go with it */
+#endif
+}
 
 void mt_boot_thread_ends(int32_t tid) {
-  if (tid == mt_sys_getpid()) __atomic_store_n(&first_left, 1, __ATOMIC_RELEASE);
+  int32_t process = mt_sys_getpid();
+  if (tid == process || (first && __atomic_load_n(first, __ATOMIC_RELAXED) != process)) __atomic_store_n(&first_left, 1, __ATOMIC_RELEASE);
   if (__atomic_load_n(&first_left, __ATOMIC_ACQUIRE)) mt_boot_turn();
 }
 
@@ -416,6 +424,7 @@ void mt_boot_start(void) {
     mt_sample_off(why);
     return stay_without(why);
   }
+  if (first && *first && *first != mt_sys_getpid()) first = NULL; /* in a child that another thread forked */
   mt_sample_prepare();
   __atomic_store_n(&state, BOOTING, __ATOMIC_RELEASE);
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */

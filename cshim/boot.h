@@ -8,6 +8,9 @@
 #define MT_GO_ADDRESS_SPACE (4ull << 30)
 #define MT_GO_DATA (1ull << 30)
 
+/* At load. A first thread that makes no CUDA call leaves without a word: here it is learned where to look for it. */
+void mt_boot_prepare(void);
+
 /* Starts the helper thread of this process. Recording does not depend on it: without a drainer the spool keeps everything up to its cap. */
 void mt_boot_start(void);
 

@@ -2,7 +2,12 @@
 #include "complaint.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "spool.h"
+#include "sys.h"
 
 #define MT_COMPLAINTS 8u
 #define MT_COMPLAINT_NAME 40u
@@ -10,6 +15,12 @@
 
 static char lines[MT_COMPLAINTS + 1][256];
 static unsigned count, told;
+static uint32_t *taken; /* shared with forked children: one of the family has told. NULL: each tells for itself */
+
+static void start_anew(void) {
+  if (!taken) taken = mt_sys_mmap(NULL, MT_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (taken) __atomic_store_n(taken, 0, __ATOMIC_RELAXED);
+}
 
 static char *put(char *at, const char *text, size_t length, size_t most) {
   bool cut = length > most;
@@ -18,6 +29,7 @@ static char *put(char *at, const char *text, size_t length, size_t most) {
 }
 
 void mt_complain(const char *name, size_t length, const char *value, const char *why) {
+  if (!count) start_anew();
   if (count > MT_COMPLAINTS) return;
   if (count == MT_COMPLAINTS) {
     strcpy(lines[count++], "more settings mean nothing, see docs/environment.md");
@@ -29,7 +41,8 @@ void mt_complain(const char *name, size_t length, const char *value, const char 
 }
 
 const char *mt_complaint_take(void) {
-  if (told < count) return lines[told++];
+  bool others = count && !told && taken && __atomic_exchange_n(taken, 1, __ATOMIC_RELAXED);
+  if (told < count && !others) return lines[told++];
   told = count = 0;
   return NULL;
 }

@@ -7,5 +7,5 @@
  * complaints there is one more that says so. */
 void mt_complain(const char *name, size_t length, const char *value, const char *why);
 
-/* The oldest one that was not taken yet, or NULL. Belongs to this file. */
+/* The oldest one that was not taken yet, or NULL. Belongs to this file. Of a process and the children that it forks only the first who asks gets any. */
 const char *mt_complaint_take(void);

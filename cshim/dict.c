@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "region.h"
-#include "sys.h"
+#include "table.h"
 
 /* Open addressing over 64-bit words: upper 32 bits of the hash, then the id. Words are only ever set once, so readers need no lock; two threads that
  * intern the same value at once may append it twice, which costs a few bytes and nothing else. */
@@ -14,9 +14,8 @@
 static uint64_t *table;
 
 int mt_dict_start(void) {
-  size_t size = sizeof *table << MT_INTERN_BITS;
-  if (table) mt_sys_pages_back(table, size);
-  table = mt_sys_pages(size);
+  static struct mt_table memory;
+  table = mt_table_start(&memory, sizeof *table << MT_INTERN_BITS);
   return table ? 0 : -1;
 }
 

@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include "expected.h"
 
-#include "sys.h"
-
 #define MT_EXPECTED_ALL 16384u
 #define MT_EXPECTED_PROBES 8u
 #define MT_EXPECTED_ARENA (16ull << 20)
@@ -15,8 +13,7 @@ struct mt_memory_rooms {
 };
 
 int mt_memory_start(struct mt_memory *memory) {
-  if (memory->rooms) mt_sys_pages_back(memory->rooms, sizeof *memory->rooms);
-  memory->rooms = mt_sys_pages(sizeof *memory->rooms);
+  memory->rooms = mt_table_start(&memory->table, sizeof *memory->rooms);
   memory->pairs = memory->rooms ? memory->rooms->pairs : NULL;
   return memory->rooms ? 0 : -1;
 }

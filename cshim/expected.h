@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "table.h"
+
 /* What every memo begins with. Only next changes once it is published. */
 struct mt_expected {
   struct mt_expected *next; /* what came last after this one, in any thread, or NULL */
@@ -24,6 +26,7 @@ struct mt_expected_pair {
 struct mt_memory {
   struct mt_expected_pair *pairs; /* by key; NULL: nothing can be remembered */
   struct mt_memory_rooms *rooms;
+  struct mt_table table; /* where they are */
 };
 
 /* Forgets everything. Returns 0, or -1 when the system refuses the memory: then nothing is expected. */

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "maps.h"
+#include "spool.h"
 #include "sys.h"
 #include "unwind.h"
 
@@ -32,6 +33,7 @@ struct range {
 static struct range reserved[MT_GO_RESERVATIONS];
 static unsigned count;
 static uint64_t held;
+static bool *here; /* on a page that the kernel wipes in children: this process has the runtime's memory */
 static uint32_t locked; /* held for the length of one system call, by the runtime's threads */
 
 static bool lock(void) {
@@ -43,6 +45,20 @@ static bool lock(void) {
 }
 
 static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
+
+/* A forked child has no runtime. It would only have to copy all that this one has, and this one would find each page that it writes to copied. */
+static void keep_from_children(void *at, size_t size) {
+  if (!here && (here = mt_sys_pages(MT_PAGE)) && mt_sys_madvise(here, MT_PAGE, MADV_WIPEONFORK)) {
+    mt_sys_pages_back(here, MT_PAGE);
+    here = NULL;
+  }
+  if (!here) return;
+  *here = true;
+  mt_sys_madvise(at, size, MADV_DONTFORK);
+}
+
+/* Without a page that tells, nothing was kept from children. */
+static bool is_here(void) { return !here || *here; }
 
 static void note_reserved(uintptr_t start, size_t size, bool given_back) {
   if (count < MT_GO_RESERVATIONS) reserved[count++] = (struct range){start, start + size, given_back};
@@ -105,6 +121,7 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_
   bool locked_here = lock();
   void *got = take(at, size, protection, flags, fd, (uint64_t)offset);
   if (got && protection == PROT_NONE && !(flags & MAP_FIXED)) note_reserved((uintptr_t)got, size, false);
+  if (got) keep_from_children(got, size);
   if (got && protection != PROT_NONE) __atomic_add_fetch(&held, size, __ATOMIC_RELAXED);
   if (locked_here) unlock();
   return got ? got : MAP_FAILED;
@@ -130,13 +147,13 @@ static bool give_back(const struct mt_map *map, void *unused) {
 }
 
 void mt_go_give_back(void) {
-  if (!lock()) return;
+  if (!is_here() || !lock()) return;
   if (mt_maps_each(give_back, NULL))
     for (unsigned i = 0; i < count; i++) reserved[i].given_back = true;
   unlock();
 }
 
-uint64_t mt_go_memory_held(void) { return __atomic_load_n(&held, __ATOMIC_RELAXED); }
+uint64_t mt_go_memory_held(void) { return is_here() ? __atomic_load_n(&held, __ATOMIC_RELAXED) : 0; }
 
 extern int __real_pthread_attr_init(pthread_attr_t *attributes) __attribute__((weak));
 int __wrap_pthread_attr_init(pthread_attr_t *attributes);

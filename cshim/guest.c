@@ -211,6 +211,8 @@ static void note_process(void) {
 
 static bool start_here(void) {
   const char *what = "";
+  if (mt_live == &not_started) mt_sys_find_lock();
+  else mt_sys_forget_lock();
   if (!make_live_page()) return mt_fail("cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)", errno), false;
   mt_region_forget();
   if (mt_region_create(&what)) return mt_fail(what, errno), false;
@@ -375,6 +377,7 @@ static void load(void) {
   if (mt_foreign_libc()) mt_config.disabled = true;
   mt_nvtx_load();
   mt_leave_prepare();
+  mt_boot_prepare();
   mt_limit_prepare();
   if (mt_sys_fstat(STDERR_FILENO, &stderr_at_load)) stderr_at_load.st_ino = 0;
 }

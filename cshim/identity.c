@@ -28,11 +28,16 @@ static uint64_t start_of_process(uint32_t pid) {
   return start_of(path);
 }
 
+/* The same for all processes of a family, so children need not ask. */
 static uint64_t boot_hash(void) {
+  static uint64_t known;
+  uint64_t hash = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (hash) return hash;
   char text[64];
   if (mt_sys_read_file("/proc/sys/kernel/random/boot_id", text, sizeof text) <= 0) text[0] = 0;
-  uint64_t hash = 14695981039346656037ull; /* FNV-1a, computed alike in trace/spool */
+  hash = 14695981039346656037ull; /* FNV-1a, computed alike in trace/spool */
   for (const char *p = text; *p && *p != '\n'; p++) hash = (hash ^ (uint8_t)*p) * 1099511628211ull;
+  __atomic_store_n(&known, hash, __ATOMIC_RELAXED);
   return hash;
 }
 

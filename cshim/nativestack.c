@@ -8,7 +8,7 @@
 #include "guest.h"
 #include "module.h"
 #include "region.h"
-#include "sys.h"
+#include "table.h"
 
 /* Open addressing in two tables: a small one, whose pages stay in the cache, holds all stacks of most programs; a large one, touched only by need, the others'. That
  * one has two slots for each entry of the dictionary. */
@@ -28,9 +28,8 @@ static struct slot *table;
 static uint64_t generation;
 
 int mt_native_start(void) {
-  size_t size = sizeof *table * (MT_NATIVE_NEAR + MT_NATIVE_FAR);
-  if (table) mt_sys_pages_back(table, size);
-  table = mt_sys_pages(size);
+  static struct mt_table memory;
+  table = mt_table_start(&memory, sizeof *table * (MT_NATIVE_NEAR + MT_NATIVE_FAR));
   return table ? 0 : -1;
 }
 

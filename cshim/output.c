@@ -308,18 +308,22 @@ int mt_output_create(struct mt_output *out, const char **what) {
   static char pattern[MT_PATH_MAX], wanted[MT_PATH_MAX];
   *what = "the output name";
   if (absolute_pattern(pattern, sizeof pattern)) return -1;
-  bool counts = strstr(pattern, "%n") != NULL, foreign = false;
+  bool counts = strstr(pattern, "%n") != NULL, foreign = false, made = false;
   for (unsigned i = 0; i < MT_NAME_TRIES; i++) {
     if (!i || counts) {
       if (mt_output_expand(wanted, sizeof wanted - sizeof ".10000", pattern, i)) return errno = ENAMETOOLONG, -1;
       memcpy(out->trace, wanted, sizeof wanted);
-      if (!i) make_parents(out->trace);
       if (is_no_file(out->trace)) return *what = "MEMTRACE_OUTPUT names a device, a folder or a pipe, and a trace is a file; MEMTRACE_DISABLE=1 records nothing", errno = 0, -1;
     } else if (numbered(out->trace, sizeof out->trace, wanted, i))
       return errno = ENAMETOOLONG, -1;
     if (join(out->spool, sizeof out->spool, out->trace, ".spool", "")) return -1;
     int fd = -1;
     enum claim result = claim(out, &fd, what);
+    if (result == FAILED && errno == ENOENT && !made) {
+      make_parents(out->trace);
+      made = true;
+      result = claim(out, &fd, what);
+    }
     if (result == FAILED) return -1;
     if (result == TAKEN) {
       foreign = foreign || !is_predecessor(out);

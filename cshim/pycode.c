@@ -7,7 +7,7 @@
 #include "interpreter.h"
 #include "peek.h"
 #include "region.h"
-#include "sys.h"
+#include "table.h"
 
 #define MT_PY_TEXT_MAX 4096u         /* bytes of a name, a qualified name or a path; the rest is cut */
 #define MT_PY_LINES_MAX (256u << 10) /* larger line tables are left out */
@@ -29,9 +29,8 @@ struct mt_module_call mt_module_calls[MT_PY_MODULE_CALLS];
 uint32_t mt_module_calls_known;
 
 void mt_pycode_start(void) {
-  size_t size = sizeof *table << MT_PY_CODE_BITS;
-  if (table) mt_sys_pages_back(table, size);
-  table = mt_sys_pages(size);
+  static struct mt_table memory;
+  table = mt_table_start(&memory, sizeof *table << MT_PY_CODE_BITS);
 }
 
 /* A text as Python keeps it. */

@@ -8,6 +8,7 @@
 #include "pycode.h"
 #include "region.h"
 #include "sys.h"
+#include "table.h"
 
 #define MT_PY_LEVELS 4u
 #define MT_PY_LEVEL_BITS 12u /* of the first; each next one has four times as many slots */
@@ -48,17 +49,16 @@ static size_t store_size(void) {
 }
 
 void mt_pystack_start(void) {
+  static struct mt_table of_levels, of_store;
   size_t slots = 0;
   for (unsigned i = 0; i < MT_PY_LEVELS; i++) slots += level_slots(i);
-  if (levels[0]) mt_sys_pages_back(levels[0], slots * sizeof(struct slot));
-  if (store) mt_sys_pages_back(store, store_words * sizeof *store);
   store = NULL;
   store_words = 0;
   store_used = 2; /* no stack lies at 0 or 1 */
-  levels[0] = mt_sys_pages(slots * sizeof(struct slot));
+  levels[0] = mt_table_start(&of_levels, slots * sizeof(struct slot));
   for (unsigned i = 1; i < MT_PY_LEVELS; i++) levels[i] = levels[0] ? levels[i - 1] + level_slots(i - 1) : NULL;
   for (size_t size = store_size(); levels[0] && !store && size >= MT_PY_STORE_MIN; size /= 2)
-    if ((store = mt_sys_pages(size))) store_words = size / sizeof *store;
+    if ((store = mt_table_start(&of_store, size))) store_words = size / sizeof *store;
 }
 
 /* Four lanes, since a multiplication waits for the one before it. */

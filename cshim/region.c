@@ -107,6 +107,7 @@ static bool ensure_extent(uint32_t index) {
   uint64_t offset = mt_header()->segments_offset + (uint64_t)mt_region.segments_first * MT_SEGMENT_SIZE + index * MT_EXTENT_SIZE;
   char *mapped = fd < 0 ? NULL : map_part(fd, offset, MT_EXTENT_SIZE);
   if (fd >= 0) mt_sys_close(fd);
+  __atomic_store_n(&mt_region.extended, true, __ATOMIC_SEQ_CST); /* first: a child that is forked right behind must forget it */
   if (mapped && !__atomic_compare_exchange_n(extent, &none, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) mt_sys_munmap(mapped, MT_EXTENT_SIZE);
   errno = error;
   return mapped != NULL;
@@ -134,7 +135,7 @@ static uint64_t allowed_size(void) {
   return most;
 }
 
-static bool plan(struct mt_spool_header *h) {
+static bool plan(struct mt_spool_header *h, uint64_t most) {
   memcpy(h->magic, MT_SPOOL_MAGIC, sizeof MT_SPOOL_MAGIC);
   h->version = MT_SPOOL_VERSION;
   h->record_size = MT_RECORD_SIZE;
@@ -144,7 +145,7 @@ static bool plan(struct mt_spool_header *h) {
   h->rings_offset = MT_PAGE;
   h->index_offset = h->rings_offset + (uint64_t)MT_RINGS_MAX * sizeof(struct mt_ring);
   h->data_offset = h->index_offset + (uint64_t)MT_INDEX_MAX * sizeof(struct mt_index_entry);
-  uint64_t fixed = h->data_offset, most = allowed_size(), each = mt_config.spool_max;
+  uint64_t fixed = h->data_offset, each = mt_config.spool_max;
   if (most < fixed + 2 * MT_CHUNK) return false;
   if ((most - fixed) / 2 < each) each = (most - fixed) / 2;
   h->data_max = each / MT_CHUNK * MT_CHUNK;
@@ -163,8 +164,9 @@ static uint64_t hard_max(int fd) {
 }
 
 /* How far the segments may grow beyond the first size: not at all where a limit has cut even that. */
-static void plan_growth(struct mt_spool_header *h, int fd) {
-  uint64_t first = (uint64_t)h->segments_first * MT_SEGMENT_SIZE, most = allowed_size() - h->segments_offset, hard = hard_max(fd);
+static void plan_growth(struct mt_spool_header *h, uint64_t most, int fd) {
+  uint64_t first = (uint64_t)h->segments_first * MT_SEGMENT_SIZE, hard = hard_max(fd);
+  most -= h->segments_offset;
   if (hard > most) hard = most;
   if (hard < first) hard = first;
   if (hard > first + MT_EXTENTS_MAX * MT_EXTENT_SIZE) hard = first + MT_EXTENTS_MAX * MT_EXTENT_SIZE;
@@ -212,16 +214,29 @@ static bool remember(int fd) {
   return errno = ESTALE, false;
 }
 
+/* The first piece of each part, which every recording needs, while the file is open. A refusal is met again by the first who wants room there. */
+static void allocate_first(int fd, const struct mt_spool_header *h) {
+  const struct {
+    uint64_t *ready, start, end;
+  } parts[] = {{&mt_region.rings_ready, h->rings_offset, h->index_offset},
+               {&mt_region.index_ready, h->index_offset, h->data_offset},
+               {&mt_region.data_ready, h->data_offset, h->segments_offset},
+               {&mt_region.segments_ready, h->segments_offset, h->file_size}};
+  for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (parts[i].end - parts[i].start >= MT_CHUNK && mt_sys_allocate(fd, parts[i].start, MT_CHUNK)) *parts[i].ready = MT_CHUNK;
+}
+
 /* Everything that needs the descriptor. */
-static int map_file(int fd, struct mt_spool_header *wanted, const char **what) {
+static int map_file(int fd, struct mt_spool_header *wanted, uint64_t most, const char **what) {
   *what = "sizing the spool";
-  plan_growth(wanted, fd);
+  plan_growth(wanted, most, fd);
   if (!remember(fd) || mt_sys(SYS_ftruncate, fd, wanted->file_size)) return -1;
   *what = "finding space for the spool (is the disk full?)";
   if (!allocate_fd(fd, 0, MT_PAGE)) return errno = ENOSPC, -1;
   *what = "mapping the spool";
   char *base = map_part(fd, 0, wanted->file_size);
   if (!base) return -1;
+  allocate_first(fd, wanted);
   mt_region.base = base;
   mt_region.size = wanted->file_size;
   return 0;
@@ -231,13 +246,14 @@ int mt_region_create(const char **what) {
   static struct mt_spool_header wanted;
   memset(&wanted, 0, sizeof wanted);
   *what = "planning the spool (a limit on file size or address space is too small)";
-  if (!plan(&wanted)) return errno = EFBIG, -1;
+  uint64_t most = allowed_size();
+  if (!plan(&wanted, most)) return errno = EFBIG, -1;
   mt_region.real_path[0] = 0; /* until it is known, there is nothing to discard: a child inherited its parent's */
   refusals = 0;
   mt_region.index_ready = mt_region.data_ready = mt_region.rings_ready = mt_region.segments_ready = 0;
   int fd = mt_output_create(&mt_region.output, what);
   if (fd < 0) return -1;
-  if (map_file(fd, &wanted, what)) {
+  if (map_file(fd, &wanted, most, what)) {
     discard(fd);
     return -1;
   }
@@ -252,9 +268,10 @@ void mt_region_forget(void) {
   if (!mt_region.base) return;
   mt_sys_munmap(mt_region.base, mt_region.size);
   mt_region.base = NULL;
-  for (uint32_t i = 0; i < MT_EXTENTS_MAX; i++) {
+  for (uint32_t i = 0; i < MT_EXTENTS_MAX && mt_region.extended; i++) {
     if (!mt_region.extents[i]) continue;
     mt_sys_munmap(mt_region.extents[i], MT_EXTENT_SIZE);
     mt_region.extents[i] = NULL;
   }
+  mt_region.extended = false;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -74,10 +75,35 @@ bool mt_sys_hostname(char *to, size_t room) {
   return true;
 }
 
-void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint64_t offset) {
+static void *map(void *at, size_t size, int protection, int flags, int fd, uint64_t offset) {
   long result = mt_sys(SYS_mmap, at, size, protection, flags, fd, offset);
   return result == -1 ? NULL : (void *)result;
 }
+
+static bool some_locked;
+
+void mt_sys_find_lock(void) {
+  char text[4096], *at = mt_sys_read_file("/proc/thread-self/status", text, sizeof text) > 0 ? strstr(text, "\nVmLck:") : NULL;
+  some_locked = at && strtol(at + sizeof "\nVmLck:" - 1, NULL, 10) > 0;
+}
+
+void mt_sys_forget_lock(void) { some_locked = false; }
+
+/* What may not be touched is not filled with pages when it is mapped, and keeps out of the lock then. */
+static void *map_unlocked(void *at, size_t size, int protection, int flags, int fd, uint64_t offset) {
+  void *mapped = map(at, size, PROT_NONE, flags, fd, offset);
+  if (!mapped) return NULL;
+  mt_sys(SYS_munlock, mapped, size);
+  if (!mt_sys_mprotect(mapped, size, protection)) return mapped;
+  int error = errno;
+  if (!(flags & MAP_FIXED)) mt_sys_munmap(mapped, size);
+  return errno = error, NULL;
+}
+
+void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint64_t offset) {
+  return (some_locked && protection != PROT_NONE ? map_unlocked : map)(at, size, protection, flags, fd, offset);
+}
+
 static uint64_t held;
 
 void *mt_sys_pages(size_t size) {

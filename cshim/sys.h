@@ -75,11 +75,14 @@ void *mt_sys_pages(size_t size);
 void mt_sys_pages_back(void *at, size_t size);
 /* How much of it there is. */
 uint64_t mt_sys_pages_held(void);
-/* NULL on failure. */
+/* NULL on failure. Where the program has all its memory locked, what is mapped now included (mlockall), ours is left out: it would take all its pages, zeroed or read, at once. */
 void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint64_t offset);
 int mt_sys_munmap(void *at, size_t size);
 int mt_sys_madvise(void *at, size_t size, int advice);
 int mt_sys_mprotect(void *at, size_t size, int protection);
+/* Looks whether it may have: some is locked. When recording starts. A forked child has none. */
+void mt_sys_find_lock(void);
+void mt_sys_forget_lock(void);
 
 int mt_sys_getrlimit(int resource, struct rlimit *limit);
 int32_t mt_sys_getpid(void);

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,6 +91,10 @@ func TestEndings(t *testing.T) {
 	modes := modesOf(t, program)
 	if len(modes) < 85 {
 		t.Fatalf("the guest has %d modes", len(modes))
+	}
+	page, err := os.ReadFile(filepath.Join(guest.Root(), "docs/manners.md"))
+	if err != nil || !strings.Contains(string(page), fmt.Sprintf("The %d endings of", len(modes))) {
+		t.Errorf("docs/manners.md does not say that there are %d endings (%v)", len(modes), err)
 	}
 	repeats, _ := strconv.Atoi(os.Getenv("ENDINGS"))
 	for _, s := range surroundings {

@@ -33,6 +33,21 @@ func TestNonsenseIsNamed(t *testing.T) {
 	}
 }
 
+// Each child that was the first of its family to record named it again: a server that forks a hundred workers did so a hundred times.
+func TestNonsenseIsNamedOnce(t *testing.T) {
+	settings := []string{"MEMTRACE_SPOOL_MAX=-1", "MEMTRACE_NVML=99999999999999", "MEMTRACE_OUTPT=x"}
+	for _, mode := range []string{"hundred", "threads", "race", "fork-after", "fork-calls", "vfork", "spawn"} {
+		t.Run(mode, func(t *testing.T) {
+			got := run{program: manners(t), args: []string{mode}, env: settings}.both(t, "MEMTRACE_")
+			for _, setting := range []string{settings[0], settings[1], "MEMTRACE_OUTPT"} {
+				if n := strings.Count(got.stderr, "memtrace: "+setting+" "); n != 1 {
+					t.Errorf("%s is named %d times:\n%s", setting, n, got.stderr)
+				}
+			}
+		})
+	}
+}
+
 // MEMTRACE_OUTPUT=/dev/null wrote /dev/null.1, and a folder's name the same beside it.
 func TestOutputThatIsNoFile(t *testing.T) {
 	folder := t.TempDir()

@@ -20,7 +20,7 @@ func (s *Spool) mapFile(size uint64) error {
 	if s.mapped != nil && s.writable {
 		length = (size + growth - 1) / growth * growth
 	}
-	mapped, err := unix.Mmap(int(s.opened.Fd()), 0, int(length), protection, unix.MAP_SHARED)
+	mapped, err := mapUnlocked(int(s.opened.Fd()), int(length), protection)
 	if err != nil {
 		return fmt.Errorf("map %s: %w", s.name, err)
 	}
@@ -28,6 +28,21 @@ func (s *Spool) mapFile(size uint64) error {
 	s.unmap()
 	s.mapped, s.data = mapped, mapped[:size]
 	return nil
+}
+
+// mapUnlocked maps a file. In a program that has all its memory locked, what is mapped later included (mlockall), each page of it would be read at once; what cannot be
+// touched yet is not.
+func mapUnlocked(fd, length, protection int) ([]byte, error) {
+	mapped, err := unix.Mmap(fd, 0, length, unix.PROT_NONE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	unix.Munlock(mapped)
+	if err := unix.Mprotect(mapped, protection); err != nil {
+		unix.Munmap(mapped)
+		return nil, err
+	}
+	return mapped, nil
 }
 
 func (s *Spool) unmap() error {

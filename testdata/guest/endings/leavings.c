@@ -70,6 +70,27 @@ static int last_thread(void) {
   pthread_exit(NULL);
 }
 
+static void *begin_and_outlive(void *unused) {
+  start_cuda();
+  return outlive(unused);
+}
+
+/* The first thread has nothing to do with CUDA. */
+static int last_thread_alone(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, begin_and_outlive, NULL);
+  usleep(15000);
+  pthread_exit(NULL);
+}
+
+static int joined(void) {
+  pthread_t thread;
+  start_cuda();
+  pthread_create(&thread, NULL, outlive, NULL);
+  pthread_join(thread, NULL);
+  return 0;
+}
+
 static int main_thread_only(void) {
   begin();
   pthread_exit((void *)5);
@@ -95,6 +116,8 @@ const struct mode leavings[] = {
     {"_exit-atexit", leave_in_handler},
     {"quick", leave_quickly},
     {"pthread-exit", last_thread},
+    {"pthread-exit-idle", last_thread_alone},
+    {"joined", joined},
     {"pthread-exit-alone", main_thread_only},
     {"exit-call", exit_call},
     {"exit-group-call", exit_group_call},
