@@ -13,6 +13,7 @@ import (
 //	process.pid .exe .command .cwd .host     who ran; process.argv holds the arguments separated by NUL
 //	process.start_unix_ns                    when
 //	process.numbers, process.in_flight       order numbers drawn, and for each call that had not returned the lowest that may be its own
+//	process.lost_threads, .lost_dictionary   threads and dictionary entries that the recorder of a killed process had dropped
 //	clock.base_unix_ns, clock.source         time 0 of the events; tsc or monotonic
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version

@@ -1,5 +1,7 @@
 package trace
 
+import "strconv"
+
 // What a lost event says, and where it stands:
 //
 //   - Count records were dropped since the lost event before.
@@ -33,4 +35,28 @@ func (e *Event) Lost() Lost {
 		l.Enders, l.Known = e.Size-1, true
 	}
 	return l
+}
+
+// What the recorder of a killed process had dropped, beside records, of which lost events tell. Orderly ends say it in the end section.
+const (
+	lostThreadsKey    = "process.lost_threads"
+	lostDictionaryKey = "process.lost_dictionary"
+)
+
+// LostInfo returns what was dropped beside records, threads and dictionary entries, as facts about the run: none if nothing was.
+func LostInfo(rings, dict uint64) Info {
+	info := Info{}
+	for key, n := range map[string]uint64{lostThreadsKey: rings, lostDictionaryKey: dict} {
+		if n > 0 {
+			info[key] = strconv.FormatUint(n, 10)
+		}
+	}
+	return info
+}
+
+// lostFrom reads what LostInfo wrote.
+func lostFrom(info Info) (rings, dict uint64) {
+	rings, _ = strconv.ParseUint(info[lostThreadsKey], 10, 64)
+	dict, _ = strconv.ParseUint(info[lostDictionaryKey], 10, 64)
+	return rings, dict
 }

@@ -84,7 +84,8 @@ func (r *Reader) Offset() int64 { return r.sections.offset }
 // Lost returns what the recorder had to drop: records, rings, dictionary entries.
 func (r *Reader) Lost() (records, rings, dict uint64) {
 	if r.end == nil {
-		return r.lost, 0, 0
+		rings, dict = lostFrom(r.info)
+		return r.lost, rings, dict
 	}
 	return max(r.lost, r.end.LostRecords), r.end.LostRings, r.end.LostDict
 }

@@ -93,6 +93,7 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	}
 	info := r.look.spool.Info()
 	maps.Copy(info, r.look.drawn.Info())
+	maps.Copy(info, trace.LostInfo(r.look.lost[1], r.look.lost[2]))
 	if n := r.look.repeated; n > 0 { // of which one each is kept
 		info[trace.AlteredKey] = fmt.Sprintf("%d records of its spool had the number of another one", n)
 	}

@@ -291,7 +291,7 @@ func mergeRecording(m *mutant.Mutant, t *testing.T, path string, want *recording
 		m.Faultf("merged, the trace is refused")
 		return
 	}
-	if len(got.events) != len(want.events) || got.health.Gaps != want.health.Gaps || got.health.InFlight != want.health.InFlight || got.lost[0] != want.lost[0] || got.ended != want.ended {
+	if len(got.events) != len(want.events) || got.health.Gaps != want.health.Gaps || got.health.InFlight != want.health.InFlight || got.lost != want.lost || got.ended != want.ended {
 		m.Faultf("merged: %d events, %+v, lost %v, %s; before %d events, %+v, lost %v, %s", len(got.events), got.health, got.lost, got.ended, len(want.events), want.health, want.lost, want.ended)
 	}
 	if a, b := got.summary, want.summary; a != nil && b != nil && !reflect.DeepEqual([]analyzer.Level{a.Driver, a.Framework}, []analyzer.Level{b.Driver, b.Framework}) {
