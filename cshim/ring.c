@@ -181,14 +181,22 @@ static bool wait_for_slot(struct mt_thread *self, bool all) {
   return found;
 }
 
+/* Counts a record that found no room. A free has drawn its number; another record would have drawn its own now. */
+static void lose(struct mt_ring *ring, bool all) {
+  uint64_t *lost = all ? &ring->lost_frees : &ring->lost_others;
+  if (!ring->lost_from) {
+    uint64_t next = __atomic_load_n(&mt_header()->seq, __ATOMIC_RELAXED) + 1;
+    ring->lost_from = ring->inflight && ring->inflight < next ? ring->inflight : next;
+  }
+  __atomic_store_n(lost, *lost + 1, __ATOMIC_RELEASE);
+}
+
 struct mt_record *mt_ring_grow(struct mt_thread *self, uint8_t kind) {
   struct mt_spool_header *h = mt_header();
   bool all = gives_back(kind), found = find_slot(self, all);
   mt_clock_refresh(h);
   wake_drainer(h);
   if (found || wait_for_slot(self, all)) return self->next;
-  struct mt_ring *ring = self->ring;
-  uint64_t *lost = all ? &ring->lost_frees : &ring->lost_others;
-  __atomic_store_n(lost, *lost + 1, __ATOMIC_RELAXED);
+  lose(self->ring, all);
   return NULL;
 }

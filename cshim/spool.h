@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 6u
+#define MT_SPOOL_VERSION 7u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -155,7 +155,8 @@ struct mt_ring {
   uint32_t first_segment; /* set when the ring is taken; the consumer starts here */
   uint64_t calls;         /* driver calls begun plus driver calls ended: odd while the thread is inside one */
   uint64_t lost_frees;    /* records that gave memory back, which have a counter of their own so that a reader may take the two one after the other */
-  uint64_t pad[2];
+  uint64_t lost_from;     /* the lowest order number that the first lost record can have had; 0 while nothing is lost, stored before the counters */
+  uint64_t pad;
   /* The consumer's line. */
   uint32_t read_segment; /* 0: start at first_segment */
   uint32_t read_slot;

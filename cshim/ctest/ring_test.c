@@ -105,7 +105,9 @@ static void grows(void) {
   free(records);
 }
 
-static uint64_t lost_frees(const struct oracle *o) { return ((struct mt_ring *)(o->base + o->header->rings_offset))->lost_frees; }
+static const struct mt_ring *first_ring(const struct oracle *o) { return (const struct mt_ring *)(o->base + o->header->rings_offset); }
+
+static uint64_t lost_frees(const struct oracle *o) { return first_ring(o)->lost_frees; }
 
 /* Where records have to go, allocations go first: the last room takes frees alone, and what is left of it serves all again when there is more. */
 static void held_back(void) {
@@ -118,6 +120,7 @@ static void held_back(void) {
   for (; i < FITS + 100; i++) check_event(i + 1);
   CHECK(oracle_open(&o, spool));
   CHECK_EQ(oracle_lost(&o), 100);
+  CHECK_EQ(first_ring(&o)->lost_from, FITS + 1); /* what was lost drew no numbers */
   for (; i < FITS + 200; i++) check_free(i + 1);
   check_event(1);
   CHECK_EQ(oracle_lost(&o), 101);
@@ -134,6 +137,7 @@ static void held_back(void) {
   for (uint64_t k = 0; k < FREES + 500; k++) check_free(++i);
   CHECK_EQ(oracle_lost(&o), 102 + lost_frees(&o));
   CHECK(lost_frees(&o) >= 500 && lost_frees(&o) < 500 + 2 * PER_SEGMENT);
+  CHECK_EQ(first_ring(&o)->lost_from, FITS + 1);
 }
 
 /* More threads at once than there are segments: those left over are counted, and do not fill the dictionary with their names. */

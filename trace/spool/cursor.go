@@ -41,7 +41,8 @@ func NewCursor(s *Spool) *Cursor { return &Cursor{spool: s, low: s.load64(offDra
 func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, more bool) {
 	c.clock = c.spool.readClock()
 	watermark = max(c.visible(force), c.low)
-	if upto := max(c.look(), c.low) + maxCollect; upto < watermark {
+	first := c.look()
+	if upto := min(max(first, c.low)+maxCollect, c.lossAfter(first)); upto < watermark {
 		watermark, more = upto, true
 	}
 	c.keys = c.keys[:0]
@@ -85,6 +86,17 @@ func (c *Cursor) look() uint64 {
 		r.scan(c.spool)
 		if r.lowest = r.next(c.spool); r.lowest != 0 {
 			lowest = min(lowest, r.lowest)
+		}
+	}
+	return lowest
+}
+
+// lossAfter returns the number, above the given one, from which on records of a ring may be missing: what stands before it is handed out alone, so that Losses need not doubt it.
+func (c *Cursor) lossAfter(first uint64) uint64 {
+	lowest := uint64(math.MaxUint64)
+	for i := range c.rings {
+		if from := c.spool.lostFrom(uint32(i)); from > max(first, c.low) {
+			lowest = min(lowest, from)
 		}
 	}
 	return lowest

@@ -174,7 +174,6 @@ func (f *Follower) snapshot() error {
 		f.drawn = f.spool.Drawn()
 		cursor := NewCursor(f.spool)
 		cursor.dict = f.dict
-		f.losses.last = f.losses.last[:0]
 		f.collect(cursor)
 		if err := cursor.Dictionary(tableFiller{f.tables, f.info}); err != nil {
 			return err
@@ -229,7 +228,6 @@ func (f *Follower) keep(keys []key, events []trace.Event) {
 		if !f.numbers.Add(e.Seq) {
 			f.repeated++
 		}
-		f.losses.note(keys[i].ring, e.Seq)
 		e.Flags &^= trace.FlagLate // decided when they are returned
 		f.pending = append(f.pending, e)
 	}

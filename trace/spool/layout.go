@@ -3,7 +3,7 @@ package spool
 // The geometry of cshim/spool.h. A test compiles that header and compares every number.
 const (
 	magic          = "MTSPOOL\x00"
-	layoutVersion  = 6
+	layoutVersion  = 7
 	pageSize       = 4096
 	recordSize     = 64
 	segmentSize    = 16384
@@ -66,6 +66,7 @@ const (
 	ringThread       = 20
 	ringFirstSegment = 28
 	ringLostFrees    = 40
+	ringLostFrom     = 48
 	ringReadSegment  = 64
 	ringReadSlot     = 68
 )

@@ -30,7 +30,7 @@ var mirrored = []struct {
 	{"H(lost_no_ring)", offLostNoRing}, {"H(lost_dict)", offLostDict}, {"H(lost_nested)", offLostNested}, {"H(lost_threads)", offLostThreads}, {"H(control)", offControl},
 	{"H(drain_wake)", offDrainWake}, {"H(drain_wake_at)", offDrainWakeAt}, {"H(drain_state)", offDrainState}, {"H(drained_seq)", offDrainedSeq},
 	{"offsetof(struct mt_ring, inflight)", ringInflight}, {"offsetof(struct mt_ring, lost_others)", ringLostOthers}, {"offsetof(struct mt_ring, state)", ringState},
-	{"offsetof(struct mt_ring, thread)", ringThread}, {"offsetof(struct mt_ring, lost_frees)", ringLostFrees}, {"offsetof(struct mt_ring, first_segment)", ringFirstSegment},
+	{"offsetof(struct mt_ring, thread)", ringThread}, {"offsetof(struct mt_ring, lost_frees)", ringLostFrees}, {"offsetof(struct mt_ring, lost_from)", ringLostFrom}, {"offsetof(struct mt_ring, first_segment)", ringFirstSegment},
 	{"offsetof(struct mt_ring, read_segment)", ringReadSegment}, {"offsetof(struct mt_ring, read_slot)", ringReadSlot},
 	{"offsetof(struct mt_segment_head, next)", segmentNext}, {"offsetof(struct mt_segment_head, free_next)", segmentFreeNext},
 	{"R(seq)", recSeq}, {"R(ticks)", recTicks}, {"R(addr)", recAddr}, {"R(size)", recSize}, {"R(stream)", recUnion}, {"R(handle)", recUnion},

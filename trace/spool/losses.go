@@ -10,44 +10,28 @@ import (
 // lossBooks keep account of which lost records were told of, by the drainer in the file or here. The drainer tells of them when it looks at the counters; what it did not come
 // to tell was lost after all that it wrote.
 type lossBooks struct {
-	lost, enders uint64   // records that the spool's counters count; of them, those that ended memory
-	file, told   uint64   // records that the file told of so far, and those that were told of in all
-	toldEnders   uint64   // of those that were told of, the ones that ended memory
-	unsure       bool     // it is not known how many of them did
-	last         []uint64 // by ring: the highest number of a record that is in the spool
-	until        uint64   // number drawn last when the counters were read
-	from         uint64   // number up to which nothing can be missing
-	unplaced     bool     // some of the records may have been lost at any time
+	lost, enders uint64 // records that the spool's counters count; of them, those that ended memory
+	file, told   uint64 // records that the file told of so far, and those that were told of in all
+	toldEnders   uint64 // of those that were told of, the ones that ended memory
+	unsure       bool   // it is not known how many of them did
+	until        uint64 // number drawn last when the counters were read
+	from         uint64 // number from which on records may be missing
+	unplaced     bool   // some of the records may have been lost at any time
 }
 
-// note takes in the number of a record in the spool.
-func (l *lossBooks) note(ring uint32, seq uint64) {
-	for int(ring) >= len(l.last) {
-		l.last = append(l.last, 0)
-	}
-	l.last[ring] = max(l.last[ring], seq)
-}
-
-// look finds out where records that the counters count may be missing. In a spool that nobody ever drained no segment was used twice: a ring that found no room has
-// lost everything since its last record.
+// look finds out where records that the counters count may be missing.
 func (l *lossBooks) look(s *Spool) {
 	elsewhere := s.load64(offLostNested) + s.load64(offLostNoRing) // than in a ring that was full
-	from := uint64(math.MaxUint64)
-	l.lost, l.enders = elsewhere, 0
+	l.lost, l.enders, l.from = elsewhere, 0, math.MaxUint64
 	for i := range s.ringsUsed() {
 		others, enders := s.lostOf(i)
 		if l.lost, l.enders = l.lost+others+enders, l.enders+enders; others+enders > 0 {
-			var last uint64
-			if int(i) < len(l.last) {
-				last = l.last[i]
-			}
-			from = min(from, last)
+			l.from = min(l.from, s.lostFrom(i))
 		}
 	}
-	l.until, l.from, l.unplaced = s.load64(offSeq), 0, elsewhere > 0 && s.Moved()
-	l.unsure = l.unsure || elsewhere > 0
-	if !s.Moved() && elsewhere == 0 {
-		l.from = min(from, l.until)
+	l.until, l.unplaced = s.load64(offSeq), elsewhere > 0 && s.Moved()
+	if elsewhere > 0 {
+		l.unsure, l.from = true, 0
 	}
 }
 
@@ -82,7 +66,7 @@ func (l *lossBooks) untold(top uint64, events []trace.Event) (e trace.Event, at 
 	if l.unplaced {
 		word.Until = 0
 	}
-	for top == 0 && at < len(events) && events[at].Seq <= l.from && events[at].Seq == uint64(at)+1 { // a free that was lost has left a gap
+	for top == 0 && at < len(events) && events[at].Seq < l.from {
 		at++
 	}
 	e = word.Event(top) // a lower one would make it late where it is written to the file
@@ -143,7 +127,7 @@ func (l *Losses) look() (first uint64) {
 		}
 	}
 	before := len(l.held)
-	add := func(word trace.Lost, thread trace.ThreadID) {
+	add := func(word trace.Lost, from uint64, thread trace.ThreadID) {
 		if word.Count == 0 {
 			return
 		}
@@ -155,7 +139,7 @@ func (l *Losses) look() (first uint64) {
 		}
 		e := word.Event(0)
 		e.Thread = thread
-		l.held = append(l.held, heldLoss{e, l.first})
+		l.held = append(l.held, heldLoss{e, from})
 	}
 	for i := range c.rings {
 		for len(l.rings) <= i {
@@ -163,13 +147,15 @@ func (l *Losses) look() (first uint64) {
 		}
 		var now ringLosses
 		now.others, now.enders = c.spool.lostOf(uint32(i))
-		seen := l.rings[i]
-		l.rings[i] = now
+		seen, from := l.rings[i], l.first
+		if l.rings[i] = now; seen == (ringLosses{}) { // these are the first that the ring lost
+			from = max(from, min(c.spool.lostFrom(uint32(i)), c.spool.drawn()+1))
+		}
 		enders := more(now.enders, seen.enders)
-		add(trace.Lost{Count: more(now.others, seen.others) + enders, Enders: enders, Known: true}, c.rings[i].thread)
+		add(trace.Lost{Count: more(now.others, seen.others) + enders, Enders: enders, Known: true}, from, c.rings[i].thread)
 	}
 	elsewhere := c.spool.load64(offLostNested) + c.spool.load64(offLostNoRing)
-	add(trace.Lost{Count: more(elsewhere, l.elsewhere)}, 0)
+	add(trace.Lost{Count: more(elsewhere, l.elsewhere)}, l.first, 0)
 	l.elsewhere = elsewhere
 	until := max(c.spool.load64(offSeq), 1)
 	for i := range l.held[before:] {

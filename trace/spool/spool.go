@@ -208,5 +208,8 @@ func (s *Spool) lostOf(i uint32) (others, enders uint64) {
 	return s.load64(off + ringLostOthers), s.load64(off + ringLostFrees)
 }
 
+// lostFrom returns the lowest number that the first record that ring i dropped can have had, once it dropped any. Everything before it is there, as far as this ring goes.
+func (s *Spool) lostFrom(i uint32) uint64 { return s.load64(s.ringOffset(i) + ringLostFrom) }
+
 // PID returns the recording process's id in its own pid namespace.
 func (s *Spool) PID() int { return int(int32(s.u32(offPID))) }
