@@ -3,54 +3,14 @@
 package e2e
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
-// nvtxScript names what it does by torch's own NVTX calls, in the main thread and through emit_nvtx in the threads of backward. It prints what a program can
-// see: its environment, the answers of the calls, its counters, its gradients.
-const nvtxScript = `import os, torch
-print("variable", os.environ.get("NVTX_INJECTION64_PATH"), os.getenv("NVTX_INJECTION64_PATH"))
-print("environment", sorted(k for k in os.environ if k not in ("LD_PRELOAD", "MEMTRACE_OUTPUT")))
-torch.manual_seed(0)
-print("push", torch.cuda.nvtx.range_push("outer"))
-x = torch.zeros(1000, 1000, device="cuda")
-with torch.cuda.nvtx.range("inner"):
-    y = torch.ones(500, 500, device="cuda")
-print("pop", torch.cuda.nvtx.range_pop(), torch.cuda.nvtx.range_pop())
-print("mark", torch.cuda.nvtx.mark("loaded"))
-z = torch.zeros(300, 300, device="cuda")
-weight = torch.zeros(100, 100, device="cuda", requires_grad=True)
-with torch.autograd.profiler.emit_nvtx(record_shapes=True):
-    for step in range(20):
-        (weight @ weight).relu().sum().backward()
-span = torch.cuda.nvtx.range_start("span")
-print("start", span, "end", torch.cuda.nvtx.range_end(span))
-print("peak", torch.cuda.max_memory_allocated(), "gradient", tuple(weight.grad.shape))
-`
-
-// runNvtx runs the script under a framework, with or without the library.
-func runNvtx(t *testing.T, framework string, plain bool, env ...string) *result {
+// runRanges runs ranges.py under a framework, with or without the library.
+func runRanges(t *testing.T, framework string, plain bool, env ...string) *result {
 	t.Helper()
-	script := filepath.Join(t.TempDir(), "ranges.py")
-	if err := os.WriteFile(script, []byte(nvtxScript), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd, r := program{framework: framework, args: []string{"x"}, plain: plain, env: env}.start(t)
-	cmd.Args[len(cmd.Args)-1] = script
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	timer := time.AfterFunc(limit, func() { cmd.Process.Kill() })
-	defer timer.Stop()
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s%s", framework, err, stdout.String(), stderr.String())
-	}
-	r.stdout, r.stderr = stdout.String(), stderr.String()
-	return r
+	return program{framework: framework, args: []string{"ranges.py"}, plain: plain, env: env}.run(t)
 }
 
 // torch's ranges name allocations, marks are there, and the program can see no difference.
@@ -59,7 +19,7 @@ func TestTorchNvtx(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
-			r, without := runNvtx(t, framework, false), runNvtx(t, framework, true)
+			r, without := runRanges(t, framework, false), runRanges(t, framework, true)
 			if r.stdout != without.stdout || r.stderr != without.stderr {
 				t.Errorf("with the library\n%s%s\nwithout\n%s%s", r.stdout, r.stderr, without.stdout, without.stderr)
 			}
@@ -100,7 +60,7 @@ func TestTorchNvtx(t *testing.T) {
 // Switched off, the program is the same and nothing has a name.
 func TestTorchNvtxOff(t *testing.T) {
 	t.Parallel()
-	r := runNvtx(t, torch27, false, "MEMTRACE_NVTX=0")
+	r := runRanges(t, torch27, false, "MEMTRACE_NVTX=0")
 	for _, g := range jsonReport(t, r.trace, "--by", "tag").Groups {
 		for _, row := range g.Rows {
 			if strings.Contains(row.Key, "outer") || strings.Contains(row.Key, "aten") {

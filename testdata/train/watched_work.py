@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 
+import backward_threads
 import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile, schedule
@@ -251,3 +252,4 @@ def fork():
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     {"profile": profiles, "modes": modes, "numbers": numbers, "fork": fork}[sys.argv[1]]()
+    backward_threads.wait()
