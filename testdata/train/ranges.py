@@ -17,7 +17,7 @@ print("mark", torch.cuda.nvtx.mark("loaded"))
 z = torch.zeros(300, 300, device="cuda")
 weight = torch.zeros(100, 100, device="cuda", requires_grad=True)
 with torch.autograd.profiler.emit_nvtx(record_shapes=True):
-    for step in range(20):
+    for _ in range(20):
         (weight @ weight).relu().sum().backward()
 span = torch.cuda.nvtx.range_start("span")
 print("start", span, "end", torch.cuda.nvtx.range_end(span))
