@@ -20,7 +20,7 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml) go.mod go.sum
 
-.PHONY: all help lib cli nullcuda demo test test-go test-c test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
+.PHONY: all help lib cli nullcuda demo test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
 
 all: lib cli ## build build/libmemtrace.so and build/memtrace
 
@@ -33,7 +33,7 @@ cli: $(BUILD)/memtrace ## the command
 $(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=1 $(GO) build -trimpath -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
-	$(GO) run ./internal/lazyrela $@.new
+	GOARCH= CC= $(GO) run ./internal/lazyrela $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
 $(BUILD)/memtrace: $(GO_SOURCES)
@@ -57,6 +57,11 @@ test-go: all nullcuda ## Go tests, with the race detector
 
 test-c: ## C tests of the library and of the null GPU, plain and with sanitizers
 	scripts/test-c.sh
+
+test-aarch64: ## a cross-built library for aarch64 records a C program under qemu-user
+	GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(MAKE) BUILD=build/aarch64 build/aarch64/libmemtrace.so
+	$(MAKE) CC=aarch64-linux-gnu-gcc NULLCUDA_OUT=build/aarch64/lib nullcuda_obj=build/aarch64/obj nullcuda-driver nullcuda-nvml
+	$(GO) test -count=1 -tags aarch64 -run Aarch64 ./internal/hostile
 
 test-python: ## tests of the Python package
 	scripts/test-python.sh
