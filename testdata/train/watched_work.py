@@ -67,8 +67,11 @@ def wait():
 
 
 def show_keys(profiler):
-    for row in sorted(profiler.key_averages(group_by_input_shape=True), key=lambda row: (row.key, str(row.input_shapes))):
-        print(clean(row.key), row.count, row.input_shapes if row.key != "[memory]" else "", row.self_cpu_memory_usage, row.self_device_memory_usage)
+    """Bytes as a whole only: whose a free is depends on which of two threads gets on, and differs between plain runs."""
+    rows = profiler.key_averages(group_by_input_shape=True)
+    for row in sorted(rows, key=lambda row: (row.key, str(row.input_shapes))):
+        print(clean(row.key), row.count, row.input_shapes if row.key != "[memory]" else "")
+    print("bytes", sum(row.self_cpu_memory_usage for row in rows), sum(row.self_device_memory_usage for row in rows))
 
 
 def show_export(profiler):
