@@ -44,7 +44,9 @@ def ensure(requirements, python):
         done = subprocess.run([str(part) for part in command], stdout=sys.stderr, env=environment)
         if done.returncode:
             raise Failure(f"pip ended with status {done.returncode}; see above")
-        shutil.rmtree(f"{fresh}/new/bin", ignore_errors=True)  # names the temporary folder
+        for script in pathlib.Path(fresh, "new", "bin").glob("*"):
+            if script.read_bytes()[:2] == b"#!":  # names the temporary folder
+                script.unlink()
         with contextlib.suppress(OSError):  # another caller was faster
             os.rename(f"{fresh}/new", folder)
     if not folder.exists():
