@@ -15,7 +15,7 @@ import (
 func TestImports(t *testing.T) {
 	allowed := map[string][]string{
 		".":      {"memtrace/analyzer/rules", "memtrace/analyzer/symbol", "memtrace/internal/offheap", "memtrace/trace", "memtrace/cuda"},
-		"render": {"memtrace/analyzer/rules", "memtrace/analyzer/symbol", "memtrace/analyzer", "memtrace/internal/visible"},
+		"render": {"memtrace/analyzer/rules", "memtrace/analyzer/symbol", "memtrace/analyzer", "memtrace/internal/visible", "github.com/clipperhouse/displaywidth"},
 	}
 	forbidden := map[string]bool{"C": true, "log": true, "log/slog": true, "net": true, "net/http": true, "os/exec": true, "unsafe": true}
 	for dir, mine := range allowed {

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"memtrace/analyzer"
 )
@@ -144,9 +143,9 @@ func (p *page) fits(columns []column, rows [][]cell) bool {
 		if c.optional > 0 {
 			continue
 		}
-		wide := utf8.RuneCountInString(c.title)
+		wide := widthOf(c.title)
 		for _, row := range rows {
-			wide = max(wide, utf8.RuneCountInString(row[i].text))
+			wide = max(wide, widthOf(row[i].text))
 		}
 		room -= wide + tableGap
 	}

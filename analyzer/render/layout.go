@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"memtrace/internal/visible"
 )
@@ -37,7 +36,7 @@ func (p *page) gap() {
 }
 
 func (p *page) title(text string) {
-	if utf8.RuneCountInString(text) <= p.o.width() {
+	if widthOf(text) <= p.o.width() {
 		p.line("%s", p.o.paint(strong, text))
 		return
 	}
@@ -71,32 +70,14 @@ func (p *page) item(text string) {
 // clean makes text of the traced program safe to stand in a line.
 func clean(s string) string { return visible.Text(s) }
 
-// clip shortens text to width columns, leaving out the middle: both ends of a path tell more than its middle.
-func clip(s string, width int, ascii bool) string {
-	n := utf8.RuneCountInString(s)
-	if n <= width {
-		return s
-	}
-	dots := "…"
-	if ascii {
-		dots = "..."
-	}
-	keep := width - utf8.RuneCountInString(dots)
-	if keep < 2 {
-		return string([]rune(s)[:max(width, 0)])
-	}
-	runes := []rune(s)
-	head := keep / 3
-	return string(runes[:head]) + dots + string(runes[n-(keep-head):])
-}
-
 // pad fills text with blanks on the right.
 func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+	return s + strings.Repeat(" ", max(0, width-widthOf(s)))
 }
 
-// wrap breaks text at blanks into lines of at most width columns; a longer word stands alone, cut where it must be.
+// wrap breaks text at blanks into lines of at most width cells; a longer word stands alone, cut where it must be.
 func wrap(text string, width int) []string {
+	width = max(width, widestCharacter)
 	var lines []string
 	line := ""
 	for _, word := range words(text) {
@@ -109,7 +90,7 @@ func wrap(text string, width int) []string {
 		switch {
 		case line == "":
 			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+		case widthOf(line)+1+widthOf(word) <= width:
 			line += " " + word
 		default:
 			lines = append(lines, line)
@@ -117,17 +98,6 @@ func wrap(text string, width int) []string {
 		}
 	}
 	return append(lines, line)
-}
-
-// cut returns the first characters of a text, at most width, and the rest. It looks at no more than these: some words have a million.
-func cut(text string, width int) (head, rest string) {
-	for i := range text {
-		if width == 0 {
-			return text[:i], text[i:]
-		}
-		width--
-	}
-	return text, ""
 }
 
 var unitWords = map[string]bool{"B": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true, "PiB": true, "ns": true, "us": true, "ms": true, "s": true,
@@ -172,9 +142,9 @@ const (
 func (p *page) table(columns []column, rows [][]cell) {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
-		widths[i] = utf8.RuneCountInString(c.title)
+		widths[i] = widthOf(c.title)
 		for _, row := range rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].text))
+			widths[i] = max(widths[i], widthOf(row[i].text))
 		}
 	}
 	shown := p.fit(columns, widths)
@@ -218,7 +188,7 @@ func (p *page) row(columns []column, widths []int, shown []bool, row []cell) {
 		}
 		b.WriteString("  ")
 		text := clip(c.text, widths[i], p.o.ASCII)
-		blanks := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		blanks := strings.Repeat(" ", widths[i]-widthOf(text))
 		painted := p.o.paint(c.style, text)
 		if columns[i].right {
 			b.WriteString(blanks + painted)

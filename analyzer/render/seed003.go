@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"memtrace/analyzer"
 )
@@ -157,7 +156,7 @@ func (p *page) seedRow(label string, bytes uint64) {
 		unit = UnitMB
 	}
 	number := unit.whole(bytes)
-	dots := max(0, seedLabel-utf8.RuneCountInString(label)) + max(0, seedNumber-len(number))
+	dots := max(0, seedLabel-widthOf(label)) + max(0, seedNumber-len(number))
 	p.line("%s%s%s %s", label, strings.Repeat(".", dots), number, unit)
 }
 

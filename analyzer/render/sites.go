@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"memtrace/analyzer"
 )
@@ -99,7 +98,7 @@ func (p *page) place(place *analyzer.Site, whole uint64) {
 		count += fmt.Sprintf("; the largest of %d stacks", place.StackCount)
 	}
 	between := "  "
-	if len(numbers)+utf8.RuneCountInString(name)+2+utf8.RuneCountInString(count) > p.o.width() {
+	if len(numbers)+widthOf(name)+2+widthOf(count) > p.o.width() {
 		between = "\n" + strings.Repeat(" ", len(numbers))
 	}
 	p.line("%s%s%s", p.o.paint(strong, numbers+name), between, p.o.paint(faint, count))
@@ -113,8 +112,8 @@ func (p *page) stack(place *analyzer.Site) {
 	const indent = 8
 	width, longest := 0, 0
 	for _, f := range picked {
-		width = max(width, utf8.RuneCountInString(clean(f.Function)))
-		longest = max(longest, utf8.RuneCountInString(clean(whereOf(&f))))
+		width = max(width, widthOf(clean(f.Function)))
+		longest = max(longest, widthOf(clean(whereOf(&f))))
 	}
 	width = min(width, max(functionWidth, p.o.width()-indent-4-longest))
 	for _, f := range picked {

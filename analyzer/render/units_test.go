@@ -1,10 +1,13 @@
 package render
 
 import (
+	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/clipperhouse/displaywidth"
 )
 
 func TestBytes(t *testing.T) {
@@ -103,4 +106,44 @@ func TestClipAndWrap(t *testing.T) {
 	if want := "peak|8.00 KiB,|live in|abcdefghijkl|mnop (1.5 s)|now"; got != want {
 		t.Errorf("wrap = %q, want %q", got, want)
 	}
+}
+
+// Columns stand under each other whatever the names consist of: a terminal gives a wide character two cells and a combining mark none.
+func TestTablesCountCells(t *testing.T) {
+	names := []string{"train.py:3", "模型训练.py:3", "mode\u0301le.py:3", "🚀.py", strings.Repeat("層", 60), strings.Repeat("e\u0301", 90)}
+	var rows [][]cell
+	for _, name := range names {
+		rows = append(rows, []cell{{text: name}, {text: "1.00 GiB"}})
+	}
+	for _, width := range []int{60, 61} {
+		text := written(t, func(w io.Writer) error {
+			p := &page{w: w, o: Options{Width: width}}
+			p.table([]column{{title: "owner"}, {title: "bytes", right: true}}, rows)
+			return p.err
+		})
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSuffix(line, "\n"); displaywidth.String(line) != width {
+				t.Errorf("%d cells, want %d: %q", displaywidth.String(line), width, line)
+			}
+		}
+	}
+}
+
+// FuzzClip: what is left of a text never takes more cells than there are, and nothing is lost where there is room.
+func FuzzClip(f *testing.F) {
+	for _, text := range []string{"", "model.encoder.0", "模型训练.py:3", "e\u0301e\u0301", "👩‍👩‍👧‍👦 family", "\xff\xfe", "\u200b\u0300"} {
+		f.Add(text, 7, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, width int, ascii bool) {
+		text, width = clean(text), min(max(width, 0), 1000)
+		got := clip(text, width, ascii)
+		if displaywidth.String(got) > width || displaywidth.String(text) <= width && got != text {
+			t.Errorf("clip(%q, %d) = %q", text, width, got)
+		}
+		for i, line := range wrap(text, width) {
+			if displaywidth.String(line) > max(width, widestCharacter) {
+				t.Errorf("wrap(%q, %d): line %d is %q", text, width, i, line)
+			}
+		}
+	})
 }

@@ -1,0 +1,49 @@
+package render
+
+import "github.com/clipperhouse/displaywidth"
+
+// widestCharacter is the most cells that one character takes.
+const widestCharacter = 2
+
+// widthOf returns how many cells of a terminal a text takes: two for each East Asian wide character and most emoji, none for a combining mark.
+func widthOf(s string) int { return displaywidth.String(s) }
+
+// clip shortens text to at most width cells, leaving out the middle: both ends of a path tell more than its middle.
+func clip(s string, width int, ascii bool) string {
+	n := widthOf(s)
+	if n <= width {
+		return s
+	}
+	dots := "…"
+	if ascii {
+		dots = "..."
+	}
+	keep := width - widthOf(dots)
+	if keep < widestCharacter {
+		head, _ := cut(s, width)
+		return head
+	}
+	head, _ := cut(s, keep/3)
+	return head + dots + end(s, n, keep-widthOf(head))
+}
+
+// cut returns the first characters of a text, at most width cells, and the rest. It looks at no more than these: some words have a million.
+func cut(text string, width int) (head, rest string) {
+	at := 0
+	for g := displaywidth.StringGraphemes(text); g.Next(); at += len(g.Value()) {
+		if width -= g.Width(); width < 0 {
+			return text[:at], text[at:]
+		}
+	}
+	return text, ""
+}
+
+// end returns the last characters of a text of n cells, at most width of them.
+func end(text string, n, width int) string {
+	at := 0
+	for g := displaywidth.StringGraphemes(text); n > width && g.Next(); {
+		n -= g.Width()
+		at += len(g.Value())
+	}
+	return text[at:]
+}
