@@ -217,33 +217,25 @@ func (r *Reader) count(events []Event) {
 	r.health.Events += uint64(len(events))
 	first, dense := events[0].Seq, true
 	special := false
-	known := r.seqs.Len()
 	for i := range events {
 		dense = dense && events[i].Seq == first+uint64(i)
 		special = special || events[i].Flags&FlagLate != 0 || events[i].Kind == EventLost
 	}
-	if last := events[len(events)-1].Seq; dense && last >= first {
+	if last := events[len(events)-1].Seq; dense && !special && last >= first {
+		known := r.seqs.Len()
 		r.seqs.AddRange(first, last)
-	} else {
-		for i := range events {
-			r.seqs.Add(events[i].Seq)
-		}
-	}
-	repeated := uint64(len(events)) - (r.seqs.Len() - known)
-	r.health.Repeated += repeated
-	if !special {
+		r.health.Repeated += uint64(len(events)) - (r.seqs.Len() - known)
 		return
 	}
 	for i := range events {
-		if events[i].Flags&FlagLate != 0 {
+		e := &events[i]
+		if e.Flags&FlagLate != 0 {
 			r.health.LateEvents++
 		}
-		if events[i].Kind == EventLost {
-			r.lost += events[i].Count
-			if repeated > 0 { // the drainer's account of losses bears another event's number
-				repeated--
-				r.health.Repeated--
-			}
+		if e.Kind == EventLost { // an account of losses bears another event's number, or one that none has
+			r.lost += e.Count
+		} else if !r.seqs.Add(e.Seq) {
+			r.health.Repeated++
 		}
 	}
 }

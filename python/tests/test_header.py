@@ -111,7 +111,7 @@ def test_clang(linking, fake_library, tmp_path):
 CROSS = "aarch64-linux-gnu-"
 
 
-@pytest.mark.skipif(not shutil.which(CROSS + "gcc") or not shutil.which("qemu-aarch64"), reason="no arm64 cross compiler or emulator")
+@pytest.mark.skipif(not shutil.which(CROSS + "g++") or not shutil.which("qemu-aarch64"), reason="no arm64 cross compiler or emulator")
 @pytest.mark.parametrize("linking", ["pie", "no-pie"])
 @pytest.mark.parametrize("compiler,source,standard,calls", [("gcc", "tags.c", "c11", C_CALLS), ("g++", "tags.cpp", "c++17", CPP_CALLS)])
 def test_arm64(compiler, source, standard, calls, linking, tmp_path):
