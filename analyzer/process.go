@@ -32,6 +32,9 @@ func processOf(info trace.Info) Process {
 	if argv := strings.TrimSuffix(info["process.argv"], "\x00"); argv != "" {
 		p.Args = strings.Split(argv, "\x00")
 	}
+	if status, err := strconv.ParseUint(info[trace.ExitStatusKey], 10, 8); err == nil {
+		p.ExitStatus = new(int(status))
+	}
 	if ns, err := strconv.ParseInt(info["process.start_unix_ns"], 10, 64); err == nil {
 		p.Started = time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
 	}

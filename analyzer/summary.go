@@ -56,6 +56,7 @@ type Process struct {
 	Started    string   `json:"started"` // RFC 3339 in UTC, "" if unknown
 	Ended      string   `json:"ended"`   // EndedClean, EndedKilled or EndedRunning
 	DurationNS int64    `json:"duration_ns"`
+	ExitStatus *int     `json:"exit_status,omitempty"` // what the program passed to exit, 0 to 255; nil if it did not or that is not known
 }
 
 // Level is one account of memory, of one device or of all.

@@ -358,13 +358,14 @@ static void wait_for_last_flush(struct mt_spool_header *h) {
 
 /* Recording ends first, or busy threads would keep the drainer at work. A thread that finds another one at it waits along: its own end would end the process.
  * Without the library the process would be gone by now, so no signal handler runs meanwhile on this thread. */
-void mt_guest_end(void) {
+void mt_guest_end(int status) {
   if (!mt_region.base) return;
   int error = errno;
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS), ready = life_in(READY);
   bool first = __atomic_compare_exchange_n(&life, &ready, life_in(ENDED), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (first) {
     __atomic_store_n(&mt_live->epoch, 0, __ATOMIC_RELEASE);
+    if (status != MT_STATUS_UNKNOWN) __atomic_store_n(&mt_header()->exit_status, MT_EXITED | ((uint32_t)status & 0xff), __ATOMIC_RELEASE);
     ask_for_last_flush(mt_header());
   }
   if (first || ready == life_in(ENDED)) wait_for_last_flush(mt_header());

@@ -145,8 +145,10 @@ bool mt_guest_off(void);
 
 /* The process is about to end by itself: stops recording and lets the drainer write what is left, so that a whole trace and no spool remains. Does nothing in a
  * process that does not record, such as a forked child that made no call and a vfork child. Async-signal-safe; may be called more than once and by several
- * threads, each of which returns when the trace is whole, or after seconds if it cannot be. */
-void mt_guest_end(void);
+ * threads, each of which returns when the trace is whole, or after seconds if it cannot be. The trace keeps the exit status, of which parents see the lower eight
+ * bits, unless it is MT_STATUS_UNKNOWN. */
+#define MT_STATUS_UNKNOWN (-0x7fffffff - 1)
+void mt_guest_end(int status);
 
 /* "device:inode" of the standard error that the process was loaded with, "" without one. A program may close it and open a file of its own under the number. */
 const char *mt_guest_stderr(void);

@@ -20,26 +20,26 @@ typedef void (*exit_function)(int status);
 
 static exit_function next_exit, next_Exit;
 
-/* Of the C library's, which are not declared. Without an owner the handler is not run when an object is unloaded. */
-extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
+/* Handlers that have no owner, and so are not run when an object is unloaded. on_exit's are told the status and share one list with those of atexit. */
+extern int on_exit(void (*function)(int status, void *argument), void *argument);
 extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribute__((weak));
 
-static void at_end(void *unused) {
+static void at_end(int status, void *unused) {
   (void)unused;
   mt_unseen_check();
-  mt_guest_end();
+  mt_guest_end(status);
 }
 
 static void at_quick_end(void *unused) {
   (void)unused;
   mt_sample_end();
-  mt_guest_end();
+  mt_guest_end(MT_STATUS_UNKNOWN); /* its handlers are not told */
 }
 
 /* What is registered first runs last. At this moment the program has registered nothing, and the loader has not registered its own handler, which runs the
  * destructors of all libraries: what they free is still recorded. A destructor of this library would run before theirs. */
 void mt_leave_prepare(void) {
-  __cxa_atexit(at_end, NULL, NULL);
+  on_exit(at_end, NULL);
   if (__cxa_at_quick_exit) __cxa_at_quick_exit(at_quick_end, NULL);
   next_exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_exit");
   next_Exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_Exit");
@@ -47,7 +47,7 @@ void mt_leave_prepare(void) {
 
 static void leave(exit_function next, int status) {
   mt_sample_end(); /* exit() has had it taken by now, or it is too late for it */
-  mt_guest_end();
+  mt_guest_end(status);
   if (next) next(status);
   mt_sys_exit_group(status);
 }

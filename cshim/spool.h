@@ -178,6 +178,8 @@ struct mt_clock_pair {
 };
 
 enum { MT_DRAINER_FAILED = 2 };
+#define MT_EXITED 0x100u /* of exit_status below: the program ended by itself */
+
 enum mt_control { MT_RECORDING = 0, MT_STOP_REQUESTED = 1, MT_DRAINED = 2 };
 
 struct mt_spool_header {
@@ -224,6 +226,7 @@ struct mt_spool_header {
   uint32_t drain_wake_at;  /* segments in use from which on the drainer asks to be woken; 0 while it is awake */
   uint32_t drain_state;    /* 0 none, 1 running, MT_DRAINER_FAILED: stopped after a fault */
   uint64_t drained_seq;    /* every number up to here is in the trace file */
+  uint32_t exit_status;    /* MT_EXITED | status (0 to 255) once the program called exit or _exit; 0: not yet, or it ended some other way */
 
   /* Threads that wait for room: see cshim/overflow.h. */
   _Alignas(64) uint32_t room;    /* futex: bumped when segments were given back while threads wait */

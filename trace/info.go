@@ -12,6 +12,7 @@ import (
 //	format.writer                            version of memtrace that wrote the file
 //	process.pid .exe .command .cwd .host     who ran; process.argv holds the arguments separated by NUL
 //	process.start_unix_ns                    when
+//	process.exit_status                      what the program passed to exit or _exit, 0 to 255; absent if something else ended it
 //	process.numbers, process.in_flight       order numbers drawn, and for each call that had not returned the lowest that may be its own
 //	process.lost_threads, .lost_dictionary   threads and dictionary entries that the recorder of a killed process had dropped
 //	clock.base_unix_ns, clock.source         time 0 of the events; tsc or monotonic
@@ -21,6 +22,9 @@ import (
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
+
+// ExitStatusKey is the key of a program's exit status.
+const ExitStatusKey = "process.exit_status"
 
 // End closes a trace whose program ended in an orderly way; it is absent in a killed run.
 type End struct {

@@ -130,9 +130,10 @@ type report struct {
 	Schema      string `json:"schema"`
 	LostRecords uint64 `json:"lost_records"`
 	Process     struct {
-		PID     int    `json:"pid"`
-		Command string `json:"command"`
-		Ended   string `json:"ended"`
+		PID        int    `json:"pid"`
+		Command    string `json:"command"`
+		Ended      string `json:"ended"`
+		ExitStatus *int   `json:"exit_status"`
 	} `json:"process"`
 	Devices   []device `json:"devices"`
 	Driver    level    `json:"driver"`

@@ -195,6 +195,9 @@ func TestTrainingEnds(t *testing.T) {
 				if r.Process.Ended != c.ended || fmt.Sprintln(r.Framework.AllocCount) != got.stdout || r.LostRecords != 0 {
 					t.Errorf("ended %s, want %s; %d allocations, torch counted %s", r.Process.Ended, c.ended, r.Framework.AllocCount, got.stdout)
 				}
+				if exited := r.Process.ExitStatus; (exited != nil) != (c.ended == "clean") || exited != nil && *exited != c.status {
+					t.Errorf("exit status %v in the report, want %d", exited, c.status)
+				}
 			}
 		})
 	}

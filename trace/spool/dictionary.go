@@ -205,5 +205,8 @@ func (s *Spool) Info() trace.Info {
 		"clock.source":          source,
 	}
 	s.roomInfo(info)
+	if status := s.load32(offExitStatus); status&^0xff == exited {
+		info[trace.ExitStatusKey] = strconv.Itoa(int(status & 0xff))
+	}
 	return info
 }

@@ -51,6 +51,7 @@ const (
 	offDrainWakeAt    = 456
 	offDrainState     = 460
 	offDrainedSeq     = 464
+	offExitStatus     = 472
 	offRoom           = 512
 	offWaiting        = 516
 	offWaitingSince   = 520
@@ -70,6 +71,9 @@ const (
 	ringReadSegment  = 64
 	ringReadSlot     = 68
 )
+
+// exited is set in the exit status of a program that called exit or _exit.
+const exited = 0x100
 
 // Ring states.
 const (

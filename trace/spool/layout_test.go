@@ -28,7 +28,7 @@ var mirrored = []struct {
 	{"H(seq)", offSeq}, {"H(rings_used)", offRingsUsed}, {"H(index_used)", offIndexUsed}, {"H(data_used)", offDataUsed},
 	{"H(free_segments)", offFreeSegments}, {"H(segments_used)", offSegmentsUsed}, {"H(segments_free)", offSegmentsFree},
 	{"H(lost_no_ring)", offLostNoRing}, {"H(lost_dict)", offLostDict}, {"H(lost_nested)", offLostNested}, {"H(lost_threads)", offLostThreads}, {"H(control)", offControl},
-	{"H(drain_wake)", offDrainWake}, {"H(drain_wake_at)", offDrainWakeAt}, {"H(drain_state)", offDrainState}, {"H(drained_seq)", offDrainedSeq},
+	{"H(drain_wake)", offDrainWake}, {"H(drain_wake_at)", offDrainWakeAt}, {"H(drain_state)", offDrainState}, {"H(drained_seq)", offDrainedSeq}, {"H(exit_status)", offExitStatus}, {"MT_EXITED", exited},
 	{"offsetof(struct mt_ring, inflight)", ringInflight}, {"offsetof(struct mt_ring, lost_others)", ringLostOthers}, {"offsetof(struct mt_ring, state)", ringState},
 	{"offsetof(struct mt_ring, thread)", ringThread}, {"offsetof(struct mt_ring, lost_frees)", ringLostFrees}, {"offsetof(struct mt_ring, lost_from)", ringLostFrom}, {"offsetof(struct mt_ring, first_segment)", ringFirstSegment},
 	{"offsetof(struct mt_ring, read_segment)", ringReadSegment}, {"offsetof(struct mt_ring, read_slot)", ringReadSlot},

@@ -50,7 +50,7 @@ var headerWords = []struct{ at, width int }{
 	{offVersion, 4}, {offRecordSize, 4}, {offSegmentSize, 4}, {offSegmentsMax, 4}, {offRingsMax, 4}, {offIndexMax, 4}, {offRingsOffset, 8}, {offIndexOffset, 8}, {offDataOffset, 8},
 	{offDataMax, 8}, {offSegmentsOffset, 8}, {offFileSize, 8}, {offPID, 4}, {offClockIsTSC, 4}, {offProcessStart, 8}, {offBootHash, 8}, {offPIDNamespace, 8}, {offClockFirst, 8}, {offClockFirst + 8, 8},
 	{offClockFirst + 16, 8}, {offClockLast, 8}, {offClockLast + 8, 8}, {offClockVersion, 4}, {offSeq, 8}, {offRingsUsed, 4}, {offIndexUsed, 4}, {offDataUsed, 8}, {offFreeSegments, 8},
-	{offSegmentsUsed, 4}, {offSegmentsFree, 4}, {offLostNoRing, 8}, {offLostDict, 8}, {offLostNested, 8}, {offLostThreads, 8}, {offControl, 4}, {offDrainWake, 4}, {offDrainState, 4}, {offDrainedSeq, 8},
+	{offSegmentsUsed, 4}, {offSegmentsFree, 4}, {offLostNoRing, 8}, {offLostDict, 8}, {offLostNested, 8}, {offLostThreads, 8}, {offControl, 4}, {offDrainWake, 4}, {offDrainState, 4}, {offDrainedSeq, 8}, {offExitStatus, 4},
 }
 
 // mutate damages a recording in one or two places.
