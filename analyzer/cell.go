@@ -67,6 +67,8 @@ type cell struct {
 	next  uint32 // behind it
 	moved uint32 // when a block moved away
 
+	owner uint32 // number of its call stack in the account's heldSeries plus one; 0: not looked up yet
+
 	share
 	counts
 }

@@ -22,6 +22,7 @@ type collector struct {
 
 	totals  [accountCount]meter // accounts without detail
 	details [accountCount]*detail
+	held    [accountCount]*heldSeries // nil where blocks are not counted by origin
 	holding holdings
 	sizes   sizes
 	samples samples
@@ -71,6 +72,9 @@ func newCollector(tables *trace.Tables, picked []*grouping, f *filter, want At) 
 	}
 	if len(picked) > 0 || f != nil {
 		c.kept = append(slices.Clone(picked), &byStack)
+		for _, a := range []Account{AccountDriver, AccountFramework} {
+			c.held[a] = newHeldSeries()
+		}
 	} else {
 		c.countTogether()
 	}
@@ -192,6 +196,9 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 		c.vouch(b, e, d, n)
 	}
 	d.open(b, v, c.frameworkEpoch())
+	if h := c.held[b.Account]; h != nil {
+		h.opened(h.ownerOf(v), b.Size, b.Time)
+	}
 	if c.kept != nil {
 		*at(&c.cellOf, int(id)), *at(&c.openedAs, int(id)) = n, d.total.allocs
 	}
@@ -258,7 +265,11 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 	if c.losses.doubted {
 		c.unvouch(b, d, c.cellNumber(id))
 	}
-	d.close(b, &d.cells.list[c.cellNumber(id)], c.frameworkEpoch())
+	v := &d.cells.list[c.cellNumber(id)]
+	d.close(b, v, c.frameworkEpoch())
+	if h := c.held[b.Account]; h != nil {
+		h.closed(h.ownerOf(v), b.Size, e.Time)
+	}
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.ordinal+1
 	d.life.add(b.Size, e.Time-b.Time, temporary)
 }

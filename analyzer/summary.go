@@ -21,6 +21,7 @@ type Summary struct {
 	Sites      *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
 	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
 	Training   *Training                `json:"training,omitempty"`   // nil unless Options.Training
+	Trend      *Trend                   `json:"trend"`
 	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices

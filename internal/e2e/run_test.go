@@ -135,6 +135,14 @@ type report struct {
 		Ended      string `json:"ended"`
 		ExitStatus *int   `json:"exit_status"`
 	} `json:"process"`
+	Trend struct {
+		Kind   string `json:"kind"`
+		Bytes  uint64 `json:"bytes"`
+		Owners []struct {
+			Site  string `json:"site"`
+			Bytes uint64 `json:"bytes"`
+		} `json:"owners"`
+	} `json:"trend"`
 	Devices   []device `json:"devices"`
 	Driver    level    `json:"driver"`
 	Framework level    `json:"framework"`

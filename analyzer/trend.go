@@ -1,0 +1,192 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Trend says whether the program holds more and more, judged over the second half of the run and before its teardown, in which all is freed. It needs no iterations.
+type Trend struct {
+	Level          string       `json:"level"`
+	Kind           string       `json:"kind"`         // GrowthUnknown (too short a run, or records were lost), GrowthNone or GrowthSteady; the rest is zero unless it is that
+	FromTimeNS     int64        `json:"from_time_ns"` // since when
+	ToTimeNS       int64        `json:"to_time_ns"`   // up to when it was looked at: about the last allocation
+	Bytes          uint64       `json:"bytes"`        // how much more is held since then, without what was only held for a while
+	BytesPerSecond float64      `json:"bytes_per_second"`
+	Owners         []TrendOwner `json:"owners"`                    // the places that grow, most first; their bytes add up
+	FullInSeconds  float64      `json:"full_in_seconds,omitempty"` // until the device is full at this rate; 0: not known
+}
+
+// TrendOwner is one place whose memory grows.
+type TrendOwner struct {
+	Site  string `json:"site"`
+	User  bool   `json:"user"` // the program's own code, not a library's
+	Bytes uint64 `json:"bytes"`
+}
+
+const (
+	trendPoints     = 16 // fewer points tell nothing
+	trendValues     = 6  // growth in fewer steps than that is no trend
+	trendIterations = 3  // of a training program
+	trendReturns    = 4  // times that one call stack must come back for more: a pass through many layers comes to each of them once
+	trendChurn      = 3  // times as much as stays must be freed meanwhile: else the program is still building up what it needs
+)
+
+// trend judges an account's series.
+func (c *collector) trend(s *Summary, a Account) *Trend {
+	t := &Trend{Level: a.String(), Kind: GrowthUnknown, Owners: []TrendOwner{}}
+	h := c.held[a]
+	if h == nil || s.Bounds != nil {
+		return t
+	}
+	ids, series := h.series()
+	n := min(h.lastAlloc, len(h.ends))
+	if n < trendPoints || tooFewIterations(s.Training, h.ends[n/2], h.ends[n-1]) {
+		return t
+	}
+	t.Kind = GrowthNone
+	half := n / 2
+	sum, grown := make([]uint64, n), make([]uint64, n)
+	sites, users := make(map[string][]uint64), make(map[string]bool)
+	for i, v := range series {
+		addSeries(sum, v)
+		if increases(v[half:]) >= trendReturns {
+			key, user := c.resolver.placeOf(ids[i])
+			if sites[key] == nil {
+				sites[key], users[key] = make([]uint64, n), user
+			}
+			addSeries(sites[key], v)
+		}
+	}
+	for key, v := range sites {
+		if rises(v[half:]) {
+			addSeries(grown, v)
+			t.Owners = append(t.Owners, TrendOwner{Site: key, User: users[key]})
+		}
+	}
+	var freed uint64
+	for _, bytes := range h.freed[half:n] {
+		freed += bytes
+	}
+	growth := grown[n-1] - grown[half]
+	if len(t.Owners) == 0 || sum[n-1] < sum[half]+growth/2 || freed < trendChurn*growth {
+		t.Owners = []TrendOwner{}
+		return t
+	}
+	t.Kind, t.ToTimeNS = GrowthSteady, h.ends[n-1]
+	from := beginOfRise(grown)
+	t.FromTimeNS, t.Bytes = h.ends[from], grown[n-1]-grown[from]
+	t.BytesPerSecond = slope(grown[half:], h.ends[half:n]) * 1e9
+	for i, o := range t.Owners {
+		v := sites[o.Site]
+		t.Owners[i].Bytes = v[n-1] - min(v[from], v[n-1])
+	}
+	slices.SortFunc(t.Owners, func(x, y TrendOwner) int {
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), strings.Compare(x.Site, y.Site))
+	})
+	t.FullInSeconds = fullIn(s, t.BytesPerSecond)
+	return t
+}
+
+// tooFewIterations reports whether a training program had no time to show in a stretch of its run what its iterations leave behind.
+func tooFewIterations(t *Training, from, to int64) bool {
+	if t == nil || t.IterationsBy == IterationsByNothing {
+		return false
+	}
+	n := 0
+	for i := range t.Iterations {
+		if it := &t.Iterations[i]; it.Ended && it.EndNS >= from && it.EndNS <= to {
+			n++
+		}
+	}
+	return n < trendIterations
+}
+
+func addSeries(sum, v []uint64) {
+	for i := range v {
+		sum[i] += v[i]
+	}
+}
+
+// increases counts the values that are higher than the one before.
+func increases(v []uint64) int {
+	n := 0
+	for i := 1; i < len(v); i++ {
+		if v[i] > v[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
+// rises reports whether values go up all the time: hardly any is below an earlier one, and the second half of the way does not flatten out.
+func rises(v []uint64) bool {
+	last := len(v) - 1
+	if v[last] <= v[0] || v[last] <= v[last/2] {
+		return false
+	}
+	up, down, values := 0, 0, 1
+	for i := range v {
+		if i > 0 && v[i] != v[i-1] {
+			values++
+		}
+		for j := range i {
+			switch {
+			case v[i] > v[j]:
+				up++
+			case v[i] < v[j]:
+				down++
+			}
+		}
+	}
+	pairs := len(v) * last / 2
+	early, late := float64(v[last/2])-float64(v[0]), float64(v[last])-float64(v[last/2])
+	return values >= trendValues && up >= pairs*7/10 && down <= pairs/20 && late >= 0.3*early
+}
+
+// beginOfRise returns the first point from which on values rise as they do in their second half.
+func beginOfRise(v []uint64) int {
+	half, last := len(v)/2, len(v)-1
+	rate := float64(v[last]-v[half]) / float64(last-half)
+	for from := range half {
+		if v[from] < v[half] && rises(v[from:]) && float64(v[half]-v[from])/float64(half-from) >= 0.3*rate && v[from+1] > v[from] {
+			return from
+		}
+	}
+	return half
+}
+
+// slope returns the median of the slopes between all pairs of points (Theil-Sen): one outlier in four does not move it far. Bytes per nanosecond.
+func slope(v []uint64, times []int64) float64 {
+	var slopes []float64
+	for i := range v {
+		for j := range i {
+			if times[i] > times[j] {
+				slopes = append(slopes, (float64(v[i])-float64(v[j]))/float64(times[i]-times[j]))
+			}
+		}
+	}
+	if len(slopes) == 0 {
+		return 0
+	}
+	slices.Sort(slopes)
+	return slopes[len(slopes)/2]
+}
+
+// fullIn returns the seconds until the only device that is used is full, 0 if that cannot be said.
+func fullIn(s *Summary, rate float64) float64 {
+	var used *Device
+	for i := range s.Devices {
+		if d := &s.Devices[i]; !d.Driver.Empty() {
+			if used != nil {
+				return 0
+			}
+			used = d
+		}
+	}
+	if used == nil || used.TotalBytes <= used.Driver.PeakBytes || rate <= 0 {
+		return 0
+	}
+	return float64(used.TotalBytes-used.Driver.PeakBytes) / rate
+}

@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// growthPrograms reads the names of the programs, by kind, and of those that leak the place whose memory stays.
+func growthPrograms(t *testing.T, path string) (leaks map[string]string, healthy []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaks = make(map[string]string)
+	kind, name := "", ""
+	function := regexp.MustCompile(`^def (\w+)\(`)
+	for n, line := range strings.Split(string(text), "\n") {
+		switch m := function.FindStringSubmatch(line); {
+		case line == "@leak" || line == "@healthy":
+			kind = line
+		case m != nil && kind == "@healthy":
+			kind, name = "", ""
+			healthy = append(healthy, m[1])
+		case m != nil:
+			kind, name = "", m[1]
+		case strings.HasSuffix(line, "# leak"):
+			leaks[name] = fmt.Sprintf("%s:%d", filepath.Base(path), n+1)
+		}
+	}
+	return leaks, healthy
+}
+
+// Programs that leak are told with the line that does, and none of those that only look so.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(root(), "testdata", "growth", "programs.py")
+	leaks, healthy := growthPrograms(t, path)
+	if len(leaks) < 10 || len(healthy) < 20 {
+		t.Fatalf("%d leaks, %d healthy programs", len(leaks), len(healthy))
+	}
+	names := healthy
+	for name := range leaks {
+		names = append(names, name)
+	}
+	cmd, r := program{framework: torch27, args: []string{"x"}}.start(t)
+	cmd.Args = append(append(cmd.Args[:len(cmd.Args)-1], path), names...)
+	cmd.Env = append(cmd.Env, "MEMTRACE_OUTPUT="+filepath.Join(r.dir, "%p.bin"))
+	got := runOne(t, cmd)
+	if got.status != 0 {
+		t.Fatalf("status %d\n%s", got.status, got.stderr)
+	}
+	lines := strings.Fields(got.stdout)
+	if len(lines) != 2*len(names) {
+		t.Fatalf("%d programs ran, want %d", len(lines)/2, len(names))
+	}
+	for i := 0; i < len(lines); i += 2 {
+		name := lines[i]
+		if _, err := strconv.Atoi(lines[i+1]); err != nil {
+			t.Fatal(err)
+		}
+		trend := jsonReport(t, filepath.Join(r.dir, lines[i+1]+".bin")).Trend
+		line, leaks := leaks[name]
+		switch {
+		case !leaks && trend.Kind != "none":
+			t.Errorf("%s is healthy: %+v", name, trend)
+		case leaks && (trend.Kind != "steady" || len(trend.Owners) == 0 || !strings.Contains(trend.Owners[0].Site, line)):
+			t.Errorf("%s leaks at %s: %+v", name, line, trend)
+		}
+	}
+}
