@@ -251,6 +251,8 @@ func (t *iterationTracker) event(c *collector, e *trace.Event) {
 		}
 	case trace.EventEpoch:
 		t.epoch = e.Count
+	case trace.EventOOM: // what is freed now was not temporary: the pass that needed it was given up
+		t.run++
 	case trace.EventAlloc:
 		if t.by == IterationsByRange && e.Status == 0 && t.ranges.begins(e) || t.by == IterationsByPeriod && (stackPair{e.Stack, e.PyStack}) == t.anchor && accountOf(e) == t.account {
 			t.begin(c, e)
@@ -383,6 +385,9 @@ func (t *iterationTracker) replay(held []uint64) (positions [momentCount]int32) 
 		o.Highest = slices.Clone(held)
 	}
 	extend(&o.Highest, max(len(o.Highest), len(held)))
+	for class, bytes := range held { // blocks may be for something else than when they were last counted
+		o.Highest[class] = max(o.Highest[class], bytes)
+	}
 	for i, change := range t.changes {
 		s := &t.slots[change.slot]
 		if s.opened != int32(i) {

@@ -97,7 +97,16 @@ func (l *madeLoop) free(b *madeBlock) {
 	l.live = slices.DeleteFunc(l.live, func(other *madeBlock) bool { return other == b })
 }
 
+// refuse ends a pass by running out of memory.
+func (l *madeLoop) refuse() {
+	l.run++
+	l.add(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1, Size: 1 << 40, Stack: stackAllocator})
+}
+
 func (l *madeLoop) freeSome() {
+	if l.rng.IntN(16) == 0 {
+		l.refuse()
+	}
 	for range l.rng.IntN(3) {
 		if len(l.live) > 0 {
 			l.free(l.live[l.rng.IntN(len(l.live))])
@@ -347,7 +356,7 @@ func TestNamesAfterIterations(t *testing.T) {
 // TestIterationsCountedInTurns: an iteration with more changes than are kept is counted in several turns; what needs no later name stays what it is.
 func TestIterationsCountedInTurns(t *testing.T) {
 	set := madeSet(t)
-	for seed := range uint64(20) {
+	for seed := range uint64(60) {
 		l := newMadeLoop(seed, seed%3 == 2)
 		l.iterate(3)
 		ahead := *l.src

@@ -73,7 +73,7 @@ func (p *page) categoryTable(owners []owner, whole uint64, v *analyzer.Categorie
 		}
 		rows = append(rows, row)
 	}
-	total := []cell{{"the whole", strong}, {Bytes(whole), strong}, {}, {}, {}, {}}
+	total := []cell{{"total", strong}, {Bytes(whole), strong}, {}, {}, {}, {}}
 	if whole > 0 {
 		total[2].text = "100.0%"
 	}

@@ -157,7 +157,7 @@ func (p *page) ownerTable(owners []owner, whole uint64, b *analyzer.Bounds) {
 		rows = append(rows, append(row, end, count))
 		rows = append(rows, p.siteRows(&o, whole, len(columns))...)
 	}
-	total := []cell{{"the whole", strong}, {p.marked(lower, whole, b), strong}, {"100.0%", plain}, {}, {}, {}}
+	total := []cell{{"total", strong}, {p.marked(lower, whole, b), strong}, {"100.0%", plain}, {}, {}, {}}
 	if whole == 0 {
 		total[2].text = ""
 	}

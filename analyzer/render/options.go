@@ -8,7 +8,8 @@ type Options struct {
 	Width      int    // columns; 0: 100; less than 60 is taken as 60
 	ASCII      bool   // no characters beyond ASCII
 	Color      bool   // ANSI colours; what they say is always said in words too
-	Rows       int    // rows of a table before the rest is summed up; 0: 12; negative: all
+	Rows       int    // rows of a table before the rest is summed up; 0: 12, on the first screen fewer; negative: all
+	Details    bool   // of a report: everything that is known, not only the first screen
 	FullStacks bool   // every line of every call stack
 	Path       string // the trace, for the heading and the commands that the report proposes; "" leaves it out
 

@@ -10,9 +10,22 @@ import (
 	"memtrace/analyzer"
 )
 
-// Text writes a summary for people: who ran, the peaks, the ledger of where the memory was, what was left, and what to type next.
+// Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or where something was asked for.
 func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	p := &page{w: w, o: o}
+	if s.Asked || s.At != nil || o.Details {
+		p.details(s)
+	} else {
+		p.brief(s)
+	}
+	if p.err != nil {
+		return fmt.Errorf("write the report: %w", p.err)
+	}
+	return nil
+}
+
+// details is everything that is known, or that was asked for.
+func (p *page) details(s *analyzer.Summary) {
 	p.heading(s)
 	p.oom(s)
 	p.peaks(s)
@@ -32,10 +45,6 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	p.sizes(s)
 	p.remarks(s)
 	p.next(s)
-	if p.err != nil {
-		return fmt.Errorf("write the report: %w", p.err)
-	}
-	return nil
 }
 
 // begin says whose report it is.
@@ -103,13 +112,16 @@ func process(proc analyzer.Process) string {
 
 func run(proc analyzer.Process) string {
 	words := map[string]string{
-		analyzer.EndedClean:   "ended clean",
-		analyzer.EndedKilled:  "was killed: the trace holds everything up to its last recorded call",
-		analyzer.EndedRunning: "still running: the trace holds everything up to now",
+		analyzer.EndedClean:   "exited",
+		analyzer.EndedKilled:  "killed; the trace holds everything up to the last recorded call",
+		analyzer.EndedRunning: "still running; the trace holds everything up to now",
 	}
 	ended, known := words[proc.Ended]
 	if !known {
 		ended = clean(proc.Ended)
+	}
+	if proc.ExitStatus != nil {
+		ended = fmt.Sprintf("exit status %d", *proc.ExitStatus)
 	}
 	if proc.DurationNS == 0 {
 		return ended
@@ -253,7 +265,7 @@ func peakRows(s *analyzer.Summary, withFramework bool, f figure) (rows [][]cell)
 		}
 	}
 	if len(rows) > 1 {
-		add("together", s.Framework, s.Driver, "", 0)
+		add("total", s.Framework, s.Driver, "", 0)
 	}
 	return rows
 }
@@ -288,7 +300,7 @@ func momentRows(s *analyzer.Summary, f figure) (rows [][]cell) {
 		rows = append(rows, []cell{{text: deviceName(d.Index)}, {text: live(d.Framework)}, {text: Bytes(d.ReservedBytes)}, {text: live(d.Driver)}})
 	}
 	if len(rows) > 1 {
-		rows = append(rows, []cell{{text: "together"}, {text: live(s.At.Framework)}, {}, {text: live(s.At.Driver)}})
+		rows = append(rows, []cell{{text: "total"}, {text: live(s.At.Framework)}, {}, {text: live(s.At.Driver)}})
 	}
 	return rows
 }

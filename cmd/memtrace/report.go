@@ -50,6 +50,7 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.define(cmd)
 	views.define(cmd)
 	flags.defineEntries(cmd)
+	cmd.Flags().BoolVar(&flags.details, "details", false, "show everything: call stacks, device ledgers, lifetimes, notes")
 	cmd.Flags().BoolVar(&flags.full, "full-stacks", false, "show every frame of call stacks, also what libraries do among themselves")
 	return cmd
 }

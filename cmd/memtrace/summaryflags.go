@@ -40,10 +40,12 @@ type summaryFlags struct {
 	tag     string
 	library string
 	full    bool // report only
+	details bool // report only
 	entries int  // of a category; report only
 	sum     string
 
 	rows   int
+	asked  func(flag string) bool // a flag was given; nil: none was
 	json   bool
 	color  string
 	width  int
@@ -65,6 +67,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	s.defineRules(cmd)
 	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
 	s.defineFilters(cmd)
+	s.asked = f.Changed
 	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")
 	f.BoolVar(&s.json, "json", false, "print JSON, with exact bytes and all rows")
 	f.StringVar(&s.color, "color", "auto", "`WHEN` to use colours: auto, always or never")
@@ -159,7 +162,7 @@ func parseRegexp(flag, text string) (*regexp.Regexp, error) {
 
 // style checks the flags about how to show it. out is where the report goes.
 func (s *summaryFlags) style(out *os.File) (render.Options, error) {
-	o := render.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii, FullStacks: s.full}
+	o := render.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii, FullStacks: s.full, Details: s.details || s.full}
 	terminal := out != nil && term.IsTerminal(int(out.Fd()))
 	switch s.color {
 	case "always":
@@ -173,6 +176,8 @@ func (s *summaryFlags) style(out *os.File) (render.Options, error) {
 	switch {
 	case s.rows < 0:
 		return o, usagef("-n %d: name a number of rows, 0 for all", s.rows)
+	case s.asked == nil || !s.asked("rows"):
+		o.Rows = 0 // render's word for as many as fit
 	case s.rows == 0:
 		o.Rows = -1 // render's word for all
 	}

@@ -1,0 +1,228 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"memtrace/analyzer"
+)
+
+// Verdict answers where the memory went in one to four sentences.
+func Verdict(s *analyzer.Summary) []string {
+	v := s.Verdict()
+	var list []string
+	add := func(text string) {
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	if s.Bounds != nil {
+		add(fmt.Sprintf("Some records were lost (%s), so figures are bounds.", Count(s.Bounds.LostRecords)))
+	}
+	switch v.Outcome {
+	case analyzer.OutcomeNothing:
+		if !nothingSeen(s) {
+			add("No device memory was allocated.")
+		} else {
+			add("No CUDA memory was allocated.")
+		}
+		return list
+	case analyzer.OutcomeOOM, analyzer.OutcomeCaughtOOM:
+		add(oomSentence(s, v))
+	default:
+		add(peakSentence(s, v))
+	}
+	add(shareSentence(s, v))
+	add(idleSentence(s, v))
+	add(growthSentence(s, v))
+	return list
+}
+
+// levelSubject is what a sentence calls the memory of the verdict's level.
+func levelSubject(s *analyzer.Summary, v *analyzer.Verdict) string {
+	if v.Level == "framework" {
+		return upperFirst(frameworkPhrase(s.Versions)) + "'s memory"
+	}
+	return "Device memory"
+}
+
+func peakSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), Range(s.Main().PeakBytesLower, v.PeakBytes, s.Bounds))
+	switch {
+	case v.DeviceCount > 1:
+		text += fmt.Sprintf(" on %d devices together", v.DeviceCount)
+	case v.DeviceBytes > 0:
+		text += fmt.Sprintf(" (%s of the device)", percentOf(v.PeakBytes, v.DeviceBytes))
+	}
+	return text + peakPlace(v) + "."
+}
+
+// peakPlace says at which point of the run the peak stood.
+func peakPlace(v *analyzer.Verdict) string {
+	iteration := ""
+	if v.Iteration > 0 {
+		iteration = " of iteration " + Count(v.Iteration)
+	}
+	switch {
+	case v.Phase != "":
+		return ", in " + phaseWords(v.Phase) + iteration
+	case iteration != "":
+		return ", in" + strings.TrimPrefix(iteration, " of")
+	}
+	return ", " + moment(v.PeakTimeNS) + " into the run"
+}
+
+// phaseWords is a phase in a sentence.
+func phaseWords(phase string) string {
+	switch phase {
+	case "forward", "backward":
+		return "the " + phase + " pass"
+	case "recompute":
+		return "the recomputation for the backward pass"
+	case "optimizer":
+		return "the optimizer step"
+	case "init":
+		return "the set-up of the model"
+	case "data":
+		return "the loading of data"
+	}
+	return clean(phase)
+}
+
+// shareSentence says what held most of the peak.
+func shareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+	var parts []string
+	if c := v.Category; c != nil && c.Share >= 0.1 {
+		parts = append(parts, fmt.Sprintf("%.0f%% of it was %s (%s)", 100*c.Share, categoryWords(c.Name), Bytes(c.Bytes)))
+	}
+	if o := v.Owner; o != nil && o.Share >= 0.1 && v.Outcome == analyzer.OutcomePeak {
+		parts = append(parts, fmt.Sprintf("%s held most: %s (%.0f%%)", ownerWords(o), Bytes(o.Bytes), 100*o.Share))
+	}
+	return sentence(strings.Join(parts, "; "))
+}
+
+// categoryWords is a category's name in a sentence.
+func categoryWords(name string) string {
+	if name == "" || strings.ToUpper(name) == name {
+		return clean(name)
+	}
+	return clean(strings.ToLower(name[:1]) + name[1:])
+}
+
+// ownerWords names an owner as a subject.
+func ownerWords(o *analyzer.VerdictShare) string {
+	if o.By == "site" {
+		return clean(o.Name)
+	}
+	return o.By + " " + clean(o.Name)
+}
+
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return text + "."
+}
+
+// idleSentence speaks of what the framework's allocator held without use where that is much.
+func idleSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+	if v.IdleBytes < v.PeakBytes/10 || v.IdleBytes == 0 || s.Bounds != nil {
+		return ""
+	}
+	return fmt.Sprintf("Another %s (%s of what it used) was reserved by %s and unused.", Bytes(v.IdleBytes), percentOf(v.IdleBytes, v.PeakBytes), frameworkPhrase(s.Versions))
+}
+
+// growthSentence says whether the program holds more and more, and who does; nothing where that cannot be told.
+func growthSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+	t := s.Trend
+	switch {
+	case t != nil && t.Kind == analyzer.GrowthSteady:
+		text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", Bytes(t.Bytes), moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
+		if full := fullWords(t); full != "" {
+			text += "; " + full
+		}
+		return text + "."
+	case s.Training != nil && s.Training.Growth().Kind == analyzer.GrowthSteady:
+		g := s.Training.Growth()
+		return fmt.Sprintf("Memory grows: %s more is held after each iteration.", Bytes(uint64(max(g.PerIteration(), 0))))
+	case v.Growth == analyzer.GrowthNone && v.Outcome == analyzer.OutcomePeak && !shortRun(s):
+		return "No growth detected."
+	}
+	return ""
+}
+
+// shortRun reports whether a training program ended before it could show growth.
+func shortRun(s *analyzer.Summary) bool {
+	return s.Training != nil && s.Training.IterationsBy != analyzer.IterationsByNothing && s.Training.Growth().Kind == analyzer.GrowthUnknown
+}
+
+// rateWords writes a rate in the unit of time in which people would watch it.
+func rateWords(perSecond float64) string {
+	switch {
+	case perSecond >= 1<<20:
+		return Bytes(uint64(perSecond)) + "/s"
+	case perSecond*60 >= 1<<10:
+		return Bytes(uint64(perSecond*60)) + "/min"
+	}
+	return Bytes(uint64(perSecond*3600)) + "/h"
+}
+
+// growers names the places that grow, with their shares.
+func growers(t *analyzer.Trend) string {
+	const shown = 2
+	var parts []string
+	for _, o := range t.Owners[:min(shown, len(t.Owners))] {
+		part := clean(o.Site)
+		if len(t.Owners) > 1 {
+			part += " " + percentOf(o.Bytes, t.Bytes)
+		}
+		parts = append(parts, part)
+	}
+	if more := len(t.Owners) - shown; more > 0 {
+		parts = append(parts, plural(uint64(more), "more place", "more places"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// fullWords says when the device would be full, if that is within a month.
+func fullWords(t *analyzer.Trend) string {
+	const month = 30 * 24 * 3600
+	if t.FullInSeconds <= 0 || t.FullInSeconds > month {
+		return ""
+	}
+	hours := t.FullInSeconds / 3600
+	switch {
+	case hours >= 48:
+		return fmt.Sprintf("the device is full in about %.0f days", hours/24)
+	case hours >= 2:
+		return fmt.Sprintf("the device is full in about %.0f hours", hours)
+	}
+	return fmt.Sprintf("the device is full in about %s", plural(uint64(t.FullInSeconds/60)+1, "minute", "minutes"))
+}
+
+// oomSentence says what could not be had, and whether that was the end.
+func oomSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+	e := &s.OOM.Events[toldOOM(s)]
+	where := "on " + deviceName(e.Device)
+	if e.Device < 0 {
+		where = "of " + hostWord(e) + " memory"
+	}
+	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, moment(e.TimeNS), Bytes(e.RequestedBytes))
+	if e.Site != "" {
+		text += " at " + clean(e.Site)
+	}
+	if e.TotalBytes > 0 {
+		text += fmt.Sprintf(", %s of %s free", Bytes(e.FreeBytes), Bytes(e.TotalBytes))
+	}
+	times := ""
+	if v.OOMCount > 1 {
+		times = fmt.Sprintf(" It happened %s times.", Count(v.OOMCount))
+	}
+	switch {
+	case v.Outcome == analyzer.OutcomeCaughtOOM:
+		return text + "." + times + " The program handled that and exited with status 0."
+	case s.Process.ExitStatus != nil:
+		return text + fmt.Sprintf(".%s The program exited with status %d.", times, *s.Process.ExitStatus)
+	}
+	return text + "." + times
+}

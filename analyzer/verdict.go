@@ -1,0 +1,122 @@
+package analyzer
+
+import "memtrace/analyzer/rules"
+
+// Outcomes of a run, as a Verdict tells them.
+const (
+	OutcomeNothing   = "nothing"       // no memory was asked for
+	OutcomePeak      = "peak"          // it ran and had its peak
+	OutcomeOOM       = "out_of_memory" // memory ran out, and as far as known that was the end
+	OutcomeCaughtOOM = "caught_oom"    // memory ran out, and the program went on
+)
+
+// Verdict is the answer to the first question: where did the memory go? It repeats the few figures of a Summary that say it, so that a reader need not search.
+type Verdict struct {
+	Outcome     string        `json:"outcome"`
+	Level       string        `json:"level"` // that the peak belongs to: "framework" or "driver"
+	PeakBytes   uint64        `json:"peak_bytes"`
+	PeakTimeNS  int64         `json:"peak_time_ns"`
+	DeviceCount int           `json:"device_count"`           // devices that the program used
+	DeviceBytes uint64        `json:"device_bytes,omitempty"` // size of the device, where it used one
+	Iteration   uint64        `json:"iteration,omitempty"`    // in which the peak stood, from 1; 0: not known, or after the last one
+	Phase       string        `json:"phase,omitempty"`        // of the allocation that reached it; "" unknown
+	Category    *VerdictShare `json:"category,omitempty"`     // that held most at the peak; nil if no rule knows
+	Owner       *VerdictShare `json:"owner,omitempty"`        // the same by the grouping that says most
+	IdleBytes   uint64        `json:"idle_bytes"`             // reserved by the framework's allocator then, in no block
+	Growth      string        `json:"growth"`                 // GrowthUnknown, GrowthNone or GrowthSteady: see Trend
+	OOMCount    uint64        `json:"oom_count"`
+}
+
+// VerdictShare is a row that stands out.
+type VerdictShare struct {
+	By    string  `json:"by"`
+	Name  string  `json:"name"`
+	Bytes uint64  `json:"bytes"`
+	Share float64 `json:"share"` // of the peak's blocks, 0 to 1
+}
+
+// Verdict draws the conclusion from a summary.
+func (s *Summary) Verdict() *Verdict {
+	level := s.Main()
+	v := &Verdict{Outcome: OutcomePeak, Level: s.MainLevel(), PeakBytes: level.PeakBytes, PeakTimeNS: level.PeakTimeNS, Growth: GrowthUnknown, OOMCount: s.OOM.Count}
+	switch {
+	case s.OOM.Count > 0 && s.Process.ExitStatus != nil && *s.Process.ExitStatus == 0:
+		v.Outcome = OutcomeCaughtOOM
+	case s.OOM.Count > 0:
+		v.Outcome = OutcomeOOM
+	case s.Driver.Empty() && s.Framework.Empty():
+		v.Outcome = OutcomeNothing
+	}
+	for i := range s.Devices {
+		if d := &s.Devices[i]; !d.Driver.Empty() || !d.Framework.Empty() {
+			v.DeviceCount++
+			v.DeviceBytes = d.TotalBytes
+		}
+	}
+	if v.DeviceCount != 1 {
+		v.DeviceBytes = 0
+	}
+	if s.Trend != nil {
+		v.Growth = s.Trend.Kind
+	}
+	v.peakOfTraining(s.Training)
+	v.largestOwner(s)
+	return v
+}
+
+// peakOfTraining says in which iteration the peak stood, and what it was for.
+func (v *Verdict) peakOfTraining(t *Training) {
+	if t == nil || t.Highest < 0 || t.Level != v.Level {
+		return
+	}
+	highest := &t.Iterations[t.Highest]
+	if t.IterationsBy != IterationsByNothing && highest.Ended {
+		v.Iteration = highest.Number
+	}
+	if phase := highest.Peak.Phase; phase != "other" {
+		v.Phase = phase
+	}
+	for i, bytes := range highest.Peak.Held {
+		if t.Categories[i] != rules.Others && bytes > 0 && (v.Category == nil || bytes > v.Category.Bytes) {
+			v.Category = shareOf("category", t.Categories[i], bytes, highest.Peak.Bytes)
+		}
+	}
+}
+
+// largestOwner names the row of the first grouping that holds most at the peak, and what the allocator held idle.
+func (v *Verdict) largestOwner(s *Summary) {
+	if len(s.By) == 0 {
+		return
+	}
+	l := s.Ledger(s.By[0])
+	if l == nil || l.Moment != "peak" {
+		return
+	}
+	for i := range l.Rows {
+		switch r := &l.Rows[i]; r.Owner {
+		case OwnerSlack:
+			v.IdleBytes = r.Bytes
+		case OwnerBlocks:
+			if telling(r.Key) && (v.Owner == nil || r.Bytes > v.Owner.Bytes) {
+				name := r.Key
+				if r.Label != "" {
+					name = r.Label
+				}
+				v.Owner = shareOf(l.By, name, r.Bytes, v.PeakBytes)
+			}
+		}
+	}
+}
+
+// telling reports whether a row says anything.
+func telling(key string) bool {
+	switch key {
+	case Untagged, UnknownLibrary, NoStack, rules.Others, "":
+		return false
+	}
+	return true
+}
+
+func shareOf(by, name string, bytes, whole uint64) *VerdictShare {
+	return &VerdictShare{By: by, Name: name, Bytes: bytes, Share: float64(bytes) / float64(max(whole, 1))}
+}
