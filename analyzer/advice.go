@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,11 +56,9 @@ func adviseOOM(e *OOMEvent, f adviceFacts) []Advice {
 		if !applies {
 			continue
 		}
-		pairs := []string{"{asked}", SizeText(e.RequestedBytes), "{total}", SizeText(e.TotalBytes), "{frees}", SizeText(frees), "{device}", deviceText(e.Device)}
-		for name, value := range words {
-			pairs = append(pairs, "{"+name+"}", value)
-		}
-		found = append(found, ranked{Advice{Rule: rule.name, FreesBytes: frees, Text: strings.NewReplacer(pairs...).Replace(rule.text)}, rule.rank})
+		known := map[string]string{"asked": SizeText(e.RequestedBytes), "total": SizeText(e.TotalBytes), "frees": SizeText(frees), "device": deviceText(e.Device)}
+		maps.Copy(known, words)
+		found = append(found, ranked{Advice{Rule: rule.name, FreesBytes: frees, Text: fillIn(rule.text, known)}, rule.rank})
 	}
 	slices.SortStableFunc(found, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.FreesBytes, a.FreesBytes))
@@ -69,6 +68,15 @@ func adviseOOM(e *OOMEvent, f adviceFacts) []Advice {
 		list = append(list, r.Advice)
 	}
 	return list
+}
+
+// fillIn puts words into the {braces} of a text.
+func fillIn(text string, words map[string]string) string {
+	var pairs []string
+	for name, value := range words {
+		pairs = append(pairs, "{"+name+"}", value)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 func deviceText(device int16) string {

@@ -42,6 +42,7 @@ type iterationTracker struct {
 	before  tally    // what was live at the last count
 	moved   []uint32 // slots of before whose blocks were given other names since
 	turn    int      // changes that are counted at once: maxChanges
+	failed  []failure
 
 	epoch    uint64
 	number   uint64
@@ -75,6 +76,13 @@ const stillLive = math.MaxInt32
 type change struct {
 	time int64
 	slot uint32
+}
+
+// failure is a moment at which the framework's allocator gave up.
+type failure struct {
+	at   int // how many changes came before
+	held OOMCategories
+	done bool
 }
 
 // maxChanges bounds what waits to be counted. An iteration that has more is counted in several turns, by what is known then.
@@ -253,6 +261,9 @@ func (t *iterationTracker) event(c *collector, e *trace.Event) {
 		t.epoch = e.Count
 	case trace.EventOOM: // what is freed now was not temporary: the pass that needed it was given up
 		t.run++
+		if t.account == AccountFramework && len(t.failed) < maxOOMCategories {
+			t.failed = append(t.failed, failure{at: len(t.changes), held: OOMCategories{TimeNS: e.Time}})
+		}
 	case trace.EventAlloc:
 		if t.by == IterationsByRange && e.Status == 0 && t.ranges.begins(e) || t.by == IterationsByPeriod && (stackPair{e.Stack, e.PyStack}) == t.anchor && accountOf(e) == t.account {
 			t.begin(c, e)
@@ -389,6 +400,7 @@ func (t *iterationTracker) replay(held []uint64) (positions [momentCount]int32) 
 		o.Highest[class] = max(o.Highest[class], bytes)
 	}
 	for i, change := range t.changes {
+		t.failedBefore(i, held, total)
 		s := &t.slots[change.slot]
 		if s.opened != int32(i) {
 			held[s.class] -= s.size
@@ -407,8 +419,18 @@ func (t *iterationTracker) replay(held []uint64) (positions [momentCount]int32) 
 			positions[m] = int32(i)
 		}
 	}
+	t.failedBefore(len(t.changes), held, total)
 	o.End = held
 	return positions
+}
+
+// failedBefore notes what was held when the allocator gave up before the change of a number.
+func (t *iterationTracker) failedBefore(n int, held []uint64, total uint64) {
+	for i := len(t.failed) - 1; i >= 0 && !t.failed[i].done; i-- {
+		if f := &t.failed[i]; f.at <= n {
+			f.held.Bytes, f.held.Held, f.done = total, slices.Clone(held), true
+		}
+	}
 }
 
 // raised makes the moment one of more bytes, and reports whether it did.

@@ -32,6 +32,8 @@ type madeLoop struct {
 	marked bool  // iterations begin with memtrace.step() instead of ending with the optimizer's
 	pass   string
 	run    int
+
+	refused []int // events before each time that memory ran out
 }
 
 type madeBlock struct {
@@ -99,6 +101,7 @@ func (l *madeLoop) free(b *madeBlock) {
 
 // refuse ends a pass by running out of memory.
 func (l *madeLoop) refuse() {
+	l.refused = append(l.refused, len(l.src.events))
 	l.run++
 	l.add(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1, Size: 1 << 40, Stack: stackAllocator})
 }
@@ -233,6 +236,17 @@ func (l *madeLoop) hindsight(from, to int) hindsight {
 	return h
 }
 
+// heldAfter is what was held after an event, by what is known of it at another one.
+func (l *madeLoop) heldAfter(event, known int) map[string]uint64 {
+	held := map[string]uint64{}
+	for _, b := range l.blocks {
+		if b.opened <= event && (b.closed < 0 || b.closed > event) {
+			held[b.asOf(known)] += b.size
+		}
+	}
+	return held
+}
+
 func byCategory(t *Training, held []uint64) map[string]uint64 {
 	m := map[string]uint64{}
 	for i, bytes := range held {
@@ -267,8 +281,20 @@ func TestIterationsInHindsight(t *testing.T) {
 		if tr.IterationsBy != wantBy || tr.Level != "framework" {
 			t.Fatalf("seed %d: by %s of the %s", seed, tr.IterationsBy, tr.Level)
 		}
+		if want := min(len(l.refused), maxOOMCategories); len(tr.OutOfMemory) != want {
+			t.Fatalf("seed %d: memory ran out %d times, want %d", seed, len(tr.OutOfMemory), want)
+		}
 		from, ends := 0, append(slices.Clone(l.ends), len(l.src.events))
 		for i, end := range ends {
+			for n, event := range l.refused[:len(tr.OutOfMemory)] {
+				if event < from || event >= end {
+					continue
+				}
+				v, want := &tr.OutOfMemory[n], l.heldAfter(event-1, end)
+				if got := byCategory(tr, v.Held); !reflect.DeepEqual(got, want) || v.Bytes != sumOfAll(want) || v.TimeNS != l.src.events[event].Time {
+					t.Errorf("seed %d: memory ran out %d: %v at %d, want %v", seed, n, got, v.TimeNS, want)
+				}
+			}
 			want := l.hindsight(from, end)
 			from = end
 			if i == len(tr.Iterations) && want.Allocs+want.Frees == 0 {

@@ -108,6 +108,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	if c.iterations != nil {
 		s.Training = c.training(opts.RuleSets[0].Rules, info, s.Process.DurationNS)
 	}
+	s.adviseByCategory()
 	s.Trend = c.trend(s, mainAccount(s))
 	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
 	s.Notes = append(s.Notes, c.resolver.stacks.notes()...)

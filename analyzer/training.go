@@ -17,10 +17,22 @@ type Training struct {
 	Iterations []Iteration `json:"iterations"`
 	LeftOut    uint64      `json:"left_out"` // iterations beyond MaxIterations, which come after those listed
 
+	OutOfMemory []OOMCategories `json:"out_of_memory"` // what the memory was for when the framework's allocator gave up, the first times
+
 	Parameters []Parameter `json:"parameters"`        // that the framework named, in the order in which it did
 	Modules    *Module     `json:"modules,omitempty"` // the tree, at the moments of the iteration with the highest peak; nil if no module is known
 	Highest    int         `json:"highest"`           // index of that iteration; -1 without one
 }
+
+// OOMCategories is what the level's memory was for at one moment at which there was no more.
+type OOMCategories struct {
+	TimeNS int64    `json:"time_ns"`
+	Bytes  uint64   `json:"bytes"` // sum of Held
+	Held   []uint64 `json:"held"`  // by category
+}
+
+// maxOOMCategories bounds Training.OutOfMemory.
+const maxOOMCategories = 32
 
 // MaxIterations bounds Training.Iterations.
 const MaxIterations = 100_000

@@ -35,6 +35,11 @@ func (c *collector) training(set *rules.Set, info trace.Info, now int64) *Traini
 	for i := range v.Iterations {
 		v.Iterations[i] = v.Iterations[i].arranged(columns)
 	}
+	v.OutOfMemory = []OOMCategories{}
+	for _, f := range t.failed {
+		f.held.Held = arrange(f.held.Held, columns)
+		v.OutOfMemory = append(v.OutOfMemory, f.held)
+	}
 	v.Categories = make([]string, len(columns))
 	for i, class := range columns {
 		v.Categories[i] = t.classes.names[class]

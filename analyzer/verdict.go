@@ -39,10 +39,10 @@ type VerdictShare struct {
 func (s *Summary) Verdict() *Verdict {
 	level := s.Main()
 	v := &Verdict{Outcome: OutcomePeak, Level: s.MainLevel(), PeakBytes: level.PeakBytes, PeakTimeNS: level.PeakTimeNS, Growth: GrowthUnknown, OOMCount: s.OOM.Count}
-	switch {
-	case s.OOM.Count > 0 && s.Process.ExitStatus != nil && *s.Process.ExitStatus == 0:
+	switch told := s.OOM.Count > 0 && len(s.OOM.Events) > 0; {
+	case told && s.Process.ExitStatus != nil && *s.Process.ExitStatus == 0:
 		v.Outcome = OutcomeCaughtOOM
-	case s.OOM.Count > 0:
+	case told:
 		v.Outcome = OutcomeOOM
 	case s.Driver.Empty() && s.Framework.Empty():
 		v.Outcome = OutcomeNothing
@@ -97,7 +97,7 @@ func (v *Verdict) largestOwner(s *Summary) {
 		case OwnerSlack:
 			v.IdleBytes = r.Bytes
 		case OwnerBlocks:
-			if telling(r.Key) && (v.Owner == nil || r.Bytes > v.Owner.Bytes) {
+			if Telling(r.Key) && (v.Owner == nil || r.Bytes > v.Owner.Bytes) {
 				name := r.Key
 				if r.Label != "" {
 					name = r.Label
@@ -108,8 +108,8 @@ func (v *Verdict) largestOwner(s *Summary) {
 	}
 }
 
-// telling reports whether a row says anything.
-func telling(key string) bool {
+// Telling reports whether the key of a row says anything.
+func Telling(key string) bool {
 	switch key {
 	case Untagged, UnknownLibrary, NoStack, rules.Others, "":
 		return false

@@ -1,10 +1,13 @@
 package render
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/rules"
 )
 
 // Rows of the tables on the first screen, which is one of 40 lines.
@@ -18,11 +21,12 @@ const (
 func (p *page) brief(s *analyzer.Summary) {
 	p.verdict(s)
 	p.shortHeading(s)
-	p.peaks(s)
-	rows := p.o.Rows
+	if oomToTell(s) == nil { // else the device was full
+		p.peakTable(s)
+	}
 	p.shortTables(s)
-	p.o.Rows = rows
 	p.shortIterations(s)
+	p.shortTotals(s)
 	p.shortNotes(s)
 	p.shortNext(s)
 }
@@ -53,7 +57,7 @@ func (p *page) verdict(s *analyzer.Summary) {
 // shortHeading says who ran, on what, and whether the trace is whole.
 func (p *page) shortHeading(s *analyzer.Summary) {
 	p.oneLine("command", orUnknown(command(s.Process)))
-	p.field("run", run(s.Process)+"; "+process(s.Process))
+	p.field("run", process(s.Process)+"; "+run(s.Process))
 	if text := software(s.Versions); text != "" {
 		p.oneLine("software", text)
 	}
@@ -81,27 +85,89 @@ func (p *page) oneLine(name, text string) {
 // shortTables are what the memory was for, and where it was asked for.
 func (p *page) shortTables(s *analyzer.Summary) {
 	if told := oomToTell(s); told != nil {
-		p.o.Rows = p.o.fewer(briefOwners)
-		framework := frameworkPhrase(s.Versions)
-		if l := bestLedger(told); l != nil && len(l.Rows) > 0 {
-			p.oomLedger(told, l, framework, p.o.rows())
-		}
-		p.shortAdvice(told)
+		p.shortOOM(s, told)
 		return
 	}
 	if t := s.Training; trains(t) && t.Highest >= 0 && sorted(t) {
-		p.o.Rows = p.o.fewer(briefCategories)
-		p.categoriesAtPeak(s, t)
+		p.shortCategories("What it was for at the peak", t, t.Iterations[t.Highest].Peak.Held, briefCategories)
 	}
-	p.o.Rows = p.o.fewer(briefOwners)
 	for _, by := range s.By {
-		p.ledger(s, by)
+		p.shortLedger(s, by)
 	}
+}
+
+// shortOOM says what filled the device when memory ran out, and what to try.
+func (p *page) shortOOM(s *analyzer.Summary, e *analyzer.OOMEvent) {
+	if t := s.Training; trains(t) {
+		if held := t.HeldAtOOM(e); held != nil {
+			p.shortCategories("What it was for", t, held.Held, briefCategories-1)
+		}
+	}
+	if l := bestLedger(e); l != nil && len(l.Rows) > 0 {
+		var owners []owner
+		for _, r := range foldOwners(l.Rows, p.o.fewer(briefOwners-2)) {
+			owners = append(owners, owner{name: oomOwner(&r, frameworkPhrase(s.Versions)), bytes: r.Bytes, lower: r.BytesLower, style: oomStyle(r.Owner)})
+		}
+		p.shortTable("Who filled "+deviceName(e.Device)+", by "+l.By, owners, s.Bounds)
+		p.legend()
+		p.gap()
+	}
+	p.shortAdvice(e)
+}
+
+// shortCategories says what the memory was for at one moment.
+func (p *page) shortCategories(title string, t *analyzer.Training, held []uint64, limit int) {
+	var rows []owner
+	for _, i := range heaviest(held) {
+		row := owner{name: clean(t.Categories[i]), bytes: held[i], style: blocks}
+		if t.Categories[i] == rules.Others {
+			row.name = "not categorized"
+		}
+		rows = append(rows, row)
+	}
+	p.shortTable(title, fewer(rows, p.o.fewer(limit), foldShort), nil)
+}
+
+// shortLedger says where the memory was asked for.
+func (p *page) shortLedger(s *analyzer.Summary, by string) {
+	l := s.Ledger(by)
+	if l == nil || len(l.Rows) == 0 {
+		return
+	}
+	rows := p.o.Rows
+	p.o.Rows = p.o.fewer(briefOwners)
+	owners := p.owners(s, l)
+	p.o.Rows = rows
+	p.shortTable("Where it was allocated, by "+by, owners, s.Bounds)
+	p.legend()
+	p.gap()
+}
+
+func foldShort(hidden []owner) owner {
+	rest := owner{name: plural(uint64(len(hidden)), "more", "more"), style: hidden[0].style}
+	for _, o := range hidden {
+		rest.bytes += o.bytes
+	}
+	return rest
+}
+
+// shortTable prints rows without titles of columns, which explain themselves.
+func (p *page) shortTable(title string, owners []owner, b *analyzer.Bounds) {
+	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
+	var rows [][]cell
+	for i, o := range owners {
+		rows = append(rows, []cell{{o.name, plain}, {p.marked(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}})
+	}
+	p.table([]column{{title: title}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, rows)
+	p.gap()
 }
 
 // fewer is how many rows a table of the first screen has, unless the number was asked for.
 func (o Options) fewer(rows int) int {
-	if o.Rows != 0 {
+	if o.Rows < 0 {
+		return math.MaxInt
+	}
+	if o.Rows > 0 {
 		return o.Rows
 	}
 	return rows
@@ -109,7 +175,7 @@ func (o Options) fewer(rows int) int {
 
 // oomToTell is the event that ended the run, or nil.
 func oomToTell(s *analyzer.Summary) *analyzer.OOMEvent {
-	if s.OOM.Count == 0 {
+	if s.OOM.Count == 0 || len(s.OOM.Events) == 0 {
 		return nil
 	}
 	if e := &s.OOM.Events[toldOOM(s)]; e.Detailed {
@@ -123,7 +189,6 @@ func (p *page) shortAdvice(e *analyzer.OOMEvent) {
 		return
 	}
 	p.title("What to try")
-	p.gap()
 	for _, a := range e.Advice[:min(briefAdvice, len(e.Advice))] {
 		p.item(clean(a.Text))
 	}
@@ -132,10 +197,48 @@ func (p *page) shortAdvice(e *analyzer.OOMEvent) {
 
 // shortIterations sums the iterations of a training program up.
 func (p *page) shortIterations(s *analyzer.Summary) {
-	if t := s.Training; trains(t) && t.IterationsBy != analyzer.IterationsByNothing {
-		p.iterationLines(t)
+	t := s.Training
+	if !trains(t) || t.IterationsBy == analyzer.IterationsByNothing {
+		return
+	}
+	ended := endedIterations(t)
+	if len(ended) == 0 {
+		p.field("iterations", "the first one did not finish")
+		p.gap()
+		return
+	}
+	first, last := &ended[0], &ended[len(ended)-1]
+	text := fmt.Sprintf("%s (%s)", Count(uint64(len(ended))+t.LeftOut), iteratedWords(t))
+	if len(ended) > 1 {
+		text += fmt.Sprintf("; peak %s in the first, %s in the last", Bytes(first.Peak.Bytes), Bytes(last.Peak.Bytes))
+	}
+	text += fmt.Sprintf("; %s still held at the end of the last", Bytes(sumOf(last.End)))
+	p.field("iterations", text)
+	p.gap()
+}
+
+// shortTotals names the accounts beside device memory that are worth a look.
+func (p *page) shortTotals(s *analyzer.Summary) {
+	var parts []string
+	for _, n := range totalNames {
+		l := s.Other[n.account]
+		if l.Empty() || n.account == "address" || l.PeakBytes < s.Main().PeakBytes/100 {
+			continue
+		}
+		parts = append(parts, n.name+" "+Range(l.PeakBytesLower, l.PeakBytes, s.Bounds))
+	}
+	if len(parts) > 0 {
+		p.field("also", strings.Join(parts, ", ")+" (peaks of their own, not part of the above)")
 		p.gap()
 	}
+}
+
+// iteratedWords says what iterations were told apart by.
+func iteratedWords(t *analyzer.Training) string {
+	if t.IterationsBy == analyzer.IterationsByPeriod {
+		return "detected: the same allocation returns"
+	}
+	return clean(t.Iterated)
 }
 
 // shortNotes prints the notes where figures may be wrong, and counts them elsewhere.

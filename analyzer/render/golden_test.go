@@ -188,7 +188,13 @@ func TestGoldenReports(t *testing.T) {
 				g.check(t, "json", written(t, func(w io.Writer) error { return DiffJSON(w, d) }))
 			} else {
 				s := g.summary(t, "trace")
-				g.check(t, "text", written(t, func(w io.Writer) error { return Text(w, s, g.style) }))
+				text := written(t, func(w io.Writer) error { return Text(w, s, g.style) })
+				g.check(t, "text", text)
+				style := g.style
+				style.Details = true
+				if details := written(t, func(w io.Writer) error { return Text(w, s, style) }); details != text {
+					g.check(t, "details", details)
+				}
 				g.check(t, "json", written(t, func(w io.Writer) error { return JSON(w, s) }))
 			}
 			g.save(t)

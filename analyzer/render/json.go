@@ -16,10 +16,20 @@ const (
 
 // JSON writes a summary as one JSON object, see docs/report-json.md.
 func JSON(w io.Writer, s *analyzer.Summary) error {
-	return writeJSON(w, struct {
-		Schema string `json:"schema"`
-		*analyzer.Summary
-	}{ReportSchema, s})
+	return writeJSON(w, jsonReport{ReportSchema, jsonVerdict{s.Verdict(), Verdict(s)}, s})
+}
+
+// jsonReport is the JSON form of a summary.
+type jsonReport struct {
+	Schema  string      `json:"schema"`
+	Verdict jsonVerdict `json:"verdict"`
+	*analyzer.Summary
+}
+
+// jsonVerdict is the answer in figures and in words.
+type jsonVerdict struct {
+	*analyzer.Verdict
+	Sentences []string `json:"sentences"`
 }
 
 // DiffJSON writes a diff as one JSON object, see docs/report-json.md.

@@ -22,7 +22,10 @@ func jsonNames(names map[string]bool, t reflect.Type, seen map[reflect.Type]bool
 		seen[t] = true
 		for i := range t.NumField() {
 			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-			if name != "-" && t.Field(i).IsExported() {
+			switch f := t.Field(i); {
+			case f.Anonymous && name == "":
+				jsonNames(names, f.Type, seen)
+			case name != "-" && f.IsExported():
 				names[name] = true
 				jsonNames(names, t.Field(i).Type, seen)
 			}
@@ -46,7 +49,7 @@ func TestSchemaIsDocumented(t *testing.T) {
 	for _, part := range []struct {
 		name, text string
 		value      any
-	}{{"report", report, analyzer.Summary{}}, {"diff", diff, analyzer.Diff{}}} {
+	}{{"report", report, jsonReport{}}, {"diff", diff, analyzer.Diff{}}} {
 		names := map[string]bool{"schema": true}
 		jsonNames(names, reflect.TypeOf(part.value), make(map[reflect.Type]bool))
 		if names[""] {

@@ -233,6 +233,13 @@ func (p *page) peaks(s *analyzer.Summary) {
 	}
 	p.title("Peak")
 	p.gap()
+	p.peakTable(s)
+}
+
+func (p *page) peakTable(s *analyzer.Summary) {
+	if s.Driver.Empty() && s.Framework.Empty() {
+		return
+	}
 	withFramework := !s.Framework.Empty()
 	columns := []column{{}}
 	when := column{title: "when", right: true, optional: 1}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/rules"
 )
 
 // Verdict answers where the memory went in one to four sentences.
@@ -48,11 +49,8 @@ func levelSubject(s *analyzer.Summary, v *analyzer.Verdict) string {
 
 func peakSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), Range(s.Main().PeakBytesLower, v.PeakBytes, s.Bounds))
-	switch {
-	case v.DeviceCount > 1:
+	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" on %d devices together", v.DeviceCount)
-	case v.DeviceBytes > 0:
-		text += fmt.Sprintf(" (%s of the device)", percentOf(v.PeakBytes, v.DeviceBytes))
 	}
 	return text + peakPlace(v) + "."
 }
@@ -91,14 +89,54 @@ func phaseWords(phase string) string {
 
 // shareSentence says what held most of the peak.
 func shareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+	if v.Outcome != analyzer.OutcomePeak {
+		return oomShareSentence(s)
+	}
 	var parts []string
-	if c := v.Category; c != nil && c.Share >= 0.1 {
+	if c := v.Category; c != nil && c.Share >= 0.25 {
 		parts = append(parts, fmt.Sprintf("%.0f%% of it was %s (%s)", 100*c.Share, categoryWords(c.Name), Bytes(c.Bytes)))
 	}
-	if o := v.Owner; o != nil && o.Share >= 0.1 && v.Outcome == analyzer.OutcomePeak {
-		parts = append(parts, fmt.Sprintf("%s held most: %s (%.0f%%)", ownerWords(o), Bytes(o.Bytes), 100*o.Share))
+	if o := v.Owner; o != nil && o.Share >= 0.1 {
+		text := fmt.Sprintf("%.0f%% was allocated %s (%s)", 100*o.Share, ownerWords(o), Bytes(o.Bytes))
+		switch {
+		case o.Bytes == v.PeakBytes:
+			text = "all of it was allocated " + ownerWords(o)
+		case len(parts) == 0:
+			text = strings.Replace(text, "%", "% of it", 1)
+		}
+		parts = append(parts, text)
 	}
-	return sentence(strings.Join(parts, "; "))
+	return sentence(upperFirst(strings.Join(parts, "; ")))
+}
+
+// oomShareSentence says what filled the device.
+func oomShareSentence(s *analyzer.Summary) string {
+	e := &s.OOM.Events[toldOOM(s)]
+	l := bestLedger(e)
+	if l == nil || l.WholeBytes == 0 {
+		return ""
+	}
+	var parts []string
+	share := func(bytes uint64) float64 { return 100 * float64(bytes) / float64(l.WholeBytes) }
+	if t := s.Training; t != nil {
+		if held := t.HeldAtOOM(e); held != nil {
+			if order := heaviest(held.Held); len(order) > 0 && t.Categories[order[0]] != rules.Others && share(held.Held[order[0]]) >= 25 {
+				bytes := held.Held[order[0]]
+				parts = append(parts, fmt.Sprintf("%.0f%% was %s (%s)", share(bytes), categoryWords(t.Categories[order[0]]), Bytes(bytes)))
+			}
+		}
+	}
+	for _, r := range l.Rows {
+		if r.Owner == analyzer.OwnerBlocks && analyzer.Telling(r.Key) {
+			o := &analyzer.VerdictShare{By: l.By, Name: keyTitle(r.Key, r.Label)}
+			parts = append(parts, fmt.Sprintf("%.0f%% was allocated %s (%s)", share(r.Bytes), ownerWords(o), Bytes(r.Bytes)))
+			break
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Of the %s in use, %s.", Bytes(l.WholeBytes), strings.Join(parts, "; "))
 }
 
 // categoryWords is a category's name in a sentence.
@@ -109,12 +147,15 @@ func categoryWords(name string) string {
 	return clean(strings.ToLower(name[:1]) + name[1:])
 }
 
-// ownerWords names an owner as a subject.
+// ownerWords says where or by whom something was allocated.
 func ownerWords(o *analyzer.VerdictShare) string {
-	if o.By == "site" {
-		return clean(o.Name)
+	switch o.By {
+	case "site", "inner":
+		return "at " + clean(o.Name)
+	case "tag":
+		return "under the tag " + clean(o.Name)
 	}
-	return o.By + " " + clean(o.Name)
+	return "by " + clean(o.Name)
 }
 
 func sentence(text string) string {

@@ -115,9 +115,9 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 	return views, nil
 }
 
-// askForTraining completes the options for views, and for a report that was not asked for something else: an array of all iterations would drown such a report's JSON.
+// askForTraining completes the options for views, and for a report that was not asked for something else.
 func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
-	if len(v.names) == 0 && (s.json || len(o.Groupings) > 0) {
+	if len(v.names) == 0 && len(o.Groupings) > 0 {
 		return nil
 	}
 	name := s.rules
