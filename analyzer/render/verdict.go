@@ -170,7 +170,7 @@ func idleSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 	if v.IdleBytes < v.PeakBytes/10 || v.IdleBytes == 0 || s.Bounds != nil {
 		return ""
 	}
-	return fmt.Sprintf("Another %s (%s of what it used) was reserved by %s and unused.", Bytes(v.IdleBytes), percentOf(v.IdleBytes, v.PeakBytes), frameworkPhrase(s.Versions))
+	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", Bytes(v.IdleBytes), 100*float64(v.IdleBytes)/float64(v.PeakBytes), frameworkPhrase(s.Versions))
 }
 
 // growthSentence says whether the program holds more and more, and who does; nothing where that cannot be told.

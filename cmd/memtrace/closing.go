@@ -8,11 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/symbol"
 	"memtrace/internal/regular"
 )
 
@@ -21,15 +23,13 @@ func (a *app) afterRun(o runOptions, program string, ended outcome, traces []str
 	if o.report == "" && a.quiet {
 		return nil
 	}
-	var options analyzer.Options
-	if o.report == "text" {
-		if err := (&viewFlags{}).askForTraining(&summaryFlags{}, &options); err != nil {
-			return err
-		}
-	}
 	var summaries []readSummary
 	for _, path := range traces {
 		path = shortPath(path)
+		options, err := closingOptions(path, o.report == "text")
+		if err != nil {
+			return err
+		}
 		summary, err := a.summarize(path, options)
 		if err != nil {
 			a.log.Error().Msg(err.Error())
@@ -42,9 +42,27 @@ func (a *app) afterRun(o runOptions, program string, ended outcome, traces []str
 		err = a.reportAfterRun(o, summaries)
 	}
 	if !a.quiet {
-		a.say("%s%s", endedWords(program, ended), closingWords(program, summaries, len(traces)))
+		for i, line := range closingWords(program, summaries, len(traces)) {
+			if i == 0 {
+				line = after(endedWords(program, ended), line)
+			}
+			a.say("%s", line)
+		}
 	}
 	return err
+}
+
+// quickBytes is the size of a trace from which on the closing line does without what takes a second look at it.
+const quickBytes = 64 << 20
+
+// closingOptions is what is counted for the closing line and, if that was asked for, the report.
+func closingOptions(path string, report bool) (options analyzer.Options, err error) {
+	if info, err := os.Stat(path); !report && (err != nil || info.Size() > quickBytes) {
+		return options, nil
+	}
+	options.Sites = true
+	options.Symbols = symbol.Options{Cache: symbol.DefaultCache()}
+	return options, (&viewFlags{}).askForTraining(&summaryFlags{}, &options)
 }
 
 // reportAfterRun writes to stderr unless a file is named: standard output is the program's.
@@ -80,55 +98,63 @@ func endedWords(program string, ended outcome) string {
 	if name == "" {
 		name = fmt.Sprintf("signal %d", ended.signal)
 	}
-	return fmt.Sprintf("%s was ended by %s; ", filepath.Base(program), name)
+	return fmt.Sprintf("%s was ended by %s", filepath.Base(program), name)
 }
 
-// closingWords sums the run up. wrote counts the traces, of which summaries are those that could be read.
-func closingWords(program string, summaries []readSummary, wrote int) string {
+// after joins two statements, of which the second may be a sentence of its own.
+func after(first, second string) string {
+	switch {
+	case first == "":
+		return second
+	case second != "" && unicode.IsUpper([]rune(second)[0]):
+		return first + ". " + second
+	}
+	return first + "; " + second
+}
+
+// closingWords sums the run up, line by line. wrote counts the traces, of which summaries are those that could be read.
+func closingWords(program string, summaries []readSummary, wrote int) []string {
 	switch {
 	case wrote == 0:
-		return "no CUDA memory call was made, so there is no trace" + whyNothing(program)
+		return []string{"no CUDA memory call was made, so there is no trace" + whyNothing(program)}
 	case len(summaries) == 0:
-		return "no trace could be read"
+		return []string{"no trace could be read"}
 	}
-	top := summaries[0]
-	for _, r := range summaries[1:] {
-		if r.summary.Main().PeakBytes > top.summary.Main().PeakBytes {
-			top = r
-		}
-	}
-	next := "memtrace report " + shellWord(top.path)
+	top := worst(summaries)
+	next := "next: memtrace report " + shellWord(top.path)
 	if wrote > 1 {
 		next = fmt.Sprintf("%s (the highest of %d traces)", next, wrote)
 	}
 	if madeNoCall(top.summary) {
 		if len(top.summary.Health.Unseen) > 0 {
-			return "CUDA was used past the recorder, so no memory call was seen; next: " + next
+			return []string{"CUDA was used past the recorder, so no memory call was seen; " + next}
 		}
-		return "CUDA was used but no CUDA memory call was made; next: " + next
+		return []string{"CUDA was used but no CUDA memory call was made; " + next}
 	}
-	words := oomWords(summaries) + "peak " + render.Range(top.summary.Main().PeakBytesLower, top.summary.Main().PeakBytes, top.summary.Bounds)
-	if owner, ok := largestOwner(top.summary); ok {
-		words += fmt.Sprintf(", largest owner %s (%s)", owner.Title(), render.Bytes(owner.PeakBytes))
+	if path := sidecar(top); path != "" {
+		next = "everything about that moment: " + shellWord(path) + "; " + next
 	}
-	if b := top.summary.Bounds; b != nil {
-		words = fmt.Sprintf("%s RECORDS LOST; %s", render.Count(b.LostRecords), words)
-	}
-	return fmt.Sprintf("%s; next: %s", words, next)
+	return []string{strings.Join(render.Verdict(top.summary), " "), next}
 }
 
-// oomWords tells of a program that ran out of memory, and where that can be read.
-func oomWords(summaries []readSummary) string {
-	for _, r := range summaries {
-		if r.summary.OOM.Count == 0 {
-			continue
+// worst returns the first trace in which memory ran out, else the one with the highest peak.
+func worst(summaries []readSummary) readSummary {
+	top := summaries[0]
+	for _, r := range summaries[1:] {
+		out, was := r.summary.OOM.Count > 0, top.summary.OOM.Count > 0
+		if out && !was || out == was && r.summary.Main().PeakBytes > top.summary.Main().PeakBytes {
+			top = r
 		}
-		for _, e := range r.summary.OOM.Events {
-			if e.Sidecar != "" && e.Outcome == analyzer.OOMFailed {
-				return "OUT OF MEMORY, see " + shellWord(filepath.Join(filepath.Dir(r.path), e.Sidecar)) + "; "
-			}
+	}
+	return top
+}
+
+// sidecar returns the path of the text that the recorder wrote when memory ran out, "" without one.
+func sidecar(r readSummary) string {
+	for _, e := range r.summary.OOM.Events {
+		if e.Sidecar != "" && e.Outcome == analyzer.OOMFailed {
+			return filepath.Join(filepath.Dir(r.path), e.Sidecar)
 		}
-		return "OUT OF MEMORY; "
 	}
 	return ""
 }
@@ -140,17 +166,6 @@ func madeNoCall(s *analyzer.Summary) bool {
 		}
 	}
 	return s.Driver.Empty() && s.Framework.Empty()
-}
-
-// largestOwner is the tag with the largest share of the peak; where most of the peak has no tag, the library.
-func largestOwner(s *analyzer.Summary) (analyzer.Row, bool) {
-	for _, by := range []string{"tag", "library"} {
-		group := s.Group(by, s.MainLevel())
-		if group != nil && len(group.Rows) > 0 && group.Rows[0].PeakBytes > 0 && group.Rows[0].Key != analyzer.Untagged {
-			return group.Rows[0], true
-		}
-	}
-	return analyzer.Row{}, false
 }
 
 // whyNothing names the reasons that can be seen from outside for a program that the recorder did not reach.

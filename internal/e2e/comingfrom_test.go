@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"cmp"
+	"flag"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -36,6 +38,47 @@ func frameworkOf(block []example) string {
 
 var pythonProgram = regexp.MustCompile(`\b\w+\.py\b`)
 
+// With -update-pages, outputs that differ are written into the pages, except those that leave lines out.
+var updatePages = flag.Bool("update-pages", false, "write what commands print into the pages of the documentation")
+
+// printed is an example of a page and what its command prints now.
+type printed struct {
+	example
+	came []string
+}
+
+// writePage replaces outputs, from the end of the page to its beginning.
+func writePage(t *testing.T, path string, changes []printed) {
+	t.Helper()
+	lines := strings.Split(readPage(t, path), "\n")
+	for _, c := range slices.Backward(changes) {
+		indent := strings.Repeat(" ", strings.Index(lines[c.line-1], "$"))
+		var output []string
+		for _, line := range trimmed(c.came) {
+			output = append(output, strings.TrimRight(indent+line, " "))
+		}
+		end := c.line + len(c.output)
+		if n := len(c.output); n > 0 && strings.TrimSpace(c.output[n-1]) == "" { // the gap before the next command
+			output = append(output, "")
+		}
+		lines = slices.Replace(lines, c.line, end, output...)
+	}
+	if err := os.WriteFile(filepath.Join(root(), path), []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// trimmed leaves out empty lines at both ends.
+func trimmed(lines []string) []string {
+	for len(lines) > 0 && lines[0] == "" {
+		lines = lines[1:]
+	}
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
 // TestPages types what the pages say into a shell, in their order, and compares what it prints with what they show, every figure of it.
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -51,6 +94,7 @@ func TestPages(t *testing.T) {
 				t.Skip("there is no jq, which the page uses")
 			}
 			folder := p.programsOf(t)
+			var changes []printed
 			consoles, framework := map[string]*console{}, torch27
 			for _, block := range p.blocks {
 				framework = cmp.Or(frameworkOf(block), framework) // who reads on stays in the same shell
@@ -60,8 +104,14 @@ func TestPages(t *testing.T) {
 					consoles[framework] = c
 				}
 				for _, e := range block {
+					if *updatePages {
+						e.update = func(e example, came []string) { changes = append(changes, printed{e, came}) }
+					}
 					e.check(t, c)
 				}
+			}
+			if len(changes) > 0 {
+				writePage(t, path, changes)
 			}
 		})
 	}
@@ -91,7 +141,7 @@ func TestEveryExampleIsRun(t *testing.T) {
 
 var (
 	written = regexp.MustCompile("\\bmemtrace (report|run|diff|export|top|info|dump|rules|embed|strip|anonymize)\\b([^`#\n]*)")
-	flag    = regexp.MustCompile(`(?:^|\s)(--?[a-z][a-z-]*)`)
+	option  = regexp.MustCompile(`(?:^|\s)(--?[a-z][a-z-]*)`)
 )
 
 // TestFlagsOfPages: every flag that a page writes behind a verb is one of the verb's.
@@ -114,7 +164,7 @@ func TestFlagsOfPages(t *testing.T) {
 			}
 			arguments, _, _ := strings.Cut(m[2], " -- ")
 			arguments, _, _ = strings.Cut(arguments, " | ")
-			for _, f := range flag.FindAllStringSubmatch(arguments, -1) {
+			for _, f := range option.FindAllStringSubmatch(arguments, -1) {
 				seen++
 				if !regexp.MustCompile(`(?m)^ +(-\w, )?` + f[1] + `( |,|$)`).MatchString(help[verb]) {
 					t.Errorf("%s: memtrace %s has no %s, in `memtrace %s%s`", name, verb, f[1], verb, m[2])
