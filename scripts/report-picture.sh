@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Draws the README's picture of a report: docs/report.svg, from a trace (default: what `make demo` left). Tables are short, and what follows the call stacks
-# is left out.
+# Draws the README's picture of a report: docs/report.svg, from a trace (default: what `make demo` left).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +12,7 @@ if [ ! -x "$venv/bin/python" ]; then
 	python3 -m venv "$venv"
 	"$venv/bin/pip" install -q 'rich==14.*'
 fi
-build/memtrace report --color always --width 100 -n 6 "$trace" | sed '/What fills device/,$d' | "$venv/bin/python" -c '
+build/memtrace report --color always --width 100 "$trace" | "$venv/bin/python" -c '
 import re
 import sys
 from rich.console import Console

@@ -35,8 +35,33 @@ func Verdict(s *analyzer.Summary) []string {
 	}
 	add(shareSentence(s, v))
 	add(idleSentence(s, v))
+	add(othersSentence(s))
+	add(retrySentence(s))
 	add(growthSentence(s, v))
 	return list
+}
+
+// othersSentence speaks of other processes on a device where they held a good part of it.
+func othersSentence(s *analyzer.Summary) string {
+	if s.DeviceLedger == nil {
+		return ""
+	}
+	for _, d := range s.DeviceLedger.Devices {
+		for _, l := range d.Ledgers {
+			if n := l.Sample.OthersBytes; l.Moment == analyzer.MomentHighest && n > 0 && n >= l.TotalBytes/20 {
+				return fmt.Sprintf("Other processes held %s of %s.", Bytes(n), deviceName(d.Index))
+			}
+		}
+	}
+	return ""
+}
+
+// retrySentence speaks of requests that were granted only after the allocator had given memory back.
+func retrySentence(s *analyzer.Summary) string {
+	if n := s.OOM.RecoveredCount; n > 0 {
+		return fmt.Sprintf("Memory ran short %s: the allocator gave cached memory back and tried again, which costs time.", plural(n, "time", "times"))
+	}
+	return ""
 }
 
 // levelSubject is what a sentence calls the memory of the verdict's level.
@@ -129,7 +154,11 @@ func oomShareSentence(s *analyzer.Summary) string {
 	for _, r := range l.Rows {
 		if r.Owner == analyzer.OwnerBlocks && analyzer.Telling(r.Key) {
 			o := &analyzer.VerdictShare{By: l.By, Name: keyTitle(r.Key, r.Label)}
-			parts = append(parts, fmt.Sprintf("%.0f%% was allocated %s (%s)", share(r.Bytes), ownerWords(o), Bytes(r.Bytes)))
+			text := fmt.Sprintf("%.0f%% was allocated %s (%s)", share(r.Bytes), ownerWords(o), Bytes(r.Bytes))
+			if r.Bytes == l.WholeBytes {
+				text = "all was allocated " + ownerWords(o)
+			}
+			parts = append(parts, text)
 			break
 		}
 	}
@@ -183,7 +212,7 @@ func growthSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 			text += "; " + full
 		}
 		return text + "."
-	case s.Training != nil && s.Training.Growth().Kind == analyzer.GrowthSteady:
+	case s.Training != nil && s.Training.IterationsBy != analyzer.IterationsByPeriod && s.Training.Growth().Kind == analyzer.GrowthSteady:
 		g := s.Training.Growth()
 		return fmt.Sprintf("Memory grows: %s more is held after each iteration.", Bytes(uint64(max(g.PerIteration(), 0))))
 	case v.Growth == analyzer.GrowthNone && v.Outcome == analyzer.OutcomePeak && !shortRun(s):

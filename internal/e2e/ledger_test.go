@@ -233,7 +233,7 @@ func checkEndedGuest(t *testing.T, what string, g *pausedGuest, own, others uint
 	if occasions["context"] == 0 || occasions["exit"] != 1 {
 		t.Errorf("%ssamples %v", what, occasions)
 	}
-	text := memtrace(t, "report", g.trace)
+	text := memtrace(t, "report", "--details", g.trace)
 	for _, words := range []string{"What fills device 0", "CUDA context and code", "kept by driver and firmware", "unexplained", "the device"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%sthe report does not say %q", what, words)
@@ -307,7 +307,7 @@ func TestDeviceLedgerWithoutShares(t *testing.T) {
 					t.Errorf("%+v", l)
 				}
 			}
-			if text := memtrace(t, "report", run.trace); !strings.Contains(text, "context, code, other processes") || !strings.Contains(text, says) {
+			if text := memtrace(t, "report", "--details", run.trace); !strings.Contains(text, "context, code, other processes") || !strings.Contains(text, says) {
 				t.Errorf("the report does not say what is missing:\n%s", text)
 			}
 		})
@@ -343,7 +343,7 @@ func TestDeviceLedgerOff(t *testing.T) {
 	if r := deviceReportOf(t, run.trace); r.Status != "off" || r.Why != "MEMTRACE_NVML=0" || len(r.Devices) != 0 {
 		t.Errorf("%+v", r)
 	}
-	if text := memtrace(t, "report", run.trace); !strings.Contains(text, "MEMTRACE_NVML=0") || strings.Contains(text, "What fills") {
+	if text := memtrace(t, "report", "--details", run.trace); !strings.Contains(text, "MEMTRACE_NVML=0") || strings.Contains(text, "What fills") {
 		t.Errorf("the report does not say why there are no figures:\n%s", text)
 	}
 	compareAccounts(t, run)

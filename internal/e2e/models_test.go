@@ -178,7 +178,7 @@ func TestNamesOnOldPyTorch(t *testing.T) {
 			t.Parallel()
 			r, marks := runNames(t, program{framework: torch113, python: interpreter(t, "3.11"), args: args})
 			compareNames(t, r, marks)
-			if notes := memtrace(t, "report", r.trace); !strings.Contains(notes, "is not tied to its forward pass") {
+			if notes := memtrace(t, "report", "--details", r.trace); !strings.Contains(notes, "is not tied to its forward pass") {
 				t.Errorf("no note says that backward is not tied to forward, which it cannot be:\n%s", notes)
 			}
 		})

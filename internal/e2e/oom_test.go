@@ -305,7 +305,10 @@ func TestOOMRecovered(t *testing.T) {
 			if texts := sidecars(t, r.trace); len(texts) != c.texts {
 				t.Errorf("texts %v", texts)
 			}
-			if report := memtrace(t, "report", r.trace); !strings.Contains(report, "Short of memory on device 0") || !strings.Contains(report, "gave 400.0 MiB back") {
+			if report := memtrace(t, "report", r.trace); !strings.Contains(report, "Memory ran short 2 times") {
+				t.Errorf("report:\n%s", report)
+			}
+			if report := memtrace(t, "report", "--details", r.trace); !strings.Contains(report, "Short of memory on device 0") || !strings.Contains(report, "gave 400.0 MiB back") {
 				t.Errorf("report:\n%s", report)
 			}
 		})
@@ -374,7 +377,8 @@ func TestOOMClosingLine(t *testing.T) {
 			cmd.Env[i] = "UNUSED="
 		}
 	}
-	if code := finish(t, cmd, r); code != 3 || !strings.Contains(r.stderr, "OUT OF MEMORY, see t.bin.oom.1.txt; peak 1.00 GiB") {
+	if code := finish(t, cmd, r); code != 3 || !strings.Contains(r.stderr, "memtrace: Out of memory on device 0") ||
+		!strings.HasSuffix(r.stderr, "memtrace: everything about that moment: t.bin.oom.1.txt; next: memtrace report t.bin\n") {
 		t.Errorf("%d %q", code, r.stderr)
 	}
 }

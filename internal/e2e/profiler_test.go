@@ -144,13 +144,19 @@ func TestLeakIsTold(t *testing.T) {
 	leaky, _ := profiled(t, "--leak", "2097152")
 	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it: some of the blocks are a little larger.
 	grows := regexp.MustCompile(`GROWS by 2\.\d+ MiB per iteration, from [^:]*: Others \+1\d\.\d MiB`)
-	for _, args := range [][]string{{"report", leaky.trace}, {"report", "--view", "iterations", leaky.trace}} {
+	if text := memtrace(t, "report", leaky.trace); !strings.Contains(text, "Memory grows: ") {
+		t.Errorf("the leak is not told:\n%s", text)
+	}
+	for _, args := range [][]string{{"report", "--details", leaky.trace}, {"report", "--view", "iterations", leaky.trace}} {
 		if text := memtrace(t, args...); !grows.MatchString(strings.Join(strings.Fields(text), " ")) {
 			t.Errorf("%v: the leak is not told:\n%s", args, text)
 		}
 	}
 	whole, _ := profiled(t)
-	if text := memtrace(t, "report", whole.trace); strings.Contains(text, "GROWS") || !strings.Contains(text, "it does not grow steadily") {
+	if text := memtrace(t, "report", whole.trace); strings.Contains(text, "Memory grows") {
+		t.Errorf("a leak is told where there is none:\n%s", text)
+	}
+	if text := memtrace(t, "report", "--details", whole.trace); strings.Contains(text, "GROWS") || !strings.Contains(text, "it does not grow steadily") {
 		t.Errorf("a leak is told where there is none:\n%s", text)
 	}
 }
