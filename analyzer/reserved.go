@@ -69,6 +69,10 @@ func (h *holdings) report(e *trace.Event, epoch uint64) {
 	if e.Allocated == 0 && e.Reserved == 0 || e.Flags&trace.FlagLate != 0 {
 		return
 	}
+	if max(e.Allocated, e.Reserved) > maxBlockBytes { // a damaged trace's
+		h.allocatedMismatches++
+		return
+	}
 	d.reported = e.Seq
 	d.counted = true
 	d.last.AllocatedBytes = e.Allocated

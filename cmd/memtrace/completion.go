@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"sort"
 	"strings"
 
@@ -63,7 +64,12 @@ func completeList(values ...string) cobra.CompletionFunc {
 }
 
 // mustComplete attaches a completion to a flag that the caller has just defined.
+//
+// cobra keeps what is registered for ever, so that is done only where it will be asked for.
 func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if len(os.Args) < 2 || !strings.HasPrefix(os.Args[1], cobra.ShellCompRequestCmd) {
+		return
+	}
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic(err) // the flag's name is misspelt in this package
 	}

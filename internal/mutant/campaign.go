@@ -4,6 +4,7 @@
 // A mutant has a number, and the seed of the campaign and its number are all that it is made from, so that it can be made again:
 //
 //	MUTANTS=100000        how many there are, instead of a few
+//	MUTANTS_FROM=5000     the number of the first one
 //	MUTANTS_SEED=7        another campaign
 //	MUTANT=4711           only this one
 //	MUTANTS_DIR=folder    where those that were found to break something are written, instead of a fresh folder
@@ -62,13 +63,13 @@ func (m *Mutant) Write(t *testing.T, name string) string {
 // Run makes mutants of the things that what names, few of them unless MUTANTS says how many, and prints how many there were and how many broke something.
 func Run(t *testing.T, what string, few int, try func(m *Mutant)) {
 	t.Helper()
-	seed, count, only := number(t, "MUTANTS_SEED", 1), number(t, "MUTANTS", few), number(t, "MUTANT", -1)
+	seed, from, count, only := number(t, "MUTANTS_SEED", 1), number(t, "MUTANTS_FROM", 0), number(t, "MUTANTS", few), number(t, "MUTANT", -1)
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		t.Fatal(err)
 	}
 	findings, made := 0, 0
-	for n := range count {
+	for n := from; n < count; n++ {
 		if only >= 0 && n != only {
 			continue
 		}
