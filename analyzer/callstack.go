@@ -28,6 +28,7 @@ type callStack struct {
 	shown []*frame // without what library noise is folded away; never empty unless all is
 	site  *frame   // where the program asked for the memory; nil without a stack
 	key   string   // of the site
+	own   int      // how many of all are the event's own; behind them stands the forward pass of a gradient
 }
 
 // callStacks names and merges the stacks of a trace. Every address, Python frame and pair of stacks is resolved once.
@@ -131,7 +132,7 @@ func (c *callStacks) resolve(pair stackPair) *callStack {
 	ownFrames, _ := c.tables.PyStack(python.backward)
 	own := c.pythonFrames(ownFrames)
 	s := &callStack{all: mergeStacks(native, c.tables.StackEnd(pair.native) == trace.StackInterpreter, own)}
-	inner := len(s.all)
+	s.own = len(s.all)
 	if python.forward != 0 {
 		s.all = append(append(s.all, c.judge.frame(symbol.Frame{Kind: symbol.Python, Function: rules.GradientOf})), c.pythonFrames(python.frames(c.tables))...)
 	}
@@ -139,7 +140,7 @@ func (c *callStacks) resolve(pair stackPair) *callStack {
 	s.site, s.key = siteOf(s), NoStack
 	if s.site != nil {
 		s.key = c.judge.site(s.site)
-		if s.site.user && !slices.Contains(s.all[:inner], s.site) {
+		if s.site.user && !slices.Contains(s.all[:s.own], s.site) {
 			s.key = backwardOf[python.above != 0] + s.key
 		}
 	}

@@ -61,6 +61,8 @@ var groupings = []grouping{
 		key:    threadKey,
 		stable: withoutTID},
 	{name: "site", doc: "place in the program: its innermost own function", stacks: true, moved: true, stable: withoutLine, id: stackID, key: siteKey},
+	{name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop", stacks: true, moved: true, stable: withoutLine, id: stackID, key: innerKey, label: innerLabel},
+	{name: "operator", doc: "operator of the framework, such as aten::mm", stacks: true, text: true, id: stackID, key: operatorText},
 	{name: "function", doc: "function of that place", stacks: true, id: stackID, key: functionKey},
 	{name: "file", doc: "file of that place", stacks: true, id: stackID, key: fileKey},
 	{name: "line", doc: "line of that place", stacks: true, moved: true, stable: withoutLine, id: stackID, key: lineKey},

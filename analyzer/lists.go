@@ -140,6 +140,9 @@ func (c *collector) markList() []Mark {
 // the stacks name any, else calls.
 func bestGrouping(s *Summary) string {
 	if s.ownSites() && !s.hasKeys("tag", Untagged) {
+		if s.drivenByLibrary() {
+			return "inner"
+		}
 		return "site"
 	}
 	for _, by := range []struct{ name, unknown string }{{"tag", Untagged}, {"library", UnknownLibrary}} {
@@ -148,6 +151,24 @@ func bestGrouping(s *Summary) string {
 		}
 	}
 	return "api"
+}
+
+// drivenByLibrary reports whether one line of the program has most of the memory and lines of a library beneath it say more, as where a trainer runs the loop.
+func (s *Summary) drivenByLibrary() bool {
+	if s.Sites == nil || len(s.Sites.Places) == 0 || !s.Sites.Places[0].User {
+		return false
+	}
+	top := s.Sites.Places[0]
+	inner := s.Ledger("inner")
+	if inner == nil || top.Bytes < s.Sites.WholeBytes/2 {
+		return false
+	}
+	for i := range inner.Rows {
+		if r := &inner.Rows[i]; r.Owner == OwnerBlocks && r.Key == top.Key {
+			return r.Bytes < top.Bytes/2
+		}
+	}
+	return true
 }
 
 // hasKeys reports whether the main level has rows in a grouping beside the one of what is not known.

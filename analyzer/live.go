@@ -22,7 +22,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if len(wanted) == 0 {
 		wanted = defaultGroupings
 		if opts.Sites {
-			wanted = append(slices.Clone(wanted), "site")
+			wanted = append(slices.Clone(wanted), "site", "inner", "operator", "module")
 		}
 	}
 	bounds := sizeBounds(opts.RuleSets)

@@ -108,7 +108,9 @@ func (o *oracle) key(e trace.Event, by string) string {
 			return "backward"
 		}
 		return "other"
-	case "site", "function", "line":
+	case "operator": // nor for an operator
+		return NoOperator
+	case "site", "function", "line", "inner":
 		return cmp.Or(sites[e.Stack], NoStack)
 	case "file":
 		place, _, _ := strings.Cut(cmp.Or(sites[e.Stack], NoStack), "+")

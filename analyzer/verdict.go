@@ -22,6 +22,8 @@ type Verdict struct {
 	Phase       string        `json:"phase,omitempty"`        // of the allocation that reached it; "" unknown
 	Category    *VerdictShare `json:"category,omitempty"`     // that held most at the peak; nil if no rule knows
 	Owner       *VerdictShare `json:"owner,omitempty"`        // the same by the grouping that says most
+	Operator    *VerdictShare `json:"operator,omitempty"`     // the operator that holds most, where a library runs the program's loop
+	Module      *VerdictShare `json:"module,omitempty"`       // and the module, repeated ones taken together; nil if no module is known
 	IdleBytes   uint64        `json:"idle_bytes"`             // reserved by the framework's allocator then, in no block
 	Growth      string        `json:"growth"`                 // GrowthUnknown, GrowthNone or GrowthSteady: see Trend
 	OOMCount    uint64        `json:"oom_count"`
@@ -61,7 +63,28 @@ func (s *Summary) Verdict() *Verdict {
 	}
 	v.peakOfTraining(s.Training)
 	v.largestOwner(s)
+	if v.Owner != nil && v.Owner.By == "inner" {
+		v.lookThrough(s)
+	}
 	return v
+}
+
+// lookThrough names the operator and the module that hold most.
+func (v *Verdict) lookThrough(s *Summary) {
+	if l := s.Ledger("operator"); l != nil {
+		for i := range l.Rows {
+			if r := &l.Rows[i]; r.Owner == OwnerBlocks && r.Key != NoOperator && (v.Operator == nil || r.Bytes > v.Operator.Bytes) {
+				v.Operator = shareOf("operator", r.Key, r.Bytes, v.PeakBytes)
+			}
+		}
+	}
+	if l := s.Ledger("module"); l != nil {
+		for _, m := range l.RepeatedModules() {
+			if m.Known && (v.Module == nil || m.Bytes > v.Module.Bytes) {
+				v.Module = shareOf("module", m.Title, m.Bytes, v.PeakBytes)
+			}
+		}
+	}
 }
 
 // peakOfTraining says in which iteration the peak stood, and what it was for.

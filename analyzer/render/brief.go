@@ -13,8 +13,10 @@ import (
 // Rows of the tables on the first screen, which is one of 40 lines.
 const (
 	briefOwners     = 7
-	briefCategories = 5
+	briefCategories = 4
 	briefAdvice     = 2
+	briefModules    = 3
+	briefThrough    = 4 // lines of a library, below the modules
 )
 
 // brief is the first screen: the answer, what it rests on, and what to type next.
@@ -92,7 +94,12 @@ func (p *page) shortTables(s *analyzer.Summary) {
 		p.shortCategories("What it was for at the peak", t, t.Iterations[t.Highest].Peak.Held, briefCategories)
 	}
 	for _, by := range s.By {
-		p.shortLedger(s, by)
+		if l := s.Ledger("module"); by == "inner" && l != nil && modulesKnown(s) {
+			p.shortModules(s, l)
+			p.shortLedger(s, by, briefThrough)
+			continue
+		}
+		p.shortLedger(s, by, briefOwners)
 	}
 }
 
@@ -129,18 +136,39 @@ func (p *page) shortCategories(title string, t *analyzer.Training, held []uint64
 }
 
 // shortLedger says where the memory was asked for.
-func (p *page) shortLedger(s *analyzer.Summary, by string) {
+func (p *page) shortLedger(s *analyzer.Summary, by string, limit int) {
 	l := s.Ledger(by)
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
 	rows := p.o.Rows
-	p.o.Rows = p.o.fewer(briefOwners)
+	p.o.Rows = p.o.fewer(limit)
 	owners := p.owners(s, l)
 	p.o.Rows = rows
-	p.shortTable("Where it was allocated, by "+by, owners, s.Bounds)
+	title := "Where it was allocated, by " + by
+	if by == "inner" {
+		title = "By innermost line outside of " + frameworkPhrase(s.Versions)
+	}
+	p.shortTable(title, owners, s.Bounds)
 	p.legend()
 	p.gap()
+}
+
+// shortModules divides the blocks by module, repeated modules taken together.
+func (p *page) shortModules(s *analyzer.Summary, l *analyzer.Ledger) {
+	var rows []owner
+	for _, m := range l.RepeatedModules() {
+		name := clean(m.Title)
+		if m.Count > 1 {
+			each := Bytes(m.Largest)
+			if !m.Same {
+				each = "up to " + each
+			}
+			name += fmt.Sprintf("  %d × %s", m.Count, each)
+		}
+		rows = append(rows, owner{name: name, bytes: m.Bytes, style: blocks})
+	}
+	p.shortTable("By module", fewer(rows, p.o.fewer(briefModules), foldShort), nil)
 }
 
 func foldShort(hidden []owner) owner {
@@ -210,9 +238,9 @@ func (p *page) shortIterations(s *analyzer.Summary) {
 	first, last := &ended[0], &ended[len(ended)-1]
 	text := fmt.Sprintf("%s (%s)", Count(uint64(len(ended))+t.LeftOut), iteratedWords(t))
 	if len(ended) > 1 {
-		text += fmt.Sprintf("; peak %s in the first, %s in the last", Bytes(first.Peak.Bytes), Bytes(last.Peak.Bytes))
+		text += fmt.Sprintf("; peak %s first, %s last", Bytes(first.Peak.Bytes), Bytes(last.Peak.Bytes))
 	}
-	text += fmt.Sprintf("; %s still held at the end of the last", Bytes(sumOf(last.End)))
+	text += fmt.Sprintf("; %s held at the end", Bytes(sumOf(last.End)))
 	p.field("iterations", text)
 	p.gap()
 }

@@ -123,6 +123,9 @@ func shareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 	}
 	if o := v.Owner; o != nil && o.Share >= 0.1 {
 		text := fmt.Sprintf("%.0f%% was allocated %s (%s)", 100*o.Share, ownerWords(o), Bytes(o.Bytes))
+		if m := v.Module; m != nil && m.Share >= 0.1 {
+			text += fmt.Sprintf(" and %.0f%% by module %s (%s)", 100*m.Share, clean(m.Name), Bytes(m.Bytes))
+		}
 		switch {
 		case o.Bytes == v.PeakBytes:
 			text = "all of it was allocated " + ownerWords(o)
