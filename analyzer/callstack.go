@@ -37,6 +37,7 @@ type callStacks struct {
 	links   *linkedStacks
 	info    func() trace.Info
 	options symbol.Options
+	own     []ownRule
 	limit   int // stacks that are named before the others stay empty; 0: all
 
 	names  *symbol.Resolver
@@ -70,6 +71,10 @@ func (c *callStacks) start() {
 	c.loop = info["python.eval"]
 	c.names = symbol.New(c.tables, info, c.options)
 	c.judge = newJudge(info)
+	c.judge.own = c.own
+	if c.options.SeesPackages() {
+		c.judge.packages = &symbol.PackageFolders{}
+	}
 	c.native = make(map[uint64]nativeCall)
 	c.python = make(map[trace.PyFrame]*frame)
 	c.stacks = make(map[stackPair]*callStack)

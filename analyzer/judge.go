@@ -19,6 +19,28 @@ type judge struct {
 	python  bool
 	command bool              // python -c: code without a file is the user's
 	places  map[string]string // by file
+
+	own      []ownRule
+	packages *symbol.PackageFolders // nil: no file is looked at
+}
+
+// ownRule is one word of Options.Own.
+type ownRule struct {
+	files *regexp.Regexp
+	own   bool
+}
+
+// ownRules reads Options.Own.
+func ownRules(patterns []string) []ownRule {
+	var rules []ownRule
+	for _, text := range patterns {
+		pattern, not := strings.CutPrefix(text, "!")
+		if pattern != "" {
+			files := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
+			rules = append(rules, ownRule{regexp.MustCompile(files), !not})
+		}
+	}
+	return rules
 }
 
 func newJudge(info trace.Info) judge {
@@ -78,7 +100,20 @@ func (j *judge) userFile(file string) bool {
 	case file[0] == '<':
 		return typed.MatchString(file)
 	}
-	return !installed.MatchString(file) && !standard.MatchString(file) && !generated.MatchString(file) && !ours.MatchString(file)
+	for _, rule := range slices.Backward(j.own) {
+		if rule.files.MatchString(file) {
+			return rule.own
+		}
+	}
+	return j.packageFolder(file) == "" && !installed.MatchString(file) && !standard.MatchString(file) && !generated.MatchString(file) && !ours.MatchString(file)
+}
+
+// packageFolder returns the folder that a file's package was installed into, by the metadata beside it; "" if there is none or files are not looked at.
+func (j *judge) packageFolder(file string) string {
+	if j.packages == nil || installed.MatchString(file) || standard.MatchString(file) {
+		return ""
+	}
+	return j.packages.Of(file)
 }
 
 // systemFolders hold what the system and its administrator installed.
@@ -120,6 +155,9 @@ func (j *judge) shorten(file string) string {
 		if all := roots.FindAllStringIndex(file, -1); all != nil {
 			return file[all[len(all)-1][1]:]
 		}
+	}
+	if folder := j.packageFolder(file); folder != "" {
+		return strings.TrimPrefix(file, strings.TrimSuffix(folder, "/")+"/")
 	}
 	clean := path.Clean(file)
 	if !path.IsAbs(clean) && !strings.HasPrefix(clean, "../") {

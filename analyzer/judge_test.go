@@ -87,3 +87,22 @@ func TestSiteKeys(t *testing.T) {
 		}
 	}
 }
+
+// What the user says of files goes before what their folders say; the last word counts.
+func TestOwnPatterns(t *testing.T) {
+	t.Parallel()
+	j := newJudge(trace.Info{"python.version": "3.11"})
+	j.own = ownRules([]string{"*/site-packages/ours/*", "!*/vendored/*", "", "*/vendored/but_this.py", "!"})
+	for file, want := range map[string]bool{
+		"/v/site-packages/ours/a.py":   true,
+		"/v/site-packages/theirs/a.py": false,
+		"/app/a.py":                    true,
+		"/app/vendored/a.py":           false,
+		"/app/vendored/but_this.py":    true,
+		"":                             false,
+	} {
+		if got := j.userFile(file); got != want {
+			t.Errorf("%q: %v", file, got)
+		}
+	}
+}

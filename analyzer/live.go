@@ -40,6 +40,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
 	c.bounds = bounds
 	c.ooms.places = opts.Sites
+	c.resolver.stacks.own = ownRules(opts.Own)
 	c.resolver.stacks.info, c.resolver.stacks.options = src.Info, opts.Symbols
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")

@@ -201,6 +201,7 @@ static const struct {
     {"SPOOL_HARD_MAX", set_spool_hard_max}, {"OVERFLOW", set_overflow}, {"GUEST_MEMORY", set_guest_memory},
     {"ADAPTERS", set_adapters},
     {"LIBRARY", set_elsewhere}, /* read by the command */
+    {"OWN", set_elsewhere},     /* the same */
     {"CACHE", set_elsewhere},   /* read by the project's own scripts */
 };
 

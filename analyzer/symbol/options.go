@@ -13,8 +13,13 @@ type Options struct {
 	PerfMap string   // file that names compiled code; "": /tmp/perf-PID.map where it belongs to the run
 	NoFiles bool     // use only what the trace holds
 
+	Packages bool // look beside source files for the metadata of installed packages
+
 	careful bool // inside of the program that is traced: map no file, read little
 }
+
+// SeesPackages reports whether packages may be looked for beside source files: neither inside of the program that is traced nor where only the trace counts.
+func (o *Options) SeesPackages() bool { return !o.NoFiles && !o.careful && o.Packages }
 
 // DefaultCache is the folder for Options.Cache: $XDG_CACHE_HOME/memtrace/symbols, else ~/.cache/memtrace/symbols, "" without a home.
 func DefaultCache() string {

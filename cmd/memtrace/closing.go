@@ -14,7 +14,6 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
-	"memtrace/analyzer/symbol"
 	"memtrace/internal/regular"
 )
 
@@ -61,7 +60,7 @@ func closingOptions(path string, report bool) (options analyzer.Options, err err
 		return options, nil
 	}
 	options.Sites = true
-	options.Symbols = symbol.Options{Cache: symbol.DefaultCache()}
+	options.Symbols, options.Own = symbolOptions(), ownPatterns(nil)
 	return options, (&viewFlags{}).askForTraining(&summaryFlags{}, &options)
 }
 

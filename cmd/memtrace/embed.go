@@ -28,7 +28,9 @@ const embedExample = `  memtrace embed memtrace.python3.4711.bin
   memtrace run --embed-symbols -- python3 train.py`
 
 // symbolOptions is how the command looks for names.
-func symbolOptions() symbol.Options { return symbol.Options{Cache: symbol.DefaultCache()} }
+func symbolOptions() symbol.Options {
+	return symbol.Options{Cache: symbol.DefaultCache(), Packages: true}
+}
 
 func (a *app) embedCommand() *cobra.Command {
 	return &cobra.Command{

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,7 +15,6 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/render"
-	"memtrace/analyzer/symbol"
 	"memtrace/internal/visible"
 )
 
@@ -39,6 +39,7 @@ type summaryFlags struct {
 	ignore  string
 	tag     string
 	library string
+	own     []string
 	full    bool // report only
 	details bool // report only
 	entries int  // of a category; report only
@@ -92,7 +93,8 @@ func (s *summaryFlags) defineFilters(cmd *cobra.Command) {
 	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
 	f.StringVar(&s.tag, "tag", "", "only this `TAG` and what lies under it")
 	f.StringVar(&s.library, "library", "", "only calls from libraries whose name contains `NAME`")
-	for _, name := range []string{"device", "focus", "ignore", "tag", "library"} {
+	f.StringArrayVar(&s.own, "own", nil, "take Python files that match this `PATTERN` for the program's own code, with '!' before it for a library's (repeatable; * is any text)")
+	for _, name := range []string{"device", "own", "focus", "ignore", "tag", "library"} {
 		mustComplete(cmd, name, completeValues())
 	}
 }
@@ -109,7 +111,7 @@ func (s *summaryFlags) check(a *app) (analyzer.Options, render.Options, error) {
 
 // options checks the flags about what to count.
 func (s *summaryFlags) options() (analyzer.Options, error) {
-	o := analyzer.Options{Groupings: s.by, Tag: s.tag, Library: s.library, FullStacks: s.full, Symbols: symbol.Options{Cache: symbol.DefaultCache()}}
+	o := analyzer.Options{Groupings: s.by, Tag: s.tag, Library: s.library, FullStacks: s.full, Symbols: symbolOptions(), Own: ownPatterns(s.own)}
 	for _, name := range s.by {
 		if !slices.Contains(groupingNames(), name) {
 			return o, usagef("--by %s: choose from %s", name, strings.Join(groupingNames(), ", "))
@@ -136,6 +138,11 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 		return o, err
 	}
 	return o, nil
+}
+
+// ownPatterns are those of MEMTRACE_OWN, then those of the flags, which win.
+func ownPatterns(flags []string) []string {
+	return append(filepath.SplitList(os.Getenv("MEMTRACE_OWN")), flags...)
 }
 
 // form is what a report with these flags is written as.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/symbol"
 	"memtrace/trace/spool"
 )
 
@@ -107,7 +106,7 @@ func (r *topReader) begin() error {
 	if err != nil {
 		return err
 	}
-	opts := analyzer.Options{At: at, Progress: r.progress, Symbols: symbol.Options{Cache: symbol.DefaultCache()}}
+	opts := analyzer.Options{At: at, Progress: r.progress, Symbols: symbolOptions(), Own: ownPatterns(nil)}
 	if r.by != "" {
 		opts.Groupings = []string{r.by}
 	}

@@ -1,0 +1,54 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"memtrace/internal/guest"
+)
+
+// Where a trainer runs the loop, one line of the program has nearly all memory. The report's first sentences name the library's line, the operator and the modules instead; the library is known for one by
+// the metadata beside it, as it lies in no folder called site-packages.
+func TestTrainerIsSeenThrough(t *testing.T) {
+	t.Parallel()
+	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"finetune.py", "--memory-stats", "STATS"}}
+	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt") + ":" + filepath.Join(guest.Root(), "python"), "HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0"}
+	r := p.run(t)
+	compareTorch(t, r)
+	var report struct {
+		By      []string `json:"by"`
+		Verdict struct {
+			Category, Owner, Operator, Module struct {
+				By, Name string
+				Share    float64
+			}
+			Sentences []string `json:"sentences"`
+		} `json:"verdict"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &report); err != nil {
+		t.Fatal(err)
+	}
+	v := report.Verdict
+	if v.Category.Name != "Feature maps" || v.Owner.By != "inner" || !strings.HasSuffix(v.Owner.Name, " eager_attention_forward") || !strings.Contains(v.Owner.Name, "/modeling_llama.py:") ||
+		v.Operator.Name != "aten::_softmax" || v.Module.Name != "model.model.layers.{0..7}.self_attn" {
+		t.Errorf("%+v", v)
+	}
+	text := memtrace(t, "report", r.trace)
+	for _, words := range []string{"modeling_llama.py:", "model.model.layers.{0..7}.self_attn  8 × ", "By innermost line outside of PyTorch"} {
+		if !strings.Contains(text, words) {
+			t.Errorf("the first screen has no %q:\n%s", words, text)
+		}
+	}
+	if lines := strings.Count(text, "\n"); lines > 42 {
+		t.Errorf("the first screen has %d lines", lines)
+	}
+	// Told that the library is ours, its lines are the program's.
+	own := memtrace(t, "report", "--by", "site", "--own", "*/transformers/*", r.trace)
+	if !strings.Contains(own, "eager_attention_forward") {
+		t.Errorf("--own:\n%s", own)
+	}
+}
