@@ -23,6 +23,7 @@ type collector struct {
 	totals  [accountCount]meter // accounts without detail
 	details [accountCount]*detail
 	held    [accountCount]*heldSeries // nil where blocks are not counted by origin
+	heights [accountCount]heightSeries
 	holding holdings
 	sizes   sizes
 	samples samples
@@ -199,6 +200,7 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	if h := c.held[b.Account]; h != nil {
 		h.opened(h.ownerOf(v), b.Size, b.Time)
 	}
+	c.heights[b.Account].set(d.total.current, b.Time)
 	if c.kept != nil {
 		*at(&c.cellOf, int(id)), *at(&c.openedAs, int(id)) = n, d.total.allocs
 	}
@@ -270,6 +272,7 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 	if h := c.held[b.Account]; h != nil {
 		h.closed(h.ownerOf(v), b.Size, e.Time)
 	}
+	c.heights[b.Account].set(d.total.current, e.Time)
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.ordinal+1
 	d.life.add(b.Size, e.Time-b.Time, temporary)
 }

@@ -87,8 +87,12 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	}
 	c.bound(s)
 	s.Groups = c.groupList(s)
+	s.Heights = []Heights{}
 	for _, a := range c.detailed(s) {
 		s.Lifetimes[a.String()] = c.details[a].life.hist()
+		if v := c.heights[a].value(a.String(), s.Process.DurationNS); v != nil {
+			s.Heights = append(s.Heights, *v)
+		}
 	}
 	s.Marks = c.markList()
 	held, err := c.addMoments(s, opts)

@@ -22,6 +22,7 @@ type Summary struct {
 	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
 	Training   *Training                `json:"training,omitempty"`   // nil unless Options.Training
 	Trend      *Trend                   `json:"trend"`
+	Heights    []Heights                `json:"heights"` // of each level that was used, the framework first
 	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices

@@ -25,6 +25,7 @@ func (p *page) brief(s *analyzer.Summary) {
 	p.shortHeading(s)
 	if oomToTell(s) == nil { // else the device was full
 		p.peakTable(s)
+		p.overTime(s)
 	}
 	p.shortTables(s)
 	p.shortIterations(s)
@@ -188,6 +189,38 @@ func (p *page) shortTable(title string, owners []owner, b *analyzer.Bounds) {
 	}
 	p.table([]column{{title: title}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, rows)
 	p.gap()
+}
+
+// sparkColumns is how wide the line of memory over time is.
+const sparkColumns = 48
+
+// overTime draws the main level over the run in one line.
+func (p *page) overTime(s *analyzer.Summary) {
+	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) < 2 || s.Main().PeakBytes == 0 {
+		return
+	}
+	h := &s.Heights[0]
+	line := sparkline(h.PeakBytes, min(sparkColumns, len(h.PeakBytes)), p.o.ASCII)
+	p.line("  %s%s  %s", pad("over time", 11), p.o.paint(blocks, line), fmt.Sprintf("%s in all, peak at %s", Duration(s.Process.DurationNS), moment(s.Main().PeakTimeNS)))
+	p.gap()
+}
+
+// sparkline draws the highest values of equal parts of a list, each in one column of at most eight steps.
+func sparkline(values []uint64, columns int, ascii bool) string {
+	steps := []rune("▁▂▃▄▅▆▇█")
+	if ascii {
+		steps = []rune("_.,-=+*#")
+	}
+	highest := slices.Max(values)
+	var line []rune
+	for c := range columns {
+		var high uint64
+		for _, v := range values[c*len(values)/columns : max((c+1)*len(values)/columns, c*len(values)/columns+1)] {
+			high = max(high, v)
+		}
+		line = append(line, steps[min(int(float64(high)/float64(max(highest, 1))*float64(len(steps))), len(steps)-1)])
+	}
+	return string(line)
 }
 
 // fewer is how many rows a table of the first screen has, unless the number was asked for.

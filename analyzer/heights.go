@@ -1,0 +1,59 @@
+package analyzer
+
+import "slices"
+
+// Heights are the highest bytes of a level in each of many equal stretches of time, the first of which begins with the trace.
+type Heights struct {
+	Level     string   `json:"level"`
+	WidthNS   int64    `json:"width_ns"`   // of one stretch
+	PeakBytes []uint64 `json:"peak_bytes"` // by stretch; the last one may have been cut short by the end
+}
+
+const (
+	heightBins     = 256 // at most; then neighbours are joined
+	heightFirstNS  = 1 << 10
+	heightLastTime = 1 << 62
+)
+
+// heightSeries keeps the highest total in stretches of time, whose width doubles when there are too many. No maximum is lost by that.
+type heightSeries struct {
+	width int64
+	live  uint64 // now
+	highs []uint64
+}
+
+// reach makes the stretch of a time the last one. Between two events nothing changes. Times that lie before it, as late events have them, count there.
+func (h *heightSeries) reach(time int64) {
+	if h.width == 0 {
+		h.width, h.highs = heightFirstNS, append(make([]uint64, 0, heightBins), 0)
+	}
+	time = min(time, heightLastTime)
+	for time/h.width >= heightBins {
+		for i := range (len(h.highs) + 1) / 2 {
+			h.highs[i] = max(h.highs[2*i], h.highs[min(2*i+1, len(h.highs)-1)])
+		}
+		h.highs = h.highs[:(len(h.highs)+1)/2]
+		h.width *= 2
+	}
+	for int64(len(h.highs)) <= time/h.width {
+		h.highs = append(h.highs, h.live)
+	}
+}
+
+// set takes in that the total is another one from a time on.
+func (h *heightSeries) set(live uint64, time int64) {
+	h.reach(time)
+	h.live = live
+	last := &h.highs[len(h.highs)-1]
+	*last = max(*last, live)
+}
+
+// value returns the series up to a time, nil if nothing was ever held.
+func (h *heightSeries) value(level string, end int64) *Heights {
+	if h.width == 0 {
+		return nil
+	}
+	until := heightSeries{h.width, h.live, slices.Clone(h.highs)}
+	until.reach(end)
+	return &Heights{Level: level, WidthNS: until.width, PeakBytes: until.highs}
+}
