@@ -191,8 +191,11 @@ func (p *page) shortTable(title string, owners []owner, b *analyzer.Bounds) {
 	p.gap()
 }
 
-// sparkColumns is how wide the line of memory over time is.
-const sparkColumns = 48
+// How wide the line of memory over time is, and the least that shows anything.
+const (
+	sparkColumns    = 48
+	sparkColumnsMin = 8
+)
 
 // overTime draws the main level over the run in one line.
 func (p *page) overTime(s *analyzer.Summary) {
@@ -200,8 +203,12 @@ func (p *page) overTime(s *analyzer.Summary) {
 		return
 	}
 	h := &s.Heights[0]
-	line := sparkline(h.PeakBytes, min(sparkColumns, len(h.PeakBytes)), p.o.ASCII)
-	p.line("  %s%s  %s", pad("over time", 11), p.o.paint(blocks, line), fmt.Sprintf("%s in all, peak at %s", Duration(s.Process.DurationNS), moment(s.Main().PeakTimeNS)))
+	words := fmt.Sprintf("%s in all, peak at %s", Duration(s.Process.DurationNS), moment(s.Main().PeakTimeNS))
+	columns := min(sparkColumns, len(h.PeakBytes), p.o.width()-13-2-len(words))
+	if columns < sparkColumnsMin {
+		return
+	}
+	p.line("  %s%s  %s", pad("over time", 11), p.o.paint(blocks, sparkline(h.PeakBytes, columns, p.o.ASCII)), words)
 	p.gap()
 }
 

@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
