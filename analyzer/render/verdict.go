@@ -210,11 +210,7 @@ func growthSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 	t := s.Trend
 	switch {
 	case t != nil && t.Kind == analyzer.GrowthSteady:
-		text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", Bytes(t.Bytes), moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
-		if full := fullWords(t); full != "" {
-			text += "; " + full
-		}
-		return text + "."
+		return Growth(t)
 	case s.Training != nil && s.Training.IterationsBy != analyzer.IterationsByPeriod && s.Training.Growth().Kind == analyzer.GrowthSteady:
 		g := s.Training.Growth()
 		return fmt.Sprintf("Memory grows: %s more is held after each iteration.", Bytes(uint64(max(g.PerIteration(), 0))))
@@ -222,6 +218,15 @@ func growthSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 		return "No growth detected."
 	}
 	return ""
+}
+
+// Growth says by how much memory grows, since when, how fast and at which lines. The trend must be steady.
+func Growth(t *analyzer.Trend) string {
+	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", Bytes(t.Bytes), moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
+	if full := fullWords(t); full != "" {
+		text += "; " + full
+	}
+	return text + "."
 }
 
 // shortRun reports whether a training program ended before it could show growth.

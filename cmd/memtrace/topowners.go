@@ -23,6 +23,7 @@ type topOwners struct {
 	Rows           []analyzer.LedgerRow `json:"rows"`
 	LostRecords    uint64               `json:"lost_records"`
 	Bounds         *analyzer.Bounds     `json:"bounds,omitempty"` // what lost records mean for the figures; nil if none were
+	Trend          *analyzer.Trend      `json:"trend,omitempty"`  // how memory grows; nil if it does not, or that cannot be told
 	Problem        string               `json:"problem"`          // why the figures may be wrong
 }
 
@@ -85,6 +86,9 @@ func ownersOf(s *analyzer.Summary) *topOwners {
 	}
 	for _, d := range s.Devices {
 		o.Devices = append(o.Devices, topTracked{Index: d.Index, UUID: d.UUID, DriverBytes: d.Driver.LiveBytes, FrameworkBytes: d.Framework.LiveBytes})
+	}
+	if s.Trend != nil && s.Trend.Kind == analyzer.GrowthSteady {
+		o.Trend = s.Trend
 	}
 	if len(s.By) > 0 {
 		o.By = s.By[0]

@@ -109,6 +109,8 @@ func (r *topReader) begin() error {
 	opts := analyzer.Options{At: at, Progress: r.progress, Symbols: symbolOptions(), Own: ownPatterns(nil)}
 	if r.by != "" {
 		opts.Groupings = []string{r.by}
+	} else {
+		opts.Sites = true // lines of the program say more than libraries
 	}
 	live, err := analyzer.NewLive(source, opts)
 	if err != nil {

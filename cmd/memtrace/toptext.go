@@ -133,10 +133,12 @@ func topCount(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// wrapped breaks a sentence at blanks, instead of losing its end.
+// wrapped breaks a sentence at blanks, instead of losing its end. All lines begin where the first one does.
 func (t *topPage) wrapped(style topStyle, text string) {
-	for part := range strings.SplitSeq(ansi.Wordwrap(visible.Text(text), t.width, ""), "\n") {
-		t.line(style, "%s", part)
+	sentence := strings.TrimLeft(text, " ")
+	indent := text[:len(text)-len(sentence)]
+	for part := range strings.SplitSeq(ansi.Wordwrap(visible.Text(sentence), max(t.width-len(indent), 20), ""), "\n") {
+		t.line(style, "%s%s", indent, part)
 	}
 }
 
@@ -316,6 +318,9 @@ func (t *topPage) remarks(p *topProcess) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.OtherBytes)) {
 		t.line(topFaint, "             besides, %s of %s memory", render.Bytes(o.OtherBytes[name]), name)
+	}
+	if o.Trend != nil {
+		t.wrapped(topYellow, "             "+render.Growth(o.Trend))
 	}
 	if o.LostRecords > 0 {
 		t.wrapped(topYellow, "             "+o.lostWords())
