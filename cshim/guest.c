@@ -319,6 +319,7 @@ struct mt_thread *mt_thread_attach(void) {
   int error = errno;
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* an event in a signal handler would wait for the very thread it interrupts */
   struct mt_thread *self = attach();
+  if (self) mt_tag_tell_early();
   mt_sys_set_blocked(before);
   errno = error;
   return self;

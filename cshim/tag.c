@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "config.h"
 #include "dict.h"
+#include "early.h"
 #include "guest.h"
 #include "ring.h"
 #include "tag.h"
@@ -155,6 +156,7 @@ MT_EXPORT void memtrace_tag_pop(void) {
 
 static void note(uint8_t kind, uint64_t number, uint64_t name) {
   struct mt_thread *self = mt_thread_recording_now();
+  if (!self && !name) mt_early_keep(kind, number, NULL, 0);
   struct mt_record *r = self ? mt_record_open(self, kind) : NULL;
   if (!r) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
@@ -169,7 +171,15 @@ static void note(uint8_t kind, uint64_t number, uint64_t name) {
   mt_seq_end(self, outer);
 }
 
+static void tell_early(uint8_t kind, uint64_t number, const char *name, size_t size) {
+  uint32_t id = size ? mt_dict_intern(MT_DICT_STRING, name, size) : 0;
+  if (id || !size) note(kind, number, id);
+}
+
+void mt_tag_tell_early(void) { mt_early_tell(tell_early); }
+
 uint32_t mt_tag_mark(const char *name, size_t size) {
+  if (size && !mt_thread_recording_now()) mt_early_keep(MT_MARK, 0, name, size);
   if (!size || !mt_thread_recording_now()) return 0;
   uint32_t id = mt_dict_intern_spare(MT_DICT_STRING, name, size);
   if (id) note(MT_MARK, 0, id);
@@ -186,6 +196,8 @@ MT_EXPORT void memtrace_mark(const char *name) {
   if (size && mt_thread_recording_now()) {
     uint32_t id = mt_dict_intern(MT_DICT_STRING, name, size);
     if (id) note(MT_MARK, 0, id);
+  } else if (size) {
+    mt_early_keep(MT_MARK, 0, name, size);
   }
   errno = error;
 }

@@ -276,7 +276,11 @@ func (p *page) shortIterations(s *analyzer.Summary) {
 		return
 	}
 	first, last := &ended[0], &ended[len(ended)-1]
-	text := fmt.Sprintf("%s (%s)", Count(uint64(len(ended))+t.LeftOut), iteratedWords(t))
+	count := uint64(len(ended)) + t.LeftOut
+	if t.IterationsBy == analyzer.IterationsByStep && len(ended) < len(t.Iterations) { // no step ends the last one
+		count++
+	}
+	text := fmt.Sprintf("%s (%s)", Count(count), iteratedWords(t))
 	if len(ended) > 1 {
 		text += fmt.Sprintf("; peak %s first, %s last", Bytes(first.Peak.Bytes), Bytes(last.Peak.Bytes))
 	}

@@ -14,7 +14,7 @@
 The functions talk to the recording library that `memtrace run` (or LD_PRELOAD) has put into the process. Where there is none they check their
 arguments and do nothing, so a program behaves the same with and without it. Tags belong to threads: each thread has its own stack, and a
 new thread starts with an empty one. All functions may be called from any thread. Recording starts with the first CUDA call: tags that are open
-then count from there on, earlier marks, steps and epochs are not recorded.
+then count from there on; of earlier marks, steps and epochs the latest 64 are recorded as its first moment.
 
 memory_profiler has the three calls of the TBD memory profiler for PyTorch, for programs that use it.
 """

@@ -10,7 +10,7 @@ import time
 from operator import index
 
 from . import _moments
-from ._trace import NotFound, find_command, find_trace, recording
+from ._trace import NotFound, find_command, find_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,22 +60,14 @@ class memory_profiler:  # noqa: N801, the name that scripts have
         self._step = 1
         if not _moments.active():
             _say_once("this program is not recorded, so there is nothing to show; start it with: memtrace run -- " + " ".join(["python3", *sys.argv]))
-        self._heard = False
-        self._announce()
+        _moments.epoch(self._epoch)
+        _moments.step(self._step)
         atexit.register(self._finish)
 
     def record_stats(self) -> None:
         """Says that an iteration ended."""
-        if not self._heard:
-            self._announce()
         self._iteration += 1
         self._step += 1
-        _moments.step(self._step)
-
-    def _announce(self) -> None:
-        """Says which epoch and iteration run: again at the end of one, as long as nothing was recorded; the first CUDA call may have come inside it."""
-        self._heard = recording()
-        _moments.epoch(self._epoch)
         _moments.step(self._step)
 
     def epoch_end(self) -> None:

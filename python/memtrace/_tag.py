@@ -6,6 +6,9 @@ from __future__ import annotations
 from functools import partial, wraps
 
 from ._library import calls, encode_name
+from ._task import in_loop
+from ._task import pop as task_pop
+from ._task import push as task_push
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +37,10 @@ class tag:
     kept; deeper levels count but do not lengthen the path. The tag ends when the block is left, also by an exception. One tag object may be
     used many times, nested in itself, and by several threads at once.
 
-    A decorated generator, coroutine or asynchronous generator carries the tag exactly while its own body runs, not while it is suspended. A
-    `with` block cannot know that it is suspended: do not put `await` or `yield` inside one where other work runs in the same thread
-    meanwhile; decorate the function instead.
+    In asyncio's tasks a `with` block may contain `await`: each task has tags of its own, which hold while it runs. A decorated generator,
+    coroutine or asynchronous generator carries the tag exactly while its own body runs, not while it is suspended. In a generator, and under
+    an event loop that brings its own handles (uvloop, trio), a `with` block cannot know that it is suspended: do not put `yield` or `await`
+    inside one where other work runs in the same thread meanwhile; decorate the function instead.
 
     A decorated plain function keeps its arguments alive until it returns, as every Python wrapper does. Where a function deletes an argument
     to free its memory early, use a `with` block inside.
@@ -52,11 +56,17 @@ class tag:
         self._name = encode_name(name)
 
     def __enter__(self) -> tag:
-        calls.tag_push(self._name)
+        if in_loop():
+            task_push(self._name)
+        else:
+            calls.tag_push(self._name)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        calls.tag_pop()
+        if in_loop():
+            task_pop()
+        else:
+            calls.tag_pop()
 
     def __call__(self, function: F) -> F:
         """Returns function wrapped so that it runs under the tag. Raises TypeError for what is no function."""
@@ -132,7 +142,13 @@ def _wrap_coroutine(function: Any, name: bytes) -> Any:
     async def tagged(*arguments: Any, **keywords: Any) -> Any:
         inner = function(*arguments, **keywords)
         del arguments, keywords
-        return await _Driven(inner, name)
+        if not in_loop():
+            return await _Driven(inner, name)
+        task_push(name)
+        try:
+            return await inner
+        finally:
+            task_pop()
 
     return tagged
 

@@ -28,11 +28,6 @@ def _mapped_files() -> list[str]:
     return list(paths)
 
 
-def recording() -> bool:
-    """Returns whether recording has started, so that moments are not lost any more."""
-    return any(path.endswith(SPOOL) for path in _mapped_files())
-
-
 def find_trace() -> str:
     """Returns the path of the trace that this process is writing. Raises NotFound if there is none: recording starts with the first CUDA call."""
     spools = [path for path in _mapped_files() if path.endswith(SPOOL)]

@@ -95,13 +95,35 @@ thread.start(); thread.join()
 
 def test_moments_reach_the_trace(driver, tmp_path):
     (text,) = record("""
-memtrace.mark("too early")
+memtrace.mark("before the first call")
 allocate(1)
 memtrace.step(); memtrace.step(7); memtrace.epoch(3); memtrace.mark("loaded")
 """, driver, tmp_path)
     kinds = [(kind, re.search(r"count=(\d+)", rest)) for kind, rest in re.findall(r"^(step|epoch|mark) (.*)$", text, re.M)]
-    assert [(kind, int(count.group(1)) if count else 0) for kind, count in kinds] == [("step", 0), ("step", 7), ("epoch", 3), ("mark", 0)]
-    assert re.findall(r'^string id=\d+ value="(.*)"$', text, re.M) == ["loaded"]
+    assert [(kind, int(count.group(1)) if count else 0) for kind, count in kinds] == [("mark", 0), ("step", 0), ("step", 7), ("epoch", 3), ("mark", 0)]
+    assert re.findall(r'^string id=\d+ value="(.*)"$', text, re.M) == ["before the first call", "loaded"]
+
+
+def test_early_moments_are_bounded(driver, tmp_path):
+    """Of what was said before the first CUDA call the latest is kept, in its order, by each of the processes that record."""
+    traces = record("""
+for i in range(100): memtrace.step()
+memtrace.mark("loaded")
+child = os.fork()
+if child == 0:
+    memtrace.mark("child")
+    allocate(1)
+    os._exit(0)
+os.waitpid(child, 0)
+allocate(1)
+memtrace.mark("after")
+""", driver, tmp_path)
+    assert len(traces) == 2
+    for text, marks in zip(sorted(traces, key=lambda text: "child" in text), (["loaded", "after"], ["loaded", "child"])):
+        steps = [int(n) for n in re.findall(r"^step .*count=(\d+)", text, re.M)]
+        assert steps == list(range(100 - (64 - marks.count("loaded") - marks.count("child")), 100))
+        names = dict(re.findall(r'^string id=(\d+) value="(.*)"$', text, re.M))
+        assert [names[i] for i in re.findall(r"^mark .*name=(\d+)", text, re.M)] == marks
 
 
 def test_forked_child_keeps_its_tags(driver, tmp_path):

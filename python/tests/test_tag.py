@@ -199,3 +199,74 @@ def test_forked_child(recorded):
             assert os.waitpid(child, 0)[1] == 0
             assert path() == "parent"
     """)
+
+
+def test_tasks(recorded):
+    """Each task has tags of its own, whichever order they run in; the loop's own work and what comes after it have none of them."""
+    recorded("""
+        import asyncio
+        seen = {}
+        async def request(i, turns):
+            with memtrace.tag(f"req{i}"):
+                for n in range(turns):
+                    await asyncio.sleep(0)
+                    assert path() == f"outer.req{i}", path()
+                    with memtrace.tag("inner"):
+                        await asyncio.sleep(0.001 * ((i + n) % 3))
+                        assert path() == f"outer.req{i}.inner", path()
+                    seen[i] = path()
+            assert path() == "outer", path()
+        @memtrace.tag("decorated")
+        async def decorated():
+            with memtrace.tag("block"):
+                await asyncio.sleep(0.001)
+                assert path() == "outer.decorated.block", path()
+            await asyncio.sleep(0)
+            assert path() == "outer.decorated", path()
+        async def child():
+            await asyncio.sleep(0)
+            assert path() == "outer.parent", path()
+        async def parent():
+            with memtrace.tag("parent"):
+                task = asyncio.ensure_future(child())
+                await asyncio.sleep(0.002)
+                await task
+        async def fails():
+            with memtrace.tag("fails"):
+                await asyncio.sleep(0)
+                raise KeyError("on purpose")
+        async def cancelled():
+            with memtrace.tag("cancelled"):
+                await asyncio.sleep(60)
+        async def main():
+            tasks = [asyncio.ensure_future(t) for t in (request(0, 3), request(1, 5), request(2, 1), decorated(), parent(), fails(), cancelled())]
+            await asyncio.sleep(0.01)
+            assert path() == "outer", path()
+            tasks[-1].cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            assert [type(r) for r in results if r is not None] == [KeyError, asyncio.CancelledError], results
+        with memtrace.tag("outer"):
+            for _ in range(2):
+                loop = asyncio.new_event_loop()
+                loop.run_until_complete(main())
+                loop.close()
+                assert path() == "outer"
+        assert depth() == 0 and seen == {0: "outer.req0", 1: "outer.req1", 2: "outer.req2"}, seen
+    """)
+
+
+def test_first_tag_inside_a_task(recorded):
+    """The callback that runs when tags are first used in a loop is not watched yet; it leaves nothing behind all the same."""
+    recorded("""
+        import asyncio
+        async def request(i):
+            with memtrace.tag(f"req{i}"):
+                await asyncio.sleep(0.001)
+                assert path() == f"req{i}", path()
+        async def main():
+            await asyncio.gather(*[request(i) for i in range(3)])
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(main())
+        loop.close()
+        assert depth() == 0, depth()
+    """)
