@@ -179,7 +179,6 @@ static void tell_early(uint8_t kind, uint64_t number, const char *name, size_t s
 void mt_tag_tell_early(void) { mt_early_tell(tell_early); }
 
 uint32_t mt_tag_mark(const char *name, size_t size) {
-  if (size && !mt_thread_recording_now()) mt_early_keep(MT_MARK, 0, name, size);
   if (!size || !mt_thread_recording_now()) return 0;
   uint32_t id = mt_dict_intern_spare(MT_DICT_STRING, name, size);
   if (id) note(MT_MARK, 0, id);

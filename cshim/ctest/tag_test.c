@@ -39,7 +39,7 @@ static void before_the_start(void) {
   CHECK_EQ(memtrace_active(), 1);
   CHECK_EQ(memtrace_tag_push("outer"), MEMTRACE_OK);
   CHECK_EQ(memtrace_tag_push("in.ner"), MEMTRACE_OK);
-  memtrace_mark("too early");
+  memtrace_mark("early"); /* what comes before the start is the first that is recorded */
   memtrace_step(1);
   record_into("t.bin");
   memtrace_tag_pop();
@@ -49,11 +49,11 @@ static void before_the_start(void) {
   memtrace_tag_pop(); /* one too many does nothing */
   CHECK_EQ(memtrace_tag_push("again"), MEMTRACE_OK);
   check_event(4);
-  CHECK_TEXT(tag_of(1), "outer.in.ner");
-  CHECK_TEXT(tag_of(2), "outer");
-  CHECK_TEXT(tag_of(3), "");
-  CHECK_TEXT(tag_of(4), "again");
-  CHECK_EQ(o.header->seq, 4);
+  for (uint64_t seq = 1; seq <= 3; seq++) CHECK_TEXT(tag_of(seq), "outer.in.ner");
+  CHECK_TEXT(tag_of(4), "outer");
+  CHECK_TEXT(tag_of(5), "");
+  CHECK_TEXT(tag_of(6), "again");
+  CHECK_EQ(o.header->seq, 6);
 }
 
 static void depth(void) {
