@@ -40,7 +40,7 @@ $(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
 
 $(BUILD)/memtrace: $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -ldflags "-s -w $(VERSION_FLAG)" -o $@ ./cmd/memtrace
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
@@ -49,7 +49,7 @@ demo-guest: $(BUILD)/demo/train ## the program that `memtrace demo` records wher
 $(BUILD)/demo/train: demo/train.c cshim/include/memtrace.h $(NULLCUDA_OUT)/$(cudart_node_12)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -ffile-prefix-map=$(CURDIR)=memtrace -Icshim/include $(CURDIR)/demo/train.c -o $@ \
-		-L$(NULLCUDA_OUT) -l:$(cudart_node_12)
+		-L$(NULLCUDA_OUT) -l:$(cudart_node_12) -Wl,-rpath,'$$ORIGIN/../nullgpu'
 
 # What `memtrace` needs at run time, as its files lie in a wheel: the command and what it looks for beside itself.
 STAGE ?= $(BUILD)/stage

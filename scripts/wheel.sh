@@ -35,12 +35,13 @@ for machine in "${machines[@]}"; do
 	fi
 	export ZIG_TARGET=$machine-linux-gnu.$glibc GOARCH=${goarch[$machine]}
 	platform=manylinux_${glibc/./_}_$machine
+	rm -rf "${build:?}/$machine"
 	MEMTRACE_WHEEL_PLATFORM=$platform MAKEFLAGS="BUILD=$build/$machine ROOT=@root CC=zig-cc LDFLAGS=-s" \
 		"$tools/python" -m build --wheel --no-isolation --outdir "$dist" . >&2
 	# The tag is a promise; auditwheel looks at what the files ask for.
 	wheel=$(ls "$dist"/memtrace_gpu-*-py3-none-"$platform".whl)
-	if ! "$tools/auditwheel" show "$wheel" | tr '\n' ' ' | grep -q "consistent with the following platform tag: \"$platform\""; then
-		"$tools/auditwheel" show -v "$wheel" >&2
+	if ! "$tools/auditwheel" show "$wheel" | tr '\n' ' ' | grep -q "consistent with the following platform tag: *\"$platform\""; then
+		"$tools/auditwheel" -v show "$wheel" >&2
 		echo "wheel: $wheel does not keep what its name promises" >&2
 		exit 1
 	fi
