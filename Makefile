@@ -45,7 +45,10 @@ $(BUILD)/memtrace: $(GO_SOURCES)
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
 # The debug information names the program's lines; where it was compiled is nobody's business.
-demo-guest: $(BUILD)/demo/train ## the program that `memtrace demo` records where there is no framework
+demo-guest: $(BUILD)/demo/train $(BUILD)/demo/train.c $(BUILD)/demo/train.py ## the programs that `memtrace demo` records
+$(BUILD)/demo/%: demo/%
+	@mkdir -p $(@D)
+	@cp $< $@
 $(BUILD)/demo/train: demo/train.c cshim/include/memtrace.h $(NULLCUDA_OUT)/$(cudart_node_12)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -ffile-prefix-map=$(CURDIR)=memtrace -Icshim/include $(CURDIR)/demo/train.c -o $@ \

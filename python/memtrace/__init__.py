@@ -16,12 +16,14 @@ arguments and do nothing, so a program behaves the same with and without it. Tag
 new thread starts with an empty one. All functions may be called from any thread. Recording starts with the first CUDA call: tags that are open
 then count from there on; of earlier marks, steps and epochs the latest 64 are recorded as its first moment.
 
+library_path says where the recording library lies, for launchers that take an LD_PRELOAD.
 memory_profiler has the three calls of the TBD memory profiler for PyTorch, for programs that use it.
 """
 
+from ._files import library_path
 from ._moments import active, epoch, mark, step
 from ._profiler import memory_profiler
 from ._tag import tag
 
-__all__ = ["active", "epoch", "mark", "memory_profiler", "step", "tag"]
+__all__ = ["active", "epoch", "library_path", "mark", "memory_profiler", "step", "tag"]
 __version__ = "0.1.0"
