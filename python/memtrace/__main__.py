@@ -27,7 +27,7 @@ def main() -> NoReturn:
     other = other_distribution()
     if other:
         print(f"memtrace: warning: {other} is a tool of others that installs files of the same names, so one of the two is broken; "
-              "keep this one by: pip uninstall memtrace && pip install --force-reinstall memtrace-gpu", file=sys.stderr)
+              "keep this one by: pip uninstall memtrace && pip install --force-reinstall memtrace-gpu", file=sys.stderr, flush=True)  # what follows leaves nothing to flush
     command = own_command()
     if command is None:
         sys.exit("memtrace: error: this Python package came without the command; install the wheel (pip install memtrace-gpu), or build the checkout with make")
