@@ -45,14 +45,19 @@ $(BUILD)/memtrace: $(GO_SOURCES)
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
 # The debug information names the program's lines; where it was compiled is nobody's business.
-demo-guest: $(BUILD)/demo/train $(BUILD)/demo/train.c $(BUILD)/demo/train.py ## the programs that `memtrace demo` records
+demo_programs := train libtrain.so train.c train.py
+demo_cflags := -std=gnu11 -O1 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -fno-omit-frame-pointer -ffile-prefix-map=$(CURDIR)=memtrace -Icshim/include
+demo-guest: $(addprefix $(BUILD)/demo/,$(demo_programs)) ## the programs that `memtrace demo` records
 $(BUILD)/demo/%: demo/%
 	@mkdir -p $(@D)
 	@cp $< $@
-$(BUILD)/demo/train: demo/train.c cshim/include/memtrace.h $(NULLCUDA_OUT)/$(cudart_node_12)
+$(BUILD)/demo/libtrain.so: demo/train.c cshim/include/memtrace.h $(NULLCUDA_OUT)/$(cudart_node_12)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O1 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -ffile-prefix-map=$(CURDIR)=memtrace -Icshim/include $(CURDIR)/demo/train.c -o $@ \
-		-L$(NULLCUDA_OUT) -l:$(cudart_node_12) -Wl,-rpath,'$$ORIGIN/../nullgpu'
+	$(CC) $(demo_cflags) -c $(CURDIR)/$< -o $(BUILD)/demo/train.o
+	$(CC) -shared -Wl,-soname,libtrain.so $(BUILD)/demo/train.o -o $@ -L$(NULLCUDA_OUT) -l:$(cudart_node_12) -Wl,-rpath,'$$ORIGIN/../nullgpu'
+	@rm $(BUILD)/demo/train.o
+$(BUILD)/demo/train: demo/main.c $(BUILD)/demo/libtrain.so
+	$(CC) -O1 $< -o $@ -L$(BUILD)/demo -l:libtrain.so -Wl,-S -Wl,-rpath,'$$ORIGIN' -Wl,-rpath-link,$(NULLCUDA_OUT)
 
 # What `memtrace` needs at run time, as its files lie in a wheel: the command and what it looks for beside itself.
 STAGE ?= $(BUILD)/stage
@@ -61,8 +66,8 @@ stage: all demo-guest $(stage_nullgpu) ## the files of a wheel beside the Python
 	rm -rf $(STAGE)
 	install -D -t $(STAGE) -m 755 $(BUILD)/memtrace $(BUILD)/libmemtrace.so
 	install -D -t $(STAGE)/nullgpu -m 755 $(stage_nullgpu)
-	install -D -t $(STAGE)/demo -m 755 $(BUILD)/demo/train
-	install -D -t $(STAGE)/demo -m 644 demo/train.c demo/train.py
+	install -D -t $(STAGE)/demo -m 755 $(addprefix $(BUILD)/demo/,$(filter-out %.c %.py,$(demo_programs)))
+	install -D -t $(STAGE)/demo -m 644 $(addprefix $(BUILD)/demo/,$(filter %.c %.py,$(demo_programs)))
 	install -D -t $(STAGE)/include -m 644 cshim/include/memtrace.h
 
 wheel: ## wheels for x86-64 and aarch64, any glibc from 2.17 on, any Python, in dist/

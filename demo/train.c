@@ -78,7 +78,9 @@ static void keep_loss(int step) {
   check(cudaMalloc(&history[step], HISTORY));
 }
 
-int main(int argc, char **argv) {
+__attribute__((visibility("default"))) int train(int argc, char **argv);
+
+int train(int argc, char **argv) {
   int steps = argc > 1 ? atoi(argv[1]) : 12;
   if (steps < 1 || steps > MAX_STEPS) {
     fprintf(stderr, "train: %s: give a number of steps from 1 to %d\n", argv[1], MAX_STEPS);

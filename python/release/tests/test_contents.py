@@ -12,7 +12,7 @@ from pathlib import Path
 from conftest import GLIBC, ROOT, find_wheel, output
 
 # What every wheel has beside Python files, and whether it can be executed.
-FILES = {"memtrace": True, "libmemtrace.so": True, "include/memtrace.h": False, "demo/train": True, "demo/train.c": False, "demo/train.py": False,
+FILES = {"memtrace": True, "libmemtrace.so": True, "include/memtrace.h": False, "demo/train": True, "demo/libtrain.so": True, "demo/train.c": False, "demo/train.py": False,
          **{f"nullgpu/{name}": True for name in ("libcuda.so.1", "libnvidia-ml.so.1", "libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13")}}
 
 
@@ -52,7 +52,7 @@ def test_no_newer_c_library(unpacked):
         versions = {tuple(map(int, text.split("."))) for text in re.findall(r"Name: GLIBC_([0-9.]+)", output("readelf", "-VW", path))}
         assert versions and max(version[:2] for version in versions) <= GLIBC, path
         libraries = set(re.findall(r"NEEDED.*\[(.+)\]", output("readelf", "-dW", path)))
-        assert libraries <= {"libc.so.6", "libdl.so.2", "libpthread.so.0", "libcudart.so.12", "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2"}, path
+        assert libraries <= {"libc.so.6", "libdl.so.2", "libpthread.so.0", "libcudart.so.12", "libtrain.so", "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2"}, path
 
 
 def test_library(unpacked):
