@@ -8,6 +8,8 @@ DESTDIR ?=
 BUILD := build
 CACHE := $(or $(MEMTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrace)
 STRIP ?= -s -w
+# Further flags of Go's linker. A wheel has -buildid=: Go's own build id depends on the folder of the sources.
+GO_LINK ?=
 PYTHON ?= python3
 GO ?= go
 
@@ -18,7 +20,7 @@ WRAP := $(addprefix -Wl$(comma)--wrap=,abort fprintf vfprintf fputc fwrite mmap 
 # The linker script keeps the Go runtime asleep, the version script exports the hooks and nothing else. The linker runs in a folder of its own, so both have whole paths;
 # a wheel's compiler has another word for the root (scripts/zig/zig-cc).
 ROOT ?= $(CURDIR)
-LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl,--version-script,$(ROOT)/cshim/exports.map -Wl,-z,now $(WRAP)'
+LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl,--version-script,$(ROOT)/cshim/exports.map -Wl,-z,now -Wl,--build-id=sha1 $(WRAP)'
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml) go.mod go.sum
 
@@ -34,13 +36,13 @@ cli: $(BUILD)/memtrace ## the command
 
 $(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
+	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
 	GOARCH= CC= $(GO) run ./internal/lazyrela $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
 $(BUILD)/memtrace: $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -ldflags "-s -w $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk

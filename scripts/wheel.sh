@@ -36,7 +36,7 @@ for machine in "${machines[@]}"; do
 	export ZIG_TARGET=$machine-linux-gnu.$glibc GOARCH=${goarch[$machine]}
 	platform=manylinux_${glibc/./_}_$machine
 	rm -rf "${build:?}/$machine"
-	MEMTRACE_WHEEL_PLATFORM=$platform MAKEFLAGS="BUILD=$build/$machine ROOT=@root CC=zig-cc LDFLAGS=-s" \
+	MEMTRACE_WHEEL_PLATFORM=$platform MAKEFLAGS="BUILD=$build/$machine ROOT=@root CC=zig-cc LDFLAGS=-s GO_LINK=-buildid=" \
 		"$tools/python" -m build --wheel --no-isolation --outdir "$dist" . >&2
 	# The tag is a promise; auditwheel looks at what the files ask for.
 	wheel=$(ls "$dist"/memtrace_gpu-*-py3-none-"$platform".whl)

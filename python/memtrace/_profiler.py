@@ -10,7 +10,8 @@ import time
 from operator import index
 
 from . import _moments
-from ._trace import NotFound, find_command, find_trace
+from ._files import NotFound
+from ._trace import find_command, find_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
