@@ -48,18 +48,18 @@ include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
 # The debug information names the program's lines; where it was compiled is nobody's business.
 demo_programs := train libtrain.so train.c train.py
-demo_cflags := -std=gnu11 -O1 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -fno-omit-frame-pointer -ffile-prefix-map=$(CURDIR)=memtrace -Icshim/include
+demo_cflags := -std=gnu11 -O1 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -fno-omit-frame-pointer -ffile-prefix-map=$(CURDIR)=. -Icshim/include
 demo-guest: $(addprefix $(BUILD)/demo/,$(demo_programs)) ## the programs that `memtrace demo` records
 $(BUILD)/demo/%: demo/%
 	@mkdir -p $(@D)
 	@cp $< $@
 $(BUILD)/demo/libtrain.so: demo/train.c cshim/include/memtrace.h $(NULLCUDA_OUT)/$(cudart_node_12)
 	@mkdir -p $(@D)
-	$(CC) $(demo_cflags) -c $(CURDIR)/$< -o $(BUILD)/demo/train.o
+	$(CC) $(demo_cflags) -c $< -o $(BUILD)/demo/train.o
 	$(CC) -shared -Wl,-soname,libtrain.so $(BUILD)/demo/train.o -o $@ -L$(NULLCUDA_OUT) -l:$(cudart_node_12) -Wl,-rpath,'$$ORIGIN/../nullgpu'
 	@rm $(BUILD)/demo/train.o
 $(BUILD)/demo/train: demo/main.c $(BUILD)/demo/libtrain.so
-	$(CC) -O1 $< -o $@ -L$(BUILD)/demo -l:libtrain.so -Wl,-S -Wl,-rpath,'$$ORIGIN' -Wl,-rpath-link,$(NULLCUDA_OUT)
+	$(CC) -O1 $< -o $@ -L$(BUILD)/demo -l:libtrain.so -rdynamic -Wl,-S -Wl,-rpath,'$$ORIGIN' -Wl,-rpath-link,$(NULLCUDA_OUT)
 
 # What `memtrace` needs at run time, as its files lie in a wheel: the command and what it looks for beside itself.
 STAGE ?= $(BUILD)/stage
