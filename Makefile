@@ -24,7 +24,7 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml) go.mod go.sum
 
-.PHONY: all help lib cli nullcuda demo demo-guest stage wheel test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
+.PHONY: all help lib cli nullcuda demo demo-guest stage wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
 
 all: lib cli ## build build/libmemtrace.so and build/memtrace
 
@@ -75,7 +75,10 @@ stage: all demo-guest $(stage_nullgpu) ## the files of a wheel beside the Python
 wheel: ## wheels for x86-64 and aarch64, any glibc from 2.17 on, any Python, in dist/
 	scripts/wheel.sh
 
-test-wheel: wheel ## what a wheel must be: its platform, the same bytes twice, its bill of materials, and at work in fresh environments
+packages: wheel ## .deb and .rpm of the wheels' files, in dist/
+	scripts/packages.sh
+
+test-wheel: wheel packages ## what a wheel must be: its platform, the same bytes twice, its bill of materials, and at work in fresh environments
 	scripts/test-wheel.sh
 
 nullcuda: nullcuda-driver nullcuda-nvml nullcuda-runtime ## the CUDA without a GPU that the tests run on

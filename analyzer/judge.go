@@ -87,7 +87,7 @@ var (
 	// memtrace's own package, wherever it lies.
 	ours = regexp.MustCompile(`(^|/)memtrace/_[a-z_]+\.py$`)
 	// What `memtrace demo` runs plays the user's program, and lies in memtrace's own package.
-	demo = regexp.MustCompile(`(^|/)memtrace/_bin/demo/`)
+	demo = regexp.MustCompile(`(^|/)memtrace/(_bin/)?demo/`)
 	// Code that a library wrote into a file in order to run it.
 	generated = regexp.MustCompile(`(^|/)torchinductor_[^/]*/|(^|/)__pycache__/`)
 )
