@@ -8,6 +8,8 @@ DESTDIR ?=
 BUILD := build
 CACHE := $(or $(MEMTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrace)
 STRIP ?= -s -w
+# Further flags of Go's linker. A wheel has -buildid=: Go's own build id depends on the folder of the sources.
+GO_LINK ?=
 PYTHON ?= python3
 GO ?= go
 
@@ -15,12 +17,14 @@ comma := ,
 VERSION_FLAG := -X memtrace/internal/version.String=$(VERSION)
 # What the Go runtime's C parts call of the C library when they give up and for memory, and what stands for it: cshim/goend.c, cshim/gomemory.c.
 WRAP := $(addprefix -Wl$(comma)--wrap=,abort fprintf vfprintf fputc fwrite mmap munmap malloc free pthread_attr_init pthread_getattr_np)
-# The linker script keeps the Go runtime asleep, the version script exports the hooks and nothing else.
-LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(CURDIR)/interpose/lazy.ld -Wl,--version-script,$(CURDIR)/cshim/exports.map -Wl,-z,now $(WRAP)'
+# The linker script keeps the Go runtime asleep, the version script exports the hooks and nothing else. The linker runs in a folder of its own, so both have whole paths;
+# a wheel's compiler has another word for the root (scripts/zig/zig-cc).
+ROOT ?= $(CURDIR)
+LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl,--version-script,$(ROOT)/cshim/exports.map -Wl,-z,now -Wl,--build-id=sha1 $(WRAP)'
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml) go.mod go.sum
 
-.PHONY: all help lib cli nullcuda demo test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
+.PHONY: all help lib cli nullcuda demo demo-guest stage wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
 
 all: lib cli ## build build/libmemtrace.so and build/memtrace
 
@@ -32,16 +36,51 @@ cli: $(BUILD)/memtrace ## the command
 
 $(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
+	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
 	GOARCH= CC= $(GO) run ./internal/lazyrela $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
 $(BUILD)/memtrace: $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -ldflags "-s -w $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
+# The debug information names the program's lines; where it was compiled is nobody's business.
+demo_programs := train libtrain.so train.c train.py
+demo_cflags := -std=gnu11 -O1 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -fno-omit-frame-pointer -ffile-prefix-map=$(CURDIR)=. -Icshim/include
+demo-guest: $(addprefix $(BUILD)/demo/,$(demo_programs)) ## the programs that `memtrace demo` records
+$(BUILD)/demo/%: demo/%
+	@mkdir -p $(@D)
+	@cp $< $@
+$(BUILD)/demo/libtrain.so: demo/train.c cshim/include/memtrace.h $(NULLCUDA_OUT)/$(cudart_node_12)
+	@mkdir -p $(@D)
+	$(CC) $(demo_cflags) -c $< -o $(BUILD)/demo/train.o
+	$(CC) -shared -Wl,-soname,libtrain.so $(BUILD)/demo/train.o -o $@ -L$(NULLCUDA_OUT) -l:$(cudart_node_12) -Wl,-rpath,'$$ORIGIN/../nullgpu'
+	@rm $(BUILD)/demo/train.o
+$(BUILD)/demo/train: demo/main.c $(BUILD)/demo/libtrain.so
+	$(CC) -O1 $< -o $@ -L$(BUILD)/demo -l:libtrain.so -rdynamic -Wl,-S -Wl,-rpath,'$$ORIGIN' -Wl,-rpath-link,$(NULLCUDA_OUT)
+
+# What `memtrace` needs at run time, as its files lie in a wheel: the command and what it looks for beside itself.
+STAGE ?= $(BUILD)/stage
+stage_nullgpu := $(addprefix $(NULLCUDA_OUT)/,libcuda.so.1 libnvidia-ml.so.1 $(foreach m,$(cudart_majors),$(cudart_node_$(m))))
+stage: all demo-guest $(stage_nullgpu) ## the files of a wheel beside the Python package, in STAGE
+	rm -rf $(STAGE)
+	install -D -t $(STAGE) -m 755 $(BUILD)/memtrace $(BUILD)/libmemtrace.so
+	install -D -t $(STAGE)/nullgpu -m 755 $(stage_nullgpu)
+	install -D -t $(STAGE)/demo -m 755 $(addprefix $(BUILD)/demo/,$(filter-out %.c %.py,$(demo_programs)))
+	install -D -t $(STAGE)/demo -m 644 $(addprefix $(BUILD)/demo/,$(filter %.c %.py,$(demo_programs)))
+	install -D -t $(STAGE)/include -m 644 cshim/include/memtrace.h
+
+wheel: ## wheels for x86-64 and aarch64, any glibc from 2.17 on, any Python, in dist/
+	scripts/wheel.sh
+
+packages: wheel ## .deb and .rpm of the wheels' files, in dist/
+	scripts/packages.sh
+
+test-wheel: wheel packages ## what a wheel must be: its platform, the same bytes twice, its bill of materials, and at work in fresh environments
+	scripts/test-wheel.sh
+
 nullcuda: nullcuda-driver nullcuda-nvml nullcuda-runtime ## the CUDA without a GPU that the tests run on
 
 demo: all ## train a small model under the library, on a GPU if there is one, and print the report

@@ -18,6 +18,7 @@ type collector struct {
 	groupings []*grouping
 	kept      []*grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
+	since     At       // what peaks begin at; none once it came
 	bounds    []uint64 // between size classes
 
 	totals  [accountCount]meter // accounts without detail
@@ -94,6 +95,9 @@ func (c *collector) countTogether() {
 func (c *collector) event(e *trace.Event) {
 	if c.moment == nil && c.want.before(e) {
 		c.moment = c.now(c.want.time)
+	}
+	if c.since.kind != momentNone {
+		c.beginIfSince(e)
 	}
 	if c.iterations != nil {
 		c.iterations.event(c, e)

@@ -85,7 +85,9 @@ var (
 	// Cells of a notebook and the interactive prompt; <string> is left to judge.command.
 	typed = regexp.MustCompile(`^<(stdin|ipython-input-.*|python-input-.*)>$`)
 	// memtrace's own package, wherever it lies.
-	ours = regexp.MustCompile(`(^|/)memtrace/_(_init_|library|moments|tag)_?\.py$`)
+	ours = regexp.MustCompile(`(^|/)memtrace/_[a-z_]+\.py$`)
+	// What `memtrace demo` runs plays the user's program, and lies in memtrace's own package.
+	demo = regexp.MustCompile(`(^|/)memtrace/(_bin/)?demo/`)
 	// Code that a library wrote into a file in order to run it.
 	generated = regexp.MustCompile(`(^|/)torchinductor_[^/]*/|(^|/)__pycache__/`)
 )
@@ -105,6 +107,9 @@ func (j *judge) userFile(file string) bool {
 			return rule.own
 		}
 	}
+	if demo.MatchString(file) {
+		return true
+	}
 	return j.packageFolder(file) == "" && !installed.MatchString(file) && !standard.MatchString(file) && !generated.MatchString(file) && !ours.MatchString(file)
 }
 
@@ -123,7 +128,7 @@ var systemFolders = []string{"/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/l
 // systemFile reports whether an object file belongs to the system or to an installed package.
 func systemFile(file string) bool {
 	if file == "" || file[0] == '[' || installed.MatchString(file) {
-		return true
+		return !demo.MatchString(file)
 	}
 	return slices.ContainsFunc(systemFolders, func(folder string) bool { return strings.HasPrefix(file, folder) })
 }

@@ -35,6 +35,9 @@ func TestUserFilesAndPlaces(t *testing.T) {
 		{"/tmp/torchinductor_ada/ab/cabc.py", false, "ab/cabc.py"},
 		{"/home/ada/tools/memtrace/_tag.py", false, "memtrace/_tag.py"},
 		{"/home/ada/tools/memtrace/__init__.py", false, "memtrace/__init__.py"},
+		{"/home/ada/tools/memtrace/_magic.py", false, "memtrace/_magic.py"},
+		{"/venv/lib/python3.8/site-packages/memtrace/_bin/demo/train.py", true, "memtrace/_bin/demo/train.py"},
+		{"/home/ada/tools/memtrace/__init__.py", false, "memtrace/__init__.py"},
 		{"/home/ada/tools/memtrace/tag.py", true, "memtrace/tag.py"},
 		{"", false, ""},
 	} {

@@ -37,7 +37,11 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkSince(opts.Since); err != nil {
+		return nil, err
+	}
 	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
+	c.since = opts.Since
 	c.bounds = bounds
 	c.ooms.places = opts.Sites
 	c.resolver.stacks.own = ownRules(opts.Own)

@@ -19,6 +19,8 @@ type Options struct {
 	Expected uint64
 	// At asks for the state at a moment besides the peaks.
 	At At
+	// Since lets peaks begin at the first mark of a name, a step or a time. Counts, what is live, growth and iterations are the whole run's.
+	Since At
 
 	// Devices keeps the blocks of these devices only; empty keeps all.
 	Devices []int16

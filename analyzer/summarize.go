@@ -50,6 +50,9 @@ func bytesRead(src trace.Source) int64 {
 
 // summary turns what was collected into the value that reports are made of.
 func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
+	if c.since.kind != momentNone {
+		return nil, fmt.Errorf("--since %s: that moment never came", c.since.text)
+	}
 	info := src.Info()
 	c.rowIndexes = nil
 	defer c.endOOMForNow()()

@@ -54,7 +54,7 @@ check_shell() { tracked '*.sh' | xargs "$(scripts/python-tools.sh)/shellcheck" -
 
 check_python() { tracked '*.py' | xargs "$(scripts/python-tools.sh)/ruff" check --quiet; }
 
-check_types() { (tools=$(scripts/python-tools.sh) && cd python && "$tools/mypy" --no-error-summary); }
+check_types() { (tools=$(scripts/python-tools.sh) && "$tools/mypy" --no-error-summary); }
 
 # Text files end in a newline and have no blanks at the ends of lines; a blank in expected output is what a program printed.
 check_blanks() {

@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the pinned tools of internal/tools/requirements.txt into a virtual environment of the cache, once, and prints the folder of their commands.
-# PYTHON chooses the interpreter.
+# Installs the pinned tools of internal/tools/requirements.txt, or of the list named, into a virtual environment of the cache, once, and prints the folder of
+# their commands. PYTHON chooses the interpreter.
+#
+# Usage: scripts/python-tools.sh [LIST]
 
 set -euo pipefail
 cd "$(dirname -- "$0")/.."
 
 python=${PYTHON:-python3}
 cache=${MEMTRACE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/memtrace}
-wanted=internal/tools/requirements.txt
+wanted=${1:-internal/tools/requirements.txt}
 mkdir -p "$cache/venvs"
 key=$({ "$python" -c 'import sys; print(sys.executable, sys.version)'; cat "$wanted"; } | sha256sum | cut -c1-12)
 venv=$cache/venvs/tools-$key

@@ -141,8 +141,10 @@ expected_exports() {
   sed -nE 's/^MEMTRACE_API .*(memtrace_[a-z_]+)\(.*/\1/p' cshim/include/memtrace.h
 }
 
-foreign_symbols() { # undefined names that do not carry a version of the C library, less the weak ones of the linker's own and of the loader's
-  nm -D --undefined-only "$library" | awk '{print $1, $NF}' | grep -vE '@GLIBC_[0-9.]+$' | grep -vE '^[wv] (__gmon_start__|_ITM_(de)?registerTMCloneTable|__cxa_finalize|__libc_stack_end|__tls_get_addr)$'
+# Undefined names that do not carry a version of the C library, less the weak ones of the linker's own, of the loader's, and those that a library for an old glibc
+# finds where there is a newer one.
+foreign_symbols() {
+  nm -D --undefined-only "$library" | awk '{print $1, $NF}' | grep -vE '@GLIBC_[0-9.]+$' | grep -vE '^[wv] (__gmon_start__|_ITM_(de)?registerTMCloneTable|__cxa_finalize|__libc_stack_end|__tls_get_addr|_dl_find_object|strerrordesc_np)$'
 }
 
 dlsym_jumps() { # the stub must reach the real one by a jump, or that would take us for its caller

@@ -12,4 +12,4 @@ if ! "$python" -c 'import pytest' 2>/dev/null; then
 	python=$(scripts/python-tools.sh)/python
 fi
 cd python
-exec "$python" -m pytest -q "$@"
+exec "$python" -m pytest -q "${@:-tests}"

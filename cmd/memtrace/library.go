@@ -36,22 +36,31 @@ func searchLibrary() (string, error) {
 		}
 		return filepath.Abs(named)
 	}
+	folder, err := findBeside(libraryName, libraryFolders, fmt.Sprintf("build it with 'make lib' or set %s to its path", libraryEnv))
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(folder, libraryName), nil
+}
+
+// findBeside returns the first of some folders, seen from that of this executable, that has a regular file of this name. The advice closes the error's sentence.
+func findBeside(name string, folders []string, advice string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find %s: %w; set %s to its path", libraryName, err, libraryEnv)
+		return "", fmt.Errorf("find %s: %w; %s", name, err, advice)
 	}
 	if real, err := filepath.EvalSymlinks(self); err == nil {
 		self = real
 	}
 	var looked []string
-	for _, folder := range libraryFolders {
-		path := filepath.Join(filepath.Dir(self), folder, libraryName)
+	for _, folder := range folders {
+		path := filepath.Join(filepath.Dir(self), folder, name)
 		if regularFile(path) == nil {
-			return path, nil
+			return filepath.Join(filepath.Dir(self), folder), nil
 		}
 		looked = append(looked, path)
 	}
-	return "", fmt.Errorf("%s is missing; looked for %s; build it with 'make lib' or set %s to its path", libraryName, strings.Join(looked, ", "), libraryEnv)
+	return "", fmt.Errorf("%s is missing; looked for %s; %s", name, strings.Join(looked, ", "), advice)
 }
 
 func regularFile(path string) error {

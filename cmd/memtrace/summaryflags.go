@@ -34,6 +34,7 @@ type summaryFlags struct {
 	rules   string   // what --by category goes by
 	groups  []string // NAME=FILE|PRESET
 	at      string
+	since   string
 	devices []string
 	focus   string
 	ignore  string
@@ -67,6 +68,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+" (repeat it, or separate by commas)")
 	s.defineRules(cmd)
 	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
+	f.StringVar(&s.since, "since", "", "let the peak be the highest from this `MOMENT` on: mark:NAME (the first of that name), step:N or a time since the start")
 	s.defineFilters(cmd)
 	s.asked = f.Changed
 	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")
@@ -79,6 +81,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
 	mustComplete(cmd, "by", completeList(groupingNames()...))
 	mustComplete(cmd, "at", completeValues("peak", "exit", "oom", "oom:", "mark:", "step:"))
+	mustComplete(cmd, "since", completeValues("mark:", "step:"))
 	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
 	for _, name := range []string{"rows", "width"} {
 		mustComplete(cmd, name, completeValues())
@@ -130,6 +133,9 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 	var err error
 	if o.At, err = analyzer.ParseAt(s.at); err != nil {
 		return o, &usageError{err}
+	}
+	if o.Since, err = analyzer.ParseAt(s.since); err != nil {
+		return o, usagef("--since %s: name a moment such as mark:NAME, step:N or a time since the start", s.since)
 	}
 	if o.Focus, err = parseRegexp("--focus", s.focus); err != nil {
 		return o, err

@@ -84,6 +84,8 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 		return nil, usagef("--view shows a table of its own: leave out --by and --group, or --view")
 	case len(views) > 0 && s.at != "":
 		return nil, usagef("--at goes with the report; a view has moments of its own")
+	case len(views) > 0 && s.since != "":
+		return nil, usagef("--since goes with the report; a view is of the whole run")
 	case len(views) > 0 && s.sum != "":
 		return nil, usagef("--expected-sum goes with --by category, --rules or --group, not with --view")
 	case changed("units") && v.csv == "" && !seed:

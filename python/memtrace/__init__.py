@@ -16,12 +16,28 @@ arguments and do nothing, so a program behaves the same with and without it. Tag
 new thread starts with an empty one. All functions may be called from any thread. Recording starts with the first CUDA call: tags that are open
 then count from there on; of earlier marks, steps and epochs the latest 64 are recorded as its first moment.
 
+library_path says where the recording library lies, for launchers that take an LD_PRELOAD.
+In a notebook, `%load_ext memtrace` gives `%%memtrace`, which shows the report of a cell.
 memory_profiler has the three calls of the TBD memory profiler for PyTorch, for programs that use it.
 """
 
+from __future__ import annotations
+
+from ._files import library_path
 from ._moments import active, epoch, mark, step
 from ._profiler import memory_profiler
 from ._tag import tag
 
-__all__ = ["active", "epoch", "mark", "memory_profiler", "step", "tag"]
+__all__ = ["active", "epoch", "library_path", "mark", "memory_profiler", "step", "tag"]
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext memtrace` calls."""
+    from ._magic import register
+
+    register(shell)

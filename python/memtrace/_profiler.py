@@ -10,7 +10,8 @@ import time
 from operator import index
 
 from . import _moments
-from ._trace import NotFound, find_command, find_trace
+from ._files import NotFound
+from ._trace import find_command, find_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,15 +90,15 @@ class memory_profiler:  # noqa: N801, the name that scripts have
         try:
             trace = find_trace()
             command = [find_command(), "--quiet", "report", "--view", "seed003", "--period", str(self._period)]
-            print(_run([*command, "--epoch", str(self._epoch), trace]), end="", flush=True)
+            print(run_command([*command, "--epoch", str(self._epoch), trace]), end="", flush=True)
             if self._csv:
                 os.makedirs(os.path.dirname(self._csv), exist_ok=True)
-                _run([*command, "--units", "MB", "--csv", self._csv, "--force", "--output", os.devnull, trace])
+                run_command([*command, "--units", "MB", "--csv", self._csv, "--force", "--output", os.devnull, trace])
         except (NotFound, OSError) as problem:
             _say_once(str(problem))
 
 
-def _run(command: list[str]) -> str:
+def run_command(command: list[str]) -> str:
     """Returns what a command printed. Raises NotFound with its words if it failed."""
     import subprocess
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import os
 
+from ._files import LIBRARY, NotFound, own_command
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator
 
 SPOOL = ".spool"
-LIBRARY = "libmemtrace.so"
-
-
-class NotFound(Exception):
-    """Says what is missing, and what to do about it."""
 
 
 def _mapped_files() -> list[str]:
@@ -60,7 +57,8 @@ def _open_files() -> Iterator[str]:
 
 
 def find_command() -> str:
-    """Returns the path of the memtrace command, or raises NotFound. The one that came with the library reads its spool for sure; that of PATH comes second."""
+    """Returns the path of the memtrace command, or raises NotFound. The one that came with the library reads its spool for sure; this package's own and that of
+    PATH come after it."""
     for library in _mapped_files():
         if os.path.basename(library) == LIBRARY:
             folder = os.path.dirname(library)
@@ -70,7 +68,7 @@ def find_command() -> str:
                     return command
     import shutil
 
-    found = shutil.which("memtrace")
+    found = own_command() or shutil.which("memtrace")
     if found is None:
         raise NotFound("the command memtrace was not found beside the library or in PATH; "
                        f"to see the tables, type: memtrace report --view seed003 {find_trace()}")

@@ -3,11 +3,12 @@
 #   nullcuda-runtime        the libraries, in $(NULLCUDA_OUT)
 #   test-nullcuda-runtime   behaviour, ABI layouts and exports
 #   test-nullcuda-frameworks  PyTorch, MXNet and CuPy on it (3 GB of downloads, once)
-NULLCUDA_OUT ?= build/nullcuda/lib
+BUILD ?= build
+NULLCUDA_OUT ?= $(BUILD)/nullcuda/lib
 
 cudart_dir := testdata/nullcuda/runtime
-cudart_obj := build/nullcuda/obj/runtime
-cudart_test := build/nullcuda/test/runtime
+cudart_obj := $(BUILD)/nullcuda/obj/runtime
+cudart_test := $(BUILD)/nullcuda/test/runtime
 cudart_majors := 11 12 13
 cudart_node_11 := libcudart.so.11.0
 cudart_node_12 := libcudart.so.12
@@ -48,7 +49,7 @@ $(cudart_obj)/$(1)/placeholders.c $(cudart_obj)/$(1)/exports.map &: $$(cudart_ob
 $(NULLCUDA_OUT)/$(cudart_node_$(1)): $$(cudart_objects_$(1)_shared) $(cudart_obj)/$(1)/shared/placeholders.o $(cudart_obj)/$(1)/exports.map
 	@mkdir -p $$(@D)
 	$$(CC) -shared -Wl,-soname,$(cudart_node_$(1)) -Wl,-Bsymbolic -Wl,-z,defs -Wl,--version-script=$(cudart_obj)/$(1)/exports.map \
-		-pthread -o $$@.$$$$$$$$ $$(filter %.o,$$^) -ldl && mv $$@.$$$$$$$$ $$@
+		-pthread $(LDFLAGS) -o $$@.$$$$$$$$ $$(filter %.o,$$^) -ldl && mv $$@.$$$$$$$$ $$@
 $(NULLCUDA_OUT)/static$(1)/libcudart_static.a: $$(cudart_objects_$(1)_static) $(cudart_obj)/$(1)/static/placeholders.o
 	@mkdir -p $$(@D)
 	@$$(AR) rc $$@.$$$$$$$$ $$^ && mv $$@.$$$$$$$$ $$@

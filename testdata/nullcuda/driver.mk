@@ -1,10 +1,11 @@
 # The null CUDA driver and NVML: libraries and their tests. Runs alone from the
 # root of the repository or included by the top Makefile.
-NULLCUDA_OUT ?= build/nullcuda/lib
+BUILD ?= build
+NULLCUDA_OUT ?= $(BUILD)/nullcuda/lib
 
 nullcuda_dir := testdata/nullcuda
-nullcuda_obj := build/nullcuda/obj
-nullcuda_test := build/nullcuda/test
+nullcuda_obj := $(BUILD)/nullcuda/obj
+nullcuda_test := $(BUILD)/nullcuda/test
 nullcuda_cflags := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -pthread
 nullcuda_sanitize := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 nullcuda_shared_src := $(wildcard $(nullcuda_dir)/shared/*.c)
@@ -28,13 +29,13 @@ $(nullcuda_obj)/%.o: $(nullcuda_dir)/%.c $(nullcuda_headers)
 # Replaced in one step: a program may have the old one mapped.
 $(NULLCUDA_OUT)/libcuda.so.1: $(call nullcuda_objects,$(nullcuda_driver_src))
 	@mkdir -p $(@D)
-	$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,defs -pthread -o $@.new $^
+	$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,defs -pthread $(LDFLAGS) -o $@.new $^
 	mv $@.new $@
 	ln -sf libcuda.so.1 $(@D)/libcuda.so
 
 $(NULLCUDA_OUT)/libnvidia-ml.so.1: $(call nullcuda_objects,$(nullcuda_nvml_src))
 	@mkdir -p $(@D)
-	$(CC) -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -Wl,-z,defs -pthread -o $@.new $^
+	$(CC) -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -Wl,-z,defs -pthread $(LDFLAGS) -o $@.new $^
 	mv $@.new $@
 
 # Each test links the libraries it tests and finds them by rpath.

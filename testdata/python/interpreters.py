@@ -1,6 +1,6 @@
 """Find or fetch CPython interpreters for the tests.
 
-    interpreters.py [VERSION...]        such as 3.9 3.14; all of VERSIONS if none is named
+    interpreters.py [--debian] [VERSION...]        such as 3.9 3.14; all of VERSIONS if none is named
 
 Prints one line per version: the interpreter's path. Progress goes to stderr; a
 version that cannot be had ends the program with status 1 and a line that says why.
@@ -10,7 +10,8 @@ PATH, ~/.pyenv/versions, the cache, and then Debian's packages. Those are fetche
 with apt, whose lists and state are kept in the cache, and unpacked there: nothing
 of the system is touched. An unpacked interpreter brings its own C library, since
 the system's may be older; it finds it by itself, so virtual environments,
-LD_PRELOAD and programs that it starts work as with any other.
+LD_PRELOAD and programs that it starts work as with any other. With --debian it is
+taken although the machine has another: 3.9 brings glibc 2.31.
 
 Two callers wait for each other.
 """
@@ -165,9 +166,9 @@ def locked(path):
         yield
 
 
-def find(version):
+def find(version, debian=False):
     """The path of an interpreter of this version, such as "3.12"."""
-    for path in candidates(version):
+    for path in () if debian else candidates(version):
         if works(path, version):
             return resolved(path)
     with locked(cache() / "interpreters" / f".{version}.lock"):
@@ -182,12 +183,14 @@ def find(version):
 def main():
     parser = argparse.ArgumentParser(description="Find or fetch CPython interpreters.")
     parser.add_argument("version", nargs="*", default=VERSIONS, help="such as 3.14 (default: %(default)s)")
+    parser.add_argument("--debian", action="store_true", help="Debian's, with its own C library, whatever else there is")
+    options = parser.parse_args()
     failed = False
-    for version in parser.parse_args().version:
+    for version in options.version:
         try:
             if not re.fullmatch(r"3\.\d+", version):
                 raise Failure(f"{version}: say a version such as 3.14")
-            print(find(version), flush=True)
+            print(find(version, options.debian), flush=True)
         except (Failure, OSError) as failure:
             say(failure)
             failed = True

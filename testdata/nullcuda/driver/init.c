@@ -1,5 +1,6 @@
 #include "driver.h"
 #include "ledger.h"
+#include "../shared/memfd.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ cu_result nc_init_check(void)
 // for that in /proc: a page of that name stands in for them.
 static void map_stand_in(void)
 {
-	int fd = memfd_create("/dev/nvidia0", MFD_CLOEXEC);
+	int fd = nc_memfd("/dev/nvidia0");
 	if (fd < 0)
 		return;
 	mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);

@@ -8,6 +8,7 @@
 #include "context.h"
 #include "memory.h"
 #include "page.h"
+#include "../shared/memfd.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,7 +43,7 @@ static cu_result export(cu_ptr base, size_t bytes, struct nc_ipc **out)
 {
 	struct stat st;
 	struct nc_ipc *ipc = malloc(sizeof *ipc);
-	int fd = memfd_create("nullcuda-ipc", MFD_CLOEXEC);
+	int fd = nc_memfd("nullcuda-ipc");
 	void *copy = MAP_FAILED;
 	if (ipc && fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && fstat(fd, &st) == 0)
 		copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -1,5 +1,6 @@
 #include "pool.h"
 #include "memory.h"
+#include "../shared/memfd.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static void *chunk_pages(const struct nc_pool *pool, size_t size, int *fd)
 	if (!(pool->props.handle_types & CU_HANDLE_FD))
 		return nc_pages_new(size);
 	void *pages = MAP_FAILED;
-	*fd = memfd_create("nullcuda-chunk", MFD_CLOEXEC);
+	*fd = nc_memfd("nullcuda-chunk");
 	if (*fd >= 0 && ftruncate(*fd, (off_t)size) == 0)
 		pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *fd, 0);
 	if (pages != MAP_FAILED)

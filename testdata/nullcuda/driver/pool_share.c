@@ -5,6 +5,7 @@
 #include "context.h"
 #include "memory.h"
 #include "pool.h"
+#include "../shared/memfd.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ struct ticket {
 	uint64_t offset, requested, size;
 };
 _Static_assert(sizeof(struct ticket) <= sizeof(cu_pool_export), "a ticket must fit what the program passes on");
-static const char ticket_magic[8] = "nc block";
+static const char ticket_magic[8] = {'n', 'c', ' ', 'b', 'l', 'o', 'c', 'k'}; // no closing zero
 
 static cu_result inode_of(int fd, uint64_t *inode)
 {
@@ -47,7 +48,7 @@ static cu_result label_pool(struct nc_pool *pool)
 {
 	struct label label = {.pid = getpid(), .device = pool->device};
 	memcpy(label.magic, label_magic, sizeof label.magic);
-	int fd = memfd_create("nullcuda-pool", MFD_CLOEXEC);
+	int fd = nc_memfd("nullcuda-pool");
 	if (fd < 0)
 		return CU_OPERATING_SYSTEM;
 	if (pwrite(fd, &label, sizeof label, 0) != (ssize_t)sizeof label || inode_of(fd, &pool->inode) != CU_OK) {

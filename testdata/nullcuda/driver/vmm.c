@@ -1,6 +1,7 @@
 #include "vmm.h"
 #include "fabric.h"
 #include "multicast.h"
+#include "../shared/memfd.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ static char *map_home(int fd, size_t size)
 
 int nc_vmm_memfd(const char *name, size_t size)
 {
-	int fd = memfd_create(name, MFD_CLOEXEC);
+	int fd = nc_memfd(name);
 	if (fd >= 0 && ftruncate(fd, (off_t)size) < 0) {
 		close(fd);
 		fd = -1;

@@ -1,4 +1,5 @@
 #include "account.h"
+#include "memfd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -162,7 +163,7 @@ static struct nc_account_file *open_private(void)
 	snprintf(name, sizeof name, "nullcuda-%d", getpid());
 	struct nc_account_file *file = find_private(name);
 	if (!file)
-		file = map_file(memfd_create(name, MFD_CLOEXEC));
+		file = map_file(nc_memfd(name));
 	if (file)
 		return file;
 	file = mmap(NULL, sizeof *file, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,0 +1,53 @@
+package analyzer
+
+import (
+	"fmt"
+
+	"memtrace/trace"
+)
+
+// checkSince refuses moments at which peaks cannot begin anew: those that are known afterwards only.
+func checkSince(at At) error {
+	switch at.kind {
+	case momentNone, momentMark, momentStep, momentTime:
+		return nil
+	}
+	return fmt.Errorf("--since %s: name a moment such as mark:NAME, step:N or a time since the start", at.text)
+}
+
+// beginIfSince begins all peaks anew where e is, or comes right behind, the first event of Options.Since.
+func (c *collector) beginIfSince(e *trace.Event) {
+	if c.since.before(e) || c.since.hits(e, c.resolver.tables) {
+		c.since = At{}
+		c.restart(e.Time)
+	}
+}
+
+// restart forgets what was highest: what is live now is the highest from here on. Shares of a maximum, being asked for the next one, give what they are now: see share.peak.
+func (c *collector) restart(time int64) {
+	for a := range c.totals {
+		c.totals[a].restart(time)
+	}
+	for _, d := range c.details {
+		if d == nil {
+			continue
+		}
+		d.total.restart(time)
+		d.peakAllocs = d.total.allocs
+		for i := range d.devices {
+			d.devices[i].restart(time)
+		}
+	}
+	for i := range c.holding.devices {
+		d := &c.holding.devices[i]
+		d.last.AllocatedBytesPeak, d.last.ReservedBytesPeak = d.last.AllocatedBytes, d.last.ReservedBytes
+		for n := range d.byLibrary {
+			d.byLibrary[n].peak = d.byLibrary[n].current
+		}
+	}
+}
+
+func (m *meter) restart(time int64) {
+	m.peak, m.peakTime, m.surePeak = m.current, time, m.sure
+	m.epoch++
+}

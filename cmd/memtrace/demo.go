@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const demoLong = `Record a small training run and show the report: what memtrace does, without a
+program of yours.
+
+Where PyTorch is installed and finds a GPU, PyTorch trains on it. Elsewhere a
+program in C does what such a run does with its memory, on the null GPU that comes
+with memtrace: memory is accounted for, but there is no hardware and nothing is
+computed. The report says which device it was.`
+
+const demoExample = `  memtrace demo
+  memtrace demo --python /opt/venv/bin/python
+  memtrace demo -o demo.bin && memtrace export flamegraph demo.bin -o demo.svg`
+
+// demoFolders are where the demo's files may lie, seen from the folder of this executable: a wheel and a build tree, then an installation.
+var demoFolders = []string{".", "../lib/memtrace"}
+
+// torchProbe prints PyTorch's version and whether it finds a GPU.
+const torchProbe = "import torch; print(torch.__version__, torch.cuda.is_available())"
+
+type demoOptions struct {
+	python string
+	output string
+	force  bool
+}
+
+// demoGuest is what the demo records.
+type demoGuest struct {
+	argv  []string
+	env   []string
+	words string // which program, on which device
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:     "demo [flags]",
+		Short:   "Record a small training run and show its report",
+		Long:    demoLong,
+		Example: demoExample,
+		Args:    noArguments,
+		RunE:    func(*cobra.Command, []string) error { return a.demo(o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.python, "python", "python3", "look for PyTorch with this `INTERPRETER`")
+	f.StringVarP(&o.output, "output", "o", "memtrace.demo.%p.bin", "name of the trace, a `PATTERN` as for run")
+	f.BoolVarP(&o.force, "force", "f", false, "replace a trace that exists")
+	return cmd
+}
+
+func (a *app) demo(o demoOptions) error {
+	settings, err := a.guestSettings(runOptions{output: o.output, force: o.force})
+	if err != nil {
+		return err
+	}
+	guest, err := newDemoGuest(o.python, os.Environ())
+	if err != nil {
+		return err
+	}
+	list, err := newManifest()
+	if err != nil {
+		return err
+	}
+	defer list.remove()
+	settings.runDir = list.dir
+	a.say("recording %s", guest.words)
+	ended, err := runChild(guest.argv, settings.apply(guest.env))
+	if err != nil {
+		return err
+	}
+	if ended.status != 0 {
+		return fmt.Errorf("%sthe demo's program ended with status %d: its own words stand above", endedWords(guest.argv[0], ended), ended.status)
+	}
+	traces := a.finishedTraces(list)
+	if len(traces) == 0 {
+		return errors.New("the demo's program left no trace; its warnings stand above, if it had any")
+	}
+	for i, path := range traces {
+		traces[i] = shortPath(path)
+	}
+	flags := summaryFlags{rows: defaultRows, color: "auto"}
+	if err := a.report(&flags, &viewFlags{}, traces, func(string) bool { return false }); err != nil {
+		return err
+	}
+	a.say("the trace is %s; record a program of yours by: memtrace run -- python3 train.py", strings.Join(traces, ", "))
+	return nil
+}
+
+// newDemoGuest chooses the program: in PyTorch where the interpreter has one that finds a GPU, else in C on the null GPU.
+func newDemoGuest(python string, env []string) (demoGuest, error) {
+	folder, err := findDemo("demo/train.py")
+	if err != nil {
+		return demoGuest{}, err
+	}
+	version, usable := probeTorch(python, env)
+	if usable {
+		return demoGuest{[]string{python, filepath.Join(folder, "demo/train.py")}, env, "a small training run of PyTorch " + version}, nil
+	}
+	if folder, err = findDemo("demo/train"); err != nil {
+		return demoGuest{}, err
+	}
+	devices, err := findNullGPU()
+	if err != nil {
+		return demoGuest{}, err
+	}
+	env = setVariable(env, "LD_LIBRARY_PATH", strings.TrimSuffix(devices+":"+lookupVariable(env, "LD_LIBRARY_PATH"), ":"))
+	env = setVariable(env, "NULLCUDA_SHARED", "none")
+	why := python + " has no PyTorch"
+	if version != "" {
+		why = "PyTorch " + version + " finds no GPU"
+	}
+	return demoGuest{[]string{filepath.Join(folder, "demo/train")}, env, "a small program in C on the null GPU, since " + why}, nil
+}
+
+// probeTorch asks an interpreter for its PyTorch; "" without one. A report on what goes wrong inside it is not the demo's business.
+func probeTorch(python string, env []string) (version string, usable bool) {
+	probe := exec.Command(python, "-c", torchProbe)
+	probe.Env = env
+	said, err := probe.Output()
+	if err != nil {
+		return "", false
+	}
+	fields := bytes.Fields(said)
+	if len(fields) < 2 { // what an import printed may stand before it
+		return "", false
+	}
+	return string(fields[len(fields)-2]), string(fields[len(fields)-1]) == "True"
+}
+
+// findDemo returns the folder of the installation that has a file.
+func findDemo(name string) (string, error) {
+	return findBeside(name, demoFolders, "build it with 'make demo-guest'")
+}
+
+// findNullGPU returns the folder of the null GPU's libraries.
+func findNullGPU() (string, error) {
+	const driver = "libcuda.so.1"
+	var places []string
+	for _, folder := range demoFolders {
+		places = append(places, filepath.Join(folder, "nullgpu"))
+	}
+	return findBeside(driver, append(places, "nullcuda/lib"), "build it with 'make nullcuda'") // the last one: a build tree
+}

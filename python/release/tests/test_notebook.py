@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The magic of notebooks, in an IPython shell: a cell's report has the cell's peak."""
+
+import json
+import platform
+import sys
+
+import pytest
+from conftest import clean_environment, find_wheel, output, unpack
+
+MIB = 1 << 20
+# A shell that runs cells and prints a line between them. The third cell allocates nothing, the fourth is no cell but the line magic.
+SHELL = """
+import ctypes
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+runtime = ctypes.CDLL("libcudart.so.12")
+def allocate(mebibytes):
+    block = ctypes.c_void_p()
+    assert runtime.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(mebibytes << 20)) == 0
+    return block
+shell.user_ns.update(allocate=allocate, runtime=runtime)
+shell.run_cell("%load_ext memtrace")
+for cell in ("%%memtrace FLAGS\\nkept = allocate(48)",
+             "%%memtrace FLAGS\\nfor size in (100, 90):\\n    runtime.cudaFree(allocate(size))\\nmore = allocate(10)",
+             "%%memtrace FLAGS\\npass",
+             "%memtrace FLAGS"):
+    print("----", flush=True)
+    shell.run_cell(cell.replace("FLAGS", "--json"))
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    return unpack(find_wheel(platform.machine()), tmp_path_factory.mktemp("notebook"))
+
+
+def run_shell(package, folder, *launcher):
+    """What each cell printed."""
+    (folder / "shell.py").write_text(SHELL)
+    files = package / "memtrace/_bin"
+    environment = clean_environment(PYTHONPATH=package, LD_LIBRARY_PATH=files / "nullgpu", NULLCUDA_SHARED="none", IPYTHONDIR=folder, NO_COLOR="1")
+    said = output(*launcher, sys.executable, folder / "shell.py", cwd=folder, env=environment)
+    return said.split("----\n")[1:]
+
+
+def test_cells(package, tmp_path):
+    cells = run_shell(package, tmp_path, package / "memtrace/_bin/memtrace", "run", "-q", "-o", "run.bin", "--")
+    reports = [json.loads(cell) for cell in cells]
+    assert [report["driver"]["peak_bytes"] for report in reports] == [48 * MIB, 148 * MIB, 58 * MIB, 148 * MIB]
+    assert [report["driver"]["live_bytes"] for report in reports] == [48 * MIB, 58 * MIB, 58 * MIB, 58 * MIB]
+    assert [report["filter"] for report in reports] == [[], ["peaks since mark:cell-1"], ["peaks since mark:cell-2"], []]
+
+
+def test_not_recorded(package, tmp_path):
+    """The cells run all the same, and each says how to have a report."""
+    cells = run_shell(package, tmp_path)
+    assert len(cells) == 4
+    for cell in cells:
+        assert cell.startswith("memtrace: this kernel is not recorded, so there is nothing to show; start the notebook by: memtrace run -- jupyter lab")
+    assert list(tmp_path.glob("*.bin")) == []
