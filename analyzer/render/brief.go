@@ -111,7 +111,12 @@ func (p *page) shortOOM(s *analyzer.Summary, e *analyzer.OOMEvent) {
 			p.shortCategories("What it was for", t, held.Held, briefCategories-1)
 		}
 	}
-	if l := bestLedger(e); l != nil && len(l.Rows) > 0 {
+	if l := s.Ledger("module"); seenThrough(s, e) && l != nil {
+		if modulesKnown(s) {
+			p.shortModules(s, l)
+		}
+		p.shortLedger(s, "inner", briefThrough)
+	} else if l := bestLedger(e); l != nil && len(l.Rows) > 0 {
 		var owners []owner
 		for _, r := range foldOwners(l.Rows, p.o.fewer(briefOwners-2)) {
 			owners = append(owners, owner{name: oomOwner(&r, frameworkPhrase(s.Versions)), bytes: r.Bytes, lower: r.BytesLower, style: oomStyle(r.Owner)})
@@ -121,6 +126,12 @@ func (p *page) shortOOM(s *analyzer.Summary, e *analyzer.OOMEvent) {
 		p.gap()
 	}
 	p.shortAdvice(e)
+}
+
+// seenThrough reports whether the program's peak, which was about when memory ran out, says more than the event's own tables: they know lines of the program only, and one of them
+// has most where a library runs the loop.
+func seenThrough(s *analyzer.Summary, e *analyzer.OOMEvent) bool {
+	return len(s.By) > 0 && s.By[0] == "inner" && e.AllocatedBytes >= s.Framework.PeakBytes/10*9
 }
 
 // shortCategories says what the memory was for at one moment.

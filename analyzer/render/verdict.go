@@ -115,7 +115,7 @@ func phaseWords(phase string) string {
 // shareSentence says what held most of the peak.
 func shareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 	if v.Outcome != analyzer.OutcomePeak {
-		return oomShareSentence(s)
+		return oomShareSentence(s, v)
 	}
 	var parts []string
 	if c := v.Category; c != nil && c.Share >= 0.25 {
@@ -138,7 +138,7 @@ func shareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 }
 
 // oomShareSentence says what filled the device.
-func oomShareSentence(s *analyzer.Summary) string {
+func oomShareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 	e := &s.OOM.Events[toldOOM(s)]
 	l := bestLedger(e)
 	if l == nil || l.WholeBytes == 0 {
@@ -153,6 +153,17 @@ func oomShareSentence(s *analyzer.Summary) string {
 				parts = append(parts, fmt.Sprintf("%.0f%% was %s (%s)", share(bytes), categoryWords(t.Categories[order[0]]), Bytes(bytes)))
 			}
 		}
+	}
+	if o := v.Owner; o != nil && seenThrough(s, e) {
+		text := fmt.Sprintf("%.0f%% was allocated %s (%s", share(o.Bytes), ownerWords(o), Bytes(o.Bytes))
+		if v.Operator != nil {
+			text += ", " + clean(v.Operator.Name)
+		}
+		parts = append(parts, text+")")
+		if m := v.Module; m != nil {
+			parts = append(parts, fmt.Sprintf("%.0f%% by module %s (%s)", share(m.Bytes), clean(m.Name), Bytes(m.Bytes)))
+		}
+		return fmt.Sprintf("Of the %s in use, %s.", Bytes(l.WholeBytes), strings.Join(parts, "; "))
 	}
 	for _, r := range l.Rows {
 		if r.Owner == analyzer.OwnerBlocks && analyzer.Telling(r.Key) {

@@ -250,8 +250,10 @@ func (p *page) programsOf(t *testing.T) string {
 	if err := os.Symlink(filepath.Join(root(), "python"), filepath.Join(checkout, "python")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join(root(), "testdata", "train"))); err != nil {
-		t.Fatal(err)
+	for _, part := range []string{"train", "python"} {
+		if err := os.CopyFS(filepath.Join(checkout, "testdata", part), os.DirFS(filepath.Join(root(), "testdata", part))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, text := range p.files {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
