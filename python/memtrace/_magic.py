@@ -9,7 +9,7 @@ from itertools import count
 from . import _moments
 from ._files import NotFound
 from ._profiler import run_command
-from ._trace import find_command, find_trace, recording
+from ._trace import find_command, find_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,13 +36,10 @@ def register(shell: Any) -> None:
         if cell is None:
             _show(flags)
             return
-        # A mark before the first CUDA call is not recorded, and not needed: the whole trace is this cell's.
-        if recording():
-            name = f"cell-{next(_numbers)}"
-            _moments.mark(name)
-            flags = ["--since", f"mark:{name}", *flags]
+        name = f"cell-{next(_numbers)}"
+        _moments.mark(name)
         shell.run_cell(cell)
-        _show(flags)
+        _show(["--since", f"mark:{name}", *flags])
 
     shell.register_magic_function(memtrace, "line_cell")
 
