@@ -116,7 +116,22 @@ func (c *collector) bound(s *Summary) {
 			s.Other[a.String()] = l
 		}
 	}
+	if s.Bounds.RecordedIsUpper {
+		s.Framework.capBounds()
+		s.Driver.capBounds()
+		for i := range s.Devices {
+			s.Devices[i].Framework.capBounds()
+			s.Devices[i].Driver.capBounds()
+		}
+	}
 	s.Bounds.findExact(s)
+}
+
+// capBounds keeps the lower bounds of a level from lying above what was recorded, where that is an upper one: then a framework's counter is damaged.
+func (l *Level) capBounds() {
+	if l.PeakBytesLower != nil {
+		l.PeakBytesLower, l.LiveBytesLower = new(min(*l.PeakBytesLower, l.PeakBytes)), new(min(*l.LiveBytesLower, l.LiveBytes))
+	}
 }
 
 // levelBounds are a level's lower bounds.

@@ -289,7 +289,7 @@ func (t *iterationTracker) stepped(c *collector, e *trace.Event) {
 // report takes in what the framework's allocator holds.
 func (t *iterationTracker) report(e *trace.Event) {
 	reserved := at(&t.reserved, deviceSlot(e.Device))
-	if *reserved == e.Reserved {
+	if *reserved == e.Reserved || e.Reserved > maxBlockBytes {
 		return
 	}
 	*reserved = e.Reserved

@@ -200,6 +200,7 @@ func checkDamageIsSeen(m *mutant.Mutant, seed *seedTrace, damaged mutant.TraceMu
 		if h.Truncated || h.Trailing == 0 {
 			m.Faultf("damage behind the end, at %d: %+v", damaged.First, h)
 		}
+	case !h.Truncated && h.Altered != "": // whole sections twice, each of them as it should be: the end section tells
 	case !h.Truncated || h.TruncatedAt != int64(start):
 		m.Faultf("damage at %d, in the section at %d: truncated %v at %d: %s", damaged.First, start, h.Truncated, h.TruncatedAt, h.Reason)
 	}
