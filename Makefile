@@ -24,12 +24,20 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl
 C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml) go.mod go.sum
 
-.PHONY: all help lib cli nullcuda demo demo-guest stage wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
+.PHONY: all help dev lib cli nullcuda demo demo-guest stage wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
+
+##@ Everyday
 
 all: lib cli ## build build/libmemtrace.so and build/memtrace
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
+	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+dev: all ## after every change: build, vet, and the quick tests of what Go's cache does not know yet
+	$(GO) vet ./analyzer/... ./cmd/... ./interpose ./trace/...
+	$(GO) test -skip 'Mutants|CostGrows|TakesTime' ./analyzer ./analyzer/render ./analyzer/rules/... ./cmd/memtrace ./trace ./trace/scrub ./internal/arrows
+
+##@ Build
 
 lib: $(BUILD)/libmemtrace.so ## the library to preload
 cli: $(BUILD)/memtrace ## the command
@@ -46,6 +54,8 @@ $(BUILD)/memtrace: $(GO_SOURCES)
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
+##@ Package
+
 # The debug information names the program's lines; where it was compiled is nobody's business.
 demo_programs := train libtrain.so train.c train.py
 demo_cflags := -std=gnu11 -O1 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -fno-omit-frame-pointer -ffile-prefix-map=$(CURDIR)=. -Icshim/include
@@ -80,6 +90,8 @@ packages: wheel ## .deb and .rpm of the wheels' files, in dist/
 
 test-wheel: wheel packages ## what a wheel must be: its platform, the same bytes twice, its bill of materials, and at work in fresh environments
 	scripts/test-wheel.sh
+
+##@ Test
 
 nullcuda: nullcuda-driver nullcuda-nvml nullcuda-runtime ## the CUDA without a GPU that the tests run on
 
@@ -117,7 +129,9 @@ fuzz: ## every fuzz target for FUZZTIME (60s)
 mutants: ## damaged traces and spools, MUTANTS (2000) of each, through every reader
 	scripts/mutants.sh $(or $(MUTANTS),2000)
 
-nightly: all nullcuda ## tests that take hours: KILLS (1000) kills under PyTorch and under load, every ending ENDINGS (20) times beside other preloaded libraries, STORM_EVENTS (50000000) of storms, STRESS_SECONDS (3600) of stress, ten thousand stacks and the whole library of each Python, every model on every PyTorch, LEDGER_SEEDS (100) random ledgers, MUTANTS (100000) damaged traces and spools
+# KILLS kills under PyTorch and under load, every ending ENDINGS times beside other preloaded libraries, STORM_EVENTS of storms, STRESS_SECONDS of stress, ten thousand stacks and the whole library of
+# each Python, every model on every PyTorch, LEDGER_SEEDS random ledgers, MUTANTS damaged traces and spools.
+nightly: all nullcuda ## the long forms of the tests, for hours
 	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
 	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
 	LEDGER_SEEDS=$(or $(LEDGER_SEEDS),100) LEDGER_STEPS=200000 $(GO) test -count=1 -timeout 180m -run 'Ledger$$' -v ./internal/hostile
@@ -146,6 +160,8 @@ check-generate: ## fail if a generated file is stale
 	scripts/check-generate.sh
 
 check: lint check-generate test ## what CI runs
+
+##@ Install
 
 install: all ## install under PREFIX (/usr/local): library, command, header, Python module, man pages, completions
 	install -D -m 755 $(BUILD)/libmemtrace.so $(DESTDIR)$(PREFIX)/lib/libmemtrace.so
