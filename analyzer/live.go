@@ -44,8 +44,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	c.since = opts.Since
 	c.bounds = bounds
 	c.ooms.places = opts.Sites
-	c.resolver.stacks.own = ownRules(opts.Own)
-	c.resolver.stacks.info, c.resolver.stacks.options = src.Info, opts.Symbols
+	c.resolver.stacks.info, c.resolver.stacks.options, c.resolver.stacks.own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
 	}

@@ -36,6 +36,7 @@ func (c *collector) addMoments(s *Summary, opts *Options) (*moment, error) {
 	}
 	if opts.Sites {
 		s.Sites = c.siteList(m, main, label, opts.FullStacks)
+		s.Division = c.division(m, main)
 	}
 	return m, nil
 }

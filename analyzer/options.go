@@ -40,8 +40,8 @@ type Options struct {
 	Symbols symbol.Options
 	// Training asks for Summary.Training, with the categories of the first of RuleSets. It needs Ahead.
 	Training bool
-	// Own says which Python files are the program's own where their folders do not: patterns for whole paths, in which * stands for any text; behind "!" stands what is not. Later
-	// ones win.
+	// Own says which files are the program's own code where their folders do not: globs for whole parts of a path, in which * stands for any text; behind "!" stands what is not. Later
+	// ones win. See CheckOwn.
 	Own []string
 	// FullStacks lists every frame of a call stack; otherwise library noise is folded away.
 	FullStacks bool

@@ -18,6 +18,7 @@ import (
 //	clock.base_unix_ns, clock.source         time 0 of the events; tsc or monotonic
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version
+//	python.libraries                         packages in folders whose names do not say so, separated by NUL: pip --target put them there
 //	nullgpu                                  "1" where no real GPU was used
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
 //	drain                                    "off: <reason>" where the recorder stopped draining

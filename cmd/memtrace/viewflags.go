@@ -43,7 +43,7 @@ func (v *viewFlags) define(cmd *cobra.Command) {
 	f.StringSliceVar(&v.names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
 	f.StringVar(&v.csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
 	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and in the table of seed003 (default MB)")
-	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3)")
+	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3, not counting those that only wrap another)")
 	f.IntVar(&v.period, "period", 0, "list every so many `ITERATIONS` (default 1), in the table of seed003")
 	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of seed003")
 	mustComplete(cmd, "view", completeList(viewNames()...))
@@ -112,7 +112,7 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 	}
 	style.Depth, style.Period, style.Epoch = render.DefaultDepth, v.period, v.epoch
 	if changed("depth") {
-		style.Depth = v.depth
+		style.Depth, style.DepthAsked = v.depth, true
 	}
 	return views, nil
 }
