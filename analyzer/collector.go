@@ -113,6 +113,7 @@ func (c *collector) event(e *trace.Event) {
 		if e.Level == cuda.LevelFramework && e.Status == 0 && accountOf(e) == AccountFramework {
 			c.report(e, epoch)
 		}
+		c.keepIfWanted(e)
 	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
 		c.heap.Apply(e)
 	case trace.EventDestroy:

@@ -48,11 +48,15 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
 	}
-	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil || opts.Training) {
+	if opts.At.NeedsAhead() && opts.Ahead == nil {
+		return nil, fmt.Errorf("the moment %s needs the trace once more to be read ahead", opts.At)
+	}
+	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil || opts.Training || opts.At.NeedsAhead()) {
 		known, err := c.readAhead(opts.Ahead)
 		if err != nil {
 			return nil, err
 		}
+		c.want.behind(known)
 		c.modules.first = known.modules.first // so that names hold before they are said
 		if opts.Training {
 			c.resolver.lifetimes = true

@@ -35,6 +35,8 @@ type Summary struct {
 	OOM    OOM        `json:"oom"`
 	At     *Moment    `json:"at,omitempty"`
 
+	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead
+
 	By     []string `json:"by"`     // the groupings to show to people: those asked for, else the one that says most
 	Asked  bool     `json:"-"`      // By was asked for
 	Filter []string `json:"filter"` // the filters that were on, in words

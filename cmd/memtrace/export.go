@@ -243,6 +243,9 @@ func (a *app) readLevel(path, level string, count analyzer.Options) (*analyzer.S
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if len(set.Unmatched) > 0 {
+		return nil, nil, fmt.Errorf("%s: %s", path, strings.Join(set.Unmatched, "; "))
+	}
 	return set, run.Tables().Modules(), nil
 }
 

@@ -73,7 +73,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+" (repeat it, or separate by commas)")
 	s.defineRules(cmd)
-	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
+	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
 	f.StringVar(&s.since, "since", "", "let the peak be the highest from this `MOMENT` on: mark:NAME (the first of that name), step:N or a time since the start")
 	s.defineFilters(cmd)
 	s.asked = f.Changed
@@ -87,7 +87,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.BoolVarP(&s.force, "force", "f", false, "replace that file if it exists")
 	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
 	mustComplete(cmd, "by", completeList(groupingNames()...))
-	mustComplete(cmd, "at", completeValues("peak", "exit", "oom", "oom:", "mark:", "step:"))
+	mustComplete(cmd, "at", completeValues("peak", "teardown", "exit", "oom", "oom:", "mark:", "step:"))
 	mustComplete(cmd, "since", completeValues("mark:", "step:"))
 	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
 	for _, name := range []string{"rows", "width"} {
@@ -250,15 +250,18 @@ func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if len(summary.Unmatched) > 0 {
+		return nil, fmt.Errorf("%s: %s", path, strings.Join(summary.Unmatched, "; "))
+	}
 	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
 		summary.Notes = append(summary.Notes, fmt.Sprintf("A framework's own account is left out: %v.", err))
 	}
 	return summary, nil
 }
 
-// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the events. The caller calls done.
+// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the events, or a moment is told by what comes behind it. The caller calls done.
 func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
-	if o.Focus == nil && o.Ignore == nil && !o.Training {
+	if o.Focus == nil && o.Ignore == nil && !o.Training && !o.At.NeedsAhead() {
 		return func() {}, nil
 	}
 	ahead, err := openAgain(path)
