@@ -11,6 +11,7 @@ type Options struct {
 	Rows       int    // rows of a table before the rest is summed up; 0: 12, on the first screen fewer; negative: all
 	Details    bool   // of a report: everything that is known, not only the first screen
 	FullStacks bool   // every line of every call stack
+	AllLevels  bool   // of a diff: every grouping at every level, also where a table repeats another
 	Unfolded   bool   // repeated modules and parameters each have a row of their own
 	Path       string // the trace, for the heading and the commands that the report proposes; "" leaves it out
 

@@ -87,7 +87,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.BoolVarP(&s.force, "force", "f", false, "replace that file if it exists")
 	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
 	mustComplete(cmd, "by", completeList(groupingNames()...))
-	mustComplete(cmd, "at", completeValues("peak", "teardown", "exit", "oom", "oom:", "mark:", "step:"))
+	mustComplete(cmd, "at", completeMoments)
 	mustComplete(cmd, "since", completeValues("mark:", "step:"))
 	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
 	for _, name := range []string{"rows", "width"} {
