@@ -23,8 +23,6 @@ type StackSet struct {
 	Problems []string // what kept frames from being named, and what to do
 	Notes    []string // of the summary
 
-	Unmatched []string // of the summary
-
 	LostRecords uint64
 	Bounds      *Bounds // what lost records mean for the values; nil if there are none
 	Certain     uint64  // of what stood at the set's moment, the bytes that are certain; all of them if nothing was lost
@@ -121,7 +119,7 @@ func (c *collector) stackSet(s *Summary, level string, labels bool, opts *Option
 		account = AccountFramework
 	}
 	set := &StackSet{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, Level: level, Moment: "peak", Filter: s.Filter, Rows: []StackRow{},
-		Unmatched: s.Unmatched, LostRecords: s.LostRecords, Bounds: s.Bounds, Health: s.Health}
+		LostRecords: s.LostRecords, Bounds: s.Bounds, Health: s.Health}
 	stacks := c.resolver.stacks
 	stacks.start()
 	set.judge = stacks.judge
