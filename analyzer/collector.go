@@ -16,6 +16,7 @@ type collector struct {
 	resolver  resolver
 	filter    *filter
 	groupings []*grouping
+	crossed   []*grouping // the two of a crossed table; nil without one
 	kept      []*grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
 	since     At       // what peaks begin at; none once it came

@@ -37,12 +37,15 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
+	crossed, err := pickCross(opts.Cross, byRules)
+	if err != nil {
+		return nil, err
+	}
 	if err := checkSince(opts.Since); err != nil {
 		return nil, err
 	}
 	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
-	c.since = opts.Since
-	c.bounds = bounds
+	c.since, c.bounds, c.crossed = opts.Since, bounds, crossed
 	c.ooms.places = opts.Sites
 	c.resolver.stacks.info, c.resolver.stacks.options, c.resolver.stacks.own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {

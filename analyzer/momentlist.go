@@ -35,6 +35,9 @@ func (c *collector) addMoments(s *Summary, opts *Options) (*moment, error) {
 		}
 		s.Ledgers = append(s.Ledgers, l)
 	}
+	if c.crossed != nil {
+		s.Cross = c.crossTable(m, main, label)
+	}
 	if opts.Sites {
 		s.Sites = c.siteList(m, main, label, opts.FullStacks)
 		s.Division = c.division(m, main)

@@ -11,7 +11,9 @@ import (
 type Options struct {
 	// Groupings are names from GroupingNames. None: tag, library and api, with Sites also site, and the report chooses among them.
 	Groupings []string
-	// RuleSets are groupings made of rules, which Groupings may name beside its own.
+	// Cross asks for Summary.Cross: two names, of the rows and of the columns. None: no crossed table.
+	Cross []string
+	// RuleSets are groupings made of rules, which Groupings and Cross may name beside its own.
 	RuleSets []RuleGrouping
 	// Entries is how many of each category's largest parts Summary.Categories lists; negative: all.
 	Entries int

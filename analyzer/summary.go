@@ -20,6 +20,7 @@ type Summary struct {
 	Ledgers    []Ledger                 `json:"ledgers"`
 	Sites      *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
 	Division   *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Options.Sites
+	Cross      *Cross                   `json:"cross,omitempty"`      // nil unless Options.Cross
 	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
 	Training   *Training                `json:"training,omitempty"`   // nil unless Options.Training
 	Trend      *Trend                   `json:"trend"`
