@@ -350,7 +350,7 @@ func diffNotes(base, changed *Summary) []string {
 			list = append(list, "The "+side.name+" is not complete; differences may come from what is missing.")
 		}
 		if side.s.Process.Ended != EndedClean {
-			list = append(list, "The "+side.name+" did not end by itself ("+side.s.Process.Ended+").")
+			list = append(list, "The "+side.name+" did not end by itself ("+cmp.Or(side.s.Process.Signal, side.s.Process.Ended)+").")
 		}
 	}
 	if base.NullGPU != changed.NullGPU {

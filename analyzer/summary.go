@@ -59,8 +59,9 @@ type Process struct {
 	Args       []string `json:"args"`
 	Exe        string   `json:"exe"`
 	Host       string   `json:"host"`
-	Started    string   `json:"started"` // RFC 3339 in UTC, "" if unknown
-	Ended      string   `json:"ended"`   // EndedClean, EndedKilled or EndedRunning
+	Started    string   `json:"started"`          // RFC 3339 in UTC, "" if unknown
+	Ended      string   `json:"ended"`            // EndedClean, EndedKilled or EndedRunning
+	Signal     string   `json:"signal,omitempty"` // that ended it, such as "SIGFPE"; "" unknown
 	DurationNS int64    `json:"duration_ns"`
 	ExitStatus *int     `json:"exit_status,omitempty"` // what the program passed to exit, 0 to 255; nil if it did not or that is not known
 }
