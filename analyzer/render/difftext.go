@@ -166,7 +166,7 @@ func percentChange(c analyzer.Change) string {
 	percent := *c.Percent
 	switch {
 	case percent >= 10000:
-		return fmt.Sprintf("× %.0f", float64(c.New)/float64(c.Base))
+		return fmt.Sprintf("%.0f times", float64(c.New)/float64(c.Base))
 	case percent < 0.05 && percent > -0.05:
 		return fmt.Sprintf("%+.2g%%", percent)
 	}

@@ -168,7 +168,7 @@ func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*r
 		if paths[i], err = oneInput(side.arg); err != nil {
 			return result, err
 		}
-		if summaries[i], err = a.summarize(paths[i], side.options); err != nil {
+		if summaries[i], err = a.summarizeAny(paths[i], side.options); err != nil {
 			return result, err
 		}
 		if err := checkViews(needed, paths[i], summaries[i]); err != nil {
@@ -177,6 +177,9 @@ func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*r
 		if flags.strict {
 			result.damaged.add(paths[i], summaries[i])
 		}
+	}
+	if err := checkMatched(paths[0], summaries[0]); err != nil && len(summaries[1].Unmatched) > 0 { // what one side lacks is a difference
+		return result, err
 	}
 	result.diff = analyzer.NewDiff(summaries[0], summaries[1])
 	result.diff.Base.Path, result.diff.New.Path = paths[0], paths[1]

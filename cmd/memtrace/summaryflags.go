@@ -231,8 +231,28 @@ func (s *summaryFlags) outputFile(a *app) *os.File {
 	return nil
 }
 
-// summarize reads one trace.
+// summarize reads one trace. Filters that match nothing in it are an error: a report of zeros is no answer.
 func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, error) {
+	summary, err := a.summarizeAny(path, o)
+	if err == nil {
+		err = checkMatched(path, summary)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return summary, nil
+}
+
+// checkMatched says which filters matched nothing.
+func checkMatched(path string, s *analyzer.Summary) error {
+	if len(s.Unmatched) > 0 {
+		return fmt.Errorf("%s: %s", path, strings.Join(s.Unmatched, "; "))
+	}
+	return nil
+}
+
+// summarizeAny is summarize for those who accept filters that match nothing.
+func (a *app) summarizeAny(path string, o analyzer.Options) (*analyzer.Summary, error) {
 	run, err := a.openTrace(path)
 	if err != nil {
 		return nil, err
@@ -249,9 +269,6 @@ func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, err
 	summary, err := analyzer.Summarize(run, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(summary.Unmatched) > 0 {
-		return nil, fmt.Errorf("%s: %s", path, strings.Join(summary.Unmatched, "; "))
 	}
 	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
 		summary.Notes = append(summary.Notes, fmt.Sprintf("A framework's own account is left out: %v.", err))
