@@ -29,6 +29,8 @@ type callStack struct {
 	site  *frame   // where the program asked for the memory; nil without a stack
 	key   string   // of the site
 	own   int      // how many of all are the event's own; behind them stands the forward pass of a gradient
+
+	backward string // what the names of places in that forward pass begin with
 }
 
 // callStacks names and merges the stacks of a trace. Every address, Python frame and pair of stacks is resolved once.
@@ -37,11 +39,12 @@ type callStacks struct {
 	links   *linkedStacks
 	info    func() trace.Info
 	options symbol.Options
-	own     []ownRule
-	limit   int // stacks that are named before the others stay empty; 0: all
+	own     []string // patterns of what is the program's own
+	limit   int      // stacks that are named before the others stay empty; 0: all
 
 	names  *symbol.Resolver
 	loop   string // the interpreter's code as names knows it
+	listed string // packages that the recorder found
 	judge  judge
 	native map[uint64]nativeCall
 	python map[trace.PyFrame]*frame
@@ -61,17 +64,16 @@ func newCallStacks(tables *trace.Tables, links *linkedStacks) *callStacks {
 	return &callStacks{tables: tables, links: links, info: func() trace.Info { return nil }}
 }
 
-// start makes everything anew if there is nothing yet, or if the interpreter was found after the first stack was asked for.
+// start makes everything anew if there is nothing yet, or if the interpreter or a library was found after the first stack was asked for.
 func (c *callStacks) start() {
 	info := c.info()
-	if c.names != nil && c.loop == info["python.eval"] {
+	if c.names != nil && c.loop == info["python.eval"] && c.listed == info[LibrariesKey] {
 		return
 	}
 	c.close()
-	c.loop = info["python.eval"]
+	c.loop, c.listed = info["python.eval"], info[LibrariesKey]
 	c.names = symbol.New(c.tables, info, c.options)
-	c.judge = newJudge(info)
-	c.judge.own = c.own
+	c.judge = newJudge(info, c.own)
 	if c.options.SeesPackages() {
 		c.judge.packages = &symbol.PackageFolders{}
 	}
@@ -137,7 +139,7 @@ func (c *callStacks) resolve(pair stackPair) *callStack {
 	ownFrames, _ := c.tables.PyStack(python.backward)
 	own := c.pythonFrames(ownFrames)
 	s := &callStack{all: mergeStacks(native, c.tables.StackEnd(pair.native) == trace.StackInterpreter, own)}
-	s.own = len(s.all)
+	s.own, s.backward = len(s.all), backwardOf[python.above != 0]
 	if python.forward != 0 {
 		s.all = append(append(s.all, c.judge.frame(symbol.Frame{Kind: symbol.Python, Function: rules.GradientOf})), c.pythonFrames(python.frames(c.tables))...)
 	}
@@ -146,7 +148,7 @@ func (c *callStacks) resolve(pair stackPair) *callStack {
 	if s.site != nil {
 		s.key = c.judge.site(s.site)
 		if s.site.user && !slices.Contains(s.all[:s.own], s.site) {
-			s.key = backwardOf[python.above != 0] + s.key
+			s.key = s.backward + s.key
 		}
 	}
 	return s

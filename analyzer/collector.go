@@ -16,6 +16,7 @@ type collector struct {
 	resolver  resolver
 	filter    *filter
 	groupings []*grouping
+	crossed   []*grouping // the two of a crossed table; nil without one
 	kept      []*grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
 	since     At       // what peaks begin at; none once it came
@@ -113,6 +114,7 @@ func (c *collector) event(e *trace.Event) {
 		if e.Level == cuda.LevelFramework && e.Status == 0 && accountOf(e) == AccountFramework {
 			c.report(e, epoch)
 		}
+		c.keepIfWanted(e)
 	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
 		c.heap.Apply(e)
 	case trace.EventDestroy:

@@ -10,17 +10,23 @@ import (
 
 // Diff is what changed from one run to another. Positive means growth. Rows come growth first. The json names are published in docs/report-json.md.
 type Diff struct {
-	Base   DiffSide    `json:"base"`
-	New    DiffSide    `json:"new"`
-	Levels []DiffLevel `json:"levels"`
-	Groups []DiffGroup `json:"groups"`
-	Notes  []string    `json:"notes"`
+	Base    DiffSide     `json:"base"`
+	New     DiffSide     `json:"new"`
+	Verdict *DiffVerdict `json:"verdict"`
+	By      []string     `json:"by"` // the groupings to show to people
+	Levels  []DiffLevel  `json:"levels"`
+	Groups  []DiffGroup  `json:"groups"`
+	Notes   []string     `json:"notes"`
+	SameRun bool         `json:"same_run"` // two moments of one trace
 
 	Parameters []DiffParameter `json:"parameters,omitempty"` // nil unless both summaries have Training
 }
 
 // DiffSide is what one needs to know of a run to trust its half of the numbers.
 type DiffSide struct {
+	Path        string            `json:"path,omitempty"` // of the trace, filled in by who knows it
+	Moment      string            `json:"moment"`         // "peak", or what was asked for: peak_bytes are those of that moment
+	TimeNS      int64             `json:"time_ns"`        // when that was
 	Process     Process           `json:"process"`
 	Versions    map[string]string `json:"versions"`
 	NullGPU     bool              `json:"null_gpu"`
@@ -36,6 +42,8 @@ type Change struct {
 	New   uint64 `json:"new"`
 	Delta int64  `json:"delta"`
 
+	Percent *float64 `json:"percent,omitempty"` // delta in hundredths of the base; absent where that is nothing
+
 	// Where either run lost records: what is certain of each side, and whether the delta has the right sign for certain. Absent otherwise.
 	BaseLower *uint64 `json:"base_lower,omitempty"`
 	NewLower  *uint64 `json:"new_lower,omitempty"`
@@ -44,7 +52,12 @@ type Change struct {
 
 // changeOf adds the new side to the negated base.
 func changeOf(base, changed uint64) Change {
-	return Change{Base: base, New: changed, Delta: int64(changed - base)}
+	c := Change{Base: base, New: changed, Delta: int64(changed - base)}
+	if base > 0 {
+		percent := 100 * float64(c.Delta) / float64(base)
+		c.Percent = &percent
+	}
+	return c
 }
 
 // DiffLevel compares one account on one device, or on all.
@@ -63,15 +76,17 @@ type DiffGroup struct {
 	By    string    `json:"by"`
 	Level string    `json:"level"`
 	Rows  []DiffRow `json:"rows"`
+
+	Unchanged int `json:"unchanged"` // rows with StateSame
 }
 
 // What became of a key.
 const (
-	StateNew    = "new"    // the base does not have it
-	StateGone   = "gone"   // the new run does not have it
-	StateGrew   = "grew"   // in bytes at the peak, else live at the end, else allocated in total, else in number
+	StateNew    = "new"    // the base has nothing of it
+	StateGone   = "gone"   // the new run has nothing of it
+	StateGrew   = "grew"   // in bytes at the peak, else live at the end
 	StateShrank = "shrank" // the same the other way round
-	StateSame   = "same"
+	StateSame   = "same"   // it holds the same at the peak and at the end
 )
 
 // DiffRow is one key.
@@ -96,30 +111,77 @@ func (r DiffRow) Title() string {
 
 // NewDiff says what changed from base to changed. Keys are matched by the part that is the same from run to run: threads, for one, without the kernel's
 // thread number. Both summaries should have been made with the same options.
+//
+// Where a summary has the moment of Options.At, that is compared instead of the peak; the two moments may be of one trace.
 func NewDiff(base, changed *Summary) *Diff {
-	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []DiffLevel{}, Groups: []DiffGroup{}}
+	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []DiffLevel{}, Groups: []DiffGroup{}, By: groupNames(base, changed), SameRun: sameProcess(&base.Process, &changed.Process)}
+	d.Notes = diffNotes(base, changed)
+	d.Parameters = diffParameters(base.Training, changed.Training)
+	if base.At == nil && changed.At == nil {
+		d.Notes = append(d.Notes, roundingNotes(base.Training, changed.Training)...)
+	}
+	base, changed = atMoment(base), atMoment(changed)
+	base, notes := pairDevices(base, changed)
+	d.Notes = append(d.Notes, notes...)
 	d.addLevels(base, changed)
 	between := boundsBetween{base.Bounds, changed.Bounds}
 	var moved []string
-	for _, by := range groupNames(base, changed) {
+	for _, by := range d.By {
 		for _, level := range []string{AccountFramework.String(), AccountDriver.String()} {
 			b, n := base.Group(by, level), changed.Group(by, level)
 			if b != nil || n != nil {
 				m := matchKeys(by, b, n)
-				d.Groups = append(d.Groups, DiffGroup{By: by, Level: level, Rows: m.rows(b, n, between)})
+				g := DiffGroup{By: by, Level: level, Rows: m.rows(b, n, between)}
+				for _, row := range g.Rows {
+					if row.State == StateSame {
+						g.Unchanged++
+					}
+				}
+				d.Groups = append(d.Groups, g)
 				if level == changed.MainLevel() {
 					moved = append(moved, m.notes()...)
 				}
 			}
 		}
 	}
-	d.Notes = append(diffNotes(base, changed), slices.Compact(moved)...)
-	d.Parameters = diffParameters(base.Training, changed.Training)
+	d.Notes = append(d.Notes, slices.Compact(moved)...)
+	d.Verdict = d.verdict(changed.MainLevel())
 	return d
 }
 
+// DiffGroupings are those among which ShowDefaults chooses, beside a grouping by rules.
+func DiffGroupings() []string {
+	return []string{"tag", "library", "api", "site", "inner", "operator", "module"}
+}
+
+// ShowDefaults chooses the groupings that say most, as a report does: by tag if either run has any, else by site, or where one place holds most by what divides it; and by category,
+// the grouping by rules, if the programs train. Both summaries must have been made with DiffGroupings and Options.Sites.
+func (d *Diff) ShowDefaults(base, changed *Summary, category string) {
+	first := "site"
+	switch {
+	case base.hasKeys("tag", Untagged) || changed.hasKeys("tag", Untagged):
+		first = "tag"
+	case changed.Division != nil:
+		first = changed.Division.By
+	case !base.hasKeys("site", NoStack) && !changed.hasKeys("site", NoStack):
+		first = "library"
+	}
+	d.By = []string{first}
+	if base.trains() || changed.trains() {
+		d.By = append(d.By, category)
+	}
+	d.Verdict = d.verdict(d.Verdict.Level)
+}
+
+// trains reports whether a framework said what its memory is.
+func (s *Summary) trains() bool { return s.Training != nil && len(s.Training.Parameters) > 0 }
+
 func sideOf(s *Summary) DiffSide {
-	return DiffSide{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, LostRecords: s.LostRecords, Bounds: s.Bounds, Complete: s.Health.Complete, Notes: s.Notes}
+	moment, time := "peak", s.Main().PeakTimeNS
+	if s.At != nil {
+		moment, time = s.At.What, s.At.TimeNS
+	}
+	return DiffSide{Moment: moment, TimeNS: time, Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, LostRecords: s.LostRecords, Bounds: s.Bounds, Complete: s.Health.Complete, Notes: s.Notes}
 }
 
 // groupNames lists the groupings of both, in the order of the new run.
@@ -261,18 +323,18 @@ func (p *pair) row(between boundsBetween) DiffRow {
 		LiveBytes:  between.change(p.base.LiveBytes, p.changed.LiveBytes, p.base.LiveBytesLower, p.changed.LiveBytesLower),
 		AllocCount: changeOf(p.base.AllocCount, p.changed.AllocCount),
 		AllocBytes: changeOf(p.base.AllocBytes, p.changed.AllocBytes)}
-	first := cmp.Or(r.PeakBytes.Delta, r.LiveBytes.Delta, r.AllocBytes.Delta, r.AllocCount.Delta)
+	first := cmp.Or(r.PeakBytes.Delta, r.LiveBytes.Delta)
 	switch {
-	case !p.inBase:
+	case first == 0:
+		r.State = StateSame
+	case !p.inBase || p.base.PeakBytes == 0 && p.base.LiveBytes == 0:
 		r.State = StateNew
-	case !p.inChanged:
+	case !p.inChanged || p.changed.PeakBytes == 0 && p.changed.LiveBytes == 0:
 		r.State = StateGone
 	case first > 0:
 		r.State = StateGrew
-	case first < 0:
-		r.State = StateShrank
 	default:
-		r.State = StateSame
+		r.State = StateShrank
 	}
 	return r
 }
@@ -288,7 +350,7 @@ func diffNotes(base, changed *Summary) []string {
 			list = append(list, "The "+side.name+" is not complete; differences may come from what is missing.")
 		}
 		if side.s.Process.Ended != EndedClean {
-			list = append(list, "The "+side.name+" did not end by itself ("+side.s.Process.Ended+").")
+			list = append(list, "The "+side.name+" did not end by itself ("+cmp.Or(side.s.Process.Signal, side.s.Process.Ended)+").")
 		}
 	}
 	if base.NullGPU != changed.NullGPU {
@@ -303,6 +365,10 @@ func diffNotes(base, changed *Summary) []string {
 		list = append(list, "Only one of the runs has blocks of a framework; compare the driver level.")
 	}
 	return list
+}
+
+func sameProcess(a, b *Process) bool {
+	return a.PID != 0 && a.PID == b.PID && a.Host == b.Host && a.Started == b.Started && a.Started != ""
 }
 
 func orNone(s string) string {

@@ -90,9 +90,9 @@ func TestDiffMatchesThreadsWithoutTheirNumber(t *testing.T) {
 
 func TestDiffNotes(t *testing.T) {
 	base := &Summary{Process: Process{Ended: EndedClean}, Health: Health{Complete: true}, Versions: map[string]string{"torch": "2.7"}, NullGPU: true}
-	changed := &Summary{Process: Process{Ended: EndedKilled}, Versions: map[string]string{"torch": "2.8"}, Framework: Level{AllocCount: 1}}
+	changed := &Summary{Process: Process{Ended: EndedKilled, Signal: "SIGFPE"}, Versions: map[string]string{"torch": "2.8"}, Framework: Level{AllocCount: 1}}
 	got := strings.Join(NewDiff(base, changed).Notes, "\n")
-	for _, want := range []string{"new run is not complete", "new run did not end by itself (killed)", "Only one of the runs used a real GPU",
+	for _, want := range []string{"new run is not complete", "new run did not end by itself (SIGFPE)", "Only one of the runs used a real GPU",
 		"torch differs: 2.7 in the base, 2.8", "Only one of the runs has blocks of a framework"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no note says %q:\n%s", want, got)

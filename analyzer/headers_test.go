@@ -8,7 +8,7 @@ import (
 )
 
 func TestHeaderLibraries(t *testing.T) {
-	j := newJudge(trace.Info{"process.cwd": "/home/ada/sim"})
+	j := newJudge(trace.Info{"process.cwd": "/home/ada/sim"}, nil)
 	for _, test := range []struct {
 		file, function string
 		user           bool
@@ -45,7 +45,7 @@ func TestHeaderLibraries(t *testing.T) {
 
 // The line that used the library is the site; of the library the function that was called there stays. Where the program has no function on the stack, that one is the site.
 func TestSiteAboveHeaders(t *testing.T) {
-	j := newJudge(trace.Info{"process.cwd": "/home/ada/sim"})
+	j := newJudge(trace.Info{"process.cwd": "/home/ada/sim"}, nil)
 	at := func(file, function string, line int) *frame {
 		return j.frame(symbol.Frame{Kind: symbol.Native, Module: "/home/ada/sim/sim", File: file, Function: function, Line: line})
 	}

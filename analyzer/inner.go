@@ -1,7 +1,6 @@
 package analyzer
 
 import (
-	"regexp"
 	"strings"
 
 	"memtrace/analyzer/symbol"
@@ -10,33 +9,26 @@ import (
 // NoOperator is the operator of blocks whose call stack shows none.
 const NoOperator = "(no operator)"
 
-// frameworkFile matches Python files of the frameworks themselves, which say how an operator was reached and not what for.
-var frameworkFile = regexp.MustCompile(`(^|/)(torch|torchgen|functorch|mxnet|jax|jaxlib|tensorflow|triton|numba|cupy|cupyx|numpy)/`)
-
 // inner returns the innermost Python function that belongs neither to a framework nor to the interpreter: in a program that a library drives, the library's line that does the
 // work. ok is false if there is none; gradient, if it is a line of the forward pass whose gradient is computed.
-func (s *callStack) inner() (f *frame, gradient, ok bool) {
+func (j *judge) inner(s *callStack) (f *frame, gradient, ok bool) {
 	for i, f := range s.all {
-		if f.Kind == symbol.Python && f.File != "" && f.File[0] != '<' && f.fold != foldHide && !frameworkFile.MatchString(f.File) && !inStandardLibrary(f.File) {
+		if f.Kind == symbol.Python && !j.beneath(f) {
 			return f, i >= s.own, true
 		}
 	}
 	return nil, false, false
 }
 
-func inStandardLibrary(file string) bool {
-	return standard.MatchString(file) && !installed.MatchString(file)
-}
-
 // innerKey names that line, else the site.
 func innerKey(r *resolver, id uint64) string {
 	stack := r.stacks.of(pairOf(id))
-	f, gradient, ok := stack.inner()
+	f, gradient, ok := r.stacks.judge.inner(stack)
 	switch key := ""; {
 	case !ok:
 		return stack.key
 	case gradient:
-		key = backwardOf[false]
+		key = stack.backward
 		fallthrough
 	default:
 		return key + r.stacks.judge.site(f)
@@ -70,15 +62,31 @@ func ShortPlace(key string) string {
 	return parts[0] + "/…/" + parts[len(parts)-1] + " " + rest
 }
 
-// operatorText names the innermost operator of a framework, else the step of a gradient computation.
-func operatorText(r *resolver, id uint64) string {
-	stack := r.stacks.of(pairOf(id))
-	for _, want := range []fold{foldOperator, foldNode} {
-		for _, f := range stack.all {
-			if f.fold == want {
-				return f.title()
-			}
-		}
+func operatorText(r *resolver, id uint64) string { return operatorIn(r.stacks.of(pairOf(id)).all) }
+
+// operatorIn names the operator of a framework that asked for the memory. In a backward pass that is the step of the gradient computation, such as "autograd: MmBackward0", unless
+// Python computes the gradient.
+func operatorIn(all []*frame) string {
+	end := 0
+	for end < len(all) && all[end].Kind != symbol.Python {
+		end++
+	}
+	if node := bestOf(all[:end], foldNode, foldNode); node != nil && !strings.HasSuffix(node.title(), pythonNode) {
+		return node.title()
+	}
+	if f := bestOf(all[:end], foldOperator, foldHelper); f != nil {
+		return operatorTitle(f.title())
 	}
 	return NoOperator
+}
+
+// pythonNode is what every gradient function written in Python is called.
+const pythonNode = " PyNode"
+
+// operatorTitle is a native operator's name without its types: mxnet::op::FullyConnectedCompute of mxnet::op::FullyConnectedCompute<mshadow::gpu>(...).
+func operatorTitle(title string) string {
+	if i := strings.IndexAny(title, "<("); i > 0 {
+		return title[:i]
+	}
+	return title
 }

@@ -12,43 +12,26 @@ import (
 
 // judge tells the program's own code from that of libraries, and writes paths so that they are short and the same on every machine.
 //
-// In a program that runs Python the user's code is Python: files that do not belong to the interpreter, to installed packages or to code that libraries make up
-// as they run. In other programs it is native code outside of the system's folders that does not come from a library's headers.
+// In a program that runs Python the user's code is Python: files that do not belong to the interpreter, to installed packages (ownership knows those whose folder does not say so) or to
+// code that libraries make up as they run. In other programs it is native code outside of the system's folders that does not come from a library's headers.
 type judge struct {
 	folder  string // the run's working directory
 	python  bool
 	command bool              // python -c: code without a file is the user's
 	places  map[string]string // by file
+	owners  ownership
 
-	own      []ownRule
 	packages *symbol.PackageFolders // nil: no file is looked at
 }
 
-// ownRule is one word of Options.Own.
-type ownRule struct {
-	files *regexp.Regexp
-	own   bool
-}
-
-// ownRules reads Options.Own.
-func ownRules(patterns []string) []ownRule {
-	var rules []ownRule
-	for _, text := range patterns {
-		pattern, not := strings.CutPrefix(text, "!")
-		if pattern != "" {
-			files := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
-			rules = append(rules, ownRule{regexp.MustCompile(files), !not})
-		}
-	}
-	return rules
-}
-
-func newJudge(info trace.Info) judge {
+// newJudge takes the patterns of Options.Own.
+func newJudge(info trace.Info, own []string) judge {
 	return judge{
 		folder:  path.Clean(info["process.cwd"]),
 		python:  info["python.version"] != "" || info["python.eval"] != "",
 		command: slices.Contains(strings.Split(info["process.argv"], "\x00"), "-c"),
 		places:  make(map[string]string),
+		owners:  newOwnership(own, info),
 	}
 }
 
@@ -73,6 +56,9 @@ func (j *judge) user(f symbol.Frame) bool {
 	case symbol.Python:
 		return j.userFile(f.File)
 	case symbol.Native:
+		if own, decided := j.owners.decide(f.Module); decided {
+			return own
+		}
 		_, ruled := foldOf(&f)
 		return !j.python && !ruled && !systemFile(f.Module)
 	}
@@ -102,10 +88,8 @@ func (j *judge) userFile(file string) bool {
 	case file[0] == '<':
 		return typed.MatchString(file)
 	}
-	for _, rule := range slices.Backward(j.own) {
-		if rule.files.MatchString(file) {
-			return rule.own
-		}
+	if own, decided := j.owners.decide(file); decided {
+		return own
 	}
 	if demo.MatchString(file) {
 		return true
@@ -113,8 +97,11 @@ func (j *judge) userFile(file string) bool {
 	return j.packageFolder(file) == "" && !installed.MatchString(file) && !standard.MatchString(file) && !generated.MatchString(file) && !ours.MatchString(file)
 }
 
-// packageFolder returns the folder that a file's package was installed into, by the metadata beside it; "" if there is none or files are not looked at.
+// packageFolder returns the folder that a file's package was installed into, by what the recorder wrote down of packages, else by the metadata beside them; "" if there is none.
 func (j *judge) packageFolder(file string) string {
+	if root := j.owners.library(file); root != "" {
+		return path.Dir(root)
+	}
 	if j.packages == nil || installed.MatchString(file) || standard.MatchString(file) {
 		return ""
 	}
@@ -135,7 +122,7 @@ func systemFile(file string) bool {
 
 // Places returns what shortens the paths of a run's source files as all reports do.
 func Places(info trace.Info) func(file string) string {
-	j := newJudge(info)
+	j := newJudge(info, nil)
 	return j.place
 }
 

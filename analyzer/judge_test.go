@@ -41,7 +41,7 @@ func TestUserFilesAndPlaces(t *testing.T) {
 		{"/home/ada/tools/memtrace/tag.py", true, "memtrace/tag.py"},
 		{"", false, ""},
 	} {
-		j := newJudge(pythonInfo)
+		j := newJudge(pythonInfo, nil)
 		if got := j.user(symbol.Frame{Kind: symbol.Python, File: test.file}); got != test.user {
 			t.Errorf("%s: user %v, want %v", test.file, got, test.user)
 		}
@@ -49,7 +49,7 @@ func TestUserFilesAndPlaces(t *testing.T) {
 			t.Errorf("%s: at %q, want %q", test.file, got, test.place)
 		}
 	}
-	command := newJudge(trace.Info{"process.argv": "python3\x00-c\x00import torch"})
+	command := newJudge(trace.Info{"process.argv": "python3\x00-c\x00import torch"}, nil)
 	if !command.userFile("<string>") {
 		t.Error("the code behind -c is not the user's")
 	}
@@ -59,7 +59,7 @@ func TestUserFilesAndPlaces(t *testing.T) {
 }
 
 func TestSiteKeys(t *testing.T) {
-	j := newJudge(trace.Info{"process.cwd": "/home/ada/sim"})
+	j := newJudge(trace.Info{"process.cwd": "/home/ada/sim"}, nil)
 	for _, test := range []struct {
 		f                    symbol.Frame
 		site, function, line string
@@ -94,8 +94,7 @@ func TestSiteKeys(t *testing.T) {
 // What the user says of files goes before what their folders say; the last word counts.
 func TestOwnPatterns(t *testing.T) {
 	t.Parallel()
-	j := newJudge(trace.Info{"python.version": "3.11"})
-	j.own = ownRules([]string{"*/site-packages/ours/*", "!*/vendored/*", "", "*/vendored/but_this.py", "!"})
+	j := newJudge(trace.Info{"python.version": "3.11"}, []string{"*/site-packages/ours/*", "!*/vendored/*", "*/vendored/but_this.py"})
 	for file, want := range map[string]bool{
 		"/v/site-packages/ours/a.py":   true,
 		"/v/site-packages/theirs/a.py": false,

@@ -37,23 +37,29 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
+	crossed, err := pickCross(opts.Cross, byRules)
+	if err != nil {
+		return nil, err
+	}
 	if err := checkSince(opts.Since); err != nil {
 		return nil, err
 	}
 	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
-	c.since = opts.Since
-	c.bounds = bounds
+	c.since, c.bounds, c.crossed = opts.Since, bounds, crossed
 	c.ooms.places = opts.Sites
-	c.resolver.stacks.own = ownRules(opts.Own)
-	c.resolver.stacks.info, c.resolver.stacks.options = src.Info, opts.Symbols
+	c.resolver.stacks.info, c.resolver.stacks.options, c.resolver.stacks.own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
 	}
-	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil || opts.Training) {
+	if opts.At.NeedsAhead() && opts.Ahead == nil {
+		return nil, fmt.Errorf("the moment %s needs the trace once more to be read ahead", opts.At)
+	}
+	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil || opts.Training || opts.At.NeedsAhead()) {
 		known, err := c.readAhead(opts.Ahead)
 		if err != nil {
 			return nil, err
 		}
+		c.want.behind(known)
 		c.modules.first = known.modules.first // so that names hold before they are said
 		if opts.Training {
 			c.resolver.lifetimes = true

@@ -19,6 +19,7 @@ const (
 	momentStep
 	momentTime
 	momentOOM
+	momentTeardown
 )
 
 // At names a moment of the run. The zero value names none.
@@ -27,13 +28,14 @@ type At struct {
 	name string
 	step uint64
 	time int64
-	oom  int // number of the OOM event, from 1; 0: the first that failed
+	oom  int    // number of the OOM event, from 1; 0: the first that failed
+	seq  uint64 // of momentTeardown: the order number of the last allocation
 	text string
 }
 
 // ParseAt reads what stands behind --at: "peak", "exit", "mark:NAME" (the last mark of that name), "step:N" (the beginning of step N), "oom"
-// (the first time that memory ran out and the program did not get it) or "oom:N" (the Nth of the list of OOM events), or a duration
-// since the start of the trace such as "1.5s" or "200ms".
+// (the first time that memory ran out and the program did not get it) or "oom:N" (the Nth of the list of OOM events), "teardown" (right behind the last
+// allocation of the level that reports put first: what comes then only gives back), or a duration since the start of the trace such as "1.5s" or "200ms".
 func ParseAt(text string) (At, error) {
 	at := At{text: text}
 	if name, ok := strings.CutPrefix(text, "mark:"); ok {
@@ -71,10 +73,13 @@ func ParseAt(text string) (At, error) {
 	case "exit":
 		at.kind = momentExit
 		return at, nil
+	case "teardown":
+		at.kind = momentTeardown
+		return at, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return At{}, fmt.Errorf("no moment %q; use peak, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s", text)
+		return At{}, fmt.Errorf("no moment %q; use peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s", text)
 	}
 	at.kind, at.time = momentTime, d.Nanoseconds()
 	return at, nil
@@ -85,6 +90,16 @@ func (a At) String() string { return a.text }
 
 // IsZero reports whether no moment was asked for.
 func (a At) IsZero() bool { return a.kind == momentNone }
+
+// NeedsAhead reports whether the moment can only be found by Options.Ahead.
+func (a At) NeedsAhead() bool { return a.kind == momentTeardown }
+
+// behind keeps what the first reading of a trace found out about the moment.
+func (a *At) behind(p *preview) {
+	if a.seq = p.lastAlloc[AccountDriver]; p.framework {
+		a.seq = p.lastAlloc[AccountFramework]
+	}
+}
 
 // before reports whether the moment lies between e and the events before it.
 func (a At) before(e *trace.Event) bool {
@@ -98,6 +113,8 @@ func (a At) hits(e *trace.Event, tables *trace.Tables) bool {
 		return a.kind == momentMark && tables.String(e.Name) == a.name
 	case trace.EventStep:
 		return a.kind == momentStep && e.Count == a.step
+	case trace.EventAlloc:
+		return a.kind == momentTeardown && e.Seq == a.seq
 	}
 	return false
 }

@@ -1,10 +1,11 @@
 package analyzer
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // mainAccount is the account that Summary.MainLevel names.
@@ -34,8 +35,12 @@ func (c *collector) addMoments(s *Summary, opts *Options) (*moment, error) {
 		}
 		s.Ledgers = append(s.Ledgers, l)
 	}
+	if c.crossed != nil {
+		s.Cross = c.crossTable(m, main, label)
+	}
 	if opts.Sites {
 		s.Sites = c.siteList(m, main, label, opts.FullStacks)
+		s.Division = c.division(m, main)
 	}
 	return m, nil
 }
@@ -47,8 +52,10 @@ func (c *collector) wanted(s *Summary, main Account, want At) *moment {
 		return c.peakOf(main)
 	case momentExit:
 		return c.now(s.Process.DurationNS)
-	case momentTime: // a time after the last event means the state that the program ended with
-		return cmp.Or(c.moment, c.now(want.time))
+	case momentTime: // between the last event and the end of the run nothing changes
+		if c.moment == nil && want.time <= s.Process.DurationNS {
+			return c.now(want.time)
+		}
 	}
 	return c.moment
 }
@@ -57,8 +64,13 @@ func (c *collector) noMoment(want At, s *Summary) error {
 	if want.kind == momentStep {
 		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.step, s.Steps.Count, s.Steps.FirstNumber, s.Steps.LastNumber)
 	}
-	if want.kind == momentOOM {
+	switch want.kind {
+	case momentOOM:
 		return c.noOOM(want)
+	case momentTime:
+		return fmt.Errorf("--at %s is after the end of the run, which took %v; --at exit shows its end", want, time.Duration(s.Process.DurationNS).Round(time.Microsecond))
+	case momentTeardown:
+		return errors.New("the program made no allocation, so there is no moment before its teardown")
 	}
 	if len(s.Marks) == 0 {
 		return fmt.Errorf("the trace has no mark %q: it has no marks at all", want.name)

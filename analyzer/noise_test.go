@@ -159,7 +159,7 @@ func TestFoldNoise(t *testing.T) {
 		{"Cython", cupyStack, "cupy._core.core.ndarray.__new__, zeros, main", "train.py:7 main"},
 		{"nothing but noise", frozenStack, "builtin_exec", "builtin_exec (libpython3.11.so.1.0)"},
 	} {
-		j := newJudge(pythonInfo)
+		j := newJudge(pythonInfo, nil)
 		s := &callStack{all: stackOf(j, test.stack)}
 		s.shown = foldNoise(s.all)
 		if got := titles(s.shown); got != test.shown {
@@ -179,7 +179,7 @@ func TestSourceFile(t *testing.T) {
 		{mxnetLambda, "libmxnet.so"},
 		{frozenStack, "libpython3.11.so.1.0"},
 	} {
-		j := newJudge(pythonInfo)
+		j := newJudge(pythonInfo, nil)
 		all := stackOf(j, test.stack)
 		if got := j.sourceFile(siteOf(&callStack{all: all, shown: foldNoise(all)})); got != test.want {
 			t.Errorf("%s: %s, want %s", titles(all[:1]), got, test.want)
@@ -189,7 +189,7 @@ func TestSourceFile(t *testing.T) {
 
 // TestFoldNeverEmpties: of every piece of a real stack something is left, in the order in which it stood.
 func TestFoldNeverEmpties(t *testing.T) {
-	j := newJudge(pythonInfo)
+	j := newJudge(pythonInfo, nil)
 	for _, stack := range []string{addmmStack, cloneStack, gradientStack, reduceStack, emptyStack, blasStack, mxnetStack, mxnetNameless, mxnetLambda, mxnetInside, cupyStack,
 		frozenStack} {
 		all := stackOf(j, stack)
@@ -215,7 +215,7 @@ func TestFoldNeverEmpties(t *testing.T) {
 
 // TestNativePrograms: without Python, the program's own libraries are the user's, and the system's are folded to what was called.
 func TestNativePrograms(t *testing.T) {
-	j := newJudge(trace.Info{"process.cwd": "/home/ada/sim"})
+	j := newJudge(trace.Info{"process.cwd": "/home/ada/sim"}, nil)
 	s := &callStack{all: stackOf(j, `/usr/local/cuda-12.4/lib64/libcudart.so.12
 		/usr/local/cuda-12.4/lib64/libcudart.so.12 cudaMalloc
 		/usr/lib/x86_64-linux-gnu/libfabric.so.1 inner

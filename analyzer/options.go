@@ -11,7 +11,9 @@ import (
 type Options struct {
 	// Groupings are names from GroupingNames. None: tag, library and api, with Sites also site, and the report chooses among them.
 	Groupings []string
-	// RuleSets are groupings made of rules, which Groupings may name beside its own.
+	// Cross asks for Summary.Cross: two names, of the rows and of the columns. None: no crossed table.
+	Cross []string
+	// RuleSets are groupings made of rules, which Groupings and Cross may name beside its own.
 	RuleSets []RuleGrouping
 	// Entries is how many of each category's largest parts Summary.Categories lists; negative: all.
 	Entries int
@@ -40,8 +42,8 @@ type Options struct {
 	Symbols symbol.Options
 	// Training asks for Summary.Training, with the categories of the first of RuleSets. It needs Ahead.
 	Training bool
-	// Own says which Python files are the program's own where their folders do not: patterns for whole paths, in which * stands for any text; behind "!" stands what is not. Later
-	// ones win.
+	// Own says which files are the program's own code where their folders do not: globs for whole parts of a path, in which * stands for any text; behind "!" stands what is not. Later
+	// ones win. See CheckOwn.
 	Own []string
 	// FullStacks lists every frame of a call stack; otherwise library noise is folded away.
 	FullStacks bool

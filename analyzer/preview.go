@@ -18,6 +18,7 @@ type preview struct {
 	ranged    uint64 // ranges that may be iterations
 	period    periodWatch
 	blocks    *blockNames
+	lastAlloc [accountCount]uint64 // order number of each account's last allocation
 }
 
 // optimizer is one whose steps were reported.
@@ -89,7 +90,11 @@ func (p *preview) event(e *trace.Event) {
 
 // alloc looks for what may be an iteration, as long as nobody has said what one is.
 func (p *preview) alloc(e *trace.Event) {
-	framework := accountOf(e) == AccountFramework
+	account := accountOf(e)
+	framework := account == AccountFramework
+	if account != AccountNone {
+		p.lastAlloc[account] = max(p.lastAlloc[account], e.Seq)
+	}
 	if framework && !p.framework {
 		p.framework = true
 		p.period = periodWatch{} // the driver's blocks are not those that count

@@ -27,7 +27,7 @@ func (c *collector) process(src trace.Source) Process {
 
 // processOf takes from info who ran, which leaves out how it ended.
 func processOf(info trace.Info) Process {
-	p := Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"], Host: info["process.host"]}
+	p := Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"], Host: info["process.host"], Signal: info[trace.SignalKey]}
 	p.PID, _ = strconv.ParseInt(info["process.pid"], 10, 64)
 	if argv := strings.TrimSuffix(info["process.argv"], "\x00"); argv != "" {
 		p.Args = strings.Split(argv, "\x00")

@@ -97,7 +97,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 			s.Heights = append(s.Heights, *v)
 		}
 	}
-	s.Marks = c.markList()
+	s.Marks, s.Unmatched = c.markList(), c.unmatched(opts)
 	held, err := c.addMoments(s, opts)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,8 @@ type Summary struct {
 	Groups     []Group                  `json:"groups"`
 	Ledgers    []Ledger                 `json:"ledgers"`
 	Sites      *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
+	Division   *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Options.Sites
+	Cross      *Cross                   `json:"cross,omitempty"`      // nil unless Options.Cross
 	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
 	Training   *Training                `json:"training,omitempty"`   // nil unless Options.Training
 	Trend      *Trend                   `json:"trend"`
@@ -33,6 +35,8 @@ type Summary struct {
 	Epochs Iterations `json:"epochs"`
 	OOM    OOM        `json:"oom"`
 	At     *Moment    `json:"at,omitempty"`
+
+	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead
 
 	By     []string `json:"by"`     // the groupings to show to people: those asked for, else the one that says most
 	Asked  bool     `json:"-"`      // By was asked for
@@ -55,8 +59,9 @@ type Process struct {
 	Args       []string `json:"args"`
 	Exe        string   `json:"exe"`
 	Host       string   `json:"host"`
-	Started    string   `json:"started"` // RFC 3339 in UTC, "" if unknown
-	Ended      string   `json:"ended"`   // EndedClean, EndedKilled or EndedRunning
+	Started    string   `json:"started"`          // RFC 3339 in UTC, "" if unknown
+	Ended      string   `json:"ended"`            // EndedClean, EndedKilled or EndedRunning
+	Signal     string   `json:"signal,omitempty"` // that ended it, such as "SIGFPE"; "" unknown
 	DurationNS int64    `json:"duration_ns"`
 	ExitStatus *int     `json:"exit_status,omitempty"` // what the program passed to exit, 0 to 255; nil if it did not or that is not known
 }

@@ -45,6 +45,7 @@ type drainer struct {
 	progress  time.Time // when the watermark last moved, or nothing was held back
 	looked    bool      // versions were looked up
 	pacer     *pacer
+	packages  *packageFinder
 	memory    guestMemory
 
 	oom     *oomTeller      // nil: no texts about running out of memory
@@ -77,7 +78,7 @@ func (d *drainer) run() {
 
 // newDrainer opens both files. A failure, panics included, is said and returned; then nothing stays open.
 func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
-	d := &drainer{log: log, progress: time.Now(), memory: set.memory}
+	d := &drainer{log: log, progress: time.Now(), memory: set.memory, packages: newPackageFinder()}
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal fault: %v", fault)
@@ -190,6 +191,11 @@ func (d *drainer) flush() error {
 	if !d.looked {
 		d.looked = true
 		if err := d.writer.WriteInfo(versions()); err != nil {
+			return err
+		}
+	}
+	if info := d.packages.look(); info != nil {
+		if err := d.dictionary().WriteInfo(info); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ type teeDictionary struct {
 
 // dictionary is where the cursor's dictionary entries go.
 func (d *drainer) dictionary() spool.Dictionary {
-	var to spool.Dictionary = d.writer
+	var to spool.Dictionary = pythonDictionary{d.writer, d.packages}
 	if d.symbols != nil {
 		to = codeDictionary{to, d.symbols}
 	}

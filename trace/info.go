@@ -13,15 +13,20 @@ import (
 //	process.pid .exe .command .cwd .host     who ran; process.argv holds the arguments separated by NUL
 //	process.start_unix_ns                    when
 //	process.exit_status                      what the program passed to exit or _exit, 0 to 255; absent if something else ended it
+//	process.signal                           the signal that ended it, by name, where memtrace run saw it
 //	process.numbers, process.in_flight       order numbers drawn, and for each call that had not returned the lowest that may be its own
 //	process.lost_threads, .lost_dictionary   threads and dictionary entries that the recorder of a killed process had dropped
 //	clock.base_unix_ns, clock.source         time 0 of the events; tsc or monotonic
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version
+//	python.libraries                         packages in folders whose names do not say so, separated by NUL: pip --target put them there
 //	nullgpu                                  "1" where no real GPU was used
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
+
+// SignalKey is the key of the signal that ended a program, such as SIGFPE, where somebody saw it: `memtrace run`.
+const SignalKey = "process.signal"
 
 // ExitStatusKey is the key of a program's exit status.
 const ExitStatusKey = "process.exit_status"

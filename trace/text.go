@@ -61,9 +61,10 @@ type textWriter struct {
 	src     Source
 	err     error // of the output
 	line    []byte
-	info    Info // as far as it was written
-	entries int  // dictionary entries written
-	oom     int  // reports of running out of memory written
+	info    Info           // as far as it was written
+	entries int            // dictionary entries written
+	oom     int            // reports of running out of memory written
+	needed  *neededEntries // only these entries are written; nil: all
 
 	tracker   blockTracker
 	block     uint64 // number of the block that the last events came from, 0 before the first
@@ -93,6 +94,9 @@ func (t *textWriter) events() error {
 			break
 		}
 		for i := range batch {
+			if t.needed != nil {
+				t.needs(&batch[i])
+			}
 			t.event(batch[i : i+1])
 		}
 		if t.err != nil {
@@ -124,6 +128,9 @@ func (t *textWriter) endBlock(last bool) {
 }
 
 func (t *textWriter) writeInfo() {
+	if t.needed != nil {
+		return
+	}
 	info := t.src.Info()
 	for _, key := range slices.Sorted(maps.Keys(info)) {
 		if written, ok := t.info[key]; ok && written == info[key] {
@@ -139,6 +146,10 @@ func (t *textWriter) writeInfo() {
 
 func (t *textWriter) writeEntries() {
 	tables := t.src.Tables()
+	if t.needed != nil {
+		t.needed.look(tables.log)
+		return
+	}
 	for _, e := range tables.log[t.entries:] {
 		t.entry(tables, e)
 		t.flushLine()

@@ -172,11 +172,7 @@ func (p *page) shortModules(s *analyzer.Summary, l *analyzer.Ledger) {
 	for _, m := range l.RepeatedModules() {
 		name := clean(m.Title)
 		if m.Count > 1 {
-			each := Bytes(m.Largest)
-			if !m.Same {
-				each = "up to " + each
-			}
-			name += fmt.Sprintf("  %d × %s", m.Count, each)
+			name += "  " + p.o.each(m.Count, m.Smallest, m.Largest)
 		}
 		rows = append(rows, owner{name: name, bytes: m.Bytes, style: blocks})
 	}

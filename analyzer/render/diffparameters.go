@@ -17,11 +17,7 @@ func DiffParameters(w io.Writer, d *analyzer.Diff, o Options) error {
 		return errors.New("a summary was made without training")
 	}
 	p := &page{w: w, o: o}
-	p.title("memtrace diff")
-	p.gap()
-	p.diffSide("base", d.Base)
-	p.diffSide("new", d.New)
-	p.gap()
+	p.diffHeading(d)
 	p.parameterChanges(d.Parameters)
 	if p.err != nil {
 		return fmt.Errorf("write the diff: %w", p.err)
@@ -44,48 +40,42 @@ func (p *page) parameterChanges(list []analyzer.DiffParameter) {
 	}
 	p.title("Parameters and buffers, growth first")
 	p.gap()
-	shown := pickChanges(changed, p.o.rows())
+	folded := analyzer.FoldParameterChanges(changed)
+	if p.o.Unfolded {
+		folded = nil
+		for _, row := range changed {
+			folded = append(folded, analyzer.FoldedParameter{Row: row, Count: 1})
+		}
+	}
+	shown := largestChanges(len(folded), p.o.rows(), func(i int) int64 { return folded[i].Row.Delta() })
 	var rows [][]cell
-	for i, row := range changed {
+	var each []string
+	for i, f := range folded {
 		if shown[i] {
+			row := &f.Row
 			name := clean(row.Name)
 			if row.Category != "parameter" {
 				name += " (" + clean(row.Category) + ")"
 			}
-			rows = append(rows, []cell{{name, plain}, {row.State, stateStyles[row.State]}, {orBlank(row.Bytes.Base), plain}, {orBlank(row.Bytes.New), plain}, signed(row.Bytes), signed(row.Gradient), signed(row.Optimizer)})
+			rows = append(rows, []cell{{name, plain}, states[row.State], {orBlank(row.Bytes.Base), plain}, {orBlank(row.Bytes.New), plain}, signed(row.Bytes), signed(row.Gradient), signed(row.Optimizer)})
+			each = append(each, p.o.each(f.Count, f.Least, f.Most))
 		}
 	}
 	if len(rows) > 0 {
-		p.table([]column{{title: "name"}, {}, {title: "weight, base", right: true, optional: 1}, {title: "new", right: true, optional: 1}, {title: "weight by", right: true}, {title: "gradient by", right: true},
-			{title: "optimizer by", right: true}}, rows)
+		columns := []column{{title: "name"}, {}, {title: "weight, base", right: true, optional: 3}, {title: "new", right: true, optional: 3}, {title: "Δ weight", right: true}, {title: "Δ gradient", right: true},
+			{title: "Δ optimizer", right: true}}
+		if p.o.ASCII {
+			columns[4].title, columns[5].title, columns[6].title = "weight +/-", "gradient +/-", "optimizer +/-"
+		}
+		columns, rows = eachColumn(columns, rows, each)
+		p.table(columns, rows)
 	}
-	if hidden := len(changed) - len(rows); hidden > 0 {
-		p.line("  %s smaller changes not shown, with -n 0", Count(uint64(hidden)))
+	if hidden := len(folded) - len(rows); hidden > 0 {
+		p.line("  %s not shown; -n 0 shows all", plural(uint64(hidden), "smaller change", "smaller changes"))
 	}
 	if same > 0 {
-		p.line("  %s", plural(same, "is the same in both", "are the same in both"))
+		p.line("  %s", plural(same, "row unchanged", "rows unchanged"))
 	}
 	p.gap()
-	p.line("  together %s in the base, %s in the new run, %s", exactBytes(base), exactBytes(now), SignedBytes(int64(now-base)))
-}
-
-// pickChanges picks the greatest changes, from both ends of the list.
-func pickChanges(rows []analyzer.DiffParameter, limit int) []bool {
-	show := make([]bool, len(rows))
-	magnitude := func(i int) uint64 {
-		if delta := rows[i].Delta(); delta < 0 {
-			return -uint64(delta)
-		}
-		return uint64(rows[i].Delta())
-	}
-	for head, tail := 0, len(rows)-1; limit > 0 && head <= tail; limit-- {
-		if magnitude(head) >= magnitude(tail) {
-			show[head] = true
-			head++
-		} else {
-			show[tail] = true
-			tail--
-		}
-	}
-	return show
+	p.line("  total %s in the base, %s in the new run, %s", exactBytes(base), exactBytes(now), SignedBytes(int64(now-base)))
 }

@@ -3,21 +3,23 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"memtrace/analyzer"
 )
 
-// DiffText writes a diff for people: the levels, then every grouping's rows, growth first.
+// DiffText writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By, growth first.
 func DiffText(w io.Writer, d *analyzer.Diff, o Options) error {
 	p := &page{w: w, o: o}
-	p.title("memtrace diff")
-	p.gap()
-	p.diffSide("base", d.Base)
-	p.diffSide("new", d.New)
-	p.gap()
+	p.diffHeading(d)
 	p.diffLevels(d)
-	for _, g := range d.Groups {
-		p.diffGroup(d, g)
+	for _, by := range d.By {
+		for _, g := range d.Groups {
+			if g.By == by && (o.AllLevels || d.Verdict == nil || g.Level == d.Verdict.Level) {
+				p.diffGroup(d, g)
+			}
+		}
 	}
 	if len(d.Notes) > 0 {
 		p.title("Notes")
@@ -31,8 +33,31 @@ func DiffText(w io.Writer, d *analyzer.Diff, o Options) error {
 	return nil
 }
 
-func (p *page) diffSide(name string, side analyzer.DiffSide) {
-	text := orUnknown(command(side.Process)) + " (" + process(side.Process) + "; " + run(side.Process) + ")"
+// diffHeading begins with what changed, and says what was compared.
+func (p *page) diffHeading(d *analyzer.Diff) {
+	p.title("memtrace diff")
+	p.gap()
+	for _, part := range wrap(DiffVerdict(d), p.o.width()-2) {
+		p.line("  %s", p.o.paint(strong, part))
+	}
+	p.gap()
+	if d.SameRun {
+		p.diffSide("run", d.New, "")
+		p.field("base", sideMoment(d.Base))
+		p.field("new", sideMoment(d.New))
+	} else {
+		p.diffSide("base", d.Base, momentUnlessPeak(d.Base))
+		p.diffSide("new", d.New, momentUnlessPeak(d.New))
+	}
+	p.gap()
+}
+
+func (p *page) diffSide(name string, side analyzer.DiffSide, at string) {
+	if side.Path != "" {
+		p.oneLine(name, clean(side.Path)+at)
+		name, at = "", ""
+	}
+	text := orUnknown(command(side.Process)) + " (" + process(side.Process) + "; " + run(side.Process) + ")" + at
 	if versions := software(side.Versions); versions != "" {
 		text += ", " + versions
 	}
@@ -42,21 +67,66 @@ func (p *page) diffSide(name string, side analyzer.DiffSide) {
 	p.field(name, text)
 }
 
+// sideMoment says which moment a side is of.
+func sideMoment(side analyzer.DiffSide) string {
+	text := moment(side.TimeNS)
+	if side.Moment == "peak" {
+		return "the peak, " + text
+	}
+	return clean(side.Moment) + ", " + text
+}
+
+func momentUnlessPeak(side analyzer.DiffSide) string {
+	if side.Moment == "peak" {
+		return ""
+	}
+	return ", at " + sideMoment(side)
+}
+
+// ofMoments is what the compared figures are of: "peak", or the names of the two moments.
+func ofMoments(d *analyzer.Diff) (base, changed string) {
+	name := func(side analyzer.DiffSide) string {
+		if side.Moment == "peak" {
+			return "peak"
+		}
+		return "at " + clean(side.Moment)
+	}
+	return name(d.Base), name(d.New)
+}
+
 func (p *page) diffLevels(d *analyzer.Diff) {
 	if len(d.Levels) == 0 {
 		p.line("  Neither run made a CUDA memory call.")
 		p.gap()
 		return
 	}
-	p.title("Peaks and what was left")
-	p.gap()
-	columns := []column{{}, {title: "peak, base", right: true, optional: 1}, {title: "new", right: true, optional: 1}, {title: "change", right: true},
-		{title: "at end", right: true, optional: 2}, {title: "allocs", right: true, optional: 3}}
-	p.rangedTable(columns, func(f figure) [][]cell { return p.diffLevelRows(d, f) })
+	p.rangedTable(p.diffColumns(d, "", true), func(f figure) [][]cell { return p.diffLevelRows(d, f) })
 	p.doubts()
 	p.gap()
 	p.diffLost("base", d.Base.Bounds)
 	p.diffLost("new", d.New.Bounds)
+}
+
+// diffColumns are those of the levels' table, and with a state also of the groups'. What was left at the end and the numbers of allocations are the same on both sides of one run.
+func (p *page) diffColumns(d *analyzer.Diff, title string, levels bool) []column {
+	base, changed := ofMoments(d)
+	if base == changed {
+		base, changed = base+", base", "new"
+	}
+	columns := []column{{title: title}}
+	if !levels {
+		columns = append(columns, column{})
+	}
+	columns = append(columns, column{title: base, right: true, optional: 1}, column{title: changed, right: true, optional: 1}, column{title: "change", right: true}, column{right: true, optional: 3})
+	if !d.SameRun {
+		columns = append(columns, column{title: "Δ at end", right: true, optional: 4}, column{title: "Δ allocs", right: true, optional: 5})
+	}
+	if p.o.ASCII {
+		for i := range columns {
+			columns[i].title = strings.TrimPrefix(columns[i].title, "Δ ")
+		}
+	}
+	return columns
 }
 
 func (p *page) diffLevelRows(d *analyzer.Diff, f figure) (rows [][]cell) {
@@ -71,17 +141,36 @@ func (p *page) diffLevelRows(d *analyzer.Diff, f figure) (rows [][]cell) {
 		case l.Device == "all":
 		case single && l.Level != "reserved": // the whole says the same
 			continue
-		default:
+		case !single:
 			name += ", device " + l.Device
 		}
-		count := cell{}
-		if l.AllocCount.Base != 0 || l.AllocCount.New != 0 {
-			count.text = signedCount(l.AllocCount.Delta)
+		row := []cell{{name, plain}, {f(l.PeakBytes.BaseLower, l.PeakBytes.Base, d.Base.Bounds), plain},
+			{f(l.PeakBytes.NewLower, l.PeakBytes.New, d.New.Bounds), plain}, p.change(l.PeakBytes), {percentChange(l.PeakBytes), plain}}
+		if !d.SameRun {
+			count := cell{}
+			if l.AllocCount.Base != 0 || l.AllocCount.New != 0 {
+				count.text = signedCount(l.AllocCount.Delta)
+			}
+			row = append(row, cell{p.change(l.LiveBytes).text, plain}, count)
 		}
-		rows = append(rows, []cell{{name, plain}, {f(l.PeakBytes.BaseLower, l.PeakBytes.Base, d.Base.Bounds), plain},
-			{f(l.PeakBytes.NewLower, l.PeakBytes.New, d.New.Bounds), plain}, p.change(l.PeakBytes), {p.change(l.LiveBytes).text, plain}, count})
+		rows = append(rows, row)
 	}
 	return rows
+}
+
+// percentChange is "" where there was nothing, or where nothing changed.
+func percentChange(c analyzer.Change) string {
+	if c.Percent == nil || c.Delta == 0 {
+		return ""
+	}
+	percent := *c.Percent
+	switch {
+	case percent >= 10000:
+		return fmt.Sprintf("%.0f times", float64(c.New)/float64(c.Base))
+	case percent < 0.05 && percent > -0.05:
+		return fmt.Sprintf("%+.2g%%", percent)
+	}
+	return fmt.Sprintf("%+.1f%%", percent)
 }
 
 // diffLost says what the lost records of one run mean.
@@ -122,69 +211,86 @@ func signed(c analyzer.Change) cell {
 	return cell{SignedBytes(c.Delta), s}
 }
 
-var stateStyles = map[string]style{analyzer.StateNew: alarm, analyzer.StateGrew: alarm, analyzer.StateGone: relief, analyzer.StateShrank: relief}
+// states are what a row became, as people read it.
+var states = map[string]cell{analyzer.StateNew: {"NEW", alarm}, analyzer.StateGrew: {"GREW", alarm}, analyzer.StateGone: {"REMOVED", relief}, analyzer.StateShrank: {"SHRANK", relief},
+	analyzer.StateSame: {"UNCHANGED", plain}}
 
 func (p *page) diffGroup(d *analyzer.Diff, g analyzer.DiffGroup) {
+	if len(g.Rows) < 2 && !p.o.AllLevels { // it repeats the table of levels
+		return
+	}
 	var rows [][]cell
-	same := 0
-	hidden := 0
-	shown := p.diffRows(g.Rows)
-	for i, r := range g.Rows {
-		switch {
-		case r.State == analyzer.StateSame:
-			same++
-		case !shown[i]:
-			hidden++
-		default:
-			rows = append(rows, []cell{{diffTitle(&r), plain}, {r.State, stateStyles[r.State]}, {p.marked(r.PeakBytes.BaseLower, r.PeakBytes.Base, d.Base.Bounds), plain},
-				{p.marked(r.PeakBytes.NewLower, r.PeakBytes.New, d.New.Bounds), plain}, p.change(r.PeakBytes), {p.change(r.LiveBytes).text, plain}, {signedCount(r.AllocCount.Delta), plain}})
+	var each []string
+	hidden := uint64(0)
+	var changed []analyzer.FoldedRow
+	for _, f := range g.Folded(!p.o.Unfolded) {
+		if f.Row.State != analyzer.StateSame {
+			changed = append(changed, f)
 		}
+	}
+	shown := largestChanges(len(changed), p.o.rows(), func(i int) int64 { return changed[i].Row.PeakBytes.Delta })
+	for i, f := range changed {
+		r := &f.Row
+		if !shown[i] {
+			hidden++
+			continue
+		}
+		row := []cell{{diffTitle(r), plain}, states[r.State], {p.marked(r.PeakBytes.BaseLower, r.PeakBytes.Base, d.Base.Bounds), plain},
+			{p.marked(r.PeakBytes.NewLower, r.PeakBytes.New, d.New.Bounds), plain}, p.change(r.PeakBytes), {percentChange(r.PeakBytes), plain}}
+		if r.PeakBytes.Delta == 0 { // it is what was left that changed
+			row[1].text += " at end"
+		}
+		if !d.SameRun {
+			row = append(row, cell{p.change(r.LiveBytes).text, plain}, cell{signedCount(r.AllocCount.Delta), plain})
+		}
+		rows, each = append(rows, row), append(each, p.o.each(f.Count, f.Least, f.Most))
+	}
+	if len(rows) == 0 {
+		p.line("%s by %s: %s", upperFirst(g.Level), g.By, plural(uint64(g.Unchanged), "row unchanged", "rows unchanged"))
+		p.gap()
+		return
 	}
 	p.title(fmt.Sprintf("%s by %s, growth first", upperFirst(g.Level), g.By))
 	p.gap()
-	if len(rows) > 0 {
-		p.table([]column{{title: g.By}, {}, {title: "at peak, base", right: true, optional: 2}, {title: "new", right: true, optional: 2},
-			{title: "change", right: true}, {title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 3}}, rows)
-		p.legend()
-		p.doubts()
-	}
+	columns, rows := eachColumn(p.diffColumns(d, g.By, false), rows, each)
+	p.table(columns, rows)
+	p.legend()
+	p.doubts()
 	if hidden > 0 {
-		p.line("  %s smaller changes not shown", Count(uint64(hidden)))
+		p.line("  %s not shown; -n 0 shows all", plural(hidden, "smaller change", "smaller changes"))
 	}
-	if same > 0 {
-		p.line("  %s", plural(uint64(same), "key is the same in both", "keys are the same in both"))
+	if g.Unchanged > 0 {
+		p.line("  %s", plural(uint64(g.Unchanged), "row unchanged", "rows unchanged"))
 	}
 	p.gap()
 }
 
-// diffRows picks the rows to print: from both ends of the list, where the greatest growth and the greatest shrinking stand.
-func (p *page) diffRows(rows []analyzer.DiffRow) []bool {
-	show := make([]bool, len(rows))
-	var changed []int
-	for i, r := range rows {
-		if r.State != analyzer.StateSame && (r.PeakBytes.Delta != 0 || r.LiveBytes.Delta != 0 || r.AllocCount.Delta != 0) {
-			changed = append(changed, i)
-		}
+// largestChanges picks what to print of a sorted list, growth first: the changes that are largest whichever way, which stand at both ends.
+func largestChanges(count, limit int, delta func(i int) int64) []bool {
+	show := make([]bool, count)
+	order := make([]int, count)
+	for i := range order {
+		order[i] = i
 	}
-	for head, tail, left := 0, len(changed)-1, p.o.rows(); left > 0 && head <= tail; left-- {
-		// Growth is why people look; shrinking gets its turn when it is the greater change.
-		if size(rows[changed[head]]) >= size(rows[changed[tail]]) {
-			show[changed[head]] = true
-			head++
-		} else {
-			show[changed[tail]] = true
-			tail--
+	size := func(i int) uint64 {
+		if d := delta(i); d < 0 {
+			return -uint64(d)
 		}
+		return uint64(delta(i))
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch x, y := size(a), size(b); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	for _, i := range order[:min(limit, count)] {
+		show[i] = true
 	}
 	return show
-}
-
-// size is how much a row changed, whichever way.
-func size(r analyzer.DiffRow) uint64 {
-	if r.PeakBytes.Delta < 0 {
-		return -uint64(r.PeakBytes.Delta)
-	}
-	return uint64(r.PeakBytes.Delta)
 }
 
 // diffTitle names a row. A place that moved is told the line where it was.

@@ -138,8 +138,8 @@ const (
 )
 
 // table prints rows under titles. The first column takes the room that the others leave and clips what does not fit; every other column is as wide as its
-// widest cell.
-func (p *page) table(columns []column, rows [][]cell) {
+// widest cell. shown says which columns there was room for.
+func (p *page) table(columns []column, rows [][]cell) (shown []bool) {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
 		widths[i] = widthOf(c.title)
@@ -147,14 +147,21 @@ func (p *page) table(columns []column, rows [][]cell) {
 			widths[i] = max(widths[i], widthOf(row[i].text))
 		}
 	}
-	shown := p.fit(columns, widths)
+	shown = p.fit(columns, widths)
 	titles := make([]cell, len(columns))
 	for i, c := range columns {
 		titles[i] = cell{c.title, faint}
 	}
-	for _, row := range append([][]cell{titles}, rows...) {
-		p.row(columns, widths, shown, row)
+	rows = append([][]cell{titles}, rows...)
+	names := make([]string, len(rows))
+	for i, row := range rows {
+		names[i] = row[0].text
 	}
+	names = clipApart(names, widths[0], p.o.ASCII)
+	for i, row := range rows {
+		p.row(columns, widths, shown, append([]cell{{names[i], row[0].style}}, row[1:]...))
+	}
+	return shown
 }
 
 // fit decides which columns are shown, and gives the first one the room that the others leave.

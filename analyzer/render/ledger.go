@@ -17,6 +17,7 @@ type owner struct {
 	row   *analyzer.Row // what else is known of it; nil for what has no row of its own
 	key   string        // of the ledger's row
 	sites []analyzer.RowSite
+	each  string // of several rows in one, how many there are and what each holds
 }
 
 // ledger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
@@ -68,6 +69,7 @@ func (p *page) owners(s *analyzer.Summary, l *analyzer.Ledger) []owner {
 			inside = append(inside, owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, lower: r.BytesLower, style: blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites})
 		}
 	}
+	inside = p.foldedOwners(l.By, inside)
 	inside = p.fold(inside, "Others", "by "+l.By)
 	beyond = p.fold(beyond, "Other libraries", "of the driver")
 	return append(append(inside, between...), beyond...)
@@ -140,6 +142,7 @@ func (p *page) ownerTable(owners []owner, whole uint64, b *analyzer.Bounds) {
 	columns := []column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
 		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
 	var rows [][]cell
+	var each []string
 	var lower *uint64
 	for i, o := range owners {
 		lower = sumOfLower(lower, o.lower)
@@ -154,14 +157,16 @@ func (p *page) ownerTable(owners []owner, whole uint64, b *analyzer.Bounds) {
 		if o.row != nil {
 			end.text, count.text = p.marked(o.row.LiveBytesLower, o.row.LiveBytes, b), Count(o.row.AllocCount)
 		}
-		rows = append(rows, append(row, end, count))
-		rows = append(rows, p.siteRows(&o, whole, len(columns))...)
+		places := p.siteRows(&o, whole, len(columns))
+		rows, each = append(rows, append(row, end, count)), append(each, o.each)
+		rows, each = append(rows, places...), append(each, make([]string, len(places))...)
 	}
 	total := []cell{{"total", strong}, {p.marked(lower, whole, b), strong}, {"100.0%", plain}, {}, {}, {}}
 	if whole == 0 {
 		total[2].text = ""
 	}
-	p.table(columns, append(rows, total))
+	columns, rows = eachColumn(columns, append(rows, total), append(each, ""))
+	p.table(columns, rows)
 }
 
 // group prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the whole run.
@@ -176,25 +181,24 @@ func (p *page) group(s *analyzer.Summary, by, level string) {
 	}
 	p.title(fmt.Sprintf("%s allocations by %s", upperFirst(name), by))
 	p.gap()
-	rows := fewer(g.Rows, p.o.rows(), func(hidden []analyzer.Row) analyzer.Row {
-		rest := analyzer.Row{Key: fmt.Sprintf("Others (%d more)", len(hidden))}
+	rows := fewer(p.foldedRows(g), p.o.rows(), func(hidden []foldedRow) foldedRow {
+		rest := foldedRow{Row: analyzer.Row{Key: fmt.Sprintf("Others (%d more)", len(hidden))}}
 		for _, r := range hidden {
-			rest.PeakBytes += r.PeakBytes
-			rest.LiveBytes += r.LiveBytes
-			rest.PeakBytesLower, rest.LiveBytesLower = sumOfLower(rest.PeakBytesLower, r.PeakBytesLower), sumOfLower(rest.LiveBytesLower, r.LiveBytesLower)
-			rest.AllocCount += r.AllocCount
-			rest.AllocBytes += r.AllocBytes
+			addRow(&rest.Row, &r.Row)
 		}
 		return rest
 	})
-	shares, _ := sharesOf(rows, func(r *analyzer.Row) uint64 { return r.PeakBytes })
+	shares, _ := sharesOf(rows, func(r *foldedRow) uint64 { return r.PeakBytes })
 	var cells [][]cell
+	var each []string
 	for i, r := range rows {
+		each = append(each, r.each)
 		cells = append(cells, []cell{{clean(r.Title()), plain}, {p.marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), strong}, {percent(shares[i]), plain}, {p.marked(r.LiveBytesLower, r.LiveBytes, s.Bounds), plain},
 			{Count(r.AllocCount), plain}, {Bytes(r.AllocBytes), plain}})
 	}
-	p.table([]column{{title: by}, {title: "at its peak", right: true}, {title: "share", right: true}, {title: "at end", right: true, optional: 1},
-		{title: "allocs", right: true, optional: 2}, {title: "allocated", right: true, optional: 3}}, cells)
+	columns, cells := eachColumn([]column{{title: by}, {title: "at its peak", right: true}, {title: "share", right: true}, {title: "at end", right: true, optional: 1},
+		{title: "allocs", right: true, optional: 2}, {title: "allocated", right: true, optional: 3}}, cells, each)
+	p.table(columns, cells)
 	p.legend()
 	p.gap()
 }

@@ -2,9 +2,9 @@ package render
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"memtrace/analyzer"
 )
@@ -22,24 +22,100 @@ func momentOf(m *analyzer.Module, name string) (own, subtree []uint64) {
 	return nil, nil
 }
 
-// alikeMin is how many siblings of the same bytes are worth one row: two can be compared at a glance.
+// alikeMin is how many siblings with names of their own and the same bytes are worth one row: two can be compared at a glance.
 const alikeMin = 3
 
-// mergeAlike returns the children with those that hold the same bytes everywhere, and whose children do, in one: its bytes are those of all of them, so that trees add up.
-func mergeAlike(children []analyzer.Module) []analyzer.Module {
-	var list []analyzer.Module
-	for i := 0; i < len(children); {
-		same := children[i : i+1 : i+1] // not compared with itself: trees may be deep
-		for j := i + 1; j < len(children) && sameBytes(&children[i], &children[j]); j++ {
-			same = append(same, children[j])
+// moduleFold is a module, or several siblings in one: its bytes are those of all of them, so that trees add up.
+type moduleFold struct {
+	analyzer.Module
+	count       int
+	least, most uint64 // of their bytes at the peak
+}
+
+func oneModule(m analyzer.Module) moduleFold { return moduleFold{Module: m, count: 1} }
+
+func severalModules(name string, list []analyzer.Module) moduleFold {
+	f := moduleFold{Module: addModules(name, list), count: len(list)}
+	for i := range list {
+		bytes := atPeak(&list[i])
+		if i == 0 {
+			f.least, f.most = bytes, bytes
 		}
-		if len(same) < alikeMin {
-			same = same[:1]
+		f.least, f.most = min(f.least, bytes), max(f.most, bytes)
+	}
+	return f
+}
+
+// foldLayers takes the layers of a list as one that are the same part of a repeated module: they are made of the same modules, or hold the same bytes at every moment. What has a
+// name of its own is left to mergeAlike.
+func foldLayers(children []analyzer.Module) []moduleFold {
+	var list []moduleFold
+	done := make([]bool, len(children))
+	for i := range children {
+		if done[i] {
+			continue
+		}
+		alike := []analyzer.Module{children[i]}
+		for j := i + 1; j < len(children) && isNumber(children[i].Name); j++ {
+			if !done[j] && isNumber(children[j].Name) && sameKind(&children[i], &children[j]) {
+				alike, done[j] = append(alike, children[j]), true
+			}
+		}
+		if len(alike) == 1 {
+			list = append(list, oneModule(children[i]))
+			continue
+		}
+		var numbers []string
+		for _, m := range alike {
+			numbers = append(numbers, m.Name)
+		}
+		list = append(list, severalModules("{"+analyzer.IndexRanges(numbers)+"}", alike))
+	}
+	return mergeAlike(list)
+}
+
+func isNumber(name string) bool {
+	return name != "" && len(name) < 19 && strings.Trim(name, "0123456789") == ""
+}
+
+// sameKind reports whether two layers have most of their modules in common, or for layers without any, whether they hold the same.
+func sameKind(a, b *analyzer.Module) bool {
+	named, common := 0, 0
+	for i := range a.Children {
+		if isNumber(a.Children[i].Name) {
+			continue
+		}
+		named++
+		if slices.ContainsFunc(b.Children, func(m analyzer.Module) bool { return m.Name == a.Children[i].Name }) {
+			common++
+		}
+	}
+	if named > 0 {
+		return 2*common > named
+	}
+	return sameBytes(a, b)
+}
+
+// mergeAlike takes neighbours with names of their own as one that hold the same bytes everywhere, and whose children do.
+func mergeAlike(children []moduleFold) []moduleFold {
+	var list []moduleFold
+	for i := 0; i < len(children); {
+		end := i + 1
+		for end < len(children) && children[i].count == 1 && children[end].count == 1 && sameBytes(&children[i].Module, &children[end].Module) {
+			end++
+		}
+		if end-i < alikeMin {
+			end = i + 1
 			list = append(list, children[i])
 		} else {
-			list = append(list, mergeModules(same))
+			var same []analyzer.Module
+			for _, f := range children[i:end] {
+				same = append(same, f.Module)
+			}
+			slices.SortFunc(same, func(a, b analyzer.Module) int { return compareNames(a.Name, b.Name) })
+			list = append(list, severalModules(same[0].Name+" ... "+same[len(same)-1].Name, same))
 		}
-		i += len(same)
+		i = end
 	}
 	return list
 }
@@ -61,20 +137,6 @@ func sameBytes(a, b *analyzer.Module) bool {
 	return true
 }
 
-// mergeModules makes one of modules that are alike.
-func mergeModules(same []analyzer.Module) analyzer.Module {
-	merged := timesModule(same[0], uint64(len(same)))
-	slices.SortFunc(same, func(a, b analyzer.Module) int { return compareNames(a.Name, b.Name) })
-	link := ", "
-	if consecutive(same) {
-		link = " to "
-	} else if len(same) > 2 {
-		link = " ... "
-	}
-	merged.Name = fmt.Sprintf("%s%s%s, %d alike", same[0].Name, link, same[len(same)-1].Name, len(same))
-	return merged
-}
-
 // compareNames compares numbers as such: 10 comes after 9.
 func compareNames(a, b string) int {
 	x, xErr := strconv.Atoi(a)
@@ -83,16 +145,6 @@ func compareNames(a, b string) int {
 		return cmp.Compare(x, y)
 	}
 	return cmp.Compare(a, b)
-}
-
-func consecutive(list []analyzer.Module) bool {
-	first, err := strconv.Atoi(list[0].Name)
-	for i := range list {
-		if err != nil || list[i].Name != strconv.Itoa(first+i) {
-			return false
-		}
-	}
-	return true
 }
 
 // inOrder puts the layers of a list of modules, which have numbers for names, in their order; others stay as they are, the largest first.
@@ -106,25 +158,42 @@ func inOrder(children []analyzer.Module) []analyzer.Module {
 	return children
 }
 
-// timesModule is a copy of a tree with n times its bytes.
-func timesModule(m analyzer.Module, n uint64) analyzer.Module {
-	times := func(values []uint64) []uint64 {
-		list := make([]uint64, len(values))
-		for i, v := range values {
-			list[i] = v * n
+// addModules adds trees up, their children by name.
+func addModules(name string, list []analyzer.Module) analyzer.Module {
+	sum := analyzer.Module{Name: name}
+	for _, moment := range moduleMoments {
+		var owns, subtrees []uint64
+		known := false
+		for i := range list {
+			own, subtree := momentOf(&list[i], moment)
+			known = known || subtree != nil
+			owns, subtrees = addLists(owns, own), addLists(subtrees, subtree)
 		}
-		return list
+		if known {
+			sum.Moments = append(sum.Moments, analyzer.ModuleBytes{Moment: moment, Own: owns, Subtree: subtrees})
+		}
 	}
-	moments := make([]analyzer.ModuleBytes, len(m.Moments))
-	for i, at := range m.Moments {
-		moments[i] = analyzer.ModuleBytes{Moment: at.Moment, Own: times(at.Own), Subtree: times(at.Subtree)}
+	var order []string
+	children := make(map[string][]analyzer.Module)
+	for i := range list {
+		for _, child := range list[i].Children {
+			if children[child.Name] == nil {
+				order = append(order, child.Name)
+			}
+			children[child.Name] = append(children[child.Name], child)
+		}
 	}
-	children := make([]analyzer.Module, len(m.Children))
-	for i := range m.Children {
-		children[i] = timesModule(m.Children[i], n)
+	for _, name := range order {
+		sum.Children = append(sum.Children, addModules(name, children[name]))
 	}
-	m.Moments, m.Children = moments, children
-	return m
+	slices.SortStableFunc(sum.Children, func(a, b analyzer.Module) int { return cmp.Compare(atPeak(&b), atPeak(&a)) })
+	return sum
+}
+
+// atPeak is what a module and those below it held at the peak.
+func atPeak(m *analyzer.Module) uint64 {
+	_, subtree := momentOf(m, "peak")
+	return sumOf(subtree)
 }
 
 // sumModules adds several subtrees up into one without children, which counts all of it as its own.

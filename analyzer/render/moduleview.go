@@ -14,6 +14,7 @@ const (
 	moduleLeast      = 200 // a module with less than the whole's 200th part, at every moment, is summed up with its like
 	moduleCategories = 2   // named in a row
 	moduleWeighty    = 20  // and only those with a 20th of the row
+	moduleWraps      = 5   // a module only wraps a child that has all but a fifth of it
 )
 
 // moduleTable is the table of modules in the making.
@@ -23,8 +24,9 @@ type moduleTable struct {
 	short []string
 	used  []bool // categories that some row names
 	rows  [][]cell
-	all   bool // nothing is summed up
-	deep  bool // some modules lie below the depth
+	each  []string // of rows that stand for several modules, how many there are and what each holds
+	all   bool     // nothing is summed up
+	deep  bool     // some modules lie below the depth
 }
 
 // modules prints the tree.
@@ -33,12 +35,14 @@ func (p *page) modules(s *analyzer.Summary) {
 	m := moduleTable{page: p, root: t.Modules, short: shortNames(t.Categories), used: make([]bool, len(t.Categories)), all: p.o.Rows < 0}
 	p.title("Modules at " + moduleMoment(s, t))
 	p.gap()
-	m.add(t.Modules, 0)
-	p.table([]column{{title: "module"}, {title: "at peak", right: true}, {title: "forward", right: true}, {title: "backward", right: true}, {title: "optimizer", right: true, optional: 2},
-		{title: "own", right: true, optional: 1}, {title: "of it", optional: 3}}, m.rows)
+	root := oneModule(*t.Modules)
+	m.add(&root, 0, 0)
+	columns, rows := eachColumn([]column{{title: "module"}, {title: "at peak", right: true}, {title: "forward", right: true}, {title: "backward", right: true}, {title: "optimizer", right: true, optional: 2},
+		{title: "own", right: true, optional: 1}, {title: "of it", optional: 3}}, m.rows, m.each)
+	shown := p.table(columns, rows)
 	p.gap()
 	p.item("Each row counts what lies below it, too; own is what the module itself held at the peak. forward, backward and optimizer are the highest moments of the iteration at which that phase allocated.")
-	if words := legend(t.Categories, m.used); words != "" {
+	if words := legend(t.Categories, m.used); words != "" && shown[len(shown)-1] {
 		p.item(fmt.Sprintf("Of it, at the peak, by the rules %s, is: %s.", clean(t.Rules), words))
 	}
 	if m.deep {
@@ -63,8 +67,9 @@ func moduleMoment(s *analyzer.Summary, t *analyzer.Training) string {
 	return fmt.Sprintf("%s of iteration %d", what, it.Number)
 }
 
-func (m *moduleTable) add(module *analyzer.Module, depth int) {
-	m.row(module, depth)
+// add prints a module that stands indent levels below the root; depth is how many of them count.
+func (m *moduleTable) add(module *moduleFold, indent, depth int) {
+	m.row(module, indent)
 	if len(module.Children) == 0 {
 		return
 	}
@@ -72,26 +77,45 @@ func (m *moduleTable) add(module *analyzer.Module, depth int) {
 		m.deep = true
 		return
 	}
-	children := inOrder(module.Children)
-	if !m.all {
-		children = mergeAlike(children)
-	}
+	children := m.children(&module.Module)
 	var small []analyzer.Module
 	for i := range children {
-		if !m.all && m.slight(&children[i]) {
-			small = append(small, children[i])
-		} else {
-			m.add(&children[i], depth+1)
+		if !m.all && m.slight(&children[i].Module) {
+			small = append(small, children[i].Module)
+			continue
 		}
+		m.add(&children[i], indent+1, m.below(module, &children[i], depth))
 	}
 	switch len(small) {
 	case 0:
 	case 1:
-		m.add(&small[0], depth+1)
+		last := oneModule(small[0])
+		m.add(&last, indent+1, depth+1)
 	default:
-		rest := sumModules(fmt.Sprintf("%d more", len(small)), small)
-		m.row(&rest, depth+1)
+		rest := oneModule(sumModules(fmt.Sprintf("%d more", len(small)), small))
+		m.row(&rest, indent+1)
 	}
+}
+
+// children are a module's in the order in which they are shown.
+func (m *moduleTable) children(module *analyzer.Module) []moduleFold {
+	ordered := inOrder(module.Children)
+	if !m.all && !m.page.o.Unfolded {
+		return foldLayers(ordered)
+	}
+	var list []moduleFold
+	for _, child := range ordered {
+		list = append(list, oneModule(child))
+	}
+	return list
+}
+
+// below is the depth of a child. Where nobody asked for a depth, levels on the way to what holds nearly all of the memory do not count: they only wrap it.
+func (m *moduleTable) below(module, child *moduleFold, depth int) int {
+	if !m.page.o.DepthAsked && atPeak(&child.Module) >= atPeak(&module.Module)/moduleWraps*(moduleWraps-1) && atPeak(m.root)/2 <= atPeak(&child.Module) {
+		return depth
+	}
+	return depth + 1
 }
 
 // slight reports whether a module never matters.
@@ -106,7 +130,9 @@ func (m *moduleTable) slight(module *analyzer.Module) bool {
 	return true
 }
 
-func (m *moduleTable) row(module *analyzer.Module, depth int) {
+func (m *moduleTable) row(fold *moduleFold, depth int) {
+	module := &fold.Module
+	m.each = append(m.each, m.page.o.each(fold.count, fold.least, fold.most))
 	row := []cell{{strings.Repeat(moduleIndent, min(depth, moduleIndents)) + moduleName(module, depth), plain}}
 	for _, name := range moduleMoments {
 		_, subtree := momentOf(module, name)

@@ -11,13 +11,16 @@ type Options struct {
 	Rows       int    // rows of a table before the rest is summed up; 0: 12, on the first screen fewer; negative: all
 	Details    bool   // of a report: everything that is known, not only the first screen
 	FullStacks bool   // every line of every call stack
+	AllLevels  bool   // of a diff: every grouping at every level, also where a table repeats another
+	Unfolded   bool   // repeated modules and parameters each have a row of their own
 	Path       string // the trace, for the heading and the commands that the report proposes; "" leaves it out
 
 	// Of views only.
-	Depth  int  // levels of modules below the root that View modules shows; negative: all
-	Period int  // every so many iterations of an epoch in View seed003; 0: 1
-	Epoch  int  // only this epoch in View seed003, counted from 1; 0: all
-	Unit   Unit // of CSV files and of View seed003; "": bytes in the former, MB in the latter
+	Depth      int  // levels of modules below the root that View modules shows; negative: all
+	DepthAsked bool // every level counts; otherwise those that only wrap another do not
+	Period     int  // every so many iterations of an epoch in View seed003; 0: 1
+	Epoch      int  // only this epoch in View seed003, counted from 1; 0: all
+	Unit       Unit // of CSV files and of View seed003; "": bytes in the former, MB in the latter
 }
 
 // DefaultDepth is enough for the layers of most models, and what they are made of.

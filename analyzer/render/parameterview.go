@@ -20,9 +20,10 @@ func stateBytes(p *analyzer.Parameter) (bytes, blocks uint64) {
 
 // parameterSum is a row in the making: one parameter, or several.
 type parameterSum struct {
-	name                    string
+	name, each              string
 	weight, gradient, state uint64
 	blocks                  uint64 // of all three
+	count                   uint64 // of parameters
 }
 
 func (s *parameterSum) add(p *analyzer.Parameter) {
@@ -31,6 +32,15 @@ func (s *parameterSum) add(p *analyzer.Parameter) {
 	s.gradient += p.Gradient
 	s.state += state
 	s.blocks += p.BlockBytes + p.GradBlock + stateBlocks
+	s.count++
+}
+
+func (s *parameterSum) addSum(o *parameterSum) {
+	s.weight += o.weight
+	s.gradient += o.gradient
+	s.state += o.state
+	s.blocks += o.blocks
+	s.count += o.count
 }
 
 func (s *parameterSum) bytes() uint64 { return s.weight + s.gradient + s.state }
@@ -69,40 +79,63 @@ func (p *page) parameters(s *analyzer.Summary) {
 	p.item("Sizes in the tables are those of the elements, as the framework counts them. --csv and --json give exact bytes and each state of the optimizer by its name.")
 }
 
+// foldedParameters takes parameters of the same size in repeated modules as one, in the model's order.
+func (p *page) foldedParameters(list []analyzer.Parameter) []parameterSum {
+	names, bytes, sizes := make([]string, len(list)), make([]uint64, len(list)), make([]uint64, len(list))
+	for i := range list {
+		var sum parameterSum
+		sum.add(&list[i])
+		names[i], bytes[i], sizes[i] = list[i].Name, sum.bytes(), list[i].Bytes
+	}
+	folds := analyzer.FoldSized(names, bytes, sizes)
+	if p.o.Unfolded {
+		folds = analyzer.FoldRows("", names, bytes)
+	}
+	slices.SortFunc(folds, func(a, b analyzer.NameFold) int { return cmp.Compare(slices.Min(a.Members), slices.Min(b.Members)) })
+	sums := make([]parameterSum, len(folds))
+	for n, f := range folds {
+		sums[n].name, sums[n].each = clean(f.Name), p.o.each(len(f.Members), f.Min, f.Max)
+		for _, i := range f.Members {
+			sums[n].add(&list[i])
+		}
+	}
+	return sums
+}
+
 // parameterTable prints the largest parameters in the model's order, and the sums.
 func (p *page) parameterTable(list []analyzer.Parameter, one, many string) {
 	var total parameterSum
-	sums := make([]parameterSum, len(list))
-	order := make([]int, len(list)) // largest first
 	for i := range list {
-		sums[i].name = clean(list[i].Name)
-		sums[i].add(&list[i])
 		total.add(&list[i])
+	}
+	sums := p.foldedParameters(list)
+	order := make([]int, len(sums)) // largest first
+	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sums[b].bytes(), sums[a].bytes()) })
-	shown := make([]bool, len(list))
+	shown := make([]bool, len(sums))
 	for _, i := range order[:min(len(order), p.o.rows())] {
 		shown[i] = true
 	}
 	var rows [][]cell
+	var each []string
 	var rest parameterSum
-	hidden := uint64(0)
-	for i := range list {
+	for i := range sums {
 		if shown[i] {
-			rows = append(rows, sums[i].cells(plain))
+			rows, each = append(rows, sums[i].cells(plain)), append(each, sums[i].each)
 		} else {
-			rest.add(&list[i])
-			hidden++
+			rest.addSum(&sums[i])
 		}
 	}
-	if hidden > 0 {
-		rest.name = plural(hidden, one, many) + ", with -n 0"
-		rows = append(rows, rest.cells(plain))
+	if rest.count > 0 {
+		rest.name = plural(rest.count, one, many) + ", with -n 0"
+		rows, each = append(rows, rest.cells(plain)), append(each, "")
 	}
-	total.name = "together"
-	rows = append(rows, total.cells(strong))
-	p.table([]column{{title: "name"}, {title: "weight", right: true}, {title: "gradient", right: true}, {title: "optimizer", right: true}, {title: "together", right: true}}, rows)
+	total.name = "total"
+	rows, each = append(rows, total.cells(strong)), append(each, "")
+	columns, rows := eachColumn([]column{{title: "name"}, {title: "weight", right: true}, {title: "gradient", right: true}, {title: "optimizer", right: true}, {title: "total", right: true}}, rows, each)
+	p.table(columns, rows)
 	p.gap()
 	p.item(fmt.Sprintf("%s of elements; their blocks hold %s, %s more: rounding, and blocks that several share, which count with each of them", exactBytes(total.bytes()), exactBytes(total.blocks), exactBytes(total.blocks-min(total.blocks, total.bytes()))))
 }

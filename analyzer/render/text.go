@@ -120,6 +120,9 @@ func run(proc analyzer.Process) string {
 	if !known {
 		ended = clean(proc.Ended)
 	}
+	if proc.Signal != "" && proc.Ended == analyzer.EndedKilled {
+		ended = "ended by " + clean(proc.Signal) + strings.TrimPrefix(ended, "killed")
+	}
 	if proc.ExitStatus != nil {
 		ended = fmt.Sprintf("exit status %d", *proc.ExitStatus)
 	}

@@ -11,10 +11,11 @@ import (
 	"memtrace/analyzer"
 )
 
-// View is a table about a training program that reports show when they are asked for it. A summary must have been made with Options.Training.
+// View is a table that reports show when they are asked for it, most of them about a training program: their summary must have been made with Options.Training.
 type View struct {
 	Name, Doc string
 
+	any     bool // shows programs that do not train, too
 	bare    bool // prints its table and nothing else
 	missing func(s *analyzer.Summary) string
 	text    func(p *page, s *analyzer.Summary)
@@ -28,6 +29,8 @@ var views = []View{
 		text: (*page).parameters, table: parameterRows},
 	{Name: "iterations", Doc: "peak and categories of each iteration", missing: noIterations,
 		text: (*page).iterations, table: iterationRows},
+	{Name: "cross", Doc: "two groupings at once, module by category unless --cross names others", missing: noCross, any: true,
+		text: (*page).crossed, table: crossRows},
 	{Name: "seed003", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
 		text: (*page).seed003, table: iterationRows},
 }
@@ -47,7 +50,7 @@ func FindView(name string) *View {
 
 // Missing says why a summary has nothing that the view could show, and what to do about it; "" if it has.
 func (v *View) Missing(s *analyzer.Summary) string {
-	if s.Training == nil {
+	if s.Training == nil && !v.any {
 		return "the summary was made without training" // a mistake of the caller: no trace is like that
 	}
 	return v.missing(s)

@@ -57,6 +57,8 @@ func TestGoldenViews(t *testing.T) {
 		{"iterations-all", "iterations", steady, with(func(o *Options) { o.Rows, o.Width = -1, 140 })},
 		{"iterations-long", "iterations", long, options},
 		{"iterations-none", "iterations", none, options},
+		{"cross", "cross", steady, options},
+		{"cross-narrow", "cross", steady, with(func(o *Options) { o.Width, o.Rows, o.ASCII, o.Unfolded = 60, 3, true, true })},
 		{"seed003", "seed003", steady, with(func(o *Options) { o.Period, o.Unit = 4, UnitMB })},
 		{"seed003-epoch", "seed003", steady, with(func(o *Options) { o.Epoch, o.Period, o.Unit = 2, 6, UnitB })},
 	}

@@ -28,7 +28,7 @@ func trainingCase(iterations int, leak uint64) *analyzer.Summary {
 	root := caseModules()
 	t.Modules = &root
 	held := t.Iterations[t.Highest].Peak
-	return &analyzer.Summary{Training: t, Versions: map[string]string{"torch": "2.7.1"}, Process: analyzer.Process{Command: "python3 train.py"}, Health: analyzer.Health{Complete: true},
+	return &analyzer.Summary{Training: t, Cross: crossCase(), Versions: map[string]string{"torch": "2.7.1"}, Process: analyzer.Process{Command: "python3 train.py"}, Health: analyzer.Health{Complete: true},
 		Framework: analyzer.Level{PeakBytes: held.Bytes, PeakTimeNS: held.TimeNS, AllocCount: 1}, Driver: analyzer.Level{PeakBytes: 1 << 30, AllocCount: 1}}
 }
 
@@ -115,4 +115,26 @@ func caseModules() analyzer.Module {
 	outside := module(analyzer.NoModule, analyzer.NoModule, map[string][]uint64{"peak": {0, 0, 0, 0, 20 * mib, 8 * mib, kib}, "backward": {0, 0, 0, 0, 20 * mib, 8 * mib, kib}, "forward": {0, 0, 0, 0, 0, 8 * mib}})
 	embed := module("embed", "embed", map[string][]uint64{"peak": {77_194_752, 0, 154_389_504}, "forward": {77_194_752, 0, 154_389_504}, "optimizer": {77_194_752, 77_194_752, 154_389_504}})
 	return module("", "", nil, module("h", "h", nil, layers...), embed, outside, small("head"), small("norm"))
+}
+
+// crossCase crosses modules with categories: layers, and what has a name of its own.
+func crossCase() *analyzer.Cross {
+	c := &analyzer.Cross{By: [2]string{"module", "category"}, Level: "framework", Moment: "peak", TimeNS: 141e6,
+		Columns: []analyzer.CrossColumn{{Key: "Feature maps"}, {Key: "Parameters"}, {Key: "Optimizer state"}, {Key: "Others"}}}
+	add := func(key string, cells ...uint64) {
+		row := analyzer.CrossRow{Key: key, Cells: cells}
+		for i, bytes := range cells {
+			row.Bytes += bytes
+			c.Columns[i].Bytes += bytes
+			c.WholeBytes += bytes
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	add("embed", 0, 70*mib, 140*mib, 0)
+	for i := range 6 {
+		add(fmt.Sprintf("h.%d.attn", i), 30*mib, 4*mib, 8*mib, 0)
+		add(fmt.Sprintf("h.%d.mlp", i), uint64(20+i)*mib, 0, 0, 0)
+	}
+	add("(no module)", 0, 0, 0, 3*mib)
+	return c
 }

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // outcome is how the program ended.
@@ -15,6 +17,17 @@ type outcome struct {
 	pid    int
 	status int            // what run exits with
 	signal syscall.Signal // the signal that ended the program, or 0
+}
+
+// signalName is what the signal that ended the program is called, "" without one.
+func (o outcome) signalName() string {
+	if o.signal == 0 {
+		return ""
+	}
+	if name := unix.SignalName(o.signal); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", o.signal)
 }
 
 // runChild starts argv with the given environment and this process's standard streams, passes signals on, and waits. An error means that the program

@@ -74,3 +74,6 @@ func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 		panic(err) // the flag's name is misspelt in this package
 	}
 }
+
+// completeMoments offers the words that name moments.
+var completeMoments = completeValues("peak", "teardown", "exit", "oom", "oom:", "mark:", "step:")

@@ -83,7 +83,7 @@ func (a *app) demo(o demoOptions) error {
 	if ended.status != 0 {
 		return fmt.Errorf("%sthe demo's program ended with status %d: its own words stand above", endedWords(guest.argv[0], ended), ended.status)
 	}
-	traces := a.finishedTraces(list)
+	traces := a.finishedTraces(list, ended)
 	if len(traces) == 0 {
 		return errors.New("the demo's program left no trace; its warnings stand above, if it had any")
 	}

@@ -11,10 +11,19 @@ import (
 	"memtrace/analyzer/render"
 )
 
-const diffLong = `Compare two traces: what grew, what is new, what shrank and what is gone from the
-first to the second. Growth is positive and stands first. With --by site and --by
-line, places whose lines moved are matched by file and function. --view parameters
-compares weight, gradient and optimizer state of each parameter, by its name.
+const diffLong = `Compare two traces: what is new, what grew, what shrank and what was removed from the
+first to the second, at their peaks. Growth is positive and stands first. Without --by
+the tables are those of a report: tags if there are any, else sites, and categories.
+With --by site and --by line, places whose lines moved are matched by file and
+function. --view parameters compares weight, gradient and optimizer state of each
+parameter, by its name.
+
+--at compares another moment than the peak in both traces. With --to, --at is the
+moment of the first trace and --to that of the second; one trace is enough then.
+"teardown" is the moment right after the program's last allocation: what comes behind
+only gives memory back.
+
+Devices of two ranks that have different numbers are compared in their order.
 
 ` + rulesHelp + `
 
@@ -22,81 +31,160 @@ compares weight, gradient and optimizer state of each parameter, by its name.
 
 const diffExample = `  memtrace diff before.bin after.bin
   memtrace diff --by tag,library --json before.bin after.bin
-  memtrace diff --by site before.bin after.bin
+  memtrace diff --at 30s --to teardown server.bin
+  memtrace diff --by site rank0.bin rank1.bin
   memtrace diff --view parameters before.bin after.bin
   memtrace diff --by category --rules tbd-paper before.bin after.bin`
 
+// diffFlags are those of diff beside the shared ones.
+type diffFlags struct {
+	summaryFlags
+	views []string
+	to    string
+}
+
 func (a *app) diffCommand() *cobra.Command {
-	var flags summaryFlags
-	var views []string
+	var flags diffFlags
 	cmd := &cobra.Command{
-		Use:               "diff [flags] BASE NEW",
-		Short:             "Show what grew and what shrank between two traces",
+		Use:               "diff [flags] BASE NEW | diff --at MOMENT --to MOMENT FILE",
+		Short:             "Show what grew and what shrank between two traces, or two moments of one",
 		Long:              diffLong,
 		Example:           diffExample,
-		Args:              twoTraces,
+		Args:              func(cmd *cobra.Command, args []string) error { return flags.checkTraces(cmd, args) },
 		ValidArgsFunction: completeTraces,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.diff(&flags, views, args[0], args[1]) },
+		RunE:              func(_ *cobra.Command, args []string) error { return a.diff(&flags, args[0], args[len(args)-1]) },
 	}
 	flags.define(cmd)
-	cmd.Flags().StringSliceVar(&views, "view", nil, "show only the `VIEW` "+strings.Join(render.DiffViews(), ", ")+": what became of each")
+	f := cmd.Flags()
+	f.Lookup("at").Usage = "compare the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s"
+	f.StringVar(&flags.to, "to", "", "compare with this `MOMENT` of the second trace, or of the only one")
+	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(render.DiffViews(), ", ")+": what became of each")
 	mustComplete(cmd, "view", completeList(render.DiffViews()...))
+	mustComplete(cmd, "to", completeMoments)
 	return cmd
 }
 
-func (a *app) diff(flags *summaryFlags, views []string, basePath, newPath string) error {
+// checkTraces wants two traces, or one with two moments.
+func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && f.to == "" {
+		return usagef("name two traces, or two moments of %s with --at and --to", args[0])
+	}
+	if len(args) != 1 || f.to == "" {
+		return twoTraces(cmd, args)
+	}
+	return nil
+}
+
+// sides are the options of both summaries.
+func (f *diffFlags) sides(options analyzer.Options) (base, changed analyzer.Options, err error) {
+	base, changed = options, options
+	if f.to == "" {
+		return base, changed, nil
+	}
+	if changed.At, err = analyzer.ParseAt(f.to); err != nil {
+		return base, changed, usagef("--to: %w", err)
+	}
+	if base.At.IsZero() {
+		base.At, err = analyzer.ParseAt("peak")
+	}
+	return base, changed, err
+}
+
+// neededViews finds the views, which must hold what both traces have.
+func (f *diffFlags) neededViews() ([]*render.View, error) {
+	var needed []*render.View
+	for _, name := range f.views {
+		if !slices.Contains(render.DiffViews(), name) {
+			if name == "modules" {
+				return nil, usagef("--view modules: choose from %s; --by module compares modules", strings.Join(render.DiffViews(), ", "))
+			}
+			return nil, usagef("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
+		}
+		needed = []*render.View{render.FindView(name)}
+	}
+	switch {
+	case len(needed) == 0:
+	case len(f.by)+len(f.groups) > 0:
+		return nil, usagef("--view shows a table of its own: leave out --by and --group, or --view")
+	case f.at != "" || f.to != "":
+		return nil, usagef("--at and --to do not go with --view: it compares what belongs to parameters, whenever that is")
+	}
+	return needed, nil
+}
+
+func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 	flags.entries = -1 // a diff lists none
 	options, style, err := flags.check(a)
 	if err != nil {
 		return err
 	}
-	var needed []*render.View
-	for _, name := range views {
-		if !slices.Contains(render.DiffViews(), name) {
-			if name == "modules" {
-				return usagef("--view modules: choose from %s; --by module compares modules", strings.Join(render.DiffViews(), ", "))
-			}
-			return usagef("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
-		}
-		needed = []*render.View{render.FindView(name)}
+	needed, err := flags.neededViews()
+	if err != nil {
+		return err
 	}
-	if len(needed) > 0 {
-		viewed := viewFlags{names: views}
-		if len(flags.by)+len(flags.groups) > 0 {
-			return usagef("--view shows a table of its own: leave out --by and --group, or --view")
-		}
-		if flags.at != "" {
-			return usagef("--at does not go with --view: it compares what belongs to parameters, whenever that is")
-		}
-		if err := viewed.askForTraining(flags, &options); err != nil {
+	asked := len(options.Groupings) > 0
+	if !asked {
+		viewed := viewFlags{names: flags.views}
+		if err := viewed.askForTraining(&flags.summaryFlags, &options); err != nil {
 			return err
 		}
+		options.Sites = true
+		options.Groupings = append(analyzer.DiffGroupings(), byCategory)
 	}
-	var damaged damageList
-	var summaries [2]*analyzer.Summary
-	for i, arg := range []string{basePath, newPath} {
-		path, err := oneInput(arg)
-		if err != nil {
-			return err
-		}
-		if summaries[i], err = a.summarize(path, options); err != nil {
-			return err
-		}
-		if err := checkViews(needed, path, summaries[i]); err != nil {
-			return err
-		}
-		if flags.strict {
-			damaged.add(path, summaries[i])
-		}
+	difference, err := a.difference(flags, options, needed, basePath, newPath, !asked)
+	if err != nil {
+		return err
 	}
-	difference := analyzer.NewDiff(summaries[0], summaries[1])
-	return damaged.join(a.writeTo(flags.output, flags.force, flags.form(style), func(w io.Writer) error {
+	style.AllLevels = asked
+	return difference.damaged.join(a.writeTo(flags.output, flags.force, flags.form(style), func(w io.Writer) error {
 		switch {
 		case flags.json:
-			return render.DiffJSON(w, difference)
+			return render.DiffJSON(w, difference.diff)
 		case len(needed) > 0:
-			return render.DiffParameters(w, difference, style)
+			return render.DiffParameters(w, difference.diff, style)
 		}
-		return render.DiffText(w, difference, style)
+		return render.DiffText(w, difference.diff, style)
 	}))
+}
+
+// diffResult is a difference and what is to be said of the traces behind it.
+type diffResult struct {
+	diff    *analyzer.Diff
+	damaged damageList
+}
+
+// difference reads both sides.
+func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*render.View, basePath, newPath string, defaults bool) (result diffResult, err error) {
+	base, changed, err := flags.sides(options)
+	if err != nil {
+		return result, err
+	}
+	var summaries [2]*analyzer.Summary
+	var paths [2]string
+	for i, side := range []struct {
+		arg     string
+		options analyzer.Options
+	}{{basePath, base}, {newPath, changed}} {
+		if paths[i], err = oneInput(side.arg); err != nil {
+			return result, err
+		}
+		if summaries[i], err = a.summarizeAny(paths[i], side.options); err != nil {
+			return result, err
+		}
+		if err := checkViews(needed, paths[i], summaries[i]); err != nil {
+			return result, err
+		}
+		if flags.strict {
+			result.damaged.add(paths[i], summaries[i])
+		}
+	}
+	if err := checkMatched(paths[0], summaries[0]); err != nil && len(summaries[1].Unmatched) > 0 { // what one side lacks is a difference
+		return result, err
+	}
+	result.diff = analyzer.NewDiff(summaries[0], summaries[1])
+	result.diff.Base.Path, result.diff.New.Path = paths[0], paths[1]
+	if defaults {
+		result.diff.ShowDefaults(summaries[0], summaries[1], byCategory)
+	}
+	return result, nil
 }

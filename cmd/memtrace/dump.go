@@ -19,8 +19,8 @@ const dumpLong = `Print a trace as text: one line for each event, dictionary ent
 the run. --encode goes the other way and turns such a text back into a trace, for
 tests and for reports of mistakes.
 
---from, --to, --kind and -n choose events; the dictionary is printed with them.
-Order numbers are the events' seq.`
+--from, --to, --kind and -n choose events, whose order numbers are their seq; of the
+dictionary what they refer to is printed with them, and no facts about the run.`
 
 const dumpExample = `  memtrace dump memtrace.python3.4711.bin | less
   memtrace dump --kind oom,mark --from 100000 memtrace.python3.4711.bin
@@ -58,11 +58,11 @@ func (a *app) dumpCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.Uint64Var(&o.from, "from", 0, "first order number (`SEQ`)")
-	f.Uint64Var(&o.to, "to", math.MaxUint64, "last order number (`SEQ`)")
-	f.Lookup("to").DefValue = "" // the help would show twenty digits
+	f.Uint64Var(&o.to, "to", math.MaxUint64, "last order number (`SEQ`); without it, that of the last event")
+	f.Lookup("to").DefValue = "0" // pflag shows no default of 0; this one has twenty digits
 	f.StringSliceVar(&o.kinds, "kind", nil, "only events of this `KIND`: "+strings.Join(eventKinds(), ", ")+" (repeatable)")
-	f.Int64VarP(&o.events, "events", "n", -1, "at most this `NUMBER` of events")
-	f.Lookup("events").DefValue = ""
+	f.Int64VarP(&o.events, "events", "n", -1, "at most this `NUMBER` of events; without it, all")
+	f.Lookup("events").DefValue = "0" // shown as none
 	f.BoolVar(&o.encode, "encode", false, "read text and write a trace")
 	f.StringVarP(&o.output, "output", "o", "", "write to a `FILE` instead of standard output")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
@@ -97,12 +97,13 @@ func (a *app) dump(o dumpOptions, path string) error {
 		return err
 	}
 	defer closeSource()
+	write := trace.WriteText
 	if filter != nil {
 		filter.Source = source
-		source = filter
+		source, write = filter, trace.WriteEventsText
 	}
 	return a.writeTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
-		if err := trace.WriteText(w, source); err != nil {
+		if err := write(w, source); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		return nil

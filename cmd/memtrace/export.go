@@ -117,12 +117,12 @@ func (e *exportFlags) define(cmd *cobra.Command) {
 	f.StringVar(&e.level, "level", "", "the `LEVEL` "+strings.Join(levels, " or ")+" (default: framework if one reported blocks)")
 	f.BoolVar(&e.full, "full-stacks", false, "do not fold what libraries and interpreters do inside")
 	f.BoolVar(&e.noLines, "no-lines", false, "do not tell lines of a function apart")
-	f.StringVar(&e.filters.at, "at", "", "take the `MOMENT` exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
+	f.StringVar(&e.filters.at, "at", "", "take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
 	e.filters.defineFilters(cmd)
 	f.StringVarP(&e.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
 	f.BoolVarP(&e.force, "force", "f", false, "replace that file if it exists")
 	mustComplete(cmd, "value", completeValues(export.ValueNames()...))
-	mustComplete(cmd, "at", completeValues("peak", "exit", "oom", "oom:", "mark:", "step:"))
+	mustComplete(cmd, "at", completeMoments)
 	mustComplete(cmd, "level", completeValues(levels...))
 }
 

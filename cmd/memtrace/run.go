@@ -102,7 +102,7 @@ func (a *app) run(o runOptions, argv []string) error {
 			a.log.Warn().Msg(err.Error())
 		}
 	}
-	traces := a.finishedTraces(list)
+	traces := a.finishedTraces(list, ended)
 	if o.embedSymbols {
 		a.embedAfterRun(traces)
 	}
@@ -162,13 +162,13 @@ func (a *app) guestLogLevel() string {
 }
 
 // finishedTraces returns the traces that the program's processes wrote. What a killed process left in its spool is moved into its trace.
-func (a *app) finishedTraces(list *manifest) []string {
+func (a *app) finishedTraces(list *manifest, ended outcome) []string {
 	paths, problems := list.traces()
 	for _, err := range problems {
 		a.log.Warn().Msg(err.Error())
 	}
 	for _, path := range paths {
-		switch err := spool.Finalize(path); {
+		switch err := spool.FinalizeEnded(path, ended.pid, ended.signalName()); {
 		case errors.Is(err, spool.ErrRunning):
 			a.log.Info().Msgf("%s: its process outlives the program and goes on recording", path)
 		case err != nil:

@@ -49,6 +49,7 @@ type summaryFlags struct {
 	rows   int
 	asked  func(flag string) bool // a flag was given; nil: none was
 	json   bool
+	noFold bool
 	color  string
 	width  int
 	ascii  bool
@@ -61,17 +62,23 @@ type summaryFlags struct {
 const filterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
 was called from a library; --focus keeps, and --ignore drops, what has a tag,
 name, module, call, library or thread that a regular expression matches, or a
-function or source file anywhere in its call stack.`
+function or source file anywhere in its call stack.
+
+Files in site-packages and the like are a library's, others the program's own. --own
+decides otherwise: 'accelerate' or 'team/*/models' match whole parts of a path and
+all that lies below; '!vendor' makes a library of what is not. The last one that
+matches counts. MEMTRACE_OWN holds such patterns, too, separated by colons.`
 
 func (s *summaryFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+" (repeat it, or separate by commas)")
 	s.defineRules(cmd)
-	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
+	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
 	f.StringVar(&s.since, "since", "", "let the peak be the highest from this `MOMENT` on: mark:NAME (the first of that name), step:N or a time since the start")
 	s.defineFilters(cmd)
 	s.asked = f.Changed
 	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")
+	f.BoolVar(&s.noFold, "no-fold", false, "give each of repeated modules and parameters, such as layers.{0..7}.mlp, a row of its own")
 	f.BoolVar(&s.json, "json", false, "print JSON, with exact bytes and all rows")
 	f.StringVar(&s.color, "color", "auto", "`WHEN` to use colours: auto, always or never")
 	f.IntVar(&s.width, "width", 0, "`COLUMNS` to use (default: the terminal's, or 100)")
@@ -80,7 +87,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.BoolVarP(&s.force, "force", "f", false, "replace that file if it exists")
 	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
 	mustComplete(cmd, "by", completeList(groupingNames()...))
-	mustComplete(cmd, "at", completeValues("peak", "exit", "oom", "oom:", "mark:", "step:"))
+	mustComplete(cmd, "at", completeMoments)
 	mustComplete(cmd, "since", completeValues("mark:", "step:"))
 	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
 	for _, name := range []string{"rows", "width"} {
@@ -96,7 +103,7 @@ func (s *summaryFlags) defineFilters(cmd *cobra.Command) {
 	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
 	f.StringVar(&s.tag, "tag", "", "only this `TAG` and what lies under it")
 	f.StringVar(&s.library, "library", "", "only calls from libraries whose name contains `NAME`")
-	f.StringArrayVar(&s.own, "own", nil, "take Python files that match this `PATTERN` for the program's own code, with '!' before it for a library's (repeatable; * is any text)")
+	f.StringArrayVar(&s.own, "own", nil, "take files whose path has parts that match this `GLOB` for the program's own code, with '!' before it for a library's (repeatable; * is any text)")
 	for _, name := range []string{"device", "own", "focus", "ignore", "tag", "library"} {
 		mustComplete(cmd, name, completeValues())
 	}
@@ -115,10 +122,14 @@ func (s *summaryFlags) check(a *app) (analyzer.Options, render.Options, error) {
 // options checks the flags about what to count.
 func (s *summaryFlags) options() (analyzer.Options, error) {
 	o := analyzer.Options{Groupings: s.by, Tag: s.tag, Library: s.library, FullStacks: s.full, Symbols: symbolOptions(), Own: ownPatterns(s.own)}
+	var err error
 	for _, name := range s.by {
 		if !slices.Contains(groupingNames(), name) {
 			return o, usagef("--by %s: choose from %s", name, strings.Join(groupingNames(), ", "))
 		}
+	}
+	if err := analyzer.CheckOwn(o.Own); err != nil {
+		return o, usagef("--own or MEMTRACE_OWN: %w", err)
 	}
 	if err := s.addRules(&o); err != nil {
 		return o, err
@@ -130,7 +141,6 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 		}
 		o.Devices = append(o.Devices, int16(index))
 	}
-	var err error
 	if o.At, err = analyzer.ParseAt(s.at); err != nil {
 		return o, &usageError{err}
 	}
@@ -148,7 +158,8 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 
 // ownPatterns are those of MEMTRACE_OWN, then those of the flags, which win.
 func ownPatterns(flags []string) []string {
-	return append(filepath.SplitList(os.Getenv("MEMTRACE_OWN")), flags...)
+	list := slices.DeleteFunc(filepath.SplitList(os.Getenv("MEMTRACE_OWN")), func(text string) bool { return text == "" })
+	return append(list, flags...)
 }
 
 // form is what a report with these flags is written as.
@@ -175,7 +186,7 @@ func parseRegexp(flag, text string) (*regexp.Regexp, error) {
 
 // style checks the flags about how to show it. out is where the report goes.
 func (s *summaryFlags) style(out *os.File) (render.Options, error) {
-	o := render.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii, FullStacks: s.full, Details: s.details || s.full}
+	o := render.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii, Unfolded: s.noFold, FullStacks: s.full, Details: s.details || s.full}
 	terminal := out != nil && term.IsTerminal(int(out.Fd()))
 	switch s.color {
 	case "always":
@@ -220,8 +231,28 @@ func (s *summaryFlags) outputFile(a *app) *os.File {
 	return nil
 }
 
-// summarize reads one trace.
+// summarize reads one trace. Filters that match nothing in it are an error: a report of zeros is no answer.
 func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, error) {
+	summary, err := a.summarizeAny(path, o)
+	if err == nil {
+		err = checkMatched(path, summary)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return summary, nil
+}
+
+// checkMatched says which filters matched nothing.
+func checkMatched(path string, s *analyzer.Summary) error {
+	if len(s.Unmatched) > 0 {
+		return fmt.Errorf("%s: %s", path, strings.Join(s.Unmatched, "; "))
+	}
+	return nil
+}
+
+// summarizeAny is summarize for those who accept filters that match nothing.
+func (a *app) summarizeAny(path string, o analyzer.Options) (*analyzer.Summary, error) {
 	run, err := a.openTrace(path)
 	if err != nil {
 		return nil, err
@@ -245,9 +276,9 @@ func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, err
 	return summary, nil
 }
 
-// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the events. The caller calls done.
+// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the events, or a moment is told by what comes behind it. The caller calls done.
 func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
-	if o.Focus == nil && o.Ignore == nil && !o.Training {
+	if o.Focus == nil && o.Ignore == nil && !o.Training && !o.At.NeedsAhead() {
 		return func() {}, nil
 	}
 	ahead, err := openAgain(path)

@@ -19,6 +19,7 @@ import (
 // viewFlags are the flags of report about training: tables of their own instead of the report.
 type viewFlags struct {
 	names  []string
+	cross  []string
 	csv    string
 	units  string
 	depth  int
@@ -28,7 +29,8 @@ type viewFlags struct {
 
 const viewHelp = `--view shows one table about a training program instead, or several: its modules,
 parameters or iterations, whose names come from PyTorch and MXNet, with no change of
-the program. --csv writes a view's whole table.`
+the program. --cross shows two groupings at once, of any program. --csv writes a
+view's whole table.`
 
 func viewNames() []string {
 	var names []string
@@ -41,13 +43,15 @@ func viewNames() []string {
 func (v *viewFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&v.names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
+	f.StringSliceVar(&v.cross, "cross", nil, "show a crossed table of the groupings `ROWS,COLUMNS`, such as module,category or site,operator (--view cross)")
 	f.StringVar(&v.csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
 	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and in the table of seed003 (default MB)")
-	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3)")
+	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3, not counting those that only wrap another)")
 	f.IntVar(&v.period, "period", 0, "list every so many `ITERATIONS` (default 1), in the table of seed003")
 	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of seed003")
 	mustComplete(cmd, "view", completeList(viewNames()...))
 	mustComplete(cmd, "units", completeValues(render.Units()...))
+	mustComplete(cmd, "cross", completeList(groupingNames()...))
 	for _, name := range []string{"depth", "period", "epoch"} {
 		mustComplete(cmd, name, completeValues())
 	}
@@ -60,6 +64,9 @@ func (v *viewFlags) has(name string) bool {
 
 // check finds the views and completes the style, before any trace is read. changed tells flags that were given from those that were not.
 func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag string) bool, style *render.Options) ([]*render.View, error) {
+	if err := v.checkCross(); err != nil {
+		return nil, err
+	}
 	var views []*render.View
 	for _, name := range v.names {
 		view := render.FindView(name)
@@ -82,7 +89,7 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 		return nil, usagef("--csv %s and -o %s: name two files", v.csv, s.output)
 	case len(views) > 0 && len(s.by)+len(s.groups) > 0:
 		return nil, usagef("--view shows a table of its own: leave out --by and --group, or --view")
-	case len(views) > 0 && s.at != "":
+	case len(views) > 0 && s.at != "" && !(v.has("cross") && len(views) == 1):
 		return nil, usagef("--at goes with the report; a view has moments of its own")
 	case len(views) > 0 && s.since != "":
 		return nil, usagef("--since goes with the report; a view is of the whole run")
@@ -112,9 +119,30 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 	}
 	style.Depth, style.Period, style.Epoch = render.DefaultDepth, v.period, v.epoch
 	if changed("depth") {
-		style.Depth = v.depth
+		style.Depth, style.DepthAsked = v.depth, true
 	}
 	return views, nil
+}
+
+// checkCross completes --view cross and --cross, either of which stands for both.
+func (v *viewFlags) checkCross() error {
+	switch {
+	case len(v.cross) == 0 && v.has("cross"):
+		v.cross = []string{"module", byCategory}
+	case len(v.cross) == 0:
+		return nil
+	case len(v.cross) != 2 || v.cross[0] == v.cross[1]:
+		return usagef("--cross %s: name two groupings, those of the rows and of the columns, such as module,category", strings.Join(v.cross, ","))
+	}
+	for _, name := range v.cross {
+		if !slices.Contains(groupingNames(), name) {
+			return usagef("--cross %s: choose from %s", name, strings.Join(groupingNames(), ", "))
+		}
+	}
+	if !v.has("cross") {
+		v.names = append(v.names, "cross")
+	}
+	return nil
 }
 
 // askForTraining completes the options for views, and for a report that was not asked for something else.
@@ -137,7 +165,7 @@ func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
 			}
 		}
 	}
-	o.Training, o.Groupings = true, nil
+	o.Training, o.Groupings, o.Cross = true, nil, v.cross
 	o.RuleSets = []analyzer.RuleGrouping{{Name: byCategory, Rules: set}}
 	return nil
 }

@@ -168,6 +168,7 @@ static void unknown(void) {
 
 static void known_to_others(void) {
   load("MEMTRACE_LIBRARY=x", "MEMTRACE_CACHE=y", "MEMTRACE_STACKS=full");
+  load("MEMTRACE_OWN=x", NULL, NULL);
   CHECK_COMPLAINT("");
 }
 

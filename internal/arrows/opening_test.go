@@ -23,7 +23,7 @@ var openers = map[string][]string{
 var opensItself = map[string]string{
 	"internal/regular/open":           "is the one place",
 	"internal/regular/Remove":         "holds a folder",
-	"trace/spool/Finalize":            "makes a new file, O_EXCL",
+	"trace/spool/FinalizeEnded":       "makes a new file, O_EXCL",
 	"trace/spool/bootHash":            "/proc",
 	"trace/spool/ReadStat":            "/proc",
 	"trace/spool/maps":                "/proc",

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"memtrace/internal/regular"
 	"memtrace/trace"
@@ -18,7 +19,10 @@ var ErrRunning = errors.New("the process is still running")
 
 // Finalize moves what a dead process left in the spool of the trace at path into the trace, and removes the spool. Without a spool it does nothing. It may be
 // interrupted and repeated: records are never lost and never doubled.
-func Finalize(path string) error {
+func Finalize(path string) error { return FinalizeEnded(path, 0, "") }
+
+// FinalizeEnded is Finalize where it is known that a signal ended the process with that number, which the trace is then told: nobody else can. "" is not known.
+func FinalizeEnded(path string, pid int, signal string) error {
 	spoolPath := path + Extension
 	if _, err := os.Stat(spoolPath); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -43,6 +47,9 @@ func Finalize(path string) error {
 	}
 	if !run.HasSpool() { // it went meanwhile
 		return nil
+	}
+	if run.Info()["process.pid"] == strconv.Itoa(pid) {
+		run.signal = signal
 	}
 	if err := run.mergeInto(path); err != nil {
 		return fmt.Errorf("finish %s: %w", path, err)
@@ -96,6 +103,9 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	maps.Copy(info, trace.LostInfo(r.look.lost[1], r.look.lost[2]))
 	if n := r.look.repeated; n > 0 { // of which one each is kept
 		info[trace.AlteredKey] = fmt.Sprintf("%d records of its spool had the number of another one", n)
+	}
+	if r.signal != "" {
+		info[trace.SignalKey] = r.signal
 	}
 	if r.left {
 		info[endedKey] = endedByExit

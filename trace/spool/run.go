@@ -27,6 +27,8 @@ type Run struct {
 	look  *Follower
 	alive bool
 	left  bool // the process asked for its last flush: it ended by itself
+
+	signal string // that ended the process, where somebody said so
 }
 
 // OpenRun opens the recording at path: a trace, whose spool is looked for beside it, or a spool alone. Besides the system's errors it returns trace.ErrNotTrace,

@@ -218,6 +218,24 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
+// TestFinalizeTellsTheSignal: who saw a process end by a signal has it written into that process's trace, and into no other.
+func TestFinalizeTellsTheSignal(t *testing.T) {
+	program := guest.Recorder(t, recorderSource)
+	for _, test := range []struct {
+		other int // added to the process's number
+		want  string
+	}{{0, "SIGFPE"}, {1, ""}} {
+		cmd, path := record(t, program, nil, "2", "300", "kill")
+		cmd.Run()
+		if err := spool.FinalizeEnded(path, cmd.Process.Pid+test.other, "SIGFPE"); err != nil {
+			t.Fatal(err)
+		}
+		if _, run := readAll(t, path); run.Info()[trace.SignalKey] != test.want || run.Ended() != spool.EndedKilled {
+			t.Errorf("%q, ended %q, want %q", run.Info()[trace.SignalKey], run.Ended(), test.want)
+		}
+	}
+}
+
 func TestRunningProcess(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
 	cmd, path := record(t, program, nil, "2", "100", "linger")

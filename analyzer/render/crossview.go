@@ -1,0 +1,179 @@
+package render
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"memtrace/analyzer"
+)
+
+// crossColumns is how many columns a crossed table has at most before the others are summed up, unless all rows were asked for.
+const crossColumns = 6
+
+// noCross says why there is no crossed table.
+func noCross(s *analyzer.Summary) string {
+	switch {
+	case s.Cross == nil:
+		return "no crossed table was asked for"
+	case len(s.Cross.Rows) == 0:
+		return "nothing was held at " + s.Cross.Moment
+	case s.Cross.By == [2]string{"module", "category"} && len(s.Cross.Rows) == 1 && s.Cross.Rows[0].Key == analyzer.NoModule:
+		return "no module is known, as in programs that do not train; name two groupings, such as --cross site,library"
+	}
+	return ""
+}
+
+// crossed prints the table: rows of one grouping, columns of the other, those that do not fit summed up.
+func (p *page) crossed(s *analyzer.Summary) {
+	c := s.Cross
+	when := "the peak of " + frameworkName(s)
+	if c.Level != "framework" {
+		when = "the peak"
+	}
+	if c.Moment != "peak" {
+		when = clean(c.Moment)
+	}
+	p.title(fmt.Sprintf("Where the memory was at %s, %s: %s by %s", when, moment(c.TimeNS), c.By[0], c.By[1]))
+	p.gap()
+	rows := p.foldedCross(c)
+	for shown := p.crossWidth(len(c.Columns)); ; shown-- { // more columns say more than what each of repeated modules holds
+		columns, table, each := p.crossTable(c, rows, shown)
+		plain := p.crossFits(columns, table)
+		if with, wider := eachColumn(slices.Clone(columns), cloneRows(table), each); p.crossFits(with, wider) || shown <= 1 && !plain {
+			columns, table, plain = with, wider, true
+		}
+		if plain || p.o.Rows < 0 {
+			p.table(columns, table)
+			return
+		}
+	}
+}
+
+func cloneRows(rows [][]cell) [][]cell {
+	list := make([][]cell, len(rows))
+	for i := range rows {
+		list[i] = slices.Clone(rows[i])
+	}
+	return list
+}
+
+func (p *page) crossWidth(columns int) int {
+	if p.o.Rows < 0 {
+		return columns
+	}
+	return min(columns, crossColumns)
+}
+
+// crossFits reports whether the names keep room beside all columns.
+func (p *page) crossFits(columns []column, rows [][]cell) bool {
+	room := p.o.width()
+	for i := range columns {
+		width := widthOf(columns[i].title)
+		for _, row := range rows {
+			width = max(width, widthOf(row[i].text))
+		}
+		if i == 0 {
+			width = min(width, nameRoom)
+		}
+		room -= width + tableGap
+	}
+	return room >= 0
+}
+
+// crossSum is a row, or several.
+type crossSum struct {
+	name, each string
+	bytes      uint64
+	cells      []uint64
+}
+
+func (p *page) foldedCross(c *analyzer.Cross) []crossSum {
+	keys, bytes := make([]string, len(c.Rows)), make([]uint64, len(c.Rows))
+	for i := range c.Rows {
+		keys[i], bytes[i] = c.Rows[i].Key, c.Rows[i].Bytes
+	}
+	by := c.By[0]
+	if p.o.Unfolded {
+		by = ""
+	}
+	var list []crossSum
+	for _, f := range analyzer.FoldRows(by, keys, bytes) {
+		sum := crossSum{name: clean(f.Name), each: p.o.each(len(f.Members), f.Min, f.Max), bytes: f.Bytes, cells: make([]uint64, len(c.Columns))}
+		if !f.Repeated() {
+			sum.name = clean(c.Rows[f.Members[0]].Title())
+		}
+		for _, m := range f.Members {
+			for i, n := range c.Rows[m].Cells {
+				sum.cells[i] += n
+			}
+		}
+		list = append(list, sum)
+	}
+	return fewer(list, p.o.rows(), func(hidden []crossSum) crossSum {
+		rest := crossSum{name: fmt.Sprintf("Others (%d more)", len(hidden)), cells: make([]uint64, len(c.Columns))}
+		for _, h := range hidden {
+			rest.bytes += h.bytes
+			rest.cells = addLists(rest.cells, h.cells)
+		}
+		return rest
+	})
+}
+
+// crossTable makes the cells, with the first columns and the sum of the others.
+func (p *page) crossTable(c *analyzer.Cross, sums []crossSum, shown int) (columns []column, rows [][]cell, each []string) {
+	rest := len(c.Columns) - shown
+	columns = []column{{title: c.By[0]}}
+	for i := range c.Columns[:shown] {
+		columns = append(columns, column{title: clip(clean(c.Columns[i].Title()), crossTitle, p.o.ASCII), right: true})
+	}
+	if rest > 0 {
+		columns = append(columns, column{title: plural(uint64(rest), "other", "others"), right: true})
+	}
+	columns = append(columns, column{title: "total", right: true})
+	total := crossSum{name: "total", bytes: c.WholeBytes}
+	for i := range c.Columns {
+		total.cells = append(total.cells, c.Columns[i].Bytes)
+	}
+	for _, sum := range append(slices.Clone(sums), total) {
+		look := plain
+		if sum.name == "total" && len(rows) == len(sums) {
+			look = strong
+		}
+		row := []cell{{sum.name, look}}
+		for _, bytes := range sum.cells[:shown] {
+			row = append(row, cell{orBlank(bytes), look})
+		}
+		if rest > 0 {
+			row = append(row, cell{orBlank(sumOf(sum.cells[shown:])), look})
+		}
+		rows, each = append(rows, append(row, cell{Bytes(sum.bytes), strong})), append(each, sum.each)
+	}
+	return columns, rows, each
+}
+
+// crossTitle is how wide the title of a column may be.
+const crossTitle = 24
+
+// crossRows is the CSV of a crossed table.
+func crossRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
+	c := s.Cross
+	return func(yield func([]string) bool) {
+		header := []string{c.By[0], "total"}
+		for i := range c.Columns {
+			header = append(header, c.Columns[i].Key)
+		}
+		if !yield(header) {
+			return
+		}
+		for i := range c.Rows {
+			row := []string{c.Rows[i].Key, write(c.Rows[i].Bytes)}
+			for _, bytes := range c.Rows[i].Cells {
+				row = append(row, write(bytes))
+			}
+			if !yield(row) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer"
+)
+
+// each says how much the parts of a fold hold: "8 × 832.0 MiB", or from the smallest to the largest. "" for one part alone.
+func (o Options) each(count int, least, most uint64) string {
+	times, to := " × ", "–"
+	if o.ASCII {
+		times, to = " x ", "-"
+	}
+	if count < 2 {
+		return ""
+	}
+	low, high := Bytes(least), Bytes(most)
+	if low != high {
+		number, unit, _ := strings.Cut(low, " ")
+		if strings.HasSuffix(high, " "+unit) {
+			low = number
+		}
+		high = low + to + high
+	}
+	return fmt.Sprint(count, times, high)
+}
+
+// foldedOwners takes owners as one that are repeated modules or what belongs to them. The list is sorted, most first, and so is the result.
+func (p *page) foldedOwners(by string, list []owner) []owner {
+	keys, bytes := make([]string, len(list)), make([]uint64, len(list))
+	for i := range list {
+		keys[i], bytes[i] = list[i].key, list[i].bytes
+	}
+	if p.o.Unfolded || !analyzer.FoldsRows(by) {
+		return list
+	}
+	var folded []owner
+	for _, f := range analyzer.FoldRows(by, keys, bytes) {
+		sum := list[f.Members[0]]
+		if f.Repeated() {
+			sum = sumOwners(list, f.Members)
+			sum.name, sum.each = clean(f.Name), p.o.each(len(f.Members), f.Min, f.Max)
+		}
+		folded = append(folded, sum)
+	}
+	return folded
+}
+
+// sumOwners adds owners up. Their places are told only where all have the same ones, since each tells its largest alone.
+func sumOwners(list []owner, members []int) owner {
+	sum := list[members[0]]
+	sum.sites, sum.bytes, sum.lower, sum.row = slices.Clone(sum.sites), 0, nil, nil
+	for _, m := range members {
+		o := &list[m]
+		sum.bytes += o.bytes
+		sum.lower = sumOfLower(sum.lower, o.lower)
+		if o.row != nil {
+			if sum.row == nil {
+				sum.row = &analyzer.Row{}
+			}
+			addRow(sum.row, o.row)
+		}
+		if m != members[0] {
+			sum.sites = addSites(sum.sites, o.sites)
+		}
+	}
+	return sum
+}
+
+func addRow(sum, row *analyzer.Row) {
+	sum.PeakBytes += row.PeakBytes
+	sum.LiveBytes += row.LiveBytes
+	sum.PeakBytesLower, sum.LiveBytesLower = sumOfLower(sum.PeakBytesLower, row.PeakBytesLower), sumOfLower(sum.LiveBytesLower, row.LiveBytesLower)
+	sum.AllocCount += row.AllocCount
+	sum.AllocBytes += row.AllocBytes
+	sum.FreeCount += row.FreeCount
+}
+
+// addSites adds up places that stand in both lists; nil if they are not the same ones.
+func addSites(sum, sites []analyzer.RowSite) []analyzer.RowSite {
+	if len(sum) != len(sites) {
+		return nil
+	}
+	for i := range sum {
+		at := slices.IndexFunc(sites, func(s analyzer.RowSite) bool { return s.Key == sum[i].Key })
+		if at < 0 {
+			return nil
+		}
+		sum[i].Bytes += sites[at].Bytes
+	}
+	return sum
+}
+
+// foldedRow is a row of a group, or several.
+type foldedRow struct {
+	analyzer.Row
+	each string
+}
+
+// foldedRows is foldedOwners for the rows of a group.
+func (p *page) foldedRows(g *analyzer.Group) []foldedRow {
+	rows := make([]foldedRow, 0, len(g.Rows))
+	if p.o.Unfolded || !analyzer.FoldsRows(g.By) {
+		for _, r := range g.Rows {
+			rows = append(rows, foldedRow{Row: r})
+		}
+		return rows
+	}
+	keys, bytes := make([]string, len(g.Rows)), make([]uint64, len(g.Rows))
+	for i := range g.Rows {
+		keys[i], bytes[i] = g.Rows[i].Key, g.Rows[i].PeakBytes
+	}
+	for _, f := range analyzer.FoldRows(g.By, keys, bytes) {
+		sum := foldedRow{Row: g.Rows[f.Members[0]]}
+		if f.Repeated() {
+			sum = foldedRow{Row: analyzer.Row{Key: f.Name}, each: p.o.each(len(f.Members), f.Min, f.Max)}
+			for _, m := range f.Members {
+				addRow(&sum.Row, &g.Rows[m])
+			}
+		}
+		rows = append(rows, sum)
+	}
+	return rows
+}
+
+// eachColumn puts a column behind the names that says how much each part of a fold holds, if any row is a fold. each has one text for every row.
+func eachColumn(columns []column, rows [][]cell, each []string) ([]column, [][]cell) {
+	if !slices.ContainsFunc(each, func(text string) bool { return text != "" }) {
+		return columns, rows
+	}
+	for i := range rows {
+		rows[i] = slices.Insert(rows[i], 1, cell{each[i], faint})
+	}
+	return slices.Insert(columns, 1, column{title: "each", right: true, optional: 2}), rows
+}

@@ -1,0 +1,83 @@
+package analyzer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// namesShown is how many names an explanation lists.
+const namesShown = 8
+
+// unmatched says of each filter that let nothing pass what there is instead. Empty if there is none, or if the filters were not asked about any memory at all.
+func (c *collector) unmatched(o *Options) (list []string) {
+	if c.filter == nil {
+		return nil
+	}
+	if devices := c.usedSlots(); len(o.Devices) > 0 && len(devices) > 0 {
+		for _, d := range o.Devices {
+			if !slices.Contains(devices, d) {
+				list = append(list, fmt.Sprintf("no memory was asked for on device %d; there is some on %s", d, deviceNames(devices)))
+			}
+		}
+	}
+	passed := func(k *keyFilter) bool { return slices.Contains(k.answers, true) }
+	asked := func(k *keyFilter) bool { return len(k.answers) > 0 }
+	for _, k := range c.filter.exact {
+		if passed(k) || !asked(k) {
+			continue
+		}
+		switch k.grouping.name {
+		case "tag":
+			list = append(list, fmt.Sprintf("nothing has the tag %q; %s", o.Tag, c.keysOf(k, "tags", Untagged)))
+		case "library":
+			list = append(list, fmt.Sprintf("no library's name contains %q; %s", o.Library, c.keysOf(k, "calls from", UnknownLibrary)))
+		}
+	}
+	if f := c.filter.focus; len(f) > 0 && slices.ContainsFunc(f, asked) && !slices.ContainsFunc(f, passed) {
+		list = append(list, fmt.Sprintf("nothing matches --focus %s", o.Focus))
+	}
+	return list
+}
+
+// usedSlots are the devices on which anything was asked for, whatever the filters say.
+func (c *collector) usedSlots() (list []int16) {
+	for slot := range c.holding.devices {
+		if d := &c.holding.devices[slot]; len(d.byLibrary) > 0 || d.seen > 0 {
+			list = append(list, int16(slot-1))
+		}
+	}
+	return list
+}
+
+func deviceNames(devices []int16) string {
+	var names []string
+	for _, d := range devices {
+		if d < 0 {
+			names = append(names, "an unknown one")
+		} else {
+			names = append(names, "device "+strconv.Itoa(int(d)))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// keysOf lists what a filter was asked about.
+func (c *collector) keysOf(k *keyFilter, what, none string) string {
+	var keys []string
+	for _, id := range k.ids.ids {
+		if key := k.grouping.key(&c.resolver, id); key != none {
+			keys = append(keys, strconv.Quote(key))
+		}
+	}
+	slices.Sort(keys)
+	if keys = slices.Compact(keys); len(keys) == 0 {
+		return "the trace has no " + what + " at all"
+	}
+	more := ""
+	if n := len(keys) - namesShown; n > 0 {
+		keys, more = keys[:namesShown], fmt.Sprintf(" and %d more", n)
+	}
+	return "there are " + what + " " + strings.Join(keys, ", ") + more
+}
