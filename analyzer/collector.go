@@ -114,7 +114,9 @@ func (c *collector) event(e *trace.Event) {
 		if e.Level == cuda.LevelFramework && e.Status == 0 && accountOf(e) == AccountFramework {
 			c.report(e, epoch)
 		}
-		c.keepIfWanted(e)
+		if c.want.kind == momentTeardown { // asked first, since events are many
+			c.keepIfWanted(e)
+		}
 	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
 		c.heap.Apply(e)
 	case trace.EventDestroy:

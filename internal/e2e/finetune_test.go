@@ -46,6 +46,10 @@ func TestTrainerIsSeenThrough(t *testing.T) {
 	if lines := strings.Count(text, "\n"); lines > 42 {
 		t.Errorf("the first screen has %d lines", lines)
 	}
+	// The trace itself knows the packages, so that it can be read where they are not.
+	if dump := memtrace(t, "dump", r.trace); !strings.Contains(dump, "info key=\"python.libraries\"") || !strings.Contains(dump, "/transformers") {
+		t.Error("the trace does not tell which packages are a library's")
+	}
 	// Told that the library is ours, its lines are the program's.
 	own := memtrace(t, "report", "--by", "site", "--own", "*/transformers/*", r.trace)
 	if !strings.Contains(own, "eager_attention_forward") {
