@@ -20,14 +20,20 @@ typedef void (*exit_function)(int status);
 
 static exit_function next_exit, next_Exit;
 
-/* Handlers that have no owner, and so are not run when an object is unloaded. on_exit's are told the status and share one list with those of atexit. */
-extern int on_exit(void (*function)(int status, void *argument), void *argument);
+/* Handlers that have no owner, and so are not run when an object is unloaded. on_exit's are told the status and share one list with those of atexit. musl
+ * has only the first. */
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
+extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
 extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribute__((weak));
 
 static void at_end(int status, void *unused) {
   (void)unused;
   mt_unseen_check();
   mt_guest_end(status);
+}
+
+static void at_end_untold(void *unused) {
+  at_end(MT_STATUS_UNKNOWN, unused);
 }
 
 static void at_quick_end(void *unused) {
@@ -39,7 +45,8 @@ static void at_quick_end(void *unused) {
 /* What is registered first runs last. At this moment the program has registered nothing, and the loader has not registered its own handler, which runs the
  * destructors of all libraries: what they free is still recorded. A destructor of this library would run before theirs. */
 void mt_leave_prepare(void) {
-  on_exit(at_end, NULL);
+  if (on_exit) on_exit(at_end, NULL);
+  else __cxa_atexit(at_end_untold, NULL, NULL);
   if (__cxa_at_quick_exit) __cxa_at_quick_exit(at_quick_end, NULL);
   next_exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_exit");
   next_Exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_Exit");

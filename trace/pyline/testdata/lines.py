@@ -10,7 +10,6 @@ none). Where a line begins anew is not told apart from where it goes on.
 """
 import dis
 import glob
-import marshal
 import os
 import re
 import sys
@@ -45,16 +44,13 @@ def describe(code):
 
 
 def library(step):
+    """The modules are compiled anew: which of them have a compiled file depends on what the interpreter has run."""
     folder = os.path.dirname(os.__file__)
-    pattern = "/**/*.%s.pyc" % sys.implementation.cache_tag
-    found = [path for path in glob.glob(folder + pattern, recursive=True) if "site-packages" not in path]
-    if len(found) < 100:  # installed without compiled files
-        found = [path for path in glob.glob(folder + "/**/*.py", recursive=True) if "-packages" not in path]
+    found = [path for path in glob.glob(folder + "/**/*.py", recursive=True) if "-packages" not in path]
     for path in sorted(found)[::step]:
         try:
             with open(path, "rb") as file:
-                data = file.read()
-            yield marshal.loads(data[16:]) if path.endswith(".pyc") else compile(data, path, "exec")
+                yield compile(file.read(), path, "exec")
         except (OSError, SyntaxError, ValueError):
             pass  # a link to nowhere; the library's tests have files that are wrong on purpose
 
