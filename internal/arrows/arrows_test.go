@@ -31,7 +31,8 @@ var ours = map[string][]string{
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
 	"analyzer/render":         {"analyzer/rules", "analyzer/symbol", "analyzer", "trace", "cuda", "internal/visible"},
 	"analyzer/export":         {"analyzer/render", "analyzer/symbol", "analyzer", "trace"},
-	"cmd/memtrace":            {"analyzer/export", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
+	"analyzer/plot":           {"analyzer/rules", "analyzer", "internal/visible"},
+	"cmd/memtrace":            {"analyzer/export", "analyzer/plot", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"cshim":                   {},
 	"interpose":               {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/regular", "internal/version", "internal/visible"},
 	"internal/offheap":        {},
@@ -49,6 +50,8 @@ var theirs = map[string][]string{
 	"charm.land":                   {"cmd/memtrace"},
 	"github.com/charmbracelet":     {"cmd/memtrace"},
 	"github.com/google/pprof":      {"analyzer/export"},
+	"gonum.org/v1/plot":            {"analyzer/plot"},
+	"codeberg.org/go-pdf/fpdf":     {"analyzer/plot"},
 	"github.com/pelletier/go-toml": {"analyzer/rules/rulefile"},
 	"C":                            {"cshim", "interpose", "cuda/nvml"},
 }

@@ -23,7 +23,7 @@ NAME = "memtrace-gpu.cdx.json"
 SPEC = "1.6"
 OWN = "Apache-2.0"
 # Names of licences as THIRD_PARTY.md has them.
-LICENCE = re.compile(r"\b(MIT|Apache-2\.0|BSD-[23]-Clause)\b")
+LICENCE = re.compile(r"\b(MIT|Apache-2\.0|BSD-[23]-Clause|CC-BY-4\.0|FTL|OFL-1\.1)\b")
 
 
 class Unlisted(Exception):

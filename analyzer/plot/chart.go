@@ -1,0 +1,87 @@
+// Package plot draws summaries as pictures: PNG, SVG and PDF. A Chart holds the exact values that a picture shows; its bytes depend on nothing else.
+package plot
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+)
+
+// Chart is one picture before it is drawn. It has either Series over one axis, or Panels of bars, or Stacks. Texts may hold what a trace says: drawing cleans them.
+type Chart struct {
+	Kind  string
+	Title string
+	Note  string // a second, smaller line
+
+	XLabel string
+	Time   bool // X is nanoseconds
+	Stack  bool // series lie upon each other, the first one lowest
+	Series []Series
+	Peak   *Point  // marked and labelled
+	Steps  []int64 // where iterations end
+	OOM    []int64 // where memory ran out
+
+	Panels []Panel
+	Stacks []Panel // columns that stand beside each other
+}
+
+// Series are values over X: nanoseconds, or numbers of iterations.
+type Series struct {
+	Name   string
+	X      []int64
+	Bytes  []int64
+	Line   bool // on a stacked chart: a line that is not part of the stack
+	Level  bool // a value holds until the next X
+	Filled bool
+}
+
+// Point is a place in a chart.
+type Point struct {
+	X     int64
+	Bytes int64
+	Text  string
+}
+
+// Panel is a run's bars, or one column of parts.
+type Panel struct {
+	Title string
+	Bars  []Bar
+	Total int64 // that percentages are of, in bytes
+}
+
+// Bar is one value. Bytes are negative only of what is untrackable.
+type Bar struct {
+	Name  string
+	Bytes int64
+	Look  Look
+}
+
+// Look says what a bar stands for.
+type Look uint8
+
+const (
+	Plain       Look = iota
+	Others           // matched by no rule: white
+	Untrackable      // in no trace: hatched
+)
+
+// CSV writes the values of a chart, exact, one a row.
+func (c *Chart) CSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	x := "x"
+	if c.Time {
+		x = "time_ns"
+	}
+	rows := [][]string{{"group", "name", x, "bytes"}}
+	for _, s := range c.Series {
+		for i, bytes := range s.Bytes {
+			rows = append(rows, []string{"", s.Name, strconv.FormatInt(s.X[i], 10), strconv.FormatInt(bytes, 10)})
+		}
+	}
+	for _, p := range append(append([]Panel(nil), c.Panels...), c.Stacks...) {
+		for _, b := range p.Bars {
+			rows = append(rows, []string{p.Title, b.Name, "", strconv.FormatInt(b.Bytes, 10)})
+		}
+	}
+	return out.WriteAll(rows)
+}

@@ -1,0 +1,320 @@
+package plot
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/rules"
+)
+
+// Run is a trace to draw.
+type Run struct {
+	Name    string // in legends
+	Summary *analyzer.Summary
+}
+
+// Options say how values are shown.
+type Options struct {
+	Title    string  // "": made from the runs
+	MinShare float64 // percent; categories below are joined in one bar
+	Baseline bool    // overlay: less the first value of each run
+	Align    bool    // overlay: time counts from each run's first allocation
+}
+
+// Kind is a sort of picture. A new one is a row of Kinds.
+type Kind struct {
+	Name, Doc string
+	Many      bool // takes more than one run
+	make      func(runs []Run, o Options) (*Chart, error)
+}
+
+// Kinds lists all sorts of pictures.
+var Kinds = []Kind{
+	{"timeline", "bytes over time by level, with the peak, iterations and out-of-memory errors", false, timeline},
+	{"iterations", "what each training iteration held at its peak, stacked by category", false, iterations},
+	{"categories", "bars of what the memory was for at the peak, a panel for each run", true, categories},
+	{"bars", "two stacked bars: the peak divided by two sets of rules", false, twoBars},
+	{"overlay", "bytes over time of several runs, above each other", true, overlay},
+}
+
+// Make draws up a chart; with kind "", the one that fits the runs best.
+func Make(kind string, runs []Run, o Options) (*Chart, error) {
+	if kind == "" {
+		if kind = "timeline"; len(runs) > 1 {
+			kind = "overlay"
+		}
+	}
+	for _, k := range Kinds {
+		if k.Name != kind {
+			continue
+		}
+		if len(runs) > 1 && !k.Many {
+			return nil, fmt.Errorf("%s cannot be drawn from %d traces: name one, or choose overlay or categories", kind, len(runs))
+		}
+		chart, err := k.make(runs, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be drawn: %w; what there is gives %s", kind, err, possible(runs, o))
+		}
+		chart.Kind = kind
+		if o.Title != "" {
+			chart.Title = o.Title
+		}
+		return chart, nil
+	}
+	return nil, fmt.Errorf("there is no kind %q; choose from %s", kind, strings.Join(Names(), ", "))
+}
+
+// Names lists the names of all kinds.
+func Names() []string {
+	var names []string
+	for _, k := range Kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+func possible(runs []Run, o Options) string {
+	var names []string
+	for _, k := range Kinds {
+		if len(runs) > 1 && !k.Many {
+			continue
+		}
+		if _, err := k.make(runs, o); err == nil {
+			names = append(names, k.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func signed(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
+
+var levelNames = map[string]string{"framework": "framework's blocks", "driver": "driver memory"}
+
+func levelName(level string) string {
+	if name := levelNames[level]; name != "" {
+		return name
+	}
+	return level
+}
+
+func levelOf(s *analyzer.Summary, level string) analyzer.Level {
+	if level == analyzer.AccountFramework.String() {
+		return s.Framework
+	}
+	return s.Driver
+}
+
+// heightSeries turns highest values of equal stretches into a series.
+func heightSeries(name string, h analyzer.Heights, end int64) Series {
+	s := Series{Name: name, Level: true}
+	for i, bytes := range h.PeakBytes {
+		s.X = append(s.X, int64(i)*h.WidthNS)
+		s.Bytes = append(s.Bytes, signed(bytes))
+	}
+	if n := len(s.X); n > 0 { // the last value holds up to the end
+		s.X = append(s.X, max(end, s.X[n-1]+1))
+		s.Bytes = append(s.Bytes, s.Bytes[n-1])
+	}
+	return s
+}
+
+var errNothing = errors.New("nothing was allocated")
+
+func timeline(runs []Run, _ Options) (*Chart, error) {
+	s := runs[0].Summary
+	if len(s.Heights) == 0 {
+		return nil, errNothing
+	}
+	c := &Chart{Title: "GPU memory over time", Note: runs[0].Name, XLabel: "time since the start", Time: true}
+	for i, h := range s.Heights {
+		one := heightSeries(levelName(h.Level), h, s.Process.DurationNS)
+		one.Filled = i == 0
+		c.Series = append(c.Series, one)
+	}
+	main := levelOf(s, s.Heights[0].Level)
+	c.Peak = &Point{main.PeakTimeNS, signed(main.PeakBytes), "peak " + analyzer.SizeText(main.PeakBytes)}
+	if t := s.Training; t != nil {
+		for _, it := range t.Iterations {
+			if it.Ended {
+				c.Steps = append(c.Steps, it.EndNS)
+			}
+		}
+		for _, o := range t.OutOfMemory {
+			c.OOM = append(c.OOM, o.TimeNS)
+		}
+	}
+	return c, nil
+}
+
+func iterations(runs []Run, _ Options) (*Chart, error) {
+	t := runs[0].Summary.Training
+	if t == nil || t.IterationsBy == analyzer.IterationsByNothing {
+		return nil, errors.New("no iterations are known; memtrace.step() announces them")
+	}
+	c := &Chart{Title: "GPU memory at the peak of each iteration", Note: runs[0].Name, XLabel: "iteration (" + t.Iterated + ")", Stack: true}
+	columns := make([]Series, len(t.Categories))
+	reserved := Series{Name: "reserved (peak)", Line: true}
+	for i, name := range t.Categories {
+		columns[i].Name = name
+	}
+	for _, it := range t.Iterations {
+		if !it.Ended || len(it.Peak.Held) != len(columns) {
+			continue
+		}
+		x := signed(it.Number)
+		for i, bytes := range it.Peak.Held {
+			columns[i].X, columns[i].Bytes = append(columns[i].X, x), append(columns[i].Bytes, signed(bytes))
+		}
+		reserved.X, reserved.Bytes = append(reserved.X, x), append(reserved.Bytes, signed(it.ReservedPeakBytes))
+	}
+	if len(reserved.X) == 0 {
+		return nil, errors.New("no iteration came to its end")
+	}
+	for _, column := range columns {
+		if slices.Max(column.Bytes) > 0 {
+			c.Series = append(c.Series, column)
+		}
+	}
+	if slices.Max(reserved.Bytes) > 0 {
+		c.Series = append(c.Series, reserved)
+	}
+	return c, nil
+}
+
+// barsOf returns the bars of one grouping, largest first, then others and what is untrackable.
+func barsOf(g *analyzer.Categories) Panel {
+	p := Panel{Title: g.By}
+	for _, row := range g.Rows {
+		bar := Bar{Name: row.Key, Bytes: signed(row.Bytes)}
+		if row.Key == rules.Others {
+			bar.Look = Others
+		}
+		p.Bars = append(p.Bars, bar)
+		p.Total += bar.Bytes
+	}
+	if u := g.Untrackable; u != nil {
+		p.Bars = append(p.Bars, Bar{"Untrackable", u.Bytes, Untrackable})
+		p.Total += max(u.Bytes, 0)
+	}
+	return p
+}
+
+func categories(runs []Run, o Options) (*Chart, error) {
+	c := &Chart{Title: "GPU memory at the peak, by category"}
+	for _, run := range runs {
+		if len(run.Summary.Categories) == 0 {
+			return nil, fmt.Errorf("%s: no categories were counted", run.Name)
+		}
+		p := barsOf(&run.Summary.Categories[0])
+		p.Title = run.Name
+		p.Bars = slices.DeleteFunc(p.Bars, func(b Bar) bool { return b.Bytes == 0 })
+		if len(p.Bars) == 0 {
+			return nil, fmt.Errorf("%s: %w", run.Name, errNothing)
+		}
+		p.Bars = joinTail(joinSmall(p.Bars, p.Total, o.MinShare))
+		c.Panels = append(c.Panels, p)
+	}
+	return c, nil
+}
+
+// joinSmall replaces bars below a share by one that has their sum: nothing is lost.
+func joinSmall(bars []Bar, total int64, percent float64) []Bar {
+	var kept []Bar
+	rest, count := int64(0), 0
+	for _, b := range bars {
+		if b.Look == Plain && float64(b.Bytes)*100 < percent*float64(total) {
+			rest, count = rest+b.Bytes, count+1
+			continue
+		}
+		kept = append(kept, b)
+	}
+	if count > 0 {
+		kept = append(kept, Bar{Name: fmt.Sprintf("%d smaller", count), Bytes: rest})
+	}
+	return kept
+}
+
+// mostBars are what a panel has room for.
+const mostBars = 24
+
+// joinTail replaces the smallest plain bars, which come last among them, by one if there are too many.
+func joinTail(bars []Bar) []Bar {
+	if len(bars) <= mostBars {
+		return bars
+	}
+	special := slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool { return b.Look == Plain })
+	plain := slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool { return b.Look != Plain })
+	keep := max(mostBars-1-len(special), 0)
+	rest := Bar{Name: fmt.Sprintf("%d smaller", len(plain)-keep)}
+	for _, b := range plain[keep:] {
+		rest.Bytes += b.Bytes
+	}
+	return append(append(plain[:keep:keep], rest), special...)
+}
+
+func twoBars(runs []Run, _ Options) (*Chart, error) {
+	groups := runs[0].Summary.Categories
+	if len(groups) < 2 {
+		return nil, errors.New("it needs two sets of rules, such as --group layer=mxnet-layers --group data=mxnet-data-structures")
+	}
+	c := &Chart{Title: "GPU memory at the peak", Note: runs[0].Name}
+	for i := range groups[:2] {
+		p := barsOf(&groups[i])
+		p.Bars = slices.DeleteFunc(p.Bars, func(b Bar) bool { return b.Bytes <= 0 })
+		if len(p.Bars) == 0 {
+			return nil, errNothing
+		}
+		p.Bars = joinTail(p.Bars)
+		c.Stacks = append(c.Stacks, p)
+	}
+	return c, nil
+}
+
+func overlay(runs []Run, o Options) (*Chart, error) {
+	c := &Chart{Title: "GPU memory over time", XLabel: "time since the start", Time: true}
+	var notes []string
+	if o.Align {
+		c.XLabel = "time since the first allocation"
+	}
+	if o.Baseline {
+		notes = append(notes, "less what each run held at first")
+	}
+	level := ""
+	for _, run := range runs { // one level for all: the framework's only if every run has it
+		if len(run.Summary.Heights) == 0 {
+			return nil, fmt.Errorf("%s: %w", run.Name, errNothing)
+		}
+		if first := run.Summary.Heights[0].Level; level == "" || first == analyzer.AccountDriver.String() {
+			level = first
+		}
+	}
+	for _, run := range runs {
+		i := slices.IndexFunc(run.Summary.Heights, func(h analyzer.Heights) bool { return h.Level == level })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: it has no %s, unlike the others", run.Name, levelName(level))
+		}
+		s := heightSeries(run.Name+", peak "+analyzer.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.Process.DurationNS)
+		if first := slices.IndexFunc(s.Bytes, func(b int64) bool { return b > 0 }); first > 0 && o.Align {
+			start := s.X[first]
+			s.X, s.Bytes = s.X[first:], s.Bytes[first:]
+			for j := range s.X {
+				s.X[j] -= start
+			}
+		}
+		if base := s.Bytes[0]; o.Baseline {
+			for j := range s.Bytes {
+				s.Bytes[j] -= base
+			}
+		}
+		c.Series = append(c.Series, s)
+	}
+	c.Note = strings.Join(append([]string{levelName(level)}, notes...), ", ")
+	return c, nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/analyzer/plot"
+	"memtrace/internal/visible"
+)
+
+const plotLong = `Draw a picture of one or more traces: PNG, SVG or PDF, by the ending of the
+output's name. The same traces give the same bytes. Kinds of pictures:
+
+%s
+Without --kind, one trace gives a timeline and several give an overlay. --data
+writes the exact values of the picture as CSV, too.
+
+%s`
+
+const plotExample = `  memtrace plot -o memory.png memtrace.python3.4711.bin
+  memtrace plot --kind iterations -o iterations.svg memtrace.python3.4711.bin
+  memtrace plot --kind categories --min-share 1 -o runs.pdf small.bin large.bin
+  memtrace plot --kind bars --group layer=mxnet-layers --group data=mine.toml -o bars.png memtrace.python3.4711.bin
+  memtrace plot --align --baseline --data values.csv -o kernels.png fft.bin winograd.bin`
+
+type plotFlags struct {
+	filters summaryFlags
+	kind    string
+	output  string
+	data    string
+	force   bool
+	show    plot.Options
+}
+
+func (a *app) plotCommand() *cobra.Command {
+	var flags plotFlags
+	var list strings.Builder
+	var kinds []string
+	for _, k := range plot.Kinds {
+		fmt.Fprintf(&list, "  %-12s %s\n", k.Name, k.Doc)
+		kinds = append(kinds, k.Name+"\t"+k.Doc)
+	}
+	cmd := &cobra.Command{
+		Use:               "plot [flags] -o FILE TRACE...",
+		Short:             "Draw memory over time, by category or by iteration",
+		Long:              fmt.Sprintf(plotLong, list.String(), filterHelp),
+		Example:           plotExample,
+		Args:              someTraces,
+		ValidArgsFunction: completeTraces,
+		RunE:              func(_ *cobra.Command, args []string) error { return a.plot(&flags, args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.kind, "kind", "", "the `KIND` of picture: "+strings.Join(plot.Names(), ", "))
+	f.StringVar(&flags.show.Title, "title", "", "the `TEXT` above the picture")
+	f.Float64Var(&flags.show.MinShare, "min-share", 0, "join categories below this `PERCENT` of the whole")
+	f.BoolVar(&flags.show.Baseline, "baseline", false, "overlay: take off what each run held at first")
+	f.BoolVar(&flags.show.Align, "align", false, "overlay: let each run begin at its first allocation")
+	f.StringVar(&flags.data, "data", "", "also write the values to a CSV `FILE`")
+	f.StringVarP(&flags.output, "output", "o", "", "the picture's `FILE`: its name ends in .png, .svg or .pdf")
+	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")
+	flags.filters.defineFilters(cmd)
+	flags.filters.defineRules(cmd)
+	mustComplete(cmd, "kind", completeValues(kinds...))
+	for _, name := range []string{"title", "min-share"} {
+		mustComplete(cmd, name, completeValues())
+	}
+	return cmd
+}
+
+func (a *app) plot(flags *plotFlags, args []string) error {
+	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(flags.output)), ".")
+	switch {
+	case flags.output == "":
+		return usagef("name the picture with -o, such as -o memory.png")
+	case !slices.Contains(plot.Formats, format):
+		return usagef("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
+	case flags.kind != "" && !slices.Contains(plot.Names(), flags.kind):
+		return usagef("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
+	case !(flags.show.MinShare >= 0 && flags.show.MinShare <= 100):
+		return usagef("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
+	}
+	count, err := flags.filters.options()
+	if err != nil {
+		return err
+	}
+	if len(flags.filters.groups) == 0 {
+		if err := (&viewFlags{names: []string{"iterations"}}).askForTraining(&flags.filters, &count); err != nil {
+			return err
+		}
+		count.Groupings = []string{byCategory}
+	}
+	inputs, err := expandInputs(args)
+	if err != nil {
+		return err
+	}
+	var runs []plot.Run
+	for _, in := range inputs {
+		summary, err := a.summarize(in.path, count)
+		if err != nil {
+			if a.passOver(in, err) {
+				continue
+			}
+			return err
+		}
+		name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(in.path), traceSuffix), "memtrace.")
+		runs = append(runs, plot.Run{Name: name, Summary: summary})
+	}
+	if len(runs) == 0 {
+		return noTracesError(args[0])
+	}
+	chart, err := plot.Make(flags.kind, runs, flags.show)
+	if err != nil {
+		return err
+	}
+	if flags.data != "" {
+		if err := a.writeTo(flags.data, flags.force, visible.Lines, chart.CSV); err != nil {
+			return err
+		}
+	}
+	if err := a.writeTo(flags.output, flags.force, visible.Bytes, func(w io.Writer) error { return chart.Draw(w, format) }); err != nil {
+		return err
+	}
+	a.say("wrote %s: %s of %d trace(s)", flags.output, chart.Kind, len(runs))
+	return nil
+}
