@@ -125,6 +125,13 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 	if err := a.writeTo(flags.output, flags.force, visible.Bytes, func(w io.Writer) error { return chart.Draw(w, format) }); err != nil {
 		return err
 	}
-	a.say("wrote %s: %s of %d trace(s)", flags.output, chart.Kind, len(runs))
+	if a.quiet {
+		return nil
+	}
+	of := "one trace"
+	if len(runs) > 1 {
+		of = fmt.Sprintf("%d traces", len(runs))
+	}
+	a.say("wrote %s: %s of %s", flags.output, chart.Kind, of)
 	return nil
 }

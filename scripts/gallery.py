@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the pictures of docs/gallery.md, compares their values with `memtrace report --json`, and writes the page. scripts/gallery.sh calls it."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+LAYERS = ["--group", "layer=mxnet-layers", "--group", "data=mxnet-data-structures"]
+TBD = ["--group", "keyword=mxnet-tbd"]
+
+# Heading, picture, kind, traces, flags of plot that report has, too, and those that it has not, and what the reader sees.
+PICTURES = [
+    ("What a training run in MXNet holds, by keyword", "keywords", "categories", ["mxnet-resnet"], TBD, [],
+     "The keywords are those of TBD's profiler for MXNet. MXNet is not patched and not rebuilt."),
+    ("The same run divided twice: by layer and by data structure", "two-bars", "bars", ["mxnet-resnet"], LAYERS, [],
+     "Parts of 5 % and more have a bracket. Others, which no rule matches, is white."),
+    ("NeuMF on the sizes of MovieLens-20M, iteration by iteration", "neumf-iterations", "iterations", ["neumf"], [], [],
+     "What each category held at the peak of each iteration, and what the allocator had reserved."),
+    ("The same run over time", "neumf-timeline", "timeline", ["neumf"], [], [],
+     "The highest bytes of each of up to 256 stretches of time: no maximum is left out."),
+    ("VGG-19 with two kinds of convolution", "vgg19-overlay", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--align"],
+     "One image of 256 x 256 pixels. Both runs begin at their first allocation."),
+]
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+
+
+def rows(path: str) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def expect(kind: str, values: list[dict[str, str]], reports: list[dict]) -> list[tuple[str, int]]:
+    """Numbers to print under a picture. Raises AssertionError where a picture and its report differ."""
+    if kind in ("categories", "bars"):
+        plotted = {(v["group"], v["name"]): int(v["bytes"]) for v in values}
+        told = {}
+        for group in reports[0]["categories"][: 2 if kind == "bars" else 1]:
+            title = group["by"] if kind == "bars" else values[0]["group"]
+            told.update({(title, row["key"]): row["bytes"] for row in group["rows"] if row["bytes"]})
+            if group.get("untrackable"):
+                told[title, "Untrackable"] = group["untrackable"]["bytes"]
+        assert plotted == told, (plotted, told)
+        return [(f"{group}: {name}" if kind == "bars" else name, n) for (group, name), n in plotted.items()]
+    if kind == "iterations":
+        training = reports[0]["training"]
+        last = [i for i in training["iterations"] if i["ended"]][-1]
+        at = {v["name"]: int(v["bytes"]) for v in values if int(v["x"]) == last["number"]}
+        for i in training["iterations"]:
+            stack = sum(int(v["bytes"]) for v in values if int(v["x"]) == i["number"] and v["name"] != "reserved (peak)")
+            assert not i["ended"] or stack == i["peak"]["bytes"], i["number"]
+        held = dict(zip(training["categories"], last["peak"]["held"], strict=True))
+        assert at.pop("reserved (peak)") == last["reserved_peak_bytes"] and all(held[name] == n for name, n in at.items())
+        return [(f"{name}, iteration {last['number']}", n) for name, n in at.items()] + [("reserved", last["reserved_peak_bytes"])]
+    highest: dict[str, int] = {}
+    for v in values:
+        highest[v["name"]] = max(highest.get(v["name"], 0), int(v["bytes"]))
+    if kind == "timeline":
+        told_peaks = [reports[0][h["level"]]["peak_bytes"] for h in reports[0]["heights"]]
+    else:
+        told_peaks = [r["framework"]["peak_bytes"] for r in reports]
+    assert list(highest.values()) == told_peaks, (highest, told_peaks)
+    return [(name.split(", peak")[0] + ", peak", n) for name, n in highest.items()]
+
+
+def main() -> None:
+    memtrace, traces, docs = sys.argv[1:]
+    page = ["# Gallery", "", "Pictures that `memtrace plot` made of real programs on the null GPU, on which kernels compute nothing and memory is asked for as on any other.",
+            "`scripts/gallery.sh` records the programs in `testdata/train`, draws the pictures and compares each value with `memtrace report --json`.", ""]
+    for heading, name, kind, names, shared, own, words in PICTURES:
+        paths = [os.path.join(traces, n + ".bin") for n in names]
+        picture, data = os.path.join(docs, "gallery", name + ".png"), os.path.join(traces, name + ".csv")
+        run(memtrace, "-q", "plot", "-f", "--kind", kind, "-o", picture, "--data", data, *shared, *own, *paths)
+        reports = [json.loads(run(memtrace, "report", "--json", *shared, path)) for path in paths]
+        numbers = expect(kind, rows(data), reports)
+        assert os.path.getsize(picture) <= 150_000, picture
+        command = " ".join(["memtrace plot --kind", kind, *shared, *own, "-o", name + ".png", *(n + ".bin" for n in names)])
+        page += [f"## {heading}", "", words, "", "```", command, "```", "", f"![{heading}](gallery/{name}.png)", "", "| what | bytes |", "|---|---:|"]
+        page += [f"| {what} | {n:,} |" for what, n in numbers] + [""]
+    with open(os.path.join(docs, "gallery.md"), "w", encoding="utf-8") as file:
+        file.write("\n".join(page).rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    main()
