@@ -12,14 +12,16 @@ import (
 
 // Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or where something was asked for.
 func Text(w io.Writer, s *analyzer.Summary, o Options) error {
-	p := &page{w: w, o: o}
+	var err error
 	if s.Asked || s.At != nil || o.Details {
+		p := &page{w: w, o: o}
 		p.details(s)
+		err = p.err
 	} else {
-		p.brief(s)
+		err = firstScreen(w, s, o)
 	}
-	if p.err != nil {
-		return fmt.Errorf("write the report: %w", p.err)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
