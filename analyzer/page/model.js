@@ -18,15 +18,26 @@ function unpack(buffer, events, blocks) {
     change[born[b]] = b + 1;
     if (died[b] < events) change[died[b]] = -b - 1;
   }
-  return {events, blocks, times, size, born, died, owner, change};
+  return {events, blocks, times, size, born, died, owner, change, clock: times};
 }
 
-// eventAt is the last event at or before a time, -1 if there is none.
-function eventAt(model, time) {
+// setClock lets pictures go by time, or by events: then each is as wide as the next one, and the clock's positions are their numbers.
+function setClock(model, byEvents) {
+  model.clock = byEvents ? Float64Array.from({length: model.events}, (_, event) => event) : model.times;
+}
+
+// crowded reports whether nine tenths of the events lie in less than a quarter of the time, so that a picture by time shows little of them.
+function crowded(model, end) {
+  const early = Math.floor(model.events / 20);
+  return model.events > 20 && model.times[model.events - 1 - early] - model.times[early] < end / 4;
+}
+
+// eventAt is the last event at or before a position of the clock, or of other increasing positions; -1 if there is none.
+function eventAt(model, position, positions = model.clock) {
   let low = 0, high = model.events;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (model.times[middle] <= time) low = middle + 1;
+    if (positions[middle] <= position) low = middle + 1;
     else high = middle;
   }
   return low - 1;
@@ -78,7 +89,7 @@ function grouped(live, groups, names) {
   return [...rows.values()].sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
 }
 
-// columns divides a stretch of time into so many columns, and each column's highest moment by layer: the picture of a stacked timeline that loses no maximum.
+// columns divides a stretch of the clock into so many columns, and each column's highest moment by layer: the picture of a stacked timeline that loses no maximum.
 // layerOf gives each owner's layer, from 0 to layers - 1.
 function columns(model, from, to, count, layerOf, layers) {
   const event = new Int32Array(count).fill(-1), total = new Float64Array(count), bytes = new Float64Array(count * layers);
@@ -86,10 +97,10 @@ function columns(model, from, to, count, layerOf, layers) {
   let live = 0, e = 0;
   for (let c = 0; c < count; c++) {
     const end = c + 1 === count ? to : from + (c + 1) * width;
-    while (e < model.events && model.times[e] < from + c * width) live += step(model, e++);
+    while (e < model.events && model.clock[e] < from + c * width) live += step(model, e++);
     event[c] = e - 1;
     total[c] = live;
-    for (; e < model.events && (model.times[e] < end || (c + 1 === count && model.times[e] <= end)); e++) {
+    for (; e < model.events && (model.clock[e] < end || (c + 1 === count && model.clock[e] <= end)); e++) {
       live += step(model, e);
       if (live > total[c]) {
         total[c] = live;
@@ -202,4 +213,4 @@ function ticks(low, high, count, binary) {
   return list;
 }
 
-if (typeof module !== "undefined") module.exports = {unpack, eventAt, highest, liveAt, grouped, columns, summits, tree, sizeText, timeText, ticks};
+if (typeof module !== "undefined") module.exports = {unpack, setClock, crowded, eventAt, highest, liveAt, grouped, columns, summits, tree, sizeText, timeText, ticks};

@@ -67,6 +67,22 @@ test("columns lose no maximum, and their layers add up", () => {
   }
 });
 
+test("pictures go by time, or by events", () => {
+  const {model, blocks} = story(400, 3), totals = [...Array(400).keys()].map((event) => sum(liveIn(blocks, event)));
+  m.setClock(model, true);
+  const picture = m.columns(model, 0, 400, 400, [0, 0, 0, 0, 0], 1);
+  picture.total.forEach((total, c) => assert.equal(total, Math.max(totals[c], c ? totals[c - 1] : 0)));
+  m.setClock(model, false);
+  assert.equal(model.clock, model.times);
+});
+
+test("events that crowd are noticed", () => {
+  const even = pack([...Array(100).keys()], [{size: 1, born: 0, died: 100, owner: 0}]);
+  const late = pack([...Array(100).keys()].map((n) => 1000 + n), [{size: 1, born: 0, died: 100, owner: 0}]);
+  assert.equal(m.crowded(even, 100), false);
+  assert.equal(m.crowded(late, 1200), true);
+});
+
 test("an event is found by its time", () => {
   const model = pack([0, 10, 10, 20], [{size: 1, born: 0, died: 4, owner: 0}, {size: 1, born: 1, died: 3, owner: 0}, {size: 1, born: 2, died: 4, owner: 0}]);
   assert.deepEqual([-1, 0, 9, 10, 19, 20, 99].map((time) => m.eventAt(model, time)), [-1, 0, 0, 2, 2, 3, 3]);

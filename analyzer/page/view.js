@@ -17,19 +17,26 @@ async function inflate(text) {
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).arrayBuffer();
 }
 
-// state is what the fragment of the address says: the key that divides, the event that is looked at, the stretch of time that is shown.
-const state = {by: 0, event: 0, from: 0, to: 0, edge: null, all: false, zoomed: null};
+// state is what the fragment of the address says: the key that divides, the event that is looked at, the stretch of the clock that is shown, and what the clock goes by.
+const state = {by: 0, event: 0, byEvents: false, from: 0, to: 0, edge: null, all: false, zoomed: null};
 let facts, model, layers, drawn;
+
+const end = () => (state.byEvents ? model.events : facts.end);
+const position = (time) => (state.byEvents ? Math.max(eventAt(model, time, model.times), 0) : time);
+const timeAt = (position) => (state.byEvents ? model.times[Math.min(Math.max(Math.floor(position), 0), model.events - 1)] : position);
 
 function readFragment() {
   const given = new URLSearchParams(location.hash.slice(1));
   const by = facts.by.indexOf(given.get("by"));
   state.by = by < 0 ? facts.first : by;
   const number = (name, otherwise) => (given.has(name) && isFinite(Number(given.get(name))) ? Number(given.get(name)) : otherwise);
+  state.byEvents = given.has("axis") ? given.get("axis") === "events" : crowded(model, facts.end);
+  setClock(model, state.byEvents);
   state.from = Math.max(0, number("from", 0));
-  state.to = Math.min(facts.end, number("to", facts.end));
-  if (state.to <= state.from) [state.from, state.to] = [0, facts.end];
-  state.event = given.has("at") ? Math.max(0, eventAt(model, number("at", 0))) : facts.peak;
+  state.to = Math.min(end(), number("to", end()));
+  if (state.to <= state.from) [state.from, state.to] = [0, end()];
+  const at = number("at", -1);
+  state.event = at < 0 ? facts.peak : Math.max(0, eventAt(model, at, model.times));
   state.edge = state.from > 0 ? eventAt(model, state.from) : null;
 }
 
@@ -37,8 +44,9 @@ function writeFragment() {
   const said = new URLSearchParams();
   if (state.by !== facts.first) said.set("by", facts.by[state.by]);
   if (state.event !== facts.peak) said.set("at", String(model.times[state.event]));
+  if (state.byEvents !== crowded(model, facts.end)) said.set("axis", state.byEvents ? "events" : "time");
   if (state.from > 0) said.set("from", String(Math.round(state.from)));
-  if (state.to < facts.end) said.set("to", String(Math.round(state.to)));
+  if (state.to < end()) said.set("to", String(Math.round(state.to)));
   const text = said.toString();
   history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
 }
@@ -79,9 +87,9 @@ function draw() {
   const line = facts.levels.map((level) => ({...level, values: highs(level, count)}));
   let most = picture.total.reduce((a, b) => Math.max(a, b), 1);
   for (const level of line) most = level.values.reduce((a, b) => Math.max(a, b), most);
-  const x = (time) => plot.x + ((time - state.from) / (state.to - state.from)) * plot.w;
+  const across = (position) => plot.x + ((position - state.from) / (state.to - state.from)) * plot.w, x = (time) => across(position(time));
   const y = (bytes) => plot.y + plot.h - (bytes / most) * plot.h;
-  axes(g, plot, most, x, y);
+  axes(g, plot, most, across, y);
   for (let layer = 0; layer < layers.count; layer++) {
     g.fillStyle = colour(layer);
     g.beginPath();
@@ -95,7 +103,7 @@ function draw() {
   }
   for (const level of line) outline(g, plot, level, y);
   drawLanes(g, plot, lanes, x);
-  cursor(g, plot, x, y);
+  cursor(g, plot, across(model.clock[state.event]));
   drawn = {plot, picture, count};
 }
 
@@ -103,13 +111,13 @@ function draw() {
 function highs(level, count) {
   const values = new Float64Array(count), width = (state.to - state.from) / count;
   for (let c = 0; c < count; c++) {
-    const first = Math.floor((state.from + c * width) / level.width), last = Math.floor((state.from + (c + 1) * width) / level.width);
+    const first = Math.floor(timeAt(state.from + c * width) / level.width), last = Math.floor(timeAt(state.from + (c + 1) * width) / level.width);
     for (let i = first; i <= Math.max(first, last - 1) && i < level.bytes.length; i++) values[c] = Math.max(values[c], level.bytes[i]);
   }
   return values;
 }
 
-function axes(g, plot, most, x, y) {
+function axes(g, plot, most, across, y) {
   g.font = "12px system-ui, sans-serif";
   g.strokeStyle = style("--line");
   g.fillStyle = style("--soft");
@@ -125,13 +133,14 @@ function axes(g, plot, most, x, y) {
   }
   g.textAlign = "center";
   g.textBaseline = "top";
-  for (const time of ticks(state.from, state.to, Math.max(2, plot.w / 110), false)) {
-    if (x(time) < plot.x + 12 || x(time) > plot.x + plot.w - 26) continue;
-    g.fillText(axisTime(time), x(time), plot.y + plot.h + 6);
+  for (const at of ticks(state.from, state.to, Math.max(2, plot.w / 110), false)) {
+    if (across(at) < plot.x + 12 || across(at) > plot.x + plot.w - 26) continue;
+    g.fillText(axisTime(timeAt(at)), across(at), plot.y + plot.h + 6);
   }
 }
 
 function axisTime(ns) {
+  if (state.byEvents) return timeText(ns);
   const span = state.to - state.from;
   const [unit, name] = span >= 2e9 ? [1e9, "s"] : span >= 2e6 ? [1e6, "ms"] : [1e3, "us"];
   return Number((ns / unit).toPrecision(6)) + " " + name;
@@ -171,9 +180,8 @@ function drawLanes(g, plot, lanes, x) {
   });
 }
 
-function cursor(g, plot, x, y) {
+function cursor(g, plot, at) {
   const time = model.times[state.event];
-  const at = x(time);
   if (at >= plot.x && at <= plot.x + plot.w) {
     g.strokeStyle = style("--mark");
     g.lineWidth = 1.5;
@@ -368,7 +376,7 @@ function look(event) {
 
 function zoom(from, to) {
   state.from = Math.max(0, from);
-  state.to = Math.min(facts.end, to);
+  state.to = Math.min(end(), to);
   state.edge = state.from > 0 ? Math.max(eventAt(model, state.from), 0) : null;
   look(highest(model, eventAt(model, state.from), eventAt(model, state.to)));
 }
@@ -377,8 +385,8 @@ function neighbour(direction) {
   const list = summits(model);
   const next = direction < 0 ? list.filter((event) => event < state.event).pop() : list.find((event) => event > state.event);
   if (next === undefined) return;
-  const time = model.times[next];
-  if (time < state.from || time > state.to) [state.from, state.to, state.edge] = [0, facts.end, null];
+  const at = model.clock[next];
+  if (at < state.from || at > state.to) [state.from, state.to, state.edge] = [0, end(), null];
   look(next);
 }
 
@@ -396,7 +404,7 @@ function listen() {
     const parts = [];
     for (let layer = 0; layer < layers.count; layer++) parts.push([drawn.picture.bytes[c * layers.count + layer], layerName(layer)]);
     parts.sort((a, b) => b[0] - a[0]);
-    element("reading").textContent = timeText(from) + ": " + sizeText(drawn.picture.total[c]) + " live. " + parts.filter((part) => part[0] > 0).slice(0, 3).map((part) => sizeText(part[0]) + " " + part[1]).join("; ");
+    element("reading").textContent = timeText(timeAt(from)) + ": " + sizeText(drawn.picture.total[c]) + " live. " + parts.filter((part) => part[0] > 0).slice(0, 3).map((part) => sizeText(part[0]) + " " + part[1]).join("; ");
     if (dragging) {
       dragging.to = drawn.plot.x + c;
       draw();
@@ -423,9 +431,14 @@ function listen() {
     moves[key.key]();
   });
   const whole = () => {
-    [state.from, state.to, state.edge] = [0, facts.end, null];
+    [state.from, state.to, state.edge] = [0, end(), null];
     redraw();
   };
+  element("axis").addEventListener("change", () => {
+    state.byEvents = element("axis").value === "events";
+    setClock(model, state.byEvents);
+    whole();
+  });
   element("peak").addEventListener("click", () => look(facts.peak));
   element("before").addEventListener("click", () => neighbour(-1));
   element("behind").addEventListener("click", () => neighbour(1));
@@ -474,6 +487,7 @@ async function begin() {
   for (const name of facts.by) element("by").append(make("option", name));
   readFragment();
   element("by").selectedIndex = state.by;
+  element("axis").value = state.byEvents ? "events" : "time";
   document.documentElement.classList.add("scripted");
   divide();
   legend();
