@@ -64,13 +64,15 @@ check() { # check TEXT COMMAND...: one check that a command decides
   fi
 }
 
-# compile VARIANT FLAGS...: all of the C half but the routes and the hooks of limits, which would put their dlsym and getrlimit before the sanitizers'
+# compile VARIANT FLAGS...: all of the C half, by the rules of the build, but the routes and the hooks of limits, which would put their dlsym and getrlimit before the
+# sanitizers'. Leaves the objects in one folder.
 compile() {
   local variant=$1 source
   shift
   mkdir -p "$out/$variant"
-  for source in cshim/*.c cshim/ctest/check.c cshim/ctest/oracle.c; do
-    [[ $source == cshim/route.c || $source == cshim/limithooks.c ]] && continue
+  make -s -f cshim/cshim.mk -j "$jobs" CC="$cc" CSHIM_OUT="$out/$variant/cshim" CSHIM_EXTRA="$*" cshim || return 1
+  find "$out/$variant/cshim" -name '*.o' ! -name route.o ! -name limithooks.o -exec ln -f -t "$out/$variant" {} + || return 1
+  for source in cshim/ctest/check.c cshim/ctest/oracle.c; do
     $cc $flags "$@" -c "$source" -o "$out/$variant/$(basename "$source" .c).o" || return 1
   done
 }
@@ -100,7 +102,7 @@ run_tests() { # run_tests VARIANT "NAMES" FLAGS...
   for name in $names; do wanted "$name" && selected+=" $name"; done
   [[ -z $selected ]] && return
   echo "== $variant"
-  rm -rf "${out:?}/$variant"
+  rm -f "${out:?}/$variant"/*.o
   if ! compile "$variant" "$@"; then
     failed=$((failed + 1))
     return
@@ -164,13 +166,11 @@ imports() {
 }
 
 test_imports() {
-  local source
   echo "== imports"
   rm -rf "${out:?}/imports"
-  mkdir -p "$out/imports"
-  for source in cshim/*.c; do
-    $cc $flags -O2 -fPIC -fno-plt -ftls-model=initial-exec -c "$source" -o "$out/imports/$(basename "$source" .c).o" || failed=$((failed + 1))
-  done
+  compile imports || failed=$((failed + 1))
+  rm -f "$out"/imports/{check,oracle}.o
+  ln -f -t "$out/imports" "$out"/imports/cshim/process/limithooks.o "$out"/imports/cshim/hooks/route.o
   check "asked of other libraries, or listed and not asked for (cshim/imports.txt): $(imports | tr '\n' ' ')" test -z "$(imports)"
 }
 
@@ -225,10 +225,10 @@ adapters_with() {
 build_walker() { # build_walker VARIANT FLAGS...
   local variant=$1
   shift
-  rm -rf "${out:?}/$variant"
+  rm -f "${out:?}/$variant"/*.o
   compile "$variant" -fPIC -ftls-model=initial-exec "$@" && rm "$out/$variant"/{check,oracle}.o &&
     $cc $flags "$@" -fPIC -shared cshim/ctest/pywalk.c "$out/$variant"/*.o -o "$out/$variant/libpywalk.so" -ldl -lpthread &&
-    rm "$out/$variant/adapterscripts.o" && # the test has one of its own
+    rm "$out/$variant/scripts.o" && # the test has one of its own
     $cc $flags "$@" -fPIC -shared cshim/ctest/pyadapter.c "$out/$variant"/*.o -o "$out/$variant/libpyadapter.so" -ldl -lpthread
 }
 
@@ -236,7 +236,7 @@ test_headers_of() { # test_headers_of PYTHON: the layouts against the headers th
   local include log=$out/pylayout.log
   include=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   [[ -e $include/internal/pycore_pystate.h ]] || return
-  check "the layouts compile with $include" $cc -std=gnu11 -w -I"$include" -I"$include/internal" cshim/ctest/pylayout_test.c cshim/pylayout.c -o "$out/pylayout_test"
+  check "the layouts compile with $include" $cc -std=gnu11 -w -I"$include" -I"$include/internal" cshim/ctest/pylayout_test.c cshim/python/pylayout.c -o "$out/pylayout_test"
   "$out/pylayout_test" 2>&1 | tee "$log"
   note "${PIPESTATUS[0]}" "$log"
 }

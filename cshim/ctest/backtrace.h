@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../unwind.h"
+#include "unwind/unwind.h"
 #include "check.h"
 
 struct _Unwind_Context;

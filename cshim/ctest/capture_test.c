@@ -1,17 +1,17 @@
 /* Native stacks that are found again by comparing: the same as a walk finds, whatever lies on the stack. */
 #define _GNU_SOURCE
-#include "../capture.h"
+#include "record/capture.h"
 
 #include <pthread.h>
 #include <setjmp.h>
 #include <string.h>
 
-#include "../call.h"
-#include "../config.h"
-#include "../dict.h"
-#include "../memo.h"
-#include "../nativestack.h"
-#include "../region.h"
+#include "record/call.h"
+#include "base/config.h"
+#include "spool/dict.h"
+#include "unwind/memo.h"
+#include "unwind/nativestack.h"
+#include "spool/region.h"
 #include "check.h"
 #include "shapes.h"
 

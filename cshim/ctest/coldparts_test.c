@@ -1,7 +1,7 @@
 /* Parts of functions that the compiler moved away, against return addresses: code that the compiler takes for unlikely notes where it was called from. */
-#include "../coldparts.h"
+#include "unwind/coldparts.h"
 
-#include "../unwind.h"
+#include "unwind/unwind.h"
 #include "check.h"
 
 static volatile int odds[6];

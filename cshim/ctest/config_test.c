@@ -1,11 +1,11 @@
 /* What MEMTRACE_* variables become. */
 #define _GNU_SOURCE
-#include "../config.h"
+#include "base/config.h"
 
 #include <string.h>
 
-#include "../complaint.h"
-#include "../guest.h"
+#include "base/complaint.h"
+#include "process/guest.h"
 #include "check.h"
 
 static void sizes(void) {

@@ -1,19 +1,19 @@
 /* What the management library answers and what is made of it, with a library of our own making; and readings, which must find the moments at which memory
  * stands still. */
 #define _GNU_SOURCE
-#include "../nvml.h"
+#include "device/nvml.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../clock.h"
-#include "../gate.h"
-#include "../reading.h"
-#include "../region.h"
-#include "../ring.h"
-#include "../sample.h"
+#include "base/clock.h"
+#include "base/gate.h"
+#include "device/reading.h"
+#include "spool/region.h"
+#include "spool/ring.h"
+#include "device/sample.h"
 #include "check.h"
 
 #define OWN 4711u
@@ -345,7 +345,7 @@ static void refused(void) {
   CHECK(self->next == next);
 }
 
-enum { FORK_WAIT_NS = 50000000 }; /* how long a fork waits (cshim/gate.c) */
+enum { FORK_WAIT_NS = 50000000 }; /* how long a fork waits (cshim/base/gate.c) */
 
 static uint32_t inside, left;
 

@@ -3,13 +3,13 @@
 #pragma once
 
 #define MEMTRACE_IMPLEMENTATION
-#include "../nvtx.h"
+#include "nvtx/nvtx.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
-#include "../guest.h"
+#include "process/guest.h"
 #include "check.h"
 #include "oracle.h"
 

@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "../adapter.h"
-#include "../guest.h"
-#include "../interpreter.h"
+#include "adapters/adapter.h"
+#include "process/guest.h"
+#include "python/interpreter.h"
 #include "pylibrary.h"
 
 /* Hands its functions over, and says what is called. */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../interpreter.h"
-#include "../pycode.h"
-#include "../python.h"
-#include "../region.h"
+#include "python/interpreter.h"
+#include "python/pycode.h"
+#include "python/python.h"
+#include "spool/region.h"
 #include "check.h"
 #include "oracle.h"
 

@@ -3,12 +3,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "../config.h"
-#include "../dict.h"
-#include "../guest.h"
-#include "../interpreter.h"
-#include "../module.h"
-#include "../python.h"
+#include "base/config.h"
+#include "spool/dict.h"
+#include "process/guest.h"
+#include "python/interpreter.h"
+#include "unwind/module.h"
+#include "python/python.h"
 #include "pylibrary.h"
 
 extern int __asan_report_present(void) __attribute__((weak));

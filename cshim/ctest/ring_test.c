@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../config.h"
-#include "../region.h"
-#include "../ring.h"
+#include "base/config.h"
+#include "spool/region.h"
+#include "spool/ring.h"
 #include "check.h"
 #include "oracle.h"
 

@@ -13,8 +13,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../sandbox.h"
-#include "../unwind.h"
+#include "base/sandbox.h"
+#include "unwind/unwind.h"
 #include "check.h"
 
 /* The mapping by the kernel's own list, read in a way that needs no care. */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../config.h"
-#include "../guest.h"
+#include "base/config.h"
+#include "process/guest.h"
 #include "check.h"
 #include "oracle.h"
 

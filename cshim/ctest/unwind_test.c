@@ -1,6 +1,6 @@
 /* Native stacks, address by address against libgcc's unwinder. */
 #define _GNU_SOURCE
-#include "../unwind.h"
+#include "unwind/unwind.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../loaded.h"
-#include "../rows.h"
+#include "elf/loaded.h"
+#include "unwind/rows.h"
 #include "backtrace.h"
 #include "check.h"
 #include "shapes.h"
