@@ -71,7 +71,7 @@ compile() {
   shift
   mkdir -p "$out/$variant"
   make -s -f cshim/cshim.mk -j "$jobs" CC="$cc" CSHIM_OUT="$out/$variant/cshim" CSHIM_EXTRA="$*" cshim || return 1
-  find "$out/$variant/cshim" -name '*.o' ! -name route.o ! -name limithooks.o -exec ln -f -t "$out/$variant" {} + || return 1
+  (cd "$out/$variant" && ar x cshim/libcshim.a && rm route.o limithooks.o) || return 1
   for source in cshim/ctest/check.c cshim/ctest/oracle.c; do
     $cc $flags "$@" -c "$source" -o "$out/$variant/$(basename "$source" .c).o" || return 1
   done
@@ -236,7 +236,7 @@ test_headers_of() { # test_headers_of PYTHON: the layouts against the headers th
   local include log=$out/pylayout.log
   include=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   [[ -e $include/internal/pycore_pystate.h ]] || return
-  check "the layouts compile with $include" $cc -std=gnu11 -w -I"$include" -I"$include/internal" cshim/ctest/pylayout_test.c cshim/python/pylayout.c -o "$out/pylayout_test"
+  check "the layouts compile with $include" $cc -std=gnu11 -w -I"$include" -I"$include/internal" -Icshim cshim/ctest/pylayout_test.c cshim/python/pylayout.c -o "$out/pylayout_test"
   "$out/pylayout_test" 2>&1 | tee "$log"
   note "${PIPESTATUS[0]}" "$log"
 }

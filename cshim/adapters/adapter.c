@@ -13,17 +13,18 @@
 #include <string.h>
 
 #include "adapters/backward.h"
-#include "process/boot.h"
+#include "adapters/pyfunction.h"
+#include "adapters/pyquiet.h"
 #include "base/clock.h"
 #include "base/config.h"
-#include "spool/dict.h"
 #include "base/gate.h"
+#include "base/sys.h"
+#include "base/wake.h"
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 #include "python/pyend.h"
-#include "adapters/pyfunction.h"
-#include "adapters/pyquiet.h"
-#include "base/sys.h"
+#include "spool/dict.h"
+#include "spool/region.h"
 
 enum state { IDLE, ASKED, ON, OFF };
 
@@ -205,7 +206,7 @@ void mt_adapter_look(const struct link_map *map) {
 
 void mt_adapter_out_of_memory(void) {
   if (!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & mt_config.adapters) || __atomic_load_n(&oom_reports, __ATOMIC_RELAXED) >= MT_OOM_REPORTS) return;
-  if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_boot_turn();
+  if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_wake_turn();
 }
 
 /* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call may come at once. With the gate entered: a child forked
@@ -246,7 +247,7 @@ static void give_up(enum mt_framework framework) {
 /* The thread that asks the interpreter first began with the recording, long before a framework has a block. A busy machine may not have run it yet, and a short program would be
  * over without names. */
 static bool interpreter_was_asked(void) {
-  for (unsigned waits = 0; waits < MT_ASKED_WAITS && !mt_pyend_prepared() && mt_boot_draining(); waits++) mt_sys_sleep(500000);
+  for (unsigned waits = 0; waits < MT_ASKED_WAITS && !mt_pyend_prepared() && mt_draining(); waits++) mt_sys_sleep(500000);
   return mt_pyend_prepared();
 }
 
@@ -259,7 +260,7 @@ void mt_adapter_meet(enum mt_framework framework) {
     mt_gate_leave();
   }
   errno = error;
-  mt_boot_turn();
+  mt_wake_turn();
 }
 
 void mt_adapter_turn(void) {

@@ -4,9 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "process/guest.h"
-
-enum mt_framework { MT_TORCH, MT_MXNET, MT_JAX, MT_FRAMEWORKS };
+#include "base/config.h"
+#include "base/thread.h"
 
 /* One script, zero-terminated. */
 struct mt_adapter_script {

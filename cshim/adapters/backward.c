@@ -4,11 +4,11 @@
 #include <link.h>
 #include <string.h>
 
-#include "spool/dict.h"
-#include "unwind/module.h"
 #include "base/peek.h"
-#include "elf/symbol.h"
 #include "base/sys.h"
+#include "elf/symbol.h"
+#include "spool/dict.h"
+#include "spool/module.h"
 
 /* A shared pointer's block begins with its table of functions, then the owners; a node that counts itself begins so, too. The number follows in places that differ, and
  * behind it, in either, how many nodes follow the node at most, whether one points to it, and the thread that made it. */

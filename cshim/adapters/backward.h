@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "process/guest.h"
-#include "spool.h"
+#include "base/thread.h"
 #include "elf/tlsword.h"
+#include "spool.h"
 
 /* The owning pointer to a node, as the function returns it: a node and a block with its count, or a node that counts itself. Never in registers. */
 struct mt_node_owner {

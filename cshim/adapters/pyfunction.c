@@ -7,17 +7,17 @@
 
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
-#include "process/boot.h"
-#include "spool/dict.h"
-#include "python/interpreter.h"
-#include "spool/namerow.h"
-#include "elf/profiled.h"
-#include "python/pyapi.h"
 #include "adapters/pygc.h"
-#include "python/pyfields.h"
 #include "adapters/pygradient.h"
 #include "adapters/pypack.h"
 #include "adapters/pyquiet.h"
+#include "base/wake.h"
+#include "elf/profiled.h"
+#include "python/interpreter.h"
+#include "python/pyapi.h"
+#include "python/pyfields.h"
+#include "spool/dict.h"
+#include "spool/namerow.h"
 
 /* How the interpreter calls a function (PyMethodDef). */
 enum { ONE_ARGUMENT = 8, NO_ARGUMENTS = 4, SEVERAL_ARGUMENTS = 1, WITH_KEYWORDS = 3 };
@@ -301,7 +301,7 @@ static void *link(void *self, void *unused) {
   (void)self, (void)unused;
   int error = errno;
   mt_backward_link(number_of);
-  mt_boot_turn();
+  mt_wake_turn();
   errno = error;
   return nothing();
 }

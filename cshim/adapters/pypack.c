@@ -5,11 +5,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "spool/dict.h"
-#include "process/guest.h"
+#include "base/thread.h"
 #include "python/interpreter.h"
-#include "spool/namerow.h"
 #include "python/pyapi.h"
+#include "spool/dict.h"
+#include "spool/namerow.h"
 
 #define API(F)                                                              \
   F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */     \

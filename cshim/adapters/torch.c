@@ -5,12 +5,12 @@
 
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
-#include "record/call.h"
-#include "record/capture.h"
 #include "base/clock.h"
+#include "base/wake.h"
+#include "hooks/call.h"
 #include "hooks/real.h"
+#include "record/capture.h"
 #include "spool/ring.h"
-#include "device/sample.h"
 
 #define MT_C10_CUDA 1 /* c10::DeviceType */
 
@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
     int index = cuda_device(device);                                                                                      \
     if (index >= 0) {                                                                                                     \
       record(number, MT_OOM, frame, 0, (uint64_t)size, allocated, reserved, index);                                      \
-      mt_sample_wake(MT_OCCASION_OOM);                                                                                    \
+      mt_wake_sampler(MT_OCCASION_OOM);                                                                                    \
       mt_adapter_out_of_memory();                                                                                         \
     }                                                                                                                     \
     void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);                     \

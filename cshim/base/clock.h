@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "spool.h"
 #include "base/sys.h"
+#include "spool.h"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "spool.h"
 #include "base/sys.h"
+#include "spool.h"
 
 #define MT_COMPLAINTS 8u
 #define MT_COMPLAINT_NAME 40u

@@ -4,10 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adapters/adapter.h"
 #include "base/complaint.h"
-#include "process/guest.h"
-#include "python/python.h"
+#include "base/log.h"
+#include "base/stack.h"
 #include "base/sys.h"
 
 struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .guest_memory = 256ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u, .output = "memtrace.%e.%p.bin"};
@@ -164,6 +163,9 @@ static void set_stacks(const char *v) {
   if (too_much) complain("STACKS", whole, "is too much; at most 256 frames are used");
 }
 
+/* As MEMTRACE_ADAPTERS names them: the frameworks' modules in Python. */
+static const char *const frameworks[MT_FRAMEWORKS] = {[MT_TORCH] = "torch", [MT_MXNET] = "mxnet", [MT_JAX] = "jax"};
+
 /* Names of frameworks, separated by commas. */
 static void set_adapters(const char *v) {
   uint32_t wanted = 0;
@@ -174,7 +176,7 @@ static void set_adapters(const char *v) {
     size_t length = strcspn(v, ",");
     uint32_t known = 0;
     for (unsigned i = 0; i < MT_FRAMEWORKS; i++)
-      if (length == strlen(mt_adapter_scripts[i].name) && !memcmp(v, mt_adapter_scripts[i].name, length)) known |= 1u << i;
+      if (length == strlen(frameworks[i]) && !memcmp(v, frameworks[i], length)) known |= 1u << i;
     unknown |= !known && length && strcmp(whole, "none");
     wanted |= known;
     v += length + (v[length] == ',');

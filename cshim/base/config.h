@@ -6,6 +6,9 @@
 
 #define MT_PATH_MAX 4096
 
+/* Frameworks that there is an adapter for. */
+enum mt_framework { MT_TORCH, MT_MXNET, MT_JAX, MT_FRAMEWORKS };
+
 /* Which times of running out of memory get a text file beside the trace. */
 enum mt_oom_texts { MT_OOM_NONE, MT_OOM_FAILED, MT_OOM_ALL };
 

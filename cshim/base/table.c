@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "spool.h"
 #include "base/sys.h"
+#include "spool.h"
 
 /* Which tables have served in this process, by their numbers: on a page that is wiped as they are. NULL: not asked for yet, or the kernel wipes nothing. */
 static bool *served;

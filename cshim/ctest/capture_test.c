@@ -6,14 +6,14 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include "record/call.h"
 #include "base/config.h"
-#include "spool/dict.h"
-#include "unwind/memo.h"
-#include "unwind/nativestack.h"
-#include "spool/region.h"
 #include "check.h"
+#include "hooks/call.h"
 #include "shapes.h"
+#include "spool/dict.h"
+#include "spool/nativestack.h"
+#include "spool/region.h"
+#include "unwind/memo.h"
 
 enum { PATHS = 40, STEPS = 24, ROUNDS = 60 };
 

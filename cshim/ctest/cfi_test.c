@@ -6,9 +6,9 @@
 #include <link.h>
 #include <stdlib.h>
 
-#include "unwind/expression.h"
-#include "elf/loaded.h"
 #include "check.h"
+#include "elf/loaded.h"
+#include "unwind/expression.h"
 
 static struct mt_value value(enum mt_base base, bool load, int32_t inner, int32_t add) {
   return (struct mt_value){.base = (uint8_t)base, .load = load, .inner = inner, .add = add};

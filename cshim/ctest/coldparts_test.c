@@ -1,8 +1,8 @@
 /* Parts of functions that the compiler moved away, against return addresses: code that the compiler takes for unlikely notes where it was called from. */
 #include "unwind/coldparts.h"
 
-#include "unwind/unwind.h"
 #include "check.h"
+#include "unwind/unwind.h"
 
 static volatile int odds[6];
 static uintptr_t called_from;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/complaint.h"
-#include "process/guest.h"
 #include "check.h"
+#include "process/guest.h"
 
 static void sizes(void) {
   static const struct {

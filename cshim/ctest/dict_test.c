@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "process/guest.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
 
 enum { THREADS = 8, TEXTS = 2000 };
 

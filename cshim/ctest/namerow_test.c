@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "spool/dict.h"
-#include "process/guest.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
+#include "spool/dict.h"
 
 static struct oracle o;
 

@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 #include "base/gate.h"
+#include "check.h"
 #include "device/reading.h"
+#include "device/sample.h"
 #include "spool/region.h"
 #include "spool/ring.h"
-#include "device/sample.h"
-#include "check.h"
 
 #define OWN 4711u
 #define NO_FIGURE (~0ull)
@@ -405,7 +405,7 @@ static void forks_give_up(void) {
 
 /* A process without a sampler has nothing to wait for, nor has the child of one that has. */
 static void no_sampler(void) {
-  mt_sample_wake(MT_OCCASION_OOM);
+  mt_wake_sampler(MT_OCCASION_OOM);
   mt_sample_end();
   CHECK(true);
 }

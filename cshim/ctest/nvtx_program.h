@@ -9,9 +9,9 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "process/guest.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
 
 typedef void (*function)(void);
 int InitializeInjectionNvtx2(const void *(*table)(uint32_t id));

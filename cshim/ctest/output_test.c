@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/identity.h"
 #include "check.h"
+#include "spool/identity.h"
 
 static const char *expand(const char *pattern, unsigned counter) {
   static char out[MT_PATH_MAX];

@@ -4,8 +4,9 @@
 
 #include "adapters/adapter.h"
 #include "process/guest.h"
-#include "python/interpreter.h"
 #include "pylibrary.h"
+#include "python/interpreter.h"
+#include "python/python.h"
 
 /* Hands its functions over, and says what is called. */
 #define SCRIPT(name)                                                                                                       \

@@ -4,12 +4,12 @@
 #include <time.h>
 
 #include "base/config.h"
-#include "spool/dict.h"
 #include "process/guest.h"
-#include "python/interpreter.h"
-#include "unwind/module.h"
-#include "python/python.h"
 #include "pylibrary.h"
+#include "python/interpreter.h"
+#include "python/python.h"
+#include "spool/dict.h"
+#include "spool/module.h"
 
 extern int __asan_report_present(void) __attribute__((weak));
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "process/guest.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
 
 enum { EVENTS = 100000 };
 

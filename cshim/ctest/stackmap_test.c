@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/sandbox.h"
-#include "unwind/unwind.h"
 #include "check.h"
+#include "unwind/unwind.h"
 
 /* The mapping by the kernel's own list, read in a way that needs no care. */
 static bool expected(uintptr_t sp, struct mt_stack_bounds *bounds) {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "python/interpreter.h"
 #include "check.h"
+#include "python/interpreter.h"
 
 static struct mt_loaded object_of(void *handle) {
   struct link_map *map;

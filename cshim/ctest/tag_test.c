@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "process/guest.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
 
 static struct oracle o;
 

@@ -10,11 +10,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "elf/loaded.h"
-#include "unwind/rows.h"
 #include "backtrace.h"
 #include "check.h"
+#include "elf/loaded.h"
 #include "shapes.h"
+#include "unwind/rows.h"
 
 static __thread struct backtrace ours, theirs;
 static __thread bool differs;

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sys.h"
+#include "hooks/reserve.h"
 #include "spool/dict.h"
 #include "spool/region.h"
-#include "hooks/reserve.h"
 #include "spool/ring.h"
-#include "base/sys.h"
 
 #define MT_ATTEMPTS 3
 #define MT_ATTEMPT_PAUSE_NS 2000000

@@ -6,17 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "process/boot.h"
 #include "base/clock.h"
 #include "base/config.h"
-#include "hooks/context.h"
-#include "spool/dict.h"
 #include "base/gate.h"
-#include "process/guest.h"
-#include "device/reading.h"
-#include "hooks/real.h"
-#include "spool/region.h"
 #include "base/sys.h"
+#include "base/thread.h"
+#include "device/reading.h"
+#include "hooks/context.h"
+#include "hooks/real.h"
+#include "spool/dict.h"
+#include "spool/region.h"
 
 /* Asking for processes holds a lock of the driver for milliseconds and stalls whoever launches kernels meanwhile: rarely, then. Maxima are worth it when they
  * grew by a tenth, of which even a device that fills up from nothing has only dozens. */
@@ -37,8 +36,6 @@ static const char *const names[] = {"context", "period", "peak", "oom", "exit"};
 static int32_t owner;    /* process whose sampler runs or will; a forked child has none */
 static int32_t thread;   /* its thread */
 static uint32_t state;   /* futex */
-static uint32_t wanted;  /* futex: 1 << enum mt_occasion */
-static uint32_t sleeping;
 
 static struct device {
   mt_nvml_device handle;
@@ -48,14 +45,6 @@ static struct device {
 } devices[MT_DEVICES];
 
 static unsigned refusals;
-
-void mt_sample_wake(enum mt_occasion occasion) {
-  __atomic_or_fetch(&wanted, 1u << occasion, __ATOMIC_SEQ_CST);
-  if (!__atomic_load_n(&sleeping, __ATOMIC_SEQ_CST)) return;
-  int error = errno;
-  mt_sys_wake(&wanted, INT32_MAX);
-  errno = error;
-}
 
 static void note(const char *key, const char *text) { mt_dict_info(key, text, strlen(text)); }
 
@@ -69,9 +58,9 @@ void mt_sample_off(const char *why) {
 static void doze(uint64_t deadline) {
   uint64_t now = mt_clock_monotonic();
   if (deadline && deadline <= now) return;
-  __atomic_store_n(&sleeping, 1, __ATOMIC_SEQ_CST);
-  mt_sys_wait(&wanted, 0, deadline ? deadline - now : 0);
-  __atomic_store_n(&sleeping, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&mt_sampler_sleeping, 1, __ATOMIC_SEQ_CST);
+  mt_sys_wait(&mt_sampler_wanted, 0, deadline ? deadline - now : 0);
+  __atomic_store_n(&mt_sampler_sleeping, 0, __ATOMIC_SEQ_CST);
 }
 
 static bool find_device(struct device *d, int ordinal) {
@@ -231,14 +220,14 @@ static bool turn(struct plan *plan, uint32_t bits) {
 
 static uint64_t earlier(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
 
-void mt_sample_run(const uint32_t *until) {
+void mt_sample_run(const uint32_t *until, void (*at_turn)(void)) {
   const char *why = start();
   struct plan plan = {.period = mt_clock_monotonic()};
   bool sampling = !why;
   if (why) mt_sample_off(why);
   while (!__atomic_load_n(until, __ATOMIC_ACQUIRE)) {
-    mt_boot_tell();
-    uint32_t bits = __atomic_exchange_n(&wanted, 0, __ATOMIC_SEQ_CST);
+    at_turn();
+    uint32_t bits = __atomic_exchange_n(&mt_sampler_wanted, 0, __ATOMIC_SEQ_CST);
     if (sampling && __atomic_load_n(&state, __ATOMIC_SEQ_CST) == ENDING) {
       take_last();
       sampling = false;
@@ -253,7 +242,7 @@ void mt_sample_run(const uint32_t *until) {
 }
 
 static void wait_for_last(void) {
-  mt_sample_wake(MT_OCCASION_EXIT);
+  mt_wake_sampler(MT_OCCASION_EXIT);
   wait_while(ENDING);
 }
 

@@ -1,11 +1,11 @@
 #define _GNU_SOURCE
 #include "hooks/context.h"
 
-#include "record/call.h"
+#include "base/wake.h"
+#include "hooks/call.h"
 #include "hooks/hooks.h"
-#include "device/probe.h"
+#include "hooks/probe.h"
 #include "hooks/query.h"
-#include "device/sample.h"
 
 #define MT_CONTEXTS 256u
 #define MT_DEVICES 64
@@ -47,7 +47,7 @@ bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
     __atomic_store_n(&known[i].kind, kind, __ATOMIC_RELAXED);
     __atomic_store_n(&known[i].device, device, __ATOMIC_RELEASE);
     mt_probe_devices();
-    mt_sample_wake(MT_OCCASION_CONTEXT);
+    mt_wake_sampler(MT_OCCASION_CONTEXT);
     return true;
   }
   return true;

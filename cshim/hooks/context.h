@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "process/guest.h"
+#include "base/thread.h"
 
 /* A green context owns nothing: what is allocated while it is current belongs to its device's primary context. */
 enum mt_context_kind { MT_CONTEXT_PRIMARY, MT_CONTEXT_MADE, MT_CONTEXT_GREEN };

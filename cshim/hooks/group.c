@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "unwind/module.h"
 #include "elf/symbol.h"
+#include "spool/module.h"
 
 #define MT_GROUP_OBJECTS 2048u
 

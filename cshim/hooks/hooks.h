@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "hooks/abi.h"
-#include "record/call.h"
+#include "hooks/call.h"
 #include "hooks/real.h"
 
 #define MT_NAME_SIZE 48

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "process/guest.h"
-#include "unwind/module.h"
+#include "base/thread.h"
 #include "hooks/real.h"
+#include "spool/module.h"
 
 static const struct {
   const char *symbol, *base;

@@ -8,14 +8,14 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "record/capture.h"
+#include "base/thread.h"
 #include "elf/foreign.h"
 #include "hooks/group.h"
-#include "process/guest.h"
 #include "hooks/hooks.h"
-#include "unwind/module.h"
 #include "hooks/query.h"
 #include "hooks/unseen.h"
+#include "record/capture.h"
+#include "spool/module.h"
 
 typedef void *(*dlsym_function)(void *, const char *);
 

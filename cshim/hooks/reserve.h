@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "process/guest.h"
+#include "base/thread.h"
 
 /* Forgets what a forked process inherited. When recording starts. */
 void mt_reserve_start(void);

@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "process/guest.h"
+#include "base/thread.h"
 #include "hooks/hooks.h"
-#include "unwind/module.h"
 #include "hooks/query.h"
 #include "hooks/unseen.h"
+#include "spool/module.h"
 
 /* The newest CUDA whose ABIs hooks.def is known to describe; a newer request is compared with what this version would get. */
 #define MT_KNOWN_CUDA 13050

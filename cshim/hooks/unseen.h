@@ -13,5 +13,5 @@ void mt_unseen_tell(void);
 extern uint32_t mt_unseen_reached;
 static inline void mt_unseen_reach(void) { __atomic_store_n(&mt_unseen_reached, 1, __ATOMIC_RELAXED); }
 
-/* At the end of a process that recorded nothing: if it used a GPU all the same, says so, on stderr and in a trace of its own. */
-void mt_unseen_check(void);
+/* At the end of a process that recorded nothing: where it used a GPU all the same, how it came past the hooks; else NULL. */
+const char *mt_unseen_check(void);

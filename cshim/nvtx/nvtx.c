@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "process/guest.h"
+#include "base/thread.h"
 #include "record/tag.h"
 
 /* Facts of the NVTX interface, in our own words. */

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "spool/dict.h"
-#include "process/guest.h"
-#include "unwind/module.h"
-#include "nvtx/nvtx.h"
-#include "hooks/real.h"
 #include "base/sys.h"
+#include "base/thread.h"
+#include "hooks/real.h"
+#include "nvtx/nvtx.h"
+#include "spool/dict.h"
+#include "spool/module.h"
 
 /* <stdlib.h> promises that the name is never null; what a null does is the next one's business. */
 MT_EXPORT char *getenv(const char *name);

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "process/guest.h"
-#include "nvtx/nvtx.h"
 #include "base/sys.h"
+#include "base/thread.h"
+#include "nvtx/nvtx.h"
 
 static size_t room(const struct mt_nvtx_name *name) { return sizeof name->text - name->size; }
 

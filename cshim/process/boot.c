@@ -16,16 +16,16 @@
 
 #include "adapters/adapter.h"
 #include "base/clock.h"
-#include "spool/dict.h"
-#include "process/gomemory.h"
-#include "process/guest.h"
-#include "python/python.h"
-#include "spool/region.h"
-#include "process/relocate.h"
-#include "spool/ring.h"
-#include "device/sample.h"
 #include "base/sandbox.h"
 #include "base/sys.h"
+#include "device/sample.h"
+#include "process/gomemory.h"
+#include "process/guest.h"
+#include "process/relocate.h"
+#include "python/python.h"
+#include "spool/dict.h"
+#include "spool/region.h"
+#include "spool/ring.h"
 #include "unwind/unwind.h"
 
 #define MT_GO_DESCRIPTORS 32u
@@ -49,8 +49,6 @@ extern go_entry mt_go_init_start[] __attribute__((weak, visibility("hidden")));
 extern go_entry mt_go_init_end[] __attribute__((weak, visibility("hidden")));
 extern int mtDrainStart(void) __attribute__((weak));
 
-enum { NO_DRAINER, BOOTING, BOOTED };
-static uint32_t state;
 static bool started_in_an_ancestor; /* survives fork: a runtime is dead in the child and cannot be started twice */
 
 /* What the runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays
@@ -107,7 +105,7 @@ static void make_block(void) {
   *word++ = variable(spool_file_variable, "MEMTRACE_DRAIN_SPOOL_FILE=", mt_output_file_text(file, mt_region.device, mt_region.inode, mt_region.owner));
   *word++ = variable(trace_file_variable, "MEMTRACE_DRAIN_TRACE_FILE=", mt_output_file_text(file, mt_region.output.device, mt_region.output.inode, mt_region.output.owner));
   *word++ = variable(log_variable, "MEMTRACE_LOG=", levels[mt_config.log_level]);
-  *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_guest_stderr());
+  *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_log_stderr());
   *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);
   *word++ = number_variable(guest_memory_variable, "MEMTRACE_GUEST_MEMORY=", mt_config.guest_memory);
   *word++ = mt_config.embed_symbols ? "MEMTRACE_EMBED_SYMBOLS=1" : "MEMTRACE_EMBED_SYMBOLS=0";
@@ -289,20 +287,11 @@ static int alone_status;
 static void stay_without(const char *why) {
   mt_dict_info("drain", why, strlen(why));
   mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
-  __atomic_store_n(&state, NO_DRAINER, __ATOMIC_RELEASE);
+  __atomic_store_n(&mt_drainer, MT_DRAINER_NONE, __ATOMIC_RELEASE);
 }
-
-static uint32_t turns; /* futex: asked for */
 
 enum { GO_RUNS, GO_ENDED, GO_END_TOLD };
 static uint32_t go_ended;
-
-void mt_boot_turn(void) {
-  int error = errno;
-  __atomic_add_fetch(&turns, 1, __ATOMIC_RELEASE);
-  mt_sys_wake(&turns, 1);
-  errno = error;
-}
 
 static uint32_t first_left;
 static const int32_t *first; /* the first thread's id, which the kernel makes 0 when that thread is gone; NULL: not known */
@@ -316,7 +305,7 @@ void mt_boot_prepare(void) {
 void mt_boot_thread_ends(int32_t tid) {
   int32_t process = mt_sys_getpid();
   if (tid == process || (first && __atomic_load_n(first, __ATOMIC_RELAXED) != process)) __atomic_store_n(&first_left, 1, __ATOMIC_RELEASE);
-  if (__atomic_load_n(&first_left, __ATOMIC_ACQUIRE)) mt_boot_turn();
+  if (__atomic_load_n(&first_left, __ATOMIC_ACQUIRE)) mt_wake_turn();
 }
 
 /* How long to wait before the next look at whether the program is gone. */
@@ -328,22 +317,22 @@ static uint64_t until_next_look(void) {
 /* What the recorder does beside the program's threads, until the program is gone. */
 static void take_turns(void) {
   while (!only_ours_left(&alone_status)) {
-    uint32_t before = __atomic_load_n(&turns, __ATOMIC_ACQUIRE);
+    uint32_t before = __atomic_load_n(&mt_turns, __ATOMIC_ACQUIRE);
     mt_ring_spare();
     mt_python_turn();
     mt_adapter_turn();
     mt_unwind_refresh();
-    mt_sys_wait(&turns, before, until_next_look());
+    mt_sys_wait(&mt_turns, before, until_next_look());
   }
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
-  mt_sample_wake(MT_OCCASION_NONE);
+  mt_wake_sampler(MT_OCCASION_NONE);
 }
 
 static void *drain_thread(void *unused) {
   (void)unused;
-  uint32_t booting = BOOTING;
+  uint32_t booting = MT_DRAINER_BOOTS;
   if (!leave_descriptors()) stay_without("no descriptors of our own can be had");
-  else if (!__atomic_compare_exchange_n(&state, &booting, boot_go() ? BOOTED : NO_DRAINER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+  else if (!__atomic_compare_exchange_n(&mt_drainer, &booting, boot_go() ? MT_DRAINER_BOOTED : MT_DRAINER_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return NULL; /* the runtime ended meanwhile, and another thread takes the turns */
   take_turns();
   return NULL;
@@ -351,18 +340,18 @@ static void *drain_thread(void *unused) {
 
 /* On the thread that found that it cannot go on. If the runtime was not up yet, the drainer's starter waits for it for ever, and this thread does the rest of its work. */
 void mt_boot_go_ended(void) {
-  uint32_t booting = BOOTING;
-  bool early = __atomic_compare_exchange_n(&state, &booting, NO_DRAINER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  uint32_t booting = MT_DRAINER_BOOTS;
+  bool early = __atomic_compare_exchange_n(&mt_drainer, &booting, MT_DRAINER_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   __atomic_store_n(&mt_header()->drain_state, MT_DRAINER_FAILED, __ATOMIC_RELEASE);
   mt_sys_wake(&mt_header()->control, INT32_MAX);
   __atomic_store_n(&go_ended, GO_ENDED, __ATOMIC_RELEASE);
-  mt_sample_wake(MT_OCCASION_NONE);
+  mt_wake_sampler(MT_OCCASION_NONE);
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   if (early) take_turns();
 }
 
 /* By the sampler's thread, which has the program's descriptors. */
-void mt_boot_tell(void) {
+static void tell_go_end(void) {
   uint32_t ended = GO_ENDED;
   if (!__atomic_compare_exchange_n(&go_ended, &ended, GO_END_TOLD, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
   static const char why[] = "the Go runtime could not go on";
@@ -396,7 +385,7 @@ static void *boot_thread(void *unused) {
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !start_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
   if (why) return mt_sample_off(why), stay_without(why), NULL;
-  mt_sample_run(&alone);
+  mt_sample_run(&alone, tell_go_end);
   if (alone_status && ends_as_its_last()) _exit(0);
   if (alone_status & 0x7f) end_by_signal(alone_status & 0x7f);
   if (alone_status) _exit(alone_status >> 8 & 0xff); /* it left behind the C library's back */
@@ -426,7 +415,7 @@ void mt_boot_start(void) {
   }
   if (first && *first && *first != mt_sys_getpid()) first = NULL; /* in a child that another thread forked */
   mt_sample_prepare();
-  __atomic_store_n(&state, BOOTING, __ATOMIC_RELEASE);
+  __atomic_store_n(&mt_drainer, MT_DRAINER_BOOTS, __ATOMIC_RELEASE);
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
   if (!start_thread(boot_thread, MT_STACK)) {
     mt_sample_off("no thread for it");
@@ -437,7 +426,5 @@ void mt_boot_start(void) {
 
 void mt_boot_settle(unsigned limit_ms) {
   uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
-  while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == BOOTING && mt_clock_monotonic() < give_up) mt_sys_sleep(500000);
+  while (__atomic_load_n(&mt_drainer, __ATOMIC_ACQUIRE) == MT_DRAINER_BOOTS && mt_clock_monotonic() < give_up) mt_sys_sleep(500000);
 }
-
-bool mt_boot_draining(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != NO_DRAINER && mt_header()->drain_state != MT_DRAINER_FAILED; }

@@ -17,17 +17,8 @@ void mt_boot_start(void);
 /* Waits until the runtime is up, or will not be, but at most so long. */
 void mt_boot_settle(unsigned limit_ms);
 
-/* Whether a drainer is starting or running, so that the end of the program is worth a wait. */
-bool mt_boot_draining(void);
-
 /* The Go runtime found that it cannot go on (goend.h): nobody drains any more, and the caller's thread does what must be done all the same. May not return. */
 void mt_boot_go_ended(void);
-
-/* Says so, once, if it happened. On a thread with the program's descriptors. */
-void mt_boot_tell(void);
-
-/* Has the helper thread look at once what there is to do off the hot path. Any thread. */
-void mt_boot_turn(void);
 
 /* A thread of the program ends that recorded something. Once the first one has left, the process ends with the last. */
 void mt_boot_thread_ends(int32_t tid);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "process/boot.h"
 #include "base/sys.h"
+#include "process/boot.h"
 
 #define MT_GO_END_STACK 65536
 

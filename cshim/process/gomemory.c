@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "base/maps.h"
-#include "spool.h"
 #include "base/sys.h"
+#include "process/maps.h"
+#include "spool.h"
 #include "unwind/unwind.h"
 
 #define MT_GO_RESERVATIONS 64u

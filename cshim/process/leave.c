@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "process/guest.h"
-#include "hooks/real.h"
-#include "device/sample.h"
 #include "base/sys.h"
+#include "device/sample.h"
+#include "hooks/real.h"
 #include "hooks/unseen.h"
+#include "process/guest.h"
 
 typedef void (*exit_function)(int status);
 
@@ -26,9 +26,17 @@ extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
 extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
 extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribute__((weak));
 
+/* A process that recorded nothing, though it used a GPU, says so on stderr and in a trace of its own. */
+static void tell_unseen(void) {
+  const char *how = mt_unseen_check();
+  if (!how) return;
+  mt_guest_confess("blind", how);
+  mt_log(MT_LOG_WARN, "the program used a GPU past this library, which saw no call: ", how, "");
+}
+
 static void at_end(int status, void *unused) {
   (void)unused;
-  mt_unseen_check();
+  tell_unseen();
   mt_guest_end(status);
 }
 

@@ -11,13 +11,13 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
+#include "base/sys.h"
+#include "elf/loaded.h"
+#include "hooks/real.h"
 #include "process/boot.h"
 #include "process/gomemory.h"
 #include "process/guest.h"
-#include "elf/loaded.h"
-#include "hooks/real.h"
 #include "spool/region.h"
-#include "base/sys.h"
 
 /* How long a runtime that is just starting is waited for: it would take more afterwards. */
 #define MT_LIMIT_WAIT_MS 500u

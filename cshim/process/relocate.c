@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "process/goend.h"
 #include "base/sys.h"
+#include "process/goend.h"
 
 /* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies, how many entries it has, and whether the
  * runtime was told to leave signals and the process alone. */

@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/coldparts.h"
-#include "spool/dict.h"
-#include "unwind/module.h"
+#include "base/log.h"
 #include "base/peek.h"
 #include "python/pycode.h"
 #include "python/pymemo.h"
 #include "python/pystack.h"
 #include "python/python.h"
+#include "spool/dict.h"
+#include "spool/module.h"
+#include "unwind/coldparts.h"
 #include "unwind/unwind.h"
 
 struct mt_interpreter mt_interpreter;

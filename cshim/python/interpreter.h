@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "process/guest.h"
-#include "python/pylayout.h"
+#include "base/thread.h"
 #include "elf/symbol.h"
+#include "python/pylayout.h"
 
 /* Ordered: stacks are read from MT_PY_CHECKED on. */
 enum mt_pystate {

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "spool/dict.h"
 #include "base/gate.h"
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 #include "python/pycode.h"
 #include "python/pyend.h"
 #include "python/python.h"
+#include "spool/dict.h"
 #include "spool/region.h"
 
 /* A frame that is just being set up may be shown by one side and not by the other: only what fails again and again is wrong. Moments in which there is nothing to

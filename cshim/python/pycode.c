@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "spool/dict.h"
-#include "python/interpreter.h"
 #include "base/peek.h"
-#include "spool/region.h"
 #include "base/table.h"
+#include "python/interpreter.h"
+#include "spool/dict.h"
+#include "spool/region.h"
 
 #define MT_PY_TEXT_MAX 4096u         /* bytes of a name, a qualified name or a path; the rest is cut */
 #define MT_PY_LINES_MAX (256u << 10) /* larger line tables are left out */

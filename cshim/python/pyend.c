@@ -5,11 +5,10 @@
 #include <linux/membarrier.h>
 #include <pthread.h>
 
-#include "adapters/adapter.h"
-#include "python/interpreter.h"
-#include "python/pyapi.h"
 #include "base/sandbox.h"
 #include "base/sys.h"
+#include "python/interpreter.h"
+#include "python/pyapi.h"
 
 /* A walk takes less than a microsecond, but its thread may have been preempted in it. */
 #define MT_PYEND_WAIT_MS 500u
@@ -37,6 +36,16 @@ static struct {
 } api;
 
 uint32_t mt_pyend_process;
+
+static struct {
+  void (*ending)(void);
+  void (*ended)(void);
+} listener;
+
+void mt_pyend_listen(void (*ending)(void), void (*ended)(void)) {
+  listener.ending = ending;
+  listener.ended = ended;
+}
 
 static pthread_t main_thread; /* that ran mt_pyend_arm */
 static bool armed, told_at_end, main_goes_on;
@@ -88,7 +97,7 @@ static void order_threads(void) {
 static void *at_exit(void *self, void *arguments) {
   (void)self, (void)arguments;
   int error = errno;
-  if (pthread_equal(pthread_self(), main_thread)) mt_adapter_report();
+  if (pthread_equal(pthread_self(), main_thread)) if (listener.ending) listener.ending();
   main_goes_on = pthread_equal(pthread_self(), main_thread);
   __atomic_store_n(&mt_pyend_process, (uint32_t)mt_sys_getpid(), __ATOMIC_RELEASE);
   order_threads();
@@ -104,7 +113,7 @@ static struct method method = {"memtrace_at_exit", at_exit, MT_PY_NO_ARGUMENTS, 
 static void at_end(void) {
   armed = told_at_end = false;
   replaced = true;
-  mt_adapter_forget();
+  if (listener.ended) listener.ended();
   __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
 }
 

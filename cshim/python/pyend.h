@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "process/guest.h"
+#include "base/thread.h"
 
 extern uint32_t mt_pyend_process; /* the process whose interpreter is about to end; 0: none is */
 
@@ -32,3 +32,6 @@ bool mt_pyend_over(void);
 
 /* An interpreter passed its test. If it is not the one that ended, all its threads' stacks are read again. */
 void mt_pyend_passed(void);
+
+/* What is called when the interpreter is about to end (on its main thread, with its lock and no exception in hand), and when nothing is left of it. Registered once, at load. */
+void mt_pyend_listen(void (*ending)(void), void (*ended)(void));

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "python/interpreter.h"
 #include "base/peek.h"
+#include "python/interpreter.h"
 #include "python/pycode.h"
 #include "python/python.h"
 

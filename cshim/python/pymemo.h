@@ -2,8 +2,8 @@
  * that to be known: it goes on with the addresses that are remembered. Internal to the Python walker. */
 #pragma once
 
-#include "unwind/expected.h"
 #include "python/pyframe.h"
+#include "unwind/expected.h"
 
 /* A frame, those without code included. */
 struct mt_pymemo_frame {

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "spool/dict.h"
-#include "process/guest.h"
-#include "python/pycode.h"
-#include "spool/region.h"
 #include "base/sys.h"
 #include "base/table.h"
+#include "base/thread.h"
+#include "python/pycode.h"
+#include "spool/dict.h"
+#include "spool/region.h"
 
 #define MT_PY_LEVELS 4u
 #define MT_PY_LEVEL_BITS 12u /* of the first; each next one has four times as many slots */

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "spool/dict.h"
-#include "process/guest.h"
+#include "base/thread.h"
 #include "python/pyend.h"
 #include "python/pyframe.h"
 #include "python/pymemo.h"
 #include "python/pystack.h"
+#include "spool/dict.h"
 
 /* How many walks in a row must find everything as it should be before reads go straight to memory. */
 #define MT_PY_TRIAL 64u

@@ -4,17 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/stack.h"
 #include "spool.h"
-
-#define MT_PYTHON_MAX 256u
-
-/* One frame as it is found: cheap to collect, compared word by word. */
-struct mt_pyraw {
-  uint64_t code;     /* address of the code object | 1 where C code entered the interpreter with this frame */
-  uint64_t position; /* its instruction pointer, or f_lasti in older versions */
-  uint64_t identity; /* tells a code object from another one that comes to lie at the same address */
-  uint64_t self;     /* the object whose method this is, for frames that call a framework's modules; else 0 */
-};
 
 /* Collects the calling thread's frames, innermost first: at most depth (0 to MT_PYTHON_MAX). Returns how many; 0 where the thread has none, no interpreter was found,
  * it is ending, or its layout is unknown. No locks, no calls but the one that finds the thread's own state. The thread is marked (mt_thread_mark) from before the walk

@@ -4,13 +4,12 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "adapters/backward.h"
-#include "record/call.h"
 #include "base/config.h"
-#include "spool/dict.h"
-#include "unwind/memo.h"
-#include "unwind/nativestack.h"
 #include "python/python.h"
+#include "record/caller.h"
+#include "spool/dict.h"
+#include "spool/nativestack.h"
+#include "unwind/memo.h"
 
 #pragma weak __libc_stack_end
 extern void *__libc_stack_end;
@@ -21,12 +20,16 @@ int mt_capture_start(void) {
   return mt_native_start() || mt_memo_start() ? -1 : 0;
 }
 
+static void (*on_unload)(void);
+
+void mt_capture_on_unload(void (*listener)(void)) { on_unload = listener; }
+
 void mt_capture_forget(unsigned gone) {
   mt_unwind_forget();
   if (!gone) return;
   mt_native_forget();
   mt_python_forget();
-  mt_backward_forget();
+  if (on_unload) on_unload();
 }
 
 /* The stack that a thread was born with stays mapped as long as it lives, so its bounds are kept. Others may be unmapped at any time: fibers, signal stacks. So may

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "process/guest.h"
+#include "base/thread.h"
 #include "unwind/unwind.h"
 
 struct mt_stacks {
@@ -19,3 +19,6 @@ int mt_capture_start(void);
 
 /* A library was closed, and so many of those that stand in stacks are gone: another one may come to lie at their addresses. */
 void mt_capture_forget(unsigned gone);
+
+/* Called when objects were found to be unloaded, by the thread that found it. Registered once, at load. */
+void mt_capture_on_unload(void (*listener)(void));

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "process/guest.h"
-#include "include/memtrace.h"
 #include "base/sys.h"
+#include "base/thread.h"
+#include "include/memtrace.h"
 
 struct moment {
   uint64_t number;

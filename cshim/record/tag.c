@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "spool/dict.h"
+#include "base/thread.h"
 #include "record/early.h"
-#include "process/guest.h"
-#include "spool/ring.h"
 #include "record/tag.h"
+#include "spool/dict.h"
+#include "spool/ring.h"
 
 _Static_assert(MT_TAG_DEPTH == MEMTRACE_TAG_DEPTH_MAX, "the header's promise");
 _Static_assert(sizeof ((struct mt_tags *)0)->path >= MEMTRACE_TAG_PATH_MAX, "the header's promise");

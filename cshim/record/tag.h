@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "process/guest.h"
+#include "base/thread.h"
 
 #define MT_TAG_API 0u /* owner of the levels that the program's own calls push; others are NVTX domains */
 

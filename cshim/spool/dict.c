@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "spool/region.h"
 #include "base/table.h"
+#include "spool/region.h"
 
 /* Open addressing over 64-bit words: upper 32 bits of the hash, then the id. Words are only ever set once, so readers need no lock; two threads that
  * intern the same value at once may append it twice, which costs a few bytes and nothing else. */

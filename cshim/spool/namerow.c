@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "process/guest.h"
+#include "base/thread.h"
 #include "spool/ring.h"
 
 static void write_row(struct mt_thread *self, const struct mt_name_row *row) {

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/file.h>
 
-#include "process/guest.h"
-#include "base/identity.h"
+#include "base/log.h"
 #include "base/sys.h"
+#include "spool/identity.h"
 
 #define MT_NAME_TRIES 10000u
 #define MT_CREATE_SPOOL (O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC)

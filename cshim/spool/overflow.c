@@ -3,11 +3,11 @@
 
 #include <signal.h>
 
-#include "process/boot.h"
 #include "base/clock.h"
 #include "base/config.h"
-#include "spool/region.h"
 #include "base/sys.h"
+#include "spool/region.h"
+#include "unwind/unwind.h"
 
 #define MT_WAIT_NS 50000000ull
 #define MT_WAIT_SHARE 20u
@@ -45,7 +45,7 @@ static void wake_drainer(struct mt_spool_header *h) {
 bool mt_overflow_begin(struct mt_overflow *wait, struct mt_thread *self) {
   struct mt_spool_header *h = mt_header();
   uint64_t now = mt_clock_monotonic(), nobody = 0;
-  if (mt_config.drop || !mt_boot_draining() || (self->ring && self->ring->inflight) || !left_of_run(h, now)) return false;
+  if (mt_config.drop || !mt_draining() || (self->ring && self->ring->inflight) || !left_of_run(h, now)) return false;
   int error = errno;
   bool handler = in_handler(self);
   errno = error;
@@ -60,7 +60,7 @@ bool mt_overflow_begin(struct mt_overflow *wait, struct mt_thread *self) {
 bool mt_overflow_sleep(struct mt_overflow *wait) {
   struct mt_spool_header *h = mt_header();
   uint64_t now = mt_clock_monotonic(), left = left_of_run(h, now);
-  if (now >= wait->give_up || !left || !mt_boot_draining() || mt_guest_off()) return false;
+  if (now >= wait->give_up || !left || !mt_draining() || mt_guest_off()) return false;
   if (left > wait->give_up - now) left = wait->give_up - now;
   if (left > MT_SLICE_NS) left = MT_SLICE_NS;
   int error = errno;

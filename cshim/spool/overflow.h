@@ -5,7 +5,7 @@
  * interrupted may hold anything. */
 #pragma once
 
-#include "process/guest.h"
+#include "base/thread.h"
 
 struct mt_overflow {
   uint64_t give_up; /* CLOCK_MONOTONIC, ns */

@@ -8,15 +8,16 @@
 #include <sys/vfs.h>
 
 #include "base/clock.h"
-#include "process/guest.h"
-#include "base/identity.h"
 #include "base/sys.h"
+#include "base/thread.h"
+#include "spool/identity.h"
 
 #define MT_CHUNK (256u << 10)
 #define MT_REFUSALS 1000u
 #define MT_HARD_MAX (1ull << 30)
 
 struct mt_region mt_region;
+uint32_t mt_drainer;
 
 static uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 

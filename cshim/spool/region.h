@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "spool/output.h"
 #include "spool.h"
+#include "spool/output.h"
 
 /* Beyond its first size the spool is mapped piece by piece: a process's address space may be limited, and few processes ever need the room. */
 #define MT_EXTENT_SEGMENTS 1024u
@@ -59,3 +59,10 @@ int mt_region_open(void);
 
 /* Gives space to one segment and returns true if it may be stored to. */
 bool mt_region_ensure_segment(uint32_t number);
+
+/* How far the start of somebody who moves the records on has come: said by process/boot.c. Whether that one still goes on stands in the spool's header. */
+enum mt_drainer { MT_DRAINER_NONE, MT_DRAINER_BOOTS, MT_DRAINER_BOOTED };
+extern uint32_t mt_drainer;
+
+/* Whether a drainer is starting or running, so that room is worth a wait. */
+static inline bool mt_draining(void) { return __atomic_load_n(&mt_drainer, __ATOMIC_ACQUIRE) != MT_DRAINER_NONE && mt_header()->drain_state != MT_DRAINER_FAILED; }

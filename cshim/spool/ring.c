@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "spool/overflow.h"
 #include "base/sys.h"
+#include "spool/overflow.h"
 
 /* How many free segments are kept ready: making one goes through the file system, which takes longer than writing all its records. */
 #define MT_SPARE_SEGMENTS 16u

@@ -3,7 +3,7 @@
  * missing, its memory seems to live on, and everything after it is wrong. */
 #pragma once
 
-#include "process/guest.h"
+#include "base/thread.h"
 #include "spool/region.h"
 
 /* Takes a ring and a first segment for the thread. False when none is left. */

@@ -1,6 +1,6 @@
 #include "unwind/unwind.h"
 
-#include "process/guest.h"
+#include "base/thread.h"
 #include "elf/loaded.h"
 #include "unwind/rows.h"
 

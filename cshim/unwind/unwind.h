@@ -5,22 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/stack.h"
 #include "spool.h"
-
-#define MT_NATIVE_MAX 256u
-
-/* What a function with a frame pointer leaves on its stack, on x86-64 and aarch64 alike: __builtin_frame_address(0) points to it. */
-struct mt_frame {
-  uintptr_t bp;     /* the caller's frame pointer, or whatever it keeps in that register */
-  uintptr_t caller; /* return address */
-};
-
-/* Memory of a stack that can be read: its mapping. */
-struct mt_stack_bounds {
-  uintptr_t low, top;
-};
-
-static inline bool mt_stack_holds(const struct mt_stack_bounds *bounds, const void *address) { return (uintptr_t)address - bounds->low < bounds->top - bounds->low; }
 
 /* Unwinds from the caller of the function that frame belongs to, which must not have realigned its stack. Writes at most depth (1 to MT_NATIVE_MAX) return
  * addresses, innermost first, the first one being frame->caller, and returns how many; *end says why it stopped. In a thread with Python frames it stops behind

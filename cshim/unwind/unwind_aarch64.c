@@ -5,7 +5,7 @@
 
 #if defined(__aarch64__)
 
-#include "process/guest.h"
+#include "base/thread.h"
 
 #define READS_STACK __attribute__((no_sanitize("address", "thread")))
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "base/identity.h"
+#include "spool/identity.h"
 
 #include <string.h>
 

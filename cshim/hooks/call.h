@@ -3,7 +3,8 @@
 
 #include <stdint.h>
 
-#include "process/guest.h"
+#include "base/thread.h"
+#include "record/caller.h"
 
 #define MT_HOST (-1)    /* device of memory that is on no device */
 #define MT_CURRENT (-2) /* ask the driver for the calling thread's device */
@@ -54,5 +55,5 @@ void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const
 /* The same under a number that was drawn while the call, which is still open, had one of its own. */
 void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome, uint64_t seq);
 
-/* What is remembered of a calling code address: the original it means, and its number as a stack. Belongs to the thread, valid until its next look-up. */
-struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller);
+/* Called when CUDA refuses an allocation for want of memory. Any thread, in the middle of anything. Registered once, at load. */
+void mt_call_on_out_of_memory(void (*listener)(void));

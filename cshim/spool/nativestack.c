@@ -1,14 +1,14 @@
 #define _GNU_SOURCE
-#include "unwind/nativestack.h"
+#include "spool/nativestack.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "spool/dict.h"
-#include "process/guest.h"
-#include "unwind/module.h"
-#include "spool/region.h"
 #include "base/table.h"
+#include "base/thread.h"
+#include "spool/dict.h"
+#include "spool/module.h"
+#include "spool/region.h"
 
 /* Open addressing in two tables: a small one, whose pages stay in the cache, holds all stacks of most programs; a large one, touched only by need, the others'. That
  * one has two slots for each entry of the dictionary. */

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "unwind/module.h"
+#include "spool/module.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -8,11 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "adapters/adapter.h"
 #include "base/config.h"
-#include "spool/dict.h"
-#include "python/python.h"
 #include "base/sys.h"
+#include "spool/dict.h"
 
 /* Weak: glibc before 2.35 lacks it, and an undefined symbol here would end every program at its start. */
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
@@ -26,6 +24,13 @@ static uintptr_t noted[MT_MODULES];
 #define GONE ((uintptr_t)1)
 
 uint32_t mt_module_generation;
+
+static void (*listener[MT_MODULE_LISTENERS])(const struct link_map *map);
+static unsigned listeners;
+
+void mt_module_listen(void (*met)(const struct link_map *map)) {
+  if (listeners < MT_MODULE_LISTENERS) listener[listeners++] = met;
+}
 
 void mt_module_start(void) { memset(noted, 0, sizeof noted); }
 
@@ -175,8 +180,7 @@ void mt_module_note(uintptr_t pc) {
   if (!find(pc, &start, &end, &map)) return;
   const uintptr_t *place = place_of(start);
   if (!place || __atomic_load_n(place, __ATOMIC_ACQUIRE) == start) return;
-  mt_python_look(map);
-  mt_adapter_look(map);
+  for (unsigned i = 0; i < listeners; i++) listener[i](map);
   write_module(map, start, end);
   note(start);
 }

@@ -1,13 +1,13 @@
 #define _GNU_SOURCE
-#include "device/probe.h"
+#include "hooks/probe.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "spool/dict.h"
-#include "process/guest.h"
+#include "base/thread.h"
 #include "hooks/real.h"
+#include "spool/dict.h"
 
 #define MT_DEVICES_MAX 64
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "base/maps.h"
+#include "process/maps.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -6,6 +6,10 @@
 
 struct link_map;
 
+/* Called with each object that is met for the first time, in a call of the program's. At most MT_MODULE_LISTENERS, registered at load, in the order of their calls. */
+#define MT_MODULE_LISTENERS 4u
+void mt_module_listen(void (*met)(const struct link_map *map));
+
 /* Writes the module that holds pc into the dictionary unless it is there already. */
 void mt_module_note(uintptr_t pc);
 

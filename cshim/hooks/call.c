@@ -1,34 +1,26 @@
 #define _GNU_SOURCE
-#include "record/call.h"
+#include "hooks/call.h"
 
 #include <signal.h>
 #include <stdbool.h>
 
-#include "hooks/abi.h"
-#include "adapters/adapter.h"
-#include "record/capture.h"
 #include "base/clock.h"
+#include "base/sys.h"
+#include "base/wake.h"
+#include "hooks/abi.h"
 #include "hooks/context.h"
-#include "spool/dict.h"
 #include "hooks/graph.h"
 #include "hooks/hooks.h"
-#include "unwind/module.h"
 #include "hooks/query.h"
 #include "hooks/reserve.h"
+#include "record/capture.h"
+#include "spool/dict.h"
+#include "spool/module.h"
 #include "spool/ring.h"
-#include "device/sample.h"
-#include "base/sys.h"
 
-struct mt_recent *mt_recent_caller(struct mt_thread *self, uintptr_t caller) {
-  struct mt_recent *recent = &self->recent[caller * 0x9E3779B97F4A7C15ull >> (64 - MT_RECENT_BITS)];
-  uint32_t generation = __atomic_load_n(&mt_module_generation, __ATOMIC_RELAXED);
-  if (MT_LIKELY(recent->caller == caller && recent->generation == generation)) return recent;
-  recent->real = NULL;
-  recent->stack = 0;
-  recent->caller = caller;
-  recent->generation = generation;
-  return recent;
-}
+static void (*out_of_memory)(void);
+
+void mt_call_on_out_of_memory(void (*listener)(void)) { out_of_memory = listener; }
 
 static void draw(struct mt_call *call) {
   call->outer = mt_seq_begin(call->self);
@@ -111,8 +103,8 @@ static void tell(struct mt_call *call, struct mt_outcome *o, uint16_t runtime, u
   complete(call, o);
   write_record(call, o, runtime, flags);
   if (MT_UNLIKELY(o->status == MT_CUDA_NO_MEMORY && o->kind == MT_ALLOC)) {
-    mt_sample_wake(MT_OCCASION_OOM);
-    mt_adapter_out_of_memory();
+    mt_wake_sampler(MT_OCCASION_OOM);
+    if (out_of_memory) out_of_memory();
   }
   if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && !o->status)) mt_reserve_grown(call->self, call->id, call->caller, o->device, call->pool, o->size);
 }
