@@ -95,9 +95,8 @@ bool mt_live_is_first(void) { return mt_live == &not_started; }
 
 static void make_thread_end(void) { thread_end_made = !pthread_key_create(&thread_end, on_thread_end); }
 
-struct mt_thread *mt_thread_idle(void) {
+struct mt_thread *mt_thread_make(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (mt_self) return mt_self;
   if (mt_config.disabled || mt_guest_off()) return NULL;
   pthread_once(&once, make_thread_end);
   struct mt_thread *self = new_block();

@@ -134,7 +134,11 @@ static inline struct mt_thread *mt_thread_get_lazily(void) {
 void mt_thread_on_end(void (*listener)(struct mt_thread *self));
 
 /* Returns the calling thread's state without starting to record: for tags. NULL when there is no memory or recording is switched off. */
-struct mt_thread *mt_thread_idle(void);
+struct mt_thread *mt_thread_make(void);
+static inline struct mt_thread *mt_thread_idle(void) {
+  struct mt_thread *self = mt_self;
+  return MT_LIKELY(self) ? self : mt_thread_make();
+}
 
 static inline bool mt_thread_recording(const struct mt_thread *self) {
   uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);

@@ -19,7 +19,9 @@ var scripts = []struct {
 		"torch/framework.py", "torch/reading.py", "torch/memory.py", "torch/rows.py", "torch/variables.py", "torch/modules.py", "torch/looks.py",
 		"torch/gradients.py", "torch/states.py", "torch/optimizers.py", "torch/steps.py", "torch/start.py",
 	}},
-	{"mxnet", []string{"mxnet.py"}},
+	{"mxnet", []string{
+		"mxnet/framework.py", "mxnet/memory.py", "mxnet/rows.py", "mxnet/states.py", "mxnet/looks.py", "mxnet/steps.py", "mxnet/follow.py", "mxnet/start.py",
+	}},
 	{"jax", []string{"jax.py"}},
 }
 
