@@ -22,13 +22,14 @@ type collector struct {
 	since     At       // what peaks begin at; none once it came
 	bounds    []uint64 // between size classes
 
-	totals  [accountCount]meter // accounts without detail
-	details [accountCount]*detail
-	held    [accountCount]*heldSeries // nil where blocks are not counted by origin
-	heights [accountCount]heightSeries
-	holding holdings
-	sizes   sizes
-	samples samples
+	totals   [accountCount]meter // accounts without detail
+	details  [accountCount]*detail
+	held     [accountCount]*heldSeries // nil where blocks are not counted by origin
+	heights  [accountCount]heightSeries
+	requests requests
+	holding  holdings
+	sizes    sizes
+	samples  samples
 
 	implicit [accountCount]ImplicitFrees
 	launches uint64
@@ -204,6 +205,9 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	if c.losses.doubted {
 		c.vouch(b, e, d, n)
 	}
+	if b.Account == AccountFramework {
+		c.requests.opened(id, b, e, d)
+	}
 	d.open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
 		h.opened(h.ownerOf(v), b.Size, b.Time)
@@ -276,6 +280,9 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 		c.unvouch(b, d, c.cellNumber(id))
 	}
 	v := &d.cells.list[c.cellNumber(id)]
+	if b.Account == AccountFramework {
+		c.requests.closed(id, b, d)
+	}
 	d.close(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
 		h.closed(h.ownerOf(v), b.Size, e.Time)

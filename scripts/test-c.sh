@@ -203,11 +203,17 @@ interpreters() {
   done
 }
 
+# loads PYTHON LIBRARY PRELOAD: whether the interpreter, which may have a C library of its own, runs what is built here
+loads() {
+  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 "$1" -c pass 2>/dev/null || return
+  ! LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 "$1" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$2" 2>&1 | grep -q "version .GLIBC_"
+}
+
 # walk_with VARIANT PYTHON PRELOAD: what the walker finds against what that interpreter says
 walk_with() {
   local log=$out/$1/walk.log
-  if ! LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 "$2" -c pass 2>/dev/null; then # it runs on a C library of its own
-    echo "skipped: $2 does not start with $3"
+  if ! loads "$2" "$out/$1/libpywalk.so" "$3"; then
+    echo "skipped: $2 runs on a C library that is older than what is built here"
     return
   fi
   LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout 300 "$2" -W ignore cshim/ctest/pywalk.py "$out/$1/libpywalk.so" 2>&1 | tee "$log"
@@ -217,7 +223,7 @@ walk_with() {
 # adapters_with VARIANT PYTHON PRELOAD: how the adapters' mechanism does in that interpreter
 adapters_with() {
   local log=$out/$1/adapters.log
-  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 "$2" -c pass 2>/dev/null || return # said already
+  loads "$2" "$out/$1/libpyadapter.so" "$3" || return # said already
   LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout 300 "$2" -W ignore cshim/ctest/pyadapter.py "$out/$1/libpyadapter.so" 2>&1 | tee "$log"
   note "${PIPESTATUS[0]}" "$log"
 }

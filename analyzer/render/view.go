@@ -31,8 +31,8 @@ var views = []View{
 		text: (*page).iterations, table: iterationRows},
 	{Name: "cross", Doc: "two groupings at once, module by category unless --cross names others", missing: noCross, any: true,
 		text: (*page).crossed, table: crossRows},
-	{Name: "seed003", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
-		text: (*page).seed003, table: iterationRows},
+	{Name: "tbd", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
+		text: (*page).tbd, table: iterationRows},
 }
 
 // Views lists every view, in the order in which help texts show them.

@@ -5,6 +5,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
+#include "adapters/requested.h"
 #include "base/clock.h"
 #include "base/wake.h"
 #include "hooks/call.h"
@@ -37,6 +38,15 @@ static __attribute__((noinline)) void put_operator(struct mt_thread *self, struc
   r->reserved |= op >> MT_OP_HALF << MT_COUNT_BITS;
 }
 
+/* Beside the size of a block that is handed out: its bytes beyond those that were requested. */
+static __attribute__((noinline)) void put_rest(struct mt_record *r) {
+  uint64_t requested = mt_requested_take(r->size);
+  uint64_t rest = requested ? 1 + r->size - requested : 0;
+  if (MT_UNLIKELY(rest >> MT_REST_BITS)) rest = 0;
+  r->size |= rest << MT_COUNT_BITS;
+  r->tag |= (uint32_t)(rest >> MT_REST_LOW) << MT_ID_BITS;
+}
+
 static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
@@ -55,7 +65,10 @@ static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint
   r->kind = kind;
   r->device = (int8_t)device;
   r->reserved = reserved & ((1ull << MT_COUNT_BITS) - 1);
-  if (kind == MT_ALLOC && mt_backward_known()) put_operator(self, r, stacks.python);
+  if (kind == MT_ALLOC) {
+    if (mt_requested.rounded | mt_requested.storage) put_rest(r);
+    if (mt_backward_known()) put_operator(self, r, stacks.python);
+  }
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
 }
@@ -71,6 +84,9 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
 #define MT_HOOK(...)
 #define MT_CUSTOM(...)
 #define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
+#define MT_REPORT_ROUND(number, mangled)
+#define MT_REPORT_DENSE(number, mangled)
+#define MT_REPORT_STRIDED(number, mangled)
 
 #define MT_REPORT_USAGE(number, mangled)                                                                                  \
   static struct mt_slot slot_##number;                                                                                    \

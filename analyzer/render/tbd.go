@@ -12,10 +12,10 @@ import (
 
 // The table of the TBD memory profiler for PyTorch, which scripts read: its widths are part of its shape.
 const (
-	seedStars  = 43
-	seedLabel  = 45
-	seedNumber = 5
-	seedIndent = "  "
+	tbdStars  = 43
+	tbdLabel  = 45
+	tbdNumber = 5
+	tbdIndent = "  "
 )
 
 // Categories that the profiler's figures are made of, which the rules must have.
@@ -24,14 +24,14 @@ const (
 	IntermediateGradients = "Intermediate gradients"
 )
 
-// seedIteration is an iteration under the profiler's numbers: both count from 1, iterations anew in every epoch.
-type seedIteration struct {
+// numberedIteration is an iteration under the profiler's numbers: both count from 1, iterations anew in every epoch.
+type numberedIteration struct {
 	*analyzer.Iteration
 	epoch, number int
 }
 
-// seedIterations lists the iterations that ended, or the whole run where nothing tells iterations apart, as far as the options ask for them.
-func seedIterations(t *analyzer.Training, o Options) (list []seedIteration) {
+// numberedIterations lists the iterations that ended, or the whole run where nothing tells iterations apart, as far as the options ask for them.
+func numberedIterations(t *analyzer.Training, o Options) (list []numberedIteration) {
 	epoch, number := 0, 0
 	var announced uint64
 	for i := range t.Iterations {
@@ -44,7 +44,7 @@ func seedIterations(t *analyzer.Training, o Options) (list []seedIteration) {
 		}
 		number++
 		if (o.Epoch == 0 || o.Epoch == epoch) && number%max(o.Period, 1) == 0 {
-			list = append(list, seedIteration{it, epoch, number})
+			list = append(list, numberedIteration{it, epoch, number})
 		}
 	}
 	return list
@@ -52,8 +52,8 @@ func seedIterations(t *analyzer.Training, o Options) (list []seedIteration) {
 
 // NothingSelected says why --period and --epoch leave no table, "" if they leave one.
 func NothingSelected(s *analyzer.Summary, o Options) string {
-	all := seedIterations(s.Training, Options{})
-	if len(all) == 0 || len(seedIterations(s.Training, o)) > 0 {
+	all := numberedIterations(s.Training, Options{})
+	if len(all) == 0 || len(numberedIterations(s.Training, o)) > 0 {
 		return ""
 	}
 	epochs, longest := all[len(all)-1].epoch, 0
@@ -119,44 +119,44 @@ func modelOf(list []analyzer.Parameter) string {
 	return name + "."
 }
 
-// seed003 prints one table per iteration.
-func (p *page) seed003(s *analyzer.Summary) {
+// tbd prints one table per iteration.
+func (p *page) tbd(s *analyzer.Summary) {
 	t := s.Training
 	parameters, weights, gradients := weightsOf(t)
-	for i, it := range seedIterations(t, p.o) {
+	for i, it := range numberedIterations(t, p.o) {
 		if i > 0 {
 			p.line("")
 		}
-		stars := strings.Repeat("*", seedStars)
+		stars := strings.Repeat("*", tbdStars)
 		p.line("%s", stars)
 		p.line("Memory Usage for Iteration %d of Epoch %d", it.number, it.epoch)
 		p.line("%s", stars)
 		peak, current := cachedIn(s, it.Iteration)
-		p.seedRow("Peak cached", peak)
-		p.seedRow("Current cached", current)
-		p.seedRow("Total feature map usage", highestOf(t, it.Iteration, FeatureMaps))
+		p.tbdRow("Peak cached", peak)
+		p.tbdRow("Current cached", current)
+		p.tbdRow("Total feature map usage", highestOf(t, it.Iteration, FeatureMaps))
 		p.line("")
-		p.seedRow("Total layer weight usage", weights)
+		p.tbdRow("Total layer weight usage", weights)
 		for _, parameter := range parameters {
-			p.seedRow(seedIndent+clean(parameter.Name), parameter.Bytes)
+			p.tbdRow(tbdIndent+clean(parameter.Name), parameter.Bytes)
 		}
 		p.line("")
-		p.seedRow("Total layer weight gradient usage", gradients)
+		p.tbdRow("Total layer weight gradient usage", gradients)
 		for _, parameter := range parameters {
-			p.seedRow(seedIndent+clean(parameter.Name)+" grad", parameter.Gradient)
+			p.tbdRow(tbdIndent+clean(parameter.Name)+" grad", parameter.Gradient)
 		}
-		p.seedRow("Intermediate gradients", highestOf(t, it.Iteration, IntermediateGradients))
+		p.tbdRow("Intermediate gradients", highestOf(t, it.Iteration, IntermediateGradients))
 	}
 }
 
-// seedRow prints a label and a number with dots between them.
-func (p *page) seedRow(label string, bytes uint64) {
+// tbdRow prints a label and a number with dots between them.
+func (p *page) tbdRow(label string, bytes uint64) {
 	unit := p.o.Unit
 	if unit == "" {
 		unit = UnitMB
 	}
 	number := unit.whole(bytes)
-	dots := max(0, seedLabel-widthOf(label)) + max(0, seedNumber-len(number))
+	dots := max(0, tbdLabel-widthOf(label)) + max(0, tbdNumber-len(number))
 	p.line("%s%s%s %s", label, strings.Repeat(".", dots), number, unit)
 }
 
@@ -179,7 +179,7 @@ func iterationRows(s *analyzer.Summary, o Options, write unitWriter) iter.Seq[[]
 		if !yield(header) {
 			return
 		}
-		for _, it := range seedIterations(t, o) {
+		for _, it := range numberedIterations(t, o) {
 			peak, current := cachedIn(s, it.Iteration)
 			copy(row, []string{strconv.Itoa(it.epoch), strconv.Itoa(it.number), write(peak), write(current), write(highestOf(t, it.Iteration, FeatureMaps))})
 			row[len(row)-1] = write(highestOf(t, it.Iteration, IntermediateGradients))
