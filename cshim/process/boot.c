@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include "process/gomemory.h"
 #include "process/guest.h"
 #include "process/relocate.h"
+#include "process/startblock.h"
 #include "python/python.h"
 #include "spool/dict.h"
 #include "spool/region.h"
@@ -51,75 +51,13 @@ extern int mtDrainStart(void) __attribute__((weak));
 
 static bool started_in_an_ancestor; /* survives fork: a runtime is dead in the child and cannot be started twice */
 
-/* What the runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays
- * them out. */
-enum { ARGV_WORDS = 2, AUXV_WORDS = 16 };
-static void *block[ARGV_WORDS + 13 + AUXV_WORDS];
-
-static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64], oom_variable[32];
-static char guest_memory_variable[64];
-static char spool_file_variable[32 + MT_FILE_TEXT], trace_file_variable[32 + MT_FILE_TEXT];
-
-static char *variable(char *buffer, const char *name, const char *value) {
-  char *p = stpcpy(buffer, name);
-  stpcpy(p, value);
-  return buffer;
-}
-
-static char *number_variable(char *buffer, const char *name, uint64_t value) {
-  char digits[24], *p = digits + sizeof digits - 1;
-  *p = 0;
-  do *--p = (char)('0' + value % 10);
-  while (value /= 10);
-  return variable(buffer, name, p);
-}
-
-/* What the Go runtime asks the auxiliary vector for. The C library's copy is the program's: /proc has the kernel's, and a program under valgrind has lost the vdso that
- * stands in that one, together with the room in its address space. */
-static void **add_auxv(void **word) {
-  static const unsigned long wanted[] = {AT_PAGESZ, AT_HWCAP, AT_HWCAP2, AT_SECURE, AT_RANDOM, AT_SYSINFO_EHDR};
-  int error = errno;
-  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-    errno = 0;
-    unsigned long value = getauxval(wanted[i]);
-    if (!value && errno) continue;
-    *word++ = (void *)wanted[i];
-    *word++ = (void *)value;
-  }
-  errno = error;
-  return word;
-}
-
-static void make_block(void) {
-  static const char *const levels[] = {"off", "error", "warn", "info", "debug"};
-  static const char *const oom_texts[] = {"none", "failed", "all"};
-  char file[MT_FILE_TEXT];
-  void **word = block;
-  *word++ = "memtrace";
-  *word++ = NULL;
-  *word++ = "GODEBUG=asyncpreemptoff=1,updatemaxprocs=0,containermaxprocs=0";
-  *word++ = "GOTRACEBACK=none";
-  *word++ = "GOMAXPROCS=2";
-  *word++ = variable(spool_variable, "MEMTRACE_DRAIN_SPOOL=", mt_region.real_path);
-  *word++ = variable(trace_variable, "MEMTRACE_DRAIN_TRACE=", mt_region.output.trace);
-  *word++ = variable(spool_file_variable, "MEMTRACE_DRAIN_SPOOL_FILE=", mt_output_file_text(file, mt_region.device, mt_region.inode, mt_region.owner));
-  *word++ = variable(trace_file_variable, "MEMTRACE_DRAIN_TRACE_FILE=", mt_output_file_text(file, mt_region.output.device, mt_region.output.inode, mt_region.output.owner));
-  *word++ = variable(log_variable, "MEMTRACE_LOG=", levels[mt_config.log_level]);
-  *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_log_stderr());
-  *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);
-  *word++ = number_variable(guest_memory_variable, "MEMTRACE_GUEST_MEMORY=", mt_config.guest_memory);
-  *word++ = mt_config.embed_symbols ? "MEMTRACE_EMBED_SYMBOLS=1" : "MEMTRACE_EMBED_SYMBOLS=0";
-  *word++ = NULL;
-  *add_auxv(word) = NULL;
-}
-
 static int is_go_module(struct dl_phdr_info *info, size_t size, void *found) {
   (void)size;
   for (int i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
     if (p->p_type != PT_NOTE || p->p_memsz < sizeof(ElfW(Nhdr)) + 4) continue;
     const ElfW(Nhdr) *note = (const void *)(info->dlpi_addr + p->p_vaddr);
-    uintptr_t own = (uintptr_t)&block;
+    uintptr_t own = (uintptr_t)&mt_start_block;
     bool ours = false;
     for (int j = 0; j < info->dlpi_phnum; j++)
       if (info->dlpi_phdr[j].p_type == PT_LOAD && own - info->dlpi_addr - info->dlpi_phdr[j].p_vaddr < info->dlpi_phdr[j].p_memsz) ours = true;
@@ -221,7 +159,7 @@ static bool stand_back(void) {
 /* Starts the runtime, which touches no signal disposition (internal/lazyrela). False if there is no drainer in the end. */
 static bool boot_go(void) {
   bool back = stand_back();
-  for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++) (*entry)(1, (char **)block, (char **)block + ARGV_WORDS);
+  for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++) (*entry)(1, (char **)mt_start_block, (char **)mt_start_block + MT_START_ARGV);
   bool started = mtDrainStart(); /* waits for the runtime to be up */
   if (back) mt_sys(SYS_sched_setscheduler, 0, SCHED_OTHER, &(struct sched_param){0}); /* the program may wait for what this thread does from here on */
   return started;
@@ -381,7 +319,7 @@ static void *boot_thread(void *unused) {
   if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell of its end */
   const char *why = refusal();
   if (!why && !mt_sys_exists("/proc/thread-self/auxv")) why = "/proc is not there"; /* it is asked for the threads that are left */
-  make_block();
+  mt_start_block_make();
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !start_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
   if (why) return mt_sample_off(why), stay_without(why), NULL;

@@ -27,7 +27,6 @@ var large = map[string]string{
 	"trace":                 "the format: writer, reader, text form; ends when the text form is a package of its own",
 	"analyzer/iteration.go": "the steps of a training in all frameworks; ends with the package training",
 	"trace/spool/follow.go": "four lines too long; ends when that package is worked on",
-	"cshim/process/boot.c":  "descriptors, Go's start and the turns of our thread; ends when descriptors are a file of their own",
 	"analyzer/summarize.go:collector.summary": "one line a field of the summary; ends when consumers give their own parts",
 	"trace/dictionary.go:entryDecoder.entry":  "a case for each kind of entry: stays while there is one format",
 	"trace/field.go:scatter":                  "a case for each column, the reader's hottest loop: stays",
