@@ -1,7 +1,7 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
 # Groups of tests run beside each other, JOBS at a time (as many as there are processors); what a group says appears when it has ended.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python coldparts backward namerow table rows header imports library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python splitranges backward namerow table rows header imports library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -290,7 +290,7 @@ wanted python && group python test_python python "" -O2
 wanted null && group null test_null
 group sanitized run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack backward namerow table" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 group threads run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture pystack" -O1 -fsanitize=thread -Wno-tsan
-group plain run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack coldparts backward namerow table" -O2
+group plain run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack splitranges backward namerow table" -O2
 wanted rows && group rows test_rows
 wanted header && group header test_header
 wanted imports && group imports test_imports

@@ -4,7 +4,7 @@
 #include <link.h>
 #include <string.h>
 
-#include "base/peek.h"
+#include "base/saferead.h"
 #include "base/sys.h"
 #include "elf/symbol.h"
 #include "spool/dict.h"
@@ -181,9 +181,9 @@ static bool counts_owners(const struct mt_node_owner *first, enum mt_node_layout
   unsigned taken = 0;
   while (!same && taken < MT_NODE_COUNT_TRIES) {
     uint32_t before, after;
-    if (!mt_peek(&before, (uintptr_t)count_of(first, layout), sizeof before) || !before) return false;
+    if (!mt_safe_read(&before, (uintptr_t)count_of(first, layout), sizeof before) || !before) return false;
     struct mt_node_owner second = mt_backward.current_node();
-    if (second.node != first->node || !mt_peek(&after, (uintptr_t)count_of(first, layout), sizeof after)) return false;
+    if (second.node != first->node || !mt_safe_read(&after, (uintptr_t)count_of(first, layout), sizeof after)) return false;
     same = after == before + 1;
     taken++;
   }
@@ -205,7 +205,7 @@ static void learn_thread(const void *node, bool last_look) {
   static bool seen;
   if (!learning.last) seen = false;
   uint64_t words[WORDS];
-  bool can = mt_peek(words, (uintptr_t)words_of(node, mt_backward.layout), sizeof words) && may_tell_thread(words);
+  bool can = mt_safe_read(words, (uintptr_t)words_of(node, mt_backward.layout), sizeof words) && may_tell_thread(words);
   seen = seen || (can && tells_known_thread(words));
   if (!mt_backward.thread || (can && !(last_look && !seen))) return;
   mt_backward.thread = NULL;

@@ -47,8 +47,8 @@ struct mt_thread {
   uintptr_t runtime_caller;
   const struct mt_frame *frame;  /* of the outermost hooked call that this thread is inside, or NULL */
   struct mt_stack_bounds stack; /* its own; 0, 0 until it was needed */
-  struct mt_expected *memo;     /* of the native stack that was last found, or NULL */
-  struct mt_expected *pymemo;   /* of Python's */
+  struct mt_stack_memo *memo;     /* of the native stack that was last found, or NULL */
+  struct mt_stack_memo *pymemo;   /* of Python's */
   uint32_t walks, pywalks;      /* stacks that were walked, since none was expected or another one was there */
   uint32_t capturing;           /* the room for stacks below is in use: by the code that a signal handler interrupted */
   uint32_t captured;            /* how often a mark was taken back: mt_thread_unmark */

@@ -13,7 +13,7 @@
 #include "hooks/group.h"
 #include "hooks/hooks.h"
 #include "hooks/query.h"
-#include "hooks/unseen.h"
+#include "hooks/unhooked.h"
 #include "record/capture.h"
 #include "spool/module.h"
 
@@ -127,7 +127,7 @@ void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller) {
     if (MT_LIKELY(real && __atomic_load_n(&slot->scope[i].caller, __ATOMIC_RELAXED) == map)) return real;
   }
   int error = errno;
-  mt_unseen_reach();
+  mt_unhooked_reach();
   void *given = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
   void *real = from_scope(map, name, given);
   if (!real) real = given;
@@ -139,7 +139,7 @@ bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller) {
   struct link_map *map = mt_module_find(caller - 1);
   int error = errno;
   void *real = from_scope(map, name, NULL);
-  if (real) mt_unseen_reach();
+  if (real) mt_unhooked_reach();
   errno = error;
   /* what is behind an interposer behind us is not for us to find: it gets that from the loader, and must not get itself from us */
   if (real && map && (mt_module_find((uintptr_t)real) != map || mt_module_is_cuda((uintptr_t)real))) {

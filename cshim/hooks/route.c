@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "hooks/hooks.h"
 #include "hooks/query.h"
-#include "hooks/unseen.h"
+#include "hooks/unhooked.h"
 #include "spool/module.h"
 
 /* The newest CUDA whose ABIs hooks.def is known to describe; a newer request is compared with what this version would get. */
@@ -68,7 +68,7 @@ static bool is_known(enum mt_row row, void *found, uint64_t flags, const struct 
 
 /* What the caller gets in place of found. */
 static void *replace(const char *symbol, void *found, int version, uint64_t flags, const struct getter *real) {
-  mt_unseen_reach();
+  mt_unhooked_reach();
   if (symbol[0] != 'c' || symbol[1] != 'u' || mt_real_is_ours(found)) return found;
   if (!strcmp(symbol, "cuGetProcAddress")) {
     bool v2 = version >= 12000;
@@ -77,7 +77,7 @@ static void *replace(const char *symbol, void *found, int version, uint64_t flag
   }
   enum mt_row row = row_of(symbol, found, version, flags);
   if (row == MT_ROWS) return found;
-  if (version > MT_KNOWN_CUDA && !is_known(row, found, flags, real)) return mt_unseen_add(symbol, version), found;
+  if (version > MT_KNOWN_CUDA && !is_known(row, found, flags, real)) return mt_unhooked_add(symbol, version), found;
   mt_slot_learn(&mt_slots[row], found);
   return mt_hook_wrapper(row);
 }

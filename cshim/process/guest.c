@@ -20,10 +20,10 @@
 #include "hooks/call.h"
 #include "hooks/context.h"
 #include "hooks/reserve.h"
-#include "hooks/unseen.h"
+#include "hooks/unhooked.h"
 #include "nvtx/nvtx.h"
 #include "process/boot.h"
-#include "process/leave.h"
+#include "process/exithooks.h"
 #include "process/limit.h"
 #include "python/pyend.h"
 #include "python/python.h"
@@ -124,7 +124,7 @@ static bool start(void) {
     if (!__atomic_compare_exchange_n(&mt_life, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     if (!start_here()) return false;
     __atomic_store_n(&mt_live->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
-    mt_unseen_tell();
+    mt_unhooked_tell();
     mt_life_set(MT_READY);
     mt_boot_start();
     return true;
@@ -247,7 +247,7 @@ static void load(void) {
   if (mt_foreign_libc()) mt_config.disabled = true;
   listen();
   mt_nvtx_load();
-  mt_leave_prepare();
+  mt_exit_hooks_prepare();
   mt_boot_prepare();
   mt_limit_prepare();
   mt_log_prepare();

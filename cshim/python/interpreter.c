@@ -6,19 +6,19 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/peek.h"
+#include "base/saferead.h"
 #include "python/pycode.h"
 #include "python/pymemo.h"
 #include "python/pystack.h"
 #include "python/python.h"
 #include "spool/dict.h"
 #include "spool/module.h"
-#include "unwind/coldparts.h"
+#include "unwind/splitranges.h"
 #include "unwind/unwind.h"
 
 struct mt_interpreter mt_interpreter;
 
-static struct mt_code_range loop[1 + MT_COLD_PARTS]; /* the evaluation loop's code */
+static struct mt_code_range loop[1 + MT_SPLIT_RANGES]; /* the evaluation loop's code */
 static unsigned loop_parts;
 static char tests[2][96];              /* how the self-test went: writers take turns, tested is the last one that is whole */
 static const char *tested;
@@ -110,14 +110,14 @@ static const char *take(struct mt_interpreter *py) {
   py->bytes_type = mt_interpreter_variable("PyBytes_Type");
   read_version(py);
   if (!py->finalizing || !py->code_type || !py->text_type || !py->bytes_type) return "the interpreter does not export what is needed";
-  if (!mt_peek_possible()) return "the system does not let the library check what it reads";
+  if (!mt_safe_read_possible()) return "the system does not let the library check what it reads";
   return mt_pylayout_find(&py->layout, py->version, (const void *)mt_interpreter_variable("_PyRuntime"));
 }
 
 static void find_loop(void) {
   uintptr_t entry = mt_interpreter_symbol("_PyEval_EvalFrameDefault");
   if (!entry || !mt_unwind_function(entry, &loop[0].start, &loop[0].end)) return;
-  loop_parts = 1 + mt_cold_parts(loop[0].start, loop[0].end, loop + 1);
+  loop_parts = 1 + mt_split_ranges(loop[0].start, loop[0].end, loop + 1);
   for (unsigned i = 0; i < loop_parts; i++) mt_unwind_stop_at(loop[i].start, loop[i].end);
 }
 

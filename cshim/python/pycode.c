@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/peek.h"
+#include "base/saferead.h"
 #include "base/table.h"
 #include "python/interpreter.h"
 #include "spool/dict.h"
@@ -49,7 +49,7 @@ static uint64_t word_at(const char *block, uint16_t offset) {
 /* What lies at a code object that is met for the first time is believed only as far as it can be read. One that was looked at before is running code of a trusted
  * interpreter: it is looked at again with every event. */
 static bool peek(void *to, uintptr_t address, size_t size, bool checked) {
-  if (checked) return mt_peek(to, address, size);
+  if (checked) return mt_safe_read(to, address, size);
   memcpy(to, (const void *)address, size);
   return true;
 }
@@ -62,7 +62,7 @@ static bool is_text(uintptr_t type, bool checked) {
 
 static bool readable(uintptr_t data, uint64_t bytes) {
   char first, last;
-  return !bytes || (mt_peek(&first, data, 1) && mt_peek(&last, data + bytes - 1, 1));
+  return !bytes || (mt_safe_read(&first, data, 1) && mt_safe_read(&last, data + bytes - 1, 1));
 }
 
 static bool read_text(uintptr_t object, struct text *text, bool checked) {

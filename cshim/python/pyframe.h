@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/peek.h"
+#include "base/saferead.h"
 #include "python/interpreter.h"
 #include "python/pycode.h"
 #include "python/python.h"
@@ -28,7 +28,7 @@ struct mt_pywalk {
 MT_PYFRAME uint64_t mt_pyframe_read(struct mt_pywalk *w, uintptr_t at, size_t size, bool checked) {
   uint64_t value = 0;
   if (!checked) memcpy(&value, (const void *)at, size);
-  else if (!mt_peek(&value, at, size)) w->wrong = "a frame points to memory that cannot be read";
+  else if (!mt_safe_read(&value, at, size)) w->wrong = "a frame points to memory that cannot be read";
   return value;
 }
 

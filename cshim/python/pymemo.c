@@ -10,7 +10,7 @@ struct here {
   uintptr_t frame;
 };
 
-static bool holds(const struct mt_expected *memo, const void *now) {
+static bool holds(const struct mt_stack_memo *memo, const void *now) {
   const struct here *here = now;
   const struct mt_pymemo *known = (const void *)memo;
   switch ((enum mt_pyshape)here->walk->layout->shape) {
@@ -57,8 +57,8 @@ static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t innermost, uint32_t
   return memo;
 }
 
-struct mt_expected *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation) {
-  struct mt_expected **place;
+struct mt_stack_memo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation) {
+  struct mt_stack_memo **place;
   struct mt_pymemo *memo = (void *)mt_memory_find(&mt_pymemos, frame, id, generation, holds, &(struct here){w, frame}, &place);
   if (!memo) {
     if (!place || !(memo = make(w, frame, id, generation))) return NULL;

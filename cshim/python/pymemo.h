@@ -3,7 +3,7 @@
 #pragma once
 
 #include "python/pyframe.h"
-#include "unwind/expected.h"
+#include "unwind/stackmemo.h"
 
 /* A frame, those without code included. */
 struct mt_pymemo_frame {
@@ -17,7 +17,7 @@ struct mt_pymemo_frame {
 
 /* What a walk of a whole stack found. */
 struct mt_pymemo {
-  struct mt_expected head; /* its generation is mt_module_calls_known */
+  struct mt_stack_memo head; /* its generation is mt_module_calls_known */
   uint32_t count;
   struct mt_pymemo_frame frames[]; /* count of them, innermost first, then the modules' addresses */
 };
@@ -25,7 +25,7 @@ struct mt_pymemo {
 extern struct mt_memory mt_pymemos; /* by what is known before a walk */
 
 /* What makes a stack expected: where the thread is, and which remembered stack it was in before. */
-MT_PYFRAME uint64_t mt_pymemo_key(struct mt_pywalk *w, uintptr_t frame, const struct mt_expected *before) {
+MT_PYFRAME uint64_t mt_pymemo_key(struct mt_pywalk *w, uintptr_t frame, const struct mt_stack_memo *before) {
   return frame ^ mt_pyframe_word(w, frame + w->layout->frame_position, false) << 17 ^ (uint64_t)before << 26;
 }
 
@@ -67,11 +67,11 @@ MT_PYFRAME bool mt_pymemo_holds(const struct mt_pymemo *memo, struct mt_pywalk *
 }
 
 /* The expected memo that is the stack which begins with the frame, or NULL. */
-MT_PYFRAME struct mt_expected *mt_pymemo_find(const struct mt_expected *before, uint64_t key, struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
+MT_PYFRAME struct mt_stack_memo *mt_pymemo_find(const struct mt_stack_memo *before, uint64_t key, struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
   if (MT_UNLIKELY(!mt_pymemos.pairs)) return NULL;
-  struct mt_expected *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
+  struct mt_stack_memo *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
   if (memo && mt_pymemo_holds((const void *)memo, w, frame, shape)) return memo;
-  const struct mt_expected_pair *pair = mt_memory_pair(&mt_pymemos, key);
+  const struct mt_stack_memo_pair *pair = mt_memory_pair(&mt_pymemos, key);
   memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
   if (memo && mt_pymemo_holds((const void *)memo, w, frame, shape)) return memo;
   memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
@@ -79,4 +79,4 @@ MT_PYFRAME struct mt_expected *mt_pymemo_find(const struct mt_expected *before, 
 }
 
 /* Expects the whole stack that was just walked from the frame and has the given id, the next time that the key comes. generation: of before the walk. */
-struct mt_expected *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation);
+struct mt_stack_memo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation);

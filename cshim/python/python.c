@@ -121,14 +121,14 @@ static __attribute__((noinline)) uint32_t walk_and_keep(struct mt_thread *self, 
   self->pywalks++;
   unsigned count = walk_trusted(w, frame, self->python, mt_dict_depth(depth), &end);
   uint32_t id = count ? mt_pystack_intern(self->python, count, end, &lasting) : 0;
-  struct mt_expected *memo = id && lasting && end == MT_STACK_WHOLE && !w->layout->threaded ? mt_pymemo_keep(key, w, frame, id, generation) : NULL;
+  struct mt_stack_memo *memo = id && lasting && end == MT_STACK_WHOLE && !w->layout->threaded ? mt_pymemo_keep(key, w, frame, id, generation) : NULL;
   mt_memory_follow(&self->pymemo, memo);
   return id;
 }
 
 static inline __attribute__((always_inline)) uint32_t expect(struct mt_thread *self, struct mt_pywalk *w, uintptr_t frame, unsigned depth, enum mt_pyshape shape) {
   uint64_t key = mt_pymemo_key(w, frame, self->pymemo);
-  struct mt_expected *memo = mt_pymemo_find(self->pymemo, key, w, frame, shape);
+  struct mt_stack_memo *memo = mt_pymemo_find(self->pymemo, key, w, frame, shape);
   if (MT_UNLIKELY(!memo)) return walk_and_keep(self, w, frame, depth, key);
   mt_memory_follow(&self->pymemo, memo);
   return memo->id;

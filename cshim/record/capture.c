@@ -67,7 +67,7 @@ static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, co
   self->native[0] = end;
   uint32_t id = mt_native_intern(self->native, count);
   if (MT_UNLIKELY(!id && count > 1)) return intern_address(MT_STACK_DEPTH, frame->caller); /* no room for it: there is for the caller */
-  struct mt_expected *memo = id && own ? mt_memo_keep(key, frame, bounds->top, self->native + 1, count, id) : NULL;
+  struct mt_stack_memo *memo = id && own ? mt_memo_keep(key, frame, bounds->top, self->native + 1, count, id) : NULL;
   mt_memory_follow(&self->memo, memo);
   return id;
 }
@@ -81,7 +81,7 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
   }
   /* What it was before, where, and what Python was about: in a loop of a program the same again leads to the same. */
   uint64_t key = (uint64_t)frame ^ (uint64_t)frame->caller << 20 ^ (uint64_t)self->memo << 26 ^ (uint64_t)python << 47;
-  struct mt_expected *memo = MT_LIKELY(own) ? mt_memo_find(self->memo, key, frame, bounds.top) : NULL; /* it reads where a walk might not come to */
+  struct mt_stack_memo *memo = MT_LIKELY(own) ? mt_memo_find(self->memo, key, frame, bounds.top) : NULL; /* it reads where a walk might not come to */
   if (MT_UNLIKELY(!memo)) return walk_native(self, frame, &bounds, key, own);
   mt_memory_follow(&self->memo, memo);
   return memo->id;

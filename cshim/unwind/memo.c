@@ -107,7 +107,7 @@ struct here {
   uintptr_t top;
 };
 
-static bool holds(const struct mt_expected *memo, const void *now) {
+static bool holds(const struct mt_stack_memo *memo, const void *now) {
   const struct here *here = now;
   return mt_memo_holds((const void *)memo, here->frame, here->top);
 }
@@ -121,8 +121,8 @@ static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_f
   return read_stack(&reading, frame, top, addresses, count) ? make(&reading, id, generation) : NULL;
 }
 
-struct mt_expected *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id) {
-  struct mt_expected **place;
+struct mt_stack_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id) {
+  struct mt_stack_memo **place;
   uint32_t generation = __atomic_load_n(&mt_unwind_generation, __ATOMIC_ACQUIRE); /* rows that are read from here on are at least as new */
   struct mt_memo *memo = (void *)mt_memory_find(&mt_memos, top - (uintptr_t)frame, id, generation, holds, &(struct here){frame, top}, &place);
   if (!memo) {

@@ -5,12 +5,12 @@
 
 #include <stdint.h>
 
-#include "unwind/expected.h"
+#include "unwind/stackmemo.h"
 #include "unwind/unwind.h"
 
 /* What a walk read, from the hook's frame on. Its generation is mt_unwind_generation. */
 struct mt_memo {
-  struct mt_expected head;
+  struct mt_stack_memo head;
   uint16_t count;   /* words, in the order of a walk: those that stand for themselves, then addresses of this very stack, which stand relative to the frame */
   uint16_t plain;   /* how many of the first kind */
   uint16_t extent;  /* words of the thread's stack, from the frame's own on, that they lie in */
@@ -42,10 +42,10 @@ static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_hol
 }
 
 /* The expected memo that is what lies above the frame, or NULL. */
-static inline struct mt_expected *mt_memo_find(const struct mt_expected *before, uint64_t key, const struct mt_frame *frame, uintptr_t top) {
-  struct mt_expected *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
+static inline struct mt_stack_memo *mt_memo_find(const struct mt_stack_memo *before, uint64_t key, const struct mt_frame *frame, uintptr_t top) {
+  struct mt_stack_memo *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
   if (memo && mt_memo_holds((const void *)memo, frame, top)) return memo;
-  const struct mt_expected_pair *pair = mt_memory_pair(&mt_memos, key);
+  const struct mt_stack_memo_pair *pair = mt_memory_pair(&mt_memos, key);
   memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
   if (memo && mt_memo_holds((const void *)memo, frame, top)) return memo;
   memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
@@ -53,7 +53,7 @@ static inline struct mt_expected *mt_memo_find(const struct mt_expected *before,
 }
 
 /* Expects the stack that was just walked, count addresses with the given id, the next time that the key comes. */
-struct mt_expected *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id);
+struct mt_stack_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id);
 
 /* Nothing is remembered any more: ids are of another spool. Returns 0, or -1 when memory is refused. */
 int mt_memo_start(void);

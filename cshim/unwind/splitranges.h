@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-#define MT_COLD_PARTS 4u
+#define MT_SPLIT_RANGES 4u
 
 struct mt_code_range {
   uintptr_t start, end;
 };
 
 /* Finds the parts of the function [start, end) that lie elsewhere in its object: code that the function jumps into and that jumps back into its middle. Writes at
- * most MT_COLD_PARTS and returns how many. Takes a millisecond for a large function: off the hot path. */
-unsigned mt_cold_parts(uintptr_t start, uintptr_t end, struct mt_code_range *out);
+ * most MT_SPLIT_RANGES and returns how many. Takes a millisecond for a large function: off the hot path. */
+unsigned mt_split_ranges(uintptr_t start, uintptr_t end, struct mt_code_range *out);

@@ -4,7 +4,7 @@
  *
  * _exit may be called in a signal handler, while other threads record, and in a vfork child, which shares this memory: mt_guest_end is made for that, and
  * nothing here looks up a symbol then. */
-#include "process/leave.h"
+#include "process/exithooks.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/sys.h"
 #include "device/sample.h"
 #include "hooks/real.h"
-#include "hooks/unseen.h"
+#include "hooks/unhooked.h"
 #include "process/guest.h"
 
 typedef void (*exit_function)(int status);
@@ -28,7 +28,7 @@ extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribut
 
 /* A process that recorded nothing, though it used a GPU, says so on stderr and in a trace of its own. */
 static void tell_unseen(void) {
-  const char *how = mt_unseen_check();
+  const char *how = mt_unhooked_check();
   if (!how) return;
   mt_guest_confess("blind", how);
   mt_log(MT_LOG_WARN, "the program used a GPU past this library, which saw no call: ", how, "");
@@ -52,7 +52,7 @@ static void at_quick_end(void *unused) {
 
 /* What is registered first runs last. At this moment the program has registered nothing, and the loader has not registered its own handler, which runs the
  * destructors of all libraries: what they free is still recorded. A destructor of this library would run before theirs. */
-void mt_leave_prepare(void) {
+void mt_exit_hooks_prepare(void) {
   if (on_exit) on_exit(at_end, NULL);
   else __cxa_atexit(at_end_untold, NULL, NULL);
   if (__cxa_at_quick_exit) __cxa_at_quick_exit(at_quick_end, NULL);

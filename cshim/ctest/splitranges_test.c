@@ -1,5 +1,5 @@
 /* Parts of functions that the compiler moved away, against return addresses: code that the compiler takes for unlikely notes where it was called from. */
-#include "unwind/coldparts.h"
+#include "unwind/splitranges.h"
 
 #include "check.h"
 #include "unwind/unwind.h"
@@ -30,7 +30,7 @@ __attribute__((noinline, used)) static int whole(int value) { return value * odd
 
 static void find_parts(void) {
   uintptr_t start, end;
-  struct mt_code_range parts[MT_COLD_PARTS];
+  struct mt_code_range parts[MT_SPLIT_RANGES];
   odds[0] = 5;
   split(5);
   CHECK(called_from);
@@ -39,18 +39,18 @@ static void find_parts(void) {
     check_skip("this compiler leaves the unlikely in its place");
     return;
   }
-  CHECK_EQ(mt_cold_parts(start, end, parts), 1);
+  CHECK_EQ(mt_split_ranges(start, end, parts), 1);
   CHECK(called_from - 1 >= parts[0].start && called_from - 1 < parts[0].end);
   CHECK(parts[0].end <= start || parts[0].start >= end);
 }
 
 static void find_none(void) {
   uintptr_t start, end;
-  struct mt_code_range parts[MT_COLD_PARTS];
+  struct mt_code_range parts[MT_SPLIT_RANGES];
   CHECK(mt_unwind_function((uintptr_t)whole, &start, &end));
-  CHECK_EQ(mt_cold_parts(start, end, parts), 0);
-  CHECK_EQ(mt_cold_parts(1, 5, parts), 0); /* no code at all */
-  CHECK_EQ(mt_cold_parts(start, start, parts), 0);
+  CHECK_EQ(mt_split_ranges(start, end, parts), 0);
+  CHECK_EQ(mt_split_ranges(1, 5, parts), 0); /* no code at all */
+  CHECK_EQ(mt_split_ranges(start, start, parts), 0);
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "hooks/unseen.h"
+#include "hooks/unhooked.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -13,19 +13,19 @@
 #include "base/thread.h"
 #include "spool/dict.h"
 
-#define MT_UNSEEN 32u
-#define MT_UNSEEN_NAME 48u
+#define MT_UNHOOKED 32u
+#define MT_UNHOOKED_NAME 48u
 
 /* A row is claimed by its state and filled before that says so. Too many names are as good as these. */
 static struct {
   uint32_t state; /* 0 free, 1 being filled, 2 filled */
   int version;
-  char name[MT_UNSEEN_NAME];
+  char name[MT_UNHOOKED_NAME];
   uint64_t told_in; /* epoch of the spool that has it */
-} rows[MT_UNSEEN];
+} rows[MT_UNHOOKED];
 
 static void tell(unsigned i) {
-  char key[16 + MT_UNSEEN_NAME] = "unhooked.", text[12];
+  char key[16 + MT_UNHOOKED_NAME] = "unhooked.", text[12];
   int n = sizeof text, version = rows[i].version;
   uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);
   if (!epoch || __atomic_exchange_n(&rows[i].told_in, epoch, __ATOMIC_RELAXED) == epoch) return;
@@ -35,25 +35,25 @@ static void tell(unsigned i) {
   mt_dict_info(key, text + n, sizeof text - (size_t)n);
 }
 
-void mt_unseen_add(const char *base, int version) {
-  for (unsigned i = 0; i < MT_UNSEEN; i++) {
+void mt_unhooked_add(const char *base, int version) {
+  for (unsigned i = 0; i < MT_UNHOOKED; i++) {
     uint32_t state = 0;
     if (__atomic_compare_exchange_n(&rows[i].state, &state, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      strncpy(rows[i].name, base, MT_UNSEEN_NAME - 1);
+      strncpy(rows[i].name, base, MT_UNHOOKED_NAME - 1);
       rows[i].version = version;
       __atomic_store_n(&rows[i].state, 2, __ATOMIC_RELEASE);
       return tell(i);
     }
-    if (state == 2 && rows[i].version == version && !strncmp(rows[i].name, base, MT_UNSEEN_NAME - 1)) return tell(i);
+    if (state == 2 && rows[i].version == version && !strncmp(rows[i].name, base, MT_UNHOOKED_NAME - 1)) return tell(i);
   }
 }
 
-void mt_unseen_tell(void) {
-  for (unsigned i = 0; i < MT_UNSEEN; i++)
+void mt_unhooked_tell(void) {
+  for (unsigned i = 0; i < MT_UNHOOKED; i++)
     if (__atomic_load_n(&rows[i].state, __ATOMIC_ACQUIRE) == 2) tell(i);
 }
 
-uint32_t mt_unseen_reached;
+uint32_t mt_unhooked_reached;
 
 static int is_driver(struct dl_phdr_info *object, size_t size, void *unused) {
   (void)size, (void)unused;
@@ -82,8 +82,8 @@ static bool holds_device(void) {
   return found;
 }
 
-const char *mt_unseen_check(void) {
+const char *mt_unhooked_check(void) {
   static const char how[] = "a library was loaded with RTLD_DEEPBIND, or brings a loader of its own";
-  if (mt_config.disabled || __atomic_load_n(&mt_unseen_reached, __ATOMIC_RELAXED) || !driver_is_loaded() || !holds_device()) return NULL;
+  if (mt_config.disabled || __atomic_load_n(&mt_unhooked_reached, __ATOMIC_RELAXED) || !driver_is_loaded() || !holds_device()) return NULL;
   return how;
 }

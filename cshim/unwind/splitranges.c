@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "unwind/coldparts.h"
+#include "unwind/splitranges.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ static void vote(struct candidate *list, unsigned *used, uintptr_t target) {
   if (*used < CANDIDATES && mt_unwind_function(target, &fresh.range.start, &fresh.range.end)) list[(*used)++] = fresh;
 }
 
-unsigned mt_cold_parts(uintptr_t start, uintptr_t end, struct mt_code_range *out) {
+unsigned mt_split_ranges(uintptr_t start, uintptr_t end, struct mt_code_range *out) {
   struct candidate list[CANDIDATES];
   unsigned used = 0, found = 0;
   if (!readable(start, end)) return 0;
@@ -81,7 +81,7 @@ unsigned mt_cold_parts(uintptr_t start, uintptr_t end, struct mt_code_range *out
     ptrdiff_t distance = (ptrdiff_t)(target - start);
     if (target && !lies_in(target, start, end) && distance > -REACH && distance < REACH) vote(list, &used, target);
   }
-  for (unsigned i = 0; i < used && found < MT_COLD_PARTS; i++) {
+  for (unsigned i = 0; i < used && found < MT_SPLIT_RANGES; i++) {
     const struct mt_code_range *part = &list[i].range;
     if (list[i].jumps < JUMPS || !readable(part->start, part->end) || jumps_into(part->start, part->end, start, end) < JUMPS) continue;
     out[found++] = *part;
