@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/gate.h"
 #include "check.h"
-#include "device/reading.h"
 #include "device/sample.h"
+#include "device/sampler.h"
 #include "spool/region.h"
 #include "spool/ring.h"
 
@@ -231,14 +231,14 @@ static struct mt_thread *start(void) {
 
 static const struct mt_record *last(void) { return self->next - 1; }
 
-static struct mt_reading want(bool share, bool patient) {
-  return (struct mt_reading){.device = (mt_nvml_device)&fake, .ordinal = 2, .occasion = "period", .share = share, .patient = patient};
+static struct mt_sample want(bool share, bool patient) {
+  return (struct mt_sample){.device = (mt_nvml_device)&fake, .ordinal = 2, .occasion = "period", .share = share, .patient = patient};
 }
 
-static enum mt_reading_result take(bool share, bool patient, uint64_t *used) {
-  const struct mt_reading w = want(share, patient);
+static enum mt_sample_result take(bool share, bool patient, uint64_t *used) {
+  const struct mt_sample w = want(share, patient);
   questions = 0;
-  return mt_reading_take(&w, used);
+  return mt_sample_take(&w, used);
 }
 
 static void settled(void) {
@@ -406,7 +406,7 @@ static void forks_give_up(void) {
 /* A process without a sampler has nothing to wait for, nor has the child of one that has. */
 static void no_sampler(void) {
   mt_wake_sampler(MT_OCCASION_OOM);
-  mt_sample_end();
+  mt_sampler_end();
   CHECK(true);
 }
 

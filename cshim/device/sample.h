@@ -1,21 +1,26 @@
-/* Samples of what the device reports, taken by the library's own thread, never on a path of the program's. */
+/* One reading of a device: what the management library says at a moment at which no memory call is under way, as a record whose order number is that moment. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "base/wake.h"
+#include "device/nvml.h"
 
-/* On a thread of the program's, before the sampler is started: has exit() wait for what that is at, and for its last sample. */
-void mt_sample_prepare(void);
+enum mt_sample_result {
+  MT_READING_SETTLED,
+  MT_READING_UNSETTLED, /* memory changed during every attempt */
+  MT_READING_LOST,      /* no room for the record just now; counted */
+  MT_READING_REFUSED,   /* by the management library */
+  MT_READING_OVER,      /* nothing can be recorded any more */
+};
 
-/* The sampler: returns when *until is not 0 and mt_wake_sampler was called after that. Runs on a thread of ours with all signals blocked, on the program's own
- * descriptors: the management library is shared with the program, and so must be what it has open. at_turn is
- * called at every turn. */
-void mt_sample_run(const uint32_t *until, void (*at_turn)(void));
+struct mt_sample {
+  mt_nvml_device device;
+  int ordinal;          /* as the program counts */
+  const char *occasion; /* name in the trace */
+  bool share;           /* ask for processes too */
+  bool patient;         /* write no record if it does not settle: there will be another attempt */
+};
 
-/* Notes in the trace that nobody samples, and why. */
-void mt_sample_off(const char *why);
-
-/* The program ends: one last sample, then none. Waits for it, but not for long. May be called more than once, by any thread, in a signal handler, and in
- * processes without a sampler, where it does nothing. */
-void mt_sample_end(void);
+/* Takes and records it; *used is what was in use, set unless refused. Calls the driver and the management library: between mt_gate_enter and mt_gate_leave. */
+enum mt_sample_result mt_sample_take(const struct mt_sample *want, uint64_t *used);

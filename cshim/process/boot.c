@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/sandbox.h"
 #include "base/sys.h"
-#include "device/sample.h"
+#include "device/sampler.h"
 #include "process/gomemory.h"
 #include "process/guest.h"
 #include "process/relocate.h"
@@ -322,8 +322,8 @@ static void *boot_thread(void *unused) {
   mt_start_block_make();
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !start_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
-  if (why) return mt_sample_off(why), stay_without(why), NULL;
-  mt_sample_run(&alone, tell_go_end);
+  if (why) return mt_sampler_off(why), stay_without(why), NULL;
+  mt_sampler_run(&alone, tell_go_end);
   if (alone_status && ends_as_its_last()) _exit(0);
   if (alone_status & 0x7f) end_by_signal(alone_status & 0x7f);
   if (alone_status) _exit(alone_status >> 8 & 0xff); /* it left behind the C library's back */
@@ -338,7 +338,7 @@ static bool inherited(void) {
     return false;
   }
   static const char why[] = "forked from a process that was recording";
-  mt_sample_off(why);
+  mt_sampler_off(why);
   stay_without(why);
   return true;
 }
@@ -348,15 +348,15 @@ void mt_boot_start(void) {
   /* A program that filters its own system calls may have itself killed over the ones that a runtime makes, a new thread among them. */
   if (mt_sandbox_kind() == MT_SANDBOX_OWN) {
     static const char why[] = "the program filters its system calls (seccomp)";
-    mt_sample_off(why);
+    mt_sampler_off(why);
     return stay_without(why);
   }
   if (first && *first && *first != mt_sys_getpid()) first = NULL; /* in a child that another thread forked */
-  mt_sample_prepare();
+  mt_sampler_prepare();
   __atomic_store_n(&mt_drainer, MT_DRAINER_BOOTS, __ATOMIC_RELEASE);
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
   if (!start_thread(boot_thread, MT_STACK)) {
-    mt_sample_off("no thread for it");
+    mt_sampler_off("no thread for it");
     stay_without("no thread for the drainer");
   }
   mt_sys_set_blocked(before);

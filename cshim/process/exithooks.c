@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "device/sample.h"
+#include "device/sampler.h"
 #include "hooks/real.h"
 #include "hooks/unhooked.h"
 #include "process/guest.h"
@@ -46,7 +46,7 @@ static void at_end_untold(void *unused) {
 
 static void at_quick_end(void *unused) {
   (void)unused;
-  mt_sample_end();
+  mt_sampler_end();
   mt_guest_end(MT_STATUS_UNKNOWN); /* its handlers are not told */
 }
 
@@ -61,7 +61,7 @@ void mt_exit_hooks_prepare(void) {
 }
 
 static void leave(exit_function next, int status) {
-  mt_sample_end(); /* exit() has had it taken by now, or it is too late for it */
+  mt_sampler_end(); /* exit() has had it taken by now, or it is too late for it */
   mt_guest_end(status);
   if (next) next(status);
   mt_sys_exit_group(status);
