@@ -27,6 +27,7 @@ type collector struct {
 	held     [accountCount]*heldSeries // nil where blocks are not counted by origin
 	heights  [accountCount]heightSeries
 	requests requests
+	past     [accountCount]*history // nil unless the summary has the blocks' history
 	holding  holdings
 	sizes    sizes
 	samples  samples
@@ -216,6 +217,9 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	if c.kept != nil {
 		*at(&c.cellOf, int(id)), *at(&c.openedAs, int(id)) = n, d.total.allocs
 	}
+	if h := c.past[b.Account]; h != nil {
+		h.opened(id)
+	}
 	if t := c.iterations; t != nil && t.account == b.Account {
 		t.opened(c, id, b, v)
 	}
@@ -280,6 +284,9 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 		c.unvouch(b, d, c.cellNumber(id))
 	}
 	v := &d.cells.list[c.cellNumber(id)]
+	if h := c.past[b.Account]; h != nil {
+		h.closed(id, b, &v.origin, e.Time)
+	}
 	if b.Account == AccountFramework {
 		c.requests.closed(id, b, d)
 	}

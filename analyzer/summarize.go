@@ -123,6 +123,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	}
 	s.adviseByCategory()
 	s.Trend = c.trend(s, mainAccount(s))
+	s.History = c.historyOf(mainAccount(s))
 	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
 	s.Notes = append(s.Notes, c.resolver.stacks.notes()...)
 	return s, nil

@@ -36,6 +36,8 @@ type Summary struct {
 	OOM    OOM        `json:"oom"`
 	At     *Moment    `json:"at,omitempty"`
 
+	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
+
 	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead
 
 	By     []string `json:"by"`     // the groupings to show to people: those asked for, else the one that says most

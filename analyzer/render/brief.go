@@ -83,23 +83,15 @@ func (p *page) verdict(s *analyzer.Summary) {
 
 // shortHeading says who ran, on what, and whether the trace is complete, and draws memory over time.
 func (p *page) shortHeading(s *analyzer.Summary) {
-	p.oneLine("command", orUnknown(command(s.Process)))
-	p.field("run", process(s.Process)+"; "+run(s.Process))
-	if text := software(s.Versions); text != "" {
-		p.oneLine("software", text)
-	}
-	for _, d := range s.Devices {
-		if !d.Driver.Empty() || !d.Framework.Empty() {
-			p.oneLine(deviceName(d.Index), device(d, s.NullGPU))
+	for _, fact := range Facts(s) {
+		switch {
+		case fact.Alarm:
+			p.styled(alarm, fact.Name, fact.Value)
+		case fact.Long:
+			p.oneLine(fact.Name, fact.Value)
+		default:
+			p.field(fact.Name, fact.Value)
 		}
-	}
-	style := plain
-	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
-		style = alarm
-	}
-	p.styled(style, "trace", health(s))
-	if len(s.Filter) > 0 {
-		p.field("only", clean(strings.Join(s.Filter, ", ")))
 	}
 	if oomToTell(s) == nil {
 		p.overTime(s)

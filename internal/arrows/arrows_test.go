@@ -31,7 +31,8 @@ var ours = map[string][]string{
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
 	"analyzer/render":         {"analyzer/rules", "analyzer/symbol", "analyzer", "trace", "cuda", "internal/visible"},
 	"analyzer/export":         {"analyzer/render", "analyzer/symbol", "analyzer", "trace"},
-	"cmd/memtrace":            {"analyzer/export", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
+	"analyzer/page":           {"analyzer/render", "analyzer"},
+	"cmd/memtrace":            {"analyzer/export", "analyzer/page", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"interpose":               {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"internal/offheap":        {},
 	"internal/regular":        {},
@@ -54,7 +55,7 @@ var theirs = map[string][]string{
 
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols, with which LD_BIND_NOW=1 ends every
 // program at its start; the others are dead weight in somebody's process.
-var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/rules/rulefile",
+var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/rules/rulefile",
 	"net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.
