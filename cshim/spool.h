@@ -237,7 +237,7 @@ struct mt_spool_header {
   uint64_t drained_seq;    /* every number up to here is in the trace file */
   uint32_t exit_status;    /* MT_EXITED | status (0 to 255) once the program called exit or _exit; 0: not yet, or it ended some other way */
 
-  /* Threads that wait for room: see cshim/overflow.h. */
+  /* Threads that wait for room: see cshim/spool/overflow.h. */
   _Alignas(64) uint32_t room;    /* futex: bumped when segments were given back while threads wait */
   uint32_t waiting;              /* threads that wait now */
   uint64_t waiting_since;        /* CLOCK_MONOTONIC in ns, since when there is one; 0: nobody waits */

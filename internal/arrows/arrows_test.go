@@ -33,8 +33,7 @@ var ours = map[string][]string{
 	"analyzer/export":         {"analyzer/render", "analyzer/symbol", "analyzer", "trace"},
 	"analyzer/page":           {"analyzer/render", "analyzer"},
 	"cmd/memtrace":            {"analyzer/export", "analyzer/page", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
-	"cshim":                   {},
-	"interpose":               {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/regular", "internal/version", "internal/visible"},
+	"interpose":               {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"internal/offheap":        {},
 	"internal/regular":        {},
 	"internal/visible":        {},
@@ -51,7 +50,7 @@ var theirs = map[string][]string{
 	"github.com/charmbracelet":     {"cmd/memtrace"},
 	"github.com/google/pprof":      {"analyzer/export"},
 	"github.com/pelletier/go-toml": {"analyzer/rules/rulefile"},
-	"C":                            {"cshim", "interpose", "cuda/nvml"},
+	"C":                            {"interpose", "cuda/nvml"},
 }
 
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols, with which LD_BIND_NOW=1 ends every
