@@ -163,7 +163,8 @@ func TestPagePolicy(t *testing.T) {
 
 // The same summary gives the same bytes.
 func TestPageIsDeterministic(t *testing.T) {
-	if pageOf(t, traced(t, "a", 200), "x.bin") != pageOf(t, traced(t, "a", 200), "x.bin") {
+	first, second := pageOf(t, traced(t, "a", 200), "x.bin"), pageOf(t, traced(t, "a", 200), "x.bin")
+	if first != second {
 		t.Error("two pages of one trace differ")
 	}
 }

@@ -23,8 +23,8 @@ folder. Without scripts it still shows the report.
 
 The file lies beside the trace, under its name with the ending .html, unless -o
 names another one; '-o -' is standard output. A page names files and functions
-of the program, as the report does: 'memtrace dump --anonymize' makes a trace
-without them.
+of the program, as the report does: 'memtrace anonymize' makes a trace without
+them.
 
 %s`
 
@@ -95,7 +95,7 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 	if err := a.writeTo(output, flags.force, visible.Bytes, func(w io.Writer) error { return page.Write(w, summary, about) }); err != nil {
 		return err
 	}
-	if output != "-" {
+	if output != "-" && !a.quiet {
 		a.say("wrote %s: open it in a browser", output)
 	}
 	return nil
