@@ -74,6 +74,7 @@ var evilCommands = map[string][][]string{
 	"info":       {{"info", "<trace>"}, {"info", "<cut>"}, {"info", "--json", "<trace>"}, {"info", "<folder>"}},
 	"dump":       {{"dump", "<trace>"}, {"dump", "--kind", "oom", "<trace>"}, {"dump", "--encode", "<text>", "-o", "<out>"}, {"dump", "--kind", "\x1b[2J", "<trace>"}, {"dump", "--encode", "<pipe>", "-o", "<out>"}},
 	"export":     {{"export", "flamegraph", "-o", "-", "<trace>"}, {"export", "collapsed", "-o", "-", "<trace>"}, {"export", "speedscope", "-o", "-", "<trace>"}, {"export", "pprof", "-f", "-o", "<out>", "<trace>"}, {"export", "collapsed", "<cut>"}, {"export", "collapsed", "--tag", "\x1b[2J", "-f", "<trace>"}, {"export", "\x1b[2J", "<trace>"}},
+	"html":       {{"html", "-o", "-", "<trace>"}, {"html", "-f", "-o", "<out>", "<trace>"}, {"html", "-f", "<cut>"}, {"html", "<pipe>"}, {"html", "<text>"}, {"html", "--tag", "\x1b[2J", "<trace>"}},
 	"rules":      {{"rules"}, {"rules", "torch"}, {"rules", "\x1b[2J"}},
 	"embed":      {{"embed", "<trace>"}, {"-v", "embed", "<trace>"}, {"embed", "<cut>"}, {"embed", "<folder>"}},
 	"strip":      {{"strip", "-f", "-o", "<out>", "<trace>"}, {"strip", "-f", "-o", "<out>", "<cut>"}, {"strip", "--keep", "\x1b[2J", "-o", "<out>", "<trace>"}, {"strip", "-o", "<trace>", "<cut>"}},
