@@ -64,6 +64,9 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 		}
 		c.want.behind(known)
 		c.modules.first = known.modules.first // so that names hold before they are said
+		if opts.Ahead.Info()[importKindKey] != "" { // without names, what memory is for cannot be told
+			opts.Training = false
+		}
 		if opts.Training {
 			c.resolver.lifetimes = true
 			c.iterations = newIterationTracker(known, opts.RuleSets[0], bounds, c.resolver.tables)

@@ -51,7 +51,7 @@ func FindView(name string) *View {
 // Missing says why a summary has nothing that the view could show, and what to do about it; "" if it has.
 func (v *View) Missing(s *analyzer.Summary) string {
 	if s.Training == nil && !v.any {
-		return "the summary was made without training" // a mistake of the caller: no trace is like that
+		return "an imported trace has no names of modules and parameters, and does not tell iterations apart; 'memtrace report' and --by site show it"
 	}
 	return v.missing(s)
 }

@@ -78,6 +78,7 @@ var evilCommands = map[string][][]string{
 	"rules":      {{"rules"}, {"rules", "torch"}, {"rules", "\x1b[2J"}},
 	"embed":      {{"embed", "<trace>"}, {"-v", "embed", "<trace>"}, {"embed", "<cut>"}, {"embed", "<folder>"}},
 	"strip":      {{"strip", "-f", "-o", "<out>", "<trace>"}, {"strip", "-f", "-o", "<out>", "<cut>"}, {"strip", "--keep", "\x1b[2J", "-o", "<out>", "<trace>"}, {"strip", "-o", "<trace>", "<cut>"}},
+	"import":     {{"import", "-f", "-o", "<out>", "<trace>"}, {"import", "-f", "-o", "<out>", "<text>"}, {"import", "gone-\x1b[2J"}},
 	"anonymize":  {{"anonymize", "-f", "-o", "<out>", "<cut>"}, {"anonymize", "--key", "\x1b[2J\n", "-o", "<out>", "<trace>"}},
 	"top":        {{"top", "--once", "<folder>"}, {"top", "--json", "<folder>"}, {"top", "gone-\x1b[2J"}, {"top", "--by", "\x1b[2J"}},
 	"run":        {{"run", "--report", "text", "--", "sh", "-c", evilRun, "sh", "<trace>", "<copy>"}, {"run", "--report", "json", "--", "sh", "-c", evilRun, "sh", "<trace>", "<copy>"}, {"run", "--", "gone-\x1b[2J"}},
