@@ -63,7 +63,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 			return nil, err
 		}
 		c.want.behind(known)
-		c.modules.first = known.modules.first // so that names hold before they are said
+		c.modules.first = known.modules.first       // so that names hold before they are said
 		if opts.Ahead.Info()[importKindKey] != "" { // without names, what memory is for cannot be told
 			opts.Training = false
 		}
