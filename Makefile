@@ -12,17 +12,18 @@ STRIP ?= -s -w
 GO_LINK ?=
 PYTHON ?= python3
 GO ?= go
+include cshim/cshim.mk
 
 comma := ,
 VERSION_FLAG := -X memtrace/internal/version.String=$(VERSION)
-# What the Go runtime's C parts call of the C library when they give up and for memory, and what stands for it: cshim/goend.c, cshim/gomemory.c.
+# What the Go runtime's C parts call of the C library when they give up and for memory, and what stands for it: cshim/process/goend.c, cshim/process/gomemory.c.
 WRAP := $(addprefix -Wl$(comma)--wrap=,abort fprintf vfprintf fputc fwrite mmap munmap malloc free pthread_attr_init pthread_getattr_np)
 # The linker script keeps the Go runtime asleep, the version script exports the hooks and nothing else. The linker runs in a folder of its own, so both have whole paths;
-# a wheel's compiler has another word for the root (scripts/zig/zig-cc).
+# a wheel's compiler has another word for the root (scripts/zig/zig-cc). The C half comes as one archive, which is taken whole: nothing in Go refers to it.
 ROOT ?= $(CURDIR)
-LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl,--version-script,$(ROOT)/cshim/exports.map -Wl,-z,now -Wl,--build-id=sha1 $(WRAP)'
-C_SOURCES := $(wildcard cshim/*.c cshim/*.h cshim/*.def cshim/include/*.h cshim/exports.map interpose/lazy.ld)
-GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml) go.mod go.sum
+LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl,--version-script,$(ROOT)/cshim/exports.map -Wl,-z,now -Wl,--build-id=sha1 $(WRAP) \
+	-Wl,--whole-archive $(ROOT)/$(CSHIM_OUT)/libcshim.a -Wl,--no-whole-archive -ldl -lpthread'
+GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml analyzer/page/*.html analyzer/page/*.css analyzer/page/*.js) go.mod go.sum
 
 .PHONY: all help dev lib cli nullcuda demo demo-guest stage wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
 
@@ -42,8 +43,8 @@ dev: all ## after every change: build, vet, and the quick tests of what Go's cac
 lib: $(BUILD)/libmemtrace.so ## the library to preload
 cli: $(BUILD)/memtrace ## the command
 
-$(BUILD)/libmemtrace.so: $(C_SOURCES) $(GO_SOURCES)
-	@mkdir -p $(BUILD)
+$(BUILD)/libmemtrace.so: $(CSHIM_OUT)/libcshim.a cshim/exports.map interpose/lazy.ld $(GO_SOURCES)
+	@mkdir -p $(BUILD) && rm -f $@.new
 	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
 	GOARCH= CC= $(GO) run ./internal/lazyrela $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h

@@ -22,13 +22,15 @@ type collector struct {
 	since     At       // what peaks begin at; none once it came
 	bounds    []uint64 // between size classes
 
-	totals  [accountCount]meter // accounts without detail
-	details [accountCount]*detail
-	held    [accountCount]*heldSeries // nil where blocks are not counted by origin
-	heights [accountCount]heightSeries
-	holding holdings
-	sizes   sizes
-	samples samples
+	totals   [accountCount]meter // accounts without detail
+	details  [accountCount]*detail
+	held     [accountCount]*heldSeries // nil where blocks are not counted by origin
+	heights  [accountCount]heightSeries
+	requests requests
+	past     [accountCount]*history // nil unless the summary has the blocks' history
+	holding  holdings
+	sizes    sizes
+	samples  samples
 
 	implicit [accountCount]ImplicitFrees
 	launches uint64
@@ -204,6 +206,9 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	if c.losses.doubted {
 		c.vouch(b, e, d, n)
 	}
+	if b.Account == AccountFramework {
+		c.requests.opened(id, b, e, d)
+	}
 	d.open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
 		h.opened(h.ownerOf(v), b.Size, b.Time)
@@ -211,6 +216,9 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 	c.heights[b.Account].set(d.total.current, b.Time)
 	if c.kept != nil {
 		*at(&c.cellOf, int(id)), *at(&c.openedAs, int(id)) = n, d.total.allocs
+	}
+	if h := c.past[b.Account]; h != nil {
+		h.opened(id)
 	}
 	if t := c.iterations; t != nil && t.account == b.Account {
 		t.opened(c, id, b, v)
@@ -276,6 +284,12 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 		c.unvouch(b, d, c.cellNumber(id))
 	}
 	v := &d.cells.list[c.cellNumber(id)]
+	if h := c.past[b.Account]; h != nil {
+		h.closed(id, b, &v.origin, e.Time)
+	}
+	if b.Account == AccountFramework {
+		c.requests.closed(id, b, d)
+	}
 	d.close(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
 		h.closed(h.ownerOf(v), b.Size, e.Time)

@@ -4,6 +4,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"memtrace/cuda"
+	"memtrace/trace"
 )
 
 // The series of every owner is what a plain list of all its states says, however often stretches were joined.
@@ -98,6 +101,34 @@ func TestRises(t *testing.T) {
 	} {
 		if got := rises(c.v); got != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A leak is told beside memory that others hold for a while and give back; memory that only moves from one place to another is none.
+func TestTrendBesideOthers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		givenBack uint64 // of 100 bytes that leak
+		want      string
+	}{"a leak": {0, GrowthSteady}, "something smaller ended": {60, GrowthSteady}, "memory moves": {100, GrowthNone}} {
+		s := &story{}
+		at := func(e trace.Event, stack trace.StackID) {
+			e.Level, e.Mem, e.Stack = cuda.LevelFramework, cuda.MemoryDevice, stack
+			s.add(e)
+		}
+		const rounds = 1000
+		at(trace.Event{Kind: trace.EventAlloc, Addr: 1 << 40, Size: c.givenBack*rounds/2 + 1}, stackNowhere)
+		for i := range uint64(rounds) {
+			if i == rounds*7/8 {
+				at(trace.Event{Kind: trace.EventFree, Addr: 1 << 40}, 0)
+			}
+			at(trace.Event{Kind: trace.EventAlloc, Addr: 1, Size: 5000}, stackNowhere)
+			at(trace.Event{Kind: trace.EventAlloc, Addr: 2 + i, Size: 100}, stackProgram)
+			at(trace.Event{Kind: trace.EventFree, Addr: 1}, 0)
+		}
+		if got := s.summary(t, Options{Groupings: []string{"site"}}).Trend; got.Kind != c.want {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

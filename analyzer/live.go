@@ -47,6 +47,9 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
 	c.since, c.bounds, c.crossed = opts.Since, bounds, crossed
 	c.ooms.places = opts.Sites
+	if opts.HistoryBlocks > 0 {
+		c.past[AccountFramework], c.past[AccountDriver] = newHistory(opts.HistoryBlocks), newHistory(opts.HistoryBlocks)
+	}
 	c.resolver.stacks.info, c.resolver.stacks.options, c.resolver.stacks.own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
@@ -60,7 +63,10 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 			return nil, err
 		}
 		c.want.behind(known)
-		c.modules.first = known.modules.first // so that names hold before they are said
+		c.modules.first = known.modules.first       // so that names hold before they are said
+		if opts.Ahead.Info()[importKindKey] != "" { // without names, what memory is for cannot be told
+			opts.Training = false
+		}
 		if opts.Training {
 			c.resolver.lifetimes = true
 			c.iterations = newIterationTracker(known, opts.RuleSets[0], bounds, c.resolver.tables)

@@ -128,6 +128,7 @@ type moment struct {
 	places    [accountCount]map[origin]int // in held; nil before the first move
 	byLibrary [][]uint64                   // driver bytes by device slot and library, whatever the filters are
 	reported  []uint64                     // the framework's reserved counter by device slot
+	requested []*Requested                 // of the framework's blocks on all devices, then by device slot; nil where it is not known
 	exact     bool                         // it lies before the first lost record
 }
 
@@ -151,6 +152,7 @@ func (c *collector) now(time int64) *moment {
 		m.held[a] = d.cells.holding(func(v *cell) uint64 { return v.current }, currentShare)
 	}
 	c.copyHoldings(m, func(v *share) uint64 { return v.current })
+	m.requested = c.requests.now(c.details[AccountFramework])
 	return m
 }
 

@@ -114,6 +114,9 @@ func (c *collector) momentLevel(m *moment, a Account, slot int) MomentLevel {
 		l.LiveBytes = valueAt(m.devices[a], slot)
 	}
 	if c.bounded == nil {
+		if a == AccountFramework && slot+1 < len(m.requested) {
+			l.Requested = m.requested[slot+1] // all devices first
+		}
 		return l
 	}
 	l.LiveBytesLower = addTo(nil, 0)

@@ -34,6 +34,7 @@ var notes = []note{
 	noteNameless,
 	noteAdapters,
 	noteNullGPU,
+	noteImported,
 }
 
 func makeNotes(s *Summary, info trace.Info) []string {
@@ -268,4 +269,16 @@ func upperFirst(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// importKindKey says what an imported trace was made from.
+const importKindKey = "import.kind"
+
+// noteImported says what the file that the trace was made from does not hold.
+func noteImported(_ *Summary, info trace.Info) string {
+	kind, lacks := info[importKindKey], info["import.lacks"]
+	if kind == "" {
+		return ""
+	}
+	return "Imported: " + kind + ". " + lacks
 }

@@ -42,6 +42,8 @@ type Options struct {
 	Symbols symbol.Options
 	// Training asks for Summary.Training, with the categories of the first of RuleSets. It needs Ahead.
 	Training bool
+	// HistoryBlocks asks for Summary.History, with so many blocks at most; 0: without it.
+	HistoryBlocks int
 	// Own says which files are the program's own code where their folders do not: globs for whole parts of a path, in which * stands for any text; behind "!" stands what is not. Later
 	// ones win. See CheckOwn.
 	Own []string

@@ -88,6 +88,12 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 			s.Implicit[a.String()] = n
 		}
 	}
+	if s.Bounds == nil {
+		c.requests.of(&s.Framework, c.details[AccountFramework], allSlots)
+		for i := range s.Devices {
+			c.requests.of(&s.Devices[i].Framework, c.details[AccountFramework], deviceSlot(s.Devices[i].Index))
+		}
+	}
 	c.bound(s)
 	s.Groups = c.groupList(s)
 	s.Heights = []Heights{}
@@ -117,6 +123,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	}
 	s.adviseByCategory()
 	s.Trend = c.trend(s, mainAccount(s))
+	s.History = c.historyOf(mainAccount(s))
 	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
 	s.Notes = append(s.Notes, c.resolver.stacks.notes()...)
 	return s, nil

@@ -36,6 +36,8 @@ type Summary struct {
 	OOM    OOM        `json:"oom"`
 	At     *Moment    `json:"at,omitempty"`
 
+	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
+
 	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead
 
 	By     []string `json:"by"`     // the groupings to show to people: those asked for, else the one that says most
@@ -79,6 +81,10 @@ type Level struct {
 	// What is certain where records were lost; nil where none were.
 	PeakBytesLower *uint64 `json:"peak_bytes_lower,omitempty"`
 	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"`
+
+	// What was requested of the bytes at the peak and at the end, of a framework that tells; nil where none does, and where records were lost.
+	RequestedAtPeak *Requested `json:"requested_at_peak,omitempty"`
+	RequestedLive   *Requested `json:"requested_live,omitempty"`
 }
 
 // Empty reports whether nothing was ever asked of the level.
@@ -226,6 +232,8 @@ type Moment struct {
 type MomentLevel struct {
 	LiveBytes      uint64  `json:"live_bytes"`
 	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+
+	Requested *Requested `json:"requested,omitempty"` // as of a Level
 }
 
 // MomentDevice is what was live on one device.

@@ -30,6 +30,7 @@ const (
 	trendValues     = 6  // growth in fewer steps than that is no trend
 	trendIterations = 3  // of a training program
 	trendReturns    = 4  // times that one call stack must come back for more: a pass through many layers comes to each of them once
+	trendKept       = 4  // of the growth, this part must remain when what others hold less is taken off: else memory only moves from one place to another
 	trendChurn      = 3  // times as much as stays must be freed meanwhile: else the program is still building up what it needs
 )
 
@@ -70,7 +71,7 @@ func (c *collector) trend(s *Summary, a Account) *Trend {
 		freed += bytes
 	}
 	growth := grown[n-1] - grown[half]
-	if len(t.Owners) == 0 || sum[n-1] < sum[half]+growth/2 || freed < trendChurn*growth {
+	if len(t.Owners) == 0 || sum[n-1] < sum[half]+growth/trendKept || freed < trendChurn*growth {
 		t.Owners = []TrendOwner{}
 		return t
 	}

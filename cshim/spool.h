@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 7u
+#define MT_SPOOL_VERSION 8u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -41,6 +41,15 @@ enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, 
 #define MT_OP_BITS 26u
 #define MT_OP_THREAD_BITS 13u
 #define MT_OP_BACKWARD (1ull << (MT_OP_BITS + MT_OP_THREAD_BITS))
+
+/* So does the rest of a framework's block: 1 + its bytes beyond those that were requested, 0 unknown.
+ *
+ *   size         bits 0-43 bytes    bits 44-63 lower 20 bits
+ *   tag          bits 0-18 id       bits 19-31 upper 13 bits */
+#define MT_ID_BITS 19u
+#define MT_REST_LOW 20u
+#define MT_REST_BITS 33u
+_Static_assert(MT_INDEX_MAX < 1u << MT_ID_BITS, "ids are from 1 to MT_INDEX_MAX");
 
 /* What a framework takes memory or an object for, numbered as trace.Category. */
 enum mt_category { MT_CATEGORY_MODULE = 1, MT_CATEGORY_PARAMETER = 2, MT_CATEGORY_BUFFER = 3, MT_CATEGORY_GRADIENT = 4, MT_CATEGORY_OPTIMIZER = 5, MT_CATEGORY_STEP = 6 };
@@ -228,7 +237,7 @@ struct mt_spool_header {
   uint64_t drained_seq;    /* every number up to here is in the trace file */
   uint32_t exit_status;    /* MT_EXITED | status (0 to 255) once the program called exit or _exit; 0: not yet, or it ended some other way */
 
-  /* Threads that wait for room: see cshim/overflow.h. */
+  /* Threads that wait for room: see cshim/spool/overflow.h. */
   _Alignas(64) uint32_t room;    /* futex: bumped when segments were given back while threads wait */
   uint32_t waiting;              /* threads that wait now */
   uint64_t waiting_since;        /* CLOCK_MONOTONIC in ns, since when there is one; 0: nobody waits */

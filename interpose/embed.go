@@ -10,7 +10,7 @@ import (
 	"memtrace/trace/spool"
 )
 
-// embedTime is how long the end of the program may take longer for the names of functions. C waits for the drainer a little longer than that (cshim/guest.c).
+// embedTime is how long the end of the program may take longer for the names of functions. C waits for the drainer a little longer than that (cshim/process/guest.c).
 const embedTime = 3 * time.Second
 
 // symbolEmbedder keeps of the dictionary what it takes to name code addresses at the end.

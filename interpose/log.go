@@ -11,7 +11,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// programStderr is the program's standard error as it stands at each write. This half has descriptors of its own (cshim/boot.c), and keeping a copy would hold
+// programStderr is the program's standard error as it stands at each write. This half has descriptors of its own (cshim/process/boot.c), and keeping a copy would hold
 // open what the program closes. Package os is not used for the write: on a broken pipe it ends the process.
 //
 // It is the file that the program was loaded with, "device:inode", or nothing is written: a program that turns itself into a service closes its standard error

@@ -2,8 +2,8 @@
 //
 // # Design
 //
-// The C half (package cshim, linked in by the import below) hooks, records and owns everything that happens on the program's threads. This half runs on threads
-// of its own, on a runtime that C starts at the first CUDA call (cshim/boot.c), and shares one file with C: the spool. It reads records with package
+// The C half (cshim/, an archive that the Makefile's link takes whole) hooks, records and owns everything that happens on the program's threads. This half runs on threads
+// of its own, on a runtime that C starts at the first CUDA call (cshim/process/boot.c), and shares one file with C: the spool. It reads records with package
 // trace/spool and writes them with package trace.
 //
 // # Invariants
@@ -11,7 +11,7 @@
 //  1. This half never calls C and C never calls it, except for the one start below. Otherwise a hook could wait for a Go runtime that is stopped for garbage
 //     collection, or does not exist in a forked child.
 //  2. It never ends the process, whatever happens: a panic is recovered, said once, and ends the draining only. What cannot be recovered, internal/lazyrela leads to
-//     cshim/goend.c instead of to the process's end. The spool keeps recording, and readers find it.
+//     cshim/process/goend.c instead of to the process's end. The spool keeps recording, and readers find it.
 //  3. It publishes its read position only after the write that holds the records succeeded. Otherwise a kill would lose them.
 //  4. It takes no signal and changes no disposition: C blocked all of them before the first of our threads was born, and internal/lazyrela made the runtime
 //     leave that so. Otherwise a handler of the program could run on a goroutine's stack.
@@ -28,11 +28,8 @@ import (
 	"runtime"
 	"sync"
 
-	"memtrace/cshim"
 	"memtrace/internal/regular"
 )
-
-var _ = cshim.Linked
 
 // mtDrainStart is called once by C, on a thread without signals, when the Go runtime is up. It returns 0 if there will be no drainer, so that the program's end
 // does not wait for one.

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pace is the drainer's place among the program's threads. It stands back behind them (cshim/boot.c), which costs the program least, as long as it keeps up all the same. Where
+// pace is the drainer's place among the program's threads. It stands back behind them (cshim/process/boot.c), which costs the program least, as long as it keeps up all the same. Where
 // the program keeps every processor busy, what it records piles up in the spool: then the drainer takes its share as any other thread, and a better one where it may.
 type pace int
 

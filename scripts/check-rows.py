@@ -21,7 +21,7 @@ ROW = re.compile(r"^[0-9a-f]{16} ")
 
 def build(folder):
     program = os.path.join(folder, "rows_program")
-    sources = ["ctest/rows_program.c", "frametable.c", "unwindrow.c", "expression.c"]
+    sources = ["ctest/rows_program.c", "elf/frametable.c", "unwind/unwindrow.c", "unwind/expression.c"]
     flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "cshim"]
     subprocess.run([os.environ.get("CC", "gcc"), *flags, *(ROOT / "cshim" / s for s in sources), "-o", program], check=True)
     return program

@@ -27,4 +27,7 @@ fi
 
 rm -f "$trace" "$trace.spool"
 PYTHONPATH=python MEMTRACE_OUTPUT=$trace LD_PRELOAD=$PWD/build/libmemtrace.so "${run[@]}" testdata/train/gpt2.py --steps 10
-exec build/memtrace report "$trace"
+build/memtrace report "$trace"
+build/memtrace -q html --force "$trace"
+echo
+echo "The same as a page, with memory over time: $PWD/${trace%.bin}.html"

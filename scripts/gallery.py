@@ -12,14 +12,14 @@ TBD = ["--group", "keyword=mxnet-tbd"]
 
 # Heading, picture, kind, traces, flags of plot that report has, too, and those that it has not, and what the reader sees.
 PICTURES = [
-    ("What a training run in MXNet holds, by keyword", "keywords", "categories", ["mxnet-resnet"], TBD, [],
+    ("What a training run in MXNet holds, by keyword", "keywords", "categories", ["mxnet-module"], TBD, [],
      "The keywords are those of TBD's profiler for MXNet. MXNet is not patched and not rebuilt."),
-    ("The same run divided twice: by layer and by data structure", "two-bars", "bars", ["mxnet-resnet"], LAYERS, [],
+    ("The same run divided twice: by layer and by data structure", "two-bars", "bars", ["mxnet-module"], LAYERS, [],
      "Parts of 5 % and more have a bracket. Others, which no rule matches, is white."),
     ("NeuMF on the sizes of MovieLens-20M, iteration by iteration", "neumf-iterations", "iterations", ["neumf"], [], [],
      "What each category held at the peak of each iteration, and what the allocator had reserved."),
-    ("The same run over time", "neumf-timeline", "timeline", ["neumf"], [], [],
-     "The highest bytes of each of up to 256 stretches of time: no maximum is left out."),
+    ("The same run over time", "neumf-timeline", "timeline", ["neumf"], [], ["--axis", "events"],
+     "Each column shows the highest moment that lies in it: no maximum is left out. The axis goes by allocations and frees, since most of the run's time is its start."),
     ("VGG-19 with two kinds of convolution", "vgg19-overlay", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--align"],
      "One image of 256 x 256 pixels. Both runs begin at their first allocation."),
 ]
@@ -42,7 +42,7 @@ def expect(kind: str, values: list[dict[str, str]], reports: list[dict]) -> list
         for group in reports[0]["categories"][: 2 if kind == "bars" else 1]:
             title = group["by"] if kind == "bars" else values[0]["group"]
             told.update({(title, row["key"]): row["bytes"] for row in group["rows"] if row["bytes"]})
-            if group.get("untrackable"):
+            if group.get("untrackable", {}).get("bytes"):
                 told[title, "Untrackable"] = group["untrackable"]["bytes"]
         assert plotted == told, (plotted, told)
         return [(f"{group}: {name}" if kind == "bars" else name, n) for (group, name), n in plotted.items()]
@@ -56,13 +56,18 @@ def expect(kind: str, values: list[dict[str, str]], reports: list[dict]) -> list
         held = dict(zip(training["categories"], last["peak"]["held"], strict=True))
         assert at.pop("reserved (peak)") == last["reserved_peak_bytes"] and all(held[name] == n for name, n in at.items())
         return [(f"{name}, iteration {last['number']}", n) for name, n in at.items()] + [("reserved", last["reserved_peak_bytes"])]
+    if kind == "timeline":
+        stack: dict[str, int] = {}
+        for v in values:
+            if v["name"] != "driver memory":
+                stack[v["x"]] = stack.get(v["x"], 0) + int(v["bytes"])
+        driver = max(int(v["bytes"]) for v in values if v["name"] == "driver memory")
+        assert (max(stack.values()), driver) == (reports[0]["framework"]["peak_bytes"], reports[0]["driver"]["peak_bytes"])
+        return [("PyTorch's blocks, peak", max(stack.values())), ("driver memory, peak", driver)]
     highest: dict[str, int] = {}
     for v in values:
         highest[v["name"]] = max(highest.get(v["name"], 0), int(v["bytes"]))
-    if kind == "timeline":
-        told_peaks = [reports[0][h["level"]]["peak_bytes"] for h in reports[0]["heights"]]
-    else:
-        told_peaks = [r["framework"]["peak_bytes"] for r in reports]
+    told_peaks = [r["framework"]["peak_bytes"] for r in reports]
     assert list(highest.values()) == told_peaks, (highest, told_peaks)
     return [(name.split(", peak")[0] + ", peak", n) for name, n in highest.items()]
 
@@ -70,7 +75,7 @@ def expect(kind: str, values: list[dict[str, str]], reports: list[dict]) -> list
 def main() -> None:
     memtrace, traces, docs = sys.argv[1:]
     page = ["# Gallery", "", "Pictures that `memtrace plot` made of real programs on the null GPU, on which kernels compute nothing and memory is asked for as on any other.",
-            "`scripts/gallery.sh` records the programs in `testdata/train`, draws the pictures and compares each value with `memtrace report --json`.", ""]
+            "`scripts/gallery.sh` records the programs in `testdata/train`, draws the pictures and compares the values with `memtrace report --json`: every one of bars and iterations, the peaks of curves.", ""]
     for heading, name, kind, names, shared, own, words in PICTURES:
         paths = [os.path.join(traces, n + ".bin") for n in names]
         picture, data = os.path.join(docs, "gallery", name + ".png"), os.path.join(traces, name + ".csv")

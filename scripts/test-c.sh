@@ -1,7 +1,7 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
 # Groups of tests run beside each other, JOBS at a time (as many as there are processors); what a group says appears when it has ended.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python coldparts backward namerow table rows header imports library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python splitranges backward namerow table rows header imports library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -64,13 +64,15 @@ check() { # check TEXT COMMAND...: one check that a command decides
   fi
 }
 
-# compile VARIANT FLAGS...: all of the C half but the routes and the hooks of limits, which would put their dlsym and getrlimit before the sanitizers'
+# compile VARIANT FLAGS...: all of the C half, by the rules of the build, but the routes and the hooks of limits, which would put their dlsym and getrlimit before the
+# sanitizers'. Leaves the objects in one folder.
 compile() {
   local variant=$1 source
   shift
   mkdir -p "$out/$variant"
-  for source in cshim/*.c cshim/ctest/check.c cshim/ctest/oracle.c; do
-    [[ $source == cshim/route.c || $source == cshim/limithooks.c ]] && continue
+  make -s -f cshim/cshim.mk -j "$jobs" CC="$cc" CSHIM_OUT="$out/$variant/cshim" CSHIM_EXTRA="$*" cshim || return 1
+  (cd "$out/$variant" && ar x cshim/libcshim.a && rm route.o limithooks.o) || return 1
+  for source in cshim/ctest/check.c cshim/ctest/oracle.c; do
     $cc $flags "$@" -c "$source" -o "$out/$variant/$(basename "$source" .c).o" || return 1
   done
 }
@@ -100,7 +102,7 @@ run_tests() { # run_tests VARIANT "NAMES" FLAGS...
   for name in $names; do wanted "$name" && selected+=" $name"; done
   [[ -z $selected ]] && return
   echo "== $variant"
-  rm -rf "${out:?}/$variant"
+  rm -f "${out:?}/$variant"/*.o
   if ! compile "$variant" "$@"; then
     failed=$((failed + 1))
     return
@@ -164,13 +166,11 @@ imports() {
 }
 
 test_imports() {
-  local source
   echo "== imports"
   rm -rf "${out:?}/imports"
-  mkdir -p "$out/imports"
-  for source in cshim/*.c; do
-    $cc $flags -O2 -fPIC -fno-plt -ftls-model=initial-exec -c "$source" -o "$out/imports/$(basename "$source" .c).o" || failed=$((failed + 1))
-  done
+  compile imports || failed=$((failed + 1))
+  rm -f "$out"/imports/{check,oracle}.o
+  ln -f -t "$out/imports" "$out"/imports/cshim/process/limithooks.o "$out"/imports/cshim/hooks/route.o
   check "asked of other libraries, or listed and not asked for (cshim/imports.txt): $(imports | tr '\n' ' ')" test -z "$(imports)"
 }
 
@@ -203,11 +203,17 @@ interpreters() {
   done
 }
 
+# loads PYTHON LIBRARY PRELOAD: whether the interpreter, which may have a C library of its own, runs what is built here
+loads() {
+  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 "$1" -c pass 2>/dev/null || return
+  ! LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 "$1" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$2" 2>&1 | grep -q "version .GLIBC_"
+}
+
 # walk_with VARIANT PYTHON PRELOAD: what the walker finds against what that interpreter says
 walk_with() {
   local log=$out/$1/walk.log
-  if ! LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 "$2" -c pass 2>/dev/null; then # it runs on a C library of its own
-    echo "skipped: $2 does not start with $3"
+  if ! loads "$2" "$out/$1/libpywalk.so" "$3"; then
+    echo "skipped: $2 runs on a C library that is older than what is built here"
     return
   fi
   LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout 300 "$2" -W ignore cshim/ctest/pywalk.py "$out/$1/libpywalk.so" 2>&1 | tee "$log"
@@ -217,7 +223,7 @@ walk_with() {
 # adapters_with VARIANT PYTHON PRELOAD: how the adapters' mechanism does in that interpreter
 adapters_with() {
   local log=$out/$1/adapters.log
-  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 "$2" -c pass 2>/dev/null || return # said already
+  loads "$2" "$out/$1/libpyadapter.so" "$3" || return # said already
   LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout 300 "$2" -W ignore cshim/ctest/pyadapter.py "$out/$1/libpyadapter.so" 2>&1 | tee "$log"
   note "${PIPESTATUS[0]}" "$log"
 }
@@ -225,10 +231,10 @@ adapters_with() {
 build_walker() { # build_walker VARIANT FLAGS...
   local variant=$1
   shift
-  rm -rf "${out:?}/$variant"
+  rm -f "${out:?}/$variant"/*.o
   compile "$variant" -fPIC -ftls-model=initial-exec "$@" && rm "$out/$variant"/{check,oracle}.o &&
     $cc $flags "$@" -fPIC -shared cshim/ctest/pywalk.c "$out/$variant"/*.o -o "$out/$variant/libpywalk.so" -ldl -lpthread &&
-    rm "$out/$variant/adapterscripts.o" && # the test has one of its own
+    rm "$out/$variant/scripts.o" && # the test has one of its own
     $cc $flags "$@" -fPIC -shared cshim/ctest/pyadapter.c "$out/$variant"/*.o -o "$out/$variant/libpyadapter.so" -ldl -lpthread
 }
 
@@ -236,7 +242,7 @@ test_headers_of() { # test_headers_of PYTHON: the layouts against the headers th
   local include log=$out/pylayout.log
   include=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   [[ -e $include/internal/pycore_pystate.h ]] || return
-  check "the layouts compile with $include" $cc -std=gnu11 -w -I"$include" -I"$include/internal" cshim/ctest/pylayout_test.c cshim/pylayout.c -o "$out/pylayout_test"
+  check "the layouts compile with $include" $cc -std=gnu11 -w -I"$include" -I"$include/internal" -Icshim cshim/ctest/pylayout_test.c cshim/python/pylayout.c -o "$out/pylayout_test"
   "$out/pylayout_test" 2>&1 | tee "$log"
   note "${PIPESTATUS[0]}" "$log"
 }
@@ -284,7 +290,7 @@ wanted python && group python test_python python "" -O2
 wanted null && group null test_null
 group sanitized run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack backward namerow table" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 group threads run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture pystack" -O1 -fsanitize=thread -Wno-tsan
-group plain run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack coldparts backward namerow table" -O2
+group plain run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack splitranges backward namerow table" -O2
 wanted rows && group rows test_rows
 wanted header && group header test_header
 wanted imports && group imports test_imports

@@ -84,6 +84,7 @@ type Event struct {
 	Name      StringID        // marks and names: the text
 	Thread    ThreadID        // who
 	Status    int32           // CUDA error code, 0 success
+	Rest      uint64          // framework allocs: 1 + the bytes of the block beyond those that were requested, 0 unknown
 	Op        uint32          // framework allocs: 1 + the number of the operator that runs, or with FlagBackward of the one whose backward runs; 0 none
 	OpThread  uint16          // with Op: the framework's own number of the thread that recorded the operator, 0 unknown; numbers of operators are each thread's own
 	API       cuda.API        // the call that made the event at its own level

@@ -113,6 +113,10 @@ func gatherMore(values []uint64, f Field, events []Event) {
 		for i := range events {
 			values[i] = uint64(events[i].OpThread)
 		}
+	case FieldRest:
+		for i := range events {
+			values[i] = events[i].Rest
+		}
 	}
 }
 
@@ -130,6 +134,7 @@ func constantFields(events []Event) (set uint64) {
 	var mem cuda.MemoryKind
 	var flags Flags
 	var opThread uint16
+	var rest uint64
 	for i := range events {
 		ev := &events[i]
 		thread |= ev.Thread ^ first.Thread
@@ -144,13 +149,14 @@ func constantFields(events []Event) (set uint64) {
 		mem |= ev.Mem ^ first.Mem
 		flags |= ev.Flags ^ first.Flags
 		opThread |= ev.OpThread ^ first.OpThread
+		rest |= ev.Rest ^ first.Rest
 	}
 	for _, c := range [...]struct {
 		field   Field
 		differs bool
 	}{{FieldThread, thread != 0}, {FieldTag, tag != 0}, {FieldStream, stream != 0}, {FieldStatus, status != 0}, {FieldAPI, api != 0},
 		{FieldRuntime, runtime != 0}, {FieldDevice, device != 0}, {FieldLevel, level != 0}, {FieldMem, mem != 0}, {FieldFlags, flags != 0},
-		{FieldHandle, handle != 0}, {FieldOpThread, opThread != 0}} {
+		{FieldHandle, handle != 0}, {FieldOpThread, opThread != 0}, {FieldRest, rest != 0}} {
 		if !c.differs {
 			set |= 1 << c.field
 		}
@@ -304,6 +310,10 @@ func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
 			events[i].OpThread = uint16(values[i])
 		}
 		return seen>>16 == 0
+	case FieldRest:
+		for i := range events {
+			events[i].Rest = values[i]
+		}
 	}
 	return true
 }

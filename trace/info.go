@@ -22,6 +22,7 @@ import (
 //	python.libraries                         packages in folders whose names do not say so, separated by NUL: pip --target put them there
 //	nullgpu                                  "1" where no real GPU was used
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
+//	import.kind, import.lacks                what an imported trace was made from, and what that does not hold, in sentences
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
 

@@ -32,6 +32,7 @@ const (
 	FieldCategory
 	FieldOp
 	FieldOpThread
+	FieldRest
 
 	fieldCount
 )
@@ -118,6 +119,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldCategory, "category", EncodingRun, false, "", "what the framework takes the bytes or the object for"},
 	{FieldOp, "op", EncodingSame, true, "", "1 + number of the framework's operator that allocates, or with flag backward of the one whose backward does; 0 none"},
 	{FieldOpThread, "opthread", EncodingSame, false, "", "the framework's number of the thread that recorded op, which counts its own operators; 0 unknown"},
+	{FieldRest, "rest", EncodingPlain, false, "bytes", "1 + the bytes of a framework's block beyond those that were requested, by rounding and by what was not worth splitting; 0 unknown"},
 }
 
 // EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and docs/format.md.
@@ -130,7 +132,7 @@ type EventSpec struct {
 }
 
 var memoryFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldMem, FieldDevice, FieldAddr, FieldSize, FieldStream,
-	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved, FieldHandle, FieldOp, FieldOpThread}
+	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved, FieldHandle, FieldOp, FieldOpThread, FieldRest}
 
 var objectFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldDevice, FieldAddr, FieldSize, FieldStatus, FieldFlags, FieldStack,
 	FieldPyStack, FieldTag, FieldObject}

@@ -14,8 +14,9 @@ type Chart struct {
 	Note  string // a second, smaller line
 
 	XLabel string
-	Time   bool // X is nanoseconds
-	Stack  bool // series lie upon each other, the first one lowest
+	Time   bool  // X is nanoseconds
+	Stack  bool  // series lie upon each other, the first one lowest
+	Width  int64 // of the columns of a stack, which begin at X; 0: they are 1 wide, and X lies in their middle
 	Series []Series
 	Peak   *Point  // marked and labelled
 	Steps  []int64 // where iterations end

@@ -23,6 +23,7 @@ type Options struct {
 	MinShare float64 // percent; categories below are joined in one bar
 	Baseline bool    // overlay: less the first value of each run
 	Align    bool    // overlay: time counts from each run's first allocation
+	Events   bool    // timeline: every allocation and free is as wide as the next one
 }
 
 // Kind is a sort of picture. A new one is a row of Kinds.
@@ -34,7 +35,7 @@ type Kind struct {
 
 // Kinds lists all sorts of pictures.
 var Kinds = []Kind{
-	{"timeline", "bytes over time by level, with the peak, iterations and out-of-memory errors", false, timeline},
+	{"timeline", "bytes over time, stacked by category, with the peak, iterations and out-of-memory errors", false, timeline},
 	{"iterations", "what each training iteration held at its peak, stacked by category", false, iterations},
 	{"categories", "bars of what the memory was for at the peak, a panel for each run", true, categories},
 	{"bars", "two stacked bars: the peak divided by two sets of rules", false, twoBars},
@@ -127,30 +128,68 @@ func heightSeries(name string, h analyzer.Heights, end int64) Series {
 
 var errNothing = errors.New("nothing was allocated")
 
-func timeline(runs []Run, _ Options) (*Chart, error) {
+func timeline(runs []Run, o Options) (*Chart, error) {
 	s := runs[0].Summary
 	if len(s.Heights) == 0 {
 		return nil, errNothing
 	}
 	c := &Chart{Title: "GPU memory over time", Note: runs[0].Name, XLabel: "time since the start", Time: true}
+	h := s.History
+	if h != nil && len(h.Blocks) > 0 && h.LeftOut == 0 && len(h.By) > 0 {
+		return c, c.stackTimeline(s, o.Events)
+	}
+	if o.Events {
+		return nil, errors.New("not every block is known; leave out --axis events")
+	}
 	for i, h := range s.Heights {
 		one := heightSeries(levelName(h.Level), h, s.Process.DurationNS)
 		one.Filled = i == 0
 		c.Series = append(c.Series, one)
 	}
+	c.markTimeline(s, func(time int64) int64 { return time })
+	return c, nil
+}
+
+// stackTimeline divides the main level by its owners, with what was taken from the driver as a line above it.
+func (c *Chart) stackTimeline(s *analyzer.Summary, byEvents bool) error {
+	h := s.History
+	positions, end := h.Times, max(s.Process.DurationNS, h.Times[len(h.Times)-1])
+	at := func(time int64) int64 { return time }
+	if byEvents {
+		positions, end, c.Time, c.XLabel = eventNumbers(h), int64(len(h.Times)), false, "allocations and frees"
+		at = func(time int64) int64 {
+			n, _ := slices.BinarySearch(h.Times, time)
+			return int64(n)
+		}
+	}
+	c.Stack, c.Note = true, c.Note+", by "+h.By[0]
+	c.Series, c.Width = stacked(h, positions, end)
+	for _, level := range s.Heights[1:] {
+		line := heightSeries(levelName(level.Level), level, s.Process.DurationNS)
+		line.Line = true
+		for i := range line.X {
+			line.X[i] = at(line.X[i])
+		}
+		c.Series = append(c.Series, line)
+	}
+	c.markTimeline(s, at)
+	return nil
+}
+
+// markTimeline marks the peak, ends of iterations and out-of-memory errors; at is the place of a time on the axis.
+func (c *Chart) markTimeline(s *analyzer.Summary, at func(time int64) int64) {
 	main := levelOf(s, s.Heights[0].Level)
-	c.Peak = &Point{main.PeakTimeNS, signed(main.PeakBytes), "peak " + analyzer.SizeText(main.PeakBytes)}
+	c.Peak = &Point{at(main.PeakTimeNS), signed(main.PeakBytes), "peak " + analyzer.SizeText(main.PeakBytes)}
 	if t := s.Training; t != nil {
 		for _, it := range t.Iterations {
 			if it.Ended {
-				c.Steps = append(c.Steps, it.EndNS)
+				c.Steps = append(c.Steps, at(it.EndNS))
 			}
 		}
 		for _, o := range t.OutOfMemory {
-			c.OOM = append(c.OOM, o.TimeNS)
+			c.OOM = append(c.OOM, at(o.TimeNS))
 		}
 	}
-	return c, nil
 }
 
 func iterations(runs []Run, _ Options) (*Chart, error) {

@@ -73,8 +73,12 @@ func (c *Chart) shapes() []shape {
 			if s.Level && j > 0 {
 				one.x, one.high = append(one.x, float64(x)), append(one.high, one.high[len(one.high)-1])
 			}
-			if c.Stack { // a column of its own
-				one.x, one.high = append(one.x, float64(x)-0.5, float64(x)+0.5), append(one.high, float64(s.Bytes[j]), float64(s.Bytes[j]))
+			if c.Stack && (c.Width == 0 || !s.Line) { // a column of its own
+				left, right := float64(x)-0.5, float64(x)+0.5
+				if c.Width > 0 {
+					left, right = float64(x), float64(x+c.Width)
+				}
+				one.x, one.high = append(one.x, left, right), append(one.high, float64(s.Bytes[j]), float64(s.Bytes[j]))
 				continue
 			}
 			one.x, one.high = append(one.x, float64(x)), append(one.high, float64(s.Bytes[j]))

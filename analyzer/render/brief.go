@@ -1,7 +1,9 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -10,8 +12,10 @@ import (
 	"memtrace/analyzer/rules"
 )
 
-// Rows of the tables on the first screen, which is one of 40 lines.
+// Rows of the tables on the first screen. They are fewer where the text would be longer than briefLines, but not fewer than briefRows.
 const (
+	briefLines      = 40
+	briefRows       = 2
 	briefOwners     = 7
 	briefCategories = 4
 	briefAdvice     = 2
@@ -19,13 +23,33 @@ const (
 	briefThrough    = 4 // lines of a library, below the modules
 )
 
+// firstScreen writes brief with as many rows as fit.
+func firstScreen(w io.Writer, s *analyzer.Summary, o Options) error {
+	for trimmed := 0; ; trimmed++ {
+		var text bytes.Buffer
+		p := &page{w: &text, o: o, trimmed: trimmed}
+		p.brief(s)
+		if p.err != nil {
+			return p.err
+		}
+		if bytes.Count(text.Bytes(), []byte("\n")) <= briefLines || trimmed == briefOwners-briefRows {
+			_, err := w.Write(text.Bytes())
+			return err
+		}
+	}
+}
+
+// rows is how many rows a table of the first screen has, unless the number was asked for.
+func (p *page) rows(limit int) int {
+	return p.o.fewer(max(limit-p.trimmed, briefRows))
+}
+
 // brief is the first screen: the answer, what it rests on, and what to type next.
 func (p *page) brief(s *analyzer.Summary) {
 	p.verdict(s)
 	p.shortHeading(s)
 	if oomToTell(s) == nil { // else the device was full
 		p.peakTable(s)
-		p.overTime(s)
 	}
 	p.shortTables(s)
 	p.shortIterations(s)
@@ -57,25 +81,20 @@ func (p *page) verdict(s *analyzer.Summary) {
 	p.gap()
 }
 
-// shortHeading says who ran, on what, and whether the trace is whole.
+// shortHeading says who ran, on what, and whether the trace is complete, and draws memory over time.
 func (p *page) shortHeading(s *analyzer.Summary) {
-	p.oneLine("command", orUnknown(command(s.Process)))
-	p.field("run", process(s.Process)+"; "+run(s.Process))
-	if text := software(s.Versions); text != "" {
-		p.oneLine("software", text)
-	}
-	for _, d := range s.Devices {
-		if !d.Driver.Empty() || !d.Framework.Empty() {
-			p.oneLine(deviceName(d.Index), device(d, s.NullGPU))
+	for _, fact := range Facts(s) {
+		switch {
+		case fact.Alarm:
+			p.styled(alarm, fact.Name, fact.Value)
+		case fact.Long:
+			p.oneLine(fact.Name, fact.Value)
+		default:
+			p.field(fact.Name, fact.Value)
 		}
 	}
-	style := plain
-	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
-		style = alarm
-	}
-	p.styled(style, "trace", health(s))
-	if len(s.Filter) > 0 {
-		p.field("only", clean(strings.Join(s.Filter, ", ")))
+	if oomToTell(s) == nil {
+		p.overTime(s)
 	}
 	p.gap()
 }
@@ -118,7 +137,7 @@ func (p *page) shortOOM(s *analyzer.Summary, e *analyzer.OOMEvent) {
 		p.shortLedger(s, "inner", briefThrough)
 	} else if l := bestLedger(e); l != nil && len(l.Rows) > 0 {
 		var owners []owner
-		for _, r := range foldOwners(l.Rows, p.o.fewer(briefOwners-2)) {
+		for _, r := range foldOwners(l.Rows, p.rows(briefOwners-2)) {
 			owners = append(owners, owner{name: oomOwner(&r, frameworkPhrase(s.Versions)), bytes: r.Bytes, lower: r.BytesLower, style: oomStyle(r.Owner)})
 		}
 		p.shortTable("Who filled "+deviceName(e.Device)+", by "+l.By, owners, s.Bounds)
@@ -144,7 +163,7 @@ func (p *page) shortCategories(title string, t *analyzer.Training, held []uint64
 		}
 		rows = append(rows, row)
 	}
-	p.shortTable(title, fewer(rows, p.o.fewer(limit), foldShort), nil)
+	p.shortTable(title, fewer(rows, p.rows(limit), foldShort), nil)
 }
 
 // shortLedger says where the memory was asked for.
@@ -153,10 +172,10 @@ func (p *page) shortLedger(s *analyzer.Summary, by string, limit int) {
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
-	rows := p.o.Rows
-	p.o.Rows = p.o.fewer(limit)
+	asked := p.o.Rows
+	p.o.Rows = p.rows(limit)
 	owners := p.owners(s, l)
-	p.o.Rows = rows
+	p.o.Rows = asked
 	title := "Where it was allocated, by " + by
 	if by == "inner" {
 		title = "By innermost line outside of " + frameworkPhrase(s.Versions)
@@ -176,7 +195,7 @@ func (p *page) shortModules(s *analyzer.Summary, l *analyzer.Ledger) {
 		}
 		rows = append(rows, owner{name: name, bytes: m.Bytes, style: blocks})
 	}
-	p.shortTable("By module", fewer(rows, p.o.fewer(briefModules), foldShort), nil)
+	p.shortTable("By module", fewer(rows, p.rows(briefModules), foldShort), nil)
 }
 
 func foldShort(hidden []owner) owner {
@@ -216,7 +235,6 @@ func (p *page) overTime(s *analyzer.Summary) {
 		return
 	}
 	p.line("  %s%s  %s", pad("over time", 11), p.o.paint(blocks, sparkline(h.PeakBytes, columns, p.o.ASCII)), words)
-	p.gap()
 }
 
 // sparkline draws the highest values of equal parts of a list, each in one column of at most eight steps.

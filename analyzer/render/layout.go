@@ -14,6 +14,7 @@ type page struct {
 	o   Options
 	err error
 
+	trimmed int              // rows that tables of the first screen have less than they may have
 	blank   bool             // the last line was empty
 	signed  [len(signs)]bool // signs of inexact figures that were used and not explained yet
 	doubted bool             // so were question marks behind differences

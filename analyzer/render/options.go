@@ -18,9 +18,9 @@ type Options struct {
 	// Of views only.
 	Depth      int  // levels of modules below the root that View modules shows; negative: all
 	DepthAsked bool // every level counts; otherwise those that only wrap another do not
-	Period     int  // every so many iterations of an epoch in View seed003; 0: 1
-	Epoch      int  // only this epoch in View seed003, counted from 1; 0: all
-	Unit       Unit // of CSV files and of View seed003; "": bytes in the former, MB in the latter
+	Period     int  // every so many iterations of an epoch in View tbd; 0: 1
+	Epoch      int  // only this epoch in View tbd, counted from 1; 0: all
+	Unit       Unit // of CSV files and of View tbd; "": bytes in the former, MB in the latter
 }
 
 // DefaultDepth is enough for the layers of most models, and what they are made of.

@@ -12,14 +12,16 @@ import (
 
 // Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or where something was asked for.
 func Text(w io.Writer, s *analyzer.Summary, o Options) error {
-	p := &page{w: w, o: o}
+	var err error
 	if s.Asked || s.At != nil || o.Details {
+		p := &page{w: w, o: o}
 		p.details(s)
+		err = p.err
 	} else {
-		p.brief(s)
+		err = firstScreen(w, s, o)
 	}
-	if p.err != nil {
-		return fmt.Errorf("write the report: %w", p.err)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
@@ -237,6 +239,23 @@ func (p *page) peaks(s *analyzer.Summary) {
 	p.title("Peak")
 	p.gap()
 	p.peakTable(s)
+	if text := requested(s); text != "" {
+		p.field("requested", text)
+		p.gap()
+	}
+}
+
+// requested says what the program asked its framework for at the peak, "" if that is not known of most.
+func requested(s *analyzer.Summary) string {
+	r := s.Framework.RequestedAtPeak
+	if r == nil || r.Bytes < s.Framework.PeakBytes/2 {
+		return ""
+	}
+	text := fmt.Sprintf("%s; %s (%s) of the blocks is rounding and unsplit rests", Bytes(r.Bytes), Bytes(r.RestBytes), percentOf(r.RestBytes, s.Framework.PeakBytes))
+	if r.UnknownBytes > 0 {
+		text += fmt.Sprintf("; of %s it is not known", Bytes(r.UnknownBytes))
+	}
+	return text
 }
 
 func (p *page) peakTable(s *analyzer.Summary) {

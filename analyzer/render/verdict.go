@@ -35,6 +35,7 @@ func Verdict(s *analyzer.Summary) []string {
 	}
 	add(shareSentence(s, v))
 	add(idleSentence(s, v))
+	add(roundingSentence(s))
 	add(othersSentence(s))
 	add(retrySentence(s))
 	add(growthSentence(s, v))
@@ -214,6 +215,16 @@ func idleSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 		return ""
 	}
 	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", Bytes(v.IdleBytes), 100*float64(v.IdleBytes)/float64(v.PeakBytes), frameworkPhrase(s.Versions))
+}
+
+// roundingSentence speaks of what blocks have beyond the request where that is much.
+func roundingSentence(s *analyzer.Summary) string {
+	r := s.Framework.RequestedAtPeak
+	if r == nil || r.RestBytes < s.Framework.PeakBytes/20 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%.0f%%) of its blocks was not requested: sizes are rounded up, and small rests are not split off.", Bytes(r.RestBytes),
+		100*float64(r.RestBytes)/float64(s.Framework.PeakBytes))
 }
 
 // growthSentence says whether the program holds more and more, and who does; nothing where that cannot be told.

@@ -31,8 +31,8 @@ var views = []View{
 		text: (*page).iterations, table: iterationRows},
 	{Name: "cross", Doc: "two groupings at once, module by category unless --cross names others", missing: noCross, any: true,
 		text: (*page).crossed, table: crossRows},
-	{Name: "seed003", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
-		text: (*page).seed003, table: iterationRows},
+	{Name: "tbd", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
+		text: (*page).tbd, table: iterationRows},
 }
 
 // Views lists every view, in the order in which help texts show them.
@@ -51,7 +51,7 @@ func FindView(name string) *View {
 // Missing says why a summary has nothing that the view could show, and what to do about it; "" if it has.
 func (v *View) Missing(s *analyzer.Summary) string {
 	if s.Training == nil && !v.any {
-		return "the summary was made without training" // a mistake of the caller: no trace is like that
+		return "an imported trace has no names of modules and parameters, and does not tell iterations apart; 'memtrace report' and --by site show it"
 	}
 	return v.missing(s)
 }

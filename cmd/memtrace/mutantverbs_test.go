@@ -98,7 +98,7 @@ func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *analy
 		m.Faultf("diff with the seed fails")
 	}
 	// Each mutant goes through some of the rest, so that all of it is met often.
-	switch m.Number % 6 {
+	switch m.Number % 7 {
 	case 0:
 		r.run(m, events, "report", "--view", "modules,parameters,iterations", path)
 	case 1:
@@ -111,6 +111,8 @@ func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *analy
 		r.copied(m, summary, path, "strip")
 	case 5:
 		r.copied(m, summary, path, "anonymize")
+	case 6:
+		r.run(m, events, "html", "--blocks", "100", "-o", filepath.Join(r.dir, "x"), "-f", path)
 	}
 	if m.Number%4 == 0 {
 		r.embedded(m, summary)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memtrace/analyzer"
 	"memtrace/analyzer/plot"
 	"memtrace/internal/visible"
 )
@@ -34,6 +35,7 @@ type plotFlags struct {
 	output  string
 	data    string
 	force   bool
+	axis    string
 	show    plot.Options
 }
 
@@ -60,58 +62,59 @@ func (a *app) plotCommand() *cobra.Command {
 	f.Float64Var(&flags.show.MinShare, "min-share", 0, "join categories below this `PERCENT` of the whole")
 	f.BoolVar(&flags.show.Baseline, "baseline", false, "overlay: take off what each run held at first")
 	f.BoolVar(&flags.show.Align, "align", false, "overlay: let each run begin at its first allocation")
+	f.StringVar(&flags.axis, "axis", "time", "timeline: what it goes by, `AXIS` time, or events, as wide as each other")
 	f.StringVar(&flags.data, "data", "", "also write the values to a CSV `FILE`")
 	f.StringVarP(&flags.output, "output", "o", "", "the picture's `FILE`: its name ends in .png, .svg or .pdf")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")
 	flags.filters.defineFilters(cmd)
 	flags.filters.defineRules(cmd)
 	mustComplete(cmd, "kind", completeValues(kinds...))
+	mustComplete(cmd, "axis", completeValues("time", "events"))
 	for _, name := range []string{"title", "min-share"} {
 		mustComplete(cmd, name, completeValues())
 	}
 	return cmd
 }
 
-func (a *app) plot(flags *plotFlags, args []string) error {
-	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(flags.output)), ".")
+// check looks at the flags before any trace is read, and returns the picture's format and what to count.
+func (flags *plotFlags) check() (format string, count analyzer.Options, err error) {
+	format = strings.TrimPrefix(strings.ToLower(filepath.Ext(flags.output)), ".")
 	switch {
 	case flags.output == "":
-		return usagef("name the picture with -o, such as -o memory.png")
+		return "", count, usagef("name the picture with -o, such as -o memory.png")
 	case !slices.Contains(plot.Formats, format):
-		return usagef("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
+		return "", count, usagef("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
 	case flags.kind != "" && !slices.Contains(plot.Names(), flags.kind):
-		return usagef("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
+		return "", count, usagef("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
+	case flags.axis != "time" && flags.axis != "events":
+		return "", count, usagef("--axis %s: choose time or events", flags.axis)
 	case !(flags.show.MinShare >= 0 && flags.show.MinShare <= 100):
-		return usagef("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
+		return "", count, usagef("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
 	}
-	count, err := flags.filters.options()
-	if err != nil {
-		return err
+	flags.show.Events = flags.axis == "events"
+	if count, err = flags.filters.options(); err != nil {
+		return "", count, err
 	}
 	if len(flags.filters.groups) == 0 {
 		if err := (&viewFlags{names: []string{"iterations"}}).askForTraining(&flags.filters, &count); err != nil {
-			return err
+			return "", count, err
 		}
-		count.Groupings = []string{byCategory}
+		count.Groupings, count.HistoryBlocks = []string{byCategory}, plotBlocks
 	}
-	inputs, err := expandInputs(args)
+	return format, count, nil
+}
+
+// plotBlocks is how many blocks a timeline is divided by; of a larger trace it shows the levels.
+const plotBlocks = 1_000_000
+
+func (a *app) plot(flags *plotFlags, args []string) error {
+	format, count, err := flags.check()
 	if err != nil {
 		return err
 	}
-	var runs []plot.Run
-	for _, in := range inputs {
-		summary, err := a.summarize(in.path, count)
-		if err != nil {
-			if a.passOver(in, err) {
-				continue
-			}
-			return err
-		}
-		name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(in.path), traceSuffix), "memtrace.")
-		runs = append(runs, plot.Run{Name: name, Summary: summary})
-	}
-	if len(runs) == 0 {
-		return noTracesError(args[0])
+	runs, err := a.readRuns(args, count)
+	if err != nil {
+		return err
 	}
 	chart, err := plot.Make(flags.kind, runs, flags.show)
 	if err != nil {
@@ -134,4 +137,28 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 	}
 	a.say("wrote %s: %s of %s", flags.output, chart.Kind, of)
 	return nil
+}
+
+// readRuns reads the traces that a picture is of.
+func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error) {
+	inputs, err := expandInputs(args)
+	if err != nil {
+		return nil, err
+	}
+	var runs []plot.Run
+	for _, in := range inputs {
+		summary, err := a.summarize(in.path, count)
+		if err != nil {
+			if a.passOver(in, err) {
+				continue
+			}
+			return nil, err
+		}
+		name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(in.path), traceSuffix), "memtrace.")
+		runs = append(runs, plot.Run{Name: name, Summary: summary})
+	}
+	if len(runs) == 0 {
+		return nil, noTracesError(args[0])
+	}
+	return runs, nil
 }

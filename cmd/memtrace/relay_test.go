@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -101,6 +102,9 @@ func TestSignalsReachTheProgramOnce(t *testing.T) {
 	g := startGuest(t, "", &syscall.SysProcAttr{Setpgid: true}, nil)
 	var want []string
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+		if signal.Ignored(s) { // as SIGHUP under nohup: a shell cannot trap what was ignored when it began
+			continue
+		}
 		g.send(s)
 		want = append(want, strings.TrimPrefix(unix.SignalName(s), "SIG"))
 		g.until(unix.SignalName(s)+" is noted", func() bool { return len(strings.Fields(g.read("got"))) >= len(want) })

@@ -45,10 +45,10 @@ func (v *viewFlags) define(cmd *cobra.Command) {
 	f.StringSliceVar(&v.names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
 	f.StringSliceVar(&v.cross, "cross", nil, "show a crossed table of the groupings `ROWS,COLUMNS`, such as module,category or site,operator (--view cross)")
 	f.StringVar(&v.csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
-	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and in the table of seed003 (default MB)")
+	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and in the table of tbd (default MB)")
 	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3, not counting those that only wrap another)")
-	f.IntVar(&v.period, "period", 0, "list every so many `ITERATIONS` (default 1), in the table of seed003")
-	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of seed003")
+	f.IntVar(&v.period, "period", 0, "list every so many `ITERATIONS` (default 1), in the table of tbd")
+	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of tbd")
 	mustComplete(cmd, "view", completeList(viewNames()...))
 	mustComplete(cmd, "units", completeValues(render.Units()...))
 	mustComplete(cmd, "cross", completeList(groupingNames()...))
@@ -75,7 +75,7 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 		}
 		views = append(views, view)
 	}
-	seed := v.has("seed003")
+	tbd := v.has("tbd")
 	switch {
 	case v.csv != "" && len(views) == 0:
 		return nil, usagef("--csv goes with --view: name what to write, one of %s", strings.Join(viewNames(), ", "))
@@ -95,18 +95,18 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 		return nil, usagef("--since goes with the report; a view is of the whole run")
 	case len(views) > 0 && s.sum != "":
 		return nil, usagef("--expected-sum goes with --by category, --rules or --group, not with --view")
-	case changed("units") && v.csv == "" && !seed:
-		return nil, usagef("--units goes with --csv and --view seed003; other sizes have their unit beside them")
+	case changed("units") && v.csv == "" && !tbd:
+		return nil, usagef("--units goes with --csv and --view tbd; other sizes have their unit beside them")
 	case changed("depth") && !v.has("modules"):
 		return nil, usagef("--depth goes with --view modules")
 	case changed("depth") && v.depth < 0:
 		return nil, usagef("--depth %d: name a number of levels, 0 for the root alone", v.depth)
-	case changed("period") && !seed:
-		return nil, usagef("--period goes with --view seed003")
+	case changed("period") && !tbd:
+		return nil, usagef("--period goes with --view tbd")
 	case changed("period") && v.period < 1:
 		return nil, usagef("--period %d: name a number of iterations, at least 1", v.period)
-	case changed("epoch") && !seed:
-		return nil, usagef("--epoch goes with --view seed003")
+	case changed("epoch") && !tbd:
+		return nil, usagef("--epoch goes with --view tbd")
 	case changed("epoch") && v.epoch < 1:
 		return nil, usagef("--epoch %d: name an epoch, the first is 1", v.epoch)
 	}
@@ -158,7 +158,7 @@ func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
 	if err != nil {
 		return usagef("--rules: %w", err)
 	}
-	if v.has("seed003") || v.has("iterations") && v.csv != "" {
+	if v.has("tbd") || v.has("iterations") && v.csv != "" {
 		for _, category := range []string{render.FeatureMaps, render.IntermediateGradients} {
 			if !slices.ContainsFunc(set.Rules, func(r rules.Rule) bool { return r.Category == category }) {
 				return usagef("--rules %s: has no category %q, which the table is made of; leave out --rules", name, category)
@@ -176,7 +176,7 @@ func (a *app) showViews(w io.Writer, flags *viewFlags, force bool, views []*rend
 	if (flags.csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
 		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, render.Health(r.summary.Health, r.summary.LostRecords))
 	}
-	if why := render.NothingSelected(r.summary, style); why != "" && flags.has("seed003") {
+	if why := render.NothingSelected(r.summary, style); why != "" && flags.has("tbd") {
 		a.log.Warn().Msgf("%s: no table: %s", r.path, why)
 	}
 	switch flags.csv {

@@ -1,5 +1,5 @@
 /* Sizes of arrays against counting: every element of every level is visited, every block and every chroma sample is added by itself. */
-#include "../array.h"
+#include "hooks/array.h"
 
 #include "check.h"
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../unwind.h"
 #include "check.h"
+#include "unwind/unwind.h"
 
 struct _Unwind_Context;
 int _Unwind_Backtrace(int (*)(struct _Unwind_Context *, void *), void *);

@@ -1,6 +1,6 @@
 /* Operators of the backward pass: how a node looks inside is found out, with nodes of both layouts and with what is none. */
 #define _GNU_SOURCE
-#include "../backward.h"
+#include "adapters/backward.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

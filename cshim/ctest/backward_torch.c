@@ -1,4 +1,4 @@
-/* What the test of cshim/backward.c takes for PyTorch's libraries: the functions by their mangled names, with nodes of either layout or of none. */
+/* What the test of cshim/adapters/backward.c takes for PyTorch's libraries: the functions by their mangled names, with nodes of either layout or of none. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

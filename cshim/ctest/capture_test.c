@@ -1,19 +1,19 @@
 /* Native stacks that are found again by comparing: the same as a walk finds, whatever lies on the stack. */
 #define _GNU_SOURCE
-#include "../capture.h"
+#include "record/capture.h"
 
 #include <pthread.h>
 #include <setjmp.h>
 #include <string.h>
 
-#include "../call.h"
-#include "../config.h"
-#include "../dict.h"
-#include "../memo.h"
-#include "../nativestack.h"
-#include "../region.h"
+#include "base/config.h"
 #include "check.h"
+#include "hooks/call.h"
 #include "shapes.h"
+#include "spool/dict.h"
+#include "spool/nativestack.h"
+#include "spool/region.h"
+#include "unwind/memo.h"
 
 enum { PATHS = 40, STEPS = 24, ROUNDS = 60 };
 

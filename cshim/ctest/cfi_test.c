@@ -1,14 +1,14 @@
 /* Unwind information: programs written by hand, and real tables that were damaged at random. */
 #define _GNU_SOURCE
-#include "../unwindrow.h"
+#include "unwind/unwindrow.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
 
-#include "../expression.h"
-#include "../loaded.h"
 #include "check.h"
+#include "elf/loaded.h"
+#include "unwind/expression.h"
 
 static struct mt_value value(enum mt_base base, bool load, int32_t inner, int32_t add) {
   return (struct mt_value){.base = (uint8_t)base, .load = load, .inner = inner, .add = add};

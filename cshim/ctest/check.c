@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../config.h"
+#include "base/config.h"
 
 #define CASE_SECONDS 300 /* ends a case that hangs; no measure of speed */
 

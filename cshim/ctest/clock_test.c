@@ -1,6 +1,6 @@
 /* Clock pairs: ordered, whole, and refreshed by one thread at a time. */
 #define _GNU_SOURCE
-#include "../clock.h"
+#include "base/clock.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* What MEMTRACE_* variables become. */
 #define _GNU_SOURCE
-#include "../config.h"
+#include "base/config.h"
 
 #include <string.h>
 
-#include "../complaint.h"
-#include "../guest.h"
+#include "base/complaint.h"
 #include "check.h"
+#include "process/guest.h"
 
 static void sizes(void) {
   static const struct {

@@ -1,15 +1,15 @@
 /* The dictionary: interning, races, and its end. */
 #define _GNU_SOURCE
-#include "../dict.h"
+#include "spool/dict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../config.h"
-#include "../guest.h"
+#include "base/config.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
 
 enum { THREADS = 8, TEXTS = 2000 };
 

@@ -1,17 +1,17 @@
 /* Names as scripts pack them: what is written, and what of hostile bytes is not. */
 #define _GNU_SOURCE
-#include "../namerow.h"
+#include "spool/namerow.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../config.h"
-#include "../dict.h"
-#include "../guest.h"
+#include "base/config.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
+#include "spool/dict.h"
 
 static struct oracle o;
 

@@ -1,20 +1,20 @@
 /* What the management library answers and what is made of it, with a library of our own making; and readings, which must find the moments at which memory
  * stands still. */
 #define _GNU_SOURCE
-#include "../nvml.h"
+#include "device/nvml.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../clock.h"
-#include "../gate.h"
-#include "../reading.h"
-#include "../region.h"
-#include "../ring.h"
-#include "../sample.h"
+#include "base/clock.h"
+#include "base/gate.h"
 #include "check.h"
+#include "device/sample.h"
+#include "device/sampler.h"
+#include "spool/region.h"
+#include "spool/ring.h"
 
 #define OWN 4711u
 #define NO_FIGURE (~0ull)
@@ -231,14 +231,14 @@ static struct mt_thread *start(void) {
 
 static const struct mt_record *last(void) { return self->next - 1; }
 
-static struct mt_reading want(bool share, bool patient) {
-  return (struct mt_reading){.device = (mt_nvml_device)&fake, .ordinal = 2, .occasion = "period", .share = share, .patient = patient};
+static struct mt_sample want(bool share, bool patient) {
+  return (struct mt_sample){.device = (mt_nvml_device)&fake, .ordinal = 2, .occasion = "period", .share = share, .patient = patient};
 }
 
-static enum mt_reading_result take(bool share, bool patient, uint64_t *used) {
-  const struct mt_reading w = want(share, patient);
+static enum mt_sample_result take(bool share, bool patient, uint64_t *used) {
+  const struct mt_sample w = want(share, patient);
   questions = 0;
-  return mt_reading_take(&w, used);
+  return mt_sample_take(&w, used);
 }
 
 static void settled(void) {
@@ -345,7 +345,7 @@ static void refused(void) {
   CHECK(self->next == next);
 }
 
-enum { FORK_WAIT_NS = 50000000 }; /* how long a fork waits (cshim/gate.c) */
+enum { FORK_WAIT_NS = 50000000 }; /* how long a fork waits (cshim/base/gate.c) */
 
 static uint32_t inside, left;
 
@@ -405,8 +405,8 @@ static void forks_give_up(void) {
 
 /* A process without a sampler has nothing to wait for, nor has the child of one that has. */
 static void no_sampler(void) {
-  mt_sample_wake(MT_OCCASION_OOM);
-  mt_sample_end();
+  mt_wake_sampler(MT_OCCASION_OOM);
+  mt_sampler_end();
   CHECK(true);
 }
 

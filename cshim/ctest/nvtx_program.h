@@ -3,15 +3,15 @@
 #pragma once
 
 #define MEMTRACE_IMPLEMENTATION
-#include "../nvtx.h"
+#include "nvtx/nvtx.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
-#include "../guest.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
 
 typedef void (*function)(void);
 int InitializeInjectionNvtx2(const void *(*table)(uint32_t id));

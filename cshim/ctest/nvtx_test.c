@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../config.h"
-#include "../region.h"
+#include "base/config.h"
+#include "spool/region.h"
 
 static void tables(void) {
   static const int want[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, want2[] = {1, 2, 3, 4, 5, 10, 11, 12, 13};

@@ -1,6 +1,6 @@
 /* Names of the files that a process leaves, and how they are made. */
 #define _GNU_SOURCE
-#include "../output.h"
+#include "spool/output.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../identity.h"
 #include "check.h"
+#include "spool/identity.h"
 
 static const char *expand(const char *pattern, unsigned counter) {
   static char out[MT_PATH_MAX];

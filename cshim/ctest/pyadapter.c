@@ -2,10 +2,11 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "../adapter.h"
-#include "../guest.h"
-#include "../interpreter.h"
+#include "adapters/adapter.h"
+#include "process/guest.h"
 #include "pylibrary.h"
+#include "python/interpreter.h"
+#include "python/python.h"
 
 /* Hands its functions over, and says what is called. */
 #define SCRIPT(name)                                                                                                       \

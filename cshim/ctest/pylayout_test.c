@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "../pylayout.h"
+#include "python/pylayout.h"
 
 #if PY_VERSION_HEX >= 0x030b0000
 #include <internal/pycore_frame.h>

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "../config.h"
-#include "../guest.h"
-#include "../region.h"
+#include "base/config.h"
+#include "process/guest.h"
+#include "spool/region.h"
 
 /* Starts to record into that file's spool. */
 MT_EXPORT int pylibrary_open(const char *path) {

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../interpreter.h"
-#include "../pycode.h"
-#include "../python.h"
-#include "../region.h"
 #include "check.h"
 #include "oracle.h"
+#include "python/interpreter.h"
+#include "python/pycode.h"
+#include "python/python.h"
+#include "spool/region.h"
 
 enum { THREADS = 8, CODES = 400, STACKS = 4000 };
 

@@ -3,13 +3,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "../config.h"
-#include "../dict.h"
-#include "../guest.h"
-#include "../interpreter.h"
-#include "../module.h"
-#include "../python.h"
+#include "base/config.h"
+#include "process/guest.h"
 #include "pylibrary.h"
+#include "python/interpreter.h"
+#include "python/python.h"
+#include "spool/dict.h"
+#include "spool/module.h"
 
 extern int __asan_report_present(void) __attribute__((weak));
 

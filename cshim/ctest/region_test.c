@@ -1,6 +1,6 @@
 /* The spool's file under limits: what cannot be had is refused or counted, never a signal. */
 #define _GNU_SOURCE
-#include "../region.h"
+#include "spool/region.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../config.h"
-#include "../guest.h"
+#include "base/config.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
 
 enum { EVENTS = 100000 };
 

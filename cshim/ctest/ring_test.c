@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../config.h"
-#include "../region.h"
-#include "../ring.h"
+#include "base/config.h"
 #include "check.h"
 #include "oracle.h"
+#include "spool/region.h"
+#include "spool/ring.h"
 
 enum { THREADS = 8, EVENTS = 20000, HELD = 64 / 8 /* segments held back of a spool of 1 MiB */, PER_SEGMENT = 255 };
 

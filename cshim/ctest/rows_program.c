@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../unwindrow.h"
+#include "unwind/unwindrow.h"
 
 static struct mt_frame_table table;
 static uintptr_t base;

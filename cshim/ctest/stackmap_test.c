@@ -13,9 +13,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../sandbox.h"
-#include "../unwind.h"
+#include "base/sandbox.h"
 #include "check.h"
+#include "unwind/unwind.h"
 
 /* The mapping by the kernel's own list, read in a way that needs no care. */
 static bool expected(uintptr_t sp, struct mt_stack_bounds *bounds) {

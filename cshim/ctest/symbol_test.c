@@ -1,14 +1,14 @@
 /* Names in loaded objects: the same addresses as dlsym gives, from both kinds of hash table. */
 #define _GNU_SOURCE
-#include "../symbol.h"
+#include "elf/symbol.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../interpreter.h"
 #include "check.h"
+#include "python/interpreter.h"
 
 static struct mt_loaded object_of(void *handle) {
   struct link_map *map;

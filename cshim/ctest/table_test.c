@@ -1,5 +1,5 @@
 /* Tables that are empty when a recording starts: the parent's stays as it is, a forked child's is empty, in its place. */
-#include "../table.h"
+#include "base/table.h"
 
 #include <string.h>
 

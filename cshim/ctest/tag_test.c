@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../config.h"
-#include "../guest.h"
+#include "base/config.h"
 #include "check.h"
 #include "oracle.h"
+#include "process/guest.h"
 
 static struct oracle o;
 

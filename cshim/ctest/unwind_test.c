@@ -1,6 +1,6 @@
 /* Native stacks, address by address against libgcc's unwinder. */
 #define _GNU_SOURCE
-#include "../unwind.h"
+#include "unwind/unwind.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,11 +10,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../loaded.h"
-#include "../rows.h"
 #include "backtrace.h"
 #include "check.h"
+#include "elf/loaded.h"
 #include "shapes.h"
+#include "unwind/rows.h"
 
 static __thread struct backtrace ours, theirs;
 static __thread bool differs;

@@ -23,6 +23,8 @@ var ours = map[string][]string{
 	"cuda/nvml":               {"cuda"},
 	"trace":                   {"cuda"},
 	"trace/pyline":            {"trace"},
+	"trace/build":             {"trace/pyline", "trace"},
+	"trace/importer":          {"trace/build", "trace", "cuda"},
 	"trace/scrub":             {"trace", "cuda"},
 	"trace/spool":             {"trace", "cuda", "internal/regular"},
 	"analyzer":                {"analyzer/rules", "analyzer/symbol", "internal/offheap", "trace", "cuda"},
@@ -31,10 +33,10 @@ var ours = map[string][]string{
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
 	"analyzer/render":         {"analyzer/rules", "analyzer/symbol", "analyzer", "trace", "cuda", "internal/visible"},
 	"analyzer/export":         {"analyzer/render", "analyzer/symbol", "analyzer", "trace"},
+	"analyzer/page":           {"analyzer/render", "analyzer"},
 	"analyzer/plot":           {"analyzer/rules", "analyzer", "internal/visible"},
-	"cmd/memtrace":            {"analyzer/export", "analyzer/plot", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
-	"cshim":                   {},
-	"interpose":               {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "cshim", "internal/regular", "internal/version", "internal/visible"},
+	"cmd/memtrace":            {"analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
+	"interpose":               {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"internal/offheap":        {},
 	"internal/regular":        {},
 	"internal/visible":        {},
@@ -53,12 +55,12 @@ var theirs = map[string][]string{
 	"gonum.org/v1/plot":            {"analyzer/plot"},
 	"codeberg.org/go-pdf/fpdf":     {"analyzer/plot"},
 	"github.com/pelletier/go-toml": {"analyzer/rules/rulefile"},
-	"C":                            {"cshim", "interpose", "cuda/nvml"},
+	"C":                            {"interpose", "cuda/nvml"},
 }
 
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols, with which LD_BIND_NOW=1 ends every
 // program at its start; the others are dead weight in somebody's process.
-var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/rules/rulefile",
+var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/plot", module + "analyzer/rules/rulefile",
 	"net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.

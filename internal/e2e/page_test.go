@@ -96,14 +96,35 @@ var differs = []struct {
 	{regexp.MustCompile(`^\[\d\d:\d\d:\d\d\] `), "[TIME] "}, // MXNet's log
 }
 
+// field is the first line of a field of a report, hanging what it is continued by: where lines break depends on how long the number of a process is.
+var (
+	field   = regexp.MustCompile(`^  \S[\S ]{0,9} {2,}\S`)
+	hanging = regexp.MustCompile(`^ {13}(\S.*)$`)
+)
+
+// unwrapped puts the lines of a field together.
+func unwrapped(lines []string) []string {
+	var list []string
+	inField := false
+	for _, line := range lines {
+		if m := hanging.FindStringSubmatch(line); m != nil && inField {
+			list[len(list)-1] += " " + m[1]
+			continue
+		}
+		inField = field.MatchString(line)
+		list = append(list, line)
+	}
+	return list
+}
+
 // settled returns the lines of a text without what differs, and without empty lines around them.
 func settled(lines []string) []string {
-	list := make([]string, len(lines))
-	for i, line := range lines {
+	var list []string
+	for _, line := range unwrapped(lines) {
 		for _, d := range differs {
 			line = d.what.ReplaceAllString(line, d.by)
 		}
-		list[i] = strings.TrimRight(line, " ")
+		list = append(list, strings.TrimRight(line, " "))
 	}
 	for len(list) > 0 && list[0] == "" {
 		list = list[1:]

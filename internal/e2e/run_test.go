@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"memtrace/analyzer"
 	"memtrace/internal/guest"
 )
 
@@ -114,6 +115,8 @@ type level struct {
 	AllocCount uint64 `json:"alloc_count"`
 	FreeCount  uint64 `json:"free_count"`
 	AllocBytes uint64 `json:"alloc_bytes"`
+
+	Requested *analyzer.Requested `json:"requested"` // at a moment
 }
 
 type device struct {

@@ -56,6 +56,12 @@ func compareTorch(t *testing.T, r *result) {
 			if at.Index == d.Index {
 				found = true
 				equal(t, what+"current", at.Framework.LiveBytes, number(t, c, "allocated_bytes.all.current"))
+				if _, counted := c["requested_bytes.all.current"]; counted {
+					if at.Framework.Requested == nil || at.Framework.Requested.UnknownBytes != 0 {
+						t.Fatalf("%srequests %+v", what, at.Framework.Requested)
+					}
+					equal(t, what+"requested", at.Framework.Requested.Bytes, number(t, c, "requested_bytes.all.current"))
+				}
 				equal(t, what+"reserved now", at.ReservedBytes, number(t, c, "reserved_bytes.all.current"))
 			}
 		}

@@ -1,5 +1,4 @@
-// Command genadapters makes cshim/adapterscripts.c from the scripts in cshim/adapters. Run it by `go generate ./cshim`; `make check-generate` fails when the committed
-// file is stale.
+// Command genadapters writes the scripts in cshim/adapters as one C file for the library. The rule in cshim/cshim.mk runs it.
 package main
 
 import (
@@ -20,13 +19,15 @@ var scripts = []struct {
 		"torch/framework.py", "torch/reading.py", "torch/memory.py", "torch/rows.py", "torch/variables.py", "torch/modules.py", "torch/looks.py",
 		"torch/gradients.py", "torch/states.py", "torch/optimizers.py", "torch/steps.py", "torch/start.py",
 	}},
-	{"mxnet", []string{"mxnet.py"}},
+	{"mxnet", []string{
+		"mxnet/framework.py", "mxnet/memory.py", "mxnet/rows.py", "mxnet/states.py", "mxnet/looks.py", "mxnet/steps.py", "mxnet/follow.py", "mxnet/start.py",
+	}},
 	{"jax", []string{"jax.py"}},
 }
 
 func main() {
 	folder := flag.String("scripts", "cshim/adapters", "folder to read")
-	out := flag.String("out", "cshim/adapterscripts.c", "file to write")
+	out := flag.String("out", "build/cshim/adapters/scripts.c", "file to write")
 	flag.Parse()
 	if err := run(*folder, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "genadapters:", err)
@@ -36,7 +37,7 @@ func main() {
 
 func run(folder, out string) error {
 	var code bytes.Buffer
-	code.WriteString("/* Made from the scripts in adapters/ by genadapters; edit those. */\n#include \"adapter.h\"\n\nconst struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {\n")
+	code.WriteString("/* Made from the scripts in cshim/adapters by genadapters; edit those. */\n#include \"adapters/adapter.h\"\n\nconst struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {\n")
 	for _, script := range scripts {
 		fmt.Fprintf(&code, "    {%s,\n", quote(script.name))
 		for _, file := range script.files {

@@ -76,17 +76,36 @@ func Recorder(t testing.TB, source string, flags ...string) string {
 
 func buildRecorder(t testing.TB, source string, flags []string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(Root(), "cshim", "*.c"))
+	files, err := filepath.Glob(filepath.Join(Root(), "cshim", "*", "*.c"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no C sources found: %v", err)
 	}
 	sources := []string{source}
 	for _, file := range files {
+		if filepath.Base(filepath.Dir(file)) == "ctest" {
+			continue
+		}
 		relative, err := filepath.Rel(Root(), file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sources = append(sources, relative)
 	}
-	return Compile(t, "recorder", sources, append(flags, "-ldl", "-lpthread")...)
+	return Compile(t, "recorder", append(sources, adapterScripts(t)), append(flags, "-ldl", "-lpthread")...)
+}
+
+// adapterScripts returns the C file that the build makes of the scripts in cshim/adapters.
+func adapterScripts(t testing.TB) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "scripts.c")
+	command := exec.Command("go", "run", "./internal/genadapters", "-out", out)
+	command.Dir = Root()
+	if text, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("genadapters: %v\n%s", err, text)
+	}
+	code, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(code)
 }

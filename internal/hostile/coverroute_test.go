@@ -110,7 +110,7 @@ int cuMemMapArrayAsync(void *tiles, unsigned count, void *stream) {
 `}, "-shared", "-fPIC")
 	program := compile(t, "tile-ends", []string{`#include <dlfcn.h>
 #include <stdio.h>
-#include "abi.h"
+#include "hooks/abi.h"
 #include "cuda.h"
 int cuArray3DCreate_v2(void **out, const struct mt_cuda_array3d *shape);
 int cuMemMapArrayAsync(struct mt_cuda_tiles *tiles, unsigned count, void *stream);

@@ -68,12 +68,22 @@ func (c *checker) level(name string, l analyzer.Level) {
 	c.require(l.PeakBytesLower == nil || !c.upper || *l.PeakBytesLower <= l.PeakBytes && *l.LiveBytesLower <= l.LiveBytes, "%s: lower bounds above what was recorded: %+v", name, l)
 	c.require(l.FreeCount <= l.AllocCount, "%s: more frees than allocations: %+v", name, l)
 	c.require(l.LiveBytes == 0 || l.FreeCount < l.AllocCount, "%s: something is live and everything was freed: %+v", name, l)
+	c.requested(name, l.RequestedAtPeak, l.PeakBytes)
+	c.requested(name, l.RequestedLive, l.LiveBytes)
+}
+
+func (c *checker) requested(name string, r *analyzer.Requested, bytes uint64) {
+	c.require(r == nil || r.Bytes+r.RestBytes+r.UnknownBytes == bytes && max(r.Bytes, r.RestBytes, r.UnknownBytes) <= bytes, "%s: the parts of %d bytes are %+v", name, bytes, r)
 }
 
 func (c *checker) devices(name string, all analyzer.Level, list []analyzer.Device, of func(*analyzer.Device) analyzer.Level) {
 	var sum analyzer.Level
+	var live analyzer.Requested
 	for i := range list {
 		l := of(&list[i])
+		if r := l.RequestedLive; r != nil {
+			live = analyzer.Requested{Bytes: live.Bytes + r.Bytes, RestBytes: live.RestBytes + r.RestBytes, UnknownBytes: live.UnknownBytes + r.UnknownBytes}
+		}
 		c.level(fmt.Sprintf("%s, device %d", name, list[i].Index), l)
 		c.require(l.PeakBytes <= all.PeakBytes, "%s: device %d peaks at %d, all at %d", name, list[i].Index, l.PeakBytes, all.PeakBytes)
 		sum.PeakBytes += l.PeakBytes
@@ -86,6 +96,8 @@ func (c *checker) devices(name string, all analyzer.Level, list []analyzer.Devic
 	c.require(sum.PeakBytes >= all.PeakBytes, "%s: the devices' peaks are %d together, that of all is %d", name, sum.PeakBytes, all.PeakBytes)
 	sum.PeakBytes, sum.PeakTimeNS = all.PeakBytes, all.PeakTimeNS
 	sum.PeakBytesLower, sum.LiveBytesLower = all.PeakBytesLower, all.LiveBytesLower
+	c.require(all.RequestedLive == nil || live == *all.RequestedLive, "%s: requests of the devices add up to %+v, not to %+v", name, live, all.RequestedLive)
+	sum.RequestedAtPeak, sum.RequestedLive = all.RequestedAtPeak, all.RequestedLive
 	c.require(sum == all, "%s: the devices add up to %+v, not to %+v", name, sum, all)
 }
 

@@ -39,7 +39,7 @@ class memory_profiler:  # noqa: N801, the name that scripts have
                 profiler.record_stats()
             profiler.epoch_end()
 
-    The tables are those of `memtrace report --view seed003`, which epoch_end runs on the program's own trace: feature maps and gradients between
+    The tables are those of `memtrace report --view tbd`, which epoch_end runs on the program's own trace: feature maps and gradients between
     layers are known to the analyzer only. What came after the last epoch_end is printed when the program ends. With csv,
     ./memory_csv_data/<time>.csv holds all printed iterations of the run.
     Where nobody records the program, one line on standard error says so, and the calls do nothing.
@@ -89,7 +89,7 @@ class memory_profiler:  # noqa: N801, the name that scripts have
             return
         try:
             trace = find_trace()
-            command = [find_command(), "--quiet", "report", "--view", "seed003", "--period", str(self._period)]
+            command = [find_command(), "--quiet", "report", "--view", "tbd", "--period", str(self._period)]
             print(run_command([*command, "--epoch", str(self._epoch), trace]), end="", flush=True)
             if self._csv:
                 os.makedirs(os.path.dirname(self._csv), exist_ok=True)

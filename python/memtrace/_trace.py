@@ -71,5 +71,5 @@ def find_command() -> str:
     found = own_command() or shutil.which("memtrace")
     if found is None:
         raise NotFound("the command memtrace was not found beside the library or in PATH; "
-                       f"to see the tables, type: memtrace report --view seed003 {find_trace()}")
+                       f"to see the tables, type: memtrace report --view tbd {find_trace()}")
     return found

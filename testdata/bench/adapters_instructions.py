@@ -21,7 +21,7 @@ from measure import HERE, ROOT, SHARED, Failure, Setup, forget, say
 FROM, STEPS = 20, 28    # the first ones have their gradients named each (docs/names.md)
 OFTEN = 16              # later every sixteenth one
 CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64")
-FEW_FILES = "ulimit -S -n 31; exec \"$@\""  # one too few for a Go runtime (cshim/boot.c)
+FEW_FILES = "ulimit -S -n 31; exec \"$@\""  # one too few for a Go runtime (cshim/process/boot.c)
 BUDGET, LIMIT = 1.01, 1200  # ratio; seconds
 WEIGHTS = {"Ir": 1, "I1mr": 10, "D1mr": 10, "D1mw": 10, "ILmr": 100, "DLmr": 100, "DLmw": 100}
 

@@ -33,7 +33,7 @@ def library(folder):
     start = next((line.split()[0] for line in symbols.splitlines() if line.endswith(" mt_backward")), None)
     if start is None:
         raise Failure(f"{path} has no symbol mt_backward")
-    return path, int(start, 16)  # it begins with that (cshim/backward.h)
+    return path, int(start, 16)  # it begins with that (cshim/adapters/backward.h)
 
 
 def once(work, layout, pairs, blocks):

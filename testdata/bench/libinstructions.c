@@ -13,7 +13,7 @@ void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *, int64_t, uint
 void instructions_alone(void) {
   struct rlimit limit;
   getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = DESCRIPTORS; /* one too few for a Go runtime (cshim/boot.c) */
+  limit.rlim_cur = DESCRIPTORS; /* one too few for a Go runtime (cshim/process/boot.c) */
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 

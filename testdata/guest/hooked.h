@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "abi.h"
+#include "hooks/abi.h"
 
 /* The types of wrappers that are written by hand; the other rows say theirs. */
 typedef int hooked_tiles(struct mt_cuda_tiles *, unsigned, void *);

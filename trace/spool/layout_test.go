@@ -49,7 +49,7 @@ var mirrored = []struct {
 	{"MT_STACK_UNREADABLE", uint64(trace.StackUnreadable)}, {"MT_STACK_CALLER", uint64(trace.StackCaller)},
 	{"MT_LINES_NONE", uint64(trace.LinesNone)}, {"MT_LINES_LNOTAB", uint64(trace.LinesLnotab)}, {"MT_LINES_RANGES", uint64(trace.LinesRanges)},
 	{"MT_LINES_LOCATIONS", uint64(trace.LinesLocations)},
-	{"MT_COUNT_BITS", countBits}, {"MT_OP_HALF", opHalf}, {"MT_OP_BITS", opBits}, {"MT_OP_THREAD_BITS", opThreadBits}, {"MT_OP_BACKWARD", opBackward}, {"MT_FLAG_BACKWARD", uint64(trace.FlagBackward)},
+	{"MT_ID_BITS", idBits}, {"MT_REST_LOW", restLow}, {"MT_COUNT_BITS", countBits}, {"MT_OP_HALF", opHalf}, {"MT_OP_BITS", opBits}, {"MT_OP_THREAD_BITS", opThreadBits}, {"MT_OP_BACKWARD", opBackward}, {"MT_FLAG_BACKWARD", uint64(trace.FlagBackward)},
 	{"MT_RECORDING", controlRecording}, {"MT_STOP_REQUESTED", controlStopRequested}, {"MT_DRAINED", controlDrained},
 }
 

@@ -41,6 +41,9 @@ func (s *Spool) decode(e *trace.Event, off uint64, c *clock) {
 		if op&opBackward != 0 {
 			e.Flags = trace.FlagBackward
 		}
+		e.Rest = e.Size>>countBits | uint64(e.Tag>>idBits)<<restLow
+		e.Size &= countMask
+		e.Tag &= 1<<idBits - 1
 		e.Mem = cuda.MemoryDevice
 		return
 	}
@@ -75,6 +78,12 @@ const (
 	opBits       = 26
 	opThreadBits = 13
 	opBackward   = 1 << (opBits + opThreadBits)
+)
+
+// So does what a block has beyond the request: its lower bits with the size, its upper ones with the tag.
+const (
+	idBits  = 19
+	restLow = 20
 )
 
 // name completes what a framework calls its memory.

@@ -36,3 +36,29 @@ func TestOperatorOfRecord(t *testing.T) {
 		}
 	}
 }
+
+// So does what a block has beyond the request, in the upper bits of its size and its tag.
+func TestRestOfRecord(t *testing.T) {
+	const usage = 64
+	for _, test := range []struct {
+		size uint64
+		tag  uint32
+		want trace.Event
+	}{
+		{512, 7, trace.Event{Size: 512, Tag: 7}},
+		{13<<44 | 512, 7, trace.Event{Size: 512, Tag: 7, Rest: 13}},
+		{3<<44 | 2<<30, 5<<19 | 1<<18, trace.Event{Size: 2 << 30, Tag: 1 << 18, Rest: 5<<20 | 3}},
+		{1<<64 - 1, 1<<32 - 1, trace.Event{Size: 1<<44 - 1, Tag: 1<<19 - 1, Rest: 1<<33 - 1}},
+	} {
+		s := newSmallSpool()
+		s.record(1, 1, trace.EventAlloc, usage, 1<<20, 512)
+		at := seedSegmentsAt + recordSize
+		s.put64(at+recSize, test.size)
+		s.put32(at+recTag, test.tag)
+		var e trace.Event
+		(&Spool{data: s.data}).decode(&e, uint64(at), &clock{rate: 1})
+		if got := (trace.Event{Size: e.Size, Tag: e.Tag, Rest: e.Rest}); got != test.want {
+			t.Errorf("%+v, want %+v", got, test.want)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+)
+
+// History is every block of one level: when it came, when it went, and whose it is. What is live at an event, summed over the blocks, is the level's exactly,
+// unless blocks were left out.
+type History struct {
+	Level  string
+	Times  []int64 // nanoseconds since the trace's base, of each event that a block begins or ends with
+	Blocks []HistoryBlock
+	Owners []HistoryOwner
+	By     []string // what HistoryOwner.Keys are keys of
+
+	LeftOut      uint64 // blocks that are missing: those that held least for the shortest time
+	LeftOutBytes uint64 // the largest sum of theirs that is possible at one moment
+}
+
+// HistoryBlock is one block.
+type HistoryBlock struct {
+	Born, Died uint32 // events, as indexes of Times; a block that is never freed dies at len(Times)
+	Size       uint64 // bytes
+	Owner      uint32 // index of Owners
+	Device     int16
+}
+
+// HistoryOwner is what blocks of one origin have in common.
+type HistoryOwner struct {
+	Keys   []string     // in the order of By, as people read them
+	Frames []StackFrame // innermost first, library noise folded away
+}
+
+// historyGroupings are what the owners of blocks are told by, beside the categories.
+var historyGroupings = []string{"module", "inner", "site", "tag", "operator", "library"}
+
+// pastBlock is a block while the trace is read.
+type pastBlock struct {
+	born, died     uint64 // events of the level, counted
+	bornNS, diedNS int64
+	size           uint64
+	owner          uint32
+	device         int16
+}
+
+// weight is how much a block shows in a picture over time.
+func (b *pastBlock) weight() float64 { return float64(b.size) * float64(b.died-b.born) }
+
+// history collects the blocks of one account, the heaviest of them once there are more than twice the limit.
+type history struct {
+	limit   int
+	events  uint64
+	born    []uint64 // by block id: the event, plus one
+	blocks  []pastBlock
+	owners  map[origin]uint32
+	origins []origin
+
+	leftOut, leftOutBytes uint64
+}
+
+func newHistory(limit int) *history { return &history{limit: limit, owners: make(map[origin]uint32)} }
+
+func (h *history) opened(id uint32) {
+	h.events++
+	*at(&h.born, int(id)) = h.events
+}
+
+func (h *history) owner(o *origin) uint32 {
+	n, known := h.owners[*o]
+	if !known {
+		n = uint32(len(h.origins))
+		h.owners[*o] = n
+		h.origins = append(h.origins, *o)
+	}
+	return n
+}
+
+func (h *history) closed(id uint32, b *Block, o *origin, time int64) {
+	h.events++
+	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, b.Time, time, b.Size, h.owner(o), b.Device})
+	h.born[id] = 0
+	if len(h.blocks) >= 2*h.limit {
+		h.trim()
+	}
+}
+
+// trim leaves out the lightest half.
+func (h *history) trim() {
+	if len(h.blocks) <= h.limit {
+		return
+	}
+	slices.SortFunc(h.blocks, func(a, b pastBlock) int {
+		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.born, b.born))
+	})
+	for i := range h.blocks[h.limit:] {
+		h.leftOut++
+		h.leftOutBytes += h.blocks[h.limit+i].size
+	}
+	h.blocks = h.blocks[:h.limit]
+}
+
+// historyOf completes the history of an account. It must come last: it names what the report needs no names of.
+func (c *collector) historyOf(a Account) *History {
+	h := c.past[a]
+	if h == nil {
+		return nil
+	}
+	all := history{limit: h.limit, blocks: slices.Clone(h.blocks), leftOut: h.leftOut, leftOutBytes: h.leftOutBytes}
+	for id, born := range h.born {
+		if b := c.heap.blocks.at(uint32(id)); born > 0 && b.Account == a {
+			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, h.owner(&c.details[a].cells.list[c.cellNumber(uint32(id))].origin), b.Device})
+		}
+	}
+	all.trim()
+	v := &History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
+	v.place(all.blocks, h.events)
+	by := c.historyGroupings()
+	for _, g := range by {
+		v.By = append(v.By, g.name)
+	}
+	c.resolver.stacks.start()
+	for i := range h.origins {
+		v.Owners = append(v.Owners, c.historyOwner(&h.origins[i], by))
+	}
+	return v
+}
+
+// place numbers the events that kept blocks begin and end with, in their order.
+func (v *History) place(blocks []pastBlock, last uint64) {
+	type moment struct {
+		event uint64
+		time  int64
+	}
+	var moments []moment
+	for _, b := range blocks {
+		moments = append(moments, moment{b.born, b.bornNS})
+		if b.died <= last {
+			moments = append(moments, moment{b.died, b.diedNS})
+		}
+	}
+	slices.SortFunc(moments, func(a, b moment) int { return cmp.Compare(a.event, b.event) })
+	number := make(map[uint64]uint32, len(moments))
+	for i, m := range moments {
+		number[m.event] = uint32(i)
+		v.Times = append(v.Times, m.time)
+	}
+	for _, b := range blocks {
+		died, ended := number[b.died]
+		if !ended {
+			died = uint32(len(moments))
+		}
+		v.Blocks = append(v.Blocks, HistoryBlock{Born: number[b.born], Died: died, Size: b.size, Owner: b.owner, Device: b.device})
+	}
+	slices.SortFunc(v.Blocks, func(a, b HistoryBlock) int { return cmp.Compare(a.Born, b.Born) })
+}
+
+// historyGroupings are those of historyGroupings, behind the categories where there are rules.
+func (c *collector) historyGroupings() []*grouping {
+	var by []*grouping
+	if c.iterations != nil {
+		by = append(by, c.iterations.categories.grouping("category"))
+	}
+	for _, name := range historyGroupings {
+		by = append(by, findGrouping(name))
+	}
+	return by
+}
+
+func (c *collector) historyOwner(o *origin, by []*grouping) HistoryOwner {
+	var owner HistoryOwner
+	for _, g := range by {
+		id := g.id(&c.resolver, o)
+		key := g.key(&c.resolver, id)
+		if g.label != nil {
+			key = cmp.Or(g.label(&c.resolver, id), key)
+		}
+		owner.Keys = append(owner.Keys, key)
+	}
+	stacks := c.resolver.stacks
+	for _, f := range stacks.of(stackPair{o.stack, o.pyStack}).shown {
+		owner.Frames = append(owner.Frames, stacks.judge.stackFrame(f, false))
+	}
+	return owner
+}

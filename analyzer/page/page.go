@@ -1,0 +1,238 @@
+// Package page writes a report as one HTML file that needs no network and no other file: what the text says, and the blocks themselves, in which the reader looks
+// for any moment. Its script may not ask for anything, which the page's own Content-Security-Policy sees to, and shows names as text only.
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/render"
+)
+
+// DefaultBlocks is how many blocks a page holds unless it is told otherwise: some 1.5 MB of file.
+const DefaultBlocks = 200_000
+
+// Options say what stands on the page beside the summary.
+type Options struct {
+	Path   string // of the trace, for commands
+	Writer string // the program and its version
+}
+
+//go:embed page.html
+var pageText string
+
+//go:embed style.css
+var styleText string
+
+//go:embed model.js
+var modelText string
+
+//go:embed view.js
+var viewText string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// content is what the template shows.
+type content struct {
+	Title, Command, Writer string
+	Style                  template.CSS
+	Script, Data           template.JS
+	StyleHash, ScriptHash  string
+
+	Answer    string
+	Alarm     bool
+	Sentences []string
+	Facts     []render.Fact
+	Advice    []string
+
+	Timeline      bool
+	LevelName     string
+	TimelineWords string
+	TimelinePath  string // of an SVG of 1000 by 260
+	LeftOut       string
+
+	Ledgers  []ledger
+	Tables   []table
+	Notes    []string
+	Text     string
+	Commands []render.Fact // Value is the command, Name what it shows
+}
+
+type ledger struct {
+	Title, By string
+	Rows      []row
+}
+
+type table struct {
+	Title, More string
+	Head        []string
+	Rows        []row
+	Static      bool // the script shows the same
+}
+
+type row struct {
+	Name, Bytes, Share string
+	Cells              []string
+	Width              string // of its bar, in hundredths of the longest one
+	Idle               bool
+}
+
+// Write writes the page of a summary, which must have Sites, and Training and History as far as the trace has them. The same summary gives the same bytes.
+func Write(w io.Writer, s *analyzer.Summary, o Options) error {
+	script := "(() => {\n" + modelText + viewText + "})();\n"
+	data, err := dataOf(s, o)
+	if err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	var text bytes.Buffer
+	if err := render.Text(&text, s, render.Options{Details: true, Width: 118, Path: o.Path}); err != nil {
+		return err
+	}
+	answer := render.Verdict(s)
+	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data), StyleHash: hash(styleText), ScriptHash: hash(script),
+		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(), LevelName: "of " + render.LevelName(s), Commands: commands(s, o)}
+	c.Command = c.Facts[0].Value
+	c.Facts = c.Facts[1:]
+	c.Title = "memtrace: " + c.Command
+	if len(answer) > 0 {
+		c.Answer, c.Sentences = answer[0], answer[1:]
+	}
+	c.Alarm = s.OOM.Count > 0 || s.Bounds != nil
+	c.drawTimeline(s)
+	c.listOwners(s)
+	c.listIterations(s)
+	if err := pageTemplate.Execute(w, &c); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// hash is a source of a Content-Security-Policy.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+const (
+	pictureWidth  = 1000
+	pictureHeight = 260
+)
+
+// drawTimeline draws the main level as an area, for readers without scripts and for print.
+func (c *content) drawTimeline(s *analyzer.Summary) {
+	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) == 0 || s.History == nil || len(s.History.Blocks) == 0 {
+		return
+	}
+	heights := s.Heights[0].PeakBytes
+	most := max(slices.Max(heights), 1)
+	var path strings.Builder
+	fmt.Fprintf(&path, "M0 %d", pictureHeight)
+	for i, bytes := range heights {
+		y := pictureHeight - float64(bytes)/float64(most)*(pictureHeight-10)
+		fmt.Fprintf(&path, "L%.1f %.1fL%.1f %.1f", float64(i)*pictureWidth/float64(len(heights)), y, float64(i+1)*pictureWidth/float64(len(heights)), y)
+	}
+	fmt.Fprintf(&path, "L%d %dZ", pictureWidth, pictureHeight)
+	c.Timeline, c.TimelinePath = true, path.String()
+	main := s.Main()
+	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.", render.LevelName(s), render.Bytes(main.PeakBytes),
+		render.Duration(main.PeakTimeNS), render.Duration(s.Process.DurationNS), render.Bytes(main.LiveBytes))
+	if h := s.History; h.LeftOut > 0 {
+		c.LeftOut = fmt.Sprintf("Blocks that held most for longest are on the page, %s in number; %s smaller or shorter ones are part of the outline only (memtrace html --blocks holds more).",
+			render.Count(uint64(len(h.Blocks))), render.Count(h.LeftOut))
+	}
+}
+
+const (
+	ownerRows     = 12
+	tableRows     = 10
+	iterationRows = 14
+)
+
+func (c *content) listOwners(s *analyzer.Summary) {
+	for _, by := range s.By {
+		l := s.Ledger(by)
+		if l == nil || len(l.Rows) == 0 {
+			continue
+		}
+		c.Ledgers = append(c.Ledgers, ledger{Title: "Who held it at the peak", By: by, Rows: rowsOf(render.Owners(s, l, ownerRows))})
+	}
+	add := func(title, by string, static bool, owners []render.Owner) {
+		if len(owners) == 0 {
+			return
+		}
+		t := table{Title: title, Head: []string{by, "bytes", "share"}, Rows: rowsOf(owners), Static: static}
+		for i := range t.Rows {
+			t.Rows[i].Cells = []string{t.Rows[i].Bytes, t.Rows[i].Share}
+		}
+		c.Tables = append(c.Tables, t)
+	}
+	add("What it was for at the peak", "category", c.Timeline, render.PeakCategories(s, tableRows))
+	add("By module at the peak", "module", false, render.PeakModules(s, tableRows))
+}
+
+// listIterations shows the first and the last iterations of a training program.
+func (c *content) listIterations(s *analyzer.Summary) {
+	t := s.Training
+	if t == nil || t.IterationsBy == analyzer.IterationsByNothing || len(t.Iterations) < 2 {
+		return
+	}
+	list := t.Iterations
+	v := table{Title: "Iterations", Head: []string{"iteration", "peak", "in", "at its end"}}
+	if len(list) > iterationRows {
+		v.More = fmt.Sprintf("the first and the last of %s", render.Count(uint64(len(list))+t.LeftOut))
+		list = append(slices.Clone(list[:iterationRows/2]), list[len(list)-iterationRows/2:]...)
+	}
+	var most uint64
+	for i := range list {
+		most = max(most, list[i].Peak.Bytes)
+	}
+	for i := range list {
+		it := &list[i]
+		var end uint64
+		for _, bytes := range it.End {
+			end += bytes
+		}
+		name := render.Count(it.Number)
+		if !it.Ended {
+			name = "after the last"
+		}
+		v.Rows = append(v.Rows, row{Name: name, Cells: []string{render.Bytes(it.Peak.Bytes), it.Peak.Phase, render.Bytes(end)}, Width: width(it.Peak.Bytes, most)})
+	}
+	c.Tables = append(c.Tables, v)
+}
+
+func rowsOf(owners []render.Owner) []row {
+	var most uint64
+	for _, o := range owners {
+		most = max(most, o.Bytes)
+	}
+	rows := make([]row, len(owners))
+	for i, o := range owners {
+		rows[i] = row{Name: o.Name, Bytes: render.Bytes(o.Bytes), Share: o.Share, Width: width(o.Bytes, most), Idle: !o.Blocks}
+	}
+	return rows
+}
+
+func width(bytes, most uint64) string {
+	return fmt.Sprintf("%.2f", 100*float64(bytes)/float64(max(most, 1)))
+}
+
+func commands(s *analyzer.Summary, o Options) []render.Fact {
+	path := render.Path(o.Path)
+	list := []render.Fact{{Value: "memtrace report --details " + path, Name: "call stacks, device ledger, lifetimes"}}
+	if s.OOM.Count > 0 {
+		list = append(list, render.Fact{Value: "memtrace report --at oom " + path, Name: "every table at the moment memory ran out"})
+	}
+	if s.Training != nil && s.Training.Modules != nil {
+		list = append(list, render.Fact{Value: "memtrace report --view modules " + path, Name: "by layer of the model"})
+	}
+	return append(list, render.Fact{Value: "memtrace export flamegraph " + path, Name: "call stacks as a picture"}, render.Fact{Value: "memtrace diff " + path + " OTHER", Name: "what another run has more or less of"})
+}

@@ -1,0 +1,200 @@
+package page
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/render"
+	"memtrace/trace"
+)
+
+const hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e{{.Data}}"
+
+// traced makes a trace of blocks that PyTorch hands out under a tag and a mark of that name.
+func traced(t *testing.T, tag string, blocks int) *analyzer.Summary {
+	t.Helper()
+	var text strings.Builder
+	fmt.Fprintf(&text, "trace version=1\ninfo key=\"process.command\" value=%q\nstring id=1 value=%q\n", tag, tag)
+	seq := 0
+	event := func(format string, args ...any) {
+		seq++
+		fmt.Fprintf(&text, format+"\n", append([]any{seq, seq * 1000}, args...)...)
+	}
+	event("mark seq=%d time=%d thread=1 name=1")
+	var allocated uint64
+	for i := range blocks {
+		size := uint64(512 * (1 + i%7))
+		allocated += size
+		event("alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d tag=%d allocated=%d reserved=1048576", 4096*(i+1), size, i%2, allocated)
+		if i%3 == 2 {
+			allocated -= size
+			event("free seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d allocated=%d reserved=1048576", 4096*(i+1), size, allocated)
+		}
+	}
+	var file bytes.Buffer
+	if err := trace.EncodeText(&file, strings.NewReader(text.String())); err != nil {
+		t.Fatal(err)
+	}
+	r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := analyzer.Summarize(r, analyzer.Options{Sites: true, HistoryBlocks: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func pageOf(t *testing.T, s *analyzer.Summary, path string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, s, Options{Path: path, Writer: "memtrace test"}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+var factsElement = regexp.MustCompile(`(?s)<script type="application/json" id="facts">(.*?)</script>`)
+
+func factsOf(t *testing.T, page string) (d data) {
+	t.Helper()
+	found := factsElement.FindStringSubmatch(page)
+	if found == nil {
+		t.Fatal("the page has no facts")
+	}
+	if err := json.Unmarshal([]byte(found[1]), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// The columns on the page add up to the report: at the event that is called the peak, all blocks together and by tag.
+func TestPageAddsUp(t *testing.T) {
+	s := traced(t, "encoder", 300)
+	d := factsOf(t, pageOf(t, s, "x.bin"))
+	packed, err := base64.StdEncoding.DecodeString(d.Columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times, sizes := make([]float64, d.Events), make([]float64, d.Blocks)
+	born, died, owners := make([]uint32, d.Blocks), make([]uint32, d.Blocks), make([]uint32, d.Blocks)
+	raw := flate.NewReader(bytes.NewReader(packed))
+	for _, column := range []any{times, sizes, born, died, owners} {
+		if err := binary.Read(raw, binary.LittleEndian, column); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, _ := io.Copy(io.Discard, raw); n != 0 {
+		t.Errorf("%d bytes behind the columns", n)
+	}
+	tag := -1
+	for i, by := range d.By {
+		if by == "tag" {
+			tag = i
+		}
+	}
+	var total float64
+	by := map[string]float64{}
+	for i := range sizes {
+		if int(born[i]) <= d.Peak && d.Peak < int(died[i]) {
+			total += sizes[i]
+			by[d.Keys[tag][d.Owners[owners[i]].Keys[tag]]] += sizes[i]
+		}
+	}
+	if total != float64(s.Framework.PeakBytes) || int64(times[d.Peak]) != s.Framework.PeakTimeNS {
+		t.Errorf("%v at %v, want %d at %d", total, times[d.Peak], s.Framework.PeakBytes, s.Framework.PeakTimeNS)
+	}
+	for _, row := range s.Group("tag", "framework").Rows {
+		if by[row.Key] != float64(row.PeakBytes) || row.PeakBytes == 0 {
+			t.Errorf("%s: %v, want %d", row.Key, by[row.Key], row.PeakBytes)
+		}
+	}
+}
+
+// No name of a trace, and no path, leaves the place that it stands in.
+func TestPageEscapesNames(t *testing.T) {
+	page := pageOf(t, traced(t, hostile, 10), hostile)
+	if n := strings.Count(page, "<script"); n != 2 {
+		t.Errorf("%d elements of scripts, want 2", n)
+	}
+	for _, text := range []string{"<img", "\x1b", "\u202e"} {
+		if strings.Contains(page, text) {
+			t.Errorf("the page has %q", text)
+		}
+	}
+	if keys := fmt.Sprint(factsOf(t, page).Keys); !strings.Contains(keys, "</script><script>alert(1)") {
+		t.Errorf("the name was lost: %.300s", keys)
+	}
+}
+
+// The page's policy lets its own style and script run, to the byte, and nothing else.
+func TestPagePolicy(t *testing.T) {
+	page := pageOf(t, traced(t, "a", 10), "x.bin")
+	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)
+	if policy == nil {
+		t.Fatal("no policy")
+	}
+	words := html.UnescapeString(policy[1])
+	for kind, pattern := range map[string]string{"style-src": `(?s)<style>(.*?)</style>`, "script-src": `(?s)<script>(.*?)</script>`} {
+		body := regexp.MustCompile(pattern).FindStringSubmatch(page)
+		if body == nil || !strings.Contains(words, kind+" '"+hash(body[1])+"'") {
+			t.Errorf("%s: the policy %q does not name what stands in the page", kind, words)
+		}
+	}
+	if !strings.HasPrefix(words, "default-src 'none'") || strings.Contains(words, "unsafe") || regexp.MustCompile(`\son\w+=|style="`).MatchString(page) {
+		t.Errorf("policy %q, or something in the page that it forbids", words)
+	}
+	if found := regexp.MustCompile(`(?i)(src|href)="?[a-z]+:|https?://`).FindString(strings.ReplaceAll(page, "http://www.w3.org/2000/svg", "")); found != "" {
+		t.Errorf("the page names %q", found)
+	}
+}
+
+// The same summary gives the same bytes.
+func TestPageIsDeterministic(t *testing.T) {
+	first, second := pageOf(t, traced(t, "a", 200), "x.bin"), pageOf(t, traced(t, "a", 200), "x.bin")
+	if first != second {
+		t.Error("two pages of one trace differ")
+	}
+}
+
+// Without a script the page has the answer, the table of owners and the whole text.
+func TestPageWithoutScripts(t *testing.T) {
+	s := traced(t, "encoder", 50)
+	page := factsElement.ReplaceAllString(pageOf(t, s, "x.bin"), "")
+	for _, text := range append(render.Verdict(s), "encoder", "<svg", "memtrace report --details x.bin") {
+		if !strings.Contains(page, html.EscapeString(text)) && !strings.Contains(html.UnescapeString(page), text) {
+			t.Errorf("the page does not say %q", text)
+		}
+	}
+}
+
+// A trace without blocks has a page, without a picture.
+func TestPageOfNothing(t *testing.T) {
+	page := pageOf(t, traced(t, "a", 0), "x.bin")
+	if d := factsOf(t, page); d.Events != 0 || strings.Contains(page, "<canvas") {
+		t.Errorf("%d events", d.Events)
+	}
+}
+
+// The script's own tests run where node is installed; the continuous integration has it.
+func TestModel(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed: the page's script is not tested")
+	}
+	if out, err := exec.Command(node, "--test", "model.test.js").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

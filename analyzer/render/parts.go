@@ -1,0 +1,124 @@
+package render
+
+import (
+	"strings"
+
+	"memtrace/analyzer"
+)
+
+// What other forms of a report have in common with the text. All texts are escaped for a terminal.
+
+// Fact is a line of a report's heading.
+type Fact struct {
+	Name, Value string
+	Alarm       bool // figures may be wrong because of it
+	Long        bool // only to be recognised: it may be cut
+}
+
+// Facts says who ran, on what, and whether the trace is complete.
+func Facts(s *analyzer.Summary) []Fact {
+	list := []Fact{{Name: "command", Value: orUnknown(command(s.Process)), Long: true}, {Name: "run", Value: process(s.Process) + "; " + run(s.Process)}}
+	if text := software(s.Versions); text != "" {
+		list = append(list, Fact{Name: "software", Value: text, Long: true})
+	}
+	for _, d := range s.Devices {
+		if !d.Driver.Empty() || !d.Framework.Empty() {
+			list = append(list, Fact{Name: deviceName(d.Index), Value: device(d, s.NullGPU), Long: true})
+		}
+	}
+	list = append(list, Fact{Name: "trace", Value: health(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
+	if len(s.Filter) > 0 {
+		list = append(list, Fact{Name: "only", Value: clean(strings.Join(s.Filter, ", "))})
+	}
+	return list
+}
+
+// Owner is a row of a table of owners.
+type Owner struct {
+	Name   string
+	Bytes  uint64
+	Share  string // of all rows
+	Blocks bool   // blocks of the level, not what its allocator or other libraries hold beside them
+}
+
+// Owners lists a ledger's rows, those beyond so many put together.
+func Owners(s *analyzer.Summary, l *analyzer.Ledger, rows int) []Owner {
+	p := &page{o: Options{Rows: rows}}
+	return ownersOf(p.owners(s, l))
+}
+
+// PeakCategories lists what a training program's memory was for at its highest peak, nil if that is not known.
+func PeakCategories(s *analyzer.Summary, rows int) []Owner {
+	t := s.Training
+	if !trains(t) || t.Highest < 0 || !sorted(t) {
+		return nil
+	}
+	var list []owner
+	held := t.Iterations[t.Highest].Peak.Held
+	for _, i := range heaviest(held) {
+		list = append(list, owner{name: clean(t.Categories[i]), bytes: held[i], style: blocks})
+	}
+	return ownersOf(fewer(list, rows, foldShort))
+}
+
+// PeakModules divides the peak by module, repeated modules taken together; nil if there are no modules.
+func PeakModules(s *analyzer.Summary, rows int) []Owner {
+	l := s.Ledger("module")
+	if l == nil || !modulesKnown(s) {
+		return nil
+	}
+	var list []owner
+	for _, m := range l.RepeatedModules() {
+		name := clean(m.Title)
+		if m.Count > 1 {
+			name += "  " + (Options{}).each(m.Count, m.Smallest, m.Largest)
+		}
+		list = append(list, owner{name: name, bytes: m.Bytes, style: blocks})
+	}
+	return ownersOf(fewer(list, rows, foldShort))
+}
+
+func ownersOf(list []owner) []Owner {
+	shares, _ := sharesOf(list, func(o *owner) uint64 { return o.bytes })
+	owners := make([]Owner, len(list))
+	for i, o := range list {
+		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: percent(shares[i]), Blocks: o.style == blocks}
+	}
+	return owners
+}
+
+// Advice says what to try where memory ran out, nil if it did not.
+func Advice(s *analyzer.Summary) []string {
+	e := oomToTell(s)
+	if e == nil {
+		return nil
+	}
+	var list []string
+	for _, a := range e.Advice {
+		list = append(list, clean(a.Text))
+	}
+	return list
+}
+
+// Notes are what a reader must know to read the figures right.
+func Notes(s *analyzer.Summary) []string {
+	list := make([]string, len(s.Notes))
+	for i, note := range s.Notes {
+		list[i] = clean(note)
+	}
+	return list
+}
+
+// LevelName is what people call the main level: the framework's name, or the driver.
+func LevelName(s *analyzer.Summary) string {
+	if s.MainLevel() == analyzer.AccountFramework.String() {
+		return frameworkPhrase(s.Versions)
+	}
+	return "CUDA"
+}
+
+// Clean escapes control characters.
+func Clean(text string) string { return clean(text) }
+
+// Path is a file's name as a word of a shell command.
+func Path(path string) string { return shellWord(clean(path)) }

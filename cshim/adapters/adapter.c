@@ -1,0 +1,312 @@
+/* A script runs once, on the main thread, with the interpreter's lock: as a pending call, between two instructions, or at the interpreter's end if that comes first. It leaves
+ * functions of its own where the framework calls them, and one here, which says everything once more: at the end, when memory ran out, when the script asked for it.
+ *
+ * Nothing of it may be visible to the program: it raises nothing, prints nothing and imports nothing that the framework has not imported.
+ *
+ * A forked child inherits scripts that run, and they go on there for its own recording; a thread of ours that would ask for more it has only if it is the first of its
+ * family that records. It inherits calls that its parent asked for, too: they do nothing unless it records by then. */
+#define _GNU_SOURCE
+#include "adapters/adapter.h"
+
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+
+#include "adapters/backward.h"
+#include "adapters/pyfunction.h"
+#include "adapters/pyquiet.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/gate.h"
+#include "base/sys.h"
+#include "base/wake.h"
+#include "python/interpreter.h"
+#include "python/pyapi.h"
+#include "python/pyend.h"
+#include "spool/dict.h"
+#include "spool/region.h"
+
+enum state { IDLE, ASKED, ON, OFF };
+
+#define MT_PY_FILE_INPUT 257
+
+#define MT_ASKED_WAITS 40u /* of half a millisecond, once in a process */
+
+/* A program that looks for the largest batch runs out of memory again and again. */
+#define MT_OOM_REPORTS 10u
+
+uint32_t mt_adapters_met;
+
+static struct adapter {
+  uint32_t state;   /* enum state */
+  uint32_t asked;   /* for the report, which waits to be called */
+  uint32_t trouble; /* things that went wrong */
+  uint32_t noted;   /* of these, in the dictionary of the recording that noted_in is */
+  uint64_t noted_in;
+  uint64_t due;     /* monotonic, of the next report; 0 none */
+  void *report;     /* the script's function, ours to give back; read and written with the interpreter's lock */
+} adapters[MT_FRAMEWORKS];
+
+static uint32_t memory_ran_out, oom_reports;
+
+
+#define API(F)                                                        \
+  F(int, initialized, (void), "Py_IsInitialized")                     \
+  F(int, add_pending, (int (*)(void *), void *), "Py_AddPendingCall") \
+  F(void *, builtins, (void), "PyEval_GetBuiltins") /* borrowed */    \
+  F(void *, compile, (const char *, const char *, int), "Py_CompileString") \
+  F(void *, run, (void *, void *, void *), "PyEval_EvalCode")         \
+  F(void *, dict, (void), "PyDict_New")                               \
+  F(int, set, (void *, const char *, void *), "PyDict_SetItemString") \
+  F(void *, get, (void *, const char *), "PyDict_GetItemString") /* borrowed */ \
+  F(void *, text, (const char *), "PyUnicode_FromString")             \
+  F(void *, tuple, (intptr_t), "PyTuple_New")                         \
+  F(void *, error, (void), "PyErr_Occurred") /* borrowed */           \
+  F(void, take, (void *), "Py_IncRef")                                \
+  F(void, give, (void *), "Py_DecRef")
+
+static struct {
+  MT_PYAPI_PLACES(API)
+} api;
+
+static char *key_of(char *key, enum mt_framework framework, const char *more) {
+  return stpcpy(stpcpy(stpcpy(key, "adapter."), mt_adapter_scripts[framework].name), more), key;
+}
+
+static void note(enum mt_framework framework, const char *what) {
+  char key[64];
+  mt_dict_info(key_of(key, framework, ""), what, strlen(what));
+}
+
+static void note_trouble(enum mt_framework framework) {
+  struct adapter *a = &adapters[framework];
+  char key[64], digits[12];
+  uint32_t count = __atomic_load_n(&a->trouble, __ATOMIC_RELAXED);
+  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
+  if (!count || !epoch || (count == a->noted && epoch == a->noted_in)) return;
+  a->noted = count, a->noted_in = epoch;
+  char *at = digits + sizeof digits;
+  for (uint32_t n = count; n; n /= 10) *--at = (char)('0' + n % 10);
+  mt_dict_info(key_of(key, framework, ".trouble"), at, (size_t)(digits + sizeof digits - at));
+}
+
+/* The first one at once, since a process may be killed. */
+uint32_t mt_adapter_trouble(enum mt_framework framework) {
+  uint32_t count = __atomic_add_fetch(&adapters[framework].trouble, 1, __ATOMIC_RELAXED);
+  if (count == 1) note_trouble(framework);
+  return count;
+}
+
+void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds) {
+  __atomic_store_n(&adapters[framework].due, milliseconds ? mt_clock_monotonic() + milliseconds * 1000000ull : 0, __ATOMIC_RELEASE);
+}
+
+/* Not so in a forked child, which inherits calls that its parent asked for. */
+static bool recording(void) { return __atomic_load_n(&__atomic_load_n(&mt_live, __ATOMIC_ACQUIRE)->epoch, __ATOMIC_ACQUIRE) != 0; }
+
+static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
+
+enum readiness { UNKNOWN, FINDING, READY, NOT_POSSIBLE };
+
+/* Finds what it takes, once; another thread that comes meanwhile is told so. Before the gate is entered for the first time. */
+static enum readiness prepare(void) {
+  static uint32_t found;
+  uint32_t before = UNKNOWN;
+  if (!__atomic_compare_exchange_n(&found, &before, FINDING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return before;
+  before = mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyfunctions_find() && mt_gate_open() ? READY : NOT_POSSIBLE;
+  __atomic_store_n(&found, before, __ATOMIC_RELEASE);
+  return before;
+}
+
+/* At the end of a program. Not for ever: in a child that was forked meanwhile nobody goes on finding. */
+static bool ready_at_last(void) {
+  enum readiness now = prepare();
+  for (unsigned tries = 0; now == FINDING && tries < 1000; tries++) mt_sys_yield(), now = prepare();
+  return now == READY;
+}
+
+/* A namespace for the script, which holds the builtins and our functions. New reference, or NULL. */
+static void *make_globals(enum mt_framework framework) {
+  void *globals = api.dict(), *name = api.text("memtrace"), *builtins = api.builtins();
+  bool made = globals && name && builtins && !api.set(globals, "__builtins__", builtins) && !api.set(globals, "__name__", name) && mt_pyfunctions_add(globals, framework);
+  if (name) api.give(name);
+  if (made || !globals) return globals;
+  api.give(globals);
+  return NULL;
+}
+
+static bool run_script(enum mt_framework framework) {
+  void *globals = make_globals(framework), *code = globals ? api.compile(mt_adapter_scripts[framework].text, "<memtrace>", MT_PY_FILE_INPUT) : NULL;
+  void *result = code ? api.run(code, globals, globals) : NULL;
+  void *report = result ? api.get(globals, "report") : NULL;
+  if (report) {
+    api.take(report);
+    adapters[framework].report = report;
+  }
+  if (result) api.give(result);
+  if (code) api.give(code);
+  if (globals) api.give(globals);
+  return report && !api.error();
+}
+
+/* Without being told of the interpreter's end nothing would say when what is kept of it is gone. */
+static enum state begin(enum mt_framework framework) {
+  mt_pyend_arm();
+  if (!mt_pyend_told()) return note(framework, "off: the interpreter does not tell of its end"), OFF;
+  bool on = run_script(framework);
+  note(framework, on ? "on" : "off: the script failed");
+  return on ? ON : OFF;
+}
+
+static void run_report(enum mt_framework framework) {
+  bool failed = false;
+  void *report = adapters[framework].report, *arguments = report ? api.tuple(0) : NULL;
+  void *result = arguments ? mt_pyquiet_call(report, arguments, NULL, &failed) : NULL;
+  if (failed) mt_adapter_trouble(framework);
+  if (result) api.give(result);
+  if (arguments) api.give(arguments);
+  note_trouble(framework);
+}
+
+/* Pending calls. */
+static int call_script(void *which) {
+  enum mt_framework framework = (enum mt_framework)(uintptr_t)which;
+  struct adapter *a = &adapters[framework];
+  struct mt_quiet quiet;
+  enum state state = IDLE; /* to be asked for again */
+  int error = errno;
+  if (__atomic_load_n(&a->state, __ATOMIC_ACQUIRE) != ASKED) return 0; /* asked for in an interpreter that ended */
+  if (recording() && usable() && mt_pyquiet_enter(&quiet)) {
+    state = begin(framework);
+    mt_pyquiet_leave(&quiet);
+  }
+  __atomic_store_n(&a->state, state, __ATOMIC_RELEASE);
+  errno = error;
+  return 0;
+}
+
+static int call_report(void *which) {
+  enum mt_framework framework = (enum mt_framework)(uintptr_t)which;
+  struct mt_quiet quiet;
+  int error = errno;
+  if (recording() && usable() && mt_pyquiet_enter(&quiet)) {
+    run_report(framework);
+    mt_pyquiet_leave(&quiet);
+  }
+  __atomic_store_n(&adapters[framework].asked, 0, __ATOMIC_RELEASE);
+  errno = error;
+  return 0;
+}
+
+void mt_adapter_look(const struct link_map *map) {
+  const char *slash = strrchr(map->l_name, '/'), *name = slash ? slash + 1 : map->l_name;
+  if (!strcmp(name, "libmxnet.so")) mt_adapter_seen(MT_MXNET);
+  if (!strcmp(name, "xla_cuda_plugin.so")) mt_adapter_seen(MT_JAX);
+}
+
+void mt_adapter_out_of_memory(void) {
+  if (!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & mt_config.adapters) || __atomic_load_n(&oom_reports, __ATOMIC_RELAXED) >= MT_OOM_REPORTS) return;
+  if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_wake_turn();
+}
+
+/* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call may come at once. With the gate entered: a child forked
+ * meanwhile would find the lock of the interpreter's list taken. */
+static void ask(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t asked, int (*call)(void *)) {
+  uint32_t expected = before;
+  if (api.initialized() && !mt_interpreter.finalizing() && __atomic_compare_exchange_n(word, &expected, asked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+      api.add_pending(call, (void *)(uintptr_t)framework))
+    __atomic_store_n(word, before, __ATOMIC_RELEASE); /* the interpreter's list is full */
+}
+
+static bool is_due(struct adapter *a, bool oom) {
+  uint64_t due = __atomic_load_n(&a->due, __ATOMIC_ACQUIRE);
+  bool now = due && mt_clock_monotonic() >= due;
+  if (now) __atomic_compare_exchange_n(&a->due, &due, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  return now || oom;
+}
+
+/* With the gate entered, and everything prepared. */
+static void turn(enum mt_framework framework, bool oom) {
+  struct adapter *a = &adapters[framework];
+  switch ((enum state)__atomic_load_n(&a->state, __ATOMIC_ACQUIRE)) {
+    case IDLE: return ask(framework, &a->state, IDLE, ASKED, call_script);
+    case ON:
+      if (!__atomic_load_n(&a->asked, __ATOMIC_ACQUIRE) && is_due(a, oom)) ask(framework, &a->asked, 0, 1, call_report);
+      return;
+    case ASKED:
+    case OFF: return;
+  }
+}
+
+static void give_up(enum mt_framework framework) {
+  uint32_t idle = IDLE;
+  if (__atomic_compare_exchange_n(&adapters[framework].state, &idle, OFF, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    note(framework, "off: the interpreter or the system lacks what it takes");
+}
+
+/* The thread that asks the interpreter first began with the recording, long before a framework has a block. A busy machine may not have run it yet, and a short program would be
+ * over without names. */
+static bool interpreter_was_asked(void) {
+  for (unsigned waits = 0; waits < MT_ASKED_WAITS && !mt_pyend_prepared() && mt_draining(); waits++) mt_sys_sleep(500000);
+  return mt_pyend_prepared();
+}
+
+/* The interpreter is most often known by now, and the first step is not far: our own thread may come only when the runtime is up. */
+void mt_adapter_meet(enum mt_framework framework) {
+  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework || !(mt_config.adapters & 1u << framework)) return;
+  int error = errno;
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && interpreter_was_asked() && prepare() == READY && mt_gate_try()) {
+    turn(framework, false);
+    mt_gate_leave();
+  }
+  errno = error;
+  mt_wake_turn();
+}
+
+void mt_adapter_turn(void) {
+  uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters;
+  if (!wanted || mt_interpreter_state() < MT_PY_CHECKED) return;
+  mt_backward_turn();
+  enum readiness now = prepare();
+  if (now == FINDING) return;
+  bool oom = __atomic_exchange_n(&memory_ran_out, 0, __ATOMIC_ACQ_REL);
+  if (oom) __atomic_add_fetch(&oom_reports, 1, __ATOMIC_RELAXED);
+  for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
+    if (!(wanted & 1u << i)) continue;
+    if (now == NOT_POSSIBLE) {
+      give_up((enum mt_framework)i);
+      continue;
+    }
+    mt_gate_enter();
+    turn((enum mt_framework)i, oom);
+    mt_gate_leave();
+  }
+}
+
+/* A program may be over before a thread of ours came to ask for its script. A call that was asked for and comes later finds another state, and does nothing. */
+static bool never_ran(enum mt_framework framework) {
+  uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters, state = __atomic_load_n(&adapters[framework].state, __ATOMIC_ACQUIRE);
+  return wanted & 1u << framework && (state == IDLE || state == ASKED);
+}
+
+void mt_adapter_report(void) {
+  struct mt_quiet quiet;
+  for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
+    struct adapter *a = &adapters[i];
+    bool late = recording() && usable() && never_ran((enum mt_framework)i) && ready_at_last();
+    if (!(a->report || late) || !recording() || !usable() || !mt_pyquiet_enter(&quiet)) continue;
+    if (late) __atomic_store_n(&a->state, begin((enum mt_framework)i), __ATOMIC_RELEASE);
+    if (a->report) run_report((enum mt_framework)i);
+    mt_pyquiet_leave(&quiet);
+  }
+}
+
+void mt_adapter_forget(void) {
+  for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
+    struct adapter *a = &adapters[i];
+    a->report = NULL;
+    __atomic_store_n(&a->due, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&a->asked, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&a->state, IDLE, __ATOMIC_RELEASE);
+  }
+}

@@ -1,0 +1,118 @@
+#define _GNU_SOURCE
+/* The framework level: torch's caching allocator reports every block that it hands out or takes back, and every time it gives up. The reports come while it
+ * holds its device lock, so their order is exact. */
+#include <stdint.h>
+
+#include "adapters/adapter.h"
+#include "adapters/backward.h"
+#include "adapters/requested.h"
+#include "base/clock.h"
+#include "base/wake.h"
+#include "hooks/call.h"
+#include "hooks/real.h"
+#include "record/capture.h"
+#include "spool/ring.h"
+
+#define MT_C10_CUDA 1 /* c10::DeviceType */
+
+/* The original behind a reporting function, for a call site. A thread that records remembers it with the caller; one that does not asks the slot. */
+static void *original(struct mt_slot *slot, const char *name, uintptr_t caller) {
+  struct mt_thread *self = mt_self;
+  if (!self || !mt_thread_recording(self)) return mt_slot_find(slot, name, caller);
+  struct mt_recent *recent = mt_recent_caller(self, caller);
+  if (MT_UNLIKELY(!recent->real)) recent->real = mt_slot_find(slot, name, caller);
+  return recent->real;
+}
+
+/* c10::Device as it travels in a register: type in the low byte, index above it. */
+static int cuda_device(uint16_t device) {
+  if ((int8_t)device != MT_C10_CUDA) return MT_HOST;
+  int index = (int8_t)(device >> 8);
+  return index < 0 ? 0 : index;
+}
+
+/* Beside the counts of a block that is handed out: the operator that takes it. */
+static __attribute__((noinline)) void put_operator(struct mt_thread *self, struct mt_record *r, bool python) {
+  uint64_t op = mt_backward_op(self, python);
+  r->allocated |= op << MT_COUNT_BITS;
+  r->reserved |= op >> MT_OP_HALF << MT_COUNT_BITS;
+}
+
+/* Beside the size of a block that is handed out: its bytes beyond those that were requested. */
+static __attribute__((noinline)) void put_rest(struct mt_record *r) {
+  uint64_t requested = mt_requested_take(r->size);
+  uint64_t rest = requested ? 1 + r->size - requested : 0;
+  if (MT_UNLIKELY(rest >> MT_REST_BITS)) rest = 0;
+  r->size |= rest << MT_COUNT_BITS;
+  r->tag |= (uint32_t)(rest >> MT_REST_LOW) << MT_ID_BITS;
+}
+
+static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
+  struct mt_thread *self = mt_thread_get();
+  if (!self) return;
+  struct mt_stacks stacks = mt_capture(self, frame, frame->caller, kind);
+  struct mt_record *r = mt_record_open(self, kind);
+  if (MT_UNLIKELY(!r)) return;
+  uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
+  r->ticks = mt_clock_ticks();
+  r->addr = addr;
+  r->size = size;
+  r->allocated = allocated & ((1ull << MT_COUNT_BITS) - 1);
+  r->stack = stacks.native;
+  r->pystack = stacks.python;
+  r->tag = self->tag;
+  r->api = id;
+  r->kind = kind;
+  r->device = (int8_t)device;
+  r->reserved = reserved & ((1ull << MT_COUNT_BITS) - 1);
+  if (kind == MT_ALLOC) {
+    if (mt_requested.rounded | mt_requested.storage) put_rest(r);
+    if (mt_backward_known()) put_operator(self, r, stacks.python);
+  }
+  mt_record_commit(self, r, seq);
+  mt_seq_end(self, outer);
+}
+
+static inline __attribute__((always_inline)) void usage(uint16_t id, const struct mt_frame *frame, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
+  int index = cuda_device(device);
+  if (index < 0) return; /* the CPU allocator reports here too, while a profiler is on */
+  uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
+  mt_adapter_seen(MT_TORCH);
+  record(id, size < 0 ? MT_FREE : MT_ALLOC, frame, (uint64_t)ptr, bytes, allocated, reserved, index);
+}
+
+#define MT_HOOK(...)
+#define MT_CUSTOM(...)
+#define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
+#define MT_REPORT_ROUND(number, mangled)
+#define MT_REPORT_DENSE(number, mangled)
+#define MT_REPORT_STRIDED(number, mangled)
+
+#define MT_REPORT_USAGE(number, mangled)                                                                                  \
+  static struct mt_slot slot_##number;                                                                                    \
+  MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device);                \
+  MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {               \
+    const struct mt_frame *frame = __builtin_frame_address(0);                                                            \
+    uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
+    usage(number, frame, ptr, size, allocated, reserved, device);                                                        \
+    void (*real)(void *, int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);             \
+    if (real) real(ptr, size, allocated, reserved, device);                                                               \
+  }
+
+#define MT_REPORT_OOM(number, mangled)                                                                                    \
+  static struct mt_slot slot_##number;                                                                                    \
+  MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device);                           \
+  MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {                          \
+    const struct mt_frame *frame = __builtin_frame_address(0);                                                            \
+    uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
+    int index = cuda_device(device);                                                                                      \
+    if (index >= 0) {                                                                                                     \
+      record(number, MT_OOM, frame, 0, (uint64_t)size, allocated, reserved, index);                                      \
+      mt_wake_sampler(MT_OCCASION_OOM);                                                                                    \
+      mt_adapter_out_of_memory();                                                                                         \
+    }                                                                                                                     \
+    void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);                     \
+    if (real) real(size, allocated, reserved, device);                                                                    \
+  }
+
+#include "hooks.def"

@@ -1,0 +1,47 @@
+/* What the user asked for: MEMTRACE_* variables, copied once when the library is loaded, since programs rewrite their environment. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MT_PATH_MAX 4096
+
+/* Frameworks that there is an adapter for. */
+enum mt_framework { MT_TORCH, MT_MXNET, MT_JAX, MT_FRAMEWORKS };
+
+/* Which times of running out of memory get a text file beside the trace. */
+enum mt_oom_texts { MT_OOM_NONE, MT_OOM_FAILED, MT_OOM_ALL };
+
+struct mt_config {
+  bool loaded;
+  bool disabled;
+  bool force;
+  bool no_nvtx;
+  bool start_directory_known;
+  int log_level;         /* enum mt_log_level */
+  uint32_t nvml_seconds; /* between two samples of the device, 0: none */
+  int oom;               /* enum mt_oom_texts */
+  uint64_t guest_memory; /* bytes that the drainer may take to follow the live blocks, 0: it does not follow them */
+  bool embed_symbols;    /* the drainer names code addresses in the trace at the end */
+  uint64_t spool_max;
+  uint64_t spool_hard_max; /* 0: as much as seems decent (cshim/spool/region.c) */
+  bool drop;               /* MEMTRACE_OVERFLOW=drop: a thread never waits for room */
+  uint32_t native_depth, python_depth; /* frames of call stacks, 0: none (of native ones the caller) */
+  bool whole_stacks;                   /* native stacks go on behind the interpreter's innermost frame */
+  bool no_free_stacks;                 /* frees have the caller only */
+  uint32_t adapters;                   /* 1 << enum mt_framework */
+  char output[MT_PATH_MAX]; /* pattern with placeholders */
+  char spool_dir[MT_PATH_MAX];
+  char run_dir[MT_PATH_MAX];
+  char start_directory[MT_PATH_MAX]; /* of the process, for relative patterns */
+};
+
+extern struct mt_config mt_config;
+
+void mt_config_load(char **environment);
+
+/* The value of a variable as the process was started with it, or has set it since; NULL if there is none. Not getenv, which another library may have replaced. */
+const char *mt_config_variable(const char *name);
+
+/* Parses "64M", "1GiB", "4096"; returns 0 for anything else. */
+uint64_t mt_parse_size(const char *text);

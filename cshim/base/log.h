@@ -1,0 +1,12 @@
+/* The one way to speak to the user: lines on the standard error that the process was loaded with. */
+#pragma once
+
+/* Remembers the process's standard error. Once, at load. */
+void mt_log_prepare(void);
+
+/* "device:inode" of the standard error that the process was loaded with, "" without one. A program may close it and open a file of its own under the number. */
+const char *mt_log_stderr(void);
+
+/* Writes one line to stderr with the library's prefix if the log level allows it; no stdio, no malloc, errno kept. */
+enum mt_log_level { MT_LOG_OFF = 0, MT_LOG_ERROR = 1, MT_LOG_WARN = 2, MT_LOG_INFO = 3, MT_LOG_DEBUG = 4 };
+void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c);

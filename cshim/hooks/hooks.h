@@ -1,0 +1,62 @@
+/* The hook table: what routes need to know to hand out wrappers, and what wrappers written by hand have in common. */
+#pragma once
+
+#include <stdint.h>
+
+#include "hooks/abi.h"
+#include "hooks/call.h"
+#include "hooks/real.h"
+
+#define MT_NAME_SIZE 48
+
+/* A row of hooks.def. Without pointers, which the loader would have to relocate in every process. */
+struct mt_hook {
+  char symbol[MT_NAME_SIZE];
+  char base[MT_NAME_SIZE]; /* name that cuGetProcAddress knows, "" for runtime calls */
+  int version;             /* first CUDA version of this ABI */
+  int variant;             /* 2: per-thread default stream */
+};
+
+/* The numbers of hooks.def, and the places of its rows. */
+#define MT_HOOK(number, level, symbol, ...) MT_ID_##symbol = number,
+#define MT_CUSTOM(number, level, symbol, base, version, variant) MT_ID_##symbol = number,
+#define MT_REPORT(number, symbol, mangled, shape)
+enum mt_id {
+#include "hooks.def"
+};
+#undef MT_HOOK
+#undef MT_CUSTOM
+#define MT_HOOK(number, level, symbol, ...) MT_ROW_##symbol,
+#define MT_CUSTOM(number, level, symbol, base, version, variant) MT_ROW_##symbol,
+enum mt_row {
+#include "hooks.def"
+  MT_ROWS
+};
+#undef MT_HOOK
+#undef MT_CUSTOM
+#undef MT_REPORT
+
+extern const struct mt_hook mt_hooks[MT_ROWS];
+extern struct mt_slot mt_slots[MT_ROWS];
+
+/* The row's wrapper: the exported function. */
+void *mt_hook_wrapper(enum mt_row row);
+
+/* The head of every wrapper's definition. */
+#define MT_HOOKED(symbol, params) \
+  MT_EXPORT int symbol params;    \
+  MT_EXPORT int symbol params
+
+/* What every wrapper begins with: declares caller, and real, the original. */
+#define MT_HOOKED_REAL(symbol)                                                          \
+  uintptr_t caller = (uintptr_t)__builtin_return_address(0);                            \
+  __typeof__(symbol) *real = mt_slot_find(&mt_slots[MT_ROW_##symbol], #symbol, caller); \
+  if (MT_UNLIKELY(!real)) return MT_CUDA_UNKNOWN
+
+/* Then, where something may be recorded, in a wrapper of a MT_CUSTOM row: declares call. */
+#define MT_HOOKED_OPEN(symbol, level, releases) \
+  struct mt_call call;                          \
+  mt_##level##_open(&call, MT_ID_##symbol, __builtin_frame_address(0), releases)
+
+/* The device that memory of a pool lies on. */
+static inline int mt_pool_device(const struct mt_cuda_pool_props *props) { return props && props->location_type == 1 ? props->location_id : MT_HOST; }

@@ -1,0 +1,177 @@
+#define _GNU_SOURCE
+#include "hooks/real.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/thread.h"
+#include "elf/foreign.h"
+#include "hooks/group.h"
+#include "hooks/hooks.h"
+#include "hooks/query.h"
+#include "hooks/unhooked.h"
+#include "record/capture.h"
+#include "spool/module.h"
+
+typedef void *(*dlsym_function)(void *, const char *);
+
+/* Read by the assembly stub in route.c. */
+dlsym_function mt_dlsym_next __attribute__((visibility("hidden")));
+
+#pragma weak dlvsym
+
+static dlsym_function find_dlsym(void) {
+  if (!dlvsym) return (dlsym_function)mt_foreign_find("dlsym");
+  static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
+  dlsym_function libc = NULL;
+  for (size_t i = 0; i < sizeof versions / sizeof *versions && !libc; i++) libc = (dlsym_function)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+  if (!libc) return NULL;
+  /* A second interposer behind us defines an unversioned dlsym, which the versioned look-up skips: chain to it. */
+  dlsym_function next = (dlsym_function)libc(RTLD_NEXT, "dlsym");
+  return next ? next : libc;
+}
+
+static dlsym_function next_dlsym(void) {
+  dlsym_function next = __atomic_load_n(&mt_dlsym_next, __ATOMIC_ACQUIRE);
+  if (!next) __atomic_store_n(&mt_dlsym_next, next = find_dlsym(), __ATOMIC_RELEASE);
+  return next;
+}
+
+bool mt_real_ready(void) { return next_dlsym() != NULL; }
+
+void *mt_real_dlsym(void *handle, const char *name) {
+  dlsym_function next = next_dlsym();
+  return next ? next(handle, name) : NULL;
+}
+
+bool mt_real_is_ours(void *function) {
+  struct link_map *map = mt_module_find((uintptr_t)function);
+  return map && map == mt_module_find((uintptr_t)&mt_slot_find);
+}
+
+static void *from_object(const char *path, const char *name) {
+  void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) return NULL;
+  void *found = mt_real_dlsym(handle, name);
+  dlclose(handle); /* only the count that dlopen raised */
+  return found && !mt_real_is_ours(found) ? found : NULL;
+}
+
+void *mt_driver_symbol(const char *name) { return from_object("libcuda.so.1", name); }
+
+/* True if object's own definition is what the program finds first: it stands in front of us, and got our wrapper by asking for the next one. */
+static bool in_front(void *own, const char *name) {
+  void *program = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD); /* by a handle: RTLD_DEFAULT finds ourselves, as we are linked symbolically */
+  if (!program) return false;
+  bool first = mt_real_dlsym(program, name) == own;
+  dlclose(program);
+  return first;
+}
+
+/* What stands behind us in the global scope comes first, as for the loader, so that a second interposer gets its turn. It has none where the caller asked a
+ * library for its function and is not linked to the name: given is what it was promised. Only between two copies of CUDA does the caller's own scope decide: the
+ * loader tells those apart by symbol versions, which are lost here. An interposer in front of us must not get itself. */
+static void *from_scope(struct link_map *caller, const char *name, void *given) {
+  void *next = mt_real_dlsym(RTLD_NEXT, name);
+  void *own = caller && caller->l_name[0] ? from_object(caller->l_name, name) : NULL;
+  if (own && mt_module_find((uintptr_t)own) == caller && in_front(own, name)) return next;
+  if (next && !mt_module_is_cuda((uintptr_t)next)) return given && caller && !mt_module_imports(caller, name) ? given : next;
+  if (own || next) return own ? own : next;
+  return given ? NULL : mt_group_find(caller, name); /* who was given a function need not be searched for, which takes long */
+}
+
+void *mt_real_find(const char *name, uintptr_t caller) { return from_scope(mt_module_find(caller - 1), name, NULL); }
+
+static struct mt_slot *slots;
+
+static void enlist(struct mt_slot *slot) {
+  if (__atomic_exchange_n(&slot->listed, 1, __ATOMIC_RELAXED)) return;
+  slot->next = __atomic_load_n(&slots, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&slots, &slot->next, slot, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+}
+
+void *mt_slot_learn(struct mt_slot *slot, void *real) {
+  void *none = NULL;
+  enlist(slot);
+  __atomic_compare_exchange_n(&slot->fallback, &none, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  return slot->fallback;
+}
+
+/* An entry that belongs to the caller may have lost its original, when a library was unloaded while it was filled. */
+static void *remember(struct mt_slot *slot, struct link_map *caller, void *real) {
+  enlist(slot);
+  for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
+    struct link_map *none = NULL, *known = __atomic_load_n(&slot->scope[i].caller, __ATOMIC_ACQUIRE);
+    if (known && known != caller) continue;
+    void *empty = NULL;
+    if (__atomic_compare_exchange_n(&slot->scope[i].real, &empty, real, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      __atomic_compare_exchange_n(&slot->scope[i].caller, &none, caller, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    else if (!known)
+      continue; /* somebody else is filling it */
+    break;
+  }
+  return real;
+}
+
+void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller) {
+  struct link_map *map = mt_module_find(caller - 1);
+  for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
+    struct link_map *known = __atomic_load_n(&slot->scope[i].caller, __ATOMIC_ACQUIRE);
+    if (!known || known != map) continue;
+    void *real = __atomic_load_n(&slot->scope[i].real, __ATOMIC_ACQUIRE);
+    if (MT_LIKELY(real && __atomic_load_n(&slot->scope[i].caller, __ATOMIC_RELAXED) == map)) return real;
+  }
+  int error = errno;
+  mt_unhooked_reach();
+  void *given = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
+  void *real = from_scope(map, name, given);
+  if (!real) real = given;
+  errno = error;
+  return real && map ? remember(slot, map, real) : real;
+}
+
+bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller) {
+  struct link_map *map = mt_module_find(caller - 1);
+  int error = errno;
+  void *real = from_scope(map, name, NULL);
+  if (real) mt_unhooked_reach();
+  errno = error;
+  /* what is behind an interposer behind us is not for us to find: it gets that from the loader, and must not get itself from us */
+  if (real && map && (mt_module_find((uintptr_t)real) != map || mt_module_is_cuda((uintptr_t)real))) {
+    enlist(slot);
+    remember(slot, map, real);
+  }
+  return real != NULL;
+}
+
+static void forget(struct mt_slot *slot) {
+  for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
+    __atomic_store_n(&slot->scope[i].caller, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->scope[i].real, NULL, __ATOMIC_RELEASE);
+  }
+  void *fallback = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
+  if (fallback && !mt_module_find((uintptr_t)fallback)) __atomic_compare_exchange_n(&slot->fallback, &fallback, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static int read_unload_count(struct dl_phdr_info *info, size_t size, void *count) {
+  (void)size;
+  *(unsigned long long *)count = info->dlpi_subs;
+  return 1;
+}
+
+void mt_real_forget(void) {
+  static unsigned long long seen;
+  unsigned long long count = 0;
+  struct mt_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+  if (!slot) return;
+  dl_iterate_phdr(read_unload_count, &count);
+  if (__atomic_exchange_n(&seen, count, __ATOMIC_RELAXED) == count) return;
+  for (; slot; slot = slot->next) forget(slot);
+  mt_capture_forget(mt_module_forget());
+  mt_query_forget();
+}

@@ -1,0 +1,5 @@
+/* The ways by which a program ends itself. */
+#pragma once
+
+/* Called once when the library is loaded. */
+void mt_exit_hooks_prepare(void);

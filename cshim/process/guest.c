@@ -1,0 +1,262 @@
+#define _GNU_SOURCE
+#include "process/guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "adapters/adapter.h"
+#include "adapters/backward.h"
+#include "base/clock.h"
+#include "base/complaint.h"
+#include "base/config.h"
+#include "base/sys.h"
+#include "elf/foreign.h"
+#include "hooks/call.h"
+#include "hooks/context.h"
+#include "hooks/reserve.h"
+#include "hooks/unhooked.h"
+#include "nvtx/nvtx.h"
+#include "process/boot.h"
+#include "process/exithooks.h"
+#include "process/limit.h"
+#include "python/pyend.h"
+#include "python/python.h"
+#include "record/capture.h"
+#include "record/tag.h"
+#include "spool/dict.h"
+#include "spool/module.h"
+#include "spool/region.h"
+#include "spool/ring.h"
+
+/* How long the end of the program may wait for the drainer. It is busy for milliseconds; the limit only matters when the machine hangs. */
+#define MT_STOP_WAIT_MS 5000u
+
+#pragma weak strerrordesc_np
+
+void mt_fail(const char *what, int error) {
+  mt_life_set(MT_OFF);
+  mt_log(MT_LOG_ERROR, "recording is off: ", what, "");
+  if (error) mt_log(MT_LOG_ERROR, "the system says: ", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", "");
+}
+
+static void announce_to_runner(void) {
+  if (!mt_config.run_dir[0]) return;
+  char path[2 * MT_PATH_MAX];
+  char *name = stpcpy(stpcpy(path, mt_config.run_dir), "/");
+  for (unsigned i = 0; i < 1000; i++) {
+    if (mt_output_expand(name, MT_PATH_MAX, "%p.%n", i)) return;
+    int fd = mt_sys_open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) return;
+    struct iovec parts[2] = {{mt_region.output.trace, strlen(mt_region.output.trace)}, {(void *)"\n", 1}};
+    mt_sys_writev(fd, parts, 2);
+    mt_sys_close(fd);
+    return;
+  }
+}
+
+static void note_file(const char *key, const char *path) {
+  char text[8192];
+  ssize_t n = mt_sys_read_file(path, text, sizeof text);
+  if (n > 0) mt_dict_info(key, text, (size_t)n);
+}
+
+static void note_environment(void) {
+  static const char *const names[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SLURM_JOB_ID"};
+  char key[64] = "env.";
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char *value = mt_config_variable(names[i]);
+    if (!value) continue;
+    strcpy(key + 4, names[i]);
+    mt_dict_info(key, value, strlen(value));
+  }
+}
+
+/* What identifies the run, written at once, so that even a process killed a millisecond later has a name. */
+static void note_process(void) {
+  char exe[MT_PATH_MAX];
+  note_file("process.argv", "/proc/thread-self/cmdline");
+  ssize_t n = mt_sys_readlink("/proc/thread-self/exe", exe, sizeof exe);
+  if (n > 0) mt_dict_info("process.exe", exe, (size_t)n);
+  if (mt_sys_getcwd(exe, sizeof exe)) mt_dict_info("process.cwd", exe, strlen(exe));
+  if (mt_sys_hostname(exe, 256)) mt_dict_info("process.host", exe, strlen(exe));
+  note_environment();
+  mt_nvtx_note();
+}
+
+static bool start_here(void) {
+  const char *what = "";
+  if (mt_live_is_first()) mt_sys_find_lock();
+  else mt_sys_forget_lock();
+  if (!mt_live_make()) return mt_fail("cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)", errno), false;
+  mt_region_forget();
+  if (mt_region_create(&what)) return mt_fail(what, errno), false;
+  if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;
+  mt_module_start();
+  if (mt_capture_start()) return mt_fail("no memory for the stack table", errno), false;
+  mt_context_start();
+  mt_reserve_start();
+  note_process();
+  announce_to_runner();
+  for (const char *complaint; (complaint = mt_complaint_take());) mt_log(MT_LOG_WARN, complaint, "", "");
+  mt_log(MT_LOG_INFO, "recording to ", mt_region.output.trace, "");
+  return true;
+}
+
+/* One thread starts, the others wait: a few hundred microseconds, in which the starter takes no lock of the program's. */
+static bool start(void) {
+  const uint64_t starting = mt_life_in(MT_STARTING), ready = mt_life_in(MT_READY);
+  for (;;) {
+    uint64_t seen = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
+    if ((uint32_t)seen >= MT_OFF) return false;
+    if (seen == ready && __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) return true;
+    if (seen == starting) {
+      mt_sys_yield();
+      continue;
+    }
+    /* IDLE, or a forked child that inherited its parent's phase; it may even have the same pid, in a namespace of its own: begin */
+    if (!__atomic_compare_exchange_n(&mt_life, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    if (!start_here()) return false;
+    __atomic_store_n(&mt_live->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
+    mt_unhooked_tell();
+    mt_life_set(MT_READY);
+    mt_boot_start();
+    return true;
+  }
+}
+
+void mt_guest_confess(const char *key, const char *value) {
+  uint64_t idle = MT_IDLE;
+  if (mt_config.disabled || !__atomic_compare_exchange_n(&mt_life, &idle, mt_life_in(MT_STARTING), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  int error = errno;
+  if (start_here()) {
+    mt_dict_info(key, value, strlen(value));
+    __atomic_store_n(&mt_header()->control, MT_STOP_REQUESTED, __ATOMIC_RELEASE); /* nobody drains: it says that the process ended by itself */
+    mt_life_set(MT_OFF);
+  }
+  errno = error;
+}
+
+/* Once per thread and spool: a thread that finds no ring comes back with every event. */
+static uint32_t note_thread(struct mt_thread *self, int32_t tid) {
+  if (self->named_in == mt_live->epoch) return self->name;
+  char name[17] = {0};
+  mt_sys(SYS_prctl, PR_GET_NAME, name);
+  self->name = mt_dict_append(MT_DICT_THREAD, (struct mt_bytes[]){{&tid, sizeof tid}, {name, strlen(name)}}, 2);
+  self->named_in = mt_live->epoch;
+  return self->name;
+}
+
+/* An event that found no ring is lost, and the thread is one more that lost some. */
+static void count_ringless(struct mt_thread *self) {
+  __atomic_add_fetch(&mt_header()->lost_no_ring, 1, __ATOMIC_RELAXED);
+  if (self->ringless_in == mt_live->epoch) return;
+  self->ringless_in = mt_live->epoch;
+  __atomic_add_fetch(&mt_header()->lost_threads, 1, __ATOMIC_RELAXED);
+}
+
+static void load_once(void);
+
+/* A thread's block is about to be recycled. A hook that runs in a later destructor attaches anew. */
+static void on_thread_end(struct mt_thread *self) {
+  int32_t tid = self->epoch == mt_live->epoch ? self->ring->tid : 0;
+  if (!tid) return;
+  mt_ring_retire(self);
+  mt_boot_thread_ends(tid);
+}
+
+static struct mt_thread *attach(void) {
+  if (!start()) return NULL;
+  struct mt_thread *self = mt_thread_idle();
+  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
+  if (!self || !epoch) return NULL; /* the process ends just now */
+  memset(self, 0, offsetof(struct mt_thread, named_in));
+  self->epoch = MT_EPOCH_NONE;
+  int32_t tid = mt_sys_gettid();
+  if (!mt_ring_take(self, note_thread(self, tid), tid)) {
+    count_ringless(self);
+    return NULL;
+  }
+  self->epoch = epoch;
+  mt_tag_rename(self);
+  return self;
+}
+
+struct mt_thread *mt_thread_attach(void) {
+  load_once(); /* a constructor of a library that was initialised before this one may make CUDA calls */
+  if (mt_config.disabled || mt_guest_off()) return NULL;
+  int error = errno;
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* an event in a signal handler would wait for the very thread it interrupts */
+  struct mt_thread *self = attach();
+  if (self) mt_tag_tell_early();
+  mt_sys_set_blocked(before);
+  errno = error;
+  return self;
+}
+
+static void ask_for_last_flush(struct mt_spool_header *h) {
+  mt_clock_refresh(h);
+  __atomic_store_n(&h->control, MT_STOP_REQUESTED, __ATOMIC_SEQ_CST);
+  __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_SEQ_CST);
+  mt_sys_wake(&h->drain_wake, 1);
+}
+
+/* Also for one that another thread is just about to ask for. */
+static void wait_for_last_flush(struct mt_spool_header *h) {
+  uint64_t give_up = mt_clock_monotonic() + MT_STOP_WAIT_MS * 1000000ull;
+  for (uint32_t now; (now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE)) != MT_DRAINED && mt_draining() && mt_clock_monotonic() < give_up;)
+    if (now == MT_STOP_REQUESTED) mt_sys_wait(&h->control, now, 50000000);
+    else mt_sys_yield();
+}
+
+/* Recording ends first, or busy threads would keep the drainer at work. A thread that finds another one at it waits along: its own end would end the process.
+ * Without the library the process would be gone by now, so no signal handler runs meanwhile on this thread. */
+void mt_guest_end(int status) {
+  if (!mt_region.base) return;
+  int error = errno;
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS), ready = mt_life_in(MT_READY);
+  bool first = __atomic_compare_exchange_n(&mt_life, &ready, mt_life_in(MT_ENDED), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  if (first) {
+    __atomic_store_n(&mt_live->epoch, 0, __ATOMIC_RELEASE);
+    if (status != MT_STATUS_UNKNOWN) __atomic_store_n(&mt_header()->exit_status, MT_EXITED | ((uint32_t)status & 0xff), __ATOMIC_RELEASE);
+    ask_for_last_flush(mt_header());
+  }
+  if (first || ready == mt_life_in(MT_ENDED)) wait_for_last_flush(mt_header());
+  mt_sys_set_blocked(before);
+  errno = error;
+}
+
+/* Rooms say what happened to those above them by these. Before any event. */
+static void listen(void) {
+  mt_thread_on_end(on_thread_end);
+  mt_module_listen(mt_python_look);
+  mt_module_listen(mt_adapter_look);
+  mt_pyend_listen(mt_adapter_report, mt_adapter_forget);
+  mt_capture_on_unload(mt_backward_forget);
+  mt_call_on_out_of_memory(mt_adapter_out_of_memory);
+}
+
+static void load(void) {
+  if (!mt_config.loaded) mt_config_load(environ);
+  if (mt_foreign_libc()) mt_config.disabled = true;
+  listen();
+  mt_nvtx_load();
+  mt_exit_hooks_prepare();
+  mt_boot_prepare();
+  mt_limit_prepare();
+  mt_log_prepare();
+}
+
+static void load_once(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load);
+}
+
+/* The whole price of a process that never touches CUDA. */
+__attribute__((constructor)) static void on_load(void) { load_once(); }

@@ -1,0 +1,21 @@
+/* Life of the library inside the program: lazy start at the first event, forked children, and the end. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+
+/* The process is about to end by itself: stops recording and lets the drainer write what is left, so that a whole trace and no spool remains. Does nothing in a
+ * process that does not record, such as a forked child that made no call and a vfork child. Async-signal-safe; may be called more than once and by several
+ * threads, each of which returns when the trace is whole, or after seconds if it cannot be. The trace keeps the exit status, of which parents see the lower eight
+ * bits, unless it is MT_STATUS_UNKNOWN. */
+#define MT_STATUS_UNKNOWN (-0x7fffffff - 1)
+void mt_guest_end(int status);
+
+/* Leaves a recording without events, for a process that ends and has nothing but this to say. Does nothing where recording began. */
+void mt_guest_confess(const char *key, const char *value);
+
+/* Stops recording for good and says why, once, on stderr. The program runs on. */
+void mt_fail(const char *what, int error);

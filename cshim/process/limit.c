@@ -1,0 +1,132 @@
+#define _GNU_SOURCE
+/* A program that sets itself a limit on address space or data, while a recording goes on, counts on what it has taken itself: allocations that succeed without the library must
+ * succeed with it. So the limit is seen coming. What the Go runtime has reserved and does not use is given back before, and the limit is set higher by what the recorder holds
+ * then; the program reads back what it has set. A limit that comes another way (a system call of the program's own, another process) finds the recorder as it is: the program's
+ * allocations may then fail earlier, and the Go half may end (goend.h). */
+#include "process/limit.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "base/sys.h"
+#include "elf/loaded.h"
+#include "hooks/real.h"
+#include "process/boot.h"
+#include "process/gomemory.h"
+#include "process/guest.h"
+#include "spool/region.h"
+
+/* How long a runtime that is just starting is waited for: it would take more afterwards. */
+#define MT_LIMIT_WAIT_MS 500u
+/* What cannot be counted: stacks of our threads and the address space for an arena of the C library's; and room for what the Go half's heap may still grow by. */
+#define MT_LIMIT_SPACE (96ull << 20)
+#define MT_LIMIT_DATA (24ull << 20)
+
+typedef int (*set_function)(int resource, const struct rlimit *limit);
+typedef int (*get_function)(int resource, struct rlimit *limit);
+typedef int (*both_function)(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old);
+
+static set_function next_set;
+static get_function next_get;
+static both_function next_both;
+
+/* What the program has set, and what stands for it. */
+static struct shift {
+  struct rlimit told, real;
+  bool active;
+} space, data;
+static uint32_t locked;
+
+void mt_limit_prepare(void) {
+  next_set = (set_function)mt_real_dlsym(RTLD_NEXT, "setrlimit");
+  next_get = (get_function)mt_real_dlsym(RTLD_NEXT, "getrlimit");
+  next_both = (both_function)mt_real_dlsym(RTLD_NEXT, "prlimit");
+}
+
+static int real_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
+  return next_both ? next_both(process, resource, limit, old) : (int)mt_sys(SYS_prlimit64, process, resource, limit, old);
+}
+
+static int real_set(int resource, const struct rlimit *limit) { return next_set ? next_set(resource, limit) : real_both(0, resource, limit, NULL); }
+static int real_get(int resource, struct rlimit *limit) { return next_get ? next_get(resource, limit) : real_both(0, resource, NULL, limit); }
+
+static struct shift *shift_of(int resource) { return resource == RLIMIT_AS ? &space : resource == RLIMIT_DATA ? &data : NULL; }
+
+/* Below what there would have been no drainer from the start. */
+static bool is_tight(int resource, const struct rlimit *limit) { return limit->rlim_cur < (resource == RLIMIT_AS ? MT_GO_ADDRESS_SPACE : MT_GO_DATA); }
+
+static uint64_t held(int resource) {
+  uint64_t bytes = mt_sys_pages_held() + mt_go_memory_held() + mt_loaded_own(resource == RLIMIT_AS);
+  return resource == RLIMIT_AS ? /* the drainer has the spool mapped as well */ bytes + 2 * mt_region.size + MT_LIMIT_SPACE : bytes + MT_LIMIT_DATA;
+}
+
+static rlim_t raised(rlim_t limit, uint64_t by) { return limit == RLIM_INFINITY || limit > RLIM_INFINITY - 1 - by ? limit : limit + by; }
+
+static bool same(const struct rlimit *a, const struct rlimit *b) { return a->rlim_cur == b->rlim_cur && a->rlim_max == b->rlim_max; }
+
+/* What the program would read. Whoever else has changed the limit since has ended our part in it. */
+static void show(struct shift *s, struct rlimit *limit) {
+  if (s->active && same(limit, &s->real)) *limit = s->told;
+  else s->active = false;
+}
+
+static int set(struct shift *s, int resource, const struct rlimit *limit) {
+  struct rlimit before, told;
+  if (real_get(resource, &before)) return -1;
+  told = before;
+  show(s, &told);
+  if (!is_tight(resource, limit) && !s->active) return real_set(resource, limit);
+  if (mt_guest_records_here()) { /* and not only the process that it was forked from */
+    mt_boot_settle(MT_LIMIT_WAIT_MS);
+    if (resource == RLIMIT_AS) mt_go_give_back();
+  }
+  uint64_t by = held(resource);
+  struct rlimit real = {raised(limit->rlim_cur, by), raised(limit->rlim_max, by)};
+  if (limit->rlim_cur > limit->rlim_max) return real_set(resource, limit); /* the kernel says what it thinks of that */
+  if (limit->rlim_max > told.rlim_max) { /* and of a hard limit that is not lowered */
+    if (real.rlim_max <= before.rlim_max) real.rlim_max = raised(before.rlim_max, 1);
+  } else if (real.rlim_max > before.rlim_max) real.rlim_max = before.rlim_max;
+  if (real.rlim_cur > real.rlim_max) real.rlim_cur = real.rlim_max;
+  int result = real_set(resource, &real);
+  if (!result) *s = (struct shift){*limit, real, true};
+  return result;
+}
+
+/* A child that was forked by another thread in the middle of this goes without. */
+static bool lock(void) {
+  for (unsigned tries = 0; __atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE); tries++) {
+    if (tries == 10000) return false;
+    mt_sys_yield();
+  }
+  return true;
+}
+
+static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
+
+int mt_limit_set(int resource, const struct rlimit *limit) {
+  struct shift *s = shift_of(resource);
+  if (!s || !limit || (!s->active && (!is_tight(resource, limit) || !mt_guest_records_here())) || !lock()) return real_set(resource, limit);
+  int error = errno, result = set(s, resource, limit);
+  if (!result) errno = error;
+  unlock();
+  return result;
+}
+
+int mt_limit_get(int resource, struct rlimit *limit) {
+  struct shift *s = shift_of(resource);
+  int result = real_get(resource, limit);
+  if (!result && s && s->active) show(s, limit);
+  return result;
+}
+
+int mt_limit_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
+  struct shift *s = process && process != mt_sys_getpid() ? NULL : shift_of(resource);
+  if (!s || (!s->active && !(limit && is_tight(resource, limit) && mt_guest_records_here()))) return real_both(process, resource, limit, old);
+  struct rlimit before;
+  if (mt_limit_get(resource, &before) || (limit && mt_limit_set(resource, limit))) return -1;
+  if (old) *old = before;
+  return 0;
+}

@@ -1,0 +1,28 @@
+/* What scripts and tests of ours call of the interpreter's C interface, by name. Tables are one string each: a pointer to a name would be one more word that the loader
+ * changes in every process at its start.
+ *
+ *   #define API(F) F(int, initialized, (void), "Py_IsInitialized") F(void *, dict, (void), "PyDict_New")
+ *   static struct { MT_PYAPI_PLACES(API) } api;
+ *   mt_pyapi_find(MT_PYAPI_NAMES(API), &api) */
+#pragma once
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "python/interpreter.h"
+
+#define MT_PYAPI_PLACE(type, name, parameters, symbol) type(*name) parameters;
+#define MT_PYAPI_NAME(type, name, parameters, symbol) symbol "\0"
+#define MT_PYAPI_PLACES(list) list(MT_PYAPI_PLACE)
+#define MT_PYAPI_NAMES(list) list(MT_PYAPI_NAME)
+
+/* Fills the places, one pointer after the other, with the functions of these names: each ends in a zero, the last one in two. "?" before a name says that it may be
+ * missing, and its place is NULL then. False if another one is missing. Once an interpreter was found. */
+bool mt_pyapi_find(const char *names, void *places);
+
+/* An object's type; runs nothing of the object's. */
+static inline void *mt_pyapi_type_of(const void *object) {
+  void *type;
+  memcpy(&type, (const char *)object + mt_interpreter.layout.object_type, sizeof type);
+  return type;
+}

@@ -1,0 +1,154 @@
+#define _GNU_SOURCE
+#include "python/pyend.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+
+#include "base/sandbox.h"
+#include "base/sys.h"
+#include "python/interpreter.h"
+#include "python/pyapi.h"
+
+/* A walk takes less than a microsecond, but its thread may have been preempted in it. */
+#define MT_PYEND_WAIT_MS 500u
+
+#define MT_PY_NO_ARGUMENTS 4 /* METH_NOARGS */
+
+/* What the interpreter takes for the description of a function (PyMethodDef). */
+struct method {
+  const char *name;
+  void *(*function)(void *self, void *arguments);
+  int flags;
+  const char *text;
+};
+
+static struct {
+  void *(*modules)(void);                            /* borrowed */
+  void *(*item)(void *, const char *);               /* borrowed; leaves no exception */
+  void *(*attribute)(void *, const char *);
+  void *(*function)(struct method *, void *, void *);
+  void *(*call)(void *, ...);
+  int (*at_end)(void (*)(void));
+  void (*take)(void *);
+  void (*give)(void *);
+  void *function_type, *none;
+} api;
+
+uint32_t mt_pyend_process;
+
+static struct {
+  void (*ending)(void);
+  void (*ended)(void);
+} listener;
+
+void mt_pyend_listen(void (*ending)(void), void (*ended)(void)) {
+  listener.ending = ending;
+  listener.ended = ended;
+}
+
+static pthread_t main_thread; /* that ran mt_pyend_arm */
+static bool armed, told_at_end, main_goes_on;
+static bool replaced;  /* the interpreter that mt_pyend_process is about is gone */
+static uint32_t over;  /* one ended since mt_pyend_over was asked */
+static int barrier;    /* the membarrier command that works, 0 none */
+
+static void *find(const char *name) { return (void *)mt_interpreter_symbol(name); }
+
+static long membarrier(int command) { return mt_sys(SYS_membarrier, command); }
+
+/* To register the faster one takes the kernel milliseconds: not to be done on a thread of the program's, nor before the interpreter was asked for something. */
+void mt_pyend_prepare_barrier(void) {
+  int error = errno;
+  long known = mt_sandbox_kind() == MT_SANDBOX_OWN ? 0 : membarrier(MEMBARRIER_CMD_QUERY);
+  if (known > 0 && known & MEMBARRIER_CMD_PRIVATE_EXPEDITED && !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+    __atomic_store_n(&barrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, __ATOMIC_RELAXED);
+  else if (known > 0 && known & MEMBARRIER_CMD_GLOBAL) __atomic_store_n(&barrier, MEMBARRIER_CMD_GLOBAL, __ATOMIC_RELAXED);
+  errno = error;
+}
+
+void mt_pyend_prepare(void) {
+  if (api.modules) return;
+  int error = errno;
+  api.item = (void *(*)(void *, const char *))find("PyDict_GetItemString");
+  api.attribute = (void *(*)(void *, const char *))find("PyObject_GetAttrString");
+  api.function = (void *(*)(struct method *, void *, void *))find("PyCFunction_NewEx");
+  api.call = (void *(*)(void *, ...))find("PyObject_CallFunctionObjArgs");
+  api.at_end = (int (*)(void (*)(void)))find("Py_AtExit");
+  api.take = (void (*)(void *))find("Py_IncRef");
+  api.give = (void (*)(void *))find("Py_DecRef");
+  api.function_type = (void *)mt_interpreter_variable("PyCFunction_Type");
+  api.none = (void *)mt_interpreter_variable("_Py_NoneStruct");
+  if (api.item && api.attribute && api.function && api.call && api.at_end && api.take && api.give && api.function_type && api.none)
+    __atomic_store_n(&api.modules, (void *(*)(void))find("PyImport_GetModuleDict"), __ATOMIC_RELEASE);
+  errno = error;
+}
+
+bool mt_pyend_prepared(void) { return __atomic_load_n(&api.modules, __ATOMIC_ACQUIRE) != NULL; }
+
+/* From here on every other thread either sees what was stored before, or what it stored before it looked is seen. */
+static void order_threads(void) {
+  int command = __atomic_load_n(&barrier, __ATOMIC_RELAXED);
+  if (command && mt_sandbox_kind() != MT_SANDBOX_OWN && !membarrier(command)) return;
+  mt_sys_sleep(1000000); /* no store stays unseen for so long */
+}
+
+/* Called by the interpreter with its lock held: no thread's state was freed, and it does not say yet that it ends. A program may call this earlier, on any thread. */
+static void *at_exit(void *self, void *arguments) {
+  (void)self, (void)arguments;
+  int error = errno;
+  if (pthread_equal(pthread_self(), main_thread)) if (listener.ending) listener.ending();
+  main_goes_on = pthread_equal(pthread_self(), main_thread);
+  __atomic_store_n(&mt_pyend_process, (uint32_t)mt_sys_getpid(), __ATOMIC_RELEASE);
+  order_threads();
+  mt_threads_settle(MT_PYEND_WAIT_MS);
+  errno = error;
+  api.take(api.none);
+  return api.none;
+}
+
+static struct method method = {"memtrace_at_exit", at_exit, MT_PY_NO_ARGUMENTS, NULL};
+
+/* Called when nothing is left of the interpreter. */
+static void at_end(void) {
+  armed = told_at_end = false;
+  replaced = true;
+  if (listener.ended) listener.ended();
+  __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+}
+
+/* The program may have put a function of its own there. */
+static bool register_with(void *add) {
+  void *function = mt_pyapi_type_of(add) == api.function_type ? api.function(&method, NULL, NULL) : NULL;
+  if (!function) return false;
+  main_thread = pthread_self();
+  void *result = api.call(add, function, NULL);
+  api.give(function);
+  if (result) api.give(result);
+  return result;
+}
+
+bool mt_pyend_arm(void) {
+  if (!api.modules) return false;
+  if (!told_at_end) told_at_end = !api.at_end(at_end);
+  if (armed) return true;
+  void *modules = api.modules(), *module = modules ? api.item(modules, "atexit") : NULL, *add = module ? api.attribute(module, "register") : NULL;
+  if (!add) return false;
+  armed = register_with(add);
+  api.give(add);
+  return armed;
+}
+
+bool mt_pyend_told(void) { return told_at_end; }
+
+bool mt_pyend_left_behind(void) {
+  if (__atomic_load_n(&mt_pyend_process, __ATOMIC_ACQUIRE) != (uint32_t)mt_sys_getpid()) return false; /* a child that was forked meanwhile goes on */
+  return !main_goes_on || !pthread_equal(pthread_self(), main_thread);
+}
+
+bool mt_pyend_over(void) { return __atomic_load_n(&over, __ATOMIC_RELAXED) && __atomic_exchange_n(&over, 0, __ATOMIC_ACQ_REL); }
+
+void mt_pyend_passed(void) {
+  if (replaced) __atomic_store_n(&mt_pyend_process, 0, __ATOMIC_RELEASE);
+  replaced = false;
+}

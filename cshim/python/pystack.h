@@ -1,0 +1,13 @@
+/* Python stacks that were met, by their raw frames. Internal to the Python walker. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "python/python.h"
+
+/* Forgets what was written into the last spool. */
+void mt_pystack_start(void);
+
+/* mt_python_intern. *lasting: the same frames will always be the same stack, so that whoever finds them again need not ask. */
+uint32_t mt_pystack_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, bool *lasting);

@@ -1,0 +1,54 @@
+#define _GNU_SOURCE
+#include "record/early.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/sys.h"
+#include "base/thread.h"
+#include "include/memtrace.h"
+
+struct moment {
+  uint64_t number;
+  uint16_t size;
+  uint8_t kind;
+  char name[MEMTRACE_NAME_MAX];
+};
+
+static struct moment kept[MT_EARLY_MAX];
+static uint32_t count;     /* ever kept; the latest ones are there */
+static uint32_t locked;    /* thread that is at it; a signal handler that finds its own gives up */
+static uint32_t told_here; /* pid of the process that has recorded them */
+
+static bool lock(void) {
+  uint32_t self = (uint32_t)mt_sys_gettid();
+  for (;;) {
+    uint32_t holder = 0;
+    if (__atomic_compare_exchange_n(&locked, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return true;
+    if (holder == self) return false;
+    mt_sys_yield();
+  }
+}
+
+static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
+
+void mt_early_keep(uint8_t kind, uint64_t number, const char *name, size_t size) {
+  if (mt_config.disabled || mt_guest_off() || mt_guest_records_here() || size > MEMTRACE_NAME_MAX || !lock()) return;
+  struct moment *m = &kept[count++ % MT_EARLY_MAX];
+  m->kind = kind;
+  m->number = number;
+  m->size = (uint16_t)size;
+  if (size) memcpy(m->name, name, size);
+  unlock();
+}
+
+void mt_early_tell(void (*tell)(uint8_t kind, uint64_t number, const char *name, size_t size)) {
+  uint32_t here = (uint32_t)mt_sys_getpid();
+  if (!__atomic_load_n(&count, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&told_here, here, __ATOMIC_ACQ_REL) == here || !lock()) return;
+  for (uint32_t i = count > MT_EARLY_MAX ? count - MT_EARLY_MAX : 0; i < count; i++) {
+    const struct moment *m = &kept[i % MT_EARLY_MAX];
+    tell(m->kind, m->number, m->name, m->size);
+  }
+  unlock();
+}

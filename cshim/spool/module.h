@@ -1,0 +1,32 @@
+/* Loaded object files, discovered at the first code address inside them, without the loader's lock. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct link_map;
+
+/* Called with each object that is met for the first time, in a call of the program's. At most MT_MODULE_LISTENERS, registered at load, in the order of their calls. */
+#define MT_MODULE_LISTENERS 4u
+void mt_module_listen(void (*met)(const struct link_map *map));
+
+/* Writes the module that holds pc into the dictionary unless it is there already. */
+void mt_module_note(uintptr_t pc);
+
+/* Forgets what was noted, for a fresh spool. */
+void mt_module_start(void);
+
+/* Changes whenever modules are forgotten: what was remembered of a code address may be another module's by now. */
+extern uint32_t mt_module_generation;
+
+/* Forgets the modules that are not loaded any more: another one may come to lie at the same address. Returns how many there were. */
+unsigned mt_module_forget(void);
+
+/* True if pc lies in a copy of CUDA's runtime or driver library. */
+bool mt_module_is_cuda(uintptr_t pc);
+
+/* The loader's record of the object that holds pc, or NULL (also where the C library cannot tell without a lock). */
+struct link_map *mt_module_find(uintptr_t pc);
+
+/* True if the object is linked to the name: one of its relocations is for it. */
+bool mt_module_imports(const struct link_map *map, const char *name);

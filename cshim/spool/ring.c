@@ -1,0 +1,202 @@
+#define _GNU_SOURCE
+#include "spool/ring.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "spool/overflow.h"
+
+/* How many free segments are kept ready: making one goes through the file system, which takes longer than writing all its records. */
+#define MT_SPARE_SEGMENTS 16u
+
+/* One part in so many of the room is held back. */
+#define MT_HELD_BACK 8u
+
+/* Pops from the Treiber stack; the tag in the upper half makes a recycled head differ. */
+static uint32_t pop_free_segment(struct mt_spool_header *h) {
+  uint64_t head = __atomic_load_n(&h->free_segments, __ATOMIC_ACQUIRE);
+  while ((uint32_t)head) {
+    uint32_t number = (uint32_t)head;
+    uint32_t next = __atomic_load_n(&mt_segment(number)->free_next, __ATOMIC_RELAXED);
+    uint64_t want = ((head >> 32) + 1) << 32 | next;
+    if (__atomic_compare_exchange_n(&h->free_segments, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      __atomic_sub_fetch(&h->segments_free, 1, __ATOMIC_RELAXED);
+      return number;
+    }
+  }
+  return 0;
+}
+
+static void push_free_segment(struct mt_spool_header *h, uint32_t number) {
+  uint64_t head = __atomic_load_n(&h->free_segments, __ATOMIC_RELAXED), want;
+  do {
+    __atomic_store_n(&mt_segment(number)->free_next, (uint32_t)head, __ATOMIC_RELAXED);
+    want = ((head >> 32) + 1) << 32 | number;
+  } while (!__atomic_compare_exchange_n(&h->free_segments, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  __atomic_add_fetch(&h->segments_free, 1, __ATOMIC_RELAXED);
+}
+
+static uint32_t new_segment(struct mt_spool_header *h, uint32_t most) {
+  uint32_t used = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED);
+  do {
+    if (used >= most) return 0;
+    if (!mt_region_ensure_segment(used + 1)) return 0;
+  } while (!__atomic_compare_exchange_n(&h->segments_used, &used, used + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  return used + 1;
+}
+
+void mt_ring_spare(void) {
+  struct mt_spool_header *h = mt_header();
+  uint32_t number;
+  if (h->segments_first < 4 * MT_SPARE_SEGMENTS) return;
+  while (__atomic_load_n(&h->segments_free, __ATOMIC_RELAXED) < MT_SPARE_SEGMENTS && (number = new_segment(h, h->segments_first))) push_free_segment(h, number);
+}
+
+/* More room is left than is held back for what gives memory back. */
+static bool is_room(const struct mt_spool_header *h) {
+  uint32_t used = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED), free = __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
+  return h->segments_max - used + free > h->segments_max / MT_HELD_BACK;
+}
+
+static bool gives_back(uint8_t kind) { return kind == MT_FREE || kind == MT_UNMAP || kind == MT_DESTROY; }
+
+static uint32_t take_segment(uint32_t ring, bool all) {
+  struct mt_spool_header *h = mt_header();
+  uint32_t number = all || is_room(h) ? pop_free_segment(h) : 0;
+  if (!number) number = new_segment(h, all ? h->segments_max : h->segments_max - h->segments_max / MT_HELD_BACK);
+  if (number) {
+    struct mt_segment_head *segment = mt_segment(number);
+    segment->ring = ring;
+    __atomic_store_n(&segment->next, 0, __ATOMIC_RELAXED);
+  }
+  return number;
+}
+
+static void start_segment(struct mt_thread *self, uint32_t number) {
+  struct mt_segment_head *segment = mt_segment(number);
+  self->segment = segment;
+  self->next = (struct mt_record *)segment + 1;
+  self->end = (struct mt_record *)segment + MT_SEGMENT_SLOTS;
+}
+
+static bool claim(struct mt_ring *ring) {
+  uint32_t idle = MT_RING_FREE;
+  return __atomic_compare_exchange_n(&ring->state, &idle, MT_RING_ACTIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static struct mt_ring *find_ring(struct mt_spool_header *h) {
+  for (uint32_t i = 0; i < h->rings_max; i++) {
+    struct mt_ring *ring = &mt_rings()[i];
+    uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
+    if (i >= used) {
+      if (!mt_region_ensure(&mt_region.rings_ready, h->rings_offset, (i + 1) * sizeof(struct mt_ring), h->index_offset - h->rings_offset)) return NULL;
+      while (used <= i && !__atomic_compare_exchange_n(&h->rings_used, &used, i + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      }
+    }
+    if (claim(ring)) return ring;
+  }
+  return NULL;
+}
+
+/* A first segment for a ring, waited for if need be. */
+static uint32_t take_first_segment(struct mt_thread *self, uint32_t ring) {
+  struct mt_overflow wait;
+  uint32_t number = take_segment(ring, false);
+  if (number || !mt_overflow_begin(&wait, self)) return number;
+  while (!(number = take_segment(ring, false)) && mt_overflow_sleep(&wait)) continue;
+  mt_overflow_end();
+  return number;
+}
+
+bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid) {
+  struct mt_ring *ring = find_ring(mt_header());
+  if (!ring) return false;
+  uint32_t number = take_first_segment(self, (uint32_t)(ring - mt_rings()) + 1);
+  if (!number) {
+    __atomic_store_n(&ring->state, MT_RING_FREE, __ATOMIC_RELEASE);
+    return false;
+  }
+  ring->inflight = 0;
+  ring->calls += ring->calls & 1; /* a thread may have ended inside a call */
+  ring->thread = thread_id;
+  ring->tid = tid;
+  start_segment(self, number);
+  self->ring = ring;
+  __atomic_store_n(&ring->first_segment, number, __ATOMIC_RELEASE);
+  return true;
+}
+
+void mt_ring_retire(struct mt_thread *self) {
+  __atomic_store_n(&self->ring->inflight, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&self->ring->state, MT_RING_DEAD, __ATOMIC_RELEASE);
+}
+
+static void wake_drainer(struct mt_spool_header *h) {
+  uint32_t busy = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED) - __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
+  uint32_t wake_at = __atomic_load_n(&h->drain_wake_at, __ATOMIC_ACQUIRE);
+  if (!wake_at || busy < wake_at) return;
+  int error = errno;
+  __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_RELEASE);
+  mt_sys_wake(&h->drain_wake, 1);
+  errno = error;
+}
+
+/* Moves on to a new segment, of which only what gives memory back may use a slot while no more room is left. */
+static bool next_segment(struct mt_thread *self, bool all) {
+  bool room = is_room(mt_header());
+  uint32_t number = take_segment((uint32_t)(self->ring - mt_rings()) + 1, all);
+  if (!number) return false;
+  struct mt_segment_head *full = self->segment;
+  start_segment(self, number);
+  if (!room) {
+    self->held_end = self->end;
+    self->end = self->next;
+  }
+  __atomic_store_n(&full->next, number, __ATOMIC_RELEASE);
+  return true;
+}
+
+/* True if the thread's next slot may be used now. */
+static bool find_slot(struct mt_thread *self, bool all) {
+  if (!self->held_end) return next_segment(self, all);
+  if (self->next < self->held_end && !is_room(mt_header())) return all;
+  self->end = self->held_end;
+  self->held_end = NULL;
+  return self->next < self->end || next_segment(self, all);
+}
+
+/* A signal handler that interrupts the sleep may record. */
+static bool wait_for_slot(struct mt_thread *self, bool all) {
+  struct mt_overflow wait;
+  bool found = false;
+  if (!mt_overflow_begin(&wait, self)) return false;
+  while (!(found = find_slot(self, all))) {
+    self->busy = 0;
+    bool again = mt_overflow_sleep(&wait);
+    self->busy = 1;
+    if (!again) break;
+  }
+  mt_overflow_end();
+  return found;
+}
+
+/* Counts a record that found no room. A free has drawn its number; another record would have drawn its own now. */
+static void lose(struct mt_ring *ring, bool all) {
+  uint64_t *lost = all ? &ring->lost_frees : &ring->lost_others;
+  if (!ring->lost_from) {
+    uint64_t next = __atomic_load_n(&mt_header()->seq, __ATOMIC_RELAXED) + 1;
+    ring->lost_from = ring->inflight && ring->inflight < next ? ring->inflight : next;
+  }
+  __atomic_store_n(lost, *lost + 1, __ATOMIC_RELEASE);
+}
+
+struct mt_record *mt_ring_grow(struct mt_thread *self, uint8_t kind) {
+  struct mt_spool_header *h = mt_header();
+  bool all = gives_back(kind), found = find_slot(self, all);
+  mt_clock_refresh(h);
+  wake_drainer(h);
+  if (found || wait_for_slot(self, all)) return self->next;
+  lose(self->ring, all);
+  return NULL;
+}

@@ -1,0 +1,52 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"memtrace/analyzer"
+)
+
+// A snapshot of PyTorch's, made a trace, has PyTorch's own figures at every step, and those of the trace that memtrace records of the same run.
+func TestImportedSnapshots(t *testing.T) {
+	t.Parallel()
+	for _, framework := range []string{torch27, torch215} {
+		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			r := program{framework: framework, args: []string{"snapshots.py", folder}, env: []string{"PYTHONPATH=" + filepath.Join(root(), "python")}}.run(t)
+			text, err := os.ReadFile(filepath.Join(folder, "counters.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var steps []struct{ Allocated, Reserved, Requested, Peak uint64 }
+			if err := json.Unmarshal(text, &steps); err != nil || len(steps) != 4 {
+				t.Fatalf("%d steps: %v", len(steps), err)
+			}
+			for i, want := range steps {
+				imported := filepath.Join(folder, fmt.Sprintf("step%d.bin", i))
+				memtrace(t, "import", filepath.Join(folder, fmt.Sprintf("step%d.pickle", i)), "-o", imported)
+				got := jsonReport(t, imported)
+				what := fmt.Sprintf("step %d: ", i)
+				equal(t, what+"allocated", got.Framework.LiveBytes, want.Allocated)
+				equal(t, what+"peak", got.Framework.PeakBytes, want.Peak)
+				equal(t, what+"reserved", got.Driver.LiveBytes, want.Reserved)
+				var sum struct {
+					Framework analyzer.Level `json:"framework"`
+				}
+				if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", imported)), &sum); err != nil || sum.Framework.RequestedLive == nil {
+					t.Fatalf("%srequests %+v: %v", what, sum.Framework, err)
+				}
+				equal(t, what+"requested", sum.Framework.RequestedLive.Bytes, want.Requested)
+				own := jsonReport(t, r.trace, "--at", fmt.Sprintf("mark:step%d", i))
+				equal(t, what+"allocated, as recorded", own.At.Devices[0].Framework.LiveBytes, want.Allocated)
+				equal(t, what+"requested, as recorded", own.At.Devices[0].Framework.Requested.Bytes, want.Requested)
+			}
+		})
+	}
+}

@@ -1,0 +1,134 @@
+// Package build writes a whole trace from facts that another tool recorded: it interns names, Python frames and stacks, hands out ids and order numbers, and leaves the
+// file's form to the trace package's own writer.
+package build
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"memtrace/trace"
+	"memtrace/trace/pyline"
+)
+
+// Frame is a Python frame as tools print it.
+type Frame struct {
+	File, Function string
+	Line           int32
+}
+
+// Builder writes one trace. Its memory is bounded by distinct names, frames and stacks. It is not safe for use by several goroutines. The first failed write is kept
+// and returned by Close.
+type Builder struct {
+	out     *trace.Writer
+	err     error
+	nextID  uint32
+	seq     uint64
+	last    int64
+	strings map[string]trace.StringID
+	codes   map[Frame]trace.CodeID
+	stacks  map[string]trace.StackID
+	key     []byte
+}
+
+// New begins a trace with what is known about the run.
+func New(out *trace.Writer, info trace.Info) *Builder {
+	b := &Builder{out: out, strings: map[string]trace.StringID{}, codes: map[Frame]trace.CodeID{}, stacks: map[string]trace.StackID{}}
+	b.keep(out.WriteInfo(info))
+	return b
+}
+
+func (b *Builder) keep(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+func (b *Builder) id() uint32 {
+	b.nextID++
+	return b.nextID
+}
+
+// clip cuts a text to what the format holds.
+func clip(s string) string { return s[:min(len(s), trace.MaxString)] }
+
+// String interns a text; the empty one has id 0.
+func (b *Builder) String(s string) trace.StringID {
+	s = clip(s)
+	if s == "" {
+		return 0
+	}
+	id, ok := b.strings[s]
+	if !ok {
+		id = trace.StringID(b.id())
+		b.strings[s] = id
+		b.keep(b.out.WriteString(id, s))
+	}
+	return id
+}
+
+func (b *Builder) code(f Frame) trace.CodeID {
+	f.File, f.Function = clip(f.File), clip(f.Function)
+	id, ok := b.codes[f]
+	if !ok {
+		id = trace.CodeID(b.id())
+		b.codes[f] = id
+		b.keep(b.out.WriteCode(trace.Code{ID: id, Name: f.Function, QualName: f.Function, File: f.File, FirstLine: f.Line}))
+	}
+	return id
+}
+
+// PyStack interns a Python stack, innermost frame first; the empty one has id 0. Frames beyond what the format holds are left out at the outer end.
+func (b *Builder) PyStack(frames []Frame) trace.StackID {
+	if len(frames) == 0 {
+		return 0
+	}
+	stack := trace.PyStack{}
+	if len(frames) > trace.MaxFrames {
+		frames, stack.End = frames[:trace.MaxFrames], trace.StackDepth
+	}
+	b.key = b.key[:0]
+	for _, f := range frames {
+		code := b.code(f)
+		b.key = binary.AppendUvarint(b.key, uint64(code))
+		stack.Frames = append(stack.Frames, trace.PyFrame{Code: code, Offset: pyline.NotBegun})
+	}
+	id, ok := b.stacks[string(b.key)]
+	if !ok {
+		id = trace.StackID(b.id())
+		b.stacks[string(b.key)] = id
+		stack.ID = id
+		b.keep(b.out.WritePyStack(stack))
+	}
+	return id
+}
+
+// Thread defines a thread by its name.
+func (b *Builder) Thread(name string) trace.ThreadID {
+	id := trace.ThreadID(b.id())
+	b.keep(b.out.WriteThread(trace.Thread{ID: id, Name: clip(name)}))
+	return id
+}
+
+// Event appends an event and gives it the next order number.
+func (b *Builder) Event(e trace.Event) {
+	b.seq++
+	e.Seq, b.last = b.seq, max(b.last, e.Time)
+	b.keep(b.out.WriteEvents([]trace.Event{e}))
+}
+
+// Err returns the first failure so far.
+func (b *Builder) Err() error { return b.err }
+
+// Close ends the trace. It does not close the file.
+func (b *Builder) Close() error {
+	if b.err == nil {
+		b.err = b.out.Flush(b.seq + 1)
+	}
+	if b.err == nil {
+		b.err = b.out.Close(trace.End{Reason: "import", Time: b.last})
+	}
+	if b.err != nil {
+		return fmt.Errorf("write imported trace: %w", b.err)
+	}
+	return nil
+}
