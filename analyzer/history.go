@@ -85,19 +85,58 @@ func (h *history) closed(id uint32, b *Block, o *origin, time int64) {
 	}
 }
 
-// trim leaves out the lightest half.
+// trim leaves out all but the heaviest.
 func (h *history) trim() {
 	if len(h.blocks) <= h.limit {
 		return
 	}
-	slices.SortFunc(h.blocks, func(a, b pastBlock) int {
-		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.born, b.born))
-	})
+	selectHeaviest(h.blocks, h.limit)
 	for i := range h.blocks[h.limit:] {
 		h.leftOut++
 		h.leftOutBytes += h.blocks[h.limit+i].size
 	}
 	h.blocks = h.blocks[:h.limit]
+}
+
+func heavier(a, b *pastBlock) int {
+	return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.born, b.born))
+}
+
+// selectHeaviest brings the n heaviest blocks to the front, in any order: a sort of which only the part around n is done.
+func selectHeaviest(blocks []pastBlock, n int) {
+	for len(blocks) > 32 {
+		middle := partition(blocks)
+		switch {
+		case n <= middle:
+			blocks = blocks[:middle]
+		default:
+			blocks, n = blocks[middle:], n-middle
+		}
+	}
+	slices.SortFunc(blocks, func(a, b pastBlock) int { return heavier(&a, &b) })
+}
+
+// partition puts blocks that are heavier than the median of three in front of the others, and returns where those begin: at least one, and not all.
+func partition(blocks []pastBlock) int {
+	last := len(blocks) - 1
+	sample := []pastBlock{blocks[0], blocks[last/2], blocks[last]}
+	slices.SortFunc(sample, func(a, b pastBlock) int { return heavier(&a, &b) })
+	pivot := sample[1]
+	i, j := 0, last
+	for {
+		for heavier(&blocks[i], &pivot) < 0 {
+			i++
+		}
+		for heavier(&blocks[j], &pivot) > 0 {
+			j--
+		}
+		if i >= j {
+			return max(i, 1)
+		}
+		blocks[i], blocks[j] = blocks[j], blocks[i]
+		i++
+		j--
+	}
 }
 
 // historyOf completes the history of an account. It must come last: it names what the report needs no names of.
@@ -130,29 +169,34 @@ func (c *collector) historyOf(a Account) *History {
 func (v *History) place(blocks []pastBlock, last uint64) {
 	type moment struct {
 		event uint64
-		time  int64
+		block uint32
+		ends  bool
 	}
-	var moments []moment
-	for _, b := range blocks {
-		moments = append(moments, moment{b.born, b.bornNS})
+	moments := make([]moment, 0, 2*len(blocks))
+	for i, b := range blocks {
+		moments = append(moments, moment{event: b.born, block: uint32(i)})
 		if b.died <= last {
-			moments = append(moments, moment{b.died, b.diedNS})
+			moments = append(moments, moment{b.died, uint32(i), true})
 		}
 	}
 	slices.SortFunc(moments, func(a, b moment) int { return cmp.Compare(a.event, b.event) })
-	number := make(map[uint64]uint32, len(moments))
-	for i, m := range moments {
-		number[m.event] = uint32(i)
-		v.Times = append(v.Times, m.time)
-	}
-	for _, b := range blocks {
-		died, ended := number[b.died]
-		if !ended {
-			died = uint32(len(moments))
+	v.Times = make([]int64, len(moments))
+	placed := make([]HistoryBlock, len(blocks))
+	order := make([]uint32, 0, len(blocks)) // by beginning
+	for n, m := range moments {
+		b, p := &blocks[m.block], &placed[m.block]
+		if m.ends {
+			v.Times[n], p.Died = b.diedNS, uint32(n)
+			continue
 		}
-		v.Blocks = append(v.Blocks, HistoryBlock{Born: number[b.born], Died: died, Size: b.size, Owner: b.owner, Device: b.device})
+		v.Times[n] = b.bornNS
+		*p = HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Owner: b.owner, Device: b.device}
+		order = append(order, m.block)
 	}
-	slices.SortFunc(v.Blocks, func(a, b HistoryBlock) int { return cmp.Compare(a.Born, b.Born) })
+	v.Blocks = make([]HistoryBlock, 0, len(blocks))
+	for _, i := range order {
+		v.Blocks = append(v.Blocks, placed[i])
+	}
 }
 
 // historyGroupings are those of historyGroupings, behind the categories where there are rules.

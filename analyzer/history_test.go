@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"memtrace/cuda"
@@ -104,5 +105,26 @@ func TestHistoryOfNothing(t *testing.T) {
 	}
 	if h := randomStory(1, 10).summary(t, Options{}).History; h != nil {
 		t.Errorf("%+v", h)
+	}
+}
+
+// The heaviest blocks are the ones that a sort puts first, whatever the order and however many weigh the same.
+func TestSelectHeaviest(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		blocks := make([]pastBlock, 1+random.IntN(500))
+		for i := range blocks {
+			blocks[i] = pastBlock{born: uint64(i), died: uint64(i) + 1 + uint64(random.IntN(4)), size: uint64(random.IntN(1 + int(seed)))}
+		}
+		want := slices.Clone(blocks)
+		slices.SortFunc(want, func(a, b pastBlock) int { return heavier(&a, &b) })
+		random.Shuffle(len(blocks), func(i, j int) { blocks[i], blocks[j] = blocks[j], blocks[i] })
+		n := random.IntN(len(blocks) + 1)
+		selectHeaviest(blocks, n)
+		slices.SortFunc(blocks[:n], func(a, b pastBlock) int { return heavier(&a, &b) })
+		if !slices.Equal(blocks[:n], want[:n]) {
+			t.Fatalf("seed %d: %d of %d are not the heaviest", seed, n, len(blocks))
+		}
 	}
 }

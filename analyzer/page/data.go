@@ -101,7 +101,11 @@ func pack(h *analyzer.History) (string, error) {
 		}
 	}
 	var packed bytes.Buffer
-	w, err := flate.NewWriter(&packed, flate.BestCompression)
+	compression := flate.BestCompression
+	if raw.Len() > 16<<20 { // which takes minutes then
+		compression = flate.DefaultCompression
+	}
+	w, err := flate.NewWriter(&packed, compression)
 	if err != nil {
 		return "", err
 	}
