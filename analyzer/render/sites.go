@@ -99,7 +99,7 @@ func (p *page) place(place *analyzer.Site, whole uint64) {
 	}
 	between := "  "
 	if len(numbers)+widthOf(name)+2+widthOf(count) > p.o.width() {
-		between = "\n" + strings.Repeat(" ", len(numbers))
+		between = "\n" + strings.Repeat(" ", max(0, min(len(numbers), p.o.width()-widthOf(count))))
 	}
 	p.line("%s%s%s", p.o.paint(strong, numbers+name), between, p.o.paint(faint, count))
 	p.stack(place)

@@ -200,3 +200,19 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 		t.Errorf("the zero summary's report: %s", text)
 	}
 }
+
+// The second line of a place with many stacks is as long as its numbers, which no golden has.
+func TestPlaceKeepsToItsWidth(t *testing.T) {
+	for _, width := range []int{60, 72, 80} {
+		text := written(t, func(w io.Writer) error {
+			p := &page{w: w, o: Options{Width: width}}
+			p.place(&analyzer.Site{Key: strings.Repeat("long/", 30), Bytes: 1 << 30, AllocCount: 12_345_678, StackCount: 123_456}, 1<<31)
+			return p.err
+		})
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("width %d: %d columns: %s", width, n, line)
+			}
+		}
+	}
+}
