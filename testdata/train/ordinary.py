@@ -112,6 +112,8 @@ class MXNet:
             while True:
                 held.append(self.mx.nd.empty((1 << 10, 1 << 20), ctx=self.mx.gpu(0)))
         except self.mx.base.MXNetError as error:
+            held.clear()
+            self.mx.nd.waitall()  # the arrays are freed by another thread, and until then whatever is computed next may find no memory
             return type(error).__name__
 
 
