@@ -157,6 +157,7 @@ func (t *torchImport) device(index int16) *torchDevice {
 // endState reads what stood when the snapshot was taken.
 func (t *torchImport) endState(segments *list) map[int16][]blockSegment {
 	found := map[int16][]blockSegment{}
+	seen := map[*list]bool{}
 	for _, v := range segments.items {
 		s, _ := v.(*dict)
 		if s == nil {
@@ -171,6 +172,11 @@ func (t *torchImport) endState(segments *list) map[int16][]blockSegment {
 		expandable, _ := s.get("is_expandable").(bool)
 		found[d.index] = append(found[d.index], blockSegment{start: start, end: start + size, small: text(s.get("segment_type")) == "small", expandable: expandable})
 		list, _ := s.get("blocks").(*list)
+		if list != nil && seen[list] { // PyTorch's segments share none; a file that lets them would take quadratic time
+			t.unknown++
+			continue
+		}
+		seen[list] = true
 		at := start
 		for _, v := range items(list) {
 			b, _ := v.(*dict)
