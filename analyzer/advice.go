@@ -107,12 +107,12 @@ func (l *Ledger) largest(owner string, keep func(LedgerRow) bool) (row LedgerRow
 }
 
 // missing is how much more room the request needs than there is, as far as known; 0 if there seems to be enough.
-func (e *OOMEvent) missing() uint64 {
+func missing(e *OOMEvent) uint64 {
 	asked := max(e.RequestedBytes, e.DriverRequestedBytes)
 	return asked - min(asked, e.FreeBytes)
 }
 
 // sizeable reports whether so many bytes would help here: they cover what is missing, or are a good part of the device.
-func (e *OOMEvent) sizeable(bytes uint64) bool {
-	return bytes > 0 && (e.missing() > 0 && bytes >= e.missing() || bytes >= e.UsedBytes/5)
+func sizeable(e *OOMEvent, bytes uint64) bool {
+	return bytes > 0 && (missing(e) > 0 && bytes >= missing(e) || bytes >= e.UsedBytes/5)
 }

@@ -28,7 +28,7 @@ func plainOOM() *OOMEvent {
 
 func torchInfo() trace.Info { return trace.Info{"framework.torch": "2.7.1"} }
 
-func (e *OOMEvent) addRow(by string, row LedgerRow) {
+func addRow(e *OOMEvent, by string, row LedgerRow) {
 	for i := range e.Ledgers {
 		if e.Ledgers[i].By == by {
 			e.Ledgers[i].Rows = append(e.Ledgers[i].Rows, row)
@@ -66,7 +66,7 @@ var adviceCases = []struct {
 	}, []func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.Since.Bytes = 100 * mib }, func(e *OOMEvent, _ trace.Info) { e.Since.What = "mark x" }}, "6.00 GiB"},
 	{"largest-owner", func(e *OOMEvent, _ trace.Info) {
 		e.Since = &OOMGrowth{What: "mark x"}
-		e.addRow("tag", LedgerRow{Owner: OwnerBlocks, Key: "model", Bytes: 4 * gib})
+		addRow(e, "tag", LedgerRow{Owner: OwnerBlocks, Key: "model", Bytes: 4 * gib})
 	}, []func(*OOMEvent, trace.Info){
 		func(e *OOMEvent, _ trace.Info) {
 			e.Since.Rows = []LedgerRow{{Owner: OwnerBlocks, Key: "model", Bytes: 4 * gib}}
@@ -86,7 +86,7 @@ var adviceCases = []struct {
 			func(_ *OOMEvent, info trace.Info) { delete(info, "framework.torch") },
 		}, "512.0 MiB more"},
 	{"optimizer-state", func(e *OOMEvent, _ trace.Info) {
-		e.addRow("tag", LedgerRow{Owner: OwnerBlocks, Key: "train.optimizer", Bytes: 4 * gib})
+		addRow(e, "tag", LedgerRow{Owner: OwnerBlocks, Key: "train.optimizer", Bytes: 4 * gib})
 	},
 		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.UsedBytes = 100 * gib }, func(_ *OOMEvent, info trace.Info) { delete(info, "framework.torch") }}, "3.00 GiB"},
 	{"growing", func(e *OOMEvent, _ trace.Info) { e.StepBytes = []uint64{gib, 4 * gib, 5 * gib, 6 * gib, 7 * gib} },
@@ -96,21 +96,21 @@ var adviceCases = []struct {
 			func(e *OOMEvent, _ trace.Info) { e.StepBytes = []uint64{0, 4 * gib, 4*gib + 1, 4*gib + 2, 4*gib + 3} },
 		}, "3.00 GiB more"},
 	{"pool-idle", func(e *OOMEvent, _ trace.Info) {
-		e.addRow("tag", LedgerRow{Owner: OwnerPoolIdle, Key: "memory pools, idle", Bytes: gib})
+		addRow(e, "tag", LedgerRow{Owner: OwnerPoolIdle, Key: "memory pools, idle", Bytes: gib})
 	},
-		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerPoolIdle, mib) }}, "1.00 GiB lie idle"},
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { addRowBytes(e, OwnerPoolIdle, mib) }}, "1.00 GiB lie idle"},
 	{"graph-pool", func(e *OOMEvent, _ trace.Info) {
-		e.addRow("tag", LedgerRow{Owner: OwnerGraphPool, Key: "graph memory pool", Bytes: gib})
+		addRow(e, "tag", LedgerRow{Owner: OwnerGraphPool, Key: "graph memory pool", Bytes: gib})
 	},
-		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerGraphPool, mib) }}, "1.00 GiB are held"},
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { addRowBytes(e, OwnerGraphPool, mib) }}, "1.00 GiB are held"},
 	{"outside", func(e *OOMEvent, _ trace.Info) {
-		e.addRow("library", LedgerRow{Owner: OwnerOutside, Key: "libnccl.so.2", Bytes: gib})
+		addRow(e, "library", LedgerRow{Owner: OwnerOutside, Key: "libnccl.so.2", Bytes: gib})
 	},
-		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerOutside, mib) }}, "NCCL_BUFFSIZE"},
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { addRowBytes(e, OwnerOutside, mib) }}, "NCCL_BUFFSIZE"},
 	{"mxnet-pool", func(e *OOMEvent, _ trace.Info) {
-		e.addRow("library", LedgerRow{Owner: OwnerBlocks, Key: "libmxnet.so", Bytes: 8 * gib})
+		addRow(e, "library", LedgerRow{Owner: OwnerBlocks, Key: "libmxnet.so", Bytes: 8 * gib})
 	},
-		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { e.addRowBytes(OwnerBlocks, mib) }}, "8.00 GiB"},
+		[]func(*OOMEvent, trace.Info){func(e *OOMEvent, _ trace.Info) { addRowBytes(e, OwnerBlocks, mib) }}, "8.00 GiB"},
 	{"context", func(e *OOMEvent, _ trace.Info) {
 		e.Sample = &Sample{ShareKnown: true, ContextBytes: 2 * gib, RemainderBytes: gib}
 	},
@@ -127,7 +127,7 @@ var adviceCases = []struct {
 }
 
 // addRowBytes sets the size of every row of a kind.
-func (e *OOMEvent) addRowBytes(owner string, bytes uint64) {
+func addRowBytes(e *OOMEvent, owner string, bytes uint64) {
 	for i := range e.Ledgers {
 		for j := range e.Ledgers[i].Rows {
 			if e.Ledgers[i].Rows[j].Owner == owner {
@@ -188,8 +188,8 @@ func TestAdviceOrder(t *testing.T) {
 	info["nullgpu"] = "1"
 	e.RequestedBytes = 11 * gib
 	e.Sample = &Sample{ShareKnown: true, OthersBytes: 4 * gib}
-	e.addRow("tag", LedgerRow{Owner: OwnerBlocks, Key: "optimizer", Bytes: 8 * gib})
-	e.addRow("library", LedgerRow{Owner: OwnerOutside, Key: "libother.so", Bytes: 12 * gib})
+	addRow(e, "tag", LedgerRow{Owner: OwnerBlocks, Key: "optimizer", Bytes: 8 * gib})
+	addRow(e, "library", LedgerRow{Owner: OwnerOutside, Key: "libother.so", Bytes: 12 * gib})
 	got := ruleNames(adviseOOM(e, adviceFacts{info}))
 	want := []string{"larger-than-device", "outside", "optimizer-state", "other-processes", "null-gpu"}
 	if !slices.Equal(got, want) {

@@ -28,7 +28,7 @@ var urgentAdvice = []string{"larger-than-device", "own-limit", "pinned", "fragme
 var vagueAdvice = []string{"untagged", "fresh"}
 
 // adviseByCategory makes the advice for out-of-memory events of a training run in PyTorch say what the memory was for.
-func (s *Summary) adviseByCategory() {
+func adviseByCategory(s *Summary) {
 	if s.Training == nil || s.Versions["torch"] == "" {
 		return
 	}
@@ -46,7 +46,7 @@ func (s *Summary) adviseByCategory() {
 			}
 			bytes := held.Held[n]
 			frees := uint64(a.frees * float64(bytes))
-			found = append(found, Advice{Rule: a.rule, FreesBytes: frees, Text: fillIn(a.text, map[string]string{"held": SizeText(bytes), "share": e.share(bytes), "frees": SizeText(frees)})})
+			found = append(found, Advice{Rule: a.rule, FreesBytes: frees, Text: fillIn(a.text, map[string]string{"held": SizeText(bytes), "share": percentOfUsed(e, bytes), "frees": SizeText(frees)})})
 		}
 		if len(found) == 0 {
 			continue
@@ -66,7 +66,7 @@ func (s *Summary) adviseByCategory() {
 
 // HeldAtOOM returns what the level's memory was for at an event, nil if that is not known.
 func (t *Training) HeldAtOOM(e *OOMEvent) *OOMCategories {
-	if e.Outcome != OOMFailed || e.Level != AccountFramework.String() {
+	if e.Outcome != OOMFailed || e.Level != LevelFramework {
 		return nil
 	}
 	for i := range t.OutOfMemory {

@@ -71,7 +71,7 @@ func askFragmentation(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
 	if a == nil || !f.torch() || f.expandable() || e.Outcome != OOMFailed {
 		return 0, nil, false
 	}
-	applies := a.Pieces.FreePieces > 0 && a.Pieces.LargestFreeBytes < e.RequestedBytes && a.IdleBytes+e.FreeBytes >= e.RequestedBytes && a.IdleBytes >= e.missing()
+	applies := a.Pieces.FreePieces > 0 && a.Pieces.LargestFreeBytes < e.RequestedBytes && a.IdleBytes+e.FreeBytes >= e.RequestedBytes && a.IdleBytes >= missing(e)
 	return a.IdleBytes, words{"pieces": uintText(a.Pieces.FreePieces), "largest": SizeText(a.Pieces.LargestFreeBytes)}, applies
 }
 
@@ -81,17 +81,17 @@ func askIdleCache(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
 	if a == nil || !f.torch() || e.Level == "framework" || e.Outcome != OOMFailed {
 		return 0, nil, false
 	}
-	return a.Pieces.WholeFreeBytes, nil, e.sizeable(a.Pieces.WholeFreeBytes)
+	return a.Pieces.WholeFreeBytes, nil, sizeable(e, a.Pieces.WholeFreeBytes)
 }
 
 func askOthers(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	if e.Sample == nil {
 		return 0, nil, false
 	}
-	return e.Sample.OthersBytes, nil, e.sizeable(e.Sample.OthersBytes)
+	return e.Sample.OthersBytes, nil, sizeable(e, e.Sample.OthersBytes)
 }
 
-func (e *OOMEvent) share(bytes uint64) string {
+func percentOfUsed(e *OOMEvent, bytes uint64) string {
 	return fmt.Sprintf("%.0f%%", 100*float64(bytes)/float64(max(e.UsedBytes, 1)))
 }
 
@@ -103,7 +103,7 @@ func askFresh(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
 		return 0, nil, false
 	}
 	top := e.Since.Rows[0]
-	w := words{"fresh": SizeText(e.Since.Bytes), "share": e.share(e.Since.Bytes), "since": e.Since.What, "owner": ownerText(top.Key), "owned": SizeText(top.Bytes)}
+	w := words{"fresh": SizeText(e.Since.Bytes), "share": percentOfUsed(e, e.Since.Bytes), "since": e.Since.What, "owner": ownerText(top.Key), "owned": SizeText(top.Bytes)}
 	return e.Since.Bytes / 2, w, e.Since.Bytes >= e.UsedBytes/5 && e.Since.Bytes > 0
 }
 
@@ -131,22 +131,22 @@ func askLargestOwner(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
 			best = old
 		}
 	}
-	w := words{"owner": best.Key, "owned": SizeText(best.Bytes), "share": e.share(best.Bytes), "since": e.Since.What}
+	w := words{"owner": best.Key, "owned": SizeText(best.Bytes), "share": percentOfUsed(e, best.Bytes), "since": e.Since.What}
 	return best.Bytes / 2, w, best.Bytes > 0 && best.Bytes >= e.UsedBytes/5
 }
 
 // askUntagged is for a program that says nothing about itself, so that no other rule knows what fills the device.
 func askUntagged(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
 	row, found := e.ledger("tag").largest(OwnerBlocks, func(r LedgerRow) bool { return !named(r) })
-	w := words{"owned": SizeText(row.Bytes), "share": e.share(row.Bytes)}
-	return e.missing(), w, found && e.Device >= 0 && f.torch() && e.Outcome == OOMFailed && e.Since == nil && e.missing() > 0 && row.Bytes >= e.UsedBytes/2
+	w := words{"owned": SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
+	return missing(e), w, found && e.Device >= 0 && f.torch() && e.Outcome == OOMFailed && e.Since == nil && missing(e) > 0 && row.Bytes >= e.UsedBytes/2
 }
 
 func isOptimizer(tag string) bool { return strings.Contains(strings.ToLower(tag), "optim") }
 
 func askOptimizer(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
 	row, found := e.ledger("tag").largest(OwnerBlocks, func(r LedgerRow) bool { return isOptimizer(r.Key) })
-	w := words{"owner": row.Key, "owned": SizeText(row.Bytes), "share": e.share(row.Bytes)}
+	w := words{"owner": row.Key, "owned": SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
 	return row.Bytes / 4 * 3, w, found && f.torch() && row.Bytes >= e.UsedBytes/5
 }
 
@@ -164,7 +164,7 @@ func askGrowing(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 		}
 	}
 	grown := steps[len(steps)-1] - steps[0]
-	return grown, words{"steps": uintText(uint64(len(steps) - 1))}, e.sizeable(grown) || grown >= steps[0]/20
+	return grown, words{"steps": uintText(uint64(len(steps) - 1))}, sizeable(e, grown) || grown >= steps[0]/20
 }
 
 // workspaces names the setting of a library that is known to hold memory of its own.
@@ -182,22 +182,22 @@ func askOutside(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 			w["known"] = known.setting
 		}
 	}
-	return row.Bytes, w, found && e.sizeable(row.Bytes)
+	return row.Bytes, w, found && sizeable(e, row.Bytes)
 }
 
 func askPoolIdle(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	row, found := e.ledger("tag").largest(OwnerPoolIdle, func(LedgerRow) bool { return true })
-	return row.Bytes, nil, found && e.sizeable(row.Bytes)
+	return row.Bytes, nil, found && sizeable(e, row.Bytes)
 }
 
 func askGraphPool(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	row, found := e.ledger("tag").largest(OwnerGraphPool, func(LedgerRow) bool { return true })
-	return row.Bytes, nil, found && e.sizeable(row.Bytes)
+	return row.Bytes, nil, found && sizeable(e, row.Bytes)
 }
 
 func askMXNet(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	row, found := e.ledger("library").largest(OwnerBlocks, func(r LedgerRow) bool { return strings.HasPrefix(r.Key, "libmxnet") })
-	return row.Bytes, nil, found && e.sizeable(row.Bytes)
+	return row.Bytes, nil, found && sizeable(e, row.Bytes)
 }
 
 func askContext(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {

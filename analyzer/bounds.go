@@ -117,18 +117,18 @@ func (c *collector) bound(s *Summary) {
 		}
 	}
 	if s.Bounds.RecordedIsUpper {
-		s.Framework.capBounds()
-		s.Driver.capBounds()
+		capBounds(&s.Framework)
+		capBounds(&s.Driver)
 		for i := range s.Devices {
-			s.Devices[i].Framework.capBounds()
-			s.Devices[i].Driver.capBounds()
+			capBounds(&s.Devices[i].Framework)
+			capBounds(&s.Devices[i].Driver)
 		}
 	}
-	s.Bounds.findExact(s)
+	findExact(s.Bounds, s)
 }
 
 // capBounds keeps the lower bounds of a level from lying above what was recorded, where that is an upper one: then a framework's counter is damaged.
-func (l *Level) capBounds() {
+func capBounds(l *Level) {
 	if l.PeakBytesLower != nil {
 		l.PeakBytesLower, l.LiveBytesLower = new(min(*l.PeakBytesLower, l.PeakBytes)), new(min(*l.LiveBytesLower, l.LiveBytes))
 	}
@@ -190,7 +190,7 @@ func (c *collector) trustedCounters() (blocks, held bool) {
 }
 
 // findExact lists what has no uncertainty left.
-func (b *Bounds) findExact(s *Summary) {
+func findExact(b *Bounds, s *Summary) {
 	add := func(path string, lower *uint64, bytes uint64) {
 		if b.RecordedIsUpper && *lower >= bytes {
 			b.Exact = append(b.Exact, path)

@@ -143,9 +143,9 @@ func TestCategoriesAgreeWithOracle(t *testing.T) {
 			src := &memorySource{events: randomStream(seed, streamShape{events: 400})}
 			fillTables(&src.tables)
 			slow := &slowCategories{matcher: set.Matcher(), src: src, live: map[uint32]Block{}, peak: map[Account]uint64{}, held: map[Account]map[string]uint64{}}
-			heap := NewHeap(slow)
+			live := NewHeap(slow)
 			for i := range src.events {
-				heap.Apply(&src.events[i])
+				live.Apply(&src.events[i])
 			}
 			other := ruleSet(t, rules.FirstMatch, rule("x", bounds(t, "= 77"))) // another set's sizes change nothing
 			s, err := Summarize(src, Options{Groupings: []string{"c", "o"}, RuleSets: []RuleGrouping{{"o", other}, {"c", set}}, Entries: -1})

@@ -37,7 +37,7 @@ type collector struct {
 
 	openedAs   []uint64 // by block id, unless all have one cell: how many allocations its account had with it
 	cellOf     []uint32 // by block id, unless all have one cell: the number of the block's cell
-	named      namedBlocks
+	named      Locator
 	links      *linkedStacks
 	foretold   *blockNames // where the trace was read ahead
 	modules    moduleNames
@@ -125,7 +125,7 @@ func (c *collector) event(e *trace.Event) {
 		c.heap.Apply(e)
 		c.sizes.forget(e)
 	case trace.EventReserve:
-		if e.Flags&trace.FlagLate == 0 || !c.heap.objects.endedSince(keyOf(e.Object, e.Addr, e.Device), e.Seq) {
+		if e.Flags&trace.FlagLate == 0 || !c.heap.EndedSince(e) {
 			c.sizes.reserve(e)
 		}
 	case trace.EventSample:
@@ -140,10 +140,10 @@ func (c *collector) event(e *trace.Event) {
 		c.addMark(e)
 		c.keepIfWanted(e)
 	case trace.EventStep:
-		c.steps.add(e)
+		addIteration(&c.steps, e)
 		c.keepIfWanted(e)
 	case trace.EventEpoch:
-		c.epochs.add(e)
+		addIteration(&c.epochs, e)
 	case trace.EventLost:
 		c.lose(e)
 	}
@@ -267,7 +267,7 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 		return
 	}
 	if e.Kind == trace.EventDestroy {
-		c.implicit[b.Account].add(b)
+		c.implicit[b.Account].Add(b.Size)
 	}
 	d := c.details[b.Account]
 	if d == nil {
@@ -313,7 +313,7 @@ func (c *collector) closeInIteration(t *iterationTracker, d *detail, id uint32, 
 	if t.temporary(id, c.phase(v)) {
 		o := v.origin
 		o.lifetime = temporary
-		c.move(d, id, &o, holdsForPast(c.heap.blocks.at(id), &o))
+		c.move(d, id, &o, holdsForPast(c.heap.Block(id), &o))
 		v = &d.cells.list[c.cellOf[id]]
 	}
 	t.closed(c, id, v, time)
@@ -391,7 +391,7 @@ func (c *collector) addMark(e *trace.Event) {
 	}
 }
 
-func (i *Iterations) add(e *trace.Event) {
+func addIteration(i *Iterations, e *trace.Event) {
 	if i.Count == 0 {
 		i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
 	}

@@ -159,11 +159,11 @@ func DiffGroupings() []string {
 func (d *Diff) ShowDefaults(base, changed *Summary, category string) {
 	first := "site"
 	switch {
-	case base.hasKeys("tag", Untagged) || changed.hasKeys("tag", Untagged):
+	case hasKeys(base, "tag", Untagged) || hasKeys(changed, "tag", Untagged):
 		first = "tag"
 	case changed.Division != nil:
 		first = changed.Division.By
-	case !base.hasKeys("site", NoStack) && !changed.hasKeys("site", NoStack):
+	case !hasKeys(base, "site", NoStack) && !hasKeys(changed, "site", NoStack):
 		first = "library"
 	}
 	d.By = []string{first}

@@ -62,7 +62,7 @@ func compareParameters(name, category string, base, changed *Parameter) DiffPara
 	}
 	row.Bytes = changeOf(base.Bytes, changed.Bytes)
 	row.Gradient = changeOf(base.Gradient, changed.Gradient)
-	row.Optimizer = changeOf(base.stateBytes(), changed.stateBytes())
+	row.Optimizer = changeOf(stateBytes(base), stateBytes(changed))
 	switch delta := cmp.Or(row.Delta(), row.Bytes.Delta, row.Gradient.Delta); {
 	case row.State != "":
 	case delta > 0:
@@ -76,7 +76,7 @@ func compareParameters(name, category string, base, changed *Parameter) DiffPara
 }
 
 // stateBytes sums up what optimizers keep for the parameter.
-func (p *Parameter) stateBytes() (bytes uint64) {
+func stateBytes(p *Parameter) (bytes uint64) {
 	for _, state := range p.States {
 		bytes += state.Bytes
 	}

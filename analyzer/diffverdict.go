@@ -94,10 +94,10 @@ type FoldedRow struct {
 	Most  uint64
 }
 
-// Folded puts rows of repeated modules and parameters together that have one state, growth first. fold false: every row stands alone.
-func (g *DiffGroup) Folded(fold bool) []FoldedRow {
+// Folded puts rows of repeated modules and parameters together that have one state, growth first. together false: every row stands alone.
+func (g *DiffGroup) Folded(together bool) []FoldedRow {
 	list := make([]FoldedRow, 0, len(g.Rows))
-	if !fold || !FoldsRows(g.By) {
+	if !together || !FoldsRows(g.By) {
 		for _, r := range g.Rows {
 			list = append(list, FoldedRow{r, 1, magnitude(r.PeakBytes.Delta), magnitude(r.PeakBytes.Delta)})
 		}

@@ -13,7 +13,7 @@ import (
 // number of the allocation. Blocks begin in the order of these numbers, or nearly: the page that they are in is laid out as an array, and the next block costs one look into it.
 type blockNames struct {
 	heap  *Heap // of the framework's blocks alone: no other is named for good
-	named namedBlocks
+	named Locator
 	of    []nameOfBlock // by block id
 
 	distinct []blockName
@@ -51,18 +51,18 @@ func (n *blockNames) event(e *trace.Event) {
 			n.heap.Apply(e)
 		}
 	case trace.EventName:
-		if e.Addr != 0 && n.heap.live[spaceFramework].used > 0 {
+		if e.Addr != 0 && n.heap.HoldsFramework() {
 			n.name(e)
 		}
 	}
 }
 
 func (n *blockNames) name(e *trace.Event) {
-	id, ok := n.named.find(n.heap, e.Addr)
+	id, ok := n.named.Find(n.heap, e.Addr)
 	if !ok {
 		return
 	}
-	b := n.heap.blocks.at(id)
+	b := n.heap.Block(id)
 	if b.Account != AccountFramework || b.Seq > e.Seq {
 		return
 	}
@@ -103,7 +103,7 @@ func (n *blockNames) foretell(seq uint64) (name blockName, ok bool) {
 }
 
 // readEverything is called at the end of the reading ahead: what is needed from then on are the names alone.
-func (n *blockNames) readEverything() { n.heap, n.named, n.of, n.number = nil, namedBlocks{}, nil, nil }
+func (n *blockNames) readEverything() { n.heap, n.named, n.of, n.number = nil, Locator{}, nil, nil }
 
 func (n *blockNames) layOut(page uint64) {
 	if n.laidOut == nil {

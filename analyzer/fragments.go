@@ -79,7 +79,7 @@ func (c *collector) fragments(device int16) Fragments {
 	ours := func(b *Block) bool {
 		return b.Account == AccountDriver && b.Device == device && c.resolver.libraries.of(b.Stack) == c.holding.library
 	}
-	h.blocks.each(func(_ uint32, b *Block) {
+	h.Each(func(_ uint32, b *Block) {
 		switch {
 		case b.Account == AccountFramework && b.Device == device:
 			blocks = append(blocks, span{start: b.Addr, end: b.Addr + b.Size})
@@ -87,9 +87,9 @@ func (c *collector) fragments(device int16) Fragments {
 			segments = append(segments, span{start: b.Addr, end: b.Addr + b.Size})
 		}
 	})
-	h.maps.at.each(func(addr uint64, slot uint32) {
-		if m := h.maps.slots[slot]; m.block != 0 && addr>>63 == 0 && ours(h.blocks.at(m.block-1)) {
-			segments = append(segments, span{start: addr, end: addr + m.size, joins: true})
+	h.EachMapping(func(addr, size uint64, b *Block) {
+		if ours(b) {
+			segments = append(segments, span{start: addr, end: addr + size, joins: true})
 		}
 	})
 	return fragmentsOf(segments, blocks)

@@ -10,11 +10,7 @@ import (
 	"memtrace/trace"
 )
 
-// Keys that stand for what is not known.
-const (
-	Untagged      = "(untagged)"
-	unknownThread = "(unknown)"
-)
+const unknownThread = "(unknown)"
 
 // grouping is one way to divide blocks among keys. The key of an origin is an identifier first; it becomes text when the dictionary is complete, or when a
 // filter asks for it.

@@ -124,24 +124,16 @@ func NewHeap(observer Observer) *Heap {
 	return h
 }
 
-// newPackedHeap returns an empty heap that takes little memory for its blocks, at most so many bytes of it outside of Go's heap, where most is: see packedBlocks for what it forgets. Once
+// NewPackedHeap returns an empty heap that takes little memory for its blocks, at most so many bytes of it outside of Go's heap, where most is: see packedBlocks for what it forgets. Once
 // it is short of room it goes on in Go's heap, but is to be given up soon.
-func newPackedHeap(observer Observer, most int64) *Heap {
+func NewPackedHeap(observer Observer, most int64) *Heap {
 	h := NewHeap(observer)
 	h.blocks.packed, h.owners.counted = newPackedBlocks(most), true
 	return h
 }
 
-// liveBlocks is how many blocks there are.
-func (h *Heap) liveBlocks() (n int) {
-	for at := range h.live {
-		n += h.live[at].used
-	}
-	return n + h.lingering.used
-}
-
-// free gives back the memory of a packed heap, which is not to be used any more.
-func (h *Heap) free() {
+// Free gives back the memory of a packed heap, which is not to be used any more.
+func (h *Heap) Free() {
 	h.lingering.free()
 	for at := range h.live {
 		h.live[at].free()
@@ -154,8 +146,8 @@ func (h *Heap) free() {
 // Health returns what had to be repaired so far.
 func (h *Heap) Health() HeapHealth { return h.health }
 
-// displacedSince returns how many of the blocks displaced lately were so after a time.
-func (h *Heap) displacedSince(time int64) (n uint64) {
+// DisplacedSince returns how many of the blocks displaced lately were so after a time.
+func (h *Heap) DisplacedSince(time int64) (n uint64) {
 	for _, at := range h.displaced {
 		if at > time {
 			n++

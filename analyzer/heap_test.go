@@ -119,7 +119,7 @@ func TestHeapRules(t *testing.T) {
 			for i := range test.story.events {
 				c.event(&test.story.events[i])
 			}
-			got := c.details[AccountDriver].total.level()
+			got := levelOf(&c.details[AccountDriver].total)
 			if got.PeakBytes != test.peak || got.LiveBytes != test.live || got.AllocCount != test.allocs || got.FreeCount != test.frees {
 				t.Errorf("peak %d, live %d, %d allocs, %d frees; want %d, %d, %d, %d", got.PeakBytes, got.LiveBytes, got.AllocCount, got.FreeCount,
 					test.peak, test.live, test.allocs, test.frees)

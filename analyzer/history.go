@@ -147,13 +147,13 @@ func (c *collector) historyOf(a Account) *History {
 	}
 	all := history{limit: h.limit, blocks: slices.Clone(h.blocks), leftOut: h.leftOut, leftOutBytes: h.leftOutBytes}
 	for id, born := range h.born {
-		if b := c.heap.blocks.at(uint32(id)); born > 0 && b.Account == a {
+		if b := c.heap.Block(uint32(id)); born > 0 && b.Account == a {
 			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, h.owner(&c.details[a].cells.list[c.cellNumber(uint32(id))].origin), b.Device})
 		}
 	}
 	all.trim()
 	v := &History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
-	v.place(all.blocks, h.events)
+	placeBlocks(v, all.blocks, h.events)
 	by := c.historyGroupings()
 	for _, g := range by {
 		v.By = append(v.By, g.name)
@@ -165,8 +165,8 @@ func (c *collector) historyOf(a Account) *History {
 	return v
 }
 
-// place numbers the events that kept blocks begin and end with, in their order.
-func (v *History) place(blocks []pastBlock, last uint64) {
+// placeBlocks numbers the events that kept blocks begin and end with, in their order.
+func placeBlocks(v *History, blocks []pastBlock, last uint64) {
 	type moment struct {
 		event uint64
 		block uint32

@@ -11,9 +11,10 @@ type ImplicitFrees struct {
 	Bytes uint64 `json:"bytes"`
 }
 
-func (f *ImplicitFrees) add(b *Block) {
+// Add counts a block.
+func (f *ImplicitFrees) Add(bytes uint64) {
 	f.Count++
-	f.Bytes += b.Size
+	f.Bytes += bytes
 }
 
 // destroy ends an object and the memory that dies with it, which are the owner's blocks older than the event. A context takes along what was allocated

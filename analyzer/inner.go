@@ -6,9 +6,6 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// NoOperator is the operator of blocks whose call stack shows none.
-const NoOperator = "(no operator)"
-
 // inner returns the innermost Python function that belongs neither to a framework nor to the interpreter: in a program that a library drives, the library's line that does the
 // work. ok is false if there is none; gradient, if it is a line of the forward pass whose gradient is computed.
 func (j *judge) inner(s *callStack) (f *frame, gradient, ok bool) {

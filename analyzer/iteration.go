@@ -410,12 +410,12 @@ func (t *iterationTracker) replay(held []uint64) (positions [momentCount]int32) 
 		held[s.class] += s.size
 		total += s.size
 		o.Highest[s.class] = max(o.Highest[s.class], held[s.class])
-		if o.phases[atPeak].raised(total) {
-			o.phases[atPeak].set(change.time, s.phase, held)
+		if raised(&o.phases[atPeak], total) {
+			setMoment(&o.phases[atPeak], change.time, s.phase, held)
 			positions[atPeak] = int32(i)
 		}
-		if m := momentOf(s.phase); m != atPeak && o.phases[m].raised(total) {
-			o.phases[m].set(change.time, s.phase, held)
+		if m := momentOf(s.phase); m != atPeak && raised(&o.phases[m], total) {
+			setMoment(&o.phases[m], change.time, s.phase, held)
 			positions[m] = int32(i)
 		}
 	}
@@ -434,7 +434,7 @@ func (t *iterationTracker) failedBefore(n int, held []uint64, total uint64) {
 }
 
 // raised makes the moment one of more bytes, and reports whether it did.
-func (m *IterationMoment) raised(bytes uint64) bool {
+func raised(m *IterationMoment, bytes uint64) bool {
 	if bytes <= m.Bytes && m.Held != nil {
 		return false
 	}
@@ -442,7 +442,7 @@ func (m *IterationMoment) raised(bytes uint64) bool {
 	return true
 }
 
-func (m *IterationMoment) set(time int64, phase uint8, held []uint64) {
+func setMoment(m *IterationMoment, time int64, phase uint8, held []uint64) {
 	m.TimeNS, m.Phase = time, phaseWords[phase]
 	m.Held = append(m.Held[:0], held...)
 }

@@ -6,9 +6,6 @@ import (
 	"memtrace/trace"
 )
 
-// UnknownLibrary stands for the caller of an event without a stack, or whose first frame lies in no recorded module.
-const UnknownLibrary = "(unknown)"
-
 // unknownLibrary is the number of UnknownLibrary in every libraries.
 const unknownLibrary = 0
 

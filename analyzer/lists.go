@@ -50,7 +50,7 @@ func (c *collector) deviceList() []Device {
 
 func (d *detail) deviceLevel(slot int) Level {
 	if slot < len(d.devices) {
-		return d.devices[slot].level()
+		return levelOf(&d.devices[slot].meter)
 	}
 	return Level{}
 }
@@ -92,7 +92,7 @@ func (c *collector) groupRows(a Account, g int) []Row {
 			r := row(index.by.id(&c.resolver, &v.origin))
 			r.PeakBytes += v.peak(d.total.epoch)
 			r.LiveBytes += v.current
-			r.count(v.counts)
+			addCounts(r, v.counts)
 			if c.bounded != nil {
 				r.PeakBytesLower = addTo(r.PeakBytesLower, c.certainShare(&d.cells, n, v.peak(d.total.epoch), func(s *share) uint64 { return s.peak(d.total.epoch) }))
 				r.LiveBytesLower = addTo(r.LiveBytesLower, c.certainShare(&d.cells, n, v.current, currentShare))
@@ -101,7 +101,7 @@ func (c *collector) groupRows(a Account, g int) []Row {
 	}
 	if d.cells.retired != nil {
 		for id, v := range d.cells.retired[g] {
-			row(id).count(v)
+			addCounts(row(id), v)
 			if r := row(id); c.bounded != nil {
 				r.PeakBytesLower, r.LiveBytesLower = addTo(r.PeakBytesLower, 0), addTo(r.LiveBytesLower, 0)
 			}
@@ -114,7 +114,7 @@ func (c *collector) groupRows(a Account, g int) []Row {
 	return rows
 }
 
-func (r *Row) count(v counts) {
+func addCounts(r *Row, v counts) {
 	r.AllocCount += v.allocs
 	r.FreeCount += v.frees
 	r.AllocBytes += v.allocBytes
@@ -139,14 +139,14 @@ func (c *collector) markList() []Mark {
 // bestGrouping picks from the default groupings the one that says most: tags if the program set any, else places if they are the program's own, else libraries if
 // the stacks name any, else calls.
 func bestGrouping(s *Summary) string {
-	if s.ownSites() && !s.hasKeys("tag", Untagged) {
-		if s.drivenByLibrary() {
+	if ownSites(s) && !hasKeys(s, "tag", Untagged) {
+		if drivenByLibrary(s) {
 			return "inner"
 		}
 		return "site"
 	}
 	for _, by := range []struct{ name, unknown string }{{"tag", Untagged}, {"library", UnknownLibrary}} {
-		if s.hasKeys(by.name, by.unknown) {
+		if hasKeys(s, by.name, by.unknown) {
 			return by.name
 		}
 	}
@@ -154,7 +154,7 @@ func bestGrouping(s *Summary) string {
 }
 
 // drivenByLibrary reports whether one line of the program has most of the memory and lines of a library beneath it say more, as where a trainer runs the loop.
-func (s *Summary) drivenByLibrary() bool {
+func drivenByLibrary(s *Summary) bool {
 	if s.Sites == nil || len(s.Sites.Places) == 0 || !s.Sites.Places[0].User {
 		return false
 	}
@@ -172,12 +172,12 @@ func (s *Summary) drivenByLibrary() bool {
 }
 
 // hasKeys reports whether the main level has rows in a grouping beside the one of what is not known.
-func (s *Summary) hasKeys(by, unknown string) bool {
+func hasKeys(s *Summary, by, unknown string) bool {
 	group := s.Group(by, s.MainLevel())
 	return group != nil && slices.ContainsFunc(group.Rows, func(r Row) bool { return r.Key != unknown })
 }
 
 // ownSites reports whether places of the program itself were found by name.
-func (s *Summary) ownSites() bool {
+func ownSites(s *Summary) bool {
 	return s.Sites != nil && slices.ContainsFunc(s.Sites.Places, func(p Site) bool { return p.User && p.named })
 }

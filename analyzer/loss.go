@@ -76,7 +76,7 @@ func (c *collector) beginLosses() {
 		return
 	}
 	l.begun, l.before = true, c.lastTime
-	c.heap.lossy = true
+	c.heap.LoseRecords()
 	for a, d := range c.details {
 		if d != nil {
 			l.epochs[a] = d.total.epoch
@@ -95,7 +95,7 @@ func (c *collector) loseSight(e *trace.Event) {
 	case e.Kind == trace.EventDestroy && e.Object != cuda.ObjectPool && e.Object != cuda.ObjectExec:
 		c.doubt(e.Seq)
 	case e.Kind == trace.EventUnmap:
-		if v, known := c.heap.maps.get(e.Addr); !known || v.seq <= c.losses.until || v.size != e.Size {
+		if size, seq, known := c.heap.Mapped(e.Addr); !known || seq <= c.losses.until || size != e.Size {
 			c.doubt(e.Seq)
 		}
 	}
@@ -127,8 +127,8 @@ func (c *collector) doubt(until uint64) {
 func (c *collector) beginDoubt() {
 	l := &c.losses
 	l.doubted = true
-	for id := range c.heap.blocks.count() {
-		l.top = max(l.top, c.heap.blocks.seq(id))
+	for id := range c.heap.Limit() {
+		l.top = max(l.top, c.heap.Seq(id))
 	}
 	for a := range c.totals {
 		c.totals[a].surePeak = c.totals[a].peak

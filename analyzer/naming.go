@@ -1,66 +1,10 @@
 package analyzer
 
 import (
-	"cmp"
 	"regexp"
-	"slices"
 
 	"memtrace/trace"
 )
-
-// Unnamed stands for memory that no framework has a name for.
-const Unnamed = "(unnamed)"
-
-// namedBlocks finds the block that holds an address: a framework's, or where no framework reported one the driver's. Names come in bursts, so addresses inside of blocks are
-// looked up in a list that is made when blocks came or went since the last time.
-type namedBlocks struct {
-	sorted  [2][]uint32 // block ids by address: of the framework, of the driver
-	changes uint64      // blocks that had come and gone when they were made
-	made    bool
-}
-
-// Spaces of memory that has names, those of frameworks first.
-var namedSpaces = [2]space{spaceFramework, spaceDevice}
-
-func (n *namedBlocks) find(h *Heap, addr uint64) (id uint32, ok bool) {
-	for i, at := range namedSpaces {
-		if id, ok := h.live[at].get(addr); ok {
-			return id, true
-		}
-		if id, ok := n.inside(h, i, addr); ok {
-			return id, true
-		}
-	}
-	return 0, false
-}
-
-// inside finds the block of a space that begins below an address and holds it.
-func (n *namedBlocks) inside(h *Heap, which int, addr uint64) (id uint32, ok bool) {
-	if !n.made || n.changes != h.changes {
-		for i, at := range namedSpaces {
-			n.sorted[i] = blocksByAddress(h, at, n.sorted[i][:0])
-		}
-		n.made, n.changes = true, h.changes
-	}
-	list := n.sorted[which]
-	i, _ := slices.BinarySearchFunc(list, addr, func(id uint32, addr uint64) int {
-		if h.blocks.addr(id) <= addr {
-			return -1
-		}
-		return 1
-	})
-	if i == 0 {
-		return 0, false
-	}
-	b := h.blocks.at(list[i-1])
-	return list[i-1], addr-b.Addr < b.Size
-}
-
-func blocksByAddress(h *Heap, at space, list []uint32) []uint32 {
-	h.live[at].each(func(id uint32) { list = append(list, id) })
-	slices.SortFunc(list, func(a, b uint32) int { return cmp.Compare(h.blocks.addr(a), h.blocks.addr(b)) })
-	return list
-}
 
 // name takes in what a framework calls a block that is live, or one of its objects. The first name holds for the block from its beginning on. A framework whose allocator reports
 // nothing may use a block of the driver for one thing after another: names that come later hold from then on.
@@ -74,11 +18,11 @@ func (c *collector) name(e *trace.Event) {
 	if e.Addr == 0 || e.Category == trace.CategoryNone {
 		return
 	}
-	id, ok := c.named.find(c.heap, e.Addr)
-	if !ok || c.heap.blocks.seq(id) > e.Seq { // a late name is that of an earlier block
+	id, ok := c.named.Find(c.heap, e.Addr)
+	if !ok || c.heap.Seq(id) > e.Seq { // a late name is that of an earlier block
 		return
 	}
-	b := c.heap.blocks.at(id)
+	b := c.heap.Block(id)
 	c.parameters.named(e, b, c.resolver.tables)
 	d := c.details[b.Account]
 	if c.kept == nil || d == nil || b.hidden {
@@ -114,7 +58,7 @@ func holdsForPast(b *Block, o *origin) bool {
 
 // move gives a live block another origin; past: also in what stood at the peak.
 func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
-	b, epoch := c.heap.blocks.at(id), d.total.epoch
+	b, epoch := c.heap.Block(id), d.total.epoch
 	n, ok := d.cells.findFrom(o, &d.cells.list[c.cellOf[id]].moved)
 	if !ok {
 		d.cells.retire(&c.resolver, c.kept, epoch)

@@ -7,8 +7,8 @@ import (
 	"memtrace/trace"
 )
 
-// maxContexts bounds the contexts that are remembered. The memory of others still ends with them; only a reset of their device does not reach it.
-const maxContexts = 1 << 12
+// MaxContexts bounds the contexts that are remembered. The memory of others still ends with them; only a reset of their device does not reach it.
+const MaxContexts = 1 << 12
 
 // ObjectCount tells how many objects of one kind there were.
 type ObjectCount struct {
@@ -111,7 +111,7 @@ func (o *objects) addContext(e *trace.Event) {
 			}
 		}
 	}
-	if len(o.contexts) < maxContexts {
+	if len(o.contexts) < MaxContexts {
 		o.contexts[e.Addr] = c
 	}
 }

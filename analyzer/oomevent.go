@@ -55,7 +55,7 @@ type OOMEvent struct {
 
 	LostRecords uint64 `json:"lost_records,omitempty"` // records lost by then, which may have changed what is said of owners
 
-	sizes SizesAt // of the device's memory at the moment
+	sizes SizesAt `json:"-"` // of the device's memory at the moment
 }
 
 // OOMAllocator is what the framework's allocator held on the device.

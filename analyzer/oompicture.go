@@ -120,7 +120,7 @@ func (c *collector) takePicture(device int16) *picture {
 		p.sums = append(p.sums, make(map[ownerKey]uint64))
 	}
 	names := newKeyNames(&c.resolver, p.by)
-	c.heap.blocks.each(func(_ uint32, b *Block) {
+	c.heap.Each(func(_ uint32, b *Block) {
 		switch {
 		case b.Device != device:
 		case b.Account == p.main:

@@ -54,7 +54,7 @@ func fewerRows(rows []LedgerRow, limit int) []LedgerRow {
 }
 
 // addSidecars takes from the recorder's own reports what no replay can know: which text files it wrote.
-func (o *OOM) addSidecars(src trace.Source) {
+func addSidecars(o *OOM, src trace.Source) {
 	reporter, ok := src.(trace.OOMReporter)
 	if !ok {
 		return

@@ -29,7 +29,7 @@ type OOMWatch struct {
 // of memory, see Short. It is to be closed.
 func NewOOMWatch(tables *trace.Tables, info trace.Info, most int64) *OOMWatch {
 	w := &OOMWatch{collector: newCollector(tables, nil, nil, At{}), tables: tables, info: info}
-	w.collector.heap = newPackedHeap(w.collector, most)
+	w.collector.heap = NewPackedHeap(w.collector, most)
 	w.collector.ooms.info = func() trace.Info { return info }
 	w.collector.ooms.told, w.collector.ooms.places = w.take, true
 	stacks := w.collector.resolver.stacks
@@ -57,11 +57,11 @@ func (w *OOMWatch) Apply(events []trace.Event) {
 
 // Short reports whether there was no room for the live blocks any more, and how many there are. The watch is right until then, and still is, but takes more memory than it should.
 func (w *OOMWatch) Short() (blocks int, short bool) {
-	return w.collector.heap.liveBlocks(), w.collector.heap.blocks.packed.short
+	return w.collector.heap.Len(), w.collector.heap.Short()
 }
 
 // Close gives the memory back. The watch is not to be used any more.
-func (w *OOMWatch) Close() { w.collector.heap.free() }
+func (w *OOMWatch) Close() { w.collector.heap.Free() }
 
 // Pending reports whether an OOM event waits for what comes next. Where nothing comes for long, Finish ends it.
 func (w *OOMWatch) Pending() bool { return len(w.collector.ooms.open) > 0 }

@@ -16,7 +16,7 @@ func (o *oracle) mapHandle(e trace.Event) {
 			return
 		}
 		if m.e.Addr == e.Addr {
-			if !isKey(e.Addr) {
+			if !oracleKeyed(e.Addr) {
 				o.s.Health.DisplacedBlocks++
 			}
 			o.endMapping(m, e)
@@ -56,10 +56,10 @@ func (o *oracle) unmap(e trace.Event) {
 	holes := false
 	for addr := e.Addr; addr < e.Addr+e.Size; addr += 2 << 20 {
 		hole := !slices.ContainsFunc(o.mappings, func(m oracleMapping) bool { return m.e.Addr == addr })
-		if hole && isKey(addr) { // tiles may be unmapped that never were mapped
+		if hole && oracleKeyed(addr) { // tiles may be unmapped that never were mapped
 			e.Size = addr - e.Addr
 		}
-		holes = holes || hole && !isKey(addr)
+		holes = holes || hole && !oracleKeyed(addr)
 	}
 	if holes {
 		o.s.Health.UnmatchedMaps++
@@ -70,3 +70,6 @@ func (o *oracle) unmap(e trace.Event) {
 		}
 	}
 }
+
+// oracleKeyed reports whether the upper bit says that the place is a key instead of an address.
+func oracleKeyed(addr uint64) bool { return int64(addr) < 0 }

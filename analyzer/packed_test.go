@@ -30,12 +30,12 @@ func TestPackedHeapTellsTheSame(t *testing.T) {
 			shape.delayed = func(trace.Event) bool { return true }
 		}
 		plain, packed := &witness{}, &witness{}
-		h, p := NewHeap(plain), newPackedHeap(packed, 1<<40)
+		h, p := NewHeap(plain), NewPackedHeap(packed, 1<<40)
 		for _, e := range randomStream(seed, shape) {
 			h.Apply(&e)
 			p.Apply(&e)
-			if h.Health() != p.Health() || h.liveBlocks() != p.liveBlocks() {
-				t.Fatalf("seed %d, event %d: %+v, %d blocks; packed %+v, %d blocks", seed, e.Seq, h.Health(), h.liveBlocks(), p.Health(), p.liveBlocks())
+			if h.Health() != p.Health() || h.Len() != p.Len() {
+				t.Fatalf("seed %d, event %d: %+v, %d blocks; packed %+v, %d blocks", seed, e.Seq, h.Health(), h.Len(), p.Health(), p.Len())
 			}
 		}
 		told := make(map[string]int) // which block of an owner ends first is not said
@@ -50,7 +50,7 @@ func TestPackedHeapTellsTheSame(t *testing.T) {
 		if len(plain.told) != len(packed.told) || len(plain.told) == 0 {
 			t.Fatalf("seed %d: told %d times, packed %d", seed, len(plain.told), len(packed.told))
 		}
-		p.free()
+		p.Free()
 	}
 }
 
@@ -68,7 +68,7 @@ func TestPackedBlockIsSmall(t *testing.T) {
 		}
 		w.Apply(events)
 		moved := 0
-		if now := len(w.collector.heap.live[spaceDevice].slots); now != slots {
+		if now := w.collector.heap.Room(); now != slots {
 			moved, slots = 4*slots, now // both were there for a moment
 		}
 		if n > blocks/5 { // parts come by the MiB

@@ -76,7 +76,7 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health Health)
 	// free is recorded.
 	var unrecorded uint64
 	if end, ok := src.End(); ok {
-		unrecorded = c.heap.displacedSince(end.Time)
+		unrecorded = c.heap.DisplacedSince(end.Time)
 	}
 	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
 		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced <= h.LateFrees+t.InFlight+unrecorded && h.ImplausibleSizes == 0

@@ -3,7 +3,6 @@ package analyzer
 import (
 	"cmp"
 
-	"memtrace/cuda"
 	"memtrace/trace"
 )
 
@@ -226,16 +225,11 @@ type liveContext struct {
 
 // liveContexts lists the contexts of a device. A trace that tells of no contexts is taken to have one that never ends.
 func (c *collector) liveContexts(device int16) []liveContext {
-	objects := &c.heap.objects
-	if objects.counts[cuda.ObjectContext] == nil {
+	if !c.heap.KnowsContexts() {
 		return []liveContext{{}}
 	}
 	var list []liveContext
-	for handle, v := range objects.contexts {
-		if v.live && v.device == device {
-			list = append(list, liveContext{handle, v.seq})
-		}
-	}
+	c.heap.EachContext(device, func(handle, seq uint64) { list = append(list, liveContext{handle, seq}) })
 	return list
 }
 
@@ -256,7 +250,7 @@ func (costs *contextCosts) measure(live []liveContext, untracked int64) {
 	if len(fresh) == 0 {
 		return
 	}
-	if *costs == nil || len(*costs) > maxContexts {
+	if *costs == nil || len(*costs) > MaxContexts {
 		*costs = make(contextCosts)
 	}
 	rest, n := uint64(max(untracked, 0)), uint64(len(fresh))

@@ -8,9 +8,6 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// NoStack is the site of blocks whose call stack was not recorded.
-const NoStack = "(no stack)"
-
 // stackID is the identifier of groupings by place.
 func stackID(_ *resolver, o *origin) uint64 { return stackPair{o.stack, o.pyStack}.id() }
 

@@ -32,7 +32,7 @@ type Site struct {
 	Folded     uint64       `json:"folded_frames"`
 	Cut        string       `json:"cut,omitempty"` // why the shown stack is not whole
 
-	named bool // by a function, not only by an address
+	named bool `json:"-"` // by a function, not only by an address
 }
 
 // Kinds of stack frames.
@@ -222,13 +222,13 @@ func (c *collector) addRowSites(l *Ledger, m *moment, a Account, g int) {
 	}
 	for i := range l.Rows {
 		if row := &l.Rows[i]; weighty(row) {
-			row.setSites(&c.resolver, sums[row.Key])
+			setSites(row, &c.resolver, sums[row.Key])
 		}
 	}
 }
 
 // setSites keeps the largest places of what pairs of stacks hold. A library's function that is known only as the caller is none: it says no more than the library.
-func (row *LedgerRow) setSites(r *resolver, held map[uint64]uint64) {
+func setSites(row *LedgerRow, r *resolver, held map[uint64]uint64) {
 	index := make(map[string]int)
 	for id, bytes := range held {
 		key, user := r.placeOf(id)

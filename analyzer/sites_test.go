@@ -225,7 +225,7 @@ func TestLateInterpreter(t *testing.T) {
 		t.Errorf("%d frames before the loop is known, want 4", got)
 	}
 	info["python.eval"] = "900000-900100"
-	if got := titles(stacks.of(pair).all); got != "libc10_cuda.so+0xf, f0, train+0x1f" {
+	if got := titlesOf(stacks.of(pair).all); got != "libc10_cuda.so+0xf, f0, train+0x1f" {
 		t.Errorf("%s", got)
 	}
 }
@@ -271,4 +271,12 @@ func TestNamelessNote(t *testing.T) {
 	if note := noteNameless(s, nil); note != "" {
 		t.Errorf("note %q although the reason is known", note)
 	}
+}
+
+func titlesOf(frames []*frame) string {
+	var list []string
+	for _, f := range frames {
+		list = append(list, f.title())
+	}
+	return strings.Join(list, ", ")
 }

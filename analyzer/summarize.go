@@ -60,8 +60,8 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 		Process:   c.process(src),
 		Versions:  versions(info),
 		NullGPU:   info["nullgpu"] == "1",
-		Driver:    c.details[AccountDriver].total.level(),
-		Framework: c.details[AccountFramework].total.level(),
+		Driver:    levelOf(&c.details[AccountDriver].total),
+		Framework: levelOf(&c.details[AccountFramework].total),
 		Other:     map[string]Level{},
 		Implicit:  map[string]ImplicitFrees{},
 		Objects:   c.heap.Objects(),
@@ -75,13 +75,13 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	if s.OOM.Events == nil {
 		s.OOM.Events = []OOMEvent{}
 	}
-	s.OOM.addSidecars(src)
+	addSidecars(&s.OOM, src)
 	s.LostRecords, s.Health = c.health(src)
 	s.Bounds = c.makeBounds(src, s.LostRecords)
 	c.bounded = s.Bounds
 	s.Devices = c.deviceList()
 	for a := range accountCount {
-		if l := c.totals[a].level(); !l.Empty() {
+		if l := levelOf(&c.totals[a]); !l.Empty() {
 			s.Other[a.String()] = l
 		}
 		if n := c.implicit[a]; n.Count > 0 {
@@ -121,7 +121,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	if c.iterations != nil {
 		s.Training = c.training(opts.RuleSets[0].Rules, info, s.Process.DurationNS)
 	}
-	s.adviseByCategory()
+	adviseByCategory(s)
 	s.Trend = c.trend(s, mainAccount(s))
 	s.History = c.historyOf(mainAccount(s))
 	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
@@ -141,7 +141,7 @@ func (c *collector) detailed(s *Summary) []Account {
 	return list
 }
 
-func (m *meter) level() Level {
+func levelOf(m *meter) Level {
 	return Level{PeakBytes: m.peak, PeakTimeNS: m.peakTime, LiveBytes: m.current, AllocCount: m.allocs, FreeCount: m.frees, AllocBytes: m.allocBytes,
 		FailedCount: m.refused}
 }

@@ -331,9 +331,9 @@ func (s *Summary) CategoriesBy(by string) *Categories {
 // MainLevel names the level that reports put first: the framework's if it reported blocks, else the driver's.
 func (s *Summary) MainLevel() string {
 	if !s.Framework.Empty() {
-		return AccountFramework.String()
+		return LevelFramework
 	}
-	return AccountDriver.String()
+	return LevelDriver
 }
 
 // Main returns the level that MainLevel names.

@@ -102,9 +102,6 @@ type Module struct {
 	Children []Module      `json:"children"` // largest subtree at the peak first
 }
 
-// NoModule stands for memory of no known module.
-const NoModule = "(no module)"
-
 // ModuleBytes is what a module held at one moment.
 type ModuleBytes struct {
 	Moment  string   `json:"moment"`  // "peak", "forward", "backward" or "optimizer": the moments of the iteration

@@ -33,7 +33,7 @@ func (c *collector) training(set *rules.Set, info trace.Info, now int64) *Traini
 	}
 	columns := t.columns(v.Iterations)
 	for i := range v.Iterations {
-		v.Iterations[i] = v.Iterations[i].arranged(columns)
+		v.Iterations[i] = arranged(v.Iterations[i], columns)
 	}
 	v.OutOfMemory = []OOMCategories{}
 	for _, f := range t.failed {
@@ -75,7 +75,7 @@ func arrange(held []uint64, columns []int) []uint64 {
 }
 
 // arranged is an iteration with its figures by column.
-func (i Iteration) arranged(columns []int) Iteration {
+func arranged(i Iteration, columns []int) Iteration {
 	i.Highest, i.End = arrange(i.Highest, columns), arrange(i.End, columns)
 	i.Peak.Held = arrange(i.Peak.Held, columns)
 	for _, m := range []**IterationMoment{&i.Forward, &i.Backward, &i.Optimizer} {

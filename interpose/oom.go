@@ -115,22 +115,22 @@ func ranOut(events []trace.Event) bool {
 func (d *drainer) pendingOOM() bool { return d.oom != nil && d.oom.watch.Pending() }
 
 // tellOne writes one report: the text file first, then the section that names it. Only the trace itself can make it fail.
-func (d *drainer) tellOne(t *oomTeller, report *analyzer.OOMReport) error {
-	failed := report.Event.Outcome == analyzer.OOMFailed
+func (d *drainer) tellOne(t *oomTeller, found *analyzer.OOMReport) error {
+	failed := found.Event.Outcome == analyzer.OOMFailed
 	if (failed || t.all) && t.sidecars < maxSidecars {
 		t.sidecars++ // tries count: a full disk is not asked again and again
-		path, err := t.writeSidecar(d.file.Name(), report)
+		path, err := t.writeSidecar(d.file.Name(), found)
 		if err != nil {
 			d.log.Warn().Msg("no text about running out of memory: " + err.Error())
 		} else {
-			report.Event.Sidecar = filepath.Base(path)
+			found.Event.Sidecar = filepath.Base(path)
 			d.log.Info().Msg("out of memory: see " + path)
 		}
 	}
-	if !report.Event.Detailed && report.Event.Sidecar == "" {
+	if !found.Event.Detailed && found.Event.Sidecar == "" {
 		return nil // the events say as much
 	}
-	text, err := report.Section()
+	text, err := found.Section()
 	if err != nil {
 		d.log.Warn().Msg(err.Error())
 		return nil
