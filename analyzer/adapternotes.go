@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -13,7 +14,7 @@ import (
 var frameworkNames = map[string]string{"torch": "PyTorch", "mxnet": "MXNet", "jax": "JAX"}
 
 // noteAdapters says of each framework whose adapter was asked for that it is off, or that something went wrong in it: then names are missing that others have, or ties.
-func noteAdapters(_ *Summary, info trace.Info) string {
+func noteAdapters(_ *report.Summary, info trace.Info) string {
 	var parts []string
 	for key, value := range info {
 		name, ok := strings.CutPrefix(key, "adapter.")
@@ -31,7 +32,7 @@ func noteAdapters(_ *Summary, info trace.Info) string {
 			parts = append(parts, fmt.Sprintf("What %s's backward pass takes is not tied to its forward pass: %s.", framework, why))
 		case about == "trouble":
 			if n, err := strconv.ParseUint(value, 10, 64); err == nil && n > 0 {
-				parts = append(parts, fmt.Sprintf("Some of %s's memory may lack its name: %s could not be asked.", framework, some(n, "time it", "times it")))
+				parts = append(parts, fmt.Sprintf("Some of %s's memory may lack its name: %s could not be asked.", framework, report.Count(n, "time it", "times it")))
 			}
 		}
 	}

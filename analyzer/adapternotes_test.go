@@ -3,6 +3,7 @@ package analyzer
 import (
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -23,7 +24,7 @@ func TestNoteAdapters(t *testing.T) {
 		{trace.Info{"adapter.torch": "on", "adapter.torch.trouble": "1"}, "Some of PyTorch's memory may lack its name: 1 time it could not be asked."},
 		{trace.Info{"adapter.later": "on", "adapter.later.trouble": "1200"}, "Some of later's memory may lack its name: 1200 times it could not be asked."},
 	} {
-		if got := noteAdapters(&Summary{}, c.info); got != c.want {
+		if got := noteAdapters(&report.Summary{}, c.info); got != c.want {
 			t.Errorf("of %v is said %q, want %q", c.info, got, c.want)
 		}
 	}

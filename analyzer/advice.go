@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -32,7 +33,7 @@ func (f adviceFacts) expandable() bool {
 type adviceRule struct {
 	name string
 	// ask returns false where the rule does not apply. Otherwise frees is about how much following the advice would give at this moment.
-	ask func(e *OOMEvent, f adviceFacts) (frees uint64, words map[string]string, applies bool)
+	ask func(e *report.OOMEvent, f adviceFacts) (frees uint64, words map[string]string, applies bool)
 	// rank puts rules before those of a higher one, whatever they free: what makes all other advice idle comes first, remarks last.
 	rank int
 	text string
@@ -45,9 +46,9 @@ const (
 )
 
 // adviseOOM returns what to try, the most promising first.
-func adviseOOM(e *OOMEvent, f adviceFacts) []Advice {
+func adviseOOM(e *report.OOMEvent, f adviceFacts) []report.Advice {
 	type ranked struct {
-		Advice
+		report.Advice
 		rank int
 	}
 	var found []ranked
@@ -56,14 +57,14 @@ func adviseOOM(e *OOMEvent, f adviceFacts) []Advice {
 		if !applies {
 			continue
 		}
-		known := map[string]string{"asked": SizeText(e.RequestedBytes), "total": SizeText(e.TotalBytes), "frees": SizeText(frees), "device": deviceText(e.Device)}
+		known := map[string]string{"asked": report.SizeText(e.RequestedBytes), "total": report.SizeText(e.TotalBytes), "frees": report.SizeText(frees), "device": deviceText(e.Device)}
 		maps.Copy(known, words)
-		found = append(found, ranked{Advice{Rule: rule.name, FreesBytes: frees, Text: fillIn(rule.text, known)}, rule.rank})
+		found = append(found, ranked{report.Advice{Rule: rule.name, FreesBytes: frees, Text: fillIn(rule.text, known)}, rule.rank})
 	}
 	slices.SortStableFunc(found, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.FreesBytes, a.FreesBytes))
 	})
-	list := []Advice{}
+	list := []report.Advice{}
 	for _, r := range found {
 		list = append(list, r.Advice)
 	}
@@ -83,36 +84,16 @@ func deviceText(device int16) string {
 	if device < 0 {
 		return "the device"
 	}
-	return "device " + uintText(uint64(device))
-}
-
-// ledger returns the event's ledger by a grouping; an empty one if it has none.
-func (e *OOMEvent) ledger(by string) *Ledger {
-	for i := range e.Ledgers {
-		if e.Ledgers[i].By == by {
-			return &e.Ledgers[i]
-		}
-	}
-	return &Ledger{}
-}
-
-// largest returns the first row of an owner's kind for which keep is true.
-func (l *Ledger) largest(owner string, keep func(LedgerRow) bool) (row LedgerRow, found bool) {
-	for _, r := range l.Rows {
-		if r.Owner == owner && keep(r) && (!found || r.Bytes > row.Bytes) {
-			row, found = r, true
-		}
-	}
-	return row, found
+	return "device " + report.Number(uint64(device))
 }
 
 // missing is how much more room the request needs than there is, as far as known; 0 if there seems to be enough.
-func missing(e *OOMEvent) uint64 {
+func missing(e *report.OOMEvent) uint64 {
 	asked := max(e.RequestedBytes, e.DriverRequestedBytes)
 	return asked - min(asked, e.FreeBytes)
 }
 
 // sizeable reports whether so many bytes would help here: they cover what is missing, or are a good part of the device.
-func sizeable(e *OOMEvent, bytes uint64) bool {
+func sizeable(e *report.OOMEvent, bytes uint64) bool {
 	return bytes > 0 && (missing(e) > 0 && bytes >= missing(e) || bytes >= e.UsedBytes/5)
 }

@@ -1,6 +1,9 @@
 package analyzer
 
-import "slices"
+import (
+	"memtrace/analyzer/report"
+	"slices"
+)
 
 // categoryAdvice is what to try where most memory is of one category of training. frees is about which part of it following the advice gives back.
 type categoryAdvice struct {
@@ -28,7 +31,7 @@ var urgentAdvice = []string{"larger-than-device", "own-limit", "pinned", "fragme
 var vagueAdvice = []string{"untagged", "fresh"}
 
 // adviseByCategory makes the advice for out-of-memory events of a training run in PyTorch say what the memory was for.
-func adviseByCategory(s *Summary) {
+func adviseByCategory(s *report.Summary) {
 	if s.Training == nil || s.Versions["torch"] == "" {
 		return
 	}
@@ -38,7 +41,7 @@ func adviseByCategory(s *Summary) {
 		if held == nil || e.UsedBytes == 0 {
 			continue
 		}
-		var found []Advice
+		var found []report.Advice
 		for _, a := range categoryAdvices {
 			n := slices.Index(s.Training.Categories, a.category)
 			if n < 0 || float64(held.Held[n]) < a.least*float64(e.UsedBytes) {
@@ -46,7 +49,7 @@ func adviseByCategory(s *Summary) {
 			}
 			bytes := held.Held[n]
 			frees := uint64(a.frees * float64(bytes))
-			found = append(found, Advice{Rule: a.rule, FreesBytes: frees, Text: fillIn(a.text, map[string]string{"held": SizeText(bytes), "share": percentOfUsed(e, bytes), "frees": SizeText(frees)})})
+			found = append(found, report.Advice{Rule: a.rule, FreesBytes: frees, Text: fillIn(a.text, map[string]string{"held": report.SizeText(bytes), "share": percentOfUsed(e, bytes), "frees": report.SizeText(frees)})})
 		}
 		if len(found) == 0 {
 			continue
@@ -55,24 +58,13 @@ func adviseByCategory(s *Summary) {
 		for _, a := range found {
 			rules = append(rules, a.Rule)
 		}
-		e.Advice = slices.DeleteFunc(e.Advice, func(a Advice) bool { return slices.Contains(vagueAdvice, a.Rule) || slices.Contains(rules, a.Rule) })
+		e.Advice = slices.DeleteFunc(e.Advice, func(a report.Advice) bool {
+			return slices.Contains(vagueAdvice, a.Rule) || slices.Contains(rules, a.Rule)
+		})
 		at := 0
 		for at < len(e.Advice) && slices.Contains(urgentAdvice, e.Advice[at].Rule) {
 			at++
 		}
 		e.Advice = slices.Insert(e.Advice, at, found...)
 	}
-}
-
-// HeldAtOOM returns what the level's memory was for at an event, nil if that is not known.
-func (t *Training) HeldAtOOM(e *OOMEvent) *OOMCategories {
-	if e.Outcome != OOMFailed || e.Level != LevelFramework {
-		return nil
-	}
-	for i := range t.OutOfMemory {
-		if m := &t.OutOfMemory[i]; m.TimeNS >= e.TimeNS {
-			return m
-		}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"memtrace/analyzer/report"
 	"strings"
 )
 
@@ -56,102 +57,102 @@ var adviceRules = []adviceRule{
 
 type words = map[string]string
 
-func askLargerThanDevice(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
+func askLargerThanDevice(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	return 0, nil, e.TotalBytes > 0 && e.RequestedBytes > e.TotalBytes
 }
 
 // askOwnLimit needs the device's own word: without it nobody knows what is free.
-func askOwnLimit(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
+func askOwnLimit(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	applies := e.Level == "framework" && e.Attempts == 0 && e.TotalBytes > 0 && e.FreeBytes >= e.RequestedBytes
-	return 0, words{"free": SizeText(e.FreeBytes)}, applies
+	return 0, words{"free": report.SizeText(e.FreeBytes)}, applies
 }
 
-func askFragmentation(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
+func askFragmentation(e *report.OOMEvent, f adviceFacts) (uint64, words, bool) {
 	a := e.Allocator
-	if a == nil || !f.torch() || f.expandable() || e.Outcome != OOMFailed {
+	if a == nil || !f.torch() || f.expandable() || e.Outcome != report.OOMFailed {
 		return 0, nil, false
 	}
 	applies := a.Pieces.FreePieces > 0 && a.Pieces.LargestFreeBytes < e.RequestedBytes && a.IdleBytes+e.FreeBytes >= e.RequestedBytes && a.IdleBytes >= missing(e)
-	return a.IdleBytes, words{"pieces": uintText(a.Pieces.FreePieces), "largest": SizeText(a.Pieces.LargestFreeBytes)}, applies
+	return a.IdleBytes, words{"pieces": report.Number(a.Pieces.FreePieces), "largest": report.SizeText(a.Pieces.LargestFreeBytes)}, applies
 }
 
 // askIdleCache is for memory that another caller than the framework ran short of: for itself the framework gives idle segments back.
-func askIdleCache(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
+func askIdleCache(e *report.OOMEvent, f adviceFacts) (uint64, words, bool) {
 	a := e.Allocator
-	if a == nil || !f.torch() || e.Level == "framework" || e.Outcome != OOMFailed {
+	if a == nil || !f.torch() || e.Level == "framework" || e.Outcome != report.OOMFailed {
 		return 0, nil, false
 	}
 	return a.Pieces.WholeFreeBytes, nil, sizeable(e, a.Pieces.WholeFreeBytes)
 }
 
-func askOthers(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
+func askOthers(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	if e.Sample == nil {
 		return 0, nil, false
 	}
 	return e.Sample.OthersBytes, nil, sizeable(e, e.Sample.OthersBytes)
 }
 
-func percentOfUsed(e *OOMEvent, bytes uint64) string {
+func percentOfUsed(e *report.OOMEvent, bytes uint64) string {
 	return fmt.Sprintf("%.0f%%", 100*float64(bytes)/float64(max(e.UsedBytes, 1)))
 }
 
-func named(row LedgerRow) bool { return row.Key != Untagged }
+func named(row report.LedgerRow) bool { return row.Key != report.Untagged }
 
 // askFresh speaks of what the running step has made so far. Half of it is what half a batch would give back.
-func askFresh(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
+func askFresh(e *report.OOMEvent, f adviceFacts) (uint64, words, bool) {
 	if e.Since == nil || !strings.HasPrefix(e.Since.What, "step ") || !f.torch() || len(e.Since.Rows) == 0 {
 		return 0, nil, false
 	}
 	top := e.Since.Rows[0]
-	w := words{"fresh": SizeText(e.Since.Bytes), "share": percentOfUsed(e, e.Since.Bytes), "since": e.Since.What, "owner": ownerText(top.Key), "owned": SizeText(top.Bytes)}
+	w := words{"fresh": report.SizeText(e.Since.Bytes), "share": percentOfUsed(e, e.Since.Bytes), "since": e.Since.What, "owner": ownerText(top.Key), "owned": report.SizeText(top.Bytes)}
 	return e.Since.Bytes / 2, w, e.Since.Bytes >= e.UsedBytes/5 && e.Since.Bytes > 0
 }
 
 func ownerText(key string) string {
-	if key == Untagged {
+	if key == report.Untagged {
 		return "what has no tag"
 	}
 	return key
 }
 
 // askLargestOwner speaks of what was there before the step, so it is nothing that a smaller batch would give back.
-func askLargestOwner(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
+func askLargestOwner(e *report.OOMEvent, f adviceFacts) (uint64, words, bool) {
 	if !f.torch() || e.Since == nil {
 		return 0, nil, false
 	}
-	var best LedgerRow
-	for _, row := range e.ledger("tag").Rows {
+	var best report.LedgerRow
+	for _, row := range e.Ledger("tag").Rows {
 		old := row
 		for _, y := range e.Since.Rows {
 			if y.Key == row.Key && y.Owner == row.Owner {
 				old.Bytes -= min(old.Bytes, y.Bytes)
 			}
 		}
-		if row.Owner == OwnerBlocks && named(row) && !isOptimizer(row.Key) && old.Bytes > best.Bytes {
+		if row.Owner == report.OwnerBlocks && named(row) && !isOptimizer(row.Key) && old.Bytes > best.Bytes {
 			best = old
 		}
 	}
-	w := words{"owner": best.Key, "owned": SizeText(best.Bytes), "share": percentOfUsed(e, best.Bytes), "since": e.Since.What}
+	w := words{"owner": best.Key, "owned": report.SizeText(best.Bytes), "share": percentOfUsed(e, best.Bytes), "since": e.Since.What}
 	return best.Bytes / 2, w, best.Bytes > 0 && best.Bytes >= e.UsedBytes/5
 }
 
 // askUntagged is for a program that says nothing about itself, so that no other rule knows what fills the device.
-func askUntagged(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
-	row, found := e.ledger("tag").largest(OwnerBlocks, func(r LedgerRow) bool { return !named(r) })
-	w := words{"owned": SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
-	return missing(e), w, found && e.Device >= 0 && f.torch() && e.Outcome == OOMFailed && e.Since == nil && missing(e) > 0 && row.Bytes >= e.UsedBytes/2
+func askUntagged(e *report.OOMEvent, f adviceFacts) (uint64, words, bool) {
+	row, found := e.Ledger("tag").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool { return !named(r) })
+	w := words{"owned": report.SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
+	return missing(e), w, found && e.Device >= 0 && f.torch() && e.Outcome == report.OOMFailed && e.Since == nil && missing(e) > 0 && row.Bytes >= e.UsedBytes/2
 }
 
 func isOptimizer(tag string) bool { return strings.Contains(strings.ToLower(tag), "optim") }
 
-func askOptimizer(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
-	row, found := e.ledger("tag").largest(OwnerBlocks, func(r LedgerRow) bool { return isOptimizer(r.Key) })
-	w := words{"owner": row.Key, "owned": SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
+func askOptimizer(e *report.OOMEvent, f adviceFacts) (uint64, words, bool) {
+	row, found := e.Ledger("tag").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool { return isOptimizer(r.Key) })
+	w := words{"owner": row.Key, "owned": report.SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
 	return row.Bytes / 4 * 3, w, found && f.torch() && row.Bytes >= e.UsedBytes/5
 }
 
 // askGrowing wants every step to begin higher than the one before, after the first, which makes gradients and optimizer state.
-func askGrowing(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
+func askGrowing(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	const enough = 4
 	steps := e.StepBytes
 	if len(steps) < enough+1 {
@@ -164,7 +165,7 @@ func askGrowing(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 		}
 	}
 	grown := steps[len(steps)-1] - steps[0]
-	return grown, words{"steps": uintText(uint64(len(steps) - 1))}, sizeable(e, grown) || grown >= steps[0]/20
+	return grown, words{"steps": report.Number(uint64(len(steps) - 1))}, sizeable(e, grown) || grown >= steps[0]/20
 }
 
 // workspaces names the setting of a library that is known to hold memory of its own.
@@ -174,8 +175,8 @@ var workspaces = []struct{ library, setting string }{
 	{"libcudnn", ": torch.backends.cudnn.benchmark chooses algorithms that need them"},
 }
 
-func askOutside(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
-	row, found := e.ledger("library").largest(OwnerOutside, func(LedgerRow) bool { return true })
+func askOutside(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
+	row, found := e.Ledger("library").Largest(report.OwnerOutside, func(report.LedgerRow) bool { return true })
 	w := words{"owner": row.Key, "known": ""}
 	for _, known := range workspaces {
 		if strings.HasPrefix(row.Key, known.library) {
@@ -185,22 +186,22 @@ func askOutside(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	return row.Bytes, w, found && sizeable(e, row.Bytes)
 }
 
-func askPoolIdle(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
-	row, found := e.ledger("tag").largest(OwnerPoolIdle, func(LedgerRow) bool { return true })
+func askPoolIdle(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
+	row, found := e.Ledger("tag").Largest(report.OwnerPoolIdle, func(report.LedgerRow) bool { return true })
 	return row.Bytes, nil, found && sizeable(e, row.Bytes)
 }
 
-func askGraphPool(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
-	row, found := e.ledger("tag").largest(OwnerGraphPool, func(LedgerRow) bool { return true })
+func askGraphPool(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
+	row, found := e.Ledger("tag").Largest(report.OwnerGraphPool, func(report.LedgerRow) bool { return true })
 	return row.Bytes, nil, found && sizeable(e, row.Bytes)
 }
 
-func askMXNet(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
-	row, found := e.ledger("library").largest(OwnerBlocks, func(r LedgerRow) bool { return strings.HasPrefix(r.Key, "libmxnet") })
+func askMXNet(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
+	row, found := e.Ledger("library").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool { return strings.HasPrefix(r.Key, "libmxnet") })
 	return row.Bytes, nil, found && sizeable(e, row.Bytes)
 }
 
-func askContext(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
+func askContext(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	if e.Sample == nil || !e.Sample.ShareKnown {
 		return 0, nil, false
 	}
@@ -208,14 +209,14 @@ func askContext(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	return own, nil, own >= e.UsedBytes/5 && own > 0
 }
 
-func askPinned(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
+func askPinned(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
 	return 0, nil, e.Memory == "host" || e.Memory == "registered"
 }
 
-func askRecovered(e *OOMEvent, _ adviceFacts) (uint64, words, bool) {
-	return e.ReleasedBytes, nil, e.Outcome == OOMRecovered && e.ReleasedBytes > 0
+func askRecovered(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
+	return e.ReleasedBytes, nil, e.Outcome == report.OOMRecovered && e.ReleasedBytes > 0
 }
 
-func askNullGPU(e *OOMEvent, f adviceFacts) (uint64, words, bool) {
+func askNullGPU(e *report.OOMEvent, f adviceFacts) (uint64, words, bool) {
 	return 0, nil, f.info["nullgpu"] == "1" && e.TotalBytes > 0
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
@@ -61,7 +62,7 @@ func reportRate(b *testing.B, events int) {
 // BenchmarkHeap is the state machine alone.
 func BenchmarkHeap(b *testing.B) {
 	events := trainingEvents(200)
-	h := NewHeap(nobody{})
+	h := heap.NewHeap(heap.NoopObserver{})
 	for b.Loop() {
 		for i := range events {
 			h.Apply(&events[i])

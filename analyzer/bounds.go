@@ -1,24 +1,11 @@
 package analyzer
 
-import "memtrace/trace"
-
-// Bounds say what lost records mean for the figures of a summary. A figure's lower bound stands beside it, under its name with _lower behind it.
-type Bounds struct {
-	LostRecords uint64  `json:"lost_records"`
-	LostFrees   *uint64 `json:"lost_frees,omitempty"`  // of them, frees, unmappings and destructions; nil: not known
-	LostOthers  *uint64 `json:"lost_others,omitempty"` // of them, all others, which may be allocations; nil: not known
-	Cause       string  `json:"cause"`
-
-	// RecordedIsUpper: only records were lost that end memory, so that the true values are at most those recorded.
-	RecordedIsUpper bool `json:"recorded_is_upper"`
-	// Placed: it is known where records were lost. Otherwise nothing that was replayed is certain.
-	Placed bool `json:"placed"`
-	// ExactBeforeNS is the time before which everything is exact; 0 unless Placed.
-	ExactBeforeNS int64 `json:"exact_before_ns"`
-
-	Exact      []string `json:"exact"`       // paths of figures that lost records cannot have changed
-	AsRecorded []string `json:"as_recorded"` // paths of figures that have no bounds here although lost records may have changed them
-}
+import (
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
+	"memtrace/trace"
+)
 
 // Causes of lost records.
 const (
@@ -31,13 +18,13 @@ var asRecorded = []string{"alloc_count", "free_count", "alloc_bytes", "implicit_
 	"lifetimes", "oom.events"}
 
 // makeBounds returns nil if nothing was lost.
-func (c *collector) makeBounds(src trace.Source, lostRecords uint64) *Bounds {
+func (c *collector) makeBounds(src trace.Source, lostRecords uint64) *report.Bounds {
 	records, rings, _ := src.Lost()
 	if lostRecords == 0 && rings == 0 {
 		return nil
 	}
 	l := &c.losses
-	b := &Bounds{LostRecords: lostRecords, Cause: CauseNoRoom, Exact: []string{}, AsRecorded: asRecorded}
+	b := &report.Bounds{LostRecords: lostRecords, Cause: CauseNoRoom, Exact: []string{}, AsRecorded: asRecorded}
 	if rings > 0 {
 		b.Cause = CauseNoThreads
 	}
@@ -59,18 +46,18 @@ func (c *collector) hopeless() bool {
 }
 
 // certain returns the lower bounds of a total.
-func (c *collector) certain(m *meter) (peak, live uint64) {
+func (c *collector) certain(m *meter.Meter) (peak, live uint64) {
 	switch {
 	case c.hopeless():
 		return 0, 0
 	case !c.losses.doubted:
-		return m.peak, m.current
+		return m.Peak, m.Current
 	}
-	return m.surePeak, m.sure
+	return m.SurePeak, m.Sure
 }
 
 // certainShare is what is certain of a cell's share by a measure, whose value is whole.
-func (c *collector) certainShare(cells *cells, n int, whole uint64, measure func(*share) uint64) uint64 {
+func (c *collector) certainShare(cells *cells, n int, whole uint64, measure func(*meter.Share) uint64) uint64 {
 	switch {
 	case c.hopeless():
 		return 0
@@ -94,11 +81,11 @@ func (c *collector) exactMoment(m *moment) bool {
 }
 
 // bound adds the lower bounds of levels and devices to a summary, and says what is exact.
-func (c *collector) bound(s *Summary) {
+func (c *collector) bound(s *report.Summary) {
 	if s.Bounds == nil {
 		return
 	}
-	framework, driver := c.boundLevel(&s.Framework, &c.details[AccountFramework].total), c.boundLevel(&s.Driver, &c.details[AccountDriver].total)
+	framework, driver := c.boundLevel(&s.Framework, &c.details[heap.AccountFramework].total), c.boundLevel(&s.Driver, &c.details[heap.AccountDriver].total)
 	var sum struct{ framework, driver uint64 }
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -110,7 +97,7 @@ func (c *collector) bound(s *Summary) {
 	}
 	framework.raise(0, sum.framework)
 	driver.raise(0, sum.driver)
-	for a := range accountCount {
+	for a := range heap.AccountCount {
 		if l, used := s.Other[a.String()]; used {
 			c.boundLevel(&l, &c.totals[a])
 			s.Other[a.String()] = l
@@ -128,7 +115,7 @@ func (c *collector) bound(s *Summary) {
 }
 
 // capBounds keeps the lower bounds of a level from lying above what was recorded, where that is an upper one: then a framework's counter is damaged.
-func capBounds(l *Level) {
+func capBounds(l *report.Level) {
 	if l.PeakBytesLower != nil {
 		l.PeakBytesLower, l.LiveBytesLower = new(min(*l.PeakBytesLower, l.PeakBytes)), new(min(*l.LiveBytesLower, l.LiveBytes))
 	}
@@ -137,7 +124,7 @@ func capBounds(l *Level) {
 // levelBounds are a level's lower bounds.
 type levelBounds struct{ peak, live *uint64 }
 
-func (c *collector) boundLevel(l *Level, m *meter) levelBounds {
+func (c *collector) boundLevel(l *report.Level, m *meter.Meter) levelBounds {
 	peak, live := c.certain(m)
 	l.PeakBytesLower, l.LiveBytesLower = &peak, &live
 	return levelBounds{&peak, &live}
@@ -150,9 +137,9 @@ func (b levelBounds) raise(peak, live uint64) {
 }
 
 // boundDevice adds to what the replay is certain of what the framework itself counts: its blocks, and what it holds from the driver. It counts on whatever is lost.
-func (c *collector) boundDevice(d *Device) {
+func (c *collector) boundDevice(d *report.Device) {
 	slot := deviceSlot(d.Index)
-	framework, driver := c.boundLevel(&d.Framework, c.details[AccountFramework].deviceMeter(slot)), c.boundLevel(&d.Driver, c.details[AccountDriver].deviceMeter(slot))
+	framework, driver := c.boundLevel(&d.Framework, c.details[heap.AccountFramework].deviceMeter(slot)), c.boundLevel(&d.Driver, c.details[heap.AccountDriver].deviceMeter(slot))
 	var peak, live uint64
 	d.ReservedBytesPeakLower, d.ReservedBytesCurrentLower = &peak, &live
 	if slot >= len(c.holding.devices) || c.filter.narrowed() {
@@ -190,13 +177,13 @@ func (c *collector) trustedCounters() (blocks, held bool) {
 }
 
 // findExact lists what has no uncertainty left.
-func findExact(b *Bounds, s *Summary) {
+func findExact(b *report.Bounds, s *report.Summary) {
 	add := func(path string, lower *uint64, bytes uint64) {
 		if b.RecordedIsUpper && *lower >= bytes {
 			b.Exact = append(b.Exact, path)
 		}
 	}
-	level := func(path string, l *Level) {
+	level := func(path string, l *report.Level) {
 		if !l.Empty() {
 			add(path+".peak_bytes", l.PeakBytesLower, l.PeakBytes)
 			add(path+".live_bytes", l.LiveBytesLower, l.LiveBytes)
@@ -204,7 +191,7 @@ func findExact(b *Bounds, s *Summary) {
 	}
 	level("driver", &s.Driver)
 	level("framework", &s.Framework)
-	for a := range accountCount {
+	for a := range heap.AccountCount {
 		if l, used := s.Other[a.String()]; used {
 			level("other_memory."+a.String(), &l)
 		}
@@ -218,9 +205,9 @@ func findExact(b *Bounds, s *Summary) {
 }
 
 // deviceMeter returns the totals of a device, empty ones for a device that has none.
-func (d *detail) deviceMeter(slot int) *meter {
+func (d *detail) deviceMeter(slot int) *meter.Meter {
 	if slot < len(d.devices) {
-		return &d.devices[slot].meter
+		return &d.devices[slot].Meter
 	}
-	return &meter{}
+	return &meter.Meter{}
 }

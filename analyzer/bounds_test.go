@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -16,9 +17,9 @@ import (
 // the loss stood in another line than the figure. Since then every figure that lost records may have changed has a lower bound, and says whether it is an upper one itself.
 
 // withoutBounds takes away all that speaks of lost records, for oracles that know nothing of it.
-func withoutBounds(s *Summary) {
+func withoutBounds(s *report.Summary) {
 	s.Bounds = nil
-	level := func(l *Level) { l.PeakBytesLower, l.LiveBytesLower = nil, nil }
+	level := func(l *report.Level) { l.PeakBytesLower, l.LiveBytesLower = nil, nil }
 	level(&s.Driver)
 	level(&s.Framework)
 	for name, l := range s.Other {
@@ -241,14 +242,14 @@ func TestBoundsHoldTheTruth(t *testing.T) {
 }
 
 // trueSummary is the slow replay of the whole history.
-func trueSummary(events []trace.Event, opts Options) *Summary {
+func trueSummary(events []trace.Event, opts Options) *report.Summary {
 	src := &memorySource{events: events}
 	fillTables(&src.tables)
 	return expected(src, opts)
 }
 
 // outOfBounds lists the figures whose true values lie outside of what a summary claims.
-func outOfBounds(s, truth *Summary, opts Options) (faults []string) {
+func outOfBounds(s, truth *report.Summary, opts Options) (faults []string) {
 	check := func(what string, lower *uint64, recorded, actual uint64) {
 		switch {
 		case lower == nil:
@@ -261,7 +262,7 @@ func outOfBounds(s, truth *Summary, opts Options) (faults []string) {
 			faults = append(faults, fmt.Sprintf("%s is %d, exactly %d", what, actual, recorded))
 		}
 	}
-	level := func(what string, l, actual Level) {
+	level := func(what string, l, actual report.Level) {
 		check(what+".peak_bytes", l.PeakBytesLower, l.PeakBytes, actual.PeakBytes)
 		check(what+".live_bytes", l.LiveBytesLower, l.LiveBytes, actual.LiveBytes)
 	}
@@ -281,8 +282,8 @@ func outOfBounds(s, truth *Summary, opts Options) (faults []string) {
 	for _, g := range s.Groups {
 		actual := truth.Group(g.By, g.Level)
 		for _, r := range g.Rows {
-			var row Row
-			if i := slices.IndexFunc(actual.Rows, func(x Row) bool { return x.Key == r.Key }); i >= 0 {
+			var row report.Row
+			if i := slices.IndexFunc(actual.Rows, func(x report.Row) bool { return x.Key == r.Key }); i >= 0 {
 				row = actual.Rows[i]
 			}
 			if *r.LiveBytesLower > row.LiveBytes && g.By == "device" { // names, which may be lost, move blocks between other rows

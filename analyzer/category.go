@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
@@ -90,10 +91,10 @@ func (k *categorizer) id(o *origin) uint64 {
 // of returns the categories of an identifier. It looks names up, so that it must wait for the end of the dictionary.
 func (k *categorizer) of(r *resolver, id uint64) []string {
 	if k.usesStack {
-		r.stacks.start()
+		r.stacks.Start()
 	}
-	if k.found == nil || k.named != r.stacks.names {
-		k.found, k.named = make(map[uint64][]string), r.stacks.names
+	if k.found == nil || k.named != r.stacks.Names {
+		k.found, k.named = make(map[uint64][]string), r.stacks.Names
 		k.matcher = k.set.Matcher()
 	}
 	list, known := k.found[id]
@@ -123,15 +124,15 @@ func (k *categorizer) subject(r *resolver, o *origin) *rules.Subject {
 		s.Thread = th.Name
 	}
 	if k.usesLibrary {
-		s.Library = r.libraries.name(r.libraries.of(o.stack))
+		s.Library = r.libraries.Name(r.libraries.Of(o.stack))
 	}
 	if k.usesStack {
-		stack := r.stacks.of(stackPair{o.stack, o.pyStack})
-		for _, f := range stack.all {
-			s.Frames = append(s.Frames, r.stacks.ruleFrame(f))
+		stack := r.stacks.Of(callstack.Pair{Native: o.stack, Python: o.pyStack})
+		for _, f := range stack.All {
+			s.Frames = append(s.Frames, r.stacks.RuleFrame(f))
 		}
-		if stack.site != nil {
-			s.Site = r.stacks.ruleFrame(stack.site)
+		if stack.Site != nil {
+			s.Site = r.stacks.RuleFrame(stack.Site)
 		}
 	}
 	return s

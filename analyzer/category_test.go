@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -51,10 +53,10 @@ func bounds(t testing.TB, list ...string) rules.Condition {
 }
 
 // sums makes rows comparable whatever their order.
-func sums(rows []Row) string {
+func sums(rows []report.Row) string {
 	var list []string
 	for _, r := range rows {
-		if r.Key == Untagged || r.Key == UnknownLibrary {
+		if r.Key == report.Untagged || r.Key == report.UnknownLibrary {
 			r.Key = "(unknown)"
 		}
 		peak, live := r.PeakBytesLower, r.LiveBytesLower
@@ -99,15 +101,15 @@ func TestCategoriesLikeGroupings(t *testing.T) {
 
 // slowCategories keeps every live block and looks at all of them at every new peak.
 type slowCategories struct {
-	nobody
+	heap.NoopObserver
 	matcher *rules.Matcher
 	src     *memorySource
-	live    map[uint32]Block
-	peak    map[Account]uint64
-	held    map[Account]map[string]uint64
+	live    map[uint32]heap.Block
+	peak    map[heap.Account]uint64
+	held    map[heap.Account]map[string]uint64
 }
 
-func (s *slowCategories) Opened(id uint32, b *Block, _ *trace.Event) {
+func (s *slowCategories) Opened(id uint32, b *heap.Block, _ *trace.Event) {
 	s.live[id] = *b
 	var total uint64
 	held := make(map[string]uint64)
@@ -124,7 +126,7 @@ func (s *slowCategories) Opened(id uint32, b *Block, _ *trace.Event) {
 	}
 }
 
-func (s *slowCategories) Closed(id uint32, _ *Block, _ *trace.Event) { delete(s.live, id) }
+func (s *slowCategories) Closed(id uint32, _ *heap.Block, _ *trace.Event) { delete(s.live, id) }
 
 // TestCategoriesAgreeWithOracle: by tag, call, kind and size, in both modes; sums are those of the level to the byte.
 func TestCategoriesAgreeWithOracle(t *testing.T) {
@@ -142,8 +144,8 @@ func TestCategoriesAgreeWithOracle(t *testing.T) {
 			set := ruleSet(t, mode, list...)
 			src := &memorySource{events: randomStream(seed, streamShape{events: 400})}
 			fillTables(&src.tables)
-			slow := &slowCategories{matcher: set.Matcher(), src: src, live: map[uint32]Block{}, peak: map[Account]uint64{}, held: map[Account]map[string]uint64{}}
-			live := NewHeap(slow)
+			slow := &slowCategories{matcher: set.Matcher(), src: src, live: map[uint32]heap.Block{}, peak: map[heap.Account]uint64{}, held: map[heap.Account]map[string]uint64{}}
+			live := heap.NewHeap(slow)
 			for i := range src.events {
 				live.Apply(&src.events[i])
 			}
@@ -152,7 +154,7 @@ func TestCategoriesAgreeWithOracle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, a := range []Account{AccountDriver, AccountFramework} {
+			for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 				if g := s.Group("c", a.String()); g != nil {
 					checkGroupAtPeak(t, fmt.Sprintf("seed %d, %s, %s", seed, mode, a), g, slow.held[a], slow.peak[a])
 				}
@@ -166,7 +168,7 @@ func TestCategoriesAgreeWithOracle(t *testing.T) {
 	}
 }
 
-func checkGroupAtPeak(t *testing.T, what string, g *Group, want map[string]uint64, peak uint64) {
+func checkGroupAtPeak(t *testing.T, what string, g *report.Group, want map[string]uint64, peak uint64) {
 	t.Helper()
 	var sum uint64
 	for _, r := range g.Rows {
@@ -181,7 +183,7 @@ func checkGroupAtPeak(t *testing.T, what string, g *Group, want map[string]uint6
 }
 
 // checkCategories checks what Categories promises of its sums and its order.
-func checkCategories(t *testing.T, v *Categories, peak uint64, mode rules.Mode) {
+func checkCategories(t *testing.T, v *report.Categories, peak uint64, mode rules.Mode) {
 	t.Helper()
 	var sum uint64
 	for i, row := range v.Rows {
@@ -230,7 +232,7 @@ func TestMultiMatchIsTold(t *testing.T) {
 	if v.TrackedBytes != 5632 || v.ExcessBytes != 4096 {
 		t.Errorf("%+v", v)
 	}
-	if u := cmp.Or(v.Untrackable, &Untrackable{}); *u != (Untrackable{UntrackableExpected, 5000, 5632, -632}) {
+	if u := cmp.Or(v.Untrackable, &report.Untrackable{}); *u != (report.Untrackable{From: UntrackableExpected, ReportedBytes: 5000, TrackedBytes: 5632, Bytes: -632}) {
 		t.Errorf("untrackable %+v", u)
 	}
 	if !slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "9.50 KiB, which is 4.00 KiB more than the 5.50 KiB") }) {
@@ -253,7 +255,7 @@ func TestWordsOfRules(t *testing.T) {
 			t.Errorf("there is no kind %s", word)
 		}
 	}
-	if want := []string{AccountDriver.String(), AccountFramework.String()}; !slices.Equal(rules.Words(rules.Level), want) {
+	if want := []string{heap.AccountDriver.String(), heap.AccountFramework.String()}; !slices.Equal(rules.Words(rules.Level), want) {
 		t.Errorf("levels %q, want %q", rules.Words(rules.Level), want)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -22,13 +24,13 @@ type origin struct {
 
 	sizeClass uint16          // number of the interval between the boundaries that rules name; 0 without any; only rules look at it
 	kind      cuda.MemoryKind // the same
-	account   Account         // the same
+	account   heap.Account    // the same
 	category  trace.Category  // of the name
 	lifetime  lifetime
 }
 
 // originOf leaves the size class to those who know the boundaries.
-func originOf(b *Block) origin {
+func originOf(b *heap.Block) origin {
 	return origin{stack: b.Stack, pyStack: b.PyStack, tag: b.Tag, thread: b.Thread, call: b.Call, device: b.Device, kind: b.Mem, account: b.Account}
 }
 
@@ -69,12 +71,12 @@ type cell struct {
 
 	owner uint32 // number of its call stack in the account's heldSeries plus one; 0: not looked up yet
 
-	share
+	meter.Share
 	counts
 }
 
 // idle reports whether a cell matters for nothing but its counts: no block of it is live or stood at the peak.
-func (v *cell) idle(epoch uint64) bool { return v.allocs == v.frees && v.peak(epoch) == 0 }
+func (v *cell) idle(epoch uint64) bool { return v.allocs == v.frees && v.Peak(epoch) == 0 }
 
 // cellsKept is how many cells may lie idle before they are retired. Programs that name every iteration make ever new origins.
 const cellsKept = 1 << 16
@@ -87,9 +89,9 @@ type cells struct {
 	keep    int // cells that may be in use before the idle ones are looked for; 0: cellsKept
 	limit   int // cells in use at which the idle ones are looked for next
 	retired []map[uint64]counts
-	last    uint32  // cell of the latest block
-	sure    []share // by number: what of the cell's share is certain, see losses; nil while everything is
-	vouched bool    // something is
+	last    uint32        // cell of the latest block
+	sure    []meter.Share // by number: what of the cell's share is certain, see losses; nil while everything is
+	vouched bool          // something is
 }
 
 func (c *cells) inUse() int { return len(c.list) - len(c.unused) }
@@ -202,7 +204,7 @@ func (c *cells) retire(r *resolver, by []*grouping, epoch uint64) {
 		}
 		*v = cell{hidden: true}
 		if n < len(c.sure) {
-			c.sure[n] = share{}
+			c.sure[n] = meter.Share{}
 		}
 		c.unused = append(c.unused, uint32(n))
 	}
@@ -218,7 +220,7 @@ type held struct {
 }
 
 // holding lists what the cells hold, by the given measure of a cell and of what is certain of it.
-func (c *cells) holding(bytes func(v *cell) uint64, sure func(*share) uint64) []held {
+func (c *cells) holding(bytes func(v *cell) uint64, sure func(*meter.Share) uint64) []held {
 	list := []held{}
 	for n := range c.list {
 		v := &c.list[n]

@@ -3,6 +3,10 @@ package analyzer
 import (
 	"slices"
 
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -12,7 +16,7 @@ const maxThreadOrdinals = 1 << 16
 
 // collector observes a heap and keeps every number of a summary.
 type collector struct {
-	heap      *Heap
+	heap      *heap.Heap
 	resolver  resolver
 	filter    *filter
 	groupings []*grouping
@@ -22,23 +26,23 @@ type collector struct {
 	since     At       // what peaks begin at; none once it came
 	bounds    []uint64 // between size classes
 
-	totals   [accountCount]meter // accounts without detail
-	details  [accountCount]*detail
-	held     [accountCount]*heldSeries // nil where blocks are not counted by origin
-	heights  [accountCount]heightSeries
+	totals   [heap.AccountCount]meter.Meter // accounts without detail
+	details  [heap.AccountCount]*detail
+	held     [heap.AccountCount]*heldSeries // nil where blocks are not counted by origin
+	heights  [heap.AccountCount]meter.HeightSeries
 	requests requests
-	past     [accountCount]*history // nil unless the summary has the blocks' history
+	past     [heap.AccountCount]*history // nil unless the summary has the blocks' history
 	holding  holdings
 	sizes    sizes
 	samples  samples
 
-	implicit [accountCount]ImplicitFrees
+	implicit [heap.AccountCount]report.ImplicitFrees
 	launches uint64
 
 	openedAs   []uint64 // by block id, unless all have one cell: how many allocations its account had with it
 	cellOf     []uint32 // by block id, unless all have one cell: the number of the block's cell
-	named      Locator
-	links      *linkedStacks
+	named      heap.Locator
+	links      *callstack.LinkedStacks
 	foretold   *blockNames // where the trace was read ahead
 	modules    moduleNames
 	parameters parameterList
@@ -52,12 +56,12 @@ type collector struct {
 	runtimeOnly uint64
 	lost        uint64
 	losses      losses
-	rowIndexes  []*rowIndex // by grouping, of the summary in progress
-	bounded     *Bounds     // of the summary that is being made; nil if nothing was lost
+	rowIndexes  []*rowIndex    // by grouping, of the summary in progress
+	bounded     *report.Bounds // of the summary that is being made; nil if nothing was lost
 	marks       []markCount
 	markIndex   map[trace.StringID]int
-	steps       Iterations
-	epochs      Iterations
+	steps       report.Iterations
+	epochs      report.Iterations
 	ooms        oomTracker
 	moment      *moment
 	iterations  *iterationTracker // nil unless the summary has training
@@ -65,31 +69,31 @@ type collector struct {
 
 type markCount struct {
 	id trace.StringID
-	Mark
+	report.Mark
 	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
 }
 
 func newCollector(tables *trace.Tables, picked []*grouping, f *filter, want At) *collector {
-	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int), links: &linkedStacks{}}
-	c.resolver = resolver{tables: tables, libraries: newLibraries(tables), stacks: newCallStacks(tables, c.links), module: c.module}
-	for _, a := range []Account{AccountDriver, AccountFramework} {
+	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int), links: &callstack.LinkedStacks{}}
+	c.resolver = resolver{tables: tables, libraries: callstack.NewLibraries(tables), stacks: callstack.NewStacks(tables, c.links), module: c.module}
+	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 		c.details[a] = &detail{}
 	}
 	if len(picked) > 0 || f != nil {
 		c.kept = append(slices.Clone(picked), &byStack)
-		for _, a := range []Account{AccountDriver, AccountFramework} {
+		for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 			c.held[a] = newHeldSeries()
 		}
 	} else {
 		c.countTogether()
 	}
-	c.heap = NewHeap(c)
+	c.heap = heap.NewHeap(c)
 	return c
 }
 
 // countTogether makes one cell for everything, for those who do not ask where blocks come from.
 func (c *collector) countTogether() {
-	for _, a := range []Account{AccountDriver, AccountFramework} {
+	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 		c.details[a].cells.list = make([]cell, 1)
 	}
 }
@@ -113,7 +117,7 @@ func (c *collector) event(e *trace.Event) {
 		c.ordinal = c.nextOrdinal(e.Thread)
 		epoch := c.frameworkEpoch()
 		c.heap.Apply(e)
-		if e.Level == cuda.LevelFramework && e.Status == 0 && accountOf(e) == AccountFramework {
+		if e.Level == cuda.LevelFramework && e.Status == 0 && heap.AccountOf(e) == heap.AccountFramework {
 			c.report(e, epoch)
 		}
 		if c.want.kind == momentTeardown { // asked first, since events are many
@@ -160,8 +164,8 @@ func (c *collector) keepIfWanted(e *trace.Event) {
 
 // report takes in a framework event's counters; epoch is that of the framework's total before the event.
 func (c *collector) report(e *trace.Event, epoch uint64) {
-	if c.holding.library == unknownLibrary {
-		c.holding.library = c.resolver.libraries.of(e.Stack)
+	if c.holding.library == callstack.UnknownLibrary {
+		c.holding.library = c.resolver.libraries.Of(e.Stack)
 	}
 	c.holding.report(e, epoch)
 	if c.iterations != nil {
@@ -169,53 +173,53 @@ func (c *collector) report(e *trace.Event, epoch uint64) {
 	}
 }
 
-func (c *collector) frameworkEpoch() uint64 { return c.details[AccountFramework].total.epoch }
+func (c *collector) frameworkEpoch() uint64 { return c.details[heap.AccountFramework].total.Epoch }
 
 // nextOrdinal numbers the memory events of a thread from 1.
 func (c *collector) nextOrdinal(thread trace.ThreadID) uint32 {
-	n := at(&c.threads, int(min(thread, maxThreadOrdinals)))
+	n := meter.Slot(&c.threads, int(min(thread, maxThreadOrdinals)))
 	*n++
 	return *n
 }
 
 // Opened implements Observer.
-func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
-	b.ordinal, b.PyStack = c.ordinal, c.links.stack(e)
+func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
+	b.Ordinal, b.PyStack = c.ordinal, c.links.Stack(e)
 	if c.losses.begun && e.Kind == trace.EventMap {
 		c.doubt(e.Seq) // its size may be that of another mapping
 	}
 	c.holdingOpened(b)
 	d := c.details[b.Account]
 	if d == nil {
-		if b.hidden = c.filter != nil && c.hides(b); b.hidden {
+		if b.Hidden = c.filter != nil && c.hides(b); b.Hidden {
 			return
 		}
 		c.countFlags(e)
 		if c.losses.doubted {
 			c.vouch(b, e, nil, 0)
 		}
-		c.totals[b.Account].grow(b.Size, b.Time)
+		c.totals[b.Account].Grow(b.Size, b.Time)
 		return
 	}
-	n := c.cell(&d.cells, b, d.total.epoch)
+	n := c.cell(&d.cells, b, d.total.Epoch)
 	v := &d.cells.list[n]
-	if b.hidden = v.hidden; b.hidden {
+	if b.Hidden = v.hidden; b.Hidden {
 		return
 	}
 	c.countFlags(e)
 	if c.losses.doubted {
 		c.vouch(b, e, d, n)
 	}
-	if b.Account == AccountFramework {
+	if b.Account == heap.AccountFramework {
 		c.requests.opened(id, b, e, d)
 	}
 	d.open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
 		h.opened(h.ownerOf(v), b.Size, b.Time)
 	}
-	c.heights[b.Account].set(d.total.current, b.Time)
+	c.heights[b.Account].Set(d.total.Current, b.Time)
 	if c.kept != nil {
-		*at(&c.cellOf, int(id)), *at(&c.openedAs, int(id)) = n, d.total.allocs
+		*meter.Slot(&c.cellOf, int(id)), *meter.Slot(&c.openedAs, int(id)) = n, d.total.Allocs
 	}
 	if h := c.past[b.Account]; h != nil {
 		h.opened(id)
@@ -227,7 +231,7 @@ func (c *collector) Opened(id uint32, b *Block, e *trace.Event) {
 
 // cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is taken notice of while the modules that were
 // loaded then are the latest ones.
-func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
+func (c *collector) cell(of *cells, b *heap.Block, epoch uint64) uint32 {
 	if c.kept == nil {
 		return 0
 	}
@@ -240,7 +244,7 @@ func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
 		return n
 	}
 	of.retire(&c.resolver, c.kept, epoch)
-	c.resolver.libraries.of(o.stack)
+	c.resolver.libraries.Of(o.stack)
 	n := of.add(&o)
 	if v := &of.list[n]; c.filter != nil {
 		v.hidden = !c.filter.pass(&c.resolver, &v.origin)
@@ -249,7 +253,7 @@ func (c *collector) cell(of *cells, b *Block, epoch uint64) uint32 {
 }
 
 // hides reports whether the filter leaves out a block of an account without detail.
-func (c *collector) hides(b *Block) bool { return c.aside.list[c.cell(&c.aside, b, 0)].hidden }
+func (c *collector) hides(b *heap.Block) bool { return c.aside.list[c.cell(&c.aside, b, 0)].hidden }
 
 func (c *collector) countFlags(e *trace.Event) {
 	if e.Flags&trace.FlagEstimated != 0 {
@@ -261,9 +265,9 @@ func (c *collector) countFlags(e *trace.Event) {
 }
 
 // Closed implements Observer.
-func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
+func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	c.holdingClosed(b)
-	if b.hidden {
+	if b.Hidden {
 		return
 	}
 	if e.Kind == trace.EventDestroy {
@@ -274,7 +278,7 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 		if c.losses.doubted {
 			c.unvouch(b, nil, 0)
 		}
-		c.totals[b.Account].shrink(b.Size)
+		c.totals[b.Account].Shrink(b.Size)
 		return
 	}
 	if t := c.iterations; t != nil && t.account == b.Account {
@@ -287,16 +291,16 @@ func (c *collector) Closed(id uint32, b *Block, e *trace.Event) {
 	if h := c.past[b.Account]; h != nil {
 		h.closed(id, b, &v.origin, e.Time)
 	}
-	if b.Account == AccountFramework {
+	if b.Account == heap.AccountFramework {
 		c.requests.closed(id, b, d)
 	}
 	d.close(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
 		h.closed(h.ownerOf(v), b.Size, e.Time)
 	}
-	c.heights[b.Account].set(d.total.current, e.Time)
-	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.ordinal+1
-	d.life.add(b.Size, e.Time-b.Time, temporary)
+	c.heights[b.Account].Set(d.total.Current, e.Time)
+	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.Ordinal+1
+	d.life.Add(b.Size, e.Time-b.Time, temporary)
 }
 
 // cellNumber returns the number of a block's cell: the only one where nobody asked where blocks come from.
@@ -320,17 +324,17 @@ func (c *collector) closeInIteration(t *iterationTracker, d *detail, id uint32, 
 }
 
 // Elapsed implements Observer.
-func (c *collector) Elapsed(b *Block, e *trace.Event) {
-	b.PyStack = c.links.stack(e)
+func (c *collector) Elapsed(b *heap.Block, e *trace.Event) {
+	b.PyStack = c.links.Stack(e)
 	d := c.details[b.Account]
 	if d == nil {
 		if c.filter == nil || !c.hides(b) {
 			c.countFlags(e)
-			c.totals[b.Account].pass(b.Size)
+			c.totals[b.Account].Pass(b.Size)
 		}
 		return
 	}
-	if v := &d.cells.list[c.cell(&d.cells, b, d.total.epoch)]; !v.hidden {
+	if v := &d.cells.list[c.cell(&d.cells, b, d.total.Epoch)]; !v.hidden {
 		c.countFlags(e)
 		d.pass(b, v)
 	}
@@ -338,38 +342,38 @@ func (c *collector) Elapsed(b *Block, e *trace.Event) {
 
 // Refused implements Observer.
 func (c *collector) Refused(e *trace.Event) {
-	account := accountOf(e)
-	var b Block
-	fillBlock(&b, e, account)
+	account := heap.AccountOf(e)
+	var b heap.Block
+	heap.FillBlock(&b, e, account)
 	if c.filter != nil {
 		if o := originOf(&b); !c.filter.pass(&c.resolver, &o) {
 			return
 		}
 	}
 	if d := c.details[account]; d != nil {
-		d.total.refused++
-		at(&d.devices, deviceSlot(e.Device)).refused++
+		d.total.Refused++
+		meter.Slot(&d.devices, deviceSlot(e.Device)).Refused++
 		return
 	}
-	c.totals[account].refused++
+	c.totals[account].Refused++
 }
 
-func (c *collector) holdingOpened(b *Block) {
+func (c *collector) holdingOpened(b *heap.Block) {
 	switch b.Account {
-	case AccountDriver:
-		c.holding.openDriver(deviceSlot(b.Device), c.resolver.libraries.of(b.Stack), b.Size, c.frameworkEpoch())
+	case heap.AccountDriver:
+		c.holding.openDriver(deviceSlot(b.Device), c.resolver.libraries.Of(b.Stack), b.Size, c.frameworkEpoch())
 		c.sizes.opened(b)
-	case AccountFramework:
+	case heap.AccountFramework:
 		c.holding.device(deviceSlot(b.Device)).blocks += b.Size
 	}
 }
 
-func (c *collector) holdingClosed(b *Block) {
+func (c *collector) holdingClosed(b *heap.Block) {
 	switch b.Account {
-	case AccountDriver:
-		c.holding.closeDriver(deviceSlot(b.Device), c.resolver.libraries.of(b.Stack), b.Size, c.frameworkEpoch())
+	case heap.AccountDriver:
+		c.holding.closeDriver(deviceSlot(b.Device), c.resolver.libraries.Of(b.Stack), b.Size, c.frameworkEpoch())
 		c.sizes.closed(b)
-	case AccountFramework:
+	case heap.AccountFramework:
 		c.holding.device(deviceSlot(b.Device)).blocks -= b.Size
 	}
 }
@@ -379,19 +383,19 @@ func (c *collector) addMark(e *trace.Event) {
 	if !known {
 		i = len(c.marks)
 		c.markIndex[e.Name] = i
-		c.marks = append(c.marks, markCount{id: e.Name, Mark: Mark{FirstTimeNS: e.Time}})
+		c.marks = append(c.marks, markCount{id: e.Name, Mark: report.Mark{FirstTimeNS: e.Time}})
 	}
 	m := &c.marks[i]
 	m.Count++
 	m.LastTimeNS = e.Time
-	m.DriverBytes = c.details[AccountDriver].total.current
-	m.FrameworkBytes = c.details[AccountFramework].total.current
+	m.DriverBytes = c.details[heap.AccountDriver].total.Current
+	m.FrameworkBytes = c.details[heap.AccountFramework].total.Current
 	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
-		m.sure = [2]uint64{c.details[AccountDriver].total.sure, c.details[AccountFramework].total.sure}
+		m.sure = [2]uint64{c.details[heap.AccountDriver].total.Sure, c.details[heap.AccountFramework].total.Sure}
 	}
 }
 
-func addIteration(i *Iterations, e *trace.Event) {
+func addIteration(i *report.Iterations, e *trace.Event) {
 	if i.Count == 0 {
 		i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
 	}

@@ -3,41 +3,11 @@ package analyzer
 import (
 	"cmp"
 	"fmt"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"slices"
 	"strings"
 )
-
-// Cross divides what was held at the ledgers' moment by two groupings at once. Cells add up to their rows and columns, and these to the whole.
-type Cross struct {
-	By         [2]string     `json:"by"` // of the rows and of the columns
-	Level      string        `json:"level"`
-	Moment     string        `json:"moment"` // "peak", or what was asked for
-	TimeNS     int64         `json:"time_ns"`
-	WholeBytes uint64        `json:"whole_bytes"` // held by blocks of the level
-	Columns    []CrossColumn `json:"columns"`     // most first
-	Rows       []CrossRow    `json:"rows"`        // most first
-}
-
-// CrossColumn is one key of the second grouping.
-type CrossColumn struct {
-	Key   string `json:"key"`
-	Label string `json:"label,omitempty"`
-	Bytes uint64 `json:"bytes"`
-}
-
-// CrossRow is one key of the first grouping.
-type CrossRow struct {
-	Key   string   `json:"key"`
-	Label string   `json:"label,omitempty"`
-	Bytes uint64   `json:"bytes"`
-	Cells []uint64 `json:"cells"` // by column
-}
-
-// Title returns what people read: the label, or the key.
-func (c *CrossColumn) Title() string { return cmp.Or(c.Label, c.Key) }
-
-// Title returns what people read: the label, or the key.
-func (r *CrossRow) Title() string { return cmp.Or(r.Label, r.Key) }
 
 // pickCross finds the two groupings of Options.Cross; nil if none were asked for.
 func pickCross(wanted []string, byRules []*grouping) ([]*grouping, error) {
@@ -55,8 +25,8 @@ func pickCross(wanted []string, byRules []*grouping) ([]*grouping, error) {
 }
 
 // crossTable crosses what an account held at a moment.
-func (c *collector) crossTable(m *moment, a Account, label string) *Cross {
-	v := &Cross{By: [2]string{c.crossed[0].name, c.crossed[1].name}, Level: a.String(), Moment: label, TimeNS: m.time, Columns: []CrossColumn{}, Rows: []CrossRow{}}
+func (c *collector) crossTable(m *moment, a heap.Account, label string) *report.Cross {
+	v := &report.Cross{By: [2]string{c.crossed[0].name, c.crossed[1].name}, Level: a.String(), Moment: label, TimeNS: m.time, Columns: []report.CrossColumn{}, Rows: []report.CrossRow{}}
 	var index [2]*rowIndex
 	for i, by := range c.crossed {
 		index[i] = &rowIndex{resolver: &c.resolver, by: by, byID: make(map[uint64]int), byKey: make(map[string]int)}
@@ -76,13 +46,13 @@ func (c *collector) crossTable(m *moment, a Account, label string) *Cross {
 	place := make([]int, len(columns))
 	for n, at := range mostFirst(columns, index[1].keys) {
 		key, label := index[1].name(index[1].ids[at])
-		v.Columns = append(v.Columns, CrossColumn{Key: key, Label: label, Bytes: columns[at]})
+		v.Columns = append(v.Columns, report.CrossColumn{Key: key, Label: label, Bytes: columns[at]})
 		place[at] = n
 	}
 	rowAt := make([]int, len(rows))
 	for n, at := range mostFirst(rows, index[0].keys) {
 		key, label := index[0].name(index[0].ids[at])
-		v.Rows = append(v.Rows, CrossRow{Key: key, Label: label, Bytes: rows[at], Cells: make([]uint64, len(columns))})
+		v.Rows = append(v.Rows, report.CrossRow{Key: key, Label: label, Bytes: rows[at], Cells: make([]uint64, len(columns))})
 		rowAt[at] = n
 	}
 	for at, bytes := range cells {

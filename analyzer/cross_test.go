@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"math/rand/v2"
+	"memtrace/analyzer/report"
 	"strings"
 	"testing"
 )
@@ -35,7 +36,7 @@ func TestCrossAddsUp(t *testing.T) {
 		}
 		for i, sums := range []map[string]uint64{rows, columns} {
 			for _, r := range s.Ledger(names[i]).Rows {
-				if r.Owner == OwnerBlocks && sums[r.Key] != r.Bytes {
+				if r.Owner == report.OwnerBlocks && sums[r.Key] != r.Bytes {
 					t.Errorf("seed %d: %s by %s is %d in the crossed table, %d in the ledger", seed, r.Key, names[i], sums[r.Key], r.Bytes)
 				}
 			}

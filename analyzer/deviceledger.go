@@ -3,24 +3,10 @@ package analyzer
 import (
 	"strings"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
-
-// DeviceReport is what the devices said about themselves, joined with what the trace knows.
-type DeviceReport struct {
-	Status  string          `json:"status"`  // "on"; "off" without samples
-	Why     string          `json:"why"`     // why there are no samples or no more; "" otherwise
-	Notes   []string        `json:"notes"`   // what limits the figures, as the recorder found it
-	Devices []DeviceSamples `json:"devices"` // those that were sampled
-}
-
-// DeviceSamples is one device's samples, with the ledger at some of them.
-type DeviceSamples struct {
-	Index       int16          `json:"index"`
-	SampleCount uint64         `json:"sample_count"`
-	Ledgers     []DeviceLedger `json:"ledgers"` // per moment and grouping
-	Samples     []Sample       `json:"samples"` // thinned out when there are very many
-}
 
 // What a device ledger's Moment is when Options.At asks for none.
 const (
@@ -28,41 +14,13 @@ const (
 	MomentLast    = "last"
 )
 
-// DeviceLedger says what fills a device at one sample. Its rows add up to what the device reports as used.
-type DeviceLedger struct {
-	By         string `json:"by"`
-	Moment     string `json:"moment"` // MomentHighest, MomentLast, or what was asked for
-	TotalBytes uint64 `json:"total_bytes"`
-	Sample     Sample `json:"sample"`
-	// PartialPageBytes is by how much the pages of 2 MiB that blocks touch exceed the blocks: on hardware, that much of the remainder explains itself.
-	PartialPageBytes uint64      `json:"partial_page_bytes"`
-	Rows             []DeviceRow `json:"rows"`
-}
-
-// Kinds of device ledger rows beyond those of a Ledger and of an OOM event.
-const (
-	OwnerRounding  = "rounding"   // blocks take multiples of 512 bytes
-	OwnerPoolIdle  = "pool_idle"  // held by stream-ordered pools, in no live block
-	OwnerGraphPool = "graph_pool" // held for the allocation nodes of graphs
-	OwnerUnlisted  = "unlisted"   // in use, but by no process that the device lists
-	OwnerRemainder = "remainder"  // of this process, unexplained
-)
-
-// DeviceRow is one owner. Slack, unlisted bytes and the remainder may be negative.
-type DeviceRow struct {
-	Owner string `json:"owner"`
-	Key   string `json:"key,omitempty"` // for blocks and outside
-	Label string `json:"label,omitempty"`
-	Bytes int64  `json:"bytes"`
-}
-
 // deviceReport returns nil where the recorder did not look at the devices at all.
-func (c *collector) deviceReport(info trace.Info, s *Summary) *DeviceReport {
+func (c *collector) deviceReport(info trace.Info, s *report.Summary) *report.DeviceReport {
 	status := info["nvml"]
 	if status == "" && len(c.samples.devices) == 0 || c.filter.narrowed() {
 		return nil
 	}
-	r := &DeviceReport{Status: "on", Notes: []string{}, Devices: []DeviceSamples{}}
+	r := &report.DeviceReport{Status: "on", Notes: []string{}, Devices: []report.DeviceSamples{}}
 	if why, off := strings.CutPrefix(status, "off: "); off {
 		r.Status, r.Why = "off", why
 	} else if why, stopped := strings.CutPrefix(status, "stopped: "); stopped {
@@ -76,14 +34,14 @@ func (c *collector) deviceReport(info trace.Info, s *Summary) *DeviceReport {
 	c.noteAsked()
 	for slot := range c.samples.devices {
 		if book := &c.samples.devices[slot]; book.count > 0 {
-			r.Devices = append(r.Devices, DeviceSamples{Index: int16(slot - 1), SampleCount: book.count, Ledgers: c.deviceLedgers(slot, s), Samples: book.list})
+			r.Devices = append(r.Devices, report.DeviceSamples{Index: int16(slot - 1), SampleCount: book.count, Ledgers: c.deviceLedgers(slot, s), Samples: book.list})
 		}
 	}
 	return r
 }
 
 // allSampled reports whether every device that the program used was sampled at some time: then an answer before that, such as that nothing was in use, was only early.
-func (c *collector) allSampled(s *Summary) bool {
+func (c *collector) allSampled(s *report.Summary) bool {
 	for _, d := range s.Devices {
 		if slot := int(d.Index) + 1; d.Driver.AllocCount > 0 && (slot >= len(c.samples.devices) || c.samples.devices[slot].count == 0) {
 			return false
@@ -93,9 +51,9 @@ func (c *collector) allSampled(s *Summary) bool {
 }
 
 // deviceLedgers makes the ledgers of a device: at the moment that was asked for, or at the highest and at the last sample.
-func (c *collector) deviceLedgers(slot int, s *Summary) []DeviceLedger {
+func (c *collector) deviceLedgers(slot int, s *report.Summary) []report.DeviceLedger {
 	book := &c.samples.devices[slot]
-	list := []DeviceLedger{}
+	list := []report.DeviceLedger{}
 	add := func(m *deviceMoment, label string) {
 		for g := range c.groupings {
 			if m != nil {
@@ -114,9 +72,9 @@ func (c *collector) deviceLedgers(slot int, s *Summary) []DeviceLedger {
 	return list
 }
 
-func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string, s *Summary) DeviceLedger {
-	l := DeviceLedger{By: c.groupings[g].name, Moment: label, Sample: m.sample, Rows: c.trackedRows(m, g),
-		PartialPageBytes: m.sizes.partialPages()}
+func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string, s *report.Summary) report.DeviceLedger {
+	l := report.DeviceLedger{By: c.groupings[g].name, Moment: label, Sample: m.sample, Rows: c.trackedRows(m, g),
+		PartialPageBytes: m.sizes.PartialPages()}
 	for _, d := range s.Devices {
 		if d.Index == int16(slot-1) {
 			l.TotalBytes = d.TotalBytes
@@ -125,52 +83,52 @@ func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string,
 	v := &m.sample
 	add := func(owner string, bytes int64, always bool) {
 		if bytes != 0 || always {
-			l.Rows = append(l.Rows, DeviceRow{Owner: owner, Bytes: bytes})
+			l.Rows = append(l.Rows, report.DeviceRow{Owner: owner, Bytes: bytes})
 		}
 	}
-	add(OwnerRounding, int64(m.sizes.RoundedBytes-m.sizes.RequestedBytes), false)
-	add(OwnerPoolIdle, int64(m.sizes.PoolIdleBytes), false)
-	add(OwnerGraphPool, int64(m.sizes.GraphPoolBytes), false)
-	add(OwnerContext, int64(v.ContextBytes), false)
-	add(OwnerOthers, int64(v.OthersBytes), false)
-	add(OwnerKept, int64(v.KeptBytes), false)
+	add(report.OwnerRounding, int64(m.sizes.RoundedBytes-m.sizes.RequestedBytes), false)
+	add(report.OwnerPoolIdle, int64(m.sizes.PoolIdleBytes), false)
+	add(report.OwnerGraphPool, int64(m.sizes.GraphPoolBytes), false)
+	add(report.OwnerContext, int64(v.ContextBytes), false)
+	add(report.OwnerOthers, int64(v.OthersBytes), false)
+	add(report.OwnerKept, int64(v.KeptBytes), false)
 	var unlisted int64
 	if v.ShareKnown {
 		unlisted = int64(v.UsedBytes - v.OwnBytes - v.OthersBytes - v.KeptBytes)
 	}
-	add(OwnerUnlisted, unlisted, false)
-	add(OwnerRemainder, v.RemainderBytes-unlisted, true)
+	add(report.OwnerUnlisted, unlisted, false)
+	add(report.OwnerRemainder, v.RemainderBytes-unlisted, true)
 	return l
 }
 
 // trackedRows lists the owners of the driver's memory on a device, which the rows add up to: a framework's blocks, its allocator's slack and the memory of other
 // libraries, or without a framework the driver's blocks. A framework that took no driver memory under its own name has what is there through another library, and
 // then nothing is outside.
-func (c *collector) trackedRows(m *deviceMoment, g int) []DeviceRow {
-	if c.details[AccountFramework].total.allocs == 0 {
-		rows, _ := c.blockRows(m, AccountDriver, g)
+func (c *collector) trackedRows(m *deviceMoment, g int) []report.DeviceRow {
+	if c.details[heap.AccountFramework].total.Allocs == 0 {
+		rows, _ := c.blockRows(m, heap.AccountDriver, g)
 		return rows
 	}
-	rows, blocks := c.blockRows(m, AccountFramework, g)
+	rows, blocks := c.blockRows(m, heap.AccountFramework, g)
 	slack := int64(m.sizes.RequestedBytes) - blocks
-	var outside []DeviceRow
+	var outside []report.DeviceRow
 	if c.holding.fromDriver() {
 		for _, r := range c.outsideRows(m.byLibrary) {
-			outside = append(outside, DeviceRow{Owner: r.Owner, Key: r.Key, Bytes: int64(r.Bytes)})
+			outside = append(outside, report.DeviceRow{Owner: r.Owner, Key: r.Key, Bytes: int64(r.Bytes)})
 			slack -= int64(r.Bytes)
 		}
 	}
 	if slack != 0 {
-		rows = append(rows, DeviceRow{Owner: OwnerSlack, Bytes: slack})
+		rows = append(rows, report.DeviceRow{Owner: report.OwnerSlack, Bytes: slack})
 	}
 	return append(rows, outside...)
 }
 
 // blockRows lists an account's keys, most first, and their sum.
-func (c *collector) blockRows(m *deviceMoment, a Account, g int) (rows []DeviceRow, sum int64) {
-	rows = []DeviceRow{}
+func (c *collector) blockRows(m *deviceMoment, a heap.Account, g int) (rows []report.DeviceRow, sum int64) {
+	rows = []report.DeviceRow{}
 	for _, r := range c.namedRows(g, m.held[a]) {
-		rows = append(rows, DeviceRow{Owner: OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: int64(r.LiveBytes)})
+		rows = append(rows, report.DeviceRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: int64(r.LiveBytes)})
 		sum += int64(r.LiveBytes)
 	}
 	return rows, sum

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -63,7 +65,7 @@ func sampleEvent(device int16, used, own, others, kept uint64) trace.Event {
 	return trace.Event{Kind: trace.EventSample, Device: device, Size: used, Allocated: own, Count: others, Reserved: kept, Name: namePeriod}
 }
 
-func deviceReportOf(t *testing.T, src *memorySource, o Options) *DeviceReport {
+func deviceReportOf(t *testing.T, src *memorySource, o Options) *report.DeviceReport {
 	t.Helper()
 	s, err := Summarize(src, o)
 	if err != nil {
@@ -75,7 +77,7 @@ func deviceReportOf(t *testing.T, src *memorySource, o Options) *DeviceReport {
 	return s.DeviceLedger
 }
 
-func checkRows(t *testing.T, l DeviceLedger, want map[string]int64) {
+func checkRows(t *testing.T, l report.DeviceLedger, want map[string]int64) {
 	t.Helper()
 	var sum int64
 	got := make(map[string]int64)
@@ -115,8 +117,8 @@ func TestDeviceLedgerOwners(t *testing.T) {
 		t.Fatalf("%+v", r.Devices)
 	}
 	l := r.Devices[0].Ledgers[0]
-	checkRows(t, l, map[string]int64{OwnerBlocks: 13*mib + 1, OwnerRounding: 511, OwnerPoolIdle: 29 * mib, OwnerGraphPool: 4 * mib, OwnerContext: 300 * mib,
-		OwnerOthers: 60 * mib, OwnerKept: 20 * mib, OwnerUnlisted: 17 * mib, OwnerRemainder: 7 * mib})
+	checkRows(t, l, map[string]int64{report.OwnerBlocks: 13*mib + 1, report.OwnerRounding: 511, report.OwnerPoolIdle: 29 * mib, report.OwnerGraphPool: 4 * mib, report.OwnerContext: 300 * mib,
+		report.OwnerOthers: 60 * mib, report.OwnerKept: 20 * mib, report.OwnerUnlisted: 17 * mib, report.OwnerRemainder: 7 * mib})
 	if l.Moment != MomentLast || l.TotalBytes != 8<<30 {
 		t.Errorf("%+v", l)
 	}
@@ -175,7 +177,7 @@ func TestDeviceLedgerPrefersGoodSamples(t *testing.T) {
 	}
 	// Where no share is ever known, what is not tracked cannot be divided.
 	l = deviceReportOf(t, sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 10*mib, 0), vague)), Options{Groupings: []string{"tag"}}).Devices[0].Ledgers
-	checkRows(t, l[len(l)-1], map[string]int64{OwnerBlocks: 10 * mib, OwnerRemainder: 890 * mib})
+	checkRows(t, l[len(l)-1], map[string]int64{report.OwnerBlocks: 10 * mib, report.OwnerRemainder: 890 * mib})
 }
 
 // A context's cost belongs to it: it goes when the context goes, and a second context has its own.
@@ -211,7 +213,7 @@ func TestContextOnPages(t *testing.T) {
 func TestNegativeRemainder(t *testing.T) {
 	src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 100*mib, 0), sampleEvent(0, 60*mib, 60*mib, 0, 0)))
 	l := deviceReportOf(t, src, Options{Groupings: []string{"tag"}}).Devices[0].Ledgers[0]
-	checkRows(t, l, map[string]int64{OwnerBlocks: 100 * mib, OwnerRemainder: -40 * mib})
+	checkRows(t, l, map[string]int64{report.OwnerBlocks: 100 * mib, report.OwnerRemainder: -40 * mib})
 }
 
 func TestNoSamples(t *testing.T) {
@@ -294,17 +296,17 @@ func TestDeviceLedgerAgreesWithPrefix(t *testing.T) {
 	}
 }
 
-func checkPrefix(t *testing.T, seed uint64, device int16, l DeviceLedger, s *Summary, by string) {
+func checkPrefix(t *testing.T, seed uint64, device int16, l report.DeviceLedger, s *report.Summary, by string) {
 	t.Helper()
 	want := make(map[string]int64)
-	level := AccountDriver.String()
+	level := heap.AccountDriver.String()
 	for _, r := range l.Rows { // only a framework has these; whether it comes later in the trace decides too
-		if r.Owner == OwnerSlack || r.Owner == OwnerOutside {
-			level = AccountFramework.String()
+		if r.Owner == report.OwnerSlack || r.Owner == report.OwnerOutside {
+			level = heap.AccountFramework.String()
 		}
 	}
 	if !s.Framework.Empty() {
-		level = AccountFramework.String()
+		level = heap.AccountFramework.String()
 	}
 	if g := s.Group(by, level); g != nil {
 		for _, r := range g.Rows {
@@ -317,13 +319,13 @@ func checkPrefix(t *testing.T, seed uint64, device int16, l DeviceLedger, s *Sum
 	for _, r := range l.Rows {
 		sum += r.Bytes
 		switch r.Owner {
-		case OwnerBlocks:
+		case report.OwnerBlocks:
 			if want[r.Key] != r.Bytes {
 				t.Errorf("seed %d: %s holds %d, want %d", seed, r.Key, r.Bytes, want[r.Key])
 			}
 			delete(want, r.Key)
 			tracked += r.Bytes
-		case OwnerSlack, OwnerOutside, OwnerRounding, OwnerPoolIdle, OwnerGraphPool:
+		case report.OwnerSlack, report.OwnerOutside, report.OwnerRounding, report.OwnerPoolIdle, report.OwnerGraphPool:
 			tracked += r.Bytes
 		}
 	}

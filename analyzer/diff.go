@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"slices"
 	"strings"
 )
@@ -27,11 +29,11 @@ type DiffSide struct {
 	Path        string            `json:"path,omitempty"` // of the trace, filled in by who knows it
 	Moment      string            `json:"moment"`         // "peak", or what was asked for: peak_bytes are those of that moment
 	TimeNS      int64             `json:"time_ns"`        // when that was
-	Process     Process           `json:"process"`
+	Process     report.Process    `json:"process"`
 	Versions    map[string]string `json:"versions"`
 	NullGPU     bool              `json:"null_gpu"`
 	LostRecords uint64            `json:"lost_records"`
-	Bounds      *Bounds           `json:"bounds,omitempty"` // nil if nothing was lost
+	Bounds      *report.Bounds    `json:"bounds,omitempty"` // nil if nothing was lost
 	Complete    bool              `json:"complete"`
 	Notes       []string          `json:"notes"`
 }
@@ -113,7 +115,7 @@ func (r DiffRow) Title() string {
 // thread number. Both summaries should have been made with the same options.
 //
 // Where a summary has the moment of Options.At, that is compared instead of the peak; the two moments may be of one trace.
-func NewDiff(base, changed *Summary) *Diff {
+func NewDiff(base, changed *report.Summary) *Diff {
 	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []DiffLevel{}, Groups: []DiffGroup{}, By: groupNames(base, changed), SameRun: sameProcess(&base.Process, &changed.Process)}
 	d.Notes = diffNotes(base, changed)
 	d.Parameters = diffParameters(base.Training, changed.Training)
@@ -127,7 +129,7 @@ func NewDiff(base, changed *Summary) *Diff {
 	between := boundsBetween{base.Bounds, changed.Bounds}
 	var moved []string
 	for _, by := range d.By {
-		for _, level := range []string{AccountFramework.String(), AccountDriver.String()} {
+		for _, level := range []string{heap.AccountFramework.String(), heap.AccountDriver.String()} {
 			b, n := base.Group(by, level), changed.Group(by, level)
 			if b != nil || n != nil {
 				m := matchKeys(by, b, n)
@@ -156,27 +158,24 @@ func DiffGroupings() []string {
 
 // ShowDefaults chooses the groupings that say most, as a report does: by tag if either run has any, else by site, or where one place holds most by what divides it; and by category,
 // the grouping by rules, if the programs train. Both summaries must have been made with DiffGroupings and Options.Sites.
-func (d *Diff) ShowDefaults(base, changed *Summary, category string) {
+func (d *Diff) ShowDefaults(base, changed *report.Summary, category string) {
 	first := "site"
 	switch {
-	case hasKeys(base, "tag", Untagged) || hasKeys(changed, "tag", Untagged):
+	case hasKeys(base, "tag", report.Untagged) || hasKeys(changed, "tag", report.Untagged):
 		first = "tag"
 	case changed.Division != nil:
 		first = changed.Division.By
-	case !hasKeys(base, "site", NoStack) && !hasKeys(changed, "site", NoStack):
+	case !hasKeys(base, "site", report.NoStack) && !hasKeys(changed, "site", report.NoStack):
 		first = "library"
 	}
 	d.By = []string{first}
-	if base.trains() || changed.trains() {
+	if base.Trains() || changed.Trains() {
 		d.By = append(d.By, category)
 	}
 	d.Verdict = d.verdict(d.Verdict.Level)
 }
 
-// trains reports whether a framework said what its memory is.
-func (s *Summary) trains() bool { return s.Training != nil && len(s.Training.Parameters) > 0 }
-
-func sideOf(s *Summary) DiffSide {
+func sideOf(s *report.Summary) DiffSide {
 	moment, time := "peak", s.Main().PeakTimeNS
 	if s.At != nil {
 		moment, time = s.At.What, s.At.TimeNS
@@ -185,9 +184,9 @@ func sideOf(s *Summary) DiffSide {
 }
 
 // groupNames lists the groupings of both, in the order of the new run.
-func groupNames(base, changed *Summary) []string {
+func groupNames(base, changed *report.Summary) []string {
 	var list []string
-	for _, groups := range [][]Group{changed.Groups, base.Groups} {
+	for _, groups := range [][]report.Group{changed.Groups, base.Groups} {
 		for _, g := range groups {
 			if !slices.Contains(list, g.By) {
 				list = append(list, g.By)
@@ -197,7 +196,7 @@ func groupNames(base, changed *Summary) []string {
 	return list
 }
 
-func (d *Diff) addLevels(base, changed *Summary) {
+func (d *Diff) addLevels(base, changed *report.Summary) {
 	d.addLevel("framework", "all", base.Framework, changed.Framework)
 	d.addLevel("driver", "all", base.Driver, changed.Driver)
 	b, n := devicesByIndex(base), devicesByIndex(changed)
@@ -213,7 +212,7 @@ func (d *Diff) addLevels(base, changed *Summary) {
 }
 
 // addLevel leaves out what neither run has.
-func (d *Diff) addLevel(level, device string, base, changed Level) {
+func (d *Diff) addLevel(level, device string, base, changed report.Level) {
 	if base.Empty() && changed.Empty() {
 		return
 	}
@@ -227,7 +226,7 @@ func (d *Diff) addLevel(level, device string, base, changed Level) {
 }
 
 // addReserved compares what the framework's allocators held; its counts are the driver's and stand there.
-func (d *Diff) addReserved(device string, base, changed Device) {
+func (d *Diff) addReserved(device string, base, changed report.Device) {
 	if base.ReservedBytesPeak == 0 && changed.ReservedBytesPeak == 0 {
 		return
 	}
@@ -237,8 +236,8 @@ func (d *Diff) addReserved(device string, base, changed Device) {
 		LiveBytes: between.change(base.ReservedBytesCurrent, changed.ReservedBytesCurrent, base.ReservedBytesCurrentLower, changed.ReservedBytesCurrentLower)})
 }
 
-func devicesByIndex(s *Summary) map[int16]Device {
-	m := make(map[int16]Device, len(s.Devices))
+func devicesByIndex(s *report.Summary) map[int16]report.Device {
+	m := make(map[int16]report.Device, len(s.Devices))
 	for _, d := range s.Devices {
 		m[d.Index] = d
 	}
@@ -258,15 +257,15 @@ func unionKeys[K cmp.Ordered, V any](a, b map[K]V) []K {
 type pair struct {
 	key, baseKey      string
 	label             string
-	base, changed     Row
+	base, changed     report.Row
 	inBase, inChanged bool
 }
 
 // rows compares the rows of two groups, growth first.
-func (m *matching) rows(base, changed *Group, between boundsBetween) []DiffRow {
+func (m *matching) rows(base, changed *report.Group, between boundsBetween) []DiffRow {
 	pairs := make(map[string]*pair)
-	collectPairs(pairs, m.base, base, func(p *pair) (*Row, *bool) { return &p.base, &p.inBase })
-	collectPairs(pairs, m.changed, changed, func(p *pair) (*Row, *bool) { return &p.changed, &p.inChanged })
+	collectPairs(pairs, m.base, base, func(p *pair) (*report.Row, *bool) { return &p.base, &p.inBase })
+	collectPairs(pairs, m.changed, changed, func(p *pair) (*report.Row, *bool) { return &p.changed, &p.inChanged })
 	for key, name := range m.base {
 		if m.moved > 0 && key != name && m.changed[name] == name {
 			pairs[name].baseKey = key
@@ -283,7 +282,7 @@ func (m *matching) rows(base, changed *Group, between boundsBetween) []DiffRow {
 	return rows
 }
 
-func collectPairs(pairs map[string]*pair, names map[string]string, g *Group, side func(*pair) (*Row, *bool)) {
+func collectPairs(pairs map[string]*pair, names map[string]string, g *report.Group, side func(*pair) (*report.Row, *bool)) {
 	if g == nil {
 		return
 	}
@@ -340,16 +339,16 @@ func (p *pair) row(between boundsBetween) DiffRow {
 }
 
 // diffNotes says what makes the two runs hard to compare.
-func diffNotes(base, changed *Summary) []string {
+func diffNotes(base, changed *report.Summary) []string {
 	list := []string{}
 	for _, side := range []struct {
 		name string
-		s    *Summary
+		s    *report.Summary
 	}{{"base", base}, {"new run", changed}} {
 		if !side.s.Health.Complete {
 			list = append(list, "The "+side.name+" is not complete; differences may come from what is missing.")
 		}
-		if side.s.Process.Ended != EndedClean {
+		if side.s.Process.Ended != report.EndedClean {
 			list = append(list, "The "+side.name+" did not end by itself ("+cmp.Or(side.s.Process.Signal, side.s.Process.Ended)+").")
 		}
 	}
@@ -367,7 +366,7 @@ func diffNotes(base, changed *Summary) []string {
 	return list
 }
 
-func sameProcess(a, b *Process) bool {
+func sameProcess(a, b *report.Process) bool {
 	return a.PID != 0 && a.PID == b.PID && a.Host == b.Host && a.Started == b.Started && a.Started != ""
 }
 

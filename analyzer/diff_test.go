@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -38,7 +39,7 @@ func TestDiffOfOneRunIsEmpty(t *testing.T) {
 // TestDiffAddsUp: the changes of the rows add up to the change of the level, and swapping the runs turns every sign.
 func TestDiffAddsUp(t *testing.T) {
 	for seed := range uint64(20) {
-		var sides [2]*Summary
+		var sides [2]*report.Summary
 		for i := range sides {
 			src := &memorySource{events: randomStream(2*seed+uint64(i), streamShape{events: 200 + 200*i, wild: true})}
 			fillTables(&src.tables)
@@ -89,8 +90,8 @@ func TestDiffMatchesThreadsWithoutTheirNumber(t *testing.T) {
 }
 
 func TestDiffNotes(t *testing.T) {
-	base := &Summary{Process: Process{Ended: EndedClean}, Health: Health{Complete: true}, Versions: map[string]string{"torch": "2.7"}, NullGPU: true}
-	changed := &Summary{Process: Process{Ended: EndedKilled, Signal: "SIGFPE"}, Versions: map[string]string{"torch": "2.8"}, Framework: Level{AllocCount: 1}}
+	base := &report.Summary{Process: report.Process{Ended: report.EndedClean}, Health: report.Health{Complete: true}, Versions: map[string]string{"torch": "2.7"}, NullGPU: true}
+	changed := &report.Summary{Process: report.Process{Ended: report.EndedKilled, Signal: "SIGFPE"}, Versions: map[string]string{"torch": "2.8"}, Framework: report.Level{AllocCount: 1}}
 	got := strings.Join(NewDiff(base, changed).Notes, "\n")
 	for _, want := range []string{"new run is not complete", "new run did not end by itself (SIGFPE)", "Only one of the runs used a real GPU",
 		"torch differs: 2.7 in the base, 2.8", "Only one of the runs has blocks of a framework"} {

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
 // TestDiffOfRanks: a run on one device and the same on another differ in nothing, neither in the devices nor in the threads that are named after them.
 func TestDiffOfRanks(t *testing.T) {
-	rank := func(device int16) *Summary {
+	rank := func(device int16) *report.Summary {
 		src := &memorySource{end: &trace.End{}}
 		for _, e := range randomStream(3, streamShape{events: 300}) {
 			e.Device = device
@@ -50,7 +51,7 @@ func TestDiffOfRanks(t *testing.T) {
 
 // TestDiffBetweenMoments: the sides are what was live at the moments, whatever the peaks were.
 func TestDiffBetweenMoments(t *testing.T) {
-	at := func(moment string) *Summary {
+	at := func(moment string) *report.Summary {
 		src := &memorySource{events: randomStream(6, streamShape{events: 400}), end: &trace.End{}, info: trace.Info{"process.pid": "7", "process.start_unix_ns": "1700000000000000000"}}
 		fillTables(&src.tables)
 		s, err := Summarize(src, Options{Groupings: []string{"tag", "api"}, At: must(ParseAt(moment))})
@@ -86,12 +87,12 @@ func TestDiffBetweenMoments(t *testing.T) {
 
 // TestRowsThatHoldTheSameAreUnchanged: more allocations in between make no growth, and nothing is new that holds nothing.
 func TestRowsThatHoldTheSameAreUnchanged(t *testing.T) {
-	group := func(rows ...Row) *Summary {
-		return &Summary{Driver: Level{AllocCount: 1}, Groups: []Group{{By: "tag", Level: "driver", Rows: rows}}}
+	group := func(rows ...report.Row) *report.Summary {
+		return &report.Summary{Driver: report.Level{AllocCount: 1}, Groups: []report.Group{{By: "tag", Level: "driver", Rows: rows}}}
 	}
-	base := group(Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 1}, Row{Key: "gone", PeakBytes: 2}, Row{Key: "shrank", PeakBytes: 4}, Row{Key: "once", AllocCount: 3})
-	changed := group(Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 900, AllocBytes: 90}, Row{Key: "new", PeakBytes: 1}, Row{Key: "shrank", PeakBytes: 3}, Row{Key: "idle", AllocCount: 3},
-		Row{Key: "left", LiveBytes: 7, AllocCount: 1})
+	base := group(report.Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 1}, report.Row{Key: "gone", PeakBytes: 2}, report.Row{Key: "shrank", PeakBytes: 4}, report.Row{Key: "once", AllocCount: 3})
+	changed := group(report.Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 900, AllocBytes: 90}, report.Row{Key: "new", PeakBytes: 1}, report.Row{Key: "shrank", PeakBytes: 3}, report.Row{Key: "idle", AllocCount: 3},
+		report.Row{Key: "left", LiveBytes: 7, AllocCount: 1})
 	want := map[string]string{"same": StateSame, "gone": StateGone, "shrank": StateShrank, "once": StateSame, "new": StateNew, "idle": StateSame, "left": StateNew}
 	g := NewDiff(base, changed).Groups[0]
 	for _, r := range g.Rows {
@@ -105,23 +106,23 @@ func TestRowsThatHoldTheSameAreUnchanged(t *testing.T) {
 }
 
 // trained is a model of layers, some of them with a mask, whose blocks are larger than what lies in them.
-func trained(layers, masks int, rounding uint64) *Training {
-	t := &Training{}
+func trained(layers, masks int, rounding uint64) *report.Training {
+	t := &report.Training{}
 	for i := range layers {
-		t.Parameters = append(t.Parameters, Parameter{Name: fmt.Sprintf("net.blocks.%d.up.weight", i), Category: "parameter", Bytes: 400, BlockBytes: 512, Gradient: 400, GradBlock: 512,
-			States: []State{{Name: "exp_avg", Bytes: 400, BlockBytes: 512 + rounding}}})
+		t.Parameters = append(t.Parameters, report.Parameter{Name: fmt.Sprintf("net.blocks.%d.up.weight", i), Category: "parameter", Bytes: 400, BlockBytes: 512, Gradient: 400, GradBlock: 512,
+			States: []report.State{{Name: "exp_avg", Bytes: 400, BlockBytes: 512 + rounding}}})
 	}
 	for i := range masks {
-		t.Parameters = append(t.Parameters, Parameter{Name: fmt.Sprintf("net.blocks.%d.mask", i), Category: "buffer", Bytes: 1024, BlockBytes: 1024})
+		t.Parameters = append(t.Parameters, report.Parameter{Name: fmt.Sprintf("net.blocks.%d.mask", i), Category: "buffer", Bytes: 1024, BlockBytes: 1024})
 	}
 	return t
 }
 
 // TestDiffVerdict: new buffers of repeated modules are one cause, and rows that went the other way are none.
 func TestDiffVerdict(t *testing.T) {
-	side := func(peak, grown, shrunk uint64, masks int) *Summary {
-		return &Summary{Framework: Level{PeakBytes: peak, AllocCount: 1}, Training: trained(6, masks, 0), Groups: []Group{{By: "site", Level: "framework",
-			Rows: []Row{{Key: "a.py:1 f", PeakBytes: grown}, {Key: "b.py:2 g", PeakBytes: shrunk}, {Key: NoStack, PeakBytes: peak - grown - shrunk}}}}}
+	side := func(peak, grown, shrunk uint64, masks int) *report.Summary {
+		return &report.Summary{Framework: report.Level{PeakBytes: peak, AllocCount: 1}, Training: trained(6, masks, 0), Groups: []report.Group{{By: "site", Level: "framework",
+			Rows: []report.Row{{Key: "a.py:1 f", PeakBytes: grown}, {Key: "b.py:2 g", PeakBytes: shrunk}, {Key: report.NoStack, PeakBytes: peak - grown - shrunk}}}}}
 	}
 	d := NewDiff(side(20000, 1000, 5000, 0), side(26144, 7000, 1000, 6))
 	v := d.Verdict
@@ -143,7 +144,7 @@ func TestDiffVerdict(t *testing.T) {
 
 // TestRoundingIsTold: tensors of the same sizes in larger blocks are no growth of the model.
 func TestRoundingIsTold(t *testing.T) {
-	base, changed := &Summary{Training: trained(4, 0, 0)}, &Summary{Training: trained(4, 0, 1024)}
+	base, changed := &report.Summary{Training: trained(4, 0, 0)}, &report.Summary{Training: trained(4, 0, 1024)}
 	notes := strings.Join(NewDiff(base, changed).Notes, "\n")
 	if !strings.Contains(notes, "Optimizer state: the tensors have the same sizes in both runs, 1.56 KiB in total; their blocks are 4.00 KiB larger in the new run") {
 		t.Errorf("notes: %s", notes)

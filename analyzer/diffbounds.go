@@ -1,9 +1,12 @@
 package analyzer
 
-import "math"
+import (
+	"math"
+	"memtrace/analyzer/report"
+)
 
 // boundsBetween compares figures of two runs of which either may have lost records.
-type boundsBetween struct{ base, changed *Bounds }
+type boundsBetween struct{ base, changed *report.Bounds }
 
 func (d *Diff) between() boundsBetween { return boundsBetween{d.Base.Bounds, d.New.Bounds} }
 
@@ -35,7 +38,7 @@ type interval struct{ lower, upper uint64 }
 
 func (i interval) exact() bool { return i.lower == i.upper }
 
-func boundsOf(recorded uint64, lower *uint64, b *Bounds) interval {
+func boundsOf(recorded uint64, lower *uint64, b *report.Bounds) interval {
 	i := interval{recorded, recorded}
 	if b == nil {
 		return i

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"memtrace/analyzer/report"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,7 +10,7 @@ import (
 
 // pairDevices returns the base with the numbers of the new run's devices, and what was done in words. Two ranks of one program do the same on devices of different numbers, which is no
 // difference. Devices are paired in their order if both runs used as many of them.
-func pairDevices(base, changed *Summary) (*Summary, []string) {
+func pairDevices(base, changed *report.Summary) (*report.Summary, []string) {
 	from, to := usedDevices(base), usedDevices(changed)
 	if len(from) != len(to) || slices.Equal(from, to) {
 		return base, nil
@@ -44,7 +45,7 @@ func pairDevices(base, changed *Summary) (*Summary, []string) {
 }
 
 // usedDevices are those on which memory was asked for, in order.
-func usedDevices(s *Summary) (list []int16) {
+func usedDevices(s *report.Summary) (list []int16) {
 	for _, d := range s.Devices {
 		if d.Index >= 0 && (!d.Driver.Empty() || !d.Framework.Empty()) {
 			list = append(list, d.Index)
@@ -58,7 +59,7 @@ func usedDevices(s *Summary) (list []int16) {
 const autogradThread = "pt_autograd_"
 
 // renumbered gives the row of a device, or of a thread that is named after one, the number of another.
-func renumbered(by string, row Row, number map[int16]int16) Row {
+func renumbered(by string, row report.Row, number map[int16]int16) report.Row {
 	prefix := map[string]string{"device": "", "thread": autogradThread}[by]
 	rest, ok := strings.CutPrefix(row.Key, prefix)
 	digits, behind, _ := strings.Cut(rest, " ")

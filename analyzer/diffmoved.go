@@ -3,6 +3,8 @@ package analyzer
 import (
 	"cmp"
 	"fmt"
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/report"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,12 +19,12 @@ type matching struct {
 
 // matchKeys pairs the keys of two runs. Keys with the same stable part belong together. Where that part leaves out a line, a function's places are paired as they
 // are if one run has all lines of the other; else in their order, if there are as many; else nobody can say which is which, and they are taken as one.
-func matchKeys(by string, base, changed *Group) matching {
+func matchKeys(by string, base, changed *report.Group) matching {
 	m := matching{base: make(map[string]string), changed: make(map[string]string)}
 	g := findGrouping(by)
 	if g == nil || !g.moved {
 		for _, side := range []struct {
-			group *Group
+			group *report.Group
 			pairs map[string]string
 		}{{base, m.base}, {changed, m.changed}} {
 			for _, key := range keysOf(side.group) {
@@ -77,7 +79,7 @@ func contains(all, some []string) bool {
 	return len(some) == 0
 }
 
-func keysOf(g *Group) []string {
+func keysOf(g *report.Group) []string {
 	if g == nil {
 		return nil
 	}
@@ -89,7 +91,7 @@ func keysOf(g *Group) []string {
 }
 
 // byStableKey sorts a group's keys into their stable parts, each in the order of the lines.
-func byStableKey(g *grouping, group *Group) map[string][]string {
+func byStableKey(g *grouping, group *report.Group) map[string][]string {
 	sorted := make(map[string][]string)
 	for _, key := range keysOf(group) {
 		stable := g.stable(key)
@@ -103,7 +105,7 @@ func byStableKey(g *grouping, group *Group) map[string][]string {
 
 // LineOf returns the line in the key of a site or a line, 0 without one.
 func LineOf(key string) int {
-	at := lineNumber.FindStringSubmatchIndex(key)
+	at := callstack.LineNumber.FindStringSubmatchIndex(key)
 	if at == nil {
 		return 0
 	}
@@ -115,12 +117,12 @@ func LineOf(key string) int {
 func (m *matching) notes() []string {
 	var list []string
 	if m.moved > 0 {
-		list = append(list, some(uint64(m.moved), "place stands", "places stand")+
+		list = append(list, report.Count(uint64(m.moved), "place stands", "places stand")+
 			" on another line than in the base; they were matched by file and function, in the order of the lines.")
 	}
 	if m.merged > 0 {
 		list = append(list, fmt.Sprintf("%s other places in the new run than in the base; they are shown together, without lines.",
-			some(uint64(m.merged), "function has", "functions have")))
+			report.Count(uint64(m.merged), "function has", "functions have")))
 	}
 	return list
 }

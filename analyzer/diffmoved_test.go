@@ -1,15 +1,16 @@
 package analyzer
 
 import (
+	"memtrace/analyzer/report"
 	"slices"
 	"strings"
 	"testing"
 )
 
-func groupOf(by string, keys ...string) *Group {
-	g := &Group{By: by, Level: "driver"}
+func groupOf(by string, keys ...string) *report.Group {
+	g := &report.Group{By: by, Level: "driver"}
 	for i, key := range keys {
-		g.Rows = append(g.Rows, Row{Key: key, PeakBytes: uint64(i + 1)})
+		g.Rows = append(g.Rows, report.Row{Key: key, PeakBytes: uint64(i + 1)})
 	}
 	return g
 }
@@ -32,7 +33,7 @@ func TestDiffMatchesMovedLines(t *testing.T) {
 		{"by line within the file", "line", []string{"a.py:1", "b.py:1"}, []string{"a.py:3", "b.py:1"}, []string{"a.py:1 -> a.py:3", "b.py:1"}, "1 place stands"},
 		{"files have no lines", "file", []string{"a.py"}, []string{"b.py"}, []string{"a.py", "b.py"}, ""},
 	} {
-		base, changed := &Summary{Groups: []Group{*groupOf(test.by, test.base...)}}, &Summary{Groups: []Group{*groupOf(test.by, test.changed...)}}
+		base, changed := &report.Summary{Groups: []report.Group{*groupOf(test.by, test.base...)}}, &report.Summary{Groups: []report.Group{*groupOf(test.by, test.changed...)}}
 		d := NewDiff(base, changed)
 		var got []string
 		var growth int64

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"cmp"
+	"memtrace/analyzer/report"
 	"slices"
 )
 
@@ -19,15 +20,15 @@ type DiffParameter struct {
 func (p *DiffParameter) Delta() int64 { return p.Bytes.Delta + p.Gradient.Delta + p.Optimizer.Delta }
 
 // diffParameters compares parameters of two runs by name. Growth comes first; what did not change keeps the new run's order. nil if a side was summarised without training.
-func diffParameters(base, changed *Training) []DiffParameter {
+func diffParameters(base, changed *report.Training) []DiffParameter {
 	if base == nil || changed == nil {
 		return nil
 	}
 	type key struct{ name, category string }
-	type pair struct{ base, changed *Parameter }
+	type pair struct{ base, changed *report.Parameter }
 	pairs := make(map[key]*pair)
 	var order []key
-	for side, list := range [][]Parameter{changed.Parameters, base.Parameters} {
+	for side, list := range [][]report.Parameter{changed.Parameters, base.Parameters} {
 		for i := range list {
 			k := key{list[i].Name, list[i].Category}
 			if pairs[k] == nil {
@@ -51,8 +52,8 @@ func diffParameters(base, changed *Training) []DiffParameter {
 }
 
 // compareParameters makes a row; one of the sides may be nil.
-func compareParameters(name, category string, base, changed *Parameter) DiffParameter {
-	var none Parameter
+func compareParameters(name, category string, base, changed *report.Parameter) DiffParameter {
+	var none report.Parameter
 	row := DiffParameter{Name: name, Category: category}
 	switch {
 	case base == nil:
@@ -76,7 +77,7 @@ func compareParameters(name, category string, base, changed *Parameter) DiffPara
 }
 
 // stateBytes sums up what optimizers keep for the parameter.
-func stateBytes(p *Parameter) (bytes uint64) {
+func stateBytes(p *report.Parameter) (bytes uint64) {
 	for _, state := range p.States {
 		bytes += state.Bytes
 	}

@@ -3,6 +3,8 @@ package analyzer
 import (
 	"cmp"
 	"fmt"
+	"memtrace/analyzer/fold"
+	"memtrace/analyzer/report"
 	"slices"
 )
 
@@ -68,7 +70,7 @@ func magnitude(delta int64) uint64 {
 func rowCause(g *DiffGroup, grew bool) (best *DiffCause) {
 	for _, f := range g.Folded(true) {
 		delta := f.Row.PeakBytes.Delta
-		if (delta > 0) == grew && delta != 0 && (best == nil || magnitude(delta) > magnitude(best.Delta)) && Telling(f.Row.Key) && f.Row.Key != NoModule && f.Row.Key != NoOperator {
+		if (delta > 0) == grew && delta != 0 && (best == nil || magnitude(delta) > magnitude(best.Delta)) && report.Telling(f.Row.Key) && f.Row.Key != report.NoModule && f.Row.Key != report.NoOperator {
 			best = &DiffCause{By: g.By, Name: f.Row.Title(), State: f.Row.State, Count: f.Count, Delta: delta}
 		}
 	}
@@ -97,19 +99,19 @@ type FoldedRow struct {
 // Folded puts rows of repeated modules and parameters together that have one state, growth first. together false: every row stands alone.
 func (g *DiffGroup) Folded(together bool) []FoldedRow {
 	list := make([]FoldedRow, 0, len(g.Rows))
-	if !together || !FoldsRows(g.By) {
+	if !together || !fold.FoldsRows(g.By) {
 		for _, r := range g.Rows {
 			list = append(list, FoldedRow{r, 1, magnitude(r.PeakBytes.Delta), magnitude(r.PeakBytes.Delta)})
 		}
 		return list
 	}
-	eachFold(len(g.Rows), func(i int) string { return g.Rows[i].State }, func(members []int) []NameFold {
+	eachFold(len(g.Rows), func(i int) string { return g.Rows[i].State }, func(members []int) []fold.Fold {
 		keys, sizes := make([]string, len(members)), make([]uint64, len(members))
 		for n, i := range members {
 			keys[n], sizes[n] = g.Rows[i].Key, magnitude(g.Rows[i].PeakBytes.Delta)
 		}
-		return FoldRows(g.By, keys, sizes)
-	}, func(f *NameFold, members []int) {
+		return fold.FoldRows(g.By, keys, sizes)
+	}, func(f *fold.Fold, members []int) {
 		sum := FoldedRow{g.Rows[members[0]], len(members), f.Min, f.Max}
 		for _, i := range members[1:] {
 			sum.Row.add(&g.Rows[i])
@@ -126,7 +128,7 @@ func (g *DiffGroup) Folded(together bool) []FoldedRow {
 }
 
 // eachFold folds the members of every kind by themselves.
-func eachFold(count int, kind func(i int) string, fold func(members []int) []NameFold, each func(f *NameFold, members []int)) {
+func eachFold(count int, kind func(i int) string, fold func(members []int) []fold.Fold, each func(f *fold.Fold, members []int)) {
 	kinds := make(map[string][]int)
 	var order []string
 	for i := range count {
@@ -182,13 +184,13 @@ func FoldParameterChanges(rows []DiffParameter) []FoldedParameter {
 	kind := func(i int) string {
 		return fmt.Sprint(rows[i].Category, " ", rows[i].State, " ", rows[i].Bytes.Base)
 	}
-	eachFold(len(rows), kind, func(members []int) []NameFold {
+	eachFold(len(rows), kind, func(members []int) []fold.Fold {
 		names, deltas, sizes := make([]string, len(members)), make([]uint64, len(members)), make([]uint64, len(members))
 		for n, i := range members {
 			names[n], deltas[n], sizes[n] = rows[i].Name, magnitude(rows[i].Delta()), rows[i].Bytes.New
 		}
-		return FoldSized(names, deltas, sizes)
-	}, func(f *NameFold, members []int) {
+		return fold.Sized(names, deltas, sizes)
+	}, func(f *fold.Fold, members []int) {
 		sum := FoldedParameter{rows[members[0]], len(members), f.Min, f.Max}
 		sum.Row.Name = f.Name
 		for _, i := range members[1:] {

@@ -2,50 +2,13 @@ package analyzer
 
 import (
 	"cmp"
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/fold"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"slices"
 	"strings"
 )
-
-// Division says what the memory of one place in the program consists of, where that place holds most of a level: the line that calls a library's training loop, say, tells nobody
-// what the memory is for. Its rows and the rest add up to Bytes.
-type Division struct {
-	Site       string        `json:"site"` // key of the place, without "backward of"
-	User       bool          `json:"user"` // the place is the program's own code
-	Level      string        `json:"level"`
-	Bytes      uint64        `json:"bytes"`       // held by the place and by the backward pass of what it called
-	WholeBytes uint64        `json:"whole_bytes"` // held by all blocks of the level
-	By         string        `json:"by"`          // "module", "inner" or "operator": the grouping that says most
-	Rows       []DivisionRow `json:"rows"`        // most first
-	RestCount  uint64        `json:"rest_count"`  // rows that are not listed
-	RestBytes  uint64        `json:"rest_bytes"`
-}
-
-// DivisionRow is one key, or several modules that differ in an index only.
-type DivisionRow struct {
-	Key      string        `json:"key"`             // of several modules "h.{0..11}.attn"
-	Label    string        `json:"label,omitempty"` // for people, where the key says more than they want to read
-	Known    bool          `json:"known"`           // false: the key says that there is no name
-	Count    uint64        `json:"count"`           // modules that the key stands for; 1 of other groupings
-	Bytes    uint64        `json:"bytes"`
-	EachMin  uint64        `json:"each_min_bytes"` // the smallest and the largest of them
-	EachMax  uint64        `json:"each_max_bytes"`
-	Below    bool          `json:"below"`              // modules below it are part of it
-	Inner    *DivisionPart `json:"inner,omitempty"`    // the function outside the framework that holds at least half of the row; nil if none does
-	Operator *DivisionPart `json:"operator,omitempty"` // the same of operators
-}
-
-// DivisionPart is the largest part of a row.
-type DivisionPart struct {
-	Key   string `json:"key"`
-	Label string `json:"label,omitempty"`
-	Bytes uint64 `json:"bytes"`
-}
-
-// Title returns what people read: the label, or the key.
-func (r *DivisionRow) Title() string { return cmp.Or(r.Label, r.Key) }
-
-// Title returns what people read: the label, or the key.
-func (p *DivisionPart) Title() string { return cmp.Or(p.Label, p.Key) }
 
 const (
 	// divisionReadable is how many rows people take in at a glance.
@@ -69,7 +32,7 @@ type divided struct {
 }
 
 // division divides the place that holds more than half of an account at a moment. nil if no place does, or if nothing more is known of it.
-func (c *collector) division(m *moment, a Account) *Division {
+func (c *collector) division(m *moment, a heap.Account) *report.Division {
 	sums := make(map[string]uint64)
 	var whole uint64
 	for i := range m.held[a] {
@@ -77,9 +40,9 @@ func (c *collector) division(m *moment, a Account) *Division {
 		sums[c.askedAt(h)] += h.bytes
 		whole += h.bytes
 	}
-	d := &Division{Level: a.String(), WholeBytes: whole}
+	d := &report.Division{Level: a.String(), WholeBytes: whole}
 	for site, bytes := range sums {
-		if site != NoStack && bytes > whole/2 {
+		if site != report.NoStack && bytes > whole/2 {
 			d.Site, d.Bytes = site, bytes
 		}
 	}
@@ -109,8 +72,8 @@ func (c *collector) division(m *moment, a Account) *Division {
 
 // askedAt is the place that a block belongs to, taking the backward pass as a part of the forward one.
 func (c *collector) askedAt(h *held) string {
-	key := c.resolver.stacks.of(pairOf(stackID(nil, &h.origin))).key
-	for _, prefix := range backwardOf {
+	key := c.resolver.stacks.Of(callstack.PairOf(stackID(nil, &h.origin))).Key
+	for _, prefix := range callstack.BackwardOf {
 		key = strings.TrimPrefix(key, prefix)
 	}
 	return key
@@ -119,7 +82,7 @@ func (c *collector) askedAt(h *held) string {
 // dividing is one way to divide a place.
 type dividing struct {
 	by    string
-	rows  []DivisionRow
+	rows  []report.DivisionRow
 	keyOf []int // by number of the piece: its row
 	known uint64
 	most  int // rows that hold most of it, the largest ones
@@ -129,7 +92,7 @@ type dividing struct {
 func (d *divided) best(site string) *dividing {
 	var ways, left []*dividing
 	ways = append(ways, d.byModule(), d.byKey("inner", innerKey, innerLabel, func(key string) bool { return !d.isSite(key, site) }),
-		d.byKey("operator", operatorText, nil, func(key string) bool { return key != NoOperator }))
+		d.byKey("operator", operatorText, nil, func(key string) bool { return key != report.NoOperator }))
 	for _, w := range ways {
 		if w == nil || w.known < d.percent(divisionKnown) {
 			continue
@@ -160,7 +123,7 @@ func compareBools(a, b bool) int {
 
 // isSite reports whether an inner function is the place itself.
 func (d *divided) isSite(key, site string) bool {
-	for _, prefix := range backwardOf {
+	for _, prefix := range callstack.BackwardOf {
 		key = strings.TrimPrefix(key, prefix)
 	}
 	return key == site
@@ -211,7 +174,7 @@ func (d *divided) moduleLevels(keys []string) *dividing {
 		}
 		w := d.divide("module", cut)
 		for i := range w.rows {
-			w.rows[i].Known = w.rows[i].Key != NoModule
+			w.rows[i].Known = w.rows[i].Key != report.NoModule
 		}
 		for i, key := range cut {
 			w.rows[w.keyOf[i]].Below = w.rows[w.keyOf[i]].Below || below[key]
@@ -253,11 +216,13 @@ func (d *divided) divide(by string, keys []string) *dividing {
 		}
 		bytes[n] += d.list[i].bytes
 	}
-	folds := FoldRows(by, names, bytes)
-	slices.SortStableFunc(folds, func(a, b NameFold) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Name, b.Name)) })
+	folds := fold.FoldRows(by, names, bytes)
+	slices.SortStableFunc(folds, func(a, b fold.Fold) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Name, b.Name))
+	})
 	rowOf := make([]int, len(names))
 	for n, f := range folds {
-		w.rows = append(w.rows, DivisionRow{Key: f.Name, Count: uint64(len(f.Members)), Bytes: f.Bytes, EachMin: f.Min, EachMax: f.Max})
+		w.rows = append(w.rows, report.DivisionRow{Key: f.Name, Count: uint64(len(f.Members)), Bytes: f.Bytes, EachMin: f.Min, EachMax: f.Max})
 		for _, m := range f.Members {
 			rowOf[m] = n
 		}
@@ -284,19 +249,19 @@ func (w *dividing) weigh(d *divided) *dividing {
 }
 
 // addParts tells each row what holds most of it, by the other groupings of call stacks.
-func (d *divided) addParts(v *Division, w *dividing) {
+func (d *divided) addParts(v *report.Division, w *dividing) {
 	for _, part := range []struct {
 		by         string
 		key, label func(*resolver, uint64) string
-		set        func(row *DivisionRow, p *DivisionPart)
+		set        func(row *report.DivisionRow, p *report.DivisionPart)
 	}{
-		{"inner", innerKey, innerLabel, func(row *DivisionRow, p *DivisionPart) { row.Inner = p }},
-		{"operator", operatorText, nil, func(row *DivisionRow, p *DivisionPart) { row.Operator = p }},
+		{"inner", innerKey, innerLabel, func(row *report.DivisionRow, p *report.DivisionPart) { row.Inner = p }},
+		{"operator", operatorText, nil, func(row *report.DivisionRow, p *report.DivisionPart) { row.Operator = p }},
 	} {
 		if part.by == v.By {
 			continue
 		}
-		sums := make([]map[string]*DivisionPart, len(v.Rows))
+		sums := make([]map[string]*report.DivisionPart, len(v.Rows))
 		for i := range d.list {
 			n := w.keyOf[i]
 			if n >= len(v.Rows) {
@@ -305,11 +270,11 @@ func (d *divided) addParts(v *Division, w *dividing) {
 			id := stackID(nil, &d.list[i].origin)
 			key := part.key(d.resolver, id)
 			if sums[n] == nil {
-				sums[n] = make(map[string]*DivisionPart)
+				sums[n] = make(map[string]*report.DivisionPart)
 			}
 			p := sums[n][key]
 			if p == nil {
-				p = &DivisionPart{Key: key}
+				p = &report.DivisionPart{Key: key}
 				if part.label != nil {
 					p.Label = part.label(d.resolver, id)
 				}
@@ -318,14 +283,14 @@ func (d *divided) addParts(v *Division, w *dividing) {
 			p.Bytes += d.list[i].bytes
 		}
 		for n := range v.Rows {
-			if p := largestPart(sums[n]); p != nil && p.Bytes >= v.Rows[n].Bytes/2 && p.Key != NoOperator && p.Key != NoStack && !d.isSite(p.Key, v.Site) {
+			if p := largestPart(sums[n]); p != nil && p.Bytes >= v.Rows[n].Bytes/2 && p.Key != report.NoOperator && p.Key != report.NoStack && !d.isSite(p.Key, v.Site) {
 				part.set(&v.Rows[n], p)
 			}
 		}
 	}
 }
 
-func largestPart(parts map[string]*DivisionPart) (best *DivisionPart) {
+func largestPart(parts map[string]*report.DivisionPart) (best *report.DivisionPart) {
 	for _, p := range parts {
 		if best == nil || p.Bytes > best.Bytes || p.Bytes == best.Bytes && p.Key < best.Key {
 			best = p

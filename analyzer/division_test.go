@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -77,7 +78,7 @@ func libraryLoop(seed uint64, layers int, modules bool, main int) (src *memorySo
 	return src, byModule, byInner, other
 }
 
-func divisionOf(t *testing.T, src *memorySource) *Division {
+func divisionOf(t *testing.T, src *memorySource) *report.Division {
 	t.Helper()
 	s, err := Summarize(src, Options{Sites: true, Symbols: symbol.Options{NoFiles: true}})
 	if err != nil {

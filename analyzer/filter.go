@@ -1,6 +1,9 @@
 package analyzer
 
 import (
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +21,7 @@ type filter struct {
 type keyFilter struct {
 	grouping *grouping
 	matches  func(r *resolver, id uint64) bool
-	ids      idIndex
+	ids      meter.IDIndex
 	answers  []bool // by number of the id
 }
 
@@ -29,7 +32,7 @@ func keyQuestion(g *grouping, matches func(key string) bool) *keyFilter {
 
 func (f *keyFilter) pass(r *resolver, o *origin) bool {
 	id := f.grouping.id(r, o)
-	n, isNew := f.ids.number(id)
+	n, isNew := f.ids.Number(id)
 	if isNew {
 		f.answers = append(f.answers, f.matches(r, id))
 	}
@@ -61,7 +64,7 @@ func newFilter(o *Options) *filter {
 }
 
 // nothingKnown are keys that are no name of anything.
-var nothingKnown = []string{Untagged, Unnamed, NoModule}
+var nothingKnown = []string{report.Untagged, report.Unnamed, report.NoModule}
 
 // textFilters makes one question for every grouping whose keys are names, and one for the frames of the call stack, folded or not.
 func textFilters(re *regexp.Regexp) []*keyFilter {
@@ -74,12 +77,12 @@ func textFilters(re *regexp.Regexp) []*keyFilter {
 			list = append(list, keyQuestion(&groupings[i], func(key string) bool { return !slices.Contains(nothingKnown, key) && re.MatchString(key) }))
 		}
 	}
-	answers := make(map[*frame]bool)
+	answers := make(map[*callstack.Frame]bool)
 	anyFrame := func(r *resolver, id uint64) bool {
-		return slices.ContainsFunc(r.stacks.of(pairOf(id)).all, func(f *frame) bool {
+		return slices.ContainsFunc(r.stacks.Of(callstack.PairOf(id)).All, func(f *callstack.Frame) bool {
 			answer, known := answers[f]
 			if !known {
-				answer = f.matches(re)
+				answer = f.Matches(re)
 				answers[f] = answer
 			}
 			return answer

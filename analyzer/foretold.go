@@ -3,6 +3,8 @@ package analyzer
 import (
 	"encoding/binary"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -12,8 +14,8 @@ import (
 // In a run of hours millions of blocks are named, gradients of every few steps most of all, but with few different names. So a name is kept in four bytes or so, in pages by order
 // number of the allocation. Blocks begin in the order of these numbers, or nearly: the page that they are in is laid out as an array, and the next block costs one look into it.
 type blockNames struct {
-	heap  *Heap // of the framework's blocks alone: no other is named for good
-	named Locator
+	heap  *heap.Heap // of the framework's blocks alone: no other is named for good
+	named heap.Locator
 	of    []nameOfBlock // by block id
 
 	distinct []blockName
@@ -39,7 +41,7 @@ const namePage = 1 << 14
 
 func newBlockNames() *blockNames {
 	n := &blockNames{number: make(map[blockName]uint32), pages: make(map[uint64][]byte)}
-	n.heap = NewHeap(nobody{})
+	n.heap = heap.NewHeap(heap.NoopObserver{})
 	return n
 }
 
@@ -63,10 +65,10 @@ func (n *blockNames) name(e *trace.Event) {
 		return
 	}
 	b := n.heap.Block(id)
-	if b.Account != AccountFramework || b.Seq > e.Seq {
+	if b.Account != heap.AccountFramework || b.Seq > e.Seq {
 		return
 	}
-	known := at(&n.of, int(id))
+	known := meter.Slot(&n.of, int(id))
 	if known.seq != b.Seq {
 		*known = nameOfBlock{seq: b.Seq}
 	}
@@ -103,7 +105,9 @@ func (n *blockNames) foretell(seq uint64) (name blockName, ok bool) {
 }
 
 // readEverything is called at the end of the reading ahead: what is needed from then on are the names alone.
-func (n *blockNames) readEverything() { n.heap, n.named, n.of, n.number = nil, Locator{}, nil, nil }
+func (n *blockNames) readEverything() {
+	n.heap, n.named, n.of, n.number = nil, heap.Locator{}, nil, nil
+}
 
 func (n *blockNames) layOut(page uint64) {
 	if n.laidOut == nil {
@@ -118,18 +122,3 @@ func (n *blockNames) layOut(page uint64) {
 	}
 	n.open = page + 1
 }
-
-// nobody observes nothing.
-type nobody struct{}
-
-// Opened implements Observer.
-func (nobody) Opened(uint32, *Block, *trace.Event) {}
-
-// Closed implements Observer.
-func (nobody) Closed(uint32, *Block, *trace.Event) {}
-
-// Elapsed implements Observer.
-func (nobody) Elapsed(*Block, *trace.Event) {}
-
-// Refused implements Observer.
-func (nobody) Refused(*trace.Event) {}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 )
 
@@ -13,28 +15,20 @@ type span struct {
 	joins      bool // one allocation may reach from this range into the next one
 }
 
-// Fragments tells how the memory of an allocator that is in no block lies between its blocks.
-type Fragments struct {
-	FreeBytes        uint64 `json:"free_bytes"`         // in no block
-	FreePieces       uint64 `json:"free_pieces"`        // into how many pieces it is cut
-	LargestFreeBytes uint64 `json:"largest_free_bytes"` // the largest of them: what the allocator can hand out at once
-	WholeFreeBytes   uint64 `json:"whole_free_bytes"`   // in segments without any block, which the allocator can give back
-}
-
 // fragmentsOf finds the gaps that blocks leave in segments. Both are put in order. Segments that join and touch are one; blocks outside of all segments, and
 // what is covered twice, change nothing.
-func fragmentsOf(segments, blocks []span) Fragments {
+func fragmentsOf(segments, blocks []span) report.Fragments {
 	byStart := func(a, b span) int { return cmp.Compare(a.start, b.start) }
 	slices.SortFunc(segments, byStart)
 	slices.SortFunc(blocks, byStart)
-	var f Fragments
+	var f report.Fragments
 	for _, s := range joined(segments) {
 		at, used := s.start, false
 		for len(blocks) > 0 && blocks[0].start < s.end {
 			b := blocks[0]
 			if b.end > s.start {
 				used = true
-				f.piece(at, min(b.start, s.end))
+				f.Piece(at, min(b.start, s.end))
 				at = max(at, b.end)
 			}
 			if b.end > s.end {
@@ -42,21 +36,12 @@ func fragmentsOf(segments, blocks []span) Fragments {
 			}
 			blocks = blocks[1:]
 		}
-		f.piece(at, s.end)
+		f.Piece(at, s.end)
 		if !used {
 			f.WholeFreeBytes += s.end - s.start
 		}
 	}
 	return f
-}
-
-func (f *Fragments) piece(start, end uint64) {
-	if end <= start {
-		return
-	}
-	f.FreeBytes += end - start
-	f.FreePieces++
-	f.LargestFreeBytes = max(f.LargestFreeBytes, end-start)
 }
 
 // joined merges ordered segments that overlap, or that touch where both may be crossed.
@@ -73,21 +58,21 @@ func joined(segments []span) []span {
 }
 
 // fragments looks at what the framework's allocator holds on a device: its segments are the driver memory of the library that makes the framework's reports.
-func (c *collector) fragments(device int16) Fragments {
+func (c *collector) fragments(device int16) report.Fragments {
 	var segments, blocks []span
 	h := c.heap
-	ours := func(b *Block) bool {
-		return b.Account == AccountDriver && b.Device == device && c.resolver.libraries.of(b.Stack) == c.holding.library
+	ours := func(b *heap.Block) bool {
+		return b.Account == heap.AccountDriver && b.Device == device && c.resolver.libraries.Of(b.Stack) == c.holding.library
 	}
-	h.Each(func(_ uint32, b *Block) {
+	h.Each(func(_ uint32, b *heap.Block) {
 		switch {
-		case b.Account == AccountFramework && b.Device == device:
+		case b.Account == heap.AccountFramework && b.Device == device:
 			blocks = append(blocks, span{start: b.Addr, end: b.Addr + b.Size})
 		case ours(b) && b.Mem != cuda.MemoryVMM: // a handle's address is no address
 			segments = append(segments, span{start: b.Addr, end: b.Addr + b.Size})
 		}
 	})
-	h.EachMapping(func(addr, size uint64, b *Block) {
+	h.EachMapping(func(addr, size uint64, b *heap.Block) {
 		if ours(b) {
 			segments = append(segments, span{start: addr, end: addr + size, joins: true})
 		}

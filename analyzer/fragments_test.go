@@ -3,11 +3,12 @@ package analyzer
 import (
 	"fmt"
 	"math/rand/v2"
+	"memtrace/analyzer/report"
 	"testing"
 )
 
 // slowFragments paints every byte.
-func slowFragments(segments, blocks []span) Fragments {
+func slowFragments(segments, blocks []span) report.Fragments {
 	const size = 512
 	var inside, taken, open [size + 1]bool // open: one may go on from the byte before
 	for _, s := range segments {
@@ -33,7 +34,7 @@ func slowFragments(segments, blocks []span) Fragments {
 			taken[i] = true
 		}
 	}
-	var f Fragments
+	var f report.Fragments
 	var piece, segment uint64
 	used := false
 	endPiece := func() {

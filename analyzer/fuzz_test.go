@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -65,7 +66,7 @@ func FuzzReplay(f *testing.F) {
 		}
 		checkSizes(t, s)
 		for _, g := range s.Groups {
-			level := map[string]Level{"driver": s.Driver, "framework": s.Framework}[g.Level]
+			level := map[string]report.Level{"driver": s.Driver, "framework": s.Framework}[g.Level]
 			var peak, live, count uint64
 			for _, r := range g.Rows {
 				peak, live, count = peak+r.PeakBytes, live+r.LiveBytes, count+r.AllocCount
@@ -81,7 +82,7 @@ func FuzzReplay(f *testing.F) {
 }
 
 // checkSizes compares the sizes with the driver level, which no filter narrows here. Sizes beyond any device wrap around, as sums do elsewhere.
-func checkSizes(t *testing.T, s *Summary) {
+func checkSizes(t *testing.T, s *report.Summary) {
 	for _, d := range s.Devices {
 		v := d.Sizes
 		if v.AtPeak.RequestedBytes != d.Driver.PeakBytes || v.AtEnd.RequestedBytes != d.Driver.LiveBytes {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -37,7 +39,7 @@ var groupings = []grouping{
 			if tag := r.tables.String(trace.StringID(id)); id != 0 && tag != "" {
 				return tag
 			}
-			return Untagged
+			return report.Untagged
 		}},
 	{name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", text: true, id: nameID, key: nameKey},
 	{name: "module", doc: "module of the model that asked for it, or that it is a parameter of", text: true, id: moduleID, key: moduleKey},
@@ -46,8 +48,8 @@ var groupings = []grouping{
 		id:  func(_ *resolver, o *origin) uint64 { return uint64(o.call) },
 		key: func(_ *resolver, id uint64) string { return cuda.API(id).String() }},
 	{name: "library", doc: "library that made the call", text: true,
-		id:  func(r *resolver, o *origin) uint64 { return uint64(r.libraries.of(o.stack)) },
-		key: func(r *resolver, id uint64) string { return r.libraries.name(uint32(id)) }},
+		id:  func(r *resolver, o *origin) uint64 { return uint64(r.libraries.Of(o.stack)) },
+		key: func(r *resolver, id uint64) string { return r.libraries.Name(uint32(id)) }},
 	{name: "device", doc: "GPU",
 		id:    func(_ *resolver, o *origin) uint64 { return uint64(deviceSlot(o.device)) },
 		key:   func(_ *resolver, id uint64) string { return strconv.Itoa(int(id) - 1) },
@@ -56,12 +58,12 @@ var groupings = []grouping{
 		id:     func(_ *resolver, o *origin) uint64 { return uint64(o.thread) },
 		key:    threadKey,
 		stable: withoutTID},
-	{name: "site", doc: "place in the program: its innermost own function", stacks: true, moved: true, stable: withoutLine, id: stackID, key: siteKey},
-	{name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop", stacks: true, moved: true, stable: withoutLine, id: stackID, key: innerKey, label: innerLabel},
+	{name: "site", doc: "place in the program: its innermost own function", stacks: true, moved: true, stable: callstack.WithoutLine, id: stackID, key: siteKey},
+	{name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop", stacks: true, moved: true, stable: callstack.WithoutLine, id: stackID, key: innerKey, label: innerLabel},
 	{name: "operator", doc: "operator of the framework, such as aten::mm", stacks: true, text: true, id: stackID, key: operatorText},
 	{name: "function", doc: "function of that place", stacks: true, id: stackID, key: functionKey},
 	{name: "file", doc: "file of that place", stacks: true, id: stackID, key: fileKey},
-	{name: "line", doc: "line of that place", stacks: true, moved: true, stable: withoutLine, id: stackID, key: lineKey},
+	{name: "line", doc: "line of that place", stacks: true, moved: true, stable: callstack.WithoutLine, id: stackID, key: lineKey},
 }
 
 // GroupingNames lists every value that Options.Groupings accepts, in the order in which help texts show them.
@@ -113,8 +115,8 @@ func pickGroupings(wanted []string, byRules []*grouping) ([]*grouping, error) {
 // resolver turns identifiers into text.
 type resolver struct {
 	tables    *trace.Tables
-	libraries *libraries
-	stacks    *callStacks
+	libraries *callstack.Libraries
+	stacks    *callstack.Stacks
 	module    func(python trace.StackID) trace.StringID // innermost module of a Python stack, by the latest names
 	phaseList *phases
 	lifetimes bool // are known

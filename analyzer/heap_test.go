@@ -4,6 +4,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -58,7 +60,7 @@ func (s *story) late(seq uint64) *story {
 	return s
 }
 
-func (s *story) summary(t *testing.T, opts Options) *Summary {
+func (s *story) summary(t *testing.T, opts Options) *report.Summary {
 	t.Helper()
 	src := &memorySource{events: s.events}
 	fillTables(&src.tables)
@@ -78,40 +80,40 @@ func TestHeapRules(t *testing.T) {
 		peak, live uint64
 		allocs     uint64
 		frees      uint64
-		health     HeapHealth
+		health     heap.HeapHealth
 	}{
-		{"alloc and free", (&story{}).alloc(d, 0x1000, 100).alloc(d, 0x2000, 50).free(d, 0x1000), 150, 50, 2, 1, HeapHealth{}},
-		{"peak is the first of equals", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 100), 100, 100, 2, 1, HeapHealth{}},
-		{"refused alloc", (&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Status = 2 }), 0, 0, 0, 0, HeapHealth{}},
+		{"alloc and free", (&story{}).alloc(d, 0x1000, 100).alloc(d, 0x2000, 50).free(d, 0x1000), 150, 50, 2, 1, heap.HeapHealth{}},
+		{"peak is the first of equals", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 100), 100, 100, 2, 1, heap.HeapHealth{}},
+		{"refused alloc", (&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Status = 2 }), 0, 0, 0, 0, heap.HeapHealth{}},
 		{"refused free", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).change(func(e *trace.Event) { e.Status = 1 }), 100, 100, 1, 0,
-			HeapHealth{FailedFrees: 1}},
-		{"free of null", (&story{}).free(d, 0), 0, 0, 0, 0, HeapHealth{}},
-		{"unmatched free", (&story{}).free(d, 0x1000), 0, 0, 0, 0, HeapHealth{UnmatchedFrees: 1}},
+			heap.HeapHealth{FailedFrees: 1}},
+		{"free of null", (&story{}).free(d, 0), 0, 0, 0, 0, heap.HeapHealth{}},
+		{"unmatched free", (&story{}).free(d, 0x1000), 0, 0, 0, 0, heap.HeapHealth{UnmatchedFrees: 1}},
 		{"late free of a reused address", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 70).late(2), 100, 70, 2, 1,
-			HeapHealth{Displaced: 1, LateFrees: 1}},
+			heap.HeapHealth{Displaced: 1, LateFrees: 1}},
 		{"late free after the address was freed twice", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 70).free(d, 0x1000).late(2),
-			100, 0, 2, 2, HeapHealth{Displaced: 1, LateFrees: 1}},
-		{"late free of a live block", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x2000, 70).late(2), 170, 70, 2, 1, HeapHealth{}},
+			100, 0, 2, 2, heap.HeapHealth{Displaced: 1, LateFrees: 1}},
+		{"late free of a live block", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x2000, 70).late(2), 170, 70, 2, 1, heap.HeapHealth{}},
 		{"late alloc, already freed", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x2000, 70).late(1), 70, 70, 2, 1,
-			HeapHealth{LateAllocs: 1}},
+			heap.HeapHealth{LateAllocs: 1}},
 		{"late alloc, address reused", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 70).late(1), 70, 70, 2, 1,
-			HeapHealth{LateAllocs: 1}},
-		{"size beyond belief", (&story{}).alloc(d, 0x1000, 1<<60), 0, 0, 0, 0, HeapHealth{ImplausibleSizes: 1}},
-		{"managed is no driver memory", (&story{}).alloc(cuda.MemoryManaged, 0x1000, 100).free(d, 0x1000), 0, 0, 0, 0, HeapHealth{}},
+			heap.HeapHealth{LateAllocs: 1}},
+		{"size beyond belief", (&story{}).alloc(d, 0x1000, 1<<60), 0, 0, 0, 0, heap.HeapHealth{ImplausibleSizes: 1}},
+		{"managed is no driver memory", (&story{}).alloc(cuda.MemoryManaged, 0x1000, 100).free(d, 0x1000), 0, 0, 0, 0, heap.HeapHealth{}},
 		{"host and device addresses are apart", (&story{}).alloc(d, 0x1000, 100).alloc(cuda.MemoryHost, 0x1000, 9).free(cuda.MemoryHost, 0x1000), 100, 100,
-			1, 0, HeapHealth{}},
-		{"handle: release first", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7).unmap(0x200000, 2*mib), 2 * mib, 0, 1, 1, HeapHealth{}},
-		{"handle: still mapped", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7), 2 * mib, 2 * mib, 1, 0, HeapHealth{}},
-		{"handle: unmapped but held", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).unmap(0x200000, 2*mib), 2 * mib, 2 * mib, 1, 0, HeapHealth{}},
+			1, 0, heap.HeapHealth{}},
+		{"handle: release first", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7).unmap(0x200000, 2*mib), 2 * mib, 0, 1, 1, heap.HeapHealth{}},
+		{"handle: still mapped", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7), 2 * mib, 2 * mib, 1, 0, heap.HeapHealth{}},
+		{"handle: unmapped but held", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).unmap(0x200000, 2*mib), 2 * mib, 2 * mib, 1, 0, heap.HeapHealth{}},
 		{"handle: mapped twice", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).mapAt(0x800000, 2*mib, 7).free(h, 7).unmap(0x200000, 2*mib),
-			2 * mib, 2 * mib, 1, 0, HeapHealth{}},
+			2 * mib, 2 * mib, 1, 0, heap.HeapHealth{}},
 		{"handle: number reused while the old memory is mapped",
-			(&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7).alloc(h, 7, 4*mib).unmap(0x200000, 2*mib), 6 * mib, 4 * mib, 2, 1, HeapHealth{}},
+			(&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7).alloc(h, 7, 4*mib).unmap(0x200000, 2*mib), 6 * mib, 4 * mib, 2, 1, heap.HeapHealth{}},
 		{"handle: neighbours unmapped at once", (&story{}).alloc(h, 7, 2*mib).alloc(h, 8, 2*mib).mapAt(0x200000, 2*mib, 7).mapAt(0x400000, 2*mib, 8).
-			free(h, 7).free(h, 8).unmap(0x200000, 4*mib), 4 * mib, 0, 2, 2, HeapHealth{}},
+			free(h, 7).free(h, 8).unmap(0x200000, 4*mib), 4 * mib, 0, 2, 2, heap.HeapHealth{}},
 		{"handle: mapping lost", (&story{}).alloc(h, 8, 2*mib).mapAt(0x400000, 2*mib, 8).free(h, 8).unmap(0x200000, 4*mib), 2 * mib, 0, 1, 1,
-			HeapHealth{UnmatchedUnmaps: 1}},
-		{"handle: unknown", (&story{}).mapAt(0x400000, 2*mib, 8).unmap(0x400000, 2*mib), 0, 0, 0, 0, HeapHealth{UnmatchedMaps: 1}},
+			heap.HeapHealth{UnmatchedUnmaps: 1}},
+		{"handle: unknown", (&story{}).mapAt(0x400000, 2*mib, 8).unmap(0x400000, 2*mib), 0, 0, 0, 0, heap.HeapHealth{UnmatchedMaps: 1}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,7 +121,7 @@ func TestHeapRules(t *testing.T) {
 			for i := range test.story.events {
 				c.event(&test.story.events[i])
 			}
-			got := levelOf(&c.details[AccountDriver].total)
+			got := levelOf(&c.details[heap.AccountDriver].total)
 			if got.PeakBytes != test.peak || got.LiveBytes != test.live || got.AllocCount != test.allocs || got.FreeCount != test.frees {
 				t.Errorf("peak %d, live %d, %d allocs, %d frees; want %d, %d, %d, %d", got.PeakBytes, got.LiveBytes, got.AllocCount, got.FreeCount,
 					test.peak, test.live, test.allocs, test.frees)
@@ -136,7 +138,7 @@ func TestHostileSizesDoNotPanic(t *testing.T) {
 	s := &story{}
 	top := ^uint64(0)
 	for i := range uint64(600) {
-		s.alloc(cuda.MemoryDevice, top-i, maxBlockBytes).change(func(e *trace.Event) {
+		s.alloc(cuda.MemoryDevice, top-i, heap.MaxBlockBytes).change(func(e *trace.Event) {
 			e.Device, e.Stack, e.Tag, e.Thread = -32768, trace.StackID(top), trace.StringID(top), trace.ThreadID(top)
 		})
 	}
@@ -152,7 +154,7 @@ func TestHostileSizesDoNotPanic(t *testing.T) {
 
 // TestBlockFillsOneCacheLine guards the replay's speed: with 20 000 live blocks each event touches one line of the heap, not two.
 func TestBlockFillsOneCacheLine(t *testing.T) {
-	if size := unsafe.Sizeof(Block{}); size != 64 {
+	if size := unsafe.Sizeof(heap.Block{}); size != 64 {
 		t.Errorf("a block takes %d bytes, want 64", size)
 	}
 }

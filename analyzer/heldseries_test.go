@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -111,7 +112,7 @@ func TestTrendBesideOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		givenBack uint64 // of 100 bytes that leak
 		want      string
-	}{"a leak": {0, GrowthSteady}, "something smaller ended": {60, GrowthSteady}, "memory moves": {100, GrowthNone}} {
+	}{"a leak": {0, report.GrowthSteady}, "something smaller ended": {60, report.GrowthSteady}, "memory moves": {100, report.GrowthNone}} {
 		s := &story{}
 		at := func(e trace.Event, stack trace.StackID) {
 			e.Level, e.Mem, e.Stack = cuda.LevelFramework, cuda.MemoryDevice, stack

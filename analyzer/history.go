@@ -2,35 +2,12 @@ package analyzer
 
 import (
 	"cmp"
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"slices"
 )
-
-// History is every block of one level: when it came, when it went, and whose it is. What is live at an event, summed over the blocks, is the level's exactly,
-// unless blocks were left out.
-type History struct {
-	Level  string
-	Times  []int64 // nanoseconds since the trace's base, of each event that a block begins or ends with
-	Blocks []HistoryBlock
-	Owners []HistoryOwner
-	By     []string // what HistoryOwner.Keys are keys of
-
-	LeftOut      uint64 // blocks that are missing: those that held least for the shortest time
-	LeftOutBytes uint64 // the largest sum of theirs that is possible at one moment
-}
-
-// HistoryBlock is one block.
-type HistoryBlock struct {
-	Born, Died uint32 // events, as indexes of Times; a block that is never freed dies at len(Times)
-	Size       uint64 // bytes
-	Owner      uint32 // index of Owners
-	Device     int16
-}
-
-// HistoryOwner is what blocks of one origin have in common.
-type HistoryOwner struct {
-	Keys   []string     // in the order of By, as people read them
-	Frames []StackFrame // innermost first, library noise folded away
-}
 
 // historyGroupings are what the owners of blocks are told by, beside the categories.
 var historyGroupings = []string{"module", "inner", "site", "tag", "operator", "library"}
@@ -63,7 +40,7 @@ func newHistory(limit int) *history { return &history{limit: limit, owners: make
 
 func (h *history) opened(id uint32) {
 	h.events++
-	*at(&h.born, int(id)) = h.events
+	*meter.Slot(&h.born, int(id)) = h.events
 }
 
 func (h *history) owner(o *origin) uint32 {
@@ -76,7 +53,7 @@ func (h *history) owner(o *origin) uint32 {
 	return n
 }
 
-func (h *history) closed(id uint32, b *Block, o *origin, time int64) {
+func (h *history) closed(id uint32, b *heap.Block, o *origin, time int64) {
 	h.events++
 	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, b.Time, time, b.Size, h.owner(o), b.Device})
 	h.born[id] = 0
@@ -140,7 +117,7 @@ func partition(blocks []pastBlock) int {
 }
 
 // historyOf completes the history of an account. It must come last: it names what the report needs no names of.
-func (c *collector) historyOf(a Account) *History {
+func (c *collector) historyOf(a heap.Account) *report.History {
 	h := c.past[a]
 	if h == nil {
 		return nil
@@ -152,13 +129,13 @@ func (c *collector) historyOf(a Account) *History {
 		}
 	}
 	all.trim()
-	v := &History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
+	v := &report.History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
 	placeBlocks(v, all.blocks, h.events)
 	by := c.historyGroupings()
 	for _, g := range by {
 		v.By = append(v.By, g.name)
 	}
-	c.resolver.stacks.start()
+	c.resolver.stacks.Start()
 	for i := range h.origins {
 		v.Owners = append(v.Owners, c.historyOwner(&h.origins[i], by))
 	}
@@ -166,7 +143,7 @@ func (c *collector) historyOf(a Account) *History {
 }
 
 // placeBlocks numbers the events that kept blocks begin and end with, in their order.
-func placeBlocks(v *History, blocks []pastBlock, last uint64) {
+func placeBlocks(v *report.History, blocks []pastBlock, last uint64) {
 	type moment struct {
 		event uint64
 		block uint32
@@ -181,7 +158,7 @@ func placeBlocks(v *History, blocks []pastBlock, last uint64) {
 	}
 	slices.SortFunc(moments, func(a, b moment) int { return cmp.Compare(a.event, b.event) })
 	v.Times = make([]int64, len(moments))
-	placed := make([]HistoryBlock, len(blocks))
+	placed := make([]report.HistoryBlock, len(blocks))
 	order := make([]uint32, 0, len(blocks)) // by beginning
 	for n, m := range moments {
 		b, p := &blocks[m.block], &placed[m.block]
@@ -190,10 +167,10 @@ func placeBlocks(v *History, blocks []pastBlock, last uint64) {
 			continue
 		}
 		v.Times[n] = b.bornNS
-		*p = HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Owner: b.owner, Device: b.device}
+		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Owner: b.owner, Device: b.device}
 		order = append(order, m.block)
 	}
-	v.Blocks = make([]HistoryBlock, 0, len(blocks))
+	v.Blocks = make([]report.HistoryBlock, 0, len(blocks))
 	for _, i := range order {
 		v.Blocks = append(v.Blocks, placed[i])
 	}
@@ -211,8 +188,8 @@ func (c *collector) historyGroupings() []*grouping {
 	return by
 }
 
-func (c *collector) historyOwner(o *origin, by []*grouping) HistoryOwner {
-	var owner HistoryOwner
+func (c *collector) historyOwner(o *origin, by []*grouping) report.HistoryOwner {
+	var owner report.HistoryOwner
 	for _, g := range by {
 		id := g.id(&c.resolver, o)
 		key := g.key(&c.resolver, id)
@@ -222,8 +199,8 @@ func (c *collector) historyOwner(o *origin, by []*grouping) HistoryOwner {
 		owner.Keys = append(owner.Keys, key)
 	}
 	stacks := c.resolver.stacks
-	for _, f := range stacks.of(stackPair{o.stack, o.pyStack}).shown {
-		owner.Frames = append(owner.Frames, stacks.judge.stackFrame(f, false))
+	for _, f := range stacks.Of(callstack.Pair{Native: o.stack, Python: o.pyStack}).Shown {
+		owner.Frames = append(owner.Frames, stacks.Classifier.StackFrame(f, false))
 	}
 	return owner
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -28,7 +29,7 @@ func randomStory(seed uint64, events int) *story {
 }
 
 // heldAt sums up what is live behind an event, in all and by one of the keys.
-func heldAt(h *History, event int, key int) (sum uint64, by map[string]uint64) {
+func heldAt(h *report.History, event int, key int) (sum uint64, by map[string]uint64) {
 	by = map[string]uint64{}
 	for _, b := range h.Blocks {
 		if int(b.Born) <= event && event < int(b.Died) {

@@ -3,6 +3,8 @@ package analyzer
 import (
 	"testing"
 
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -25,16 +27,16 @@ func TestInnerLine(t *testing.T) {
 	}
 	tables.AddPyStack(trace.PyStack{ID: 1, Frames: frames})
 	tables.AddPyStack(trace.PyStack{ID: 2, Frames: frames[:2]})
-	r := resolver{tables: &tables, stacks: newCallStacks(&tables, &linkedStacks{})}
+	r := resolver{tables: &tables, stacks: callstack.NewStacks(&tables, &callstack.LinkedStacks{})}
 	for _, c := range []struct {
 		stack                  trace.StackID
 		inner, site, label, op string
 	}{
-		{1, "transformers/models/llama/modeling_llama.py:30 attend", "ada/finetune.py:50 main", "transformers/…/modeling_llama.py:30 attend", NoOperator},
-		{2, "torch/nn/functional.py:10 softmax", "torch/nn/functional.py:10 softmax", "", NoOperator},
-		{9, NoStack, NoStack, "", NoOperator},
+		{1, "transformers/models/llama/modeling_llama.py:30 attend", "ada/finetune.py:50 main", "transformers/…/modeling_llama.py:30 attend", report.NoOperator},
+		{2, "torch/nn/functional.py:10 softmax", "torch/nn/functional.py:10 softmax", "", report.NoOperator},
+		{9, report.NoStack, report.NoStack, "", report.NoOperator},
 	} {
-		id := stackPair{0, c.stack}.id()
+		id := callstack.Pair{Native: 0, Python: c.stack}.ID()
 		if inner, site, label, op := innerKey(&r, id), siteKey(&r, id), innerLabel(&r, id), operatorText(&r, id); inner != c.inner || site != c.site || label != c.label || op != c.op {
 			t.Errorf("stack %d: inner %q, site %q, label %q, operator %q, want %+v", c.stack, inner, site, label, op, c)
 		}

@@ -6,6 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/trace"
 )
@@ -26,10 +30,10 @@ var momentNames = [momentCount]string{"peak", "forward", "backward", "optimizer"
 type iterationTracker struct {
 	by      string
 	words   string
-	account Account
+	account heap.Account
 	main    uint64 // object of the optimizer whose steps count
 	ranges  rangeWatch
-	anchor  stackPair
+	anchor  callstack.Pair
 
 	categories *categorizer
 	classes    classList
@@ -52,7 +56,7 @@ type iterationTracker struct {
 	pass     uint8    // what the latest one is
 	passOf   []uint32 // by block id
 	open     openIteration
-	done     []Iteration
+	done     []report.Iteration
 	leftOut  uint64
 	record   uint64 // highest peak of the iterations that are done
 	highest  int
@@ -81,7 +85,7 @@ type change struct {
 // failure is a moment at which the framework's allocator gave up.
 type failure struct {
 	at   int // how many changes came before
-	held OOMCategories
+	held report.OOMCategories
 	done bool
 }
 
@@ -114,8 +118,8 @@ func (l *classList) number(name string) uint32 {
 
 // openIteration is the one that runs.
 type openIteration struct {
-	Iteration
-	phases  [momentCount]IterationMoment
+	report.Iteration
+	phases  [momentCount]report.IterationMoment
 	held    [momentCount]map[moduleClass]uint64
 	counted bool // it was counted before
 }
@@ -130,22 +134,22 @@ var (
 )
 
 func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, tables *trace.Tables) *iterationTracker {
-	t := &iterationTracker{by: p.iterationsBy(), account: AccountDriver, categories: newCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: tables}, highest: -1, pass: phaseOther, turn: maxChanges}
+	t := &iterationTracker{by: p.iterationsBy(), account: heap.AccountDriver, categories: newCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: tables}, highest: -1, pass: phaseOther, turn: maxChanges}
 	if p.framework {
-		t.account = AccountFramework
+		t.account = heap.AccountFramework
 	}
 	for i := range g.Rules.Rules {
 		t.classes.number(g.Rules.Rules[i].Category)
 	}
 	switch t.by {
-	case IterationsByStep:
+	case report.IterationsByStep:
 		t.words = "memtrace.step()"
-	case IterationsByOptimizer:
+	case report.IterationsByOptimizer:
 		object, o := p.mainOptimizer()
 		t.main, t.words = object, "steps of "+tables.String(o.name)
-	case IterationsByRange:
+	case report.IterationsByRange:
 		t.words = "ranges with the name of an iteration"
-	case IterationsByPeriod:
+	case report.IterationsByPeriod:
 		anchor := p.period.anchor()
 		t.anchor, t.words = anchor.stacks, fmt.Sprintf("an allocation that returns every %d allocations", anchor.gap)
 	}
@@ -162,7 +166,7 @@ func (c *collector) phase(v *cell) uint8 {
 }
 
 // opened takes in a new block of the tracker's account.
-func (t *iterationTracker) opened(c *collector, id uint32, b *Block, v *cell) {
+func (t *iterationTracker) opened(c *collector, id uint32, b *heap.Block, v *cell) {
 	if len(t.changes) >= t.turn {
 		t.count(c, true)
 	}
@@ -171,14 +175,14 @@ func (t *iterationTracker) opened(c *collector, id uint32, b *Block, v *cell) {
 		t.pass = pass
 		t.run++
 	}
-	*at(&t.passOf, int(id)) = t.run
+	*meter.Slot(&t.passOf, int(id)) = t.run
 	n := uint32(len(t.slots))
 	if last := len(t.unused) - 1; last >= 0 {
 		n, t.unused = t.unused[last], t.unused[:last]
 	} else {
 		t.slots = append(t.slots, slot{})
 	}
-	*at(&t.slotOf, int(id)) = n
+	*meter.Slot(&t.slotOf, int(id)) = n
 	t.slots[n] = slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive, phase: phase}
 	t.changes = append(t.changes, change{b.Time, n})
 	t.open.AllocCount++
@@ -253,7 +257,7 @@ func (t *iterationTracker) moduleOf(c *collector, v *cell) uint32 {
 func (t *iterationTracker) event(c *collector, e *trace.Event) {
 	switch e.Kind {
 	case trace.EventStep:
-		if t.by == IterationsByStep {
+		if t.by == report.IterationsByStep {
 			t.begin(c, e)
 			t.number = e.Count
 		}
@@ -261,11 +265,11 @@ func (t *iterationTracker) event(c *collector, e *trace.Event) {
 		t.epoch = e.Count
 	case trace.EventOOM: // what is freed now was not temporary: the pass that needed it was given up
 		t.run++
-		if t.account == AccountFramework && len(t.failed) < maxOOMCategories {
-			t.failed = append(t.failed, failure{at: len(t.changes), held: OOMCategories{TimeNS: e.Time}})
+		if t.account == heap.AccountFramework && len(t.failed) < report.MaxOOMCategories {
+			t.failed = append(t.failed, failure{at: len(t.changes), held: report.OOMCategories{TimeNS: e.Time}})
 		}
 	case trace.EventAlloc:
-		if t.by == IterationsByRange && e.Status == 0 && t.ranges.begins(e) || t.by == IterationsByPeriod && (stackPair{e.Stack, e.PyStack}) == t.anchor && accountOf(e) == t.account {
+		if t.by == report.IterationsByRange && e.Status == 0 && t.ranges.begins(e) || t.by == report.IterationsByPeriod && (callstack.Pair{Native: e.Stack, Python: e.PyStack}) == t.anchor && heap.AccountOf(e) == t.account {
 			t.begin(c, e)
 		}
 	}
@@ -281,15 +285,15 @@ func (t *iterationTracker) begin(c *collector, e *trace.Event) {
 
 // stepped takes in a step of an optimizer.
 func (t *iterationTracker) stepped(c *collector, e *trace.Event) {
-	if t.by == IterationsByOptimizer && e.Handle == t.main {
+	if t.by == report.IterationsByOptimizer && e.Handle == t.main {
 		t.end(c, e.Time)
 	}
 }
 
 // report takes in what the framework's allocator holds.
 func (t *iterationTracker) report(e *trace.Event) {
-	reserved := at(&t.reserved, deviceSlot(e.Device))
-	if *reserved == e.Reserved || e.Reserved > maxBlockBytes {
+	reserved := meter.Slot(&t.reserved, deviceSlot(e.Device))
+	if *reserved == e.Reserved || e.Reserved > heap.MaxBlockBytes {
 		return
 	}
 	*reserved = e.Reserved
@@ -307,7 +311,7 @@ func (t *iterationTracker) end(c *collector, time int64) {
 	v := t.value(time)
 	v.Ended = true
 	t.number = v.Number
-	if len(t.done) == MaxIterations {
+	if len(t.done) == report.MaxIterations {
 		t.leftOut++
 	} else {
 		t.done = append(t.done, v)
@@ -315,18 +319,18 @@ func (t *iterationTracker) end(c *collector, time int64) {
 			t.record, t.highest, t.held = v.Peak.Bytes, len(t.done)-1, t.open.held
 		}
 	}
-	t.open = openIteration{Iteration: Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes, ReservedEndBytes: v.ReservedEndBytes}}
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes, ReservedEndBytes: v.ReservedEndBytes}}
 }
 
 // value is the iteration that runs, as it stands.
-func (t *iterationTracker) value(time int64) Iteration {
+func (t *iterationTracker) value(time int64) report.Iteration {
 	v := t.open.Iteration
 	v.Number, v.Epoch, v.EndNS = t.number+1, t.epoch, time
-	if t.by == IterationsByStep && t.started {
+	if t.by == report.IterationsByStep && t.started {
 		v.Number = t.number
 	}
 	v.Peak = t.open.phases[atPeak]
-	for i, to := range map[int]**IterationMoment{atForward: &v.Forward, atBackward: &v.Backward, atOptimizer: &v.Optimizer} {
+	for i, to := range map[int]**report.IterationMoment{atForward: &v.Forward, atBackward: &v.Backward, atOptimizer: &v.Optimizer} {
 		if m := t.open.phases[i]; m.Held != nil {
 			*to = &m
 		}
@@ -341,7 +345,7 @@ type tally struct {
 }
 
 func (y *tally) add(s *slot) {
-	*at(&y.byClass, int(s.class)) += s.size
+	*meter.Slot(&y.byClass, int(s.class)) += s.size
 	if y.byModule == nil {
 		y.byModule = make(map[moduleClass]uint64)
 	}
@@ -373,7 +377,7 @@ func (t *iterationTracker) count(c *collector, goesOn bool) {
 		}
 	}
 	held := slices.Clone(t.before.byClass)
-	extend(&held, max(len(held), len(t.classes.names)))
+	meter.Extend(&held, max(len(held), len(t.classes.names)))
 	first := !t.open.counted
 	positions := t.replay(held)
 	if goesOn || !first || t.highest < 0 || t.open.phases[atPeak].Bytes > t.record {
@@ -392,10 +396,10 @@ func (t *iterationTracker) replay(held []uint64) (positions [momentCount]int32) 
 		total += bytes
 	}
 	if !o.counted {
-		o.phases[atPeak] = IterationMoment{TimeNS: o.StartNS, Phase: phaseWords[phaseOther], Bytes: total, Held: slices.Clone(held)}
+		o.phases[atPeak] = report.IterationMoment{TimeNS: o.StartNS, Phase: phaseWords[phaseOther], Bytes: total, Held: slices.Clone(held)}
 		o.Highest = slices.Clone(held)
 	}
-	extend(&o.Highest, max(len(o.Highest), len(held)))
+	meter.Extend(&o.Highest, max(len(o.Highest), len(held)))
 	for class, bytes := range held { // blocks may be for something else than when they were last counted
 		o.Highest[class] = max(o.Highest[class], bytes)
 	}
@@ -434,7 +438,7 @@ func (t *iterationTracker) failedBefore(n int, held []uint64, total uint64) {
 }
 
 // raised makes the moment one of more bytes, and reports whether it did.
-func raised(m *IterationMoment, bytes uint64) bool {
+func raised(m *report.IterationMoment, bytes uint64) bool {
 	if bytes <= m.Bytes && m.Held != nil {
 		return false
 	}
@@ -442,7 +446,7 @@ func raised(m *IterationMoment, bytes uint64) bool {
 	return true
 }
 
-func setMoment(m *IterationMoment, time int64, phase uint8, held []uint64) {
+func setMoment(m *report.IterationMoment, time int64, phase uint8, held []uint64) {
 	m.TimeNS, m.Phase = time, phaseWords[phase]
 	m.Held = append(m.Held[:0], held...)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -247,7 +248,7 @@ func (l *madeLoop) heldAfter(event, known int) map[string]uint64 {
 	return held
 }
 
-func byCategory(t *Training, held []uint64) map[string]uint64 {
+func byCategory(t *report.Training, held []uint64) map[string]uint64 {
 	m := map[string]uint64{}
 	for i, bytes := range held {
 		if bytes > 0 {
@@ -257,7 +258,7 @@ func byCategory(t *Training, held []uint64) map[string]uint64 {
 	return m
 }
 
-func bytesOf(m *IterationMoment) uint64 {
+func bytesOf(m *report.IterationMoment) uint64 {
 	if m == nil {
 		return 0
 	}
@@ -277,11 +278,11 @@ func TestIterationsInHindsight(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr := s.Training
-		wantBy := map[bool]string{false: IterationsByOptimizer, true: IterationsByStep}[l.marked]
+		wantBy := map[bool]string{false: report.IterationsByOptimizer, true: report.IterationsByStep}[l.marked]
 		if tr.IterationsBy != wantBy || tr.Level != "framework" {
 			t.Fatalf("seed %d: by %s of the %s", seed, tr.IterationsBy, tr.Level)
 		}
-		if want := min(len(l.refused), maxOOMCategories); len(tr.OutOfMemory) != want {
+		if want := min(len(l.refused), report.MaxOOMCategories); len(tr.OutOfMemory) != want {
 			t.Fatalf("seed %d: memory ran out %d times, want %d", seed, len(tr.OutOfMemory), want)
 		}
 		from, ends := 0, append(slices.Clone(l.ends), len(l.src.events))
@@ -320,7 +321,7 @@ func TestIterationsInHindsight(t *testing.T) {
 }
 
 // checkTree: the modules of the highest iteration add up to its moments.
-func checkTree(t *testing.T, about string, tr *Training) {
+func checkTree(t *testing.T, about string, tr *report.Training) {
 	t.Helper()
 	highest := &tr.Iterations[tr.Highest]
 	for i := range tr.Iterations {
@@ -331,20 +332,20 @@ func checkTree(t *testing.T, about string, tr *Training) {
 	if tr.Modules == nil {
 		t.Fatalf("%s: no modules", about)
 	}
-	for name, m := range map[string]*IterationMoment{"peak": &highest.Peak, "forward": highest.Forward, "backward": highest.Backward, "optimizer": highest.Optimizer} {
-		if m != nil && !slices.Equal(tr.Modules.moment(name), m.Held) {
-			t.Errorf("%s: modules at %s hold %v, want %v", about, name, tr.Modules.moment(name), m.Held)
+	for name, m := range map[string]*report.IterationMoment{"peak": &highest.Peak, "forward": highest.Forward, "backward": highest.Backward, "optimizer": highest.Optimizer} {
+		if m != nil && !slices.Equal(tr.Modules.Moment(name), m.Held) {
+			t.Errorf("%s: modules at %s hold %v, want %v", about, name, tr.Modules.Moment(name), m.Held)
 		}
 	}
 	for i := range tr.Modules.Children {
-		if n := &tr.Modules.Children[i]; n.Name != "net" && n.Name != NoModule {
+		if n := &tr.Modules.Children[i]; n.Name != "net" && n.Name != report.NoModule {
 			t.Errorf("%s: module %s", about, n.Name)
 		}
 	}
 }
 
 // checkSummary: the ledger's peak is that of the highest iteration, category by category.
-func checkSummary(t *testing.T, about string, s *Summary) {
+func checkSummary(t *testing.T, about string, s *report.Summary) {
 	t.Helper()
 	highest := &s.Training.Iterations[s.Training.Highest]
 	rows := map[string]uint64{}
@@ -398,7 +399,7 @@ func TestIterationsCountedInTurns(t *testing.T) {
 		from := 0
 		for i, end := range l.ends {
 			want, v := l.hindsight(from, end), &s.Training.Iterations[i]
-			got := []uint64{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer), sumOf(v.Peak.Held), sumOf(v.End), v.AllocCount, v.FreeCount}
+			got := []uint64{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer), report.SumOf(v.Peak.Held), report.SumOf(v.End), v.AllocCount, v.FreeCount}
 			if !slices.Equal(got, []uint64{want.Peak, want.Forward, want.Backward, want.Optimizer, want.Peak, sumOfAll(want.End), want.Allocs, want.Frees}) {
 				t.Errorf("seed %d, iteration %d: %v, want %+v", seed, i, got, want)
 			}
@@ -445,7 +446,7 @@ func TestSignsOfIterations(t *testing.T) {
 		ragged = append(append(ragged, 1), make([]trace.StackID, i*i%5)...)
 		inner = append(inner, 1, 2, 3, 2, 3, 2, 3)
 	}
-	if a := watch(loop...); a == nil || a.gap != 4 || a.stacks.python != 1 {
+	if a := watch(loop...); a == nil || a.gap != 4 || a.stacks.Python != 1 {
 		t.Errorf("a loop of 4: %+v", a)
 	}
 	if a := watch(inner...); a == nil || a.gap != 7 {

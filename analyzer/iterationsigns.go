@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"memtrace/analyzer/callstack"
 	"memtrace/trace"
 )
 
@@ -67,13 +68,13 @@ func rangeOf(tag string) string {
 // periodWatch looks for an allocation that returns at even distances, counted in allocations: a program's loop that nobody told us of.
 type periodWatch struct {
 	count uint64 // allocations so far
-	seen  map[stackPair]*recurrence
+	seen  map[callstack.Pair]*recurrence
 	last  *recurrence // of the latest allocation, nil if it is not watched
 }
 
 // recurrence is how allocations with one pair of call stacks follow each other.
 type recurrence struct {
-	stacks stackPair
+	stacks callstack.Pair
 	count  uint64
 	last   uint64 // number of the latest one
 	gap    uint64 // between the latest two
@@ -89,10 +90,10 @@ const (
 
 func (w *periodWatch) alloc(e *trace.Event) {
 	if w.seen == nil {
-		w.seen = make(map[stackPair]*recurrence)
+		w.seen = make(map[callstack.Pair]*recurrence)
 	}
 	w.count++
-	pair := stackPair{e.Stack, e.PyStack}
+	pair := callstack.Pair{Native: e.Stack, Python: e.PyStack}
 	r := w.find(pair)
 	switch {
 	case r == nil && len(w.seen) < periodStacks && (e.PyStack != 0 || e.Stack != 0):
@@ -109,7 +110,7 @@ func (w *periodWatch) alloc(e *trace.Event) {
 	w.last = r
 }
 
-func (w *periodWatch) find(pair stackPair) *recurrence {
+func (w *periodWatch) find(pair callstack.Pair) *recurrence {
 	if w.last != nil && w.last.next != nil && w.last.next.stacks == pair {
 		return w.last.next
 	}

@@ -2,18 +2,21 @@ package analyzer
 
 import (
 	"cmp"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"slices"
 	"strings"
 )
 
 // ledger says where the memory was at a moment, divided by one grouping. Beside a framework's blocks stand the slack of its allocator and the driver
 // memory that it does not hold, so that the rows add up to what the device gave. Filters other than by device leave only the blocks.
-func (c *collector) ledger(m *moment, main Account, g int, label string) Ledger {
-	l := Ledger{By: c.groupings[g].name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []LedgerRow{}}
+func (c *collector) ledger(m *moment, main heap.Account, g int, label string) report.Ledger {
+	l := report.Ledger{By: c.groupings[g].name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []report.LedgerRow{}}
 	for _, row := range c.momentRows(m, main, g) {
-		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower})
 	}
-	if main == AccountFramework && !c.filter.narrowed() {
+	if main == heap.AccountFramework && !c.filter.narrowed() {
 		c.addDriverSide(&l, m)
 	}
 	if c.bounded != nil {
@@ -26,7 +29,7 @@ func (c *collector) ledger(m *moment, main Account, g int, label string) Ledger 
 }
 
 // boundLedger adds the lower bounds of what is no block of the level: it is a difference, of which nothing is certain once records were lost.
-func (c *collector) boundLedger(l *Ledger, exact bool) {
+func (c *collector) boundLedger(l *report.Ledger, exact bool) {
 	l.BeforeLoss = exact
 	for i := range l.Rows {
 		if r := &l.Rows[i]; r.BytesLower == nil {
@@ -48,7 +51,7 @@ func addTo(sum *uint64, bytes uint64) *uint64 {
 }
 
 // addDriverSide adds what the driver gave beyond the framework's blocks.
-func (c *collector) addDriverSide(l *Ledger, m *moment) {
+func (c *collector) addDriverSide(l *report.Ledger, m *moment) {
 	var reserved uint64
 	for slot := range m.reported {
 		if c.filter.hasDevice(int16(slot - 1)) {
@@ -56,10 +59,10 @@ func (c *collector) addDriverSide(l *Ledger, m *moment) {
 		}
 	}
 	if c.holding.source() != "" {
-		l.SlackBytes = int64(reserved - m.live(AccountFramework))
+		l.SlackBytes = int64(reserved - m.live(heap.AccountFramework))
 	}
 	if l.SlackBytes > 0 {
-		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
 	}
 	if c.holding.fromDriver() {
 		var shown [][]uint64
@@ -71,18 +74,18 @@ func (c *collector) addDriverSide(l *Ledger, m *moment) {
 		l.Rows = append(l.Rows, c.outsideRows(shown...)...)
 		return
 	}
-	if driver := m.live(AccountDriver); driver > reserved {
-		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerOutside, Key: UnknownLibrary, Bytes: driver - reserved})
+	if driver := m.live(heap.AccountDriver); driver > reserved {
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerOutside, Key: report.UnknownLibrary, Bytes: driver - reserved})
 	}
 }
 
 // outsideRows lists the driver memory, given by device and library, of every library but the framework's, most first.
-func (c *collector) outsideRows(devices ...[]uint64) []LedgerRow {
+func (c *collector) outsideRows(devices ...[]uint64) []report.LedgerRow {
 	sums := make(map[ownerKey]uint64)
 	for _, byLibrary := range devices {
 		for library, bytes := range byLibrary {
 			if bytes > 0 && uint32(library) != c.holding.library {
-				sums[ownerKey{OwnerOutside, c.resolver.libraries.name(uint32(library))}] += bytes
+				sums[ownerKey{report.OwnerOutside, c.resolver.libraries.Name(uint32(library))}] += bytes
 			}
 		}
 	}
@@ -90,27 +93,27 @@ func (c *collector) outsideRows(devices ...[]uint64) []LedgerRow {
 }
 
 // momentRows returns a level's rows at a moment, most first.
-func (c *collector) momentRows(m *moment, a Account, g int) []MomentRow {
+func (c *collector) momentRows(m *moment, a heap.Account, g int) []report.MomentRow {
 	return c.namedRows(g, m.held[a])
 }
 
 // namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
-func (c *collector) namedRows(g int, list []held) []MomentRow {
-	rows := []MomentRow{}
+func (c *collector) namedRows(g int, list []held) []report.MomentRow {
+	rows := []report.MomentRow{}
 	index := c.newRowSet(g)
 	for i := range list {
 		id := index.by.id(&c.resolver, &list[i].origin)
 		n, isNew := index.row(id)
 		if isNew {
 			key, label := index.name(id)
-			rows = append(rows, MomentRow{Key: key, Label: label})
+			rows = append(rows, report.MomentRow{Key: key, Label: label})
 		}
 		rows[n].LiveBytes += list[i].bytes
 		if c.bounded != nil {
 			rows[n].LiveBytesLower = addTo(rows[n].LiveBytesLower, c.certainHeld(&list[i]))
 		}
 	}
-	slices.SortFunc(rows, func(a, b MomentRow) int {
+	slices.SortFunc(rows, func(a, b report.MomentRow) int {
 		return cmp.Or(cmp.Compare(b.LiveBytes, a.LiveBytes), strings.Compare(a.Key, b.Key))
 	})
 	return rows
@@ -164,7 +167,7 @@ func (c *collector) newRowSet(g int) *rowSet { return &rowSet{rowIndex: c.rowInd
 
 // row returns the number of an identifier's row; isNew says that it was given just now.
 func (t *rowSet) row(id uint64) (n int, isNew bool) {
-	row := at(&t.rows, t.number(id))
+	row := meter.Slot(&t.rows, t.number(id))
 	if isNew = *row == 0; isNew {
 		t.used++
 		*row = t.used

@@ -3,17 +3,20 @@ package analyzer
 import (
 	"cmp"
 	"maps"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-func (c *collector) deviceList() []Device {
-	slots := max(len(c.details[AccountDriver].devices), len(c.details[AccountFramework].devices), len(c.holding.devices), len(c.sizes.devices))
-	known := make(map[int16]Device)
+func (c *collector) deviceList() []report.Device {
+	slots := max(len(c.details[heap.AccountDriver].devices), len(c.details[heap.AccountFramework].devices), len(c.holding.devices), len(c.sizes.devices))
+	known := make(map[int16]report.Device)
 	for _, d := range c.resolver.tables.Devices() {
 		if c.filter.hasDevice(d.Index) {
-			known[d.Index] = Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes}
+			known[d.Index] = report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes}
 		}
 	}
 	fromDriver := c.holding.fromDriver()
@@ -24,8 +27,8 @@ func (c *collector) deviceList() []Device {
 		}
 		d, listed := known[index]
 		d.Index = index
-		d.Driver = c.details[AccountDriver].deviceLevel(slot)
-		d.Framework = c.details[AccountFramework].deviceLevel(slot)
+		d.Driver = c.details[heap.AccountDriver].deviceLevel(slot)
+		d.Framework = c.details[heap.AccountFramework].deviceLevel(slot)
 		d.Sizes = c.sizes.value(slot)
 		if slot < len(c.holding.devices) && c.holding.source() != "" {
 			held := &c.holding.devices[slot]
@@ -40,23 +43,23 @@ func (c *collector) deviceList() []Device {
 			known[index] = d
 		}
 	}
-	list := make([]Device, 0, len(known))
+	list := make([]report.Device, 0, len(known))
 	for _, d := range known {
 		list = append(list, d)
 	}
-	slices.SortFunc(list, func(a, b Device) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(list, func(a, b report.Device) int { return cmp.Compare(a.Index, b.Index) })
 	return list
 }
 
-func (d *detail) deviceLevel(slot int) Level {
+func (d *detail) deviceLevel(slot int) report.Level {
 	if slot < len(d.devices) {
-		return levelOf(&d.devices[slot].meter)
+		return levelOf(&d.devices[slot].Meter)
 	}
-	return Level{}
+	return report.Level{}
 }
 
 // groupList makes the groups in the order asked for, the framework's before the driver's.
-func (c *collector) groupList(s *Summary) []Group {
+func (c *collector) groupList(s *report.Summary) []report.Group {
 	device := "all"
 	if c.filter != nil && c.filter.devices != nil {
 		var list []string
@@ -65,37 +68,37 @@ func (c *collector) groupList(s *Summary) []Group {
 		}
 		device = strings.Join(list, ",")
 	}
-	groups := []Group{}
+	groups := []report.Group{}
 	for g, by := range c.groupings {
 		for _, a := range c.detailed(s) {
-			groups = append(groups, Group{By: by.name, Level: a.String(), Device: device, Rows: c.groupRows(a, g)})
+			groups = append(groups, report.Group{By: by.name, Level: a.String(), Device: device, Rows: c.groupRows(a, g)})
 		}
 	}
 	return groups
 }
 
 // groupRows names the rows, puts rows of the same name together, and sorts them by their share of the peak.
-func (c *collector) groupRows(a Account, g int) []Row {
+func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 	d := c.details[a]
-	rows := []Row{}
+	rows := []report.Row{}
 	index := c.newRowSet(g)
-	row := func(id uint64) *Row {
+	row := func(id uint64) *report.Row {
 		n, isNew := index.row(id)
 		if isNew {
 			key, label := index.name(id)
-			rows = append(rows, Row{Key: key, Label: label})
+			rows = append(rows, report.Row{Key: key, Label: label})
 		}
 		return &rows[n]
 	}
 	for n := range d.cells.list {
-		if v := &d.cells.list[n]; v.allocs > 0 || v.peak(d.total.epoch) > 0 { // what stood at the peak may be called something else since
+		if v := &d.cells.list[n]; v.allocs > 0 || v.Peak(d.total.Epoch) > 0 { // what stood at the peak may be called something else since
 			r := row(index.by.id(&c.resolver, &v.origin))
-			r.PeakBytes += v.peak(d.total.epoch)
-			r.LiveBytes += v.current
+			r.PeakBytes += v.Peak(d.total.Epoch)
+			r.LiveBytes += v.Current
 			addCounts(r, v.counts)
 			if c.bounded != nil {
-				r.PeakBytesLower = addTo(r.PeakBytesLower, c.certainShare(&d.cells, n, v.peak(d.total.epoch), func(s *share) uint64 { return s.peak(d.total.epoch) }))
-				r.LiveBytesLower = addTo(r.LiveBytesLower, c.certainShare(&d.cells, n, v.current, currentShare))
+				r.PeakBytesLower = addTo(r.PeakBytesLower, c.certainShare(&d.cells, n, v.Peak(d.total.Epoch), func(s *meter.Share) uint64 { return s.Peak(d.total.Epoch) }))
+				r.LiveBytesLower = addTo(r.LiveBytesLower, c.certainShare(&d.cells, n, v.Current, currentShare))
 			}
 		}
 	}
@@ -107,21 +110,21 @@ func (c *collector) groupRows(a Account, g int) []Row {
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b Row) int {
+	slices.SortFunc(rows, func(a, b report.Row) int {
 		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes), cmp.Compare(b.AllocBytes, a.AllocBytes),
 			strings.Compare(a.Key, b.Key))
 	})
 	return rows
 }
 
-func addCounts(r *Row, v counts) {
+func addCounts(r *report.Row, v counts) {
 	r.AllocCount += v.allocs
 	r.FreeCount += v.frees
 	r.AllocBytes += v.allocBytes
 }
 
-func (c *collector) markList() []Mark {
-	list := []Mark{}
+func (c *collector) markList() []report.Mark {
+	list := []report.Mark{}
 	for _, m := range c.marks {
 		m.Name = c.resolver.tables.String(m.id)
 		if c.bounded != nil {
@@ -138,14 +141,14 @@ func (c *collector) markList() []Mark {
 
 // bestGrouping picks from the default groupings the one that says most: tags if the program set any, else places if they are the program's own, else libraries if
 // the stacks name any, else calls.
-func bestGrouping(s *Summary) string {
-	if ownSites(s) && !hasKeys(s, "tag", Untagged) {
+func bestGrouping(s *report.Summary) string {
+	if ownSites(s) && !hasKeys(s, "tag", report.Untagged) {
 		if drivenByLibrary(s) {
 			return "inner"
 		}
 		return "site"
 	}
-	for _, by := range []struct{ name, unknown string }{{"tag", Untagged}, {"library", UnknownLibrary}} {
+	for _, by := range []struct{ name, unknown string }{{"tag", report.Untagged}, {"library", report.UnknownLibrary}} {
 		if hasKeys(s, by.name, by.unknown) {
 			return by.name
 		}
@@ -154,7 +157,7 @@ func bestGrouping(s *Summary) string {
 }
 
 // drivenByLibrary reports whether one line of the program has most of the memory and lines of a library beneath it say more, as where a trainer runs the loop.
-func drivenByLibrary(s *Summary) bool {
+func drivenByLibrary(s *report.Summary) bool {
 	if s.Sites == nil || len(s.Sites.Places) == 0 || !s.Sites.Places[0].User {
 		return false
 	}
@@ -164,7 +167,7 @@ func drivenByLibrary(s *Summary) bool {
 		return false
 	}
 	for i := range inner.Rows {
-		if r := &inner.Rows[i]; r.Owner == OwnerBlocks && r.Key == top.Key {
+		if r := &inner.Rows[i]; r.Owner == report.OwnerBlocks && r.Key == top.Key {
 			return r.Bytes < top.Bytes/2
 		}
 	}
@@ -172,12 +175,12 @@ func drivenByLibrary(s *Summary) bool {
 }
 
 // hasKeys reports whether the main level has rows in a grouping beside the one of what is not known.
-func hasKeys(s *Summary, by, unknown string) bool {
+func hasKeys(s *report.Summary, by, unknown string) bool {
 	group := s.Group(by, s.MainLevel())
-	return group != nil && slices.ContainsFunc(group.Rows, func(r Row) bool { return r.Key != unknown })
+	return group != nil && slices.ContainsFunc(group.Rows, func(r report.Row) bool { return r.Key != unknown })
 }
 
 // ownSites reports whether places of the program itself were found by name.
-func ownSites(s *Summary) bool {
-	return s.Sites != nil && slices.ContainsFunc(s.Sites.Places, func(p Site) bool { return p.User && p.named })
+func ownSites(s *report.Summary) bool {
+	return s.Sites != nil && slices.ContainsFunc(s.Sites.Places, func(p report.Site) bool { return p.User && p.Named })
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -48,9 +50,9 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	c.since, c.bounds, c.crossed = opts.Since, bounds, crossed
 	c.ooms.places = opts.Sites
 	if opts.HistoryBlocks > 0 {
-		c.past[AccountFramework], c.past[AccountDriver] = newHistory(opts.HistoryBlocks), newHistory(opts.HistoryBlocks)
+		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(opts.HistoryBlocks), newHistory(opts.HistoryBlocks)
 	}
-	c.resolver.stacks.info, c.resolver.stacks.options, c.resolver.stacks.own = src.Info, opts.Symbols, opts.Own
+	c.resolver.stacks.Info, c.resolver.stacks.Options, c.resolver.stacks.Own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
 	}
@@ -77,7 +79,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 
 // Update replays what the source has now and returns the summary of everything up to here. The errors are those of Summarize; after one, the next Update goes on
 // where this one stopped.
-func (l *Live) Update() (*Summary, error) {
+func (l *Live) Update() (*report.Summary, error) {
 	if err := replay(l.src, l.collector, l.opts.Progress); err != nil {
 		return nil, err
 	}
@@ -85,4 +87,4 @@ func (l *Live) Update() (*Summary, error) {
 }
 
 // Close gives back the files that names were looked for in. Update may be called again.
-func (l *Live) Close() { l.collector.resolver.stacks.close() }
+func (l *Live) Close() { l.collector.resolver.stacks.Close() }

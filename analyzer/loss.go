@@ -3,6 +3,8 @@ package analyzer
 import (
 	"math"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -31,18 +33,18 @@ type losses struct {
 	unplaced       bool   // it is not known where some were lost
 	hopeless       bool   // so that nothing that was replayed is certain
 
-	before    int64                // time of the latest event that everything before is known of
-	epochs    [accountCount]uint64 // of the totals then
-	allocated bool                 // the framework's counters were right until then
+	before    int64                     // time of the latest event that everything before is known of
+	epochs    [heap.AccountCount]uint64 // of the totals then
+	allocated bool                      // the framework's counters were right until then
 	reserved  bool
 	freed     uint64 // order number of the latest event that gave back memory of the driver, known to the replay or not
 }
 
 // sure reports whether a live block certainly lives.
-func (l *losses) sure(b *Block) bool { return !l.doubted || b.Seq > l.until }
+func (l *losses) sure(b *heap.Block) bool { return !l.doubted || b.Seq > l.until }
 
 // after reports whether everything was lost after the maximum with that epoch was reached.
-func (l *losses) after(a Account, epoch uint64) bool {
+func (l *losses) after(a heap.Account, epoch uint64) bool {
 	return !l.begun || !l.unplaced && l.epochs[a] == epoch
 }
 
@@ -79,7 +81,7 @@ func (c *collector) beginLosses() {
 	c.heap.LoseRecords()
 	for a, d := range c.details {
 		if d != nil {
-			l.epochs[a] = d.total.epoch
+			l.epochs[a] = d.total.Epoch
 		}
 	}
 	l.allocated, l.reserved = c.holding.allocatedMismatches == 0, c.holding.reservedMismatches == 0
@@ -109,17 +111,17 @@ func (c *collector) doubt(until uint64) {
 	}
 	l.until = max(l.until, until, l.top)
 	for a := range c.totals {
-		c.totals[a].sure = 0
+		c.totals[a].Sure = 0
 	}
 	for _, d := range c.details {
 		if d == nil {
 			continue
 		}
-		d.total.sure = 0
+		d.total.Sure = 0
 		for i := range d.devices {
-			d.devices[i].sure = 0
+			d.devices[i].Sure = 0
 		}
-		d.cells.doubt(d.total.epoch)
+		d.cells.doubt(d.total.Epoch)
 	}
 }
 
@@ -131,64 +133,54 @@ func (c *collector) beginDoubt() {
 		l.top = max(l.top, c.heap.Seq(id))
 	}
 	for a := range c.totals {
-		c.totals[a].surePeak = c.totals[a].peak
+		c.totals[a].SurePeak = c.totals[a].Peak
 	}
 	for _, d := range c.details {
 		if d == nil {
 			continue
 		}
-		d.total.surePeak = d.total.peak
+		d.total.SurePeak = d.total.Peak
 		for i := range d.devices {
-			d.devices[i].surePeak = d.devices[i].peak
+			d.devices[i].SurePeak = d.devices[i].Peak
 		}
-		d.cells.beginDoubt(d.total.epoch)
+		d.cells.beginDoubt(d.total.Epoch)
 	}
 }
 
 // vouch adds a new block to the sums, before the block is counted: d is nil for an account without detail, n the number of the block's cell.
-func (c *collector) vouch(b *Block, e *trace.Event, d *detail, n uint32) {
+func (c *collector) vouch(b *heap.Block, e *trace.Event, d *detail, n uint32) {
 	l := &c.losses
 	l.top = max(l.top, b.Seq)
 	sure, alone := l.sure(b), e.Flags&trace.FlagLate == 0 && e.Kind == trace.EventAlloc
 	if d == nil {
-		c.totals[b.Account].vouch(b.Size, sure, alone)
+		c.totals[b.Account].Vouch(b.Size, sure, alone)
 		return
 	}
-	d.total.vouch(b.Size, sure, alone)
-	at(&d.devices, deviceSlot(b.Device)).vouch(b.Size, sure, alone)
-	d.cells.vouch(n, b.Size, d.total.epoch, sure)
+	d.total.Vouch(b.Size, sure, alone)
+	meter.Slot(&d.devices, deviceSlot(b.Device)).Vouch(b.Size, sure, alone)
+	d.cells.vouch(n, b.Size, d.total.Epoch, sure)
 }
 
 // unvouch takes a block that ends out of the sums, before it is uncounted.
-func (c *collector) unvouch(b *Block, d *detail, n uint32) {
+func (c *collector) unvouch(b *heap.Block, d *detail, n uint32) {
 	switch {
 	case !c.losses.sure(b):
 		if d != nil {
-			d.cells.vouch(n, 0, d.total.epoch, false)
+			d.cells.vouch(n, 0, d.total.Epoch, false)
 		}
 	case d == nil:
-		c.totals[b.Account].sure -= b.Size
+		c.totals[b.Account].Sure -= b.Size
 	default:
-		d.total.sure -= b.Size
-		d.devices[deviceSlot(b.Device)].sure -= b.Size
-		at(&d.cells.sure, int(n)).shrink(b.Size, d.total.epoch)
-	}
-}
-
-// vouch adds a new block: a sure one, or one of which only its beginning is certain, unless it came late and something else may have ended since.
-func (m *meter) vouch(size uint64, sure, alone bool) {
-	if sure {
-		m.sure += size
-		m.surePeak = max(m.surePeak, m.sure)
-	} else if alone {
-		m.surePeak = max(m.surePeak, m.sure+size)
+		d.total.Sure -= b.Size
+		d.devices[deviceSlot(b.Device)].Sure -= b.Size
+		meter.Slot(&d.cells.sure, int(n)).Shrink(b.Size, d.total.Epoch)
 	}
 }
 
 func (c *cells) beginDoubt(epoch uint64) {
-	c.sure = make([]share, len(c.list))
+	c.sure = make([]meter.Share, len(c.list))
 	for n := range c.list {
-		c.sure[n] = share{atPeak: c.list[n].peak(epoch), epoch: epoch}
+		c.sure[n] = meter.Share{AtPeak: c.list[n].Peak(epoch), Epoch: epoch}
 	}
 }
 
@@ -199,16 +191,16 @@ func (c *cells) doubt(epoch uint64) {
 	}
 	c.vouched = false
 	for n := range c.sure {
-		c.sure[n].settle(epoch)
-		c.sure[n].current = 0
+		c.sure[n].Settle(epoch)
+		c.sure[n].Current = 0
 	}
 }
 
 func (c *cells) vouch(n uint32, size, epoch uint64, sure bool) {
-	s := at(&c.sure, int(n))
-	s.settle(epoch)
+	s := meter.Slot(&c.sure, int(n))
+	s.Settle(epoch)
 	if sure {
-		s.current += size
+		s.Current += size
 		c.vouched = true
 	}
 }
@@ -220,23 +212,23 @@ func (c *cells) moveSure(from, to uint32, size, epoch uint64, now, past, pastSur
 	c.vouch(min(from, to), 0, epoch, false)
 	a, b := &c.sure[from], &c.sure[to]
 	if now {
-		a.current -= size
-		b.current += size
+		a.Current -= size
+		b.Current += size
 	}
 	if past {
-		a.atPeak -= min(a.atPeak, size)
+		a.AtPeak -= min(a.AtPeak, size)
 		if pastSure {
-			b.atPeak += size
+			b.AtPeak += size
 		}
 	}
 }
 
 // sureOf returns what is certain of a cell by a measure of its share.
-func (c *cells) sureOf(n int, measure func(*share) uint64) uint64 {
+func (c *cells) sureOf(n int, measure func(*meter.Share) uint64) uint64 {
 	if n >= len(c.sure) {
 		return 0
 	}
 	return measure(&c.sure[n])
 }
 
-func currentShare(s *share) uint64 { return s.current }
+func currentShare(s *meter.Share) uint64 { return s.Current }

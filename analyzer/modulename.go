@@ -3,6 +3,9 @@ package analyzer
 import (
 	"strings"
 
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -25,13 +28,13 @@ type moduleAnswer struct {
 // answer returns where the answer for a stack is kept, nil for numbers that only damaged traces have.
 func (m *moduleNames) answer(stack trace.StackID) *moduleAnswer {
 	list := &m.own
-	if stack&linkedBit != 0 {
-		list, stack = &m.tied, stack&^linkedBit
+	if stack&callstack.LinkedBit != 0 {
+		list, stack = &m.tied, stack&^callstack.LinkedBit
 	}
-	if stack >= maxDirectID {
+	if stack >= meter.MaxDirectID {
 		return nil
 	}
-	return at(list, int(stack))
+	return meter.Slot(list, int(stack))
 }
 
 // named takes in what a module is called from now on.
@@ -70,11 +73,11 @@ func (c *collector) module(stack trace.StackID) trace.StringID {
 	if answer != nil && answer.changes == m.changes+1 {
 		return answer.name
 	}
-	pair := c.links.split(stack)
-	own, _ := c.resolver.tables.PyStack(pair.backward)
+	pair := c.links.Split(stack)
+	own, _ := c.resolver.tables.PyStack(pair.Backward)
 	name := m.innermost(own)
 	if name == 0 {
-		name = m.innermost(pair.frames(c.resolver.tables))
+		name = m.innermost(pair.Frames(c.resolver.tables))
 	}
 	if answer != nil {
 		*answer = moduleAnswer{m.changes + 1, name}
@@ -144,5 +147,5 @@ func moduleKey(r *resolver, id uint64) string {
 	if name := r.moduleOf(&o); name != "" {
 		return name
 	}
-	return NoModule
+	return report.NoModule
 }

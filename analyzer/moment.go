@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -96,8 +99,8 @@ func (a At) NeedsAhead() bool { return a.kind == momentTeardown }
 
 // behind keeps what the first reading of a trace found out about the moment.
 func (a *At) behind(p *preview) {
-	if a.seq = p.lastAlloc[AccountDriver]; p.framework {
-		a.seq = p.lastAlloc[AccountFramework]
+	if a.seq = p.lastAlloc[heap.AccountDriver]; p.framework {
+		a.seq = p.lastAlloc[heap.AccountFramework]
 	}
 }
 
@@ -122,18 +125,18 @@ func (a At) hits(e *trace.Event, tables *trace.Tables) bool {
 // moment is a copy of the running totals, or of what they were at a peak. Slices by device slot; nil where a figure is not known.
 type moment struct {
 	time      int64
-	allocs    [accountCount]uint64         // allocations until then
-	devices   [accountCount][]uint64       // driver and framework: live bytes by device slot
-	held      [accountCount][]held         // driver and framework: live bytes by origin
-	places    [accountCount]map[origin]int // in held; nil before the first move
-	byLibrary [][]uint64                   // driver bytes by device slot and library, whatever the filters are
-	reported  []uint64                     // the framework's reserved counter by device slot
-	requested []*Requested                 // of the framework's blocks on all devices, then by device slot; nil where it is not known
-	exact     bool                         // it lies before the first lost record
+	allocs    [heap.AccountCount]uint64         // allocations until then
+	devices   [heap.AccountCount][]uint64       // driver and framework: live bytes by device slot
+	held      [heap.AccountCount][]held         // driver and framework: live bytes by origin
+	places    [heap.AccountCount]map[origin]int // in held; nil before the first move
+	byLibrary [][]uint64                        // driver bytes by device slot and library, whatever the filters are
+	reported  []uint64                          // the framework's reserved counter by device slot
+	requested []*report.Requested               // of the framework's blocks on all devices, then by device slot; nil where it is not known
+	exact     bool                              // it lies before the first lost record
 }
 
 // live returns the live bytes of an account on all devices.
-func (m *moment) live(a Account) (sum uint64) {
+func (m *moment) live(a heap.Account) (sum uint64) {
 	for _, bytes := range m.devices[a] {
 		sum += bytes
 	}
@@ -147,33 +150,33 @@ func (c *collector) now(time int64) *moment {
 		if d == nil {
 			continue
 		}
-		m.allocs[a] = d.total.allocs
-		m.devices[a] = collect(d.devices, func(v *deviceMeter) uint64 { return v.current })
-		m.held[a] = d.cells.holding(func(v *cell) uint64 { return v.current }, currentShare)
+		m.allocs[a] = d.total.Allocs
+		m.devices[a] = collect(d.devices, func(v *deviceMeter) uint64 { return v.Current })
+		m.held[a] = d.cells.holding(func(v *cell) uint64 { return v.Current }, currentShare)
 	}
-	c.copyHoldings(m, func(v *share) uint64 { return v.current })
-	m.requested = c.requests.now(c.details[AccountFramework])
+	c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Current })
+	m.requested = c.requests.now(c.details[heap.AccountFramework])
 	return m
 }
 
 // peakOf returns the state at the peak of the main level: the framework's if it has blocks, else the driver's.
-func (c *collector) peakOf(main Account) *moment {
+func (c *collector) peakOf(main heap.Account) *moment {
 	d := c.details[main]
-	epoch := d.total.epoch
-	m := &moment{time: d.total.peakTime, exact: c.losses.after(main, epoch)}
-	m.devices[main] = collect(d.devices, func(v *deviceMeter) uint64 { return v.part.peak(epoch) })
-	m.held[main] = d.cells.holding(func(v *cell) uint64 { return v.peak(epoch) }, func(v *share) uint64 { return v.peak(epoch) })
-	if main == AccountFramework {
-		m.devices[AccountDriver] = collect(c.details[AccountDriver].devices, func(v *deviceMeter) uint64 { return v.atFramework.peak(epoch) })
-		c.copyHoldings(m, func(v *share) uint64 { return v.peak(epoch) })
+	epoch := d.total.Epoch
+	m := &moment{time: d.total.PeakTime, exact: c.losses.after(main, epoch)}
+	m.devices[main] = collect(d.devices, func(v *deviceMeter) uint64 { return v.part.Peak(epoch) })
+	m.held[main] = d.cells.holding(func(v *cell) uint64 { return v.Peak(epoch) }, func(v *meter.Share) uint64 { return v.Peak(epoch) })
+	if main == heap.AccountFramework {
+		m.devices[heap.AccountDriver] = collect(c.details[heap.AccountDriver].devices, func(v *deviceMeter) uint64 { return v.atFramework.Peak(epoch) })
+		c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Peak(epoch) })
 	}
 	return m
 }
 
-func (c *collector) copyHoldings(m *moment, value func(*share) uint64) {
+func (c *collector) copyHoldings(m *moment, value func(*meter.Share) uint64) {
 	for i := range c.holding.devices {
 		d := &c.holding.devices[i]
-		m.byLibrary = append(m.byLibrary, collect(d.byLibrary, func(v *libraryBytes) uint64 { return value(&v.share) }))
+		m.byLibrary = append(m.byLibrary, collect(d.byLibrary, func(v *libraryBytes) uint64 { return value(&v.Share) }))
 		m.reported = append(m.reported, value(&d.reserved))
 	}
 }

@@ -3,21 +3,23 @@ package analyzer
 import (
 	"errors"
 	"fmt"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // mainAccount is the account that Summary.MainLevel names.
-func mainAccount(s *Summary) Account {
+func mainAccount(s *report.Summary) heap.Account {
 	if !s.Framework.Empty() {
-		return AccountFramework
+		return heap.AccountFramework
 	}
-	return AccountDriver
+	return heap.AccountDriver
 }
 
 // addMoments makes the ledgers and the list of places, and the moment that was asked for. It returns the moment of the ledgers.
-func (c *collector) addMoments(s *Summary, opts *Options) (*moment, error) {
+func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error) {
 	want := opts.At
 	main := mainAccount(s)
 	m, label := c.peakOf(main), "peak"
@@ -27,7 +29,7 @@ func (c *collector) addMoments(s *Summary, opts *Options) (*moment, error) {
 		}
 		s.At = c.momentValue(m, label)
 	}
-	s.Ledgers = []Ledger{}
+	s.Ledgers = []report.Ledger{}
 	for g := range c.groupings {
 		l := c.ledger(m, main, g, label)
 		if opts.Sites {
@@ -46,7 +48,7 @@ func (c *collector) addMoments(s *Summary, opts *Options) (*moment, error) {
 }
 
 // wanted returns the state at the moment that was asked for, nil if it never came; main is the account whose peak is meant.
-func (c *collector) wanted(s *Summary, main Account, want At) *moment {
+func (c *collector) wanted(s *report.Summary, main heap.Account, want At) *moment {
 	switch want.kind {
 	case momentPeak, momentNone:
 		return c.peakOf(main)
@@ -60,7 +62,7 @@ func (c *collector) wanted(s *Summary, main Account, want At) *moment {
 	return c.moment
 }
 
-func (c *collector) noMoment(want At, s *Summary) error {
+func (c *collector) noMoment(want At, s *report.Summary) error {
 	if want.kind == momentStep {
 		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.step, s.Steps.Count, s.Steps.FirstNumber, s.Steps.LastNumber)
 	}
@@ -86,18 +88,18 @@ func (c *collector) noMoment(want At, s *Summary) error {
 	return fmt.Errorf("the trace has no mark %q; it has %s", want.name, strings.Join(known, ", "))
 }
 
-func (c *collector) momentValue(m *moment, label string) *Moment {
-	v := &Moment{What: label, TimeNS: m.time, Driver: c.momentLevel(m, AccountDriver, allSlots), Framework: c.momentLevel(m, AccountFramework, allSlots),
-		Devices: []MomentDevice{}, Groups: []MomentGroup{}, BeforeLoss: c.bounded != nil && c.exactMoment(m)}
+func (c *collector) momentValue(m *moment, label string) *report.Moment {
+	v := &report.Moment{What: label, TimeNS: m.time, Driver: c.momentLevel(m, heap.AccountDriver, allSlots), Framework: c.momentLevel(m, heap.AccountFramework, allSlots),
+		Devices: []report.MomentDevice{}, Groups: []report.MomentGroup{}, BeforeLoss: c.bounded != nil && c.exactMoment(m)}
 	for _, d := range c.deviceList() {
 		slot := deviceSlot(d.Index)
-		v.Devices = append(v.Devices, MomentDevice{Index: d.Index, Driver: c.momentLevel(m, AccountDriver, slot),
-			Framework: c.momentLevel(m, AccountFramework, slot), ReservedBytes: m.reservedOn(slot, &c.holding)})
+		v.Devices = append(v.Devices, report.MomentDevice{Index: d.Index, Driver: c.momentLevel(m, heap.AccountDriver, slot),
+			Framework: c.momentLevel(m, heap.AccountFramework, slot), ReservedBytes: m.reservedOn(slot, &c.holding)})
 	}
 	for g, by := range c.groupings {
-		for _, a := range []Account{AccountFramework, AccountDriver} {
-			if m.held[a] != nil && c.details[a].total.allocs > 0 {
-				v.Groups = append(v.Groups, MomentGroup{By: by.name, Level: a.String(), Rows: c.momentRows(m, a, g)})
+		for _, a := range []heap.Account{heap.AccountFramework, heap.AccountDriver} {
+			if m.held[a] != nil && c.details[a].total.Allocs > 0 {
+				v.Groups = append(v.Groups, report.MomentGroup{By: by.name, Level: a.String(), Rows: c.momentRows(m, a, g)})
 			}
 		}
 	}
@@ -108,13 +110,13 @@ func (c *collector) momentValue(m *moment, label string) *Moment {
 const allSlots = -1
 
 // momentLevel returns what was live of an account on a device, or on all.
-func (c *collector) momentLevel(m *moment, a Account, slot int) MomentLevel {
-	l := MomentLevel{LiveBytes: m.live(a)}
+func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.MomentLevel {
+	l := report.MomentLevel{LiveBytes: m.live(a)}
 	if slot != allSlots {
 		l.LiveBytes = valueAt(m.devices[a], slot)
 	}
 	if c.bounded == nil {
-		if a == AccountFramework && slot+1 < len(m.requested) {
+		if a == heap.AccountFramework && slot+1 < len(m.requested) {
 			l.Requested = m.requested[slot+1] // all devices first
 		}
 		return l

@@ -3,6 +3,8 @@ package analyzer
 import (
 	"regexp"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -25,11 +27,11 @@ func (c *collector) name(e *trace.Event) {
 	b := c.heap.Block(id)
 	c.parameters.named(e, b, c.resolver.tables)
 	d := c.details[b.Account]
-	if c.kept == nil || d == nil || b.hidden {
+	if c.kept == nil || d == nil || b.Hidden {
 		return
 	}
 	o := d.cells.list[c.cellOf[id]].origin
-	if keepsName(o.category, e.Category, b.Account == AccountDriver && b.Addr == e.Addr) || o.category == e.Category && o.name == e.Name {
+	if keepsName(o.category, e.Category, b.Account == heap.AccountDriver && b.Addr == e.Addr) || o.category == e.Category && o.name == e.Name {
 		return
 	}
 	past := holdsForPast(b, &o)
@@ -52,24 +54,24 @@ func keepsName(old, next trace.Category, whole bool) bool {
 
 // holdsForPast reports whether what is found out about a block with this origin holds from the block's beginning on. It had one and the same origin all the time, unless it is
 // the driver's and had a name.
-func holdsForPast(b *Block, o *origin) bool {
-	return b.Account == AccountFramework || o.category == trace.CategoryNone
+func holdsForPast(b *heap.Block, o *origin) bool {
+	return b.Account == heap.AccountFramework || o.category == trace.CategoryNone
 }
 
 // move gives a live block another origin; past: also in what stood at the peak.
 func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
-	b, epoch := c.heap.Block(id), d.total.epoch
+	b, epoch := c.heap.Block(id), d.total.Epoch
 	n, ok := d.cells.findFrom(o, &d.cells.list[c.cellOf[id]].moved)
 	if !ok {
 		d.cells.retire(&c.resolver, c.kept, epoch)
 		n = d.cells.add(o)
 	}
 	from, to := &d.cells.list[c.cellOf[id]], &d.cells.list[n]
-	from.shrink(b.Size, epoch)
-	to.grow(b.Size, epoch)
+	from.Shrink(b.Size, epoch)
+	to.Grow(b.Size, epoch)
 	if opened := c.openedAs[id]; past && opened <= d.peakAllocs {
-		from.atPeak -= b.Size
-		to.atPeak += b.Size
+		from.AtPeak -= b.Size
+		to.AtPeak += b.Size
 	}
 	sure := c.losses.sure(b)
 	if c.losses.doubted {
@@ -89,7 +91,7 @@ func (c *collector) move(d *detail, id uint32, o *origin, past bool) {
 }
 
 // move takes bytes from one origin to another; sure: they were certain at the moment.
-func (m *moment) move(a Account, from, to origin, bytes uint64, sure bool) {
+func (m *moment) move(a heap.Account, from, to origin, bytes uint64, sure bool) {
 	place := m.placesOf(a)
 	if i, held := place[from]; held {
 		h := &m.held[a][i]
@@ -111,7 +113,7 @@ func (m *moment) move(a Account, from, to origin, bytes uint64, sure bool) {
 }
 
 // placesOf says where an origin stands in the list of an account. Names may come for as many blocks as there are origins, so that a search for each would take for ever.
-func (m *moment) placesOf(a Account) map[origin]int {
+func (m *moment) placesOf(a heap.Account) map[origin]int {
 	if m.places[a] == nil {
 		m.places[a] = make(map[origin]int, len(m.held[a]))
 		for i := range m.held[a] {
@@ -122,7 +124,7 @@ func (m *moment) placesOf(a Account) map[origin]int {
 }
 
 // drop takes an origin that holds nothing off the list; the last one takes its place.
-func (m *moment) drop(a Account, o origin) {
+func (m *moment) drop(a heap.Account, o origin) {
 	list, place := m.held[a], m.places[a]
 	i, known := place[o]
 	if !known || list[i].bytes != 0 {
@@ -160,5 +162,5 @@ func nameKey(r *resolver, id uint64) string {
 	if category := trace.Category(id >> 32); category != trace.CategoryNone {
 		return r.tables.String(trace.StringID(id)) + " (" + category.String() + ")"
 	}
-	return Unnamed
+	return report.Unnamed
 }

@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
 // note is one honest remark: ask decides whether it applies and words it, "" if it does not.
-type note func(s *Summary, info trace.Info) string
+type note func(s *report.Summary, info trace.Info) string
 
 // notes in the order of their weight for the reader.
 var notes = []note{
@@ -37,7 +39,7 @@ var notes = []note{
 	noteImported,
 }
 
-func makeNotes(s *Summary, info trace.Info) []string {
+func makeNotes(s *report.Summary, info trace.Info) []string {
 	list := []string{}
 	for _, ask := range notes {
 		if text := ask(s, info); text != "" {
@@ -47,27 +49,27 @@ func makeNotes(s *Summary, info trace.Info) []string {
 	return list
 }
 
-func noteTruncated(s *Summary, _ trace.Info) string {
+func noteTruncated(s *report.Summary, _ trace.Info) string {
 	if !s.Health.Truncated {
 		return ""
 	}
 	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.", s.Health.TruncatedAt, s.Health.TruncatedReason)
 }
 
-func noteAltered(s *Summary, _ trace.Info) string {
+func noteAltered(s *report.Summary, _ trace.Info) string {
 	if s.Health.Altered == "" {
 		return ""
 	}
 	return "The trace was changed after it was written (" + s.Health.Altered + "); every figure may be wrong."
 }
 
-func noteLost(s *Summary, _ trace.Info) string {
+func noteLost(s *report.Summary, _ trace.Info) string {
 	var parts []string
 	if s.LostRecords > 0 {
-		parts = append(parts, some(s.LostRecords, "record was", "records were")+" dropped because the rings were full")
+		parts = append(parts, report.Count(s.LostRecords, "record was", "records were")+" dropped because the rings were full")
 	}
 	if s.Health.LostRings > 0 {
-		parts = append(parts, some(s.Health.LostRings, "thread", "threads")+" could not be recorded")
+		parts = append(parts, report.Count(s.Health.LostRings, "thread", "threads")+" could not be recorded")
 	}
 	if len(parts) == 0 {
 		return ""
@@ -77,18 +79,18 @@ func noteLost(s *Summary, _ trace.Info) string {
 }
 
 // noteInFlight is no blame: the threads of a program that ends, or is killed, are somewhere.
-func noteInFlight(s *Summary, _ trace.Info) string {
+func noteInFlight(s *report.Summary, _ trace.Info) string {
 	n := s.Health.InFlightCalls
 	if n == 0 {
 		return ""
 	}
-	if s.Process.Ended == EndedRunning {
-		return upperFirst(some(n, "call is", "calls are")) + " in flight; what they free is still counted."
+	if s.Process.Ended == report.EndedRunning {
+		return upperFirst(report.Count(n, "call is", "calls are")) + " in flight; what they free is still counted."
 	}
-	return upperFirst(some(n, "call was", "calls were")) + " in flight at the end; what they freed is still counted."
+	return upperFirst(report.Count(n, "call was", "calls were")) + " in flight at the end; what they freed is still counted."
 }
 
-func noteDrain(_ *Summary, info trace.Info) string {
+func noteDrain(_ *report.Summary, info trace.Info) string {
 	reason, off := strings.CutPrefix(info["drain"], "off: ")
 	if !off {
 		return ""
@@ -97,7 +99,7 @@ func noteDrain(_ *Summary, info trace.Info) string {
 }
 
 // noteBlind repeats what the recorder found to be out of its sight.
-func noteBlind(_ *Summary, info trace.Info) string {
+func noteBlind(_ *report.Summary, info trace.Info) string {
 	if info["blind"] == "" {
 		return ""
 	}
@@ -107,8 +109,8 @@ func noteBlind(_ *Summary, info trace.Info) string {
 }
 
 // noteOOMReplay says why there is no text beside the trace where there should be one.
-func noteOOMReplay(s *Summary, info trace.Info) string {
-	untold := func(e OOMEvent) bool { return e.Outcome == OOMFailed && e.Sidecar == "" }
+func noteOOMReplay(s *report.Summary, info trace.Info) string {
+	untold := func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed && e.Sidecar == "" }
 	if info[trace.OOMReplayKey] == "" || !slices.ContainsFunc(s.OOM.Events, untold) {
 		return ""
 	}
@@ -117,7 +119,7 @@ func noteOOMReplay(s *Summary, info trace.Info) string {
 }
 
 // noteUnhooked lists calls that a program asked for in a version that the recorder does not know: they went to the driver unseen.
-func noteUnhooked(_ *Summary, info trace.Info) string {
+func noteUnhooked(_ *report.Summary, info trace.Info) string {
 	const shown = 5
 	calls := unhooked(info)
 	if len(calls) == 0 {
@@ -157,7 +159,7 @@ func cudaVersion(number string) string {
 	return fmt.Sprintf(" (CUDA %d.%d)", n/1000, n%1000/10)
 }
 
-func noteNothing(s *Summary, _ trace.Info) string {
+func noteNothing(s *report.Summary, _ trace.Info) string {
 	if !s.Driver.Empty() || !s.Framework.Empty() || len(s.Other) > 0 || len(s.Health.Unseen) > 0 {
 		return ""
 	}
@@ -168,7 +170,7 @@ func noteNothing(s *Summary, _ trace.Info) string {
 }
 
 // noteSilentTorch says why PyTorch is there but its level is empty. Without a reason, readers would take the empty level for a fault of the numbers.
-func noteSilentTorch(s *Summary, info trace.Info) string {
+func noteSilentTorch(s *report.Summary, info trace.Info) string {
 	if info["framework.torch"] == "" || !s.Framework.Empty() || s.Driver.Empty() || len(s.Filter) > 0 {
 		return ""
 	}
@@ -186,13 +188,13 @@ func allocatorSettings(info trace.Info) string {
 	return strings.ReplaceAll(info["env.PYTORCH_CUDA_ALLOC_CONF"]+","+info["env.PYTORCH_ALLOC_CONF"], " ", "")
 }
 
-func noteMismatches(s *Summary, _ trace.Info) string {
+func noteMismatches(s *report.Summary, _ trace.Info) string {
 	var parts []string
 	if n := s.Health.ReservedMismatches; n > 0 {
-		parts = append(parts, "reserved bytes at "+some(n, "event", "events"))
+		parts = append(parts, "reserved bytes at "+report.Count(n, "event", "events"))
 	}
 	if n := s.Health.AllocatedMismatches; n > 0 {
-		parts = append(parts, "allocated bytes at "+some(n, "event", "events"))
+		parts = append(parts, "allocated bytes at "+report.Count(n, "event", "events"))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -201,20 +203,20 @@ func noteMismatches(s *Summary, _ trace.Info) string {
 		". Its words stand beside the recorded figures under \"reported\" in the JSON report."
 }
 
-func noteSlack(s *Summary, _ trace.Info) string {
-	if !slices.ContainsFunc(s.Ledgers, func(l Ledger) bool { return l.SlackBytes < 0 }) {
+func noteSlack(s *report.Summary, _ trace.Info) string {
+	if !slices.ContainsFunc(s.Ledgers, func(l report.Ledger) bool { return l.SlackBytes < 0 }) {
 		return ""
 	}
 	return "The framework counts more bytes in blocks than the driver gave it, so no slack is shown: part of its driver memory was not seen."
 }
 
-func noteEstimates(s *Summary, _ trace.Info) string {
+func noteEstimates(s *report.Summary, _ trace.Info) string {
 	var parts []string
 	if n := s.Health.EstimatedSizes; n > 0 {
-		parts = append(parts, some(n, "allocation has", "allocations have")+" an estimated size")
+		parts = append(parts, report.Count(n, "allocation has", "allocations have")+" an estimated size")
 	}
 	if n := s.Health.RuntimeOnly; n > 0 {
-		parts = append(parts, some(n, "was", "were")+" seen at the runtime's surface only, with the size asked for")
+		parts = append(parts, report.Count(n, "was", "were")+" seen at the runtime's surface only, with the size asked for")
 	}
 	if len(parts) == 0 {
 		return ""
@@ -222,19 +224,19 @@ func noteEstimates(s *Summary, _ trace.Info) string {
 	return upperFirst(strings.Join(parts, "; ")) + "."
 }
 
-func noteForeign(s *Summary, _ trace.Info) string {
-	if s.Other[AccountForeign.String()].AllocCount == 0 {
+func noteForeign(s *report.Summary, _ trace.Info) string {
+	if s.Other[heap.AccountForeign.String()].AllocCount == 0 {
 		return ""
 	}
 	return "Memory opened from other processes is listed but not counted: it belongs to them."
 }
 
 // noteImplicit is no blame: programs that end rarely free everything, and a context that ends in the middle of a run does so on purpose.
-func noteImplicit(s *Summary, _ trace.Info) string {
+func noteImplicit(s *report.Summary, _ trace.Info) string {
 	var parts []string
-	for a := range accountCount {
+	for a := range heap.AccountCount {
 		if n := s.Implicit[a.String()]; n.Count > 0 {
-			parts = append(parts, some(n.Count, "block", "blocks")+" of "+accountWords[a]+" ("+SizeText(n.Bytes)+")")
+			parts = append(parts, report.Count(n.Count, "block", "blocks")+" of "+accountWords[a]+" ("+report.SizeText(n.Bytes)+")")
 		}
 	}
 	if len(parts) == 0 {
@@ -245,23 +247,15 @@ func noteImplicit(s *Summary, _ trace.Info) string {
 }
 
 // accountWords are what notes call the memory of an account.
-var accountWords = [accountCount]string{AccountDriver: "device memory", AccountFramework: "a framework", AccountManaged: "managed memory",
-	AccountHost: "pinned host memory", AccountRegistered: "registered host memory", AccountForeign: "opened memory", AccountAddress: "address space",
-	AccountGraph: "graph nodes", AccountMulticast: "multicast objects", AccountOther: "other kinds"}
+var accountWords = [heap.AccountCount]string{heap.AccountDriver: "device memory", heap.AccountFramework: "a framework", heap.AccountManaged: "managed memory",
+	heap.AccountHost: "pinned host memory", heap.AccountRegistered: "registered host memory", heap.AccountForeign: "opened memory", heap.AccountAddress: "address space",
+	heap.AccountGraph: "graph nodes", heap.AccountMulticast: "multicast objects", heap.AccountOther: "other kinds"}
 
-func noteNullGPU(s *Summary, _ trace.Info) string {
+func noteNullGPU(s *report.Summary, _ trace.Info) string {
 	if !s.NullGPU {
 		return ""
 	}
 	return "The run used the null GPU: memory is accounted for, but there was no hardware and kernels did nothing."
-}
-
-// some writes a number with the words that fit it.
-func some(n uint64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.FormatUint(n, 10) + " " + many
 }
 
 func upperFirst(s string) string {
@@ -275,7 +269,7 @@ func upperFirst(s string) string {
 const importKindKey = "import.kind"
 
 // noteImported says what the file that the trace was made from does not hold.
-func noteImported(_ *Summary, info trace.Info) string {
+func noteImported(_ *report.Summary, info trace.Info) string {
 	kind, lacks := info[importKindKey], info["import.lacks"]
 	if kind == "" {
 		return ""

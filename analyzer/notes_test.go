@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -92,17 +93,17 @@ func TestProcessFacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := s.Process; p.PID != 4711 || len(p.Args) != 2 || p.Started != "2017-07-14T02:40:00.000000001Z" || p.Ended != EndedClean || p.DurationNS != 99 {
+	if p := s.Process; p.PID != 4711 || len(p.Args) != 2 || p.Started != "2017-07-14T02:40:00.000000001Z" || p.Ended != report.EndedClean || p.DurationNS != 99 {
 		t.Errorf("process %+v", p)
 	}
 	if s.Versions["torch"] != "2.7.1" || s.Versions["cuda_driver"] != "12.6" || len(s.Versions) != 2 {
 		t.Errorf("versions %v", s.Versions)
 	}
 	src.end = nil
-	if s, _ = Summarize(src, Options{}); s.Process.Ended != EndedKilled {
+	if s, _ = Summarize(src, Options{}); s.Process.Ended != report.EndedKilled {
 		t.Errorf("without an end the run ended %q", s.Process.Ended)
 	}
-	if s, _ = Summarize(&runningSource{}, Options{}); s.Process.Ended != EndedRunning {
+	if s, _ = Summarize(&runningSource{}, Options{}); s.Process.Ended != report.EndedRunning {
 		t.Errorf("a running process ended %q", s.Process.Ended)
 	}
 }
@@ -110,4 +111,4 @@ func TestProcessFacts(t *testing.T) {
 // runningSource is a source that knows how its process is doing, as spools do.
 type runningSource struct{ memorySource }
 
-func (*runningSource) Ended() string { return EndedRunning }
+func (*runningSource) Ended() string { return report.EndedRunning }

@@ -3,6 +3,8 @@ package analyzer
 import (
 	"testing"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -48,51 +50,51 @@ func TestOwnershipRules(t *testing.T) {
 	tests := []struct {
 		name   string
 		story  *story
-		live   map[Account]uint64
-		health HeapHealth
+		live   map[heap.Account]uint64
+		health heap.HeapHealth
 	}{
 		{"a context takes along what is its own", everyKind().destroy(cuda.ObjectContext, ctx),
-			map[Account]uint64{AccountDriver: 64 + 128, AccountMulticast: 256, AccountAddress: 512, AccountGraph: 1024, AccountOther: 2048}, HeapHealth{ImplicitFrees: 6}},
+			map[heap.Account]uint64{heap.AccountDriver: 64 + 128, heap.AccountMulticast: 256, heap.AccountAddress: 512, heap.AccountGraph: 1024, heap.AccountOther: 2048}, heap.HeapHealth{ImplicitFrees: 6}},
 		{"a refused destruction", (&story{}).alloc(d, 0x1000, 10).owned(ctx).destroy(cuda.ObjectContext, ctx).change(func(e *trace.Event) { e.Status = 1 }),
-			map[Account]uint64{AccountDriver: 10}, HeapHealth{}},
+			map[heap.Account]uint64{heap.AccountDriver: 10}, heap.HeapHealth{}},
 		{"one reference less", (&story{}).alloc(d, 0x1000, 10).owned(ctx).destroy(cuda.ObjectContext, ctx).
-			change(func(e *trace.Event) { e.Flags = trace.FlagReference }), map[Account]uint64{AccountDriver: 10}, HeapHealth{}},
+			change(func(e *trace.Event) { e.Flags = trace.FlagReference }), map[heap.Account]uint64{heap.AccountDriver: 10}, heap.HeapHealth{}},
 		{"another context", (&story{}).alloc(d, 0x1000, 10).owned(ctx).alloc(d, 0x2000, 5).owned(other).destroy(cuda.ObjectContext, ctx),
-			map[Account]uint64{AccountDriver: 5}, HeapHealth{ImplicitFrees: 1}},
+			map[heap.Account]uint64{heap.AccountDriver: 5}, heap.HeapHealth{ImplicitFrees: 1}},
 		{"a context whose handle is that of a graph", (&story{}).alloc(cuda.MemoryGraph, 0x1000, 10).owned(graph).alloc(d, 0x2000, 5).owned(ctx).
-			destroy(cuda.ObjectGraph, graph), map[Account]uint64{AccountDriver: 5}, HeapHealth{ImplicitFrees: 1}},
+			destroy(cuda.ObjectGraph, graph), map[heap.Account]uint64{heap.AccountDriver: 5}, heap.HeapHealth{ImplicitFrees: 1}},
 		{"reset of a device", (&story{}).notice(ctx).create(cuda.ObjectContext, other, "cuCtxCreate_v2").alloc(d, 0x1000, 10).owned(ctx).alloc(d, 0x2000, 5).
-			owned(other).destroy(cuda.ObjectContext, 0), map[Account]uint64{AccountDriver: 5}, HeapHealth{ImplicitFrees: 1}},
+			owned(other).destroy(cuda.ObjectContext, 0), map[heap.Account]uint64{heap.AccountDriver: 5}, heap.HeapHealth{ImplicitFrees: 1}},
 		{"reset of another device", (&story{}).notice(ctx).alloc(d, 0x1000, 10).owned(ctx).destroy(cuda.ObjectContext, 0).
-			change(func(e *trace.Event) { e.Device = 1 }), map[Account]uint64{AccountDriver: 10}, HeapHealth{}},
+			change(func(e *trace.Event) { e.Device = 1 }), map[heap.Account]uint64{heap.AccountDriver: 10}, heap.HeapHealth{}},
 		{"two resets, the handle noticed once", (&story{}).notice(ctx).destroy(cuda.ObjectContext, 0).alloc(d, 0x1000, 10).owned(ctx).
-			destroy(cuda.ObjectContext, 0), nil, HeapHealth{ImplicitFrees: 1}},
+			destroy(cuda.ObjectContext, 0), nil, heap.HeapHealth{ImplicitFrees: 1}},
 		{"what was freed does not end twice", (&story{}).alloc(d, 0x1000, 10).owned(ctx).free(d, 0x1000).alloc(d, 0x1000, 4).owned(other).
-			destroy(cuda.ObjectContext, ctx), map[Account]uint64{AccountDriver: 4}, HeapHealth{}},
+			destroy(cuda.ObjectContext, ctx), map[heap.Account]uint64{heap.AccountDriver: 4}, heap.HeapHealth{}},
 		{"a reused handle", (&story{}).alloc(d, 0x1000, 10).owned(ctx).destroy(cuda.ObjectContext, ctx).alloc(d, 0x1000, 4).owned(ctx).late(2),
-			map[Account]uint64{AccountDriver: 4}, HeapHealth{Displaced: 1}},
+			map[heap.Account]uint64{heap.AccountDriver: 4}, heap.HeapHealth{Displaced: 1}},
 		{"late free after the context ended", (&story{}).alloc(d, 0x1000, 10).owned(ctx).free(d, 0x1000).destroy(cuda.ObjectContext, ctx).late(2), nil,
-			HeapHealth{ImplicitFrees: 1, LateFrees: 1}},
+			heap.HeapHealth{ImplicitFrees: 1, LateFrees: 1}},
 		{"late alloc after the context ended", (&story{}).alloc(d, 0x1000, 10).owned(ctx).destroy(cuda.ObjectContext, ctx).late(1), nil,
-			HeapHealth{LateAllocs: 1}},
+			heap.HeapHealth{LateAllocs: 1}},
 
 		{"module unloaded", (&story{}).alloc(cuda.MemoryModule, 0x1000, 10).owned(module).alloc(cuda.MemoryModule, 0x1000, 10).owned(module).
-			destroy(cuda.ObjectModule, module), nil, HeapHealth{ImplicitFrees: 1}},
-		{"library unloaded", (&story{}).alloc(cuda.MemoryModule, 0x1000, 10).owned(module).destroy(cuda.ObjectLibrary, module), nil, HeapHealth{ImplicitFrees: 1}},
+			destroy(cuda.ObjectModule, module), nil, heap.HeapHealth{ImplicitFrees: 1}},
+		{"library unloaded", (&story{}).alloc(cuda.MemoryModule, 0x1000, 10).owned(module).destroy(cuda.ObjectLibrary, module), nil, heap.HeapHealth{ImplicitFrees: 1}},
 		{"module variables end with the last context", (&story{}).notice(ctx).create(cuda.ObjectContext, other, "cuCtxCreate_v2").
-			alloc(cuda.MemoryModule, 0x1000, 10).owned(module).destroy(cuda.ObjectContext, other).destroy(cuda.ObjectContext, 0), nil, HeapHealth{ImplicitFrees: 1}},
+			alloc(cuda.MemoryModule, 0x1000, 10).owned(module).destroy(cuda.ObjectContext, other).destroy(cuda.ObjectContext, 0), nil, heap.HeapHealth{ImplicitFrees: 1}},
 		{"module variables outlive a context that is not the last", (&story{}).notice(ctx).create(cuda.ObjectContext, other, "cuCtxCreate_v2").
-			alloc(cuda.MemoryModule, 0x1000, 10).owned(module).destroy(cuda.ObjectContext, other), map[Account]uint64{AccountDriver: 10}, HeapHealth{}},
+			alloc(cuda.MemoryModule, 0x1000, 10).owned(module).destroy(cuda.ObjectContext, other), map[heap.Account]uint64{heap.AccountDriver: 10}, heap.HeapHealth{}},
 
-		{"node freed as other memory", (&story{}).alloc(cuda.MemoryGraph, 0x1000, 10).owned(graph).free(cuda.MemoryAsync, 0x1000), nil, HeapHealth{}},
+		{"node freed as other memory", (&story{}).alloc(cuda.MemoryGraph, 0x1000, 10).owned(graph).free(cuda.MemoryAsync, 0x1000), nil, heap.HeapHealth{}},
 		{"node freed once per launch", (&story{}).alloc(cuda.MemoryGraph, 0x1000, 10).owned(graph).free(d, 0x1000).free(d, 0x1000).
-			free(cuda.MemoryGraph, 0x1000), nil, HeapHealth{}},
+			free(cuda.MemoryGraph, 0x1000), nil, heap.HeapHealth{}},
 		{"free of a node that comes late", (&story{}).alloc(cuda.MemoryGraph, 0x1000, 10).owned(graph).free(d, 0x1000).free(d, 0x1000).late(1), nil,
-			HeapHealth{LateAllocs: 1}},
+			heap.HeapHealth{LateAllocs: 1}},
 		{"a node hides no device memory", (&story{}).alloc(cuda.MemoryGraph, 0x1000, 10).alloc(d, 0x1000, 7).free(d, 0x1000),
-			map[Account]uint64{AccountGraph: 10}, HeapHealth{}},
+			map[heap.Account]uint64{heap.AccountGraph: 10}, heap.HeapHealth{}},
 		{"reserved addresses hide nothing", (&story{}).alloc(cuda.MemoryAddress, 0x1000, 100).alloc(d, 0x1000, 7).free(cuda.MemoryAddress, 0x1000),
-			map[Account]uint64{AccountDriver: 7}, HeapHealth{}},
+			map[heap.Account]uint64{heap.AccountDriver: 7}, heap.HeapHealth{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { checkLive(t, test.story, test.live, test.health) })
@@ -105,54 +107,54 @@ func TestReferenceRules(t *testing.T) {
 	tests := []struct {
 		name   string
 		story  *story
-		live   map[Account]uint64
-		health HeapHealth
+		live   map[heap.Account]uint64
+		health heap.HeapHealth
 	}{
-		{"retained, released once", (&story{}).alloc(h, 7, 10).retain(7).free(h, 7), map[Account]uint64{AccountDriver: 10}, HeapHealth{}},
-		{"retained, released twice", (&story{}).alloc(h, 7, 10).retain(7).free(h, 7).free(h, 7), nil, HeapHealth{}},
-		{"released once too often", (&story{}).alloc(h, 7, 10).free(h, 7).free(h, 7), nil, HeapHealth{UnmatchedFrees: 1}},
+		{"retained, released once", (&story{}).alloc(h, 7, 10).retain(7).free(h, 7), map[heap.Account]uint64{heap.AccountDriver: 10}, heap.HeapHealth{}},
+		{"retained, released twice", (&story{}).alloc(h, 7, 10).retain(7).free(h, 7).free(h, 7), nil, heap.HeapHealth{}},
+		{"released once too often", (&story{}).alloc(h, 7, 10).free(h, 7).free(h, 7), nil, heap.HeapHealth{UnmatchedFrees: 1}},
 		{"retained while only mapped", (&story{}).alloc(h, 7, 10).mapAt(0x1000, 10, 7).free(h, 7).retain(7).unmap(0x1000, 10),
-			map[Account]uint64{AccountDriver: 10}, HeapHealth{}},
-		{"the same, released again", (&story{}).alloc(h, 7, 10).mapAt(0x1000, 10, 7).free(h, 7).retain(7).unmap(0x1000, 10).free(h, 7), nil, HeapHealth{}},
-		{"the same, unmapped last", (&story{}).alloc(h, 7, 10).mapAt(0x1000, 10, 7).free(h, 7).retain(7).free(h, 7).unmap(0x1000, 10), nil, HeapHealth{}},
-		{"retained but never seen", (&story{}).retain(7), nil, HeapHealth{UnmatchedReferences: 1}},
-		{"asked in vain", (&story{}).retain(7).change(func(e *trace.Event) { e.Status = 1 }), nil, HeapHealth{}},
+			map[heap.Account]uint64{heap.AccountDriver: 10}, heap.HeapHealth{}},
+		{"the same, released again", (&story{}).alloc(h, 7, 10).mapAt(0x1000, 10, 7).free(h, 7).retain(7).unmap(0x1000, 10).free(h, 7), nil, heap.HeapHealth{}},
+		{"the same, unmapped last", (&story{}).alloc(h, 7, 10).mapAt(0x1000, 10, 7).free(h, 7).retain(7).free(h, 7).unmap(0x1000, 10), nil, heap.HeapHealth{}},
+		{"retained but never seen", (&story{}).retain(7), nil, heap.HeapHealth{UnmatchedReferences: 1}},
+		{"asked in vain", (&story{}).retain(7).change(func(e *trace.Event) { e.Status = 1 }), nil, heap.HeapHealth{}},
 		{"gone with its last mapping, then retained", (&story{}).alloc(h, 7, 10).mapAt(0x1000, 10, 7).free(h, 7).unmap(0x1000, 10).retain(7), nil,
-			HeapHealth{UnmatchedReferences: 1}},
+			heap.HeapHealth{UnmatchedReferences: 1}},
 
-		{"opened twice, closed once", (&story{}).alloc(f, 0x1000, 10).alloc(f, 0x1000, 10).free(f, 0x1000), map[Account]uint64{AccountForeign: 10}, HeapHealth{}},
-		{"opened twice, closed twice", (&story{}).alloc(f, 0x1000, 10).alloc(f, 0x1000, 10).free(f, 0x1000).free(f, 0x1000), nil, HeapHealth{}},
+		{"opened twice, closed once", (&story{}).alloc(f, 0x1000, 10).alloc(f, 0x1000, 10).free(f, 0x1000), map[heap.Account]uint64{heap.AccountForeign: 10}, heap.HeapHealth{}},
+		{"opened twice, closed twice", (&story{}).alloc(f, 0x1000, 10).alloc(f, 0x1000, 10).free(f, 0x1000).free(f, 0x1000), nil, heap.HeapHealth{}},
 		{"opened twice, context destroyed", (&story{}).alloc(f, 0x1000, 10).owned(1).alloc(f, 0x1000, 10).owned(1).destroy(cuda.ObjectContext, 1), nil,
-			HeapHealth{ImplicitFrees: 1}},
-		{"other memory at the address", (&story{}).alloc(f, 0x1000, 10).alloc(f, 0x1000, 11), map[Account]uint64{AccountForeign: 11}, HeapHealth{Displaced: 1}},
+			heap.HeapHealth{ImplicitFrees: 1}},
+		{"other memory at the address", (&story{}).alloc(f, 0x1000, 10).alloc(f, 0x1000, 11), map[heap.Account]uint64{heap.AccountForeign: 11}, heap.HeapHealth{Displaced: 1}},
 
-		{"imported, not mapped", (&story{}).alloc(im, 7, 0), nil, HeapHealth{}},
-		{"imported and mapped twice", (&story{}).alloc(im, 7, 0).mapAt(0x1000, 10, 7).mapAt(0x2000, 10, 7), map[Account]uint64{AccountForeign: 10}, HeapHealth{}},
-		{"imported, released, unmapped", (&story{}).alloc(im, 7, 0).mapAt(0x1000, 10, 7).free(h, 7).unmap(0x1000, 10), nil, HeapHealth{}},
-		{"imported, mapped to a tile first", (&story{}).alloc(im, 7, 0).mapAt(1<<63|5, 0, 7).mapAt(0x1000, 10, 7), map[Account]uint64{AccountForeign: 10}, HeapHealth{}},
+		{"imported, not mapped", (&story{}).alloc(im, 7, 0), nil, heap.HeapHealth{}},
+		{"imported and mapped twice", (&story{}).alloc(im, 7, 0).mapAt(0x1000, 10, 7).mapAt(0x2000, 10, 7), map[heap.Account]uint64{heap.AccountForeign: 10}, heap.HeapHealth{}},
+		{"imported, released, unmapped", (&story{}).alloc(im, 7, 0).mapAt(0x1000, 10, 7).free(h, 7).unmap(0x1000, 10), nil, heap.HeapHealth{}},
+		{"imported, mapped to a tile first", (&story{}).alloc(im, 7, 0).mapAt(1<<63|5, 0, 7).mapAt(0x1000, 10, 7), map[heap.Account]uint64{heap.AccountForeign: 10}, heap.HeapHealth{}},
 		{"tiles mapped over and unmapped twice", (&story{}).alloc(h, 7, 10).mapAt(1<<63|5, 0, 7).mapAt(1<<63|5, 0, 7).free(h, 7).unmap(1<<63|5, 0).unmap(1<<63|5, 0),
-			nil, HeapHealth{}},
-		{"imported, released, never mapped", (&story{}).alloc(im, 7, 0).free(h, 7).alloc(h, 7, 3), map[Account]uint64{AccountDriver: 3}, HeapHealth{}},
+			nil, heap.HeapHealth{}},
+		{"imported, released, never mapped", (&story{}).alloc(im, 7, 0).free(h, 7).alloc(h, 7, 3), map[heap.Account]uint64{heap.AccountDriver: 3}, heap.HeapHealth{}},
 		{"multicast binding under a key", (&story{}).alloc(cuda.MemoryMulticast, 8, 20).alloc(h, 7, 10).mapAt(1<<63|5, 10, 7).free(h, 7),
-			map[Account]uint64{AccountMulticast: 20, AccountDriver: 10}, HeapHealth{}},
+			map[heap.Account]uint64{heap.AccountMulticast: 20, heap.AccountDriver: 10}, heap.HeapHealth{}},
 		{"multicast binding undone", (&story{}).alloc(cuda.MemoryMulticast, 8, 20).alloc(h, 7, 10).mapAt(1<<63|5, 10, 7).free(h, 7).unmap(1<<63|5, 10).free(h, 8),
-			nil, HeapHealth{}},
+			nil, heap.HeapHealth{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { checkLive(t, test.story, test.live, test.health) })
 	}
 }
 
-func checkLive(t *testing.T, s *story, live map[Account]uint64, health HeapHealth) {
+func checkLive(t *testing.T, s *story, live map[heap.Account]uint64, health heap.HeapHealth) {
 	t.Helper()
 	c := newCollector(&trace.Tables{}, nil, nil, At{})
 	for i := range s.events {
 		c.event(&s.events[i])
 	}
-	for a := AccountDriver; a < accountCount; a++ {
-		got := c.totals[a].current
+	for a := heap.AccountDriver; a < heap.AccountCount; a++ {
+		got := c.totals[a].Current
 		if d := c.details[a]; d != nil {
-			got = d.total.current
+			got = d.total.Current
 		}
 		if got != live[a] {
 			t.Errorf("%s: %d live, want %d", a, got, live[a])
@@ -178,7 +180,7 @@ func TestObjectsAreCounted(t *testing.T) {
 		late(5).destroy(cuda.ObjectContext, 2).create(cuda.ObjectPool, 3, "cuMemCreate").change(func(e *trace.Event) { e.Status = 2 }).
 		add(trace.Event{Kind: trace.EventLaunch, Object: cuda.ObjectExec, Addr: 9}).
 		add(trace.Event{Kind: trace.EventLaunch, Object: cuda.ObjectExec, Addr: 9, Status: 1}).summary(t, Options{})
-	want := map[string]ObjectCount{"context": {CreatedCount: 2, DestroyedCount: 1, LiveCount: 1}, "graph": {CreatedCount: 2, DestroyedCount: 1, LiveCount: 1},
+	want := map[string]report.ObjectCount{"context": {CreatedCount: 2, DestroyedCount: 1, LiveCount: 1}, "graph": {CreatedCount: 2, DestroyedCount: 1, LiveCount: 1},
 		"pool": {FailedCount: 1}}
 	if got := asJSON(t, s.Objects); got != asJSON(t, want) {
 		t.Errorf("objects %s", got)
@@ -202,7 +204,7 @@ func TestImplicitFreesAreNamed(t *testing.T) {
 	s := (&story{}).alloc(cuda.MemoryDevice, 0x1000, 100).owned(1).alloc(cuda.MemoryHost, 0x1000, 30).owned(1).alloc(cuda.MemoryHost, 0x2000, 3).owned(1).
 		destroy(cuda.ObjectContext, 1)
 	sum := s.summary(t, Options{})
-	if sum.Implicit["driver"] != (ImplicitFrees{1, 100}) || sum.Implicit["host"] != (ImplicitFrees{2, 33}) || len(sum.Implicit) != 2 || sum.Health.ImplicitFrees != 3 {
+	if sum.Implicit["driver"] != (report.ImplicitFrees{Count: 1, Bytes: 100}) || sum.Implicit["host"] != (report.ImplicitFrees{Count: 2, Bytes: 33}) || len(sum.Implicit) != 2 || sum.Health.ImplicitFrees != 3 {
 		t.Errorf("implicit frees %+v, %d in all", sum.Implicit, sum.Health.ImplicitFrees)
 	}
 	if !sum.Health.Complete || sum.Driver.FreeCount != 1 {
@@ -242,7 +244,7 @@ func TestDriverSteadyStateAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(50, replayAll); n > 1 {
 		t.Errorf("%v allocations in %d events", n, len(s.events))
 	}
-	if h := c.heap.Health(); h != (HeapHealth{}) {
+	if h := c.heap.Health(); h != (heap.HeapHealth{}) {
 		t.Errorf("health %+v", h)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -124,7 +125,7 @@ func oomLines(t *testing.T, lines string) *trace.Reader {
 }
 
 // oomOf returns what both ways of telling say, after comparing them: the report's, and the one of a process that watches itself.
-func oomOf(t *testing.T, lines string) OOM {
+func oomOf(t *testing.T, lines string) report.OOM {
 	t.Helper()
 	s, err := Summarize(oomLines(t, lines), Options{})
 	if err != nil {
@@ -140,7 +141,7 @@ func oomOf(t *testing.T, lines string) OOM {
 		w.Apply(events)
 	}
 	w.Finish()
-	live := []OOMEvent{}
+	live := []report.OOMEvent{}
 	for _, report := range w.Take() {
 		live = append(live, report.Event)
 	}
@@ -216,13 +217,13 @@ func TestOOMPicture(t *testing.T) {
 		t.Errorf("figures %+v", e)
 	}
 	// 0x10000000+80 .. 0x18000000 (128 MiB behind the start) .. +20 .. end of 300: gaps of 48 and 152; the second segment leaves 70.
-	want := OOMAllocator{ReservedBytes: 400 * mib, AllocatedBytes: 130 * mib, IdleBytes: 270 * mib,
-		Pieces: Fragments{FreeBytes: 270 * mib, FreePieces: 3, LargestFreeBytes: 152 * mib}}
+	want := report.OOMAllocator{ReservedBytes: 400 * mib, AllocatedBytes: 130 * mib, IdleBytes: 270 * mib,
+		Pieces: report.Fragments{FreeBytes: 270 * mib, FreePieces: 3, LargestFreeBytes: 152 * mib}}
 	if e.Allocator == nil || *e.Allocator != want {
 		t.Errorf("allocator %+v, want %+v", e.Allocator, want)
 	}
 	rows := map[string]uint64{}
-	for _, row := range e.ledger("tag").Rows {
+	for _, row := range e.Ledger("tag").Rows {
 		rows[row.Owner+" "+row.Key] = row.Bytes / mib
 	}
 	// The device says 560 of this process, of which 450 are tracked: the rest is the context's.
@@ -234,7 +235,7 @@ func TestOOMPicture(t *testing.T) {
 	if e.UsedBytes != 900*mib || e.FreeBytes != 100*mib {
 		t.Errorf("%d used, %d free", e.UsedBytes/mib, e.FreeBytes/mib)
 	}
-	if e.Since == nil || e.Since.What != "step 7" || e.Since.Bytes != 50*mib || e.Since.Rows[0].Key != Untagged {
+	if e.Since == nil || e.Since.What != "step 7" || e.Since.Bytes != 50*mib || e.Since.Rows[0].Key != report.Untagged {
 		t.Errorf("since %+v", e.Since)
 	}
 }
@@ -295,15 +296,15 @@ func TestOOMRowsAgainstMoment(t *testing.T) {
 			continue
 		}
 		for _, g := range s.At.Groups {
-			if g.Level != e.ledger("tag").Level {
+			if g.Level != e.Ledger("tag").Level {
 				continue
 			}
 			var want, got []string
 			for _, row := range g.Rows {
 				want = append(want, fmt.Sprint(row.Key, " ", row.LiveBytes))
 			}
-			for _, row := range e.ledger("tag").Rows {
-				if row.Owner == OwnerBlocks && row.Bytes > 0 {
+			for _, row := range e.Ledger("tag").Rows {
+				if row.Owner == report.OwnerBlocks && row.Bytes > 0 {
 					got = append(got, fmt.Sprint(row.Key, " ", row.Bytes))
 				}
 			}
@@ -344,19 +345,19 @@ func TestOOMIsBounded(t *testing.T) {
 }
 
 func TestOOMSectionIsBounded(t *testing.T) {
-	r := &OOMReport{Event: OOMEvent{Seq: 9}}
-	l := Ledger{By: "tag", WholeBytes: 20000 * 3}
+	r := &report.OOMReport{Event: report.OOMEvent{Seq: 9}}
+	l := report.Ledger{By: "tag", WholeBytes: 20000 * 3}
 	for i := range 20000 {
-		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerBlocks, Key: strings.Repeat("module.", 20) + fmt.Sprint(i), Bytes: 3})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: strings.Repeat("module.", 20) + fmt.Sprint(i), Bytes: 3})
 	}
-	l.Rows = append(l.Rows, LedgerRow{Owner: OwnerSlack, Key: "slack", Bytes: 7})
-	r.Event.Ledgers = []Ledger{l}
+	l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: 7})
+	r.Event.Ledgers = []report.Ledger{l}
 	text, err := r.Section()
 	if err != nil || len(text) > trace.MaxOOMBytes || !strings.Contains(text, "more)") || !strings.Contains(text, `"slack"`) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	var sum uint64
-	for _, row := range r.withRows(200).Event.Ledgers[0].Rows {
+	for _, row := range r.WithRows(200).Event.Ledgers[0].Rows {
 		sum += row.Bytes
 	}
 	if sum != 20000*3+7 {

@@ -5,47 +5,39 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
 // oomGroupings are what an OOM event's ledgers divide by, and oomPlaces where places are told.
 var oomGroupings = []string{"tag", "library", "api"}
 
-// Kinds of ledger rows that only OOM events and device ledgers have; see OwnerBlocks and its like, and OwnerRounding.
-const (
-	OwnerContext = "context" // the CUDA context and its code
-	OwnerKept    = "kept"    // kept by the driver and the firmware
-	OwnerOthers  = "others"  // held by other processes
-)
-
-func uintText(n uint64) string { return strconv.FormatUint(n, 10) }
-
 // describe takes a picture of the device for a case: who holds what, at the event that refused.
 func (c *collector) describe(o *oomCase, e *trace.Event, final bool) {
 	v := &o.event
 	v.Seq, v.TimeNS, v.Tag = e.Seq, e.Time, c.resolver.tables.String(e.Tag)
-	v.DriverBytes, v.LostRecords = c.details[AccountDriver].total.current, c.lost
+	v.DriverBytes, v.LostRecords = c.details[heap.AccountDriver].total.Current, c.lost
 	now := c.holding.driverBytes(o.device)
 	v.ReleasedBytes = o.first - min(o.first, now)
 	if c.want.kind == momentOOM && c.moment == nil { // it costs a look at all that is live
 		o.moment = c.now(e.Time)
 	}
 	if !c.wantPicture(v, e, final) {
-		v.dropDetails()
+		v.DropDetails()
 		return
 	}
 	v.Detailed = true
-	v.Sample, v.sizes = c.lastSample(o.device), c.sizes.nowOn(deviceSlot(o.device))
+	v.Sample, v.Sizes = c.lastSample(o.device), c.sizes.nowOn(deviceSlot(o.device))
 	c.picture(v)
-	v.settle()
+	v.Balance()
 }
 
 // wantPicture bounds what a program costs that runs out of memory all the time. The end of a framework's attempts is always worth one: what is failed
 // for certain matters most.
-func (c *collector) wantPicture(v *OOMEvent, e *trace.Event, final bool) bool {
+func (c *collector) wantPicture(v *report.OOMEvent, e *trace.Event, final bool) bool {
 	t := &c.ooms
 	switch {
 	case v.Device < 0, t.failed >= maxOOMDetailed:
@@ -64,7 +56,7 @@ type ownerKey struct{ owner, key string }
 // picture is a device's memory at one moment, divided among its owners.
 type picture struct {
 	by        []*grouping
-	main      Account               // whose blocks are listed: the framework's, or without one the driver's
+	main      heap.Account          // whose blocks are listed: the framework's, or without one the driver's
 	sums      []map[ownerKey]uint64 // by grouping
 	young     map[ownerKey]uint64   // by the first grouping: what came after the last step or mark
 	inBlocks  uint64
@@ -73,17 +65,17 @@ type picture struct {
 }
 
 // picture fills in who holds a device's memory.
-func (c *collector) picture(v *OOMEvent) {
+func (c *collector) picture(v *report.OOMEvent) {
 	p := c.takePicture(v.Device)
 	if p.framework {
-		v.Allocator = &OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks, IdleBytes: p.held - min(p.held, p.inBlocks)}
+		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks, IdleBytes: p.held - min(p.held, p.inBlocks)}
 		if c.holding.fromDriver() {
 			if pieces := c.fragments(v.Device); pieces.FreeBytes == v.Allocator.IdleBytes {
 				v.Allocator.Pieces = pieces // otherwise records are missing, and there are not the gaps that there seem to be
 			}
 		}
 	}
-	v.Ledgers = []Ledger{}
+	v.Ledgers = []report.Ledger{}
 	for g := range p.by {
 		v.Ledgers = append(v.Ledgers, p.ledger(g, v.TimeNS))
 	}
@@ -108,43 +100,43 @@ func (c *collector) takePicture(device int16) *picture {
 	if err != nil {
 		panic(err) // the names are the registry's
 	}
-	p := &picture{by: by, main: AccountDriver, sums: make([]map[ownerKey]uint64, len(by)), young: make(map[ownerKey]uint64)}
+	p := &picture{by: by, main: heap.AccountDriver, sums: make([]map[ownerKey]uint64, len(by)), young: make(map[ownerKey]uint64)}
 	for g := range p.sums {
 		p.sums[g] = make(map[ownerKey]uint64)
 	}
 	if p.framework, p.held = c.frameworkOn(device); p.framework {
-		p.main = AccountFramework
+		p.main = heap.AccountFramework
 	}
 	if c.ooms.places {
 		p.by = append(p.by, &oomPlaces)
 		p.sums = append(p.sums, make(map[ownerKey]uint64))
 	}
 	names := newKeyNames(&c.resolver, p.by)
-	c.heap.Each(func(_ uint32, b *Block) {
+	c.heap.Each(func(_ uint32, b *heap.Block) {
 		switch {
 		case b.Device != device:
 		case b.Account == p.main:
 			p.inBlocks += b.Size
 			for g := range p.by {
-				p.sums[g][ownerKey{OwnerBlocks, names.of(g, b)}] += b.Size
+				p.sums[g][ownerKey{report.OwnerBlocks, names.of(g, b)}] += b.Size
 			}
 			if c.ooms.since != nil && b.Seq > c.ooms.sinceSeq {
-				p.young[ownerKey{OwnerBlocks, names.of(0, b)}] += b.Size
+				p.young[ownerKey{report.OwnerBlocks, names.of(0, b)}] += b.Size
 			}
-		case b.Account == AccountDriver && c.holding.fromDriver():
-			if library := c.resolver.libraries.of(b.Stack); library != c.holding.library {
-				p.outside(c.resolver.libraries.name(library), b.Size)
+		case b.Account == heap.AccountDriver && c.holding.fromDriver():
+			if library := c.resolver.libraries.Of(b.Stack); library != c.holding.library {
+				p.outside(c.resolver.libraries.Name(library), b.Size)
 			}
 		}
 	})
 	if driver := c.holding.driverBytes(device); p.framework && !c.holding.fromDriver() && driver > p.held {
-		p.outside(UnknownLibrary, driver-p.held)
+		p.outside(report.UnknownLibrary, driver-p.held)
 	}
 	if last := len(by); c.ooms.places && !names.ownPlaces(last) {
 		p.by, p.sums = p.by[:last], p.sums[:last]
 	}
 	if c.ooms.told != nil {
-		c.resolver.stacks.forget()
+		c.resolver.stacks.Forget()
 	}
 	return p
 }
@@ -152,16 +144,16 @@ func (c *collector) takePicture(device int16) *picture {
 // outside adds driver memory that the framework's allocator does not hold.
 func (p *picture) outside(library string, bytes uint64) {
 	for g := range p.sums {
-		p.sums[g][ownerKey{OwnerOutside, library}] += bytes
+		p.sums[g][ownerKey{report.OwnerOutside, library}] += bytes
 	}
 }
 
-func (p *picture) ledger(g int, time int64) Ledger {
-	l := Ledger{By: p.by[g].name, Level: p.main.String(), Moment: "oom", TimeNS: time, Rows: ownerRows(p.sums[g])}
+func (p *picture) ledger(g int, time int64) report.Ledger {
+	l := report.Ledger{By: p.by[g].name, Level: p.main.String(), Moment: "oom", TimeNS: time, Rows: ownerRows(p.sums[g])}
 	if p.framework {
 		l.SlackBytes = int64(p.held) - int64(p.inBlocks)
 		if l.SlackBytes > 0 {
-			l.Rows = append(l.Rows, LedgerRow{Owner: OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
+			l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
 		}
 	}
 	return l
@@ -177,47 +169,13 @@ func (c *collector) frameworkOn(device int16) (reports bool, held uint64) {
 	return d.counted || d.blocks > 0, d.current(c.holding.library, c.holding.fromDriver())
 }
 
-// settle adds to the ledgers what only the device itself knows, and makes the sums. It may be repeated with another sample.
-func (v *OOMEvent) settle() {
-	for i := range v.Ledgers {
-		l := &v.Ledgers[i]
-		l.Rows = slices.DeleteFunc(l.Rows, func(r LedgerRow) bool {
-			return r.Owner != OwnerBlocks && r.Owner != OwnerSlack && r.Owner != OwnerOutside
-		})
-		add := func(owner, key string, bytes int64) {
-			if bytes > 0 {
-				l.Rows = append(l.Rows, LedgerRow{Owner: owner, Key: key, Bytes: uint64(bytes)})
-			}
-		}
-		add(OwnerRounding, "rounding to 512 bytes", int64(v.sizes.RoundedBytes-v.sizes.RequestedBytes))
-		add(OwnerPoolIdle, "memory pools, idle", int64(v.sizes.PoolIdleBytes))
-		add(OwnerGraphPool, "graph memory pool", int64(v.sizes.GraphPoolBytes))
-		if s := v.Sample; s != nil {
-			add(OwnerContext, "CUDA context and code", int64(s.ContextBytes))
-			add(OwnerOthers, "other processes", int64(s.OthersBytes))
-			add(OwnerKept, "driver and firmware", int64(s.KeptBytes))
-			remainder := "reported by the device, not tracked"
-			if !s.ShareKnown {
-				remainder = "not tracked, or other processes"
-			}
-			add(OwnerRemainder, remainder, s.RemainderBytes)
-		}
-		l.WholeBytes = 0
-		for _, row := range l.Rows {
-			l.WholeBytes += row.Bytes
-		}
-		v.UsedBytes = l.WholeBytes
-	}
-	v.FreeBytes = v.TotalBytes - min(v.TotalBytes, v.UsedBytes)
-}
-
 // ownerRows sorts what a map holds, most first.
-func ownerRows(sums map[ownerKey]uint64) []LedgerRow {
-	rows := make([]LedgerRow, 0, len(sums))
+func ownerRows(sums map[ownerKey]uint64) []report.LedgerRow {
+	rows := make([]report.LedgerRow, 0, len(sums))
 	for k, bytes := range sums {
-		rows = append(rows, LedgerRow{Owner: k.owner, Key: k.key, Bytes: bytes})
+		rows = append(rows, report.LedgerRow{Owner: k.owner, Key: k.key, Bytes: bytes})
 	}
-	slices.SortFunc(rows, func(a, b LedgerRow) int {
+	slices.SortFunc(rows, func(a, b report.LedgerRow) int {
 		return cmp.Or(strings.Compare(a.Owner, b.Owner), cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key))
 	})
 	return rows
@@ -238,7 +196,7 @@ func newKeyNames(r *resolver, by []*grouping) *keyNames {
 	return n
 }
 
-func (n *keyNames) of(g int, b *Block) string {
+func (n *keyNames) of(g int, b *heap.Block) string {
 	o := originOf(b)
 	id := n.by[g].id(n.resolver, &o)
 	name, known := n.known[g][id]
@@ -272,7 +230,7 @@ func (h *holdings) driverBytes(device int16) uint64 {
 
 func (d *deviceHoldings) driverBytes() (sum uint64) {
 	for i := range d.byLibrary {
-		sum += d.byLibrary[i].current
+		sum += d.byLibrary[i].Current
 	}
 	return sum
 }

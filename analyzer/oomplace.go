@@ -1,6 +1,9 @@
 package analyzer
 
-import "memtrace/trace"
+import (
+	"memtrace/analyzer/callstack"
+	"memtrace/trace"
+)
 
 // maxOOMStacks bounds the call stacks that are named inside of the program: what memory runs out for must not take more of it.
 const maxOOMStacks = 1 << 14
@@ -29,9 +32,9 @@ func (c *collector) oomPlace(e *trace.Event) string {
 	if !c.ooms.places {
 		return ""
 	}
-	stack := c.resolver.stacks.of(stackPair{e.Stack, e.PyStack})
-	if at := stack.site; at != nil && at.Function != "" && (at.user || at.fold == foldNode) {
-		return stack.key
+	stack := c.resolver.stacks.Of(callstack.Pair{Native: e.Stack, Python: e.PyStack})
+	if at := stack.Site; at != nil && at.Function != "" && (at.User || at.Fold == callstack.FoldNode) {
+		return stack.Key
 	}
 	return ""
 }

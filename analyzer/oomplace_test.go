@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -42,13 +43,13 @@ func TestOOMPlaces(t *testing.T) {
 		if site := placeOrThread(src, refused); told.Site != site && (told.Site != "" || site != "thread python3") {
 			t.Errorf("seed %d: asked for at %q, want %q", seed, told.Site, site)
 		}
-		if got := blockRowsOf(told.ledger("site")); !maps.Equal(got, want) {
+		if got := blockRowsOf(told.Ledger("site")); !maps.Equal(got, want) {
 			t.Errorf("seed %d: places %v, want %v", seed, got, want)
 		}
 		if told.UsedBytes != whole {
 			t.Errorf("seed %d: %d in use, want %d", seed, told.UsedBytes, whole)
 		}
-		if s := w.collector.resolver.stacks; s.names != nil || s.stacks != nil {
+		if s := w.collector.resolver.stacks; s.Names != nil || s.Stacks != nil {
 			t.Errorf("seed %d: names are kept in the program", seed)
 		}
 	}
@@ -70,10 +71,10 @@ func placeOrThread(src *memorySource, e trace.Event) string {
 	return "thread python3"
 }
 
-func blockRowsOf(l *Ledger) map[string]uint64 {
+func blockRowsOf(l *report.Ledger) map[string]uint64 {
 	rows := make(map[string]uint64)
 	for _, row := range l.Rows {
-		if row.Owner == OwnerBlocks {
+		if row.Owner == report.OwnerBlocks {
 			rows[row.Key] += row.Bytes
 		}
 	}
@@ -85,7 +86,7 @@ func TestOOMPlacesAreBounded(t *testing.T) {
 	src, _ := starved(1)
 	w := NewOOMWatch(&src.tables, src.info, 1<<40)
 	named := 0
-	w.collector.resolver.stacks.limit = 3
+	w.collector.resolver.stacks.Limit = 3
 	w.Apply(src.events[:len(src.events)-1])
 	picture := w.collector.takePicture(0)
 	var sum uint64
@@ -123,7 +124,7 @@ func TestOOMWithoutPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := &s.OOM.Events[0]
-		if got := len(e.ledger("site").Rows) > 0; got != test.want || (e.Site != "") && !test.want {
+		if got := len(e.Ledger("site").Rows) > 0; got != test.want || (e.Site != "") && !test.want {
 			t.Errorf("%s: places %t at %q", test.name, got, e.Site)
 		}
 	}

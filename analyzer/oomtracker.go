@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -31,12 +34,12 @@ const statusOutOfMemory = 2
 // gives back what it has cached, asks again and tells its caller. An allocation that is granted in between ends the matter only if nothing is refused after
 // it, since expandable segments ask piece by piece.
 type oomTracker struct {
-	OOM
+	report.OOM
 	open     []*oomCase // in the order in which they began
-	told     func(*OOMEvent)
+	told     func(*report.OOMEvent)
 	places   bool // places of the program are told
 	info     func() trace.Info
-	since    *OOMGrowth // the latest step or mark, without its bytes
+	since    *report.OOMGrowth // the latest step or mark, without its bytes
 	sinceSeq uint64
 	steps    [][]uint64 // live bytes at the latest beginnings of steps, by device slot
 
@@ -48,7 +51,7 @@ type oomTracker struct {
 
 // oomCase is an OOM event that may go on.
 type oomCase struct {
-	event   OOMEvent
+	event   report.OOMEvent
 	thread  trace.ThreadID
 	device  int16
 	last    int64  // time of the latest attempt
@@ -87,7 +90,7 @@ func (c *collector) oomEvent(e *trace.Event) {
 	case trace.EventStep:
 		c.stepBegan(e)
 	case trace.EventMark:
-		t.since, t.sinceSeq = &OOMGrowth{What: "mark " + c.resolver.tables.String(e.Name), TimeNS: e.Time}, e.Seq
+		t.since, t.sinceSeq = &report.OOMGrowth{What: "mark " + c.resolver.tables.String(e.Name), TimeNS: e.Time}, e.Seq
 	case trace.EventSample:
 		c.sampled(e)
 	}
@@ -108,7 +111,7 @@ func (c *collector) refusedForMemory(e *trace.Event) {
 	o.event.Level = e.Level.String()
 	o.event.Memory, o.event.DriverRequestedBytes, o.event.RequestedBytes = e.Mem.String(), e.Size, e.Size
 	o.event.Site = c.oomPlace(e)
-	o.event.Call, o.event.Library, o.event.Caller = callOf(e).String(), c.resolver.libraries.name(c.resolver.libraries.of(e.Stack)), c.callerOf(e.Stack)
+	o.event.Call, o.event.Library, o.event.Caller = heap.CallOf(e).String(), c.resolver.libraries.Name(c.resolver.libraries.Of(e.Stack)), c.callerOf(e.Stack)
 	c.describe(o, e, false)
 }
 
@@ -128,7 +131,7 @@ func (c *collector) gaveUp(e *trace.Event) {
 		o.event.Memory = cuda.MemoryDevice.String()
 	}
 	if o.event.Library == "" {
-		o.event.Library, o.event.Caller = c.resolver.libraries.name(c.resolver.libraries.of(e.Stack)), c.callerOf(e.Stack)
+		o.event.Library, o.event.Caller = c.resolver.libraries.Name(c.resolver.libraries.Of(e.Stack)), c.callerOf(e.Stack)
 	}
 	c.describe(o, e, true)
 }
@@ -160,8 +163,8 @@ func (c *collector) beginCase(e *trace.Event) *oomCase {
 	}
 	device := shortDevice(e)
 	o := &oomCase{thread: e.Thread, device: device, first: c.holding.driverBytes(device)}
-	o.event = OOMEvent{Device: device, FirstTimeNS: e.Time, Thread: threadKey(&c.resolver, uint64(e.Thread)), Ledgers: []Ledger{}, StepBytes: []uint64{},
-		Advice: []Advice{}}
+	o.event = report.OOMEvent{Device: device, FirstTimeNS: e.Time, Thread: threadKey(&c.resolver, uint64(e.Thread)), Ledgers: []report.Ledger{}, StepBytes: []uint64{},
+		Advice: []report.Advice{}}
 	c.ooms.open = append(c.ooms.open, o)
 	return o
 }
@@ -198,19 +201,19 @@ func (c *collector) tell(o *oomCase) {
 	t.open = slices.DeleteFunc(t.open, func(other *oomCase) bool { return other == o })
 	e := &o.event
 	detailed := &t.failed
-	e.Outcome = OOMFailed
+	e.Outcome = report.OOMFailed
 	if o.granted {
-		e.Outcome, detailed = OOMRecovered, &t.recovered
+		e.Outcome, detailed = report.OOMRecovered, &t.recovered
 		t.RecoveredCount++
 	} else {
 		t.Count++
 	}
 	t.number++
-	if c.want.kind == momentOOM && (c.want.oom == t.number || c.want.oom == 0 && c.moment == nil && e.Outcome == OOMFailed) {
+	if c.want.kind == momentOOM && (c.want.oom == t.number || c.want.oom == 0 && c.moment == nil && e.Outcome == report.OOMFailed) {
 		c.moment = o.moment
 	}
 	if e.Detailed && *detailed >= maxOOMDetailed {
-		e.dropDetails()
+		e.DropDetails()
 	}
 	if e.Detailed {
 		c.sizeUp(e)
@@ -229,19 +232,13 @@ func (c *collector) tell(o *oomCase) {
 }
 
 // sizeUp takes the device's size, which the recorder may have found out only after the event.
-func (c *collector) sizeUp(e *OOMEvent) {
+func (c *collector) sizeUp(e *report.OOMEvent) {
 	for _, d := range c.resolver.tables.Devices() {
 		if d.Index == e.Device {
 			e.TotalBytes = d.TotalBytes
 		}
 	}
-	e.settle()
-}
-
-func (e *OOMEvent) dropDetails() {
-	e.Detailed, e.Sample, e.Allocator, e.Since = false, nil, nil, nil
-	e.Ledgers, e.StepBytes, e.Advice = []Ledger{}, []uint64{}, []Advice{}
-	e.UsedBytes, e.FreeBytes = 0, 0
+	e.Balance()
 }
 
 // finishOOM ends every case: nothing more will come.
@@ -267,14 +264,14 @@ func (c *collector) endOOMForNow() (undo func()) {
 // stepBegan remembers what is live, so that growth from step to step can be seen.
 func (c *collector) stepBegan(e *trace.Event) {
 	t := &c.ooms
-	t.since, t.sinceSeq = &OOMGrowth{What: "step " + uintText(e.Count), TimeNS: e.Time}, e.Seq
+	t.since, t.sinceSeq = &report.OOMGrowth{What: "step " + report.Number(e.Count), TimeNS: e.Time}, e.Seq
 	for slot := range c.holding.devices {
 		d := &c.holding.devices[slot]
 		live := d.blocks
 		if !d.counted {
 			live = d.driverBytes()
 		}
-		kept := at(&t.steps, slot)
+		kept := meter.Slot(&t.steps, slot)
 		if len(*kept) == maxOOMSteps {
 			*kept = slices.Delete(*kept, 0, 1)
 		}
@@ -288,13 +285,13 @@ func (c *collector) sampled(e *trace.Event) {
 	for _, o := range c.ooms.open {
 		if o.device == e.Device && o.event.Detailed {
 			o.event.Sample = c.lastSample(e.Device)
-			o.event.settle()
+			o.event.Balance()
 		}
 	}
 }
 
 // lastSample returns the latest sample of a device, or the settled one before it if the latest fits no single moment; nil without any.
-func (c *collector) lastSample(device int16) *Sample {
+func (c *collector) lastSample(device int16) *report.Sample {
 	slot := deviceSlot(device)
 	if slot >= len(c.samples.devices) || len(c.samples.devices[slot].list) == 0 {
 		return nil

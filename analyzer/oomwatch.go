@@ -3,17 +3,10 @@ package analyzer
 import (
 	"maps"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
-
-// OOMReport is an OOM event with what a reader must know of the run when the trace is not at hand.
-type OOMReport struct {
-	Process  Process           `json:"process"`
-	Versions map[string]string `json:"versions"`
-	NullGPU  bool              `json:"null_gpu"`
-	Devices  []Device          `json:"devices"`
-	Event    OOMEvent          `json:"event"`
-}
 
 // OOMWatch tells OOM events while the trace is being written. It replays every event, so its cost is that of a replay without groupings, and its memory is
 // bounded by the live blocks, of which each takes at most 48 bytes. It is not safe for use by several goroutines.
@@ -21,7 +14,7 @@ type OOMWatch struct {
 	collector *collector
 	tables    *trace.Tables
 	info      trace.Info
-	found     []*OOMReport
+	found     []*report.OOMReport
 	last      int64 // time of the latest event
 }
 
@@ -29,20 +22,20 @@ type OOMWatch struct {
 // of memory, see Short. It is to be closed.
 func NewOOMWatch(tables *trace.Tables, info trace.Info, most int64) *OOMWatch {
 	w := &OOMWatch{collector: newCollector(tables, nil, nil, At{}), tables: tables, info: info}
-	w.collector.heap = NewPackedHeap(w.collector, most)
+	w.collector.heap = heap.NewPackedHeap(w.collector, most)
 	w.collector.ooms.info = func() trace.Info { return info }
 	w.collector.ooms.told, w.collector.ooms.places = w.take, true
 	stacks := w.collector.resolver.stacks
-	stacks.info, stacks.options.NoFiles, stacks.limit = w.collector.ooms.info, true, maxOOMStacks
+	stacks.Info, stacks.Options.NoFiles, stacks.Limit = w.collector.ooms.info, true, maxOOMStacks
 	return w
 }
 
-func (w *OOMWatch) take(e *OOMEvent) {
-	r := &OOMReport{Versions: versions(w.info), NullGPU: w.info["nullgpu"] == "1", Event: *e}
+func (w *OOMWatch) take(e *report.OOMEvent) {
+	r := &report.OOMReport{Versions: versions(w.info), NullGPU: w.info["nullgpu"] == "1", Event: *e}
 	r.Process = processOf(w.info)
-	r.Process.Ended, r.Process.DurationNS = EndedRunning, w.last
+	r.Process.Ended, r.Process.DurationNS = report.EndedRunning, w.last
 	for _, d := range w.tables.Devices() {
-		r.Devices = append(r.Devices, Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes})
+		r.Devices = append(r.Devices, report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes})
 	}
 	w.found = append(w.found, r)
 }
@@ -70,7 +63,7 @@ func (w *OOMWatch) Pending() bool { return len(w.collector.ooms.open) > 0 }
 func (w *OOMWatch) Finish() { w.collector.finishOOM() }
 
 // Take returns the OOM events that ended since the last call, in the order in which they did.
-func (w *OOMWatch) Take() []*OOMReport {
+func (w *OOMWatch) Take() []*report.OOMReport {
 	found := w.found
 	w.found = nil
 	return found

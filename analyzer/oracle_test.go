@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -22,11 +24,11 @@ type oracle struct {
 	lateFree []trace.Event // unmatched frees
 	owed     []trace.Event // displaced allocations whose free has not come
 	ordinal  map[trace.ThreadID]int
-	s        *Summary
-	deviceOf map[int16]*Device
-	rows     map[string]*Row // by level, grouping and key
+	s        *report.Summary
+	deviceOf map[int16]*report.Device
+	rows     map[string]*report.Row // by level, grouping and key
 	peaks    map[string]oracleState
-	hist     map[Account]map[int]*LifetimeBucket
+	hist     map[heap.Account]map[int]*report.LifetimeBucket
 	lib      string // the framework's
 	holdPeak map[string]uint64
 	at       *oracleState
@@ -37,7 +39,7 @@ type oracle struct {
 
 type oracleBlock struct {
 	e        trace.Event
-	account  Account
+	account  heap.Account
 	ordinal  int
 	mapped   int
 	extra    int  // references beyond the first
@@ -109,11 +111,11 @@ func (o *oracle) key(e trace.Event, by string) string {
 		}
 		return "other"
 	case "operator": // nor for an operator
-		return NoOperator
+		return report.NoOperator
 	case "site", "function", "line", "inner":
-		return cmp.Or(sites[e.Stack], NoStack)
+		return cmp.Or(sites[e.Stack], report.NoStack)
 	case "file":
-		place, _, _ := strings.Cut(cmp.Or(sites[e.Stack], NoStack), "+")
+		place, _, _ := strings.Cut(cmp.Or(sites[e.Stack], report.NoStack), "+")
 		return place
 	}
 	th, ok := o.src.tables.Thread(e.Thread)
@@ -155,20 +157,20 @@ func (o *oracle) visible(e trace.Event) bool {
 	return o.opts.Focus == nil || slices.ContainsFunc(texts, o.opts.Focus.MatchString)
 }
 
-func oracleAccount(e trace.Event) Account {
+func oracleAccount(e trace.Event) heap.Account {
 	if e.Level == cuda.LevelFramework {
 		if e.Mem == cuda.MemoryHost {
-			return AccountOther
+			return heap.AccountOther
 		}
-		return AccountFramework
+		return heap.AccountFramework
 	}
 	if e.Level != cuda.LevelDriver {
-		return AccountNone
+		return heap.AccountNone
 	}
-	return map[cuda.MemoryKind]Account{cuda.MemoryDevice: AccountDriver, cuda.MemoryAsync: AccountDriver, cuda.MemoryVMM: AccountDriver,
-		cuda.MemoryArray: AccountDriver, cuda.MemoryManaged: AccountManaged, cuda.MemoryHost: AccountHost, cuda.MemoryRegistered: AccountRegistered,
-		cuda.MemoryForeign: AccountForeign, cuda.MemoryUnknown: AccountOther, cuda.MemoryModule: AccountDriver, cuda.MemoryImported: AccountForeign,
-		cuda.MemoryGraph: AccountGraph, cuda.MemoryAddress: AccountAddress, cuda.MemoryMulticast: AccountMulticast}[e.Mem]
+	return map[cuda.MemoryKind]heap.Account{cuda.MemoryDevice: heap.AccountDriver, cuda.MemoryAsync: heap.AccountDriver, cuda.MemoryVMM: heap.AccountDriver,
+		cuda.MemoryArray: heap.AccountDriver, cuda.MemoryManaged: heap.AccountManaged, cuda.MemoryHost: heap.AccountHost, cuda.MemoryRegistered: heap.AccountRegistered,
+		cuda.MemoryForeign: heap.AccountForeign, cuda.MemoryUnknown: heap.AccountOther, cuda.MemoryModule: heap.AccountDriver, cuda.MemoryImported: heap.AccountForeign,
+		cuda.MemoryGraph: heap.AccountGraph, cuda.MemoryAddress: heap.AccountAddress, cuda.MemoryMulticast: heap.AccountMulticast}[e.Mem]
 }
 
 // sameSpace says whether two events' addresses may collide.
@@ -200,29 +202,29 @@ func (o *oracle) find(e trace.Event) *oracleBlock {
 }
 
 // level returns the level of an account on all devices and on one.
-func (o *oracle) levels(a Account, device int16) []*Level {
+func (o *oracle) levels(a heap.Account, device int16) []*report.Level {
 	switch a {
-	case AccountDriver:
-		return []*Level{&o.s.Driver, &o.device(device).Driver}
-	case AccountFramework:
-		return []*Level{&o.s.Framework, &o.device(device).Framework}
+	case heap.AccountDriver:
+		return []*report.Level{&o.s.Driver, &o.device(device).Driver}
+	case heap.AccountFramework:
+		return []*report.Level{&o.s.Framework, &o.device(device).Framework}
 	}
 	return nil
 }
 
-func (o *oracle) device(index int16) *Device {
+func (o *oracle) device(index int16) *report.Device {
 	if o.deviceOf[index] == nil {
-		o.deviceOf[index] = &Device{Index: index}
+		o.deviceOf[index] = &report.Device{Index: index}
 	}
 	return o.deviceOf[index]
 }
 
 // tell changes the counts of everything that a block belongs to.
-func (o *oracle) tell(e trace.Event, a Account, change func(*Level), row func(*Row)) {
+func (o *oracle) tell(e trace.Event, a heap.Account, change func(*report.Level), row func(*report.Row)) {
 	if !o.visible(e) {
 		return
 	}
-	if a != AccountDriver && a != AccountFramework {
+	if a != heap.AccountDriver && a != heap.AccountFramework {
 		l := o.s.Other[a.String()]
 		change(&l)
 		o.s.Other[a.String()] = l
@@ -234,7 +236,7 @@ func (o *oracle) tell(e trace.Event, a Account, change func(*Level), row func(*R
 	for _, by := range o.by {
 		name := a.String() + "|" + by + "|" + o.key(e, by)
 		if row != nil && o.rows[name] == nil {
-			o.rows[name] = &Row{Key: o.key(e, by), Label: o.label(by, o.key(e, by))}
+			o.rows[name] = &report.Row{Key: o.key(e, by), Label: o.label(by, o.key(e, by))}
 		}
 		if row != nil {
 			row(o.rows[name])
@@ -242,8 +244,8 @@ func (o *oracle) tell(e trace.Event, a Account, change func(*Level), row func(*R
 	}
 }
 
-func (o *oracle) countAlloc(e trace.Event, a Account) {
-	o.tell(e, a, func(l *Level) { l.AllocCount++; l.AllocBytes += e.Size }, func(r *Row) { r.AllocCount++; r.AllocBytes += e.Size })
+func (o *oracle) countAlloc(e trace.Event, a heap.Account) {
+	o.tell(e, a, func(l *report.Level) { l.AllocCount++; l.AllocBytes += e.Size }, func(r *report.Row) { r.AllocCount++; r.AllocBytes += e.Size })
 	if o.visible(e) && e.Flags&trace.FlagEstimated != 0 {
 		o.s.Health.EstimatedSizes++
 	}
@@ -252,13 +254,13 @@ func (o *oracle) countAlloc(e trace.Event, a Account) {
 	}
 }
 
-func (o *oracle) countFree(e trace.Event, a Account) {
-	o.tell(e, a, func(l *Level) { l.FreeCount++ }, func(r *Row) { r.FreeCount++ })
+func (o *oracle) countFree(e trace.Event, a heap.Account) {
+	o.tell(e, a, func(l *report.Level) { l.FreeCount++ }, func(r *report.Row) { r.FreeCount++ })
 }
 
 func (o *oracle) alloc(e trace.Event) {
 	a := oracleAccount(e)
-	if a == AccountNone {
+	if a == heap.AccountNone {
 		return
 	}
 	if e.Flags&trace.FlagReference != 0 {
@@ -266,10 +268,10 @@ func (o *oracle) alloc(e trace.Event) {
 		return
 	}
 	if e.Status != 0 {
-		o.tell(e, a, func(l *Level) { l.FailedCount++ }, nil)
+		o.tell(e, a, func(l *report.Level) { l.FailedCount++ }, nil)
 		return
 	}
-	if e.Size > maxBlockBytes {
+	if e.Size > heap.MaxBlockBytes {
 		o.s.Health.ImplausibleSizes++
 		return
 	}
@@ -298,7 +300,7 @@ func (o *oracle) alloc(e trace.Event) {
 }
 
 // pass counts an allocation that came after its end.
-func (o *oracle) pass(e trace.Event, a Account) {
+func (o *oracle) pass(e trace.Event, a heap.Account) {
 	o.s.Health.LateAllocs++
 	o.countAlloc(e, a)
 	o.countFree(e, a)
@@ -349,12 +351,12 @@ func (o *oracle) close(b *oracleBlock, e trace.Event) {
 		return
 	}
 	o.countFree(b.e, b.account)
-	if !b.visible || b.account != AccountDriver && b.account != AccountFramework {
+	if !b.visible || b.account != heap.AccountDriver && b.account != heap.AccountFramework {
 		return
 	}
 	digits := len(fmt.Sprint(max(e.Time-b.e.Time, 0)))
 	if o.hist[b.account][digits] == nil {
-		o.hist[b.account][digits] = &LifetimeBucket{BelowNS: uint64(math.Pow10(digits))}
+		o.hist[b.account][digits] = &report.LifetimeBucket{BelowNS: uint64(math.Pow10(digits))}
 	}
 	o.hist[b.account][digits].Count++
 	o.hist[b.account][digits].Bytes += b.e.Size
@@ -381,7 +383,7 @@ func (o *oracle) free(e trace.Event) {
 		owed = slices.IndexFunc(o.owed, func(x trace.Event) bool { return x.Addr == e.Addr && sameSpace(x, asNode) })
 	}
 	switch {
-	case oracleAccount(e) == AccountNone || e.Addr == 0:
+	case oracleAccount(e) == heap.AccountNone || e.Addr == 0:
 	case e.Status != 0:
 		o.s.Health.FailedFrees++
 	case b != nil && b.e.Seq > e.Seq || b == nil && owed >= 0 && e.Flags&trace.FlagLate != 0:
@@ -421,7 +423,7 @@ func (o *oracle) now(time int64) oracleState {
 
 // measure adds everything up after an event and keeps new maxima.
 func (o *oracle) measure(e trace.Event) {
-	raise := func(l *Level, name string, bytes uint64) {
+	raise := func(l *report.Level, name string, bytes uint64) {
 		l.LiveBytes = bytes
 		if bytes > l.PeakBytes {
 			l.PeakBytes, l.PeakTimeNS = bytes, e.Time
@@ -435,14 +437,14 @@ func (o *oracle) measure(e trace.Event) {
 		}
 		o.device(index).Sizes.AtEnd = v
 	}
-	for a := AccountDriver; a < accountCount; a++ {
+	for a := heap.AccountDriver; a < heap.AccountCount; a++ {
 		mine := func(b *oracleBlock) bool { return b.visible && b.account == a }
 		if l, ok := o.s.Other[a.String()]; ok {
 			raise(&l, a.String(), sum(o.live, mine))
 			o.s.Other[a.String()] = l
 		}
 	}
-	for _, a := range []Account{AccountDriver, AccountFramework} {
+	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 		mine := func(b *oracleBlock) bool { return b.visible && b.account == a }
 		raise(o.levels(a, 0)[0], a.String(), sum(o.live, mine))
 		for index := range o.deviceOf {
@@ -460,7 +462,7 @@ func (o *oracle) measure(e trace.Event) {
 // heldBy is the driver memory of a library on a device, whatever the filters are.
 func (o *oracle) heldBy(blocks []*oracleBlock, lib string, device int16) uint64 {
 	return sum(blocks, func(b *oracleBlock) bool {
-		return b.account == AccountDriver && b.e.Device == device && o.library(b.e) == lib
+		return b.account == heap.AccountDriver && b.e.Device == device && o.library(b.e) == lib
 	})
 }
 
@@ -474,12 +476,12 @@ func (o *oracle) report(e trace.Event) {
 	}
 	d := o.device(e.Device)
 	if d.Reported == nil {
-		d.Reported = &Counter{}
+		d.Reported = &report.Counter{}
 	}
 	d.Reported.AllocatedBytes, d.Reported.ReservedBytes = e.Allocated, e.Reserved
 	d.Reported.AllocatedBytesPeak = max(d.Reported.AllocatedBytesPeak, e.Allocated)
 	d.Reported.ReservedBytesPeak = max(d.Reported.ReservedBytesPeak, e.Reserved)
-	if sum(o.live, func(b *oracleBlock) bool { return b.account == AccountFramework && b.e.Device == e.Device }) != e.Allocated {
+	if sum(o.live, func(b *oracleBlock) bool { return b.account == heap.AccountFramework && b.e.Device == e.Device }) != e.Allocated {
 		o.s.Health.AllocatedMismatches++
 	}
 	if o.lib != "" && o.heldBy(o.live, o.lib, e.Device) != e.Reserved {
@@ -506,19 +508,19 @@ func (o *oracle) holding(addr uint64, of func(b *oracleBlock) bool) int {
 func (o *oracle) name(e trace.Event) {
 	i := o.holding(e.Addr, func(b *oracleBlock) bool { return b.e.Level == cuda.LevelFramework })
 	if i < 0 {
-		i = o.holding(e.Addr, func(b *oracleBlock) bool { return spaceOf(&b.e) == spaceDevice })
+		i = o.holding(e.Addr, func(b *oracleBlock) bool { return heap.SpaceOf(&b.e) == heap.SpaceDevice })
 	}
-	if e.Addr == 0 || i < 0 || o.live[i].account != AccountFramework && o.live[i].account != AccountDriver || o.live[i].e.Seq > e.Seq {
+	if e.Addr == 0 || i < 0 || o.live[i].account != heap.AccountFramework && o.live[i].account != heap.AccountDriver || o.live[i].e.Seq > e.Seq {
 		return
 	}
 	b := o.live[i]
-	old, whole := b.e.Category, b.account == AccountDriver && b.e.Addr == e.Addr
+	old, whole := b.e.Category, b.account == heap.AccountDriver && b.e.Addr == e.Addr
 	named := old != trace.CategoryNone && old != trace.CategoryFree
 	if e.Category == trace.CategoryNone || e.Category == trace.CategoryFree && (!whole || old == trace.CategoryNone) || !whole && named && old <= e.Category {
 		return
 	}
 	from := map[string]string{"name": o.key(b.e, "name"), "module": o.key(b.e, "module")}
-	if b.account == AccountDriver && old != trace.CategoryNone { // what stood before keeps the old name
+	if b.account == heap.AccountDriver && old != trace.CategoryNone { // what stood before keeps the old name
 		copied := *b
 		for m := range o.mappings {
 			if o.mappings[m].b == b {
@@ -540,10 +542,10 @@ func (o *oracle) name(e trace.Event) {
 
 // moveRow takes a block's count from the row that it was in.
 func (o *oracle) moveRow(b *oracleBlock, by, from string) {
-	row := func(key string) *Row {
+	row := func(key string) *report.Row {
 		name := b.account.String() + "|" + by + "|" + key
 		if o.rows[name] == nil {
-			o.rows[name] = &Row{Key: key}
+			o.rows[name] = &report.Row{Key: key}
 		}
 		return o.rows[name]
 	}
@@ -551,7 +553,7 @@ func (o *oracle) moveRow(b *oracleBlock, by, from string) {
 	row(from).AllocBytes -= b.e.Size
 	row(o.key(b.e, by)).AllocCount++
 	row(o.key(b.e, by)).AllocBytes += b.e.Size
-	if *row(from) == (Row{Key: from}) {
+	if *row(from) == (report.Row{Key: from}) {
 		delete(o.rows, b.account.String()+"|"+by+"|"+from)
 	}
 }
@@ -581,7 +583,7 @@ func (o *oracle) event(e trace.Event) {
 	case trace.EventName:
 		o.name(e)
 	}
-	if (e.Kind == trace.EventAlloc || e.Kind == trace.EventFree) && oracleAccount(e) == AccountFramework && e.Status == 0 {
+	if (e.Kind == trace.EventAlloc || e.Kind == trace.EventFree) && oracleAccount(e) == heap.AccountFramework && e.Status == 0 {
 		o.report(e)
 	}
 	o.measure(e)
@@ -596,7 +598,7 @@ func (o *oracle) event(e trace.Event) {
 
 // announce keeps what the program said about itself.
 func (o *oracle) announce(e trace.Event) {
-	again := func(i *Iterations) {
+	again := func(i *report.Iterations) {
 		if i.Count == 0 {
 			i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
 		}
@@ -606,10 +608,10 @@ func (o *oracle) announce(e trace.Event) {
 	switch e.Kind {
 	case trace.EventMark:
 		name := o.src.tables.String(e.Name)
-		i := slices.IndexFunc(o.s.Marks, func(m Mark) bool { return m.Name == name })
+		i := slices.IndexFunc(o.s.Marks, func(m report.Mark) bool { return m.Name == name })
 		if i < 0 {
 			i = len(o.s.Marks)
-			o.s.Marks = append(o.s.Marks, Mark{Name: name, FirstTimeNS: e.Time})
+			o.s.Marks = append(o.s.Marks, report.Mark{Name: name, FirstTimeNS: e.Time})
 		}
 		m := &o.s.Marks[i]
 		m.Count++
@@ -626,16 +628,16 @@ func (o *oracle) announce(e trace.Event) {
 }
 
 // expected replays a source the slow way.
-func expected(src *memorySource, opts Options) *Summary {
-	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*Device{}, rows: map[string]*Row{},
+func expected(src *memorySource, opts Options) *report.Summary {
+	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*report.Device{}, rows: map[string]*report.Row{},
 		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{}, oracleObjects: newOracleObjects(),
-		hist: map[Account]map[int]*LifetimeBucket{AccountDriver: {}, AccountFramework: {}},
-		s: &Summary{Other: map[string]Level{}, Health: Health{Unseen: []string{}}, Implicit: map[string]ImplicitFrees{}, Objects: map[string]ObjectCount{}, Lifetimes: map[string]LifetimeHist{}, Devices: []Device{}, Groups: []Group{}, Ledgers: []Ledger{},
-			Marks: []Mark{}, OOM: OOM{Events: []OOMEvent{}}}}
+		hist: map[heap.Account]map[int]*report.LifetimeBucket{heap.AccountDriver: {}, heap.AccountFramework: {}},
+		s: &report.Summary{Other: map[string]report.Level{}, Health: report.Health{Unseen: []string{}}, Implicit: map[string]report.ImplicitFrees{}, Objects: map[string]report.ObjectCount{}, Lifetimes: map[string]report.LifetimeHist{}, Devices: []report.Device{}, Groups: []report.Group{}, Ledgers: []report.Ledger{},
+			Marks: []report.Mark{}, OOM: report.OOM{Events: []report.OOMEvent{}}}}
 	for _, index := range []int16{-1, 0, 1} {
-		*o.device(index) = Device{Index: index}
+		*o.device(index) = report.Device{Index: index}
 		if index >= 0 {
-			*o.device(index) = Device{Index: index, Name: "Test GPU", UUID: fmt.Sprint("GPU-", index), TotalBytes: 8 << 30}
+			*o.device(index) = report.Device{Index: index, Name: "Test GPU", UUID: fmt.Sprint("GPU-", index), TotalBytes: 8 << 30}
 		}
 	}
 	for _, e := range src.events {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -73,7 +75,7 @@ func (o *oracle) again(old *oracleBlock, e trace.Event) bool {
 	case e.Mem == cuda.MemoryForeign && old.e.Size == e.Size:
 		if old.e.Seq > e.Seq && o.hasLaterFree(e) {
 			o.takeLaterFree(e)
-			o.pass(e, AccountForeign)
+			o.pass(e, heap.AccountForeign)
 		} else {
 			old.extra++
 		}
@@ -118,7 +120,7 @@ func (o *oracle) refer(e trace.Event) {
 	}
 }
 
-func (o *oracle) count(kind cuda.ObjectKind, change func(*ObjectCount)) {
+func (o *oracle) count(kind cuda.ObjectKind, change func(*report.ObjectCount)) {
 	n := o.s.Objects[kind.String()]
 	change(&n)
 	o.s.Objects[kind.String()] = n
@@ -126,7 +128,7 @@ func (o *oracle) count(kind cuda.ObjectKind, change func(*ObjectCount)) {
 
 func (o *oracle) create(e trace.Event) {
 	if e.Status != 0 {
-		o.count(e.Object, func(n *ObjectCount) { n.FailedCount++ })
+		o.count(e.Object, func(n *report.ObjectCount) { n.FailedCount++ })
 		return
 	}
 	key := oracleKey(e.Object, e.Addr, e.Device)
@@ -135,7 +137,7 @@ func (o *oracle) create(e trace.Event) {
 	if i >= 0 && (e.Flags&(trace.FlagNoticed|trace.FlagReference) != 0 || e.Object == cuda.ObjectContext && !explicit) {
 		return
 	}
-	o.count(e.Object, func(n *ObjectCount) { n.CreatedCount++ })
+	o.count(e.Object, func(n *report.ObjectCount) { n.CreatedCount++ })
 	if e.Flags&trace.FlagLate != 0 && o.endedAfter(key, e.Seq) || i >= 0 && o.objects[i].Seq > e.Seq {
 		return
 	}
@@ -143,7 +145,7 @@ func (o *oracle) create(e trace.Event) {
 		o.objects[i] = e
 	} else {
 		o.objects = append(o.objects, e)
-		o.count(e.Object, func(n *ObjectCount) { n.LiveCount++ })
+		o.count(e.Object, func(n *report.ObjectCount) { n.LiveCount++ })
 	}
 	if e.Object != cuda.ObjectContext || e.Addr == 0 {
 		return
@@ -162,11 +164,11 @@ func oracleExplicit(e trace.Event) bool {
 func (o *oracle) end(kind cuda.ObjectKind, handle uint64, device int16, seq uint64) {
 	key := oracleKey(kind, handle, device)
 	o.ends = append(o.ends, oracleEnd{key, seq})
-	o.count(kind, func(n *ObjectCount) { n.DestroyedCount++ })
+	o.count(kind, func(n *report.ObjectCount) { n.DestroyedCount++ })
 	o.objects = slices.DeleteFunc(o.objects, func(x trace.Event) bool {
 		gone := oracleKey(x.Object, x.Addr, x.Device) == key && x.Seq <= seq
 		if gone {
-			o.count(kind, func(n *ObjectCount) { n.LiveCount-- })
+			o.count(kind, func(n *report.ObjectCount) { n.LiveCount-- })
 		}
 		return gone
 	})
@@ -273,11 +275,11 @@ func (o *oracle) reserve(e trace.Event) {
 }
 
 // sizes adds up what a device's blocks take, page by page.
-func (o *oracle) sizes(index int16) (v SizesAt) {
+func (o *oracle) sizes(index int16) (v report.SizesAt) {
 	pages := map[uint64]bool{}
 	var async uint64
 	for _, b := range o.live {
-		if b.account != AccountDriver || b.e.Device != index {
+		if b.account != heap.AccountDriver || b.e.Device != index {
 			continue
 		}
 		units := b.e.Size

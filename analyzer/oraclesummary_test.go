@@ -3,23 +3,25 @@ package analyzer
 import (
 	"fmt"
 	"math"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"slices"
 	"sort"
 	"strings"
 )
 
 // finish turns what the oracle saw into the summary that is expected.
-func (o *oracle) finish() *Summary {
+func (o *oracle) finish() *report.Summary {
 	s := o.s
 	s.Health.UnmatchedFrees = uint64(len(o.lateFree))
-	main := AccountDriver
-	var levels []Account
+	main := heap.AccountDriver
+	var levels []heap.Account
 	if !s.Framework.Empty() {
-		main = AccountFramework
-		levels = append(levels, AccountFramework)
+		main = heap.AccountFramework
+		levels = append(levels, heap.AccountFramework)
 	}
 	if !s.Driver.Empty() {
-		levels = append(levels, AccountDriver)
+		levels = append(levels, heap.AccountDriver)
 	}
 	o.finishDevices()
 	for _, by := range o.by {
@@ -87,8 +89,8 @@ func (o *oracle) finishDevices() {
 	}
 }
 
-func (o *oracle) group(by string, a Account) Group {
-	g := Group{By: by, Level: a.String(), Device: "all", Rows: []Row{}}
+func (o *oracle) group(by string, a heap.Account) report.Group {
+	g := report.Group{By: by, Level: a.String(), Device: "all", Rows: []report.Row{}}
 	if len(o.opts.Devices) > 0 {
 		g.Device = strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.opts.Devices)), ","), "[]")
 	}
@@ -109,9 +111,9 @@ func (o *oracle) group(by string, a Account) Group {
 	return g
 }
 
-func (o *oracle) lifetimes(a Account) LifetimeHist {
+func (o *oracle) lifetimes(a heap.Account) report.LifetimeHist {
 	h := o.s.Lifetimes[a.String()]
-	h.Buckets = []LifetimeBucket{}
+	h.Buckets = []report.LifetimeBucket{}
 	var digits []int
 	for d := range o.hist[a] {
 		digits = append(digits, d)
@@ -119,7 +121,7 @@ func (o *oracle) lifetimes(a Account) LifetimeHist {
 	sort.Ints(digits)
 	for i, d := range digits {
 		for gap := d; i > 0 && gap > digits[i-1]+1; gap-- {
-			h.Buckets = append(h.Buckets, LifetimeBucket{BelowNS: uint64(math.Pow10(digits[i-1] + d - gap + 1))})
+			h.Buckets = append(h.Buckets, report.LifetimeBucket{BelowNS: uint64(math.Pow10(digits[i-1] + d - gap + 1))})
 		}
 		h.Buckets = append(h.Buckets, *o.hist[a][d])
 	}
@@ -127,17 +129,17 @@ func (o *oracle) lifetimes(a Account) LifetimeHist {
 }
 
 // shown returns what a state holds of an account, by key, most first.
-func (o *oracle) shown(st oracleState, by string, a Account) []MomentRow {
+func (o *oracle) shown(st oracleState, by string, a heap.Account) []report.MomentRow {
 	sums := map[string]uint64{}
 	for _, b := range st.blocks {
 		if b.visible && b.account == a {
 			sums[o.key(b.e, by)] += b.e.Size
 		}
 	}
-	rows := []MomentRow{}
+	rows := []report.MomentRow{}
 	for key, bytes := range sums {
 		if bytes > 0 {
-			rows = append(rows, MomentRow{Key: key, Label: o.label(by, key), LiveBytes: bytes})
+			rows = append(rows, report.MomentRow{Key: key, Label: o.label(by, key), LiveBytes: bytes})
 		}
 	}
 	sort.Slice(rows, func(i, j int) bool {
@@ -153,13 +155,13 @@ func (o *oracle) reservedAt(st oracleState, index int16) uint64 {
 	return st.reported[index]
 }
 
-func (o *oracle) ledger(st oracleState, label, by string, main Account) Ledger {
-	l := Ledger{By: by, Level: main.String(), Moment: label, TimeNS: st.time, Rows: []LedgerRow{}}
+func (o *oracle) ledger(st oracleState, label, by string, main heap.Account) report.Ledger {
+	l := report.Ledger{By: by, Level: main.String(), Moment: label, TimeNS: st.time, Rows: []report.LedgerRow{}}
 	for _, r := range o.shown(st, by, main) {
-		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: r.LiveBytes})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: r.LiveBytes})
 	}
 	narrowed := o.opts.Tag != "" || o.opts.Library != "" || o.opts.Focus != nil || o.opts.Ignore != nil
-	if main == AccountFramework && !narrowed {
+	if main == heap.AccountFramework && !narrowed {
 		o.beyond(&l, st)
 	}
 	for _, r := range l.Rows {
@@ -169,7 +171,7 @@ func (o *oracle) ledger(st oracleState, label, by string, main Account) Ledger {
 }
 
 // beyond adds the slack and what the framework does not hold.
-func (o *oracle) beyond(l *Ledger, st oracleState) {
+func (o *oracle) beyond(l *report.Ledger, st oracleState) {
 	var reserved uint64
 	sums := map[string]uint64{}
 	for index := range o.deviceOf {
@@ -178,30 +180,30 @@ func (o *oracle) beyond(l *Ledger, st oracleState) {
 		}
 		reserved += o.reservedAt(st, index)
 		for _, b := range st.blocks {
-			if b.account == AccountDriver && b.e.Device == index {
+			if b.account == heap.AccountDriver && b.e.Device == index {
 				sums[o.library(b.e)] += b.e.Size
 			}
 		}
 	}
-	allocated := sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == AccountFramework })
+	allocated := sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == heap.AccountFramework })
 	if o.s.Health.ReservedFrom != "" {
 		l.SlackBytes = int64(reserved) - int64(allocated)
 	}
 	if l.SlackBytes > 0 {
-		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
 	}
 	if o.s.Health.ReservedFrom != "driver" {
-		driver := sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == AccountDriver })
+		driver := sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == heap.AccountDriver })
 		if driver > reserved {
-			l.Rows = append(l.Rows, LedgerRow{Owner: OwnerOutside, Key: "(unknown)", Bytes: driver - reserved})
+			l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerOutside, Key: "(unknown)", Bytes: driver - reserved})
 		}
 		return
 	}
 	delete(sums, o.lib)
-	var rows []LedgerRow
+	var rows []report.LedgerRow
 	for lib, bytes := range sums {
 		if bytes > 0 {
-			rows = append(rows, LedgerRow{Owner: OwnerOutside, Key: lib, Bytes: bytes})
+			rows = append(rows, report.LedgerRow{Owner: report.OwnerOutside, Key: lib, Bytes: bytes})
 		}
 	}
 	sort.Slice(rows, func(i, j int) bool {
@@ -210,28 +212,28 @@ func (o *oracle) beyond(l *Ledger, st oracleState) {
 	l.Rows = append(l.Rows, rows...)
 }
 
-func (o *oracle) moment(st oracleState, label string, main Account) *Moment {
-	on := func(a Account, keep func(int16) bool) MomentLevel {
-		if o.opts.At.kind == momentPeak && main == AccountDriver && a != main {
-			return MomentLevel{}
+func (o *oracle) moment(st oracleState, label string, main heap.Account) *report.Moment {
+	on := func(a heap.Account, keep func(int16) bool) report.MomentLevel {
+		if o.opts.At.kind == momentPeak && main == heap.AccountDriver && a != main {
+			return report.MomentLevel{}
 		}
-		return MomentLevel{LiveBytes: sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == a && keep(b.e.Device) })}
+		return report.MomentLevel{LiveBytes: sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == a && keep(b.e.Device) })}
 	}
 	all := func(int16) bool { return true }
-	m := &Moment{What: label, TimeNS: st.time, Driver: on(AccountDriver, all), Framework: on(AccountFramework, all), Devices: []MomentDevice{},
-		Groups: []MomentGroup{}}
+	m := &report.Moment{What: label, TimeNS: st.time, Driver: on(heap.AccountDriver, all), Framework: on(heap.AccountFramework, all), Devices: []report.MomentDevice{},
+		Groups: []report.MomentGroup{}}
 	for _, d := range o.s.Devices {
 		one := func(index int16) bool { return index == d.Index }
-		v := MomentDevice{Index: d.Index, Driver: on(AccountDriver, one), Framework: on(AccountFramework, one)}
-		if o.opts.At.kind != momentPeak || main == AccountFramework {
+		v := report.MomentDevice{Index: d.Index, Driver: on(heap.AccountDriver, one), Framework: on(heap.AccountFramework, one)}
+		if o.opts.At.kind != momentPeak || main == heap.AccountFramework {
 			v.ReservedBytes = o.reservedAt(st, d.Index)
 		}
 		m.Devices = append(m.Devices, v)
 	}
 	for _, by := range o.by {
-		for _, a := range []Account{AccountFramework, AccountDriver} {
+		for _, a := range []heap.Account{heap.AccountFramework, heap.AccountDriver} {
 			if (o.opts.At.kind != momentPeak || a == main) && o.levels(a, 0)[0].AllocCount > 0 {
-				m.Groups = append(m.Groups, MomentGroup{By: by, Level: a.String(), Rows: o.shown(st, by, a)})
+				m.Groups = append(m.Groups, report.MomentGroup{By: by, Level: a.String(), Rows: o.shown(st, by, a)})
 			}
 		}
 	}

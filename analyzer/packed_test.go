@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"memtrace/analyzer/heap"
 	"memtrace/cuda"
 	"memtrace/internal/offheap"
 	"memtrace/trace"
@@ -12,15 +13,15 @@ import (
 // witness writes down what a heap tells, as far as a packed heap knows it.
 type witness struct{ told []string }
 
-func (w *witness) tell(what string, b *Block, e *trace.Event) {
+func (w *witness) tell(what string, b *heap.Block, e *trace.Event) {
 	w.told = append(w.told, fmt.Sprintf("%s at %d: %#x %d %d stack %d %d tag %d thread %d %v device %d %v %v", what, e.Seq, b.Addr, b.Size, b.Seq, b.Stack, b.PyStack, b.Tag, b.Thread, b.Call,
 		b.Device, b.Account, b.Mem))
 }
 
-func (w *witness) Opened(_ uint32, b *Block, e *trace.Event) { w.tell("opened", b, e) }
-func (w *witness) Closed(_ uint32, b *Block, e *trace.Event) { w.tell("closed", b, e) }
-func (w *witness) Elapsed(b *Block, e *trace.Event)          { w.tell("elapsed", b, e) }
-func (w *witness) Refused(e *trace.Event)                    { w.told = append(w.told, fmt.Sprint("refused ", e.Seq)) }
+func (w *witness) Opened(_ uint32, b *heap.Block, e *trace.Event) { w.tell("opened", b, e) }
+func (w *witness) Closed(_ uint32, b *heap.Block, e *trace.Event) { w.tell("closed", b, e) }
+func (w *witness) Elapsed(b *heap.Block, e *trace.Event)          { w.tell("elapsed", b, e) }
+func (w *witness) Refused(e *trace.Event)                         { w.told = append(w.told, fmt.Sprint("refused ", e.Seq)) }
 
 // The replay inside a recorded program tells what a reader's tells, whatever a program, a driver and a recorder do.
 func TestPackedHeapTellsTheSame(t *testing.T) {
@@ -30,7 +31,7 @@ func TestPackedHeapTellsTheSame(t *testing.T) {
 			shape.delayed = func(trace.Event) bool { return true }
 		}
 		plain, packed := &witness{}, &witness{}
-		h, p := NewHeap(plain), NewPackedHeap(packed, 1<<40)
+		h, p := heap.NewHeap(plain), heap.NewPackedHeap(packed, 1<<40)
 		for _, e := range randomStream(seed, shape) {
 			h.Apply(&e)
 			p.Apply(&e)
@@ -105,7 +106,7 @@ func TestWatchShortOfRoom(t *testing.T) {
 	if short < most/48 || short > most/32 {
 		t.Errorf("short of room with %d blocks in %d bytes", short, most)
 	}
-	if got := w.collector.details[AccountFramework].total.current; got != 300_000*512 {
+	if got := w.collector.details[heap.AccountFramework].total.Current; got != 300_000*512 {
 		t.Errorf("%d bytes are live", got)
 	}
 	w.Close()

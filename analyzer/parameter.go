@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -34,7 +36,7 @@ type figureKey struct {
 type figure struct{ bytes, block uint64 }
 
 // named takes in one name of a block.
-func (l *parameterList) named(e *trace.Event, b *Block, tables *trace.Tables) {
+func (l *parameterList) named(e *trace.Event, b *heap.Block, tables *trace.Tables) {
 	if e.Category == trace.CategoryData || e.Category == trace.CategoryFree || e.Handle == 0 { // flat memory has no object; its parts are named beside it
 		return
 	}
@@ -83,8 +85,8 @@ func stateOf(name string) string {
 }
 
 // values lists the parameters under their last names.
-func (l *parameterList) values() []Parameter {
-	list := []Parameter{}
+func (l *parameterList) values() []report.Parameter {
+	list := []report.Parameter{}
 	for i := range l.list {
 		if p := &l.list[i]; !p.renamed {
 			list = append(list, p.value())
@@ -98,8 +100,8 @@ func (p *parameterFigures) isOptimizer() bool {
 	return !slices.ContainsFunc(p.order, func(key figureKey) bool { return key.category != trace.CategoryOptimizer })
 }
 
-func (p *parameterFigures) value() Parameter {
-	v := Parameter{Name: p.name, Category: p.category.String(), States: []State{}}
+func (p *parameterFigures) value() report.Parameter {
+	v := report.Parameter{Name: p.name, Category: p.category.String(), States: []report.State{}}
 	if p.isOptimizer() {
 		v.Category = trace.CategoryOptimizer.String()
 	}
@@ -115,7 +117,7 @@ func (p *parameterFigures) value() Parameter {
 			if !known {
 				i = len(v.States)
 				states[key.state] = i
-				v.States = append(v.States, State{Name: key.state})
+				v.States = append(v.States, report.State{Name: key.state})
 			}
 			v.States[i].Bytes += f.bytes
 			v.States[i].BlockBytes += f.block

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -15,7 +17,7 @@ func TestParameters(t *testing.T) {
 	}
 	var l parameterList
 	say := func(category trace.Category, name trace.StringID, object, bytes, block uint64, device int16) {
-		l.named(&trace.Event{Category: category, Name: name, Handle: object, Size: bytes}, &Block{Size: block, Device: device}, &tables)
+		l.named(&trace.Event{Category: category, Name: name, Handle: object, Size: bytes}, &heap.Block{Size: block, Device: device}, &tables)
 	}
 	say(trace.CategoryParameter, 1, 0xa, 90, 512, 0)
 	say(trace.CategoryParameter, 1, 0xa, 100, 512, 0)
@@ -32,12 +34,12 @@ func TestParameters(t *testing.T) {
 	say(trace.CategoryGradient, 8, 0x2, 4, 4096, 0)
 	say(trace.CategoryOptimizer, 9, 0x3, 4, 4096, 0)
 	say(trace.CategoryOptimizer, 10, 0x4, 1024, 1024, 0)
-	want := []Parameter{
-		{"fc.weight", "parameter", 200, 1024, 100, 1024, []State{{"exp_avg", 200, 1024}}},
-		{"new.weight", "parameter", 10, 512, 0, 0, []State{}},
-		{"running_mean", "buffer", 8, 512, 0, 0, []State{}},
-		{"conv", "parameter", 4, 4096, 4, 4096, []State{{"mean", 4, 4096}}},
-		{"Adam8bit", "optimizer", 0, 0, 0, 0, []State{{"qmap", 1024, 1024}}},
+	want := []report.Parameter{
+		{Name: "fc.weight", Category: "parameter", Bytes: 200, BlockBytes: 1024, Gradient: 100, GradBlock: 1024, States: []report.State{{Name: "exp_avg", Bytes: 200, BlockBytes: 1024}}},
+		{Name: "new.weight", Category: "parameter", Bytes: 10, BlockBytes: 512, Gradient: 0, GradBlock: 0, States: []report.State{}},
+		{Name: "running_mean", Category: "buffer", Bytes: 8, BlockBytes: 512, Gradient: 0, GradBlock: 0, States: []report.State{}},
+		{Name: "conv", Category: "parameter", Bytes: 4, BlockBytes: 4096, Gradient: 4, GradBlock: 4096, States: []report.State{{Name: "mean", Bytes: 4, BlockBytes: 4096}}},
+		{Name: "Adam8bit", Category: "optimizer", Bytes: 0, BlockBytes: 0, Gradient: 0, GradBlock: 0, States: []report.State{{Name: "qmap", Bytes: 1024, BlockBytes: 1024}}},
 	}
 	if got := l.values(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

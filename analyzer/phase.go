@@ -3,6 +3,7 @@ package analyzer
 import (
 	"slices"
 
+	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
@@ -30,7 +31,7 @@ type phases struct {
 }
 
 type phaseOrigin struct {
-	stackPair
+	callstack.Pair
 	thread trace.ThreadID
 }
 
@@ -48,7 +49,7 @@ func (r *resolver) phases() *phases {
 }
 
 func (p *phases) id(o *origin) uint64 {
-	from := phaseOrigin{stackPair{o.stack, o.pyStack}, o.thread}
+	from := phaseOrigin{callstack.Pair{Native: o.stack, Python: o.pyStack}, o.thread}
 	id, known := p.index[from]
 	if !known {
 		id = uint64(len(p.list))
@@ -59,16 +60,16 @@ func (p *phases) id(o *origin) uint64 {
 }
 
 func (a *phaseAnswer) of(r *resolver) string {
-	stack := r.stacks.of(a.stackPair)
-	if a.text != "" && a.named == r.stacks.names {
+	stack := r.stacks.Of(a.Pair)
+	if a.text != "" && a.named == r.stacks.Names {
 		return a.text
 	}
-	frames := make([]*rules.Frame, len(stack.all))
-	for i, f := range stack.all {
-		frames[i] = r.stacks.ruleFrame(f)
+	frames := make([]*rules.Frame, len(stack.All))
+	for i, f := range stack.All {
+		frames[i] = r.stacks.RuleFrame(f)
 	}
 	th, _ := r.tables.Thread(a.thread)
-	a.text, a.named = rules.PhaseOf(frames, th.Name), r.stacks.names
+	a.text, a.named = rules.PhaseOf(frames, th.Name), r.stacks.Names
 	return a.text
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -18,7 +20,7 @@ type preview struct {
 	ranged    uint64 // ranges that may be iterations
 	period    periodWatch
 	blocks    *blockNames
-	lastAlloc [accountCount]uint64 // order number of each account's last allocation
+	lastAlloc [heap.AccountCount]uint64 // order number of each account's last allocation
 }
 
 // optimizer is one whose steps were reported.
@@ -50,7 +52,7 @@ func (c *collector) readAhead(src trace.Source) (*preview, error) {
 	}
 	p.blocks.readEverything()
 	c.foretold = p.blocks
-	c.resolver.tables, c.resolver.stacks.tables, c.resolver.stacks.info = src.Tables(), src.Tables(), src.Info
+	c.resolver.tables, c.resolver.stacks.Tables, c.resolver.stacks.Info = src.Tables(), src.Tables(), src.Info
 	return p, nil
 }
 
@@ -90,9 +92,9 @@ func (p *preview) event(e *trace.Event) {
 
 // alloc looks for what may be an iteration, as long as nobody has said what one is.
 func (p *preview) alloc(e *trace.Event) {
-	account := accountOf(e)
-	framework := account == AccountFramework
-	if account != AccountNone {
+	account := heap.AccountOf(e)
+	framework := account == heap.AccountFramework
+	if account != heap.AccountNone {
 		p.lastAlloc[account] = max(p.lastAlloc[account], e.Seq)
 	}
 	if framework && !p.framework {
@@ -114,15 +116,15 @@ func (p *preview) alloc(e *trace.Event) {
 func (p *preview) iterationsBy() string {
 	switch {
 	case p.steps > 0:
-		return IterationsByStep
+		return report.IterationsByStep
 	case len(p.stepped) > 0:
-		return IterationsByOptimizer
+		return report.IterationsByOptimizer
 	case p.ranged > 1:
-		return IterationsByRange
+		return report.IterationsByRange
 	case p.period.anchor() != nil:
-		return IterationsByPeriod
+		return report.IterationsByPeriod
 	}
-	return IterationsByNothing
+	return report.IterationsByNothing
 }
 
 // mainOptimizer returns the optimizer that stepped most often; of several, the one whose first step came last, so that an iteration ends after all of them stepped.

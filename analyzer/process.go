@@ -6,17 +6,18 @@ import (
 	"strings"
 	"time"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
 // ender is a source that knows whether the process still runs.
 type ender interface{ Ended() string }
 
-func (c *collector) process(src trace.Source) Process {
+func (c *collector) process(src trace.Source) report.Process {
 	p := processOf(src.Info())
-	p.Ended, p.DurationNS = EndedKilled, c.lastTime
+	p.Ended, p.DurationNS = report.EndedKilled, c.lastTime
 	if end, ok := src.End(); ok {
-		p.Ended = EndedClean
+		p.Ended = report.EndedClean
 		p.DurationNS = max(p.DurationNS, end.Time)
 	}
 	if e, ok := src.(ender); ok {
@@ -26,8 +27,8 @@ func (c *collector) process(src trace.Source) Process {
 }
 
 // processOf takes from info who ran, which leaves out how it ended.
-func processOf(info trace.Info) Process {
-	p := Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"], Host: info["process.host"], Signal: info[trace.SignalKey]}
+func processOf(info trace.Info) report.Process {
+	p := report.Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"], Host: info["process.host"], Signal: info[trace.SignalKey]}
 	p.PID, _ = strconv.ParseInt(info["process.pid"], 10, 64)
 	if argv := strings.TrimSuffix(info["process.argv"], "\x00"); argv != "" {
 		p.Args = strings.Split(argv, "\x00")
@@ -58,12 +59,12 @@ func versions(info trace.Info) map[string]string {
 }
 
 // health joins what the reader, the recorder and the replay know of missing pieces.
-func (c *collector) health(src trace.Source) (lostRecords uint64, health Health) {
+func (c *collector) health(src trace.Source) (lostRecords uint64, health report.Health) {
 	t, h := src.Health(), c.heap.Health()
 	records, rings, dict := src.Lost()
 	// A killed run has no end section, and its lost events are all that is known; otherwise they repeat what the recorder says.
 	lostRecords = max(records, c.lost)
-	health = Health{
+	health = report.Health{
 		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, Altered: t.Altered, RepeatedEvents: t.Repeated, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
 		UnknownEvents: t.UnknownEvents, SkippedSections: t.SkippedSections, SequenceGaps: t.Gaps, InFlightCalls: t.InFlight, LostRings: rings, LostDictionary: dict,
 		UnmatchedFrees: h.UnmatchedFrees, UnmatchedMaps: h.UnmatchedMaps + h.UnmatchedUnmaps, DisplacedBlocks: h.Displaced, LateFrees: h.LateFrees,

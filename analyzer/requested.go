@@ -3,46 +3,41 @@ package analyzer
 import (
 	"math"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
-// Requested divides a framework's blocks by what the program requested: an allocator rounds sizes up, and hands a block out whole where its rest is not worth
-// splitting off. The three add up to the level's bytes.
-type Requested struct {
-	Bytes        uint64 `json:"bytes"`         // requested
-	RestBytes    uint64 `json:"rest_bytes"`    // in the same blocks beyond that
-	UnknownBytes uint64 `json:"unknown_bytes"` // in blocks whose request is not known
-}
-
 // requestShares are the parts of one meter's total that Requested is made of.
-type requestShares struct{ rest, unknown share }
+type requestShares struct{ rest, unknown meter.Share }
 
 func (r *requestShares) grow(size uint64, rest uint32, epoch uint64) {
 	if rest == 0 {
-		r.unknown.grow(size, epoch)
+		r.unknown.Grow(size, epoch)
 	} else {
-		r.rest.grow(uint64(rest-1), epoch)
+		r.rest.Grow(uint64(rest-1), epoch)
 	}
 }
 
 func (r *requestShares) shrink(size uint64, rest uint32, epoch uint64) {
 	if rest == 0 {
-		r.unknown.shrink(size, epoch)
+		r.unknown.Shrink(size, epoch)
 	} else {
-		r.rest.shrink(uint64(rest-1), epoch)
+		r.rest.Shrink(uint64(rest-1), epoch)
 	}
 }
 
-func (r *requestShares) live(m *meter) *Requested {
-	return requestedOf(m.current, r.rest.current, r.unknown.current)
+func (r *requestShares) live(m *meter.Meter) *report.Requested {
+	return requestedOf(m.Current, r.rest.Current, r.unknown.Current)
 }
 
-func (r *requestShares) atPeak(m *meter) *Requested {
-	return requestedOf(m.peak, r.rest.peak(m.epoch), r.unknown.peak(m.epoch))
+func (r *requestShares) atPeak(m *meter.Meter) *report.Requested {
+	return requestedOf(m.Peak, r.rest.Peak(m.Epoch), r.unknown.Peak(m.Epoch))
 }
 
-func requestedOf(bytes, rest, unknown uint64) *Requested {
-	return &Requested{Bytes: bytes - rest - unknown, RestBytes: rest, UnknownBytes: unknown}
+func requestedOf(bytes, rest, unknown uint64) *report.Requested {
+	return &report.Requested{Bytes: bytes - rest - unknown, RestBytes: rest, UnknownBytes: unknown}
 }
 
 // requests follow what the live blocks of a framework were requested with.
@@ -54,25 +49,25 @@ type requests struct {
 }
 
 // opened comes before the detail counts the block, closed as well: see meter.grow.
-func (r *requests) opened(id uint32, b *Block, e *trace.Event, d *detail) {
+func (r *requests) opened(id uint32, b *heap.Block, e *trace.Event, d *detail) {
 	rest := uint32(0)
 	if e.Rest > 0 && e.Rest <= math.MaxUint32 && e.Rest <= b.Size {
 		rest, r.known = uint32(e.Rest), true
 	}
-	*at(&r.rests, int(id)) = rest
+	*meter.Slot(&r.rests, int(id)) = rest
 	slot := deviceSlot(b.Device)
-	r.total.grow(b.Size, rest, d.total.epoch)
-	at(&r.devices, slot).grow(b.Size, rest, at(&d.devices, slot).epoch)
+	r.total.grow(b.Size, rest, d.total.Epoch)
+	meter.Slot(&r.devices, slot).grow(b.Size, rest, meter.Slot(&d.devices, slot).Epoch)
 }
 
-func (r *requests) closed(id uint32, b *Block, d *detail) {
+func (r *requests) closed(id uint32, b *heap.Block, d *detail) {
 	slot := deviceSlot(b.Device)
-	r.total.shrink(b.Size, r.rests[id], d.total.epoch)
-	r.devices[slot].shrink(b.Size, r.rests[id], d.devices[slot].epoch)
+	r.total.shrink(b.Size, r.rests[id], d.total.Epoch)
+	r.devices[slot].shrink(b.Size, r.rests[id], d.devices[slot].Epoch)
 }
 
 // of completes a level of all devices, or of the one in a slot.
-func (r *requests) of(l *Level, d *detail, slot int) {
+func (r *requests) of(l *report.Level, d *detail, slot int) {
 	if !r.known {
 		return
 	}
@@ -81,19 +76,19 @@ func (r *requests) of(l *Level, d *detail, slot int) {
 		if slot >= len(r.devices) {
 			return
 		}
-		shares, m = &r.devices[slot], &d.devices[slot].meter
+		shares, m = &r.devices[slot], &d.devices[slot].Meter
 	}
 	l.RequestedAtPeak, l.RequestedLive = shares.atPeak(m), shares.live(m)
 }
 
 // now lists what is live: on all devices, then by device slot; nil if nothing is known.
-func (r *requests) now(d *detail) []*Requested {
+func (r *requests) now(d *detail) []*report.Requested {
 	if !r.known {
 		return nil
 	}
-	list := []*Requested{r.total.live(&d.total)}
+	list := []*report.Requested{r.total.live(&d.total)}
 	for slot := range r.devices {
-		list = append(list, r.devices[slot].live(&d.devices[slot].meter))
+		list = append(list, r.devices[slot].live(&d.devices[slot].Meter))
 	}
 	return list
 }

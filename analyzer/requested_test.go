@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -15,7 +16,7 @@ func TestRequested(t *testing.T) {
 		device        int16
 		size, request uint64 // request 0: unknown
 	}
-	sum := func(live map[uint64]block, device int16) (bytes uint64, r Requested) {
+	sum := func(live map[uint64]block, device int16) (bytes uint64, r report.Requested) {
 		for _, b := range live {
 			switch {
 			case device >= 0 && b.device != device:
@@ -35,8 +36,8 @@ func TestRequested(t *testing.T) {
 		s := &story{}
 		live := map[uint64]block{}
 		var peak [3]uint64 // all devices, then each
-		var atPeak [3]Requested
-		var atTime Requested
+		var atPeak [3]report.Requested
+		var atTime report.Requested
 		for i := range 400 {
 			addr := uint64(1 + random.IntN(60))
 			if b, taken := live[addr]; taken {

@@ -1,6 +1,12 @@
 package analyzer
 
-import "memtrace/trace"
+import (
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
+	"memtrace/trace"
+)
 
 // holdings knows which library holds how much driver memory on which device, whatever the filters are. From it comes what a framework's allocator has
 // reserved: the live driver memory whose calling library is the one that also makes the framework's reports. The framework's own counters, which travel
@@ -38,27 +44,27 @@ type deviceHoldings struct {
 	byLibrary []libraryBytes // driver memory, by library
 	blocks    uint64         // live framework bytes
 	counted   bool           // the framework sent counters for this device
-	last      Counter        // its counters, last and highest
-	reserved  share          // its reserved counter, for the case that libraries are unknown
+	last      report.Counter // its counters, last and highest
+	reserved  meter.Share    // its reserved counter, for the case that libraries are unknown
 	reported  uint64         // order number of the event that brought the last counters
 	seen      uint64         // order number of the last framework event
 }
 
 type libraryBytes struct {
-	share // at the framework's peak
-	peak  uint64
+	meter.Share // at the framework's peak
+	peak        uint64
 }
 
-func (h *holdings) device(slot int) *deviceHoldings { return at(&h.devices, slot) }
+func (h *holdings) device(slot int) *deviceHoldings { return meter.Slot(&h.devices, slot) }
 
 func (h *holdings) openDriver(slot int, library uint32, size, epoch uint64) {
-	b := at(&h.device(slot).byLibrary, int(library))
-	b.grow(size, epoch)
-	b.peak = max(b.peak, b.current)
+	b := meter.Slot(&h.device(slot).byLibrary, int(library))
+	b.Grow(size, epoch)
+	b.peak = max(b.peak, b.Current)
 }
 
 func (h *holdings) closeDriver(slot int, library uint32, size, epoch uint64) {
-	h.devices[slot].byLibrary[library].shrink(size, epoch)
+	h.devices[slot].byLibrary[library].Shrink(size, epoch)
 }
 
 // report takes in the counters of a framework event, whose block has already been replayed, and checks them; epoch is that of the framework's total
@@ -69,7 +75,7 @@ func (h *holdings) report(e *trace.Event, epoch uint64) {
 	if e.Allocated == 0 && e.Reserved == 0 || e.Flags&trace.FlagLate != 0 {
 		return
 	}
-	if max(e.Allocated, e.Reserved) > maxBlockBytes { // a damaged trace's
+	if max(e.Allocated, e.Reserved) > heap.MaxBlockBytes { // a damaged trace's
 		h.allocatedMismatches++
 		return
 	}
@@ -79,13 +85,13 @@ func (h *holdings) report(e *trace.Event, epoch uint64) {
 	d.last.AllocatedBytesPeak = max(d.last.AllocatedBytesPeak, e.Allocated)
 	d.last.ReservedBytes = e.Reserved
 	d.last.ReservedBytesPeak = max(d.last.ReservedBytesPeak, e.Reserved)
-	d.reserved.settle(epoch)
-	d.reserved.current = e.Reserved
+	d.reserved.Settle(epoch)
+	d.reserved.Current = e.Reserved
 	h.allocated = h.allocated.compare(e.Allocated, d.blocks)
 	if d.blocks != e.Allocated {
 		h.allocatedMismatches++
 	}
-	if h.library != unknownLibrary {
+	if h.library != callstack.UnknownLibrary {
 		h.reserved = h.reserved.compare(e.Reserved, d.heldBy(h.library))
 		if d.heldBy(h.library) != e.Reserved {
 			h.reservedMismatches++
@@ -96,7 +102,7 @@ func (h *holdings) report(e *trace.Event, epoch uint64) {
 // heldBy returns the live driver bytes of a library.
 func (d *deviceHoldings) heldBy(library uint32) uint64 {
 	if int(library) < len(d.byLibrary) {
-		return d.byLibrary[library].current
+		return d.byLibrary[library].Current
 	}
 	return 0
 }
@@ -122,7 +128,7 @@ func (d *deviceHoldings) peak(library uint32, fromDriver bool) uint64 {
 // fromDriver reports whether reserved bytes can be read off the driver's events: the reporting library is known and took driver memory itself.
 // Otherwise the framework's word is all there is.
 func (h *holdings) fromDriver() bool {
-	if h.library == unknownLibrary {
+	if h.library == callstack.UnknownLibrary {
 		return false
 	}
 	for i := range h.devices {

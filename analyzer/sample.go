@@ -3,6 +3,9 @@ package analyzer
 import (
 	"cmp"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -11,22 +14,6 @@ const maxSamples = 1024
 
 // occasionPeriod is what the recorder calls a sample that nothing but the clock asked for.
 const occasionPeriod = "period"
-
-// Sample is what a device reported at one moment, beside what the trace knows of that moment. Used = tracked + context + others + kept + remainder.
-type Sample struct {
-	TimeNS     int64  `json:"time_ns"`
-	Occasion   string `json:"occasion"`    // "context", "period", "peak", "oom" or "exit"
-	Settled    bool   `json:"settled"`     // no memory call was under way meanwhile
-	ShareKnown bool   `json:"share_known"` // the device said which process uses how much
-
-	UsedBytes      uint64 `json:"used_bytes"`      // in use on the device, by whomever
-	OwnBytes       uint64 `json:"own_bytes"`       // by this process; 0 unless ShareKnown
-	OthersBytes    uint64 `json:"others_bytes"`    // by other listed processes; 0 unless ShareKnown
-	KeptBytes      uint64 `json:"kept_bytes"`      // by the driver and the firmware for themselves
-	TrackedBytes   uint64 `json:"tracked_bytes"`   // what the trace accounts for: rounded blocks, idle pool memory, the graph pool
-	ContextBytes   uint64 `json:"context_bytes"`   // context and code, as measured when the context was new
-	RemainderBytes int64  `json:"remainder_bytes"` // what nobody explains; negative if a free was missed
-}
 
 // samples keeps what devices reported.
 type samples struct {
@@ -39,7 +26,7 @@ type samples struct {
 // deviceBook is what is kept of one device's samples: a list of figures, and the whole state at three of them.
 type deviceBook struct {
 	count    uint64
-	list     []Sample
+	list     []report.Sample
 	contexts contextCosts
 
 	latest  *deviceMoment
@@ -49,41 +36,22 @@ type deviceBook struct {
 
 // deviceMoment is a device's state at a sample.
 type deviceMoment struct {
-	sample    Sample
-	sizes     SizesAt
-	held      [accountCount][]held // driver and framework: live bytes by origin
-	byLibrary []uint64             // driver bytes
-}
-
-// rank says how far a sample's figures go: those that belong to one moment before others, those that tell processes apart before the rest.
-func (s *Sample) rank() int {
-	switch {
-	case !s.Settled:
-		return 0
-	case !s.ShareKnown:
-		return 1
-	}
-	return 2
-}
-
-// own is what the process used, or the closest word on it.
-func (s *Sample) own() uint64 {
-	if s.ShareKnown {
-		return s.OwnBytes
-	}
-	return s.UsedBytes
+	sample    report.Sample
+	sizes     report.SizesAt
+	held      [heap.AccountCount][]held // driver and framework: live bytes by origin
+	byLibrary []uint64                  // driver bytes
 }
 
 // sample takes in what a device reported. The event's order number is its moment, so the heap is as it was then.
 func (c *collector) sample(e *trace.Event) {
-	if e.Device < 0 || !c.filter.hasDevice(e.Device) || e.Size > maxBlockBytes || e.Allocated > maxBlockBytes || e.Count > maxBlockBytes || e.Reserved > maxBlockBytes {
+	if e.Device < 0 || !c.filter.hasDevice(e.Device) || e.Size > heap.MaxBlockBytes || e.Allocated > heap.MaxBlockBytes || e.Count > heap.MaxBlockBytes || e.Reserved > heap.MaxBlockBytes {
 		return
 	}
 	slot := deviceSlot(e.Device)
-	book := at(&c.samples.devices, slot)
+	book := meter.Slot(&c.samples.devices, slot)
 	c.noteAsked()
 	sizes := c.sizes.nowOn(slot)
-	s := Sample{TimeNS: e.Time, Occasion: c.resolver.tables.String(e.Name), UsedBytes: e.Size, KeptBytes: e.Reserved,
+	s := report.Sample{TimeNS: e.Time, Occasion: c.resolver.tables.String(e.Name), UsedBytes: e.Size, KeptBytes: e.Reserved,
 		Settled:      e.Flags&(trace.FlagUnsettled|trace.FlagLate) == 0,
 		ShareKnown:   e.Flags&trace.FlagShareUnknown == 0,
 		TrackedBytes: sizes.RoundedBytes + sizes.PoolIdleBytes + sizes.GraphPoolBytes}
@@ -91,7 +59,7 @@ func (c *collector) sample(e *trace.Event) {
 		s.OwnBytes, s.OthersBytes = e.Allocated, e.Count
 	}
 	live := c.liveContexts(e.Device)
-	if s.rank() == 2 {
+	if s.Rank() == 2 {
 		book.contexts.measure(live, int64(s.OwnBytes-s.TrackedBytes-uncountedPages(s, sizes)))
 	}
 	s.ContextBytes = book.contexts.sum(live)
@@ -102,27 +70,24 @@ func (c *collector) sample(e *trace.Event) {
 	}
 }
 
-// partialPages is by how much the pages that blocks touch exceed the blocks.
-func (v *SizesAt) partialPages() uint64 { return v.PageBytes - min(v.PageBytes, v.RoundedBytes) }
-
 // uncountedPages is what a device that counts whole pages has counted beyond the blocks; such a device's figure is a multiple of a page where the blocks are none.
 // Without this a new context would be charged with the rest of the first pages, for as long as it lives.
-func uncountedPages(s Sample, sizes SizesAt) uint64 {
+func uncountedPages(s report.Sample, sizes report.SizesAt) uint64 {
 	if s.OwnBytes%pageSize == 0 && s.TrackedBytes%pageSize != 0 {
-		return sizes.partialPages()
+		return sizes.PartialPages()
 	}
 	return 0
 }
 
 // nowOn returns the comparison of sizes for a device slot at the event that is being replayed.
-func (s *sizes) nowOn(slot int) SizesAt {
+func (s *sizes) nowOn(slot int) report.SizesAt {
 	if slot >= len(s.devices) {
-		return SizesAt{}
+		return report.SizesAt{}
 	}
 	return s.devices[slot].now()
 }
 
-func (b *deviceBook) add(s Sample) {
+func (b *deviceBook) add(s report.Sample) {
 	b.count++
 	if len(b.list) == maxSamples {
 		b.thin()
@@ -132,7 +97,7 @@ func (b *deviceBook) add(s Sample) {
 
 // thin drops every second sample that only the clock asked for, and if that is not much, every second one.
 func (b *deviceBook) thin() {
-	drop := func(which func(*Sample) bool) {
+	drop := func(which func(*report.Sample) bool) {
 		kept := b.list[:0]
 		for i := range b.list {
 			if i%2 == 0 || !which(&b.list[i]) {
@@ -141,14 +106,14 @@ func (b *deviceBook) thin() {
 		}
 		b.list = kept
 	}
-	drop(func(s *Sample) bool { return s.Occasion == occasionPeriod })
+	drop(func(s *report.Sample) bool { return s.Occasion == occasionPeriod })
 	if len(b.list) > maxSamples*3/4 {
-		drop(func(*Sample) bool { return true })
+		drop(func(*report.Sample) bool { return true })
 	}
 }
 
 // keep makes a copy of the state if the sample is the best so far for one of the moments.
-func (b *deviceBook) keep(s Sample, asked int64, isAsked bool, copyState func() *deviceMoment) {
+func (b *deviceBook) keep(s report.Sample, asked int64, isAsked bool, copyState func() *deviceMoment) {
 	var m *deviceMoment
 	take := func(place **deviceMoment) {
 		if m == nil {
@@ -157,12 +122,12 @@ func (b *deviceBook) keep(s Sample, asked int64, isAsked bool, copyState func() 
 		*place = m
 	}
 	replaces := func(old *deviceMoment, better bool) bool {
-		return old == nil || s.rank() > old.sample.rank() || s.rank() == old.sample.rank() && better
+		return old == nil || s.Rank() > old.sample.Rank() || s.Rank() == old.sample.Rank() && better
 	}
 	if isAsked && replaces(b.nearest, b.nearest != nil && distance(s.TimeNS, asked) < distance(b.nearest.sample.TimeNS, asked)) {
 		take(&b.nearest)
 	}
-	if replaces(b.highest, b.highest != nil && s.own() > b.highest.sample.own()) {
+	if replaces(b.highest, b.highest != nil && s.Own() > b.highest.sample.Own()) {
 		take(&b.highest)
 	}
 	if replaces(b.latest, true) {
@@ -177,7 +142,7 @@ func (c *collector) noteAsked() {
 	k := &c.samples
 	switch {
 	case c.want.kind == momentPeak:
-		t := c.details[c.mainSoFar()].total.peakTime
+		t := c.details[c.mainSoFar()].total.PeakTime
 		if k.isAsked && k.asked == t {
 			return
 		}
@@ -194,26 +159,26 @@ func (c *collector) noteAsked() {
 }
 
 // mainSoFar is the account that reports put first, as far as the trace has been read.
-func (c *collector) mainSoFar() Account {
-	if c.details[AccountFramework].total.allocs > 0 {
-		return AccountFramework
+func (c *collector) mainSoFar() heap.Account {
+	if c.details[heap.AccountFramework].total.Allocs > 0 {
+		return heap.AccountFramework
 	}
-	return AccountDriver
+	return heap.AccountDriver
 }
 
 // deviceMoment copies a device's state. It walks over the cells: samples that are worth it are seconds apart.
-func (c *collector) deviceMoment(slot int, s Sample, sizes SizesAt) *deviceMoment {
+func (c *collector) deviceMoment(slot int, s report.Sample, sizes report.SizesAt) *deviceMoment {
 	m := &deviceMoment{sample: s, sizes: sizes}
-	for _, a := range []Account{AccountDriver, AccountFramework} {
+	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 		m.held[a] = c.details[a].cells.holding(func(v *cell) uint64 {
 			if deviceSlot(v.device) != slot {
 				return 0
 			}
-			return v.current
+			return v.Current
 		}, currentShare)
 	}
 	if slot < len(c.holding.devices) {
-		m.byLibrary = collect(c.holding.devices[slot].byLibrary, func(v *libraryBytes) uint64 { return v.current })
+		m.byLibrary = collect(c.holding.devices[slot].byLibrary, func(v *libraryBytes) uint64 { return v.Current })
 	}
 	return m
 }
@@ -250,7 +215,7 @@ func (costs *contextCosts) measure(live []liveContext, untracked int64) {
 	if len(fresh) == 0 {
 		return
 	}
-	if *costs == nil || len(*costs) > MaxContexts {
+	if *costs == nil || len(*costs) > heap.MaxContexts {
 		*costs = make(contextCosts)
 	}
 	rest, n := uint64(max(untracked, 0)), uint64(len(fresh))

@@ -26,28 +26,23 @@ func (c *collector) beginIfSince(e *trace.Event) {
 // restart forgets what was highest: what is live now is the highest from here on. Shares of a maximum, being asked for the next one, give what they are now: see share.peak.
 func (c *collector) restart(time int64) {
 	for a := range c.totals {
-		c.totals[a].restart(time)
+		c.totals[a].Restart(time)
 	}
 	for _, d := range c.details {
 		if d == nil {
 			continue
 		}
-		d.total.restart(time)
-		d.peakAllocs = d.total.allocs
+		d.total.Restart(time)
+		d.peakAllocs = d.total.Allocs
 		for i := range d.devices {
-			d.devices[i].restart(time)
+			d.devices[i].Restart(time)
 		}
 	}
 	for i := range c.holding.devices {
 		d := &c.holding.devices[i]
 		d.last.AllocatedBytesPeak, d.last.ReservedBytesPeak = d.last.AllocatedBytes, d.last.ReservedBytes
 		for n := range d.byLibrary {
-			d.byLibrary[n].peak = d.byLibrary[n].current
+			d.byLibrary[n].peak = d.byLibrary[n].Current
 		}
 	}
-}
-
-func (m *meter) restart(time int64) {
-	m.peak, m.peakTime, m.surePeak = m.current, time, m.sure
-	m.epoch++
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -44,13 +46,13 @@ func TestSinceRandom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		accounts := []Account{AccountDriver, AccountFramework}
+		accounts := []heap.Account{heap.AccountDriver, heap.AccountFramework}
 		want := make([]uint64, len(accounts))
 		for i := range marked {
 			plain.collector.event(&marked[i])
 			for n, a := range accounts {
 				if i >= at {
-					want[n] = max(want[n], plain.collector.details[a].total.current)
+					want[n] = max(want[n], plain.collector.details[a].total.Current)
 				}
 			}
 		}
@@ -63,10 +65,10 @@ func TestSinceRandom(t *testing.T) {
 		}
 		for n, a := range accounts {
 			got := s.Driver
-			if a == AccountFramework {
+			if a == heap.AccountFramework {
 				got = s.Framework
 			}
-			if live := plain.collector.details[a].total.current; got.LiveBytes != live {
+			if live := plain.collector.details[a].total.Current; got.LiveBytes != live {
 				t.Errorf("seed %d, %s: %d live at the end, %d in the plain replay", seed, a, got.LiveBytes, live)
 			}
 			if got.PeakBytes != want[n] {
@@ -81,7 +83,7 @@ func TestSinceRandom(t *testing.T) {
 	}
 }
 
-func rowsPeak(g Group) (sum uint64) {
+func rowsPeak(g report.Group) (sum uint64) {
 	for _, r := range g.Rows {
 		sum += r.PeakBytes
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -62,7 +64,7 @@ func slowSite(src *memorySource, e trace.Event) string {
 	if native := src.tables.Stack(e.Stack); len(native) > 0 {
 		return fmt.Sprintf("libc10_cuda.so+%#x", native[0]-1-1<<20)
 	}
-	return NoStack
+	return report.NoStack
 }
 
 // TestSitesAgreeWithOracle compares places, and the places of rows, with sums over the blocks that are live in the end.
@@ -110,12 +112,12 @@ func TestSitesAgreeWithOracle(t *testing.T) {
 	}
 }
 
-func checkRowSites(t *testing.T, seed uint64, l *Ledger, want map[string]map[string]uint64) {
+func checkRowSites(t *testing.T, seed uint64, l *report.Ledger, want map[string]map[string]uint64) {
 	t.Helper()
 	for _, row := range l.Rows {
 		var largest []uint64
 		for site, bytes := range want[row.Key] {
-			if site != NoStack && bytes >= row.Bytes/10 {
+			if site != report.NoStack && bytes >= row.Bytes/10 {
 				largest = append(largest, bytes)
 			}
 		}
@@ -179,7 +181,7 @@ func usesCode(src *memorySource, e trace.Event, code trace.CodeID) bool {
 // TestStackHealth counts allocations by how much is known of their stacks.
 func TestStackHealth(t *testing.T) {
 	src := pythonSource(1, 300)
-	var want StackHealth
+	var want report.StackHealth
 	for _, e := range src.events {
 		if e.Kind != trace.EventAlloc {
 			continue
@@ -218,14 +220,14 @@ func TestLateInterpreter(t *testing.T) {
 	src.tables.AddStack(trace.Stack{ID: 400, Frames: []uint64{1<<20 + 0x10, 0x900010, 3<<20 + 0x20}})
 	src.tables.AddPyStack(trace.PyStack{ID: 400, Frames: []trace.PyFrame{{Code: 100, Entry: true}}})
 	info := trace.Info{}
-	stacks := newCallStacks(&src.tables, nil)
-	stacks.info, stacks.options = func() trace.Info { return info }, symbol.Options{NoFiles: true}
-	pair := stackPair{400, 400}
-	if got := len(stacks.of(pair).all); got != 4 {
+	stacks := callstack.NewStacks(&src.tables, nil)
+	stacks.Info, stacks.Options = func() trace.Info { return info }, symbol.Options{NoFiles: true}
+	pair := callstack.Pair{Native: 400, Python: 400}
+	if got := len(stacks.Of(pair).All); got != 4 {
 		t.Errorf("%d frames before the loop is known, want 4", got)
 	}
 	info["python.eval"] = "900000-900100"
-	if got := titlesOf(stacks.of(pair).all); got != "libc10_cuda.so+0xf, f0, train+0x1f" {
+	if got := titlesOf(stacks.Of(pair).All); got != "libc10_cuda.so+0xf, f0, train+0x1f" {
 		t.Errorf("%s", got)
 	}
 }
@@ -273,10 +275,10 @@ func TestNamelessNote(t *testing.T) {
 	}
 }
 
-func titlesOf(frames []*frame) string {
+func titlesOf(frames []*callstack.Frame) string {
 	var list []string
 	for _, f := range frames {
-		list = append(list, f.title())
+		list = append(list, f.Title())
 	}
 	return strings.Join(list, ", ")
 }

@@ -5,13 +5,16 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
 )
 
 // StackSet says which call stacks stood behind the memory of one level. Its rows add up to the level.
 type StackSet struct {
-	Process  Process
+	Process  report.Process
 	Versions map[string]string
 	NullGPU  bool
 	Level    string   // "framework" or "driver"
@@ -24,11 +27,11 @@ type StackSet struct {
 	Notes    []string // of the summary
 
 	LostRecords uint64
-	Bounds      *Bounds // what lost records mean for the values; nil if there are none
-	Certain     uint64  // of what stood at the set's moment, the bytes that are certain; all of them if nothing was lost
-	Health      Health
+	Bounds      *report.Bounds // what lost records mean for the values; nil if there are none
+	Certain     uint64         // of what stood at the set's moment, the bytes that are certain; all of them if nothing was lost
+	Health      report.Health
 
-	judge judge
+	judge callstack.Classifier
 }
 
 // StackRow is one call stack.
@@ -44,11 +47,11 @@ type StackRow struct {
 }
 
 // User reports whether a frame is the program's own code and not that of a library.
-func (s *StackSet) User(f symbol.Frame) bool { return s.judge.user(f) }
+func (s *StackSet) User(f symbol.Frame) bool { return s.judge.User(f) }
 
 // Place is the readable form of a frame's file, the same on every machine: relative to the program's working directory, or from its package's name on. ""
 // without a file.
-func (s *StackSet) Place(f symbol.Frame) string { return s.judge.place(f.File) }
+func (s *StackSet) Place(f symbol.Frame) string { return s.judge.Place(f.File) }
 
 // Stacks reads a trace to its end and returns every call stack of a level that passes the filters, "" for the level that reports put first. Library noise is
 // folded unless Options.FullStacks says otherwise. Groupings divide the rows of a stack further, and label them. Errors are those of Summarize.
@@ -71,8 +74,8 @@ func Stacks(src trace.Source, opts Options, level string) (*StackSet, error) {
 
 // byStack tells blocks apart by both of their call stacks. It is no grouping for people.
 var byStack = grouping{name: "stack",
-	id:  func(_ *resolver, o *origin) uint64 { return stackPair{o.stack, o.pyStack}.id() },
-	key: func(_ *resolver, id uint64) string { return uintText(id) }}
+	id:  func(_ *resolver, o *origin) uint64 { return callstack.Pair{Native: o.stack, Python: o.pyStack}.ID() },
+	key: func(_ *resolver, id uint64) string { return report.Number(id) }}
 
 // labelling tells rows apart by groupings.
 type labelling struct {
@@ -113,16 +116,16 @@ func (l *labelling) keys(row labelled) []string {
 }
 
 // stackSet makes the rows of a level, with labels by the collector's groupings.
-func (c *collector) stackSet(s *Summary, level string, labels bool, opts *Options) *StackSet {
-	account := AccountDriver
-	if level == AccountFramework.String() {
-		account = AccountFramework
+func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts *Options) *StackSet {
+	account := heap.AccountDriver
+	if level == heap.AccountFramework.String() {
+		account = heap.AccountFramework
 	}
 	set := &StackSet{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, Level: level, Moment: "peak", Filter: s.Filter, Rows: []StackRow{},
 		LostRecords: s.LostRecords, Bounds: s.Bounds, Health: s.Health}
 	stacks := c.resolver.stacks
-	stacks.start()
-	set.judge = stacks.judge
+	stacks.Start()
+	set.judge = stacks.Classifier
 	l := labelling{resolver: &c.resolver}
 	if labels {
 		l.groupings = c.groupings
@@ -152,11 +155,11 @@ func (c *collector) stackSet(s *Summary, level string, labels bool, opts *Option
 	}
 	set.TimeNS = m.time
 	for _, h := range m.held[account] {
-		row(l.of(stackPair{h.stack, h.pyStack}.id(), &h.origin)).PeakBytes += h.bytes
+		row(l.of(callstack.Pair{Native: h.stack, Python: h.pyStack}.ID(), &h.origin)).PeakBytes += h.bytes
 		set.Certain += c.certainHeld(&h)
 	}
 	for id, r := range rows {
-		r.Frames = stacks.of(pairOf(id.stack)).frames(opts.FullStacks)
+		r.Frames = stacks.Of(callstack.PairOf(id.stack)).Frames(opts.FullStacks)
 		r.Labels = l.keys(id)
 		set.Rows = append(set.Rows, *r)
 	}
@@ -164,7 +167,7 @@ func (c *collector) stackSet(s *Summary, level string, labels bool, opts *Option
 		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes), cmp.Compare(b.AllocBytes, a.AllocBytes),
 			cmp.Compare(a.Key, b.Key), slices.Compare(a.Labels, b.Labels))
 	})
-	set.Problems = stacks.problems()
+	set.Problems = stacks.Problems()
 	set.Notes = s.Notes
 	return set
 }
@@ -178,12 +181,12 @@ type stackCount struct {
 }
 
 // stackCounts lists an account's stacks, some of them in several pieces.
-func (c *collector) stackCounts(a Account) []stackCount {
+func (c *collector) stackCounts(a heap.Account) []stackCount {
 	d := c.details[a]
 	var list []stackCount
 	for n := range d.cells.list {
 		if v := &d.cells.list[n]; v.allocs > 0 {
-			list = append(list, stackCount{stackPair{v.stack, v.pyStack}.id(), &v.origin, v.current, v.counts})
+			list = append(list, stackCount{callstack.Pair{Native: v.stack, Python: v.pyStack}.ID(), &v.origin, v.Current, v.counts})
 		}
 	}
 	if d.cells.retired != nil {
@@ -192,20 +195,4 @@ func (c *collector) stackCounts(a Account) []stackCount {
 		}
 	}
 	return list
-}
-
-// frames copies the frames of a stack.
-func (s *callStack) frames(full bool) []symbol.Frame {
-	list := s.shown
-	if full {
-		list = s.all
-	}
-	frames := make([]symbol.Frame, len(list))
-	for i, f := range list {
-		frames[i] = f.Frame
-		if f.short != "" && !full {
-			frames[i].Function = f.short
-		}
-	}
-	return frames
 }

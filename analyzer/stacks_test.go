@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -26,8 +27,8 @@ func TestStacksAddUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, level := range map[string]Level{"framework": s.Framework, "driver": s.Driver} {
-			var sum Level
+		for name, level := range map[string]report.Level{"framework": s.Framework, "driver": s.Driver} {
+			var sum report.Level
 			byLabel := []map[string]uint64{{}, {}} // bytes at the peak, by tag and by call
 			seen := make(map[string]bool)
 			for _, r := range live.collector.stackSet(s, name, labels, &Options{}).Rows {
@@ -60,7 +61,7 @@ func TestStacksAddUp(t *testing.T) {
 	}
 }
 
-func groupRows(g *Group) []Row {
+func groupRows(g *report.Group) []report.Row {
 	if g == nil {
 		return nil
 	}

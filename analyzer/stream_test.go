@@ -3,6 +3,7 @@ package analyzer
 import (
 	"math/rand/v2"
 
+	"memtrace/analyzer/heap"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -11,8 +12,8 @@ import (
 type streamGenerator struct {
 	rng    *rand.Rand
 	events []trace.Event
-	live   [spaceCount][]trace.Event // allocations not freed yet
-	mapped []trace.Event             // map events not undone yet
+	live   [heap.SpaceCount][]trace.Event // allocations not freed yet
+	mapped []trace.Event                  // map events not undone yet
 	now    int64
 	alloc  [2]uint64 // the framework's own counters
 	held   [2]uint64
@@ -100,13 +101,13 @@ func api(name string) cuda.API {
 
 // address returns one of few addresses, so that they are reused soon; never one that is live, unless the history is wild. Half of them have 4 MiB to
 // themselves, the others lie close together, so that blocks share pages.
-func (g *streamGenerator) address(at space, wild bool) uint64 {
+func (g *streamGenerator) address(at heap.Space, wild bool) uint64 {
 	for {
 		addr := uint64(0x7f00_0000_0000) + uint64(g.rng.IntN(32))<<22
 		if g.chance(50) {
 			addr = crowded + uint64(g.rng.IntN(32))*crowdedRoom
 		}
-		if at == spaceGraph { // the driver gives them a range of their own
+		if at == heap.SpaceGraph { // the driver gives them a range of their own
 			addr -= 0x0200_0000_0000
 		}
 		taken := false
@@ -141,7 +142,7 @@ func (g *streamGenerator) driver(wild bool) {
 	if call.mem == cuda.MemoryHost || call.mem == cuda.MemoryRegistered || g.chance(3) {
 		e.Device = -1
 	}
-	at := spaceOf(&e)
+	at := heap.SpaceOf(&e)
 	if len(g.live[at]) > 40 {
 		return
 	}
@@ -162,18 +163,18 @@ func (g *streamGenerator) driver(wild bool) {
 		e.Flags |= trace.FlagRuntimeOnly
 	}
 	e = g.add(e)
-	if e.Status == 0 && e.Size <= maxBlockBytes && !(e.Mem == cuda.MemoryModule && g.isLive(at, e.Addr)) {
+	if e.Status == 0 && e.Size <= heap.MaxBlockBytes && !(e.Mem == cuda.MemoryModule && g.isLive(at, e.Addr)) {
 		g.live[at] = append(g.live[at], e)
 	}
 }
 
 func (g *streamGenerator) framework(wild bool) {
-	if len(g.live[spaceFramework]) > 40 {
+	if len(g.live[heap.SpaceFramework]) > 40 {
 		return
 	}
 	device := int16(g.rng.IntN(2))
 	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: api("reportMemoryUsageToProfiler"), Size: g.size(),
-		Device: device, Stack: stackAllocator, Addr: g.address(spaceFramework, wild)}
+		Device: device, Stack: stackAllocator, Addr: g.address(heap.SpaceFramework, wild)}
 	if g.chance(20) {
 		g.held[device] += uint64(g.rng.IntN(1 << 20))
 	}
@@ -182,7 +183,7 @@ func (g *streamGenerator) framework(wild bool) {
 	}
 	g.alloc[device] += e.Size
 	g.counters(&e, wild)
-	g.live[spaceFramework] = append(g.live[spaceFramework], g.add(e))
+	g.live[heap.SpaceFramework] = append(g.live[heap.SpaceFramework], g.add(e))
 }
 
 func (g *streamGenerator) counters(e *trace.Event, wild bool) {
@@ -193,21 +194,21 @@ func (g *streamGenerator) counters(e *trace.Event, wild bool) {
 }
 
 func (g *streamGenerator) handle(wild bool) {
-	handles := g.live[spaceHandle]
+	handles := g.live[heap.SpaceHandle]
 	switch n := g.rng.IntN(5); {
 	case n == 0 || len(handles) == 0:
 		if len(handles) > 20 {
 			return
 		}
 		e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, API: api("cuMemCreate"), Size: 2 << 20,
-			Device: int16(g.rng.IntN(2)), Addr: g.address(spaceHandle, wild)}
+			Device: int16(g.rng.IntN(2)), Addr: g.address(heap.SpaceHandle, wild)}
 		switch {
 		case g.chance(20):
 			e.Mem, e.Size = cuda.MemoryImported, 0
 		case g.chance(20):
 			e.Mem = cuda.MemoryMulticast
 		}
-		g.live[spaceHandle] = append(handles, g.add(e))
+		g.live[heap.SpaceHandle] = append(handles, g.add(e))
 	case n == 4:
 		g.retain(wild)
 	case n == 1 && len(g.mapped) > 0:
@@ -274,7 +275,7 @@ func (g *streamGenerator) isMapped(addr uint64) bool {
 }
 
 func (g *streamGenerator) free(wild bool) {
-	at := space(g.rng.IntN(int(spaceCount)))
+	at := heap.Space(g.rng.IntN(int(heap.SpaceCount)))
 	if len(g.live[at]) == 0 {
 		return
 	}
@@ -287,13 +288,13 @@ func (g *streamGenerator) free(wild bool) {
 		return // ends with its module
 	}
 	e := trace.Event{Kind: trace.EventFree, Level: b.Level, Mem: b.Mem, API: api("cuMemFree_v2"), Addr: b.Addr, Device: -1}
-	if at == spaceGraph && g.chance(50) {
+	if at == heap.SpaceGraph && g.chance(50) {
 		e.Mem = []cuda.MemoryKind{cuda.MemoryDevice, cuda.MemoryAsync}[g.rng.IntN(2)]
 		if g.chance(30) { // the graph is launched and its memory freed once more
 			defer func() { g.add(e) }()
 		}
 	}
-	if at == spaceFramework {
+	if at == heap.SpaceFramework {
 		e.API, e.Device, e.Size = b.API, b.Device, b.Size
 		g.alloc[b.Device] -= b.Size
 		g.counters(&e, wild)
@@ -341,9 +342,9 @@ func (g *streamGenerator) other(wild bool) {
 func (g *streamGenerator) name(wild bool) {
 	e := trace.Event{Kind: trace.EventName, Addr: 0x7f00_0000_0000 + uint64(g.rng.IntN(1<<27)), Handle: uint64(g.rng.IntN(9)),
 		Category: []trace.Category{0, 1, 2, 3, 4, 5, trace.CategoryFree}[g.rng.IntN(7)], Name: trace.StringID(10 + g.rng.IntN(4))}
-	at := spaceFramework
+	at := heap.SpaceFramework
 	if g.chance(30) {
-		at = spaceDevice
+		at = heap.SpaceDevice
 	}
 	if live := g.live[at]; len(live) > 0 && !(wild && g.chance(10)) {
 		block := live[g.rng.IntN(len(live))]

@@ -3,6 +3,7 @@ package analyzer
 import (
 	"slices"
 
+	"memtrace/analyzer/heap"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -41,7 +42,7 @@ func (g *streamGenerator) again(kind cuda.MemoryKind) (trace.Event, bool) {
 	if kind != cuda.MemoryForeign && kind != cuda.MemoryModule || !g.chance(40) {
 		return trace.Event{}, false
 	}
-	for _, e := range g.live[spaceDevice] {
+	for _, e := range g.live[heap.SpaceDevice] {
 		if e.Mem == kind {
 			return e, true
 		}
@@ -49,16 +50,16 @@ func (g *streamGenerator) again(kind cuda.MemoryKind) (trace.Event, bool) {
 	return trace.Event{}, false
 }
 
-func (g *streamGenerator) isLive(at space, addr uint64) bool {
+func (g *streamGenerator) isLive(at heap.Space, addr uint64) bool {
 	return slices.ContainsFunc(g.live[at], func(e trace.Event) bool { return e.Addr == addr })
 }
 
 // retain takes one more reference to a handle that is live, or whose memory is kept by a mapping.
 func (g *streamGenerator) retain(wild bool) {
 	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, API: api("cuMemRetainAllocationHandle"), Flags: trace.FlagReference}
-	switch handles := g.live[spaceHandle]; {
+	switch handles := g.live[heap.SpaceHandle]; {
 	case wild && g.chance(10):
-		e.Addr = g.address(spaceHandle, true)
+		e.Addr = g.address(heap.SpaceHandle, true)
 	case g.chance(10):
 		e.Status = 1
 		e.Addr = 0x1234
@@ -70,7 +71,7 @@ func (g *streamGenerator) retain(wild bool) {
 		return
 	}
 	if e = g.add(e); e.Status == 0 {
-		g.live[spaceHandle] = append(g.live[spaceHandle], e)
+		g.live[heap.SpaceHandle] = append(g.live[heap.SpaceHandle], e)
 	}
 }
 
@@ -138,7 +139,7 @@ func (g *streamGenerator) dropOwned(kind cuda.ObjectKind, handle uint64) {
 		kind = cuda.ObjectModule
 	}
 	for at := range g.live {
-		g.live[at] = slices.DeleteFunc(g.live[at], func(b trace.Event) bool { return ownerOf(&b) == objectKey{handle: handle, kind: kind} })
+		g.live[at] = slices.DeleteFunc(g.live[at], func(b trace.Event) bool { return heap.OwnerOf(&b) == heap.ObjectKey{Handle: handle, Kind: kind} })
 	}
 }
 
@@ -150,7 +151,7 @@ func (g *streamGenerator) dropModules(device int16) {
 		}
 	}
 	g.objects = slices.DeleteFunc(g.objects, func(x trace.Event) bool { return x.Object == cuda.ObjectModule && x.Device == device })
-	g.live[spaceDevice] = slices.DeleteFunc(g.live[spaceDevice], func(b trace.Event) bool {
+	g.live[heap.SpaceDevice] = slices.DeleteFunc(g.live[heap.SpaceDevice], func(b trace.Event) bool {
 		return b.Mem == cuda.MemoryModule && b.Device == device && b.Handle != 0
 	})
 }

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
 // Summarize reads a trace to its end and returns what it says. Damaged and cut traces are summarised as far as they go, see Summary.Health. Errors: an
 // unknown grouping, a moment of Options.At that never came, a failure to read.
-func Summarize(src trace.Source, opts Options) (*Summary, error) {
+func Summarize(src trace.Source, opts Options) (*report.Summary, error) {
 	live, err := NewLive(src, opts)
 	if err != nil {
 		return nil, err
@@ -49,38 +52,38 @@ func bytesRead(src trace.Source) int64 {
 }
 
 // summary turns what was collected into the value that reports are made of.
-func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
+func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, error) {
 	if c.since.kind != momentNone {
 		return nil, fmt.Errorf("--since %s: that moment never came", c.since.text)
 	}
 	info := src.Info()
 	c.rowIndexes = nil
 	defer c.endOOMForNow()()
-	s := &Summary{
+	s := &report.Summary{
 		Process:   c.process(src),
 		Versions:  versions(info),
 		NullGPU:   info["nullgpu"] == "1",
-		Driver:    levelOf(&c.details[AccountDriver].total),
-		Framework: levelOf(&c.details[AccountFramework].total),
-		Other:     map[string]Level{},
-		Implicit:  map[string]ImplicitFrees{},
+		Driver:    levelOf(&c.details[heap.AccountDriver].total),
+		Framework: levelOf(&c.details[heap.AccountFramework].total),
+		Other:     map[string]report.Level{},
+		Implicit:  map[string]report.ImplicitFrees{},
 		Objects:   c.heap.Objects(),
 		Launches:  c.launches,
-		Lifetimes: map[string]LifetimeHist{},
+		Lifetimes: map[string]report.LifetimeHist{},
 		Steps:     c.steps,
 		Epochs:    c.epochs,
 		OOM:       c.ooms.OOM,
 		Filter:    opts.words(),
 	}
 	if s.OOM.Events == nil {
-		s.OOM.Events = []OOMEvent{}
+		s.OOM.Events = []report.OOMEvent{}
 	}
 	addSidecars(&s.OOM, src)
 	s.LostRecords, s.Health = c.health(src)
 	s.Bounds = c.makeBounds(src, s.LostRecords)
 	c.bounded = s.Bounds
 	s.Devices = c.deviceList()
-	for a := range accountCount {
+	for a := range heap.AccountCount {
 		if l := levelOf(&c.totals[a]); !l.Empty() {
 			s.Other[a.String()] = l
 		}
@@ -89,17 +92,17 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 		}
 	}
 	if s.Bounds == nil {
-		c.requests.of(&s.Framework, c.details[AccountFramework], allSlots)
+		c.requests.of(&s.Framework, c.details[heap.AccountFramework], allSlots)
 		for i := range s.Devices {
-			c.requests.of(&s.Devices[i].Framework, c.details[AccountFramework], deviceSlot(s.Devices[i].Index))
+			c.requests.of(&s.Devices[i].Framework, c.details[heap.AccountFramework], deviceSlot(s.Devices[i].Index))
 		}
 	}
 	c.bound(s)
 	s.Groups = c.groupList(s)
-	s.Heights = []Heights{}
+	s.Heights = []report.Heights{}
 	for _, a := range c.detailed(s) {
-		s.Lifetimes[a.String()] = c.details[a].life.hist()
-		if v := c.heights[a].value(a.String(), s.Process.DurationNS); v != nil {
+		s.Lifetimes[a.String()] = c.details[a].life.Hist()
+		if v := c.heights[a].Value(a.String(), s.Process.DurationNS); v != nil {
 			s.Heights = append(s.Heights, *v)
 		}
 	}
@@ -117,7 +120,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	}
 	s.DeviceLedger = c.deviceReport(info, s)
 	c.addCategories(s, held, mainAccount(s), opts)
-	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.stacks.problems()...)
+	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.stacks.Problems()...)
 	if c.iterations != nil {
 		s.Training = c.training(opts.RuleSets[0].Rules, info, s.Process.DurationNS)
 	}
@@ -125,23 +128,23 @@ func (c *collector) summary(src trace.Source, opts *Options) (*Summary, error) {
 	s.Trend = c.trend(s, mainAccount(s))
 	s.History = c.historyOf(mainAccount(s))
 	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
-	s.Notes = append(s.Notes, c.resolver.stacks.notes()...)
+	s.Notes = append(s.Notes, c.resolver.stacks.Notes()...)
 	return s, nil
 }
 
 // detailed lists the levels that had events, the framework first.
-func (c *collector) detailed(s *Summary) []Account {
-	var list []Account
+func (c *collector) detailed(s *report.Summary) []heap.Account {
+	var list []heap.Account
 	if !s.Framework.Empty() {
-		list = append(list, AccountFramework)
+		list = append(list, heap.AccountFramework)
 	}
 	if !s.Driver.Empty() {
-		list = append(list, AccountDriver)
+		list = append(list, heap.AccountDriver)
 	}
 	return list
 }
 
-func levelOf(m *meter) Level {
-	return Level{PeakBytes: m.peak, PeakTimeNS: m.peakTime, LiveBytes: m.current, AllocCount: m.allocs, FreeCount: m.frees, AllocBytes: m.allocBytes,
-		FailedCount: m.refused}
+func levelOf(m *meter.Meter) report.Level {
+	return report.Level{PeakBytes: m.Peak, PeakTimeNS: m.PeakTime, LiveBytes: m.Current, AllocCount: m.Allocs, FreeCount: m.Frees, AllocBytes: m.AllocBytes,
+		FailedCount: m.Refused}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -102,7 +104,7 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 }
 
 // summarizeKeeping summarises as Summarize does, but retires idle cells when more than keep are in use, 0 for the usual number.
-func summarizeKeeping(src trace.Source, opts Options, keep int) (*Summary, error) {
+func summarizeKeeping(src trace.Source, opts Options, keep int) (*report.Summary, error) {
 	live, err := NewLive(src, opts)
 	if err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func TestIdleCellsAreRetired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(live.collector.details[AccountFramework].cells.list); n > cellsKept+1 {
+	if n := len(live.collector.details[heap.AccountFramework].cells.list); n > cellsKept+1 {
 		t.Errorf("%d cells for one live block at a time, want at most %d", n, cellsKept)
 	}
 	if rows := s.Group("api", "framework").Rows; len(rows) != 1 || rows[0].AllocCount != iterations || rows[0].PeakBytes != 512 {
@@ -153,8 +155,8 @@ func TestRowsAddUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, g := range s.Groups {
-			level := map[string]Level{"driver": s.Driver, "framework": s.Framework}[g.Level]
-			var sum Row
+			level := map[string]report.Level{"driver": s.Driver, "framework": s.Framework}[g.Level]
+			var sum report.Row
 			for _, r := range g.Rows {
 				sum.PeakBytes += r.PeakBytes
 				sum.LiveBytes += r.LiveBytes
@@ -162,7 +164,7 @@ func TestRowsAddUp(t *testing.T) {
 				sum.FreeCount += r.FreeCount
 				sum.AllocBytes += r.AllocBytes
 			}
-			if want := (Row{PeakBytes: level.PeakBytes, LiveBytes: level.LiveBytes, AllocCount: level.AllocCount, FreeCount: level.FreeCount,
+			if want := (report.Row{PeakBytes: level.PeakBytes, LiveBytes: level.LiveBytes, AllocCount: level.AllocCount, FreeCount: level.FreeCount,
 				AllocBytes: level.AllocBytes}); sum != want {
 				t.Errorf("seed %d: rows of %s by %s add up to %+v, want %+v", seed, g.Level, g.By, sum, want)
 			}

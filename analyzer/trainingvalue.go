@@ -5,22 +5,23 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/trace"
 )
 
 // training makes the value that reports are made of. The iteration that runs stays open.
-func (c *collector) training(set *rules.Set, info trace.Info, now int64) *Training {
+func (c *collector) training(set *rules.Set, info trace.Info, now int64) *report.Training {
 	t := c.iterations
-	v := &Training{Level: t.account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: c.parameters.values(), Highest: t.highest}
+	v := &report.Training{Level: t.account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: c.parameters.values(), Highest: t.highest}
 	v.Adapters = make(map[string]string)
 	for key, word := range info {
 		if framework, found := strings.CutPrefix(key, "adapter."); found && !strings.Contains(framework, ".") {
 			v.Adapters[framework] = word
 		}
 	}
-	if t.by == IterationsByPeriod {
-		v.Iterated += ", from " + c.resolver.stacks.of(t.anchor).key
+	if t.by == report.IterationsByPeriod {
+		v.Iterated += ", from " + c.resolver.stacks.Of(t.anchor).Key
 	}
 	t.count(c, true)
 	v.Iterations = slices.Clone(t.done)
@@ -35,7 +36,7 @@ func (c *collector) training(set *rules.Set, info trace.Info, now int64) *Traini
 	for i := range v.Iterations {
 		v.Iterations[i] = arranged(v.Iterations[i], columns)
 	}
-	v.OutOfMemory = []OOMCategories{}
+	v.OutOfMemory = []report.OOMCategories{}
 	for _, f := range t.failed {
 		f.held.Held = arrange(f.held.Held, columns)
 		v.OutOfMemory = append(v.OutOfMemory, f.held)
@@ -49,7 +50,7 @@ func (c *collector) training(set *rules.Set, info trace.Info, now int64) *Traini
 }
 
 // columns lists the classes that ever held something, in the order of the rules; rules.Others is always there, at the end.
-func (t *iterationTracker) columns(list []Iteration) []int {
+func (t *iterationTracker) columns(list []report.Iteration) []int {
 	used := make([]bool, len(t.classes.names))
 	for i := range list {
 		for class, bytes := range list[i].Highest {
@@ -75,10 +76,10 @@ func arrange(held []uint64, columns []int) []uint64 {
 }
 
 // arranged is an iteration with its figures by column.
-func arranged(i Iteration, columns []int) Iteration {
+func arranged(i report.Iteration, columns []int) report.Iteration {
 	i.Highest, i.End = arrange(i.Highest, columns), arrange(i.End, columns)
 	i.Peak.Held = arrange(i.Peak.Held, columns)
-	for _, m := range []**IterationMoment{&i.Forward, &i.Backward, &i.Optimizer} {
+	for _, m := range []**report.IterationMoment{&i.Forward, &i.Backward, &i.Optimizer} {
 		if *m != nil {
 			copied := **m
 			copied.Held = arrange(copied.Held, columns)
@@ -89,7 +90,7 @@ func arranged(i Iteration, columns []int) Iteration {
 }
 
 // tree makes the modules of an iteration's moments. nil if nothing belongs to a module.
-func (t *iterationTracker) tree(held [momentCount]map[moduleClass]uint64, columns []int) *Module {
+func (t *iterationTracker) tree(held [momentCount]map[moduleClass]uint64, columns []int) *report.Module {
 	column := make(map[uint16]int, len(columns))
 	for i, class := range columns {
 		column[uint16(class)] = i
@@ -120,7 +121,7 @@ type treeNode struct {
 
 // add gives bytes to the module of a path.
 func (n *treeNode) add(path string, moment, column, columns int, bytes uint64) {
-	parts := []string{NoModule}
+	parts := []string{report.NoModule}
 	if path != "" {
 		parts = strings.SplitN(path, ".", maxModuleDepth)
 	}
@@ -141,8 +142,8 @@ func (n *treeNode) add(path string, moment, column, columns int, bytes uint64) {
 	n.own[moment][column] += bytes
 }
 
-func (n *treeNode) value(name, path string, held [momentCount]map[moduleClass]uint64, columns int) Module {
-	v := Module{Name: name, Path: path, Moments: []ModuleBytes{}, Children: []Module{}}
+func (n *treeNode) value(name, path string, held [momentCount]map[moduleClass]uint64, columns int) report.Module {
+	v := report.Module{Name: name, Path: path, Moments: []report.ModuleBytes{}, Children: []report.Module{}}
 	for part, child := range n.children {
 		below := part
 		if path != "" {
@@ -154,28 +155,18 @@ func (n *treeNode) value(name, path string, held [momentCount]map[moduleClass]ui
 		if held[m] == nil {
 			continue
 		}
-		b := ModuleBytes{Moment: momentNames[m], Own: make([]uint64, columns)}
+		b := report.ModuleBytes{Moment: momentNames[m], Own: make([]uint64, columns)}
 		copy(b.Own, n.own[m])
 		b.Subtree = slices.Clone(b.Own)
 		for _, child := range v.Children {
-			for i, bytes := range child.moment(momentNames[m]) {
+			for i, bytes := range child.Moment(momentNames[m]) {
 				b.Subtree[i] += bytes
 			}
 		}
 		v.Moments = append(v.Moments, b)
 	}
-	slices.SortFunc(v.Children, func(a, b Module) int {
-		return cmp.Or(cmp.Compare(sumOf(b.moment(momentNames[atPeak])), sumOf(a.moment(momentNames[atPeak]))), strings.Compare(a.Name, b.Name))
+	slices.SortFunc(v.Children, func(a, b report.Module) int {
+		return cmp.Or(cmp.Compare(report.SumOf(b.Moment(momentNames[atPeak])), report.SumOf(a.Moment(momentNames[atPeak]))), strings.Compare(a.Name, b.Name))
 	})
 	return v
-}
-
-// moment returns what a module and those below it held at a moment, by category.
-func (m *Module) moment(name string) []uint64 {
-	for i := range m.Moments {
-		if m.Moments[i].Moment == name {
-			return m.Moments[i].Subtree
-		}
-	}
-	return nil
 }

@@ -2,28 +2,11 @@ package analyzer
 
 import (
 	"cmp"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"slices"
 	"strings"
 )
-
-// Trend says whether the program holds more and more, judged over the second half of the run and before its teardown, in which all is freed. It needs no iterations.
-type Trend struct {
-	Level          string       `json:"level"`
-	Kind           string       `json:"kind"`         // GrowthUnknown (too short a run, or records were lost), GrowthNone or GrowthSteady; the rest is zero unless it is that
-	FromTimeNS     int64        `json:"from_time_ns"` // since when
-	ToTimeNS       int64        `json:"to_time_ns"`   // up to when it was looked at: about the last allocation
-	Bytes          uint64       `json:"bytes"`        // how much more is held since then, without what was only held for a while
-	BytesPerSecond float64      `json:"bytes_per_second"`
-	Owners         []TrendOwner `json:"owners"`                    // the places that grow, most first; their bytes add up
-	FullInSeconds  float64      `json:"full_in_seconds,omitempty"` // until the device is full at this rate; 0: not known
-}
-
-// TrendOwner is one place whose memory grows.
-type TrendOwner struct {
-	Site  string `json:"site"`
-	User  bool   `json:"user"` // the program's own code, not a library's
-	Bytes uint64 `json:"bytes"`
-}
 
 const (
 	trendPoints     = 16 // fewer points tell nothing
@@ -35,8 +18,8 @@ const (
 )
 
 // trend judges an account's series.
-func (c *collector) trend(s *Summary, a Account) *Trend {
-	t := &Trend{Level: a.String(), Kind: GrowthUnknown, Owners: []TrendOwner{}}
+func (c *collector) trend(s *report.Summary, a heap.Account) *report.Trend {
+	t := &report.Trend{Level: a.String(), Kind: report.GrowthUnknown, Owners: []report.TrendOwner{}}
 	h := c.held[a]
 	if h == nil || s.Bounds != nil {
 		return t
@@ -46,7 +29,7 @@ func (c *collector) trend(s *Summary, a Account) *Trend {
 	if n < trendPoints || tooFewIterations(s.Training, h.ends[n/2], h.ends[n-1]) {
 		return t
 	}
-	t.Kind = GrowthNone
+	t.Kind = report.GrowthNone
 	half := n / 2
 	sum, grown := make([]uint64, n), make([]uint64, n)
 	sites, users := make(map[string][]uint64), make(map[string]bool)
@@ -63,7 +46,7 @@ func (c *collector) trend(s *Summary, a Account) *Trend {
 	for key, v := range sites {
 		if rises(v[half:]) {
 			addSeries(grown, v)
-			t.Owners = append(t.Owners, TrendOwner{Site: key, User: users[key]})
+			t.Owners = append(t.Owners, report.TrendOwner{Site: key, User: users[key]})
 		}
 	}
 	var freed uint64
@@ -72,10 +55,10 @@ func (c *collector) trend(s *Summary, a Account) *Trend {
 	}
 	growth := grown[n-1] - grown[half]
 	if len(t.Owners) == 0 || sum[n-1] < sum[half]+growth/trendKept || freed < trendChurn*growth {
-		t.Owners = []TrendOwner{}
+		t.Owners = []report.TrendOwner{}
 		return t
 	}
-	t.Kind, t.ToTimeNS = GrowthSteady, h.ends[n-1]
+	t.Kind, t.ToTimeNS = report.GrowthSteady, h.ends[n-1]
 	from := beginOfRise(grown)
 	t.FromTimeNS, t.Bytes = h.ends[from], grown[n-1]-grown[from]
 	t.BytesPerSecond = slope(grown[half:], h.ends[half:n]) * 1e9
@@ -83,7 +66,7 @@ func (c *collector) trend(s *Summary, a Account) *Trend {
 		v := sites[o.Site]
 		t.Owners[i].Bytes = v[n-1] - min(v[from], v[n-1])
 	}
-	slices.SortFunc(t.Owners, func(x, y TrendOwner) int {
+	slices.SortFunc(t.Owners, func(x, y report.TrendOwner) int {
 		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), strings.Compare(x.Site, y.Site))
 	})
 	t.FullInSeconds = fullIn(s, t.BytesPerSecond)
@@ -91,8 +74,8 @@ func (c *collector) trend(s *Summary, a Account) *Trend {
 }
 
 // tooFewIterations reports whether a training program had no time to show in a stretch of its run what its iterations leave behind.
-func tooFewIterations(t *Training, from, to int64) bool {
-	if t == nil || t.IterationsBy == IterationsByNothing {
+func tooFewIterations(t *report.Training, from, to int64) bool {
+	if t == nil || t.IterationsBy == report.IterationsByNothing {
 		return false
 	}
 	n := 0
@@ -176,8 +159,8 @@ func slope(v []uint64, times []int64) float64 {
 }
 
 // fullIn returns the seconds until the only device that is used is full, 0 if that cannot be said.
-func fullIn(s *Summary, rate float64) float64 {
-	var used *Device
+func fullIn(s *report.Summary, rate float64) float64 {
+	var used *report.Device
 	for i := range s.Devices {
 		if d := &s.Devices[i]; !d.Driver.Empty() {
 			if used != nil {

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"memtrace/analyzer/report"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,9 +31,9 @@ func (c *collector) unmatched(o *Options) (list []string) {
 		}
 		switch k.grouping.name {
 		case "tag":
-			list = append(list, fmt.Sprintf("nothing has the tag %q; %s", o.Tag, c.keysOf(k, "tags", Untagged)))
+			list = append(list, fmt.Sprintf("nothing has the tag %q; %s", o.Tag, c.keysOf(k, "tags", report.Untagged)))
 		case "library":
-			list = append(list, fmt.Sprintf("no library's name contains %q; %s", o.Library, c.keysOf(k, "calls from", UnknownLibrary)))
+			list = append(list, fmt.Sprintf("no library's name contains %q; %s", o.Library, c.keysOf(k, "calls from", report.UnknownLibrary)))
 		}
 	}
 	if f := c.filter.focus; len(f) > 0 && slices.ContainsFunc(f, asked) && !slices.ContainsFunc(f, passed) {
@@ -66,7 +67,7 @@ func deviceNames(devices []int16) string {
 // keysOf lists what a filter was asked about.
 func (c *collector) keysOf(k *keyFilter, what, none string) string {
 	var keys []string
-	for _, id := range k.ids.ids {
+	for _, id := range k.ids.IDs {
 		if key := k.grouping.key(&c.resolver, id); key != none {
 			keys = append(keys, strconv.Quote(key))
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/heap"
 	"memtrace/trace"
 )
 
@@ -58,10 +59,10 @@ func TestAtTeardown(t *testing.T) {
 			fillTables(&src.tables)
 			return src
 		}
-		last := make(map[Account]uint64)
+		last := make(map[heap.Account]uint64)
 		for _, e := range stream(0).events {
 			if e.Kind == trace.EventAlloc && e.Status == 0 {
-				last[accountOf(&e)] = e.Seq
+				last[heap.AccountOf(&e)] = e.Seq
 			}
 		}
 		opts := Options{Groupings: []string{"tag", "api"}, At: must(ParseAt("teardown")), Ahead: stream(0)}
@@ -69,9 +70,9 @@ func TestAtTeardown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		account := AccountDriver
+		account := heap.AccountDriver
 		if got.MainLevel() == "framework" {
-			account = AccountFramework
+			account = heap.AccountFramework
 		}
 		want, err := Summarize(stream(last[account]), Options{Groupings: opts.Groupings, At: must(ParseAt("exit"))})
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/callstack"
 	"memtrace/internal/regular"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -78,7 +78,7 @@ func (f *packageFinder) look() trace.Info {
 	if len(f.found) == before {
 		return nil
 	}
-	return trace.Info{analyzer.LibrariesKey: strings.Join(slices.Sorted(maps.Keys(f.found)), "\x00")}
+	return trace.Info{callstack.LibrariesKey: strings.Join(slices.Sorted(maps.Keys(f.found)), "\x00")}
 }
 
 // installed lists what packages put directly into a folder, by the lists of files beside them. None of it has to be readable.

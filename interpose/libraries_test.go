@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/callstack"
 )
 
 // lay makes files below a folder: path and text in turns.
@@ -45,7 +45,7 @@ func TestPackagesOfTargetFolders(t *testing.T) {
 	f.note("relative.py")
 	f.note("/no/such/folder/x.py")
 	want := root + "/libs/accelerate\x00" + root + "/libs/six.py"
-	if got := f.look()[analyzer.LibrariesKey]; got != want {
+	if got := f.look()[callstack.LibrariesKey]; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	f.note(filepath.Join(root, "libs/accelerate/big.py"))

@@ -14,6 +14,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 )
@@ -115,8 +116,8 @@ func ranOut(events []trace.Event) bool {
 func (d *drainer) pendingOOM() bool { return d.oom != nil && d.oom.watch.Pending() }
 
 // tellOne writes one report: the text file first, then the section that names it. Only the trace itself can make it fail.
-func (d *drainer) tellOne(t *oomTeller, found *analyzer.OOMReport) error {
-	failed := found.Event.Outcome == analyzer.OOMFailed
+func (d *drainer) tellOne(t *oomTeller, found *report.OOMReport) error {
+	failed := found.Event.Outcome == report.OOMFailed
 	if (failed || t.all) && t.sidecars < maxSidecars {
 		t.sidecars++ // tries count: a full disk is not asked again and again
 		path, err := t.writeSidecar(d.file.Name(), found)
@@ -146,7 +147,7 @@ func (d *drainer) tellOne(t *oomTeller, found *analyzer.OOMReport) error {
 
 // writeSidecar writes the text beside the trace and returns its path. A file that is there is kept, and nothing is written through a link; a text that does not
 // fit on the disk is taken away again.
-func (t *oomTeller) writeSidecar(tracePath string, report *analyzer.OOMReport) (string, error) {
+func (t *oomTeller) writeSidecar(tracePath string, report *report.OOMReport) (string, error) {
 	var text bytes.Buffer
 	safe := visible.NewWriter(&text, visible.Lines)
 	if err := errors.Join(render.OOMText(safe, report, render.Options{Path: tracePath}), safe.Flush()); err != nil {

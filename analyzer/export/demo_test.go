@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
 )
@@ -39,9 +40,9 @@ func trainingSet() *analyzer.StackSet {
 	begin := []symbol.Frame{py("<module>", script, 120), py("main", script, 90)}
 	at := func(frames ...symbol.Frame) []symbol.Frame { return stack(append(slices.Clone(begin), frames...)...) }
 	set := &analyzer.StackSet{
-		Process:  analyzer.Process{Command: "python3 train.py --layers 12", Exe: python, Started: "2026-02-03T04:05:06Z", DurationNS: 8e9},
+		Process:  report.Process{Command: "python3 train.py --layers 12", Exe: python, Started: "2026-02-03T04:05:06Z", DurationNS: 8e9},
 		Versions: map[string]string{"torch": "2.7.1"}, Level: "framework", Moment: "peak", TimeNS: 1_234_000_000,
-		Health: analyzer.Health{Complete: true},
+		Health: report.Health{Complete: true},
 	}
 	add := func(frames []symbol.Frame, peak, live, count uint64) {
 		set.Rows = append(set.Rows, analyzer.StackRow{Frames: frames, PeakBytes: peak, LiveBytes: live, AllocBytes: peak*count + live, AllocCount: count,

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected files in testdata")
@@ -213,7 +214,7 @@ func TestFlameGraphLeavesOutWhatOnlyPassesOn(t *testing.T) {
 
 func TestFlameGraphEscapes(t *testing.T) {
 	evil := "</title><script>alert(1)</script>]]>&\"'\n\x00\xff\u2028"
-	set := &analyzer.StackSet{Process: analyzer.Process{Command: evil}, Level: evil, Moment: evil}
+	set := &analyzer.StackSet{Process: report.Process{Command: evil}, Level: evil, Moment: evil}
 	set.Rows = []analyzer.StackRow{{Frames: stack(py(evil, evil, 1), native(evil, 2)), PeakBytes: 10}}
 	svg := flame(t, set, Options{})
 	if boxes := readFlame(t, svg); len(boxes) != 3 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/render"
 	"memtrace/trace"
 )
@@ -34,7 +35,7 @@ func started(set *analyzer.StackSet) time.Time {
 
 // levelName says what kind of memory a level counts.
 func levelName(set *analyzer.StackSet) string {
-	if set.Level == analyzer.AccountFramework.String() {
+	if set.Level == heap.AccountFramework.String() {
 		return render.FrameworkName(set.Versions) + " blocks"
 	}
 	return "Driver memory"

@@ -11,7 +11,8 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -19,7 +20,7 @@ import (
 const accountLimit = 64 << 20
 
 // OwnAccounts reads what frameworks said of their own memory, from what is known of a run: one account for each device. JAX says it as a profile for pprof.
-func OwnAccounts(info trace.Info) ([]analyzer.OwnAccount, error) {
+func OwnAccounts(info trace.Info) ([]report.OwnAccount, error) {
 	packed := info["account.jax"]
 	if packed == "" {
 		return nil, nil
@@ -32,7 +33,7 @@ func OwnAccounts(info trace.Info) ([]analyzer.OwnAccount, error) {
 	if count < 0 || space < 0 {
 		return nil, fmt.Errorf("read JAX's memory profile: it has no allocations or no space")
 	}
-	place, devices := analyzer.Places(info), make(map[string]*ownDevice)
+	place, devices := callstack.Places(info), make(map[string]*ownDevice)
 	for _, s := range p.Sample {
 		// Executables are no memory of the device's that a buffer could have.
 		if label(s, "kind") != "buffer" || s.Value[space] <= 0 || s.Value[count] < 0 {
@@ -40,15 +41,15 @@ func OwnAccounts(info trace.Info) ([]analyzer.OwnAccount, error) {
 		}
 		name := label(s, "device")
 		if devices[name] == nil {
-			devices[name] = &ownDevice{sites: make(map[string]*analyzer.OwnSite)}
+			devices[name] = &ownDevice{sites: make(map[string]*report.OwnSite)}
 		}
 		devices[name].add(siteOf(s.Location, place), uint64(s.Value[space]), uint64(s.Value[count]))
 	}
-	var list []analyzer.OwnAccount
+	var list []report.OwnAccount
 	for name, d := range devices {
 		list = append(list, d.account("jax", name))
 	}
-	slices.SortFunc(list, func(a, b analyzer.OwnAccount) int { return cmp.Compare(a.Device, b.Device) })
+	slices.SortFunc(list, func(a, b report.OwnAccount) int { return cmp.Compare(a.Device, b.Device) })
 	return list, nil
 }
 
@@ -103,26 +104,26 @@ func siteOf(stack []*profile.Location, place func(file string) string) string {
 	return cmp.Or(first, "(unknown)")
 }
 
-type ownDevice struct{ sites map[string]*analyzer.OwnSite }
+type ownDevice struct{ sites map[string]*report.OwnSite }
 
 func (d *ownDevice) add(site string, bytes, count uint64) {
 	s := d.sites[site]
 	if s == nil {
-		s = &analyzer.OwnSite{Site: site}
+		s = &report.OwnSite{Site: site}
 		d.sites[site] = s
 	}
 	s.Bytes += bytes
 	s.Count += count
 }
 
-func (d *ownDevice) account(framework, device string) analyzer.OwnAccount {
-	a := analyzer.OwnAccount{Framework: framework, Device: device}
+func (d *ownDevice) account(framework, device string) report.OwnAccount {
+	a := report.OwnAccount{Framework: framework, Device: device}
 	for _, s := range d.sites {
 		a.Bytes += s.Bytes
 		a.Count += s.Count
 		a.Sites = append(a.Sites, *s)
 	}
-	slices.SortFunc(a.Sites, func(a, b analyzer.OwnSite) int {
+	slices.SortFunc(a.Sites, func(a, b report.OwnSite) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Site, b.Site))
 	})
 	return a

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -55,9 +55,9 @@ func TestOwnAccounts(t *testing.T) {
 		jaxBuffer{"buffer", "cuda:0", 5, nil},
 		jaxBuffer{"executable", "cuda:0", 4096, []profile.Line{pyFrame("compile", inside, 1)}})
 	got, err := OwnAccounts(trace.Info{"account.jax": packed})
-	want := []analyzer.OwnAccount{
-		{Framework: "jax", Device: "cuda:0", Bytes: 335, Count: 4, Sites: []analyzer.OwnSite{{Site: "train/main.py:40 <module>", Bytes: 300, Count: 2}, {Site: "full", Bytes: 30, Count: 1}, {Site: "(unknown)", Bytes: 5, Count: 1}}},
-		{Framework: "jax", Device: "cuda:1", Bytes: 8, Count: 1, Sites: []analyzer.OwnSite{{Site: "train/model.py:12 init", Bytes: 8, Count: 1}}},
+	want := []report.OwnAccount{
+		{Framework: "jax", Device: "cuda:0", Bytes: 335, Count: 4, Sites: []report.OwnSite{{Site: "train/main.py:40 <module>", Bytes: 300, Count: 2}, {Site: "full", Bytes: 30, Count: 1}, {Site: "(unknown)", Bytes: 5, Count: 1}}},
+		{Framework: "jax", Device: "cuda:1", Bytes: 8, Count: 1, Sites: []report.OwnSite{{Site: "train/model.py:12 init", Bytes: 8, Count: 1}}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)

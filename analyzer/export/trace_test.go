@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -36,7 +37,7 @@ func TestExportsAddUpToTheReport(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
-			for level, want := range map[string]analyzer.Level{"framework": summary.Framework, "driver": summary.Driver} {
+			for level, want := range map[string]report.Level{"framework": summary.Framework, "driver": summary.Driver} {
 				set, err := analyzer.Stacks(open(t, file.Bytes()), analyzer.Options{}, level)
 				if err != nil {
 					t.Fatalf("%s: %v", path, err)
@@ -63,7 +64,7 @@ func open(t *testing.T, raw []byte) *trace.Reader {
 	return r
 }
 
-func checkSums(t *testing.T, name string, set *analyzer.StackSet, want analyzer.Level) {
+func checkSums(t *testing.T, name string, set *analyzer.StackSet, want report.Level) {
 	t.Helper()
 	if set.Level != strings.Fields(name)[1] {
 		t.Errorf("%s: level %s", name, set.Level)

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 )
 
 // data is what the script reads. Blocks are columns, packed: see unpack in model.js.
@@ -67,7 +67,7 @@ type item struct {
 const laneItems = 2000
 
 // dataOf returns JSON that is safe inside of a script element: encoding/json escapes <, > and &.
-func dataOf(s *analyzer.Summary, o Options) ([]byte, error) {
+func dataOf(s *report.Summary, o Options) ([]byte, error) {
 	d := data{Owners: []owner{}, Frames: []frame{}, Levels: []level{}, Lanes: []lane{}, Command: "memtrace report", Path: render.Path(o.Path)}
 	if h := s.History; h != nil && len(h.Blocks) > 0 {
 		columns, err := pack(h)
@@ -85,7 +85,7 @@ func dataOf(s *analyzer.Summary, o Options) ([]byte, error) {
 }
 
 // pack compresses the columns of a history's blocks.
-func pack(h *analyzer.History) (string, error) {
+func pack(h *report.History) (string, error) {
 	var raw bytes.Buffer
 	times, sizes := make([]float64, len(h.Times)), make([]float64, len(h.Blocks))
 	born, died, owners := make([]uint32, len(h.Blocks)), make([]uint32, len(h.Blocks)), make([]uint32, len(h.Blocks))
@@ -119,7 +119,7 @@ func pack(h *analyzer.History) (string, error) {
 }
 
 // peakEvent is the first event behind which most is live.
-func peakEvent(h *analyzer.History) int {
+func peakEvent(h *report.History) int {
 	change := make([]int64, len(h.Times)+1)
 	for _, b := range h.Blocks {
 		change[b.Born] += int64(b.Size)
@@ -135,7 +135,7 @@ func peakEvent(h *analyzer.History) int {
 }
 
 // name lists owners, keys and frames.
-func (d *data) name(h *analyzer.History, s *analyzer.Summary) {
+func (d *data) name(h *report.History, s *report.Summary) {
 	d.By = h.By
 	d.First = max(slices.Index(h.By, s.By[0]), 0)
 	if i := slices.Index(h.By, "category"); i >= 0 && render.PeakCategories(s, 1) != nil {
@@ -170,7 +170,7 @@ func number[T comparable](known map[T]int, list *[]T, value T) int {
 	return n
 }
 
-func frameText(f analyzer.StackFrame) string {
+func frameText(f report.StackFrame) string {
 	text := f.Function
 	if f.File != "" {
 		text += "  " + f.File
@@ -182,7 +182,7 @@ func frameText(f analyzer.StackFrame) string {
 }
 
 // levels are what the driver gave out, and where blocks were left out all that was live.
-func (d *data) levels(s *analyzer.Summary) {
+func (d *data) levels(s *report.Summary) {
 	for i, h := range s.Heights {
 		switch {
 		case i > 0:
@@ -194,8 +194,8 @@ func (d *data) levels(s *analyzer.Summary) {
 }
 
 // lanes are iterations, marks and moments at which memory ran out.
-func (d *data) lanes(s *analyzer.Summary) {
-	if t := s.Training; t != nil && t.IterationsBy != analyzer.IterationsByNothing {
+func (d *data) lanes(s *report.Summary) {
+	if t := s.Training; t != nil && t.IterationsBy != report.IterationsByNothing {
 		l := lane{Name: "iteration"}
 		for i := range t.Iterations {
 			it := &t.Iterations[i]

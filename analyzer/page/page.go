@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 )
 
 // DefaultBlocks is how many blocks a page holds unless it is told otherwise: some 1.5 MB of file.
@@ -86,7 +86,7 @@ type row struct {
 }
 
 // Write writes the page of a summary, which must have Sites, and Training and History as far as the trace has them. The same summary gives the same bytes.
-func Write(w io.Writer, s *analyzer.Summary, o Options) error {
+func Write(w io.Writer, s *report.Summary, o Options) error {
 	script := "(() => {\n" + modelText + viewText + "})();\n"
 	data, err := dataOf(s, o)
 	if err != nil {
@@ -127,7 +127,7 @@ const (
 )
 
 // drawTimeline draws the main level as an area, for readers without scripts and for print.
-func (c *content) drawTimeline(s *analyzer.Summary) {
+func (c *content) drawTimeline(s *report.Summary) {
 	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) == 0 || s.History == nil || len(s.History.Blocks) == 0 {
 		return
 	}
@@ -156,7 +156,7 @@ const (
 	iterationRows = 14
 )
 
-func (c *content) listOwners(s *analyzer.Summary) {
+func (c *content) listOwners(s *report.Summary) {
 	for _, by := range s.By {
 		l := s.Ledger(by)
 		if l == nil || len(l.Rows) == 0 {
@@ -179,9 +179,9 @@ func (c *content) listOwners(s *analyzer.Summary) {
 }
 
 // listIterations shows the first and the last iterations of a training program.
-func (c *content) listIterations(s *analyzer.Summary) {
+func (c *content) listIterations(s *report.Summary) {
 	t := s.Training
-	if t == nil || t.IterationsBy == analyzer.IterationsByNothing || len(t.Iterations) < 2 {
+	if t == nil || t.IterationsBy == report.IterationsByNothing || len(t.Iterations) < 2 {
 		return
 	}
 	list := t.Iterations
@@ -225,7 +225,7 @@ func width(bytes, most uint64) string {
 	return fmt.Sprintf("%.2f", 100*float64(bytes)/float64(max(most, 1)))
 }
 
-func commands(s *analyzer.Summary, o Options) []render.Fact {
+func commands(s *report.Summary, o Options) []render.Fact {
 	path := render.Path(o.Path)
 	list := []render.Fact{{Value: "memtrace report --details " + path, Name: "call stacks, device ledger, lifetimes"}}
 	if s.OOM.Count > 0 {

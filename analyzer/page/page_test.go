@@ -16,13 +16,14 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
 const hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e{{.Data}}"
 
 // traced makes a trace of blocks that PyTorch hands out under a tag and a mark of that name.
-func traced(t *testing.T, tag string, blocks int) *analyzer.Summary {
+func traced(t *testing.T, tag string, blocks int) *report.Summary {
 	t.Helper()
 	var text strings.Builder
 	fmt.Fprintf(&text, "trace version=1\ninfo key=\"process.command\" value=%q\nstring id=1 value=%q\n", tag, tag)
@@ -57,7 +58,7 @@ func traced(t *testing.T, tag string, blocks int) *analyzer.Summary {
 	return s
 }
 
-func pageOf(t *testing.T, s *analyzer.Summary, path string) string {
+func pageOf(t *testing.T, s *report.Summary, path string) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Write(&b, s, Options{Path: path, Writer: "memtrace test"}); err != nil {

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // drawPanels draws horizontal bars, one panel for each run, two beside each other.
@@ -121,9 +121,9 @@ func fillBar(dc draw.Canvas, look Look, c color.RGBA, x0, y0, x1, y1 vg.Length) 
 
 func sizeOf(bytes int64) string {
 	if bytes < 0 {
-		return "-" + analyzer.SizeText(uint64(-bytes))
+		return "-" + report.SizeText(uint64(-bytes))
 	}
-	return analyzer.SizeText(uint64(bytes))
+	return report.SizeText(uint64(bytes))
 }
 
 func percentOf(part, whole int64) string {

@@ -7,14 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
 
 // Run is a trace to draw.
 type Run struct {
 	Name    string // in legends
-	Summary *analyzer.Summary
+	Summary *report.Summary
 }
 
 // Options say how values are shown.
@@ -105,15 +106,15 @@ func levelName(level string) string {
 	return level
 }
 
-func levelOf(s *analyzer.Summary, level string) analyzer.Level {
-	if level == analyzer.AccountFramework.String() {
+func levelOf(s *report.Summary, level string) report.Level {
+	if level == heap.AccountFramework.String() {
 		return s.Framework
 	}
 	return s.Driver
 }
 
 // heightSeries turns highest values of equal stretches into a series.
-func heightSeries(name string, h analyzer.Heights, end int64) Series {
+func heightSeries(name string, h report.Heights, end int64) Series {
 	s := Series{Name: name, Level: true}
 	for i, bytes := range h.PeakBytes {
 		s.X = append(s.X, int64(i)*h.WidthNS)
@@ -151,7 +152,7 @@ func timeline(runs []Run, o Options) (*Chart, error) {
 }
 
 // stackTimeline divides the main level by its owners, with what was taken from the driver as a line above it.
-func (c *Chart) stackTimeline(s *analyzer.Summary, byEvents bool) error {
+func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	h := s.History
 	positions, end := h.Times, max(s.Process.DurationNS, h.Times[len(h.Times)-1])
 	at := func(time int64) int64 { return time }
@@ -177,9 +178,9 @@ func (c *Chart) stackTimeline(s *analyzer.Summary, byEvents bool) error {
 }
 
 // markTimeline marks the peak, ends of iterations and out-of-memory errors; at is the place of a time on the axis.
-func (c *Chart) markTimeline(s *analyzer.Summary, at func(time int64) int64) {
+func (c *Chart) markTimeline(s *report.Summary, at func(time int64) int64) {
 	main := levelOf(s, s.Heights[0].Level)
-	c.Peak = &Point{at(main.PeakTimeNS), signed(main.PeakBytes), "peak " + analyzer.SizeText(main.PeakBytes)}
+	c.Peak = &Point{at(main.PeakTimeNS), signed(main.PeakBytes), "peak " + report.SizeText(main.PeakBytes)}
 	if t := s.Training; t != nil {
 		for _, it := range t.Iterations {
 			if it.Ended {
@@ -194,7 +195,7 @@ func (c *Chart) markTimeline(s *analyzer.Summary, at func(time int64) int64) {
 
 func iterations(runs []Run, _ Options) (*Chart, error) {
 	t := runs[0].Summary.Training
-	if t == nil || t.IterationsBy == analyzer.IterationsByNothing {
+	if t == nil || t.IterationsBy == report.IterationsByNothing {
 		return nil, errors.New("no iterations are known; memtrace.step() announces them")
 	}
 	c := &Chart{Title: "GPU memory at the peak of each iteration", Note: runs[0].Name, XLabel: "iteration (" + t.Iterated + ")", Stack: true}
@@ -228,7 +229,7 @@ func iterations(runs []Run, _ Options) (*Chart, error) {
 }
 
 // barsOf returns the bars of one grouping, largest first, then others and what is untrackable.
-func barsOf(g *analyzer.Categories) Panel {
+func barsOf(g *report.Categories) Panel {
 	p := Panel{Title: g.By}
 	for _, row := range g.Rows {
 		bar := Bar{Name: row.Key, Bytes: signed(row.Bytes)}
@@ -330,16 +331,16 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 		if len(run.Summary.Heights) == 0 {
 			return nil, fmt.Errorf("%s: %w", run.Name, errNothing)
 		}
-		if first := run.Summary.Heights[0].Level; level == "" || first == analyzer.AccountDriver.String() {
+		if first := run.Summary.Heights[0].Level; level == "" || first == heap.AccountDriver.String() {
 			level = first
 		}
 	}
 	for _, run := range runs {
-		i := slices.IndexFunc(run.Summary.Heights, func(h analyzer.Heights) bool { return h.Level == level })
+		i := slices.IndexFunc(run.Summary.Heights, func(h report.Heights) bool { return h.Level == level })
 		if i < 0 {
 			return nil, fmt.Errorf("%s: it has no %s, unlike the others", run.Name, levelName(level))
 		}
-		s := heightSeries(run.Name+", peak "+analyzer.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.Process.DurationNS)
+		s := heightSeries(run.Name+", peak "+report.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.Process.DurationNS)
 		if first := slices.IndexFunc(s.Bytes, func(b int64) bool { return b > 0 }); first > 0 && o.Align {
 			start := s.X[first]
 			s.X, s.Bytes = s.X[first:], s.Bytes[first:]

@@ -11,27 +11,27 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
 
 // training is a run of three iterations whose names are hostile.
-func training() *analyzer.Summary {
-	s := &analyzer.Summary{Framework: analyzer.Level{PeakBytes: 3 << 30, PeakTimeNS: 2500, AllocCount: 3}, Driver: analyzer.Level{PeakBytes: 4 << 30, PeakTimeNS: 2000, AllocCount: 3}}
+func training() *report.Summary {
+	s := &report.Summary{Framework: report.Level{PeakBytes: 3 << 30, PeakTimeNS: 2500, AllocCount: 3}, Driver: report.Level{PeakBytes: 4 << 30, PeakTimeNS: 2000, AllocCount: 3}}
 	s.Process.DurationNS = 4000
-	s.Heights = []analyzer.Heights{
+	s.Heights = []report.Heights{
 		{Level: "framework", WidthNS: 1024, PeakBytes: []uint64{0, 1 << 30, 3 << 30, 1 << 20}},
 		{Level: "driver", WidthNS: 1024, PeakBytes: []uint64{2 << 30, 4 << 30, 4 << 30, 4 << 30}},
 	}
-	t := &analyzer.Training{Categories: []string{"</text><script>", "\x1b[31m\nname", rules.Others}, IterationsBy: analyzer.IterationsByStep, Iterated: "steps"}
+	t := &report.Training{Categories: []string{"</text><script>", "\x1b[31m\nname", rules.Others}, IterationsBy: report.IterationsByStep, Iterated: "steps"}
 	for i := range uint64(3) {
 		held := []uint64{i << 20, 5 << 20, 1}
-		t.Iterations = append(t.Iterations, analyzer.Iteration{Number: i + 1, Ended: true, EndNS: int64(i+1) * 1000, Peak: analyzer.IterationMoment{Bytes: i<<20 + 5<<20 + 1, Held: held}, ReservedPeakBytes: 9 << 20})
+		t.Iterations = append(t.Iterations, report.Iteration{Number: i + 1, Ended: true, EndNS: int64(i+1) * 1000, Peak: report.IterationMoment{Bytes: i<<20 + 5<<20 + 1, Held: held}, ReservedPeakBytes: 9 << 20})
 	}
 	s.Training = t
-	one := analyzer.Categories{By: "layer", Rows: []analyzer.Category{{Key: "a", Bytes: 900}, {Key: "b", Bytes: 90}, {Key: "c", Bytes: 4}, {Key: rules.Others, Bytes: 6}}}
-	two := analyzer.Categories{By: "data", Rows: []analyzer.Category{{Key: "w", Bytes: 1000}, {Key: rules.Others}}, Untrackable: &analyzer.Untrackable{Bytes: 500}}
-	s.Categories = []analyzer.Categories{one, two}
+	one := report.Categories{By: "layer", Rows: []report.Category{{Key: "a", Bytes: 900}, {Key: "b", Bytes: 90}, {Key: "c", Bytes: 4}, {Key: rules.Others, Bytes: 6}}}
+	two := report.Categories{By: "data", Rows: []report.Category{{Key: "w", Bytes: 1000}, {Key: rules.Others}}, Untrackable: &report.Untrackable{Bytes: 500}}
+	s.Categories = []report.Categories{one, two}
 	return s
 }
 
@@ -44,7 +44,7 @@ func picture(t *testing.T, c *Chart, format string) []byte {
 	return out.Bytes()
 }
 
-func mustMake(t *testing.T, kind string, o Options, summaries ...*analyzer.Summary) *Chart {
+func mustMake(t *testing.T, kind string, o Options, summaries ...*report.Summary) *Chart {
 	t.Helper()
 	var runs []Run
 	for i, s := range summaries {
@@ -134,20 +134,20 @@ func TestValues(t *testing.T) {
 
 // TestEdges draws a single point, a hundred thousand categories, and nothing.
 func TestEdges(t *testing.T) {
-	point := &analyzer.Summary{Driver: analyzer.Level{PeakBytes: 1}, Heights: []analyzer.Heights{{Level: "driver", WidthNS: 1024, PeakBytes: []uint64{1}}}}
+	point := &report.Summary{Driver: report.Level{PeakBytes: 1}, Heights: []report.Heights{{Level: "driver", WidthNS: 1024, PeakBytes: []uint64{1}}}}
 	picture(t, mustMake(t, "", Options{}, point), "png")
-	many := analyzer.Categories{By: "tag"}
+	many := report.Categories{By: "tag"}
 	for i := range 100_000 {
-		many.Rows = append(many.Rows, analyzer.Category{Key: strings.Repeat("x", i%300) + fmt.Sprint(i), Bytes: 1})
+		many.Rows = append(many.Rows, report.Category{Key: strings.Repeat("x", i%300) + fmt.Sprint(i), Bytes: 1})
 	}
-	s := &analyzer.Summary{Categories: []analyzer.Categories{many, many}}
+	s := &report.Summary{Categories: []report.Categories{many, many}}
 	for _, kind := range []string{"categories", "bars"} {
 		if n := len(picture(t, mustMake(t, kind, Options{}, s), "svg")); n > 200_000 {
 			t.Errorf("%s of 100,000 tags takes %d bytes", kind, n)
 		}
 	}
 	for _, kind := range Names() {
-		if _, err := Make(kind, []Run{{"empty", &analyzer.Summary{}}}, Options{}); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "gives none") {
+		if _, err := Make(kind, []Run{{"empty", &report.Summary{}}}, Options{}); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "gives none") {
 			t.Errorf("%s of nothing: %v", kind, err)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 const (
@@ -14,7 +14,7 @@ const (
 
 // stacked divides a level over time by the first key of its history: each column shows the highest moment that lies in it. Of the layers those that hold most at the peak and over time
 // are told apart. positions are the events' places on the axis, which ends at end.
-func stacked(h *analyzer.History, positions []int64, end int64) (layers []Series, width int64) {
+func stacked(h *report.History, positions []int64, end int64) (layers []Series, width int64) {
 	width = max(end/timelineColumns, 1)
 	names, of := layersOf(h, positions, end)
 	layers = make([]Series, len(names))
@@ -55,7 +55,7 @@ func stacked(h *analyzer.History, positions []int64, end int64) (layers []Series
 }
 
 // layersOf names the layers, and gives each owner's.
-func layersOf(h *analyzer.History, positions []int64, end int64) (names []string, of []int) {
+func layersOf(h *report.History, positions []int64, end int64) (names []string, of []int) {
 	weight := map[string]float64{}
 	for _, b := range h.Blocks {
 		until := end
@@ -82,7 +82,7 @@ func layersOf(h *analyzer.History, positions []int64, end int64) (names []string
 }
 
 // eventNumbers are the places of events on an axis of events.
-func eventNumbers(h *analyzer.History) []int64 {
+func eventNumbers(h *report.History) []int64 {
 	list := make([]int64, len(h.Times))
 	for i := range list {
 		list[i] = int64(i)

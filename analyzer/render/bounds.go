@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // Range writes a figure that lost records may have changed: from what is certain to what was recorded, with a plus where it may have been more. A nil lower bound, as
 // where nothing was lost, leaves the figure alone.
-func Range(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
+func Range(lower *uint64, recorded uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return Bytes(recorded)
 	}
@@ -33,7 +33,7 @@ func Range(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
 }
 
 // marked writes a figure of a table in which there is no room for ranges, with a sign before it where it is not exact.
-func (p *page) marked(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
+func (p *page) marked(lower *uint64, recorded uint64, b *report.Bounds) string {
 	return p.mark(lower, recorded, b) + Bytes(recorded)
 }
 
@@ -43,7 +43,7 @@ var (
 	asciiSigns = [...]string{"", "<= ", ">= ", "~ "}
 )
 
-func (p *page) mark(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
+func (p *page) mark(lower *uint64, recorded uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return ""
 	}
@@ -58,7 +58,7 @@ func (p *page) mark(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
 }
 
 // loose marks a difference of figures that are not exact: it may be off both ways, whatever was lost.
-func (p *page) loose(lower *uint64, b *analyzer.Bounds) string {
+func (p *page) loose(lower *uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return ""
 	}
@@ -89,14 +89,14 @@ func (p *page) legend() {
 }
 
 // lost says what lost records mean for the figures, and what can be done about it.
-func (p *page) lost(s *analyzer.Summary) {
+func (p *page) lost(s *report.Summary) {
 	if s.Bounds != nil {
 		p.styled(alarm, "lost", lostWords(s.Bounds))
 		p.gap()
 	}
 }
 
-func lostWords(b *analyzer.Bounds) string {
+func lostWords(b *report.Bounds) string {
 	text := plural(b.LostRecords, "record", "records")
 	if b.LostFrees != nil {
 		text += fmt.Sprintf(", of them %s frees", Count(*b.LostFrees))
@@ -124,7 +124,7 @@ func lostWords(b *analyzer.Bounds) string {
 }
 
 // figure writes one figure of a table.
-type figure func(lower *uint64, recorded uint64, b *analyzer.Bounds) string
+type figure func(lower *uint64, recorded uint64, b *report.Bounds) string
 
 // rangedTable prints a table whose figures are ranges where records were lost, or where there is no room for them, figures with signs.
 func (p *page) rangedTable(columns []column, rows func(f figure) [][]cell) {

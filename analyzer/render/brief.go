@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
 
@@ -24,7 +24,7 @@ const (
 )
 
 // firstScreen writes brief with as many rows as fit.
-func firstScreen(w io.Writer, s *analyzer.Summary, o Options) error {
+func firstScreen(w io.Writer, s *report.Summary, o Options) error {
 	for trimmed := 0; ; trimmed++ {
 		var text bytes.Buffer
 		p := &page{w: &text, o: o, trimmed: trimmed}
@@ -45,7 +45,7 @@ func (p *page) rows(limit int) int {
 }
 
 // brief is the first screen: the answer, what it rests on, and what to type next.
-func (p *page) brief(s *analyzer.Summary) {
+func (p *page) brief(s *report.Summary) {
 	p.verdict(s)
 	p.shortHeading(s)
 	if oomToTell(s) == nil { // else the device was full
@@ -59,7 +59,7 @@ func (p *page) brief(s *analyzer.Summary) {
 }
 
 // verdict prints the sentences of Verdict as one paragraph.
-func (p *page) verdict(s *analyzer.Summary) {
+func (p *page) verdict(s *report.Summary) {
 	name := "memtrace report"
 	if p.o.Path != "" {
 		name += "  " + clean(p.o.Path)
@@ -82,7 +82,7 @@ func (p *page) verdict(s *analyzer.Summary) {
 }
 
 // shortHeading says who ran, on what, and whether the trace is complete, and draws memory over time.
-func (p *page) shortHeading(s *analyzer.Summary) {
+func (p *page) shortHeading(s *report.Summary) {
 	for _, fact := range Facts(s) {
 		switch {
 		case fact.Alarm:
@@ -105,7 +105,7 @@ func (p *page) oneLine(name, text string) {
 }
 
 // shortTables are what the memory was for, and where it was asked for.
-func (p *page) shortTables(s *analyzer.Summary) {
+func (p *page) shortTables(s *report.Summary) {
 	if told := oomToTell(s); told != nil {
 		p.shortOOM(s, told)
 		return
@@ -124,7 +124,7 @@ func (p *page) shortTables(s *analyzer.Summary) {
 }
 
 // shortOOM says what filled the device when memory ran out, and what to try.
-func (p *page) shortOOM(s *analyzer.Summary, e *analyzer.OOMEvent) {
+func (p *page) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	if t := s.Training; trains(t) {
 		if held := t.HeldAtOOM(e); held != nil {
 			p.shortCategories("What it was for", t, held.Held, briefCategories-1)
@@ -149,12 +149,12 @@ func (p *page) shortOOM(s *analyzer.Summary, e *analyzer.OOMEvent) {
 
 // seenThrough reports whether the program's peak, which was about when memory ran out, says more than the event's own tables: they know lines of the program only, and one of them
 // has most where a library runs the loop.
-func seenThrough(s *analyzer.Summary, e *analyzer.OOMEvent) bool {
+func seenThrough(s *report.Summary, e *report.OOMEvent) bool {
 	return len(s.By) > 0 && s.By[0] == "inner" && e.AllocatedBytes >= s.Framework.PeakBytes/10*9
 }
 
 // shortCategories says what the memory was for at one moment.
-func (p *page) shortCategories(title string, t *analyzer.Training, held []uint64, limit int) {
+func (p *page) shortCategories(title string, t *report.Training, held []uint64, limit int) {
 	var rows []owner
 	for _, i := range heaviest(held) {
 		row := owner{name: clean(t.Categories[i]), bytes: held[i], style: blocks}
@@ -167,7 +167,7 @@ func (p *page) shortCategories(title string, t *analyzer.Training, held []uint64
 }
 
 // shortLedger says where the memory was asked for.
-func (p *page) shortLedger(s *analyzer.Summary, by string, limit int) {
+func (p *page) shortLedger(s *report.Summary, by string, limit int) {
 	l := s.Ledger(by)
 	if l == nil || len(l.Rows) == 0 {
 		return
@@ -186,7 +186,7 @@ func (p *page) shortLedger(s *analyzer.Summary, by string, limit int) {
 }
 
 // shortModules divides the blocks by module, repeated modules taken together.
-func (p *page) shortModules(s *analyzer.Summary, l *analyzer.Ledger) {
+func (p *page) shortModules(s *report.Summary, l *report.Ledger) {
 	var rows []owner
 	for _, m := range l.RepeatedModules() {
 		name := clean(m.Title)
@@ -207,7 +207,7 @@ func foldShort(hidden []owner) owner {
 }
 
 // shortTable prints rows without titles of columns, which explain themselves.
-func (p *page) shortTable(title string, owners []owner, b *analyzer.Bounds) {
+func (p *page) shortTable(title string, owners []owner, b *report.Bounds) {
 	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	var rows [][]cell
 	for i, o := range owners {
@@ -224,7 +224,7 @@ const (
 )
 
 // overTime draws the main level over the run in one line.
-func (p *page) overTime(s *analyzer.Summary) {
+func (p *page) overTime(s *report.Summary) {
 	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) < 2 || s.Main().PeakBytes == 0 {
 		return
 	}
@@ -267,7 +267,7 @@ func (o Options) fewer(rows int) int {
 }
 
 // oomToTell is the event that ended the run, or nil.
-func oomToTell(s *analyzer.Summary) *analyzer.OOMEvent {
+func oomToTell(s *report.Summary) *report.OOMEvent {
 	if s.OOM.Count == 0 || len(s.OOM.Events) == 0 {
 		return nil
 	}
@@ -277,7 +277,7 @@ func oomToTell(s *analyzer.Summary) *analyzer.OOMEvent {
 	return nil
 }
 
-func (p *page) shortAdvice(e *analyzer.OOMEvent) {
+func (p *page) shortAdvice(e *report.OOMEvent) {
 	if len(e.Advice) == 0 {
 		return
 	}
@@ -289,9 +289,9 @@ func (p *page) shortAdvice(e *analyzer.OOMEvent) {
 }
 
 // shortIterations sums the iterations of a training program up.
-func (p *page) shortIterations(s *analyzer.Summary) {
+func (p *page) shortIterations(s *report.Summary) {
 	t := s.Training
-	if !trains(t) || t.IterationsBy == analyzer.IterationsByNothing {
+	if !trains(t) || t.IterationsBy == report.IterationsByNothing {
 		return
 	}
 	ended := endedIterations(t)
@@ -302,7 +302,7 @@ func (p *page) shortIterations(s *analyzer.Summary) {
 	}
 	first, last := &ended[0], &ended[len(ended)-1]
 	count := uint64(len(ended)) + t.LeftOut
-	if t.IterationsBy == analyzer.IterationsByStep && len(ended) < len(t.Iterations) { // no step ends the last one
+	if t.IterationsBy == report.IterationsByStep && len(ended) < len(t.Iterations) { // no step ends the last one
 		count++
 	}
 	text := fmt.Sprintf("%s (%s)", Count(count), iteratedWords(t))
@@ -315,7 +315,7 @@ func (p *page) shortIterations(s *analyzer.Summary) {
 }
 
 // shortTotals names the accounts beside device memory that are worth a look.
-func (p *page) shortTotals(s *analyzer.Summary) {
+func (p *page) shortTotals(s *report.Summary) {
 	var parts []string
 	for _, n := range totalNames {
 		l := s.Other[n.account]
@@ -331,15 +331,15 @@ func (p *page) shortTotals(s *analyzer.Summary) {
 }
 
 // iteratedWords says what iterations were told apart by.
-func iteratedWords(t *analyzer.Training) string {
-	if t.IterationsBy == analyzer.IterationsByPeriod {
+func iteratedWords(t *report.Training) string {
+	if t.IterationsBy == report.IterationsByPeriod {
 		return "detected: the same allocation returns"
 	}
 	return clean(t.Iterated)
 }
 
 // shortNotes prints the notes where figures may be wrong, and counts them elsewhere.
-func (p *page) shortNotes(s *analyzer.Summary) {
+func (p *page) shortNotes(s *report.Summary) {
 	notes := s.Notes
 	if s.Health.Complete && len(s.Health.Unseen) == 0 {
 		notes = nil
@@ -353,7 +353,7 @@ func (p *page) shortNotes(s *analyzer.Summary) {
 }
 
 // shortNext proposes the commands that show the rest.
-func (p *page) shortNext(s *analyzer.Summary) {
+func (p *page) shortNext(s *report.Summary) {
 	if nothingSeen(s) && len(s.Notes) == 0 {
 		return
 	}

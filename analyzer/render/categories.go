@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
 
 // categories prints what a set of rules makes of the memory: the categories, what the framework's allocator and other libraries hold beside them, what nobody tracks, and the
 // largest entries of each category.
-func (p *page) categories(s *analyzer.Summary, v *analyzer.Categories) {
+func (p *page) categories(s *report.Summary, v *report.Categories) {
 	l := s.Ledger(v.By)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
 		return
@@ -33,12 +34,12 @@ func (p *page) categories(s *analyzer.Summary, v *analyzer.Categories) {
 }
 
 // by names a grouping and its rules.
-func by(v *analyzer.Categories) string {
+func by(v *report.Categories) string {
 	return clean(fmt.Sprintf("%s (rules %s)", v.By, v.Rules))
 }
 
 // categoryOwners lists the categories, as many as a table has rows, Others in any case, and the ledger's rows that are no blocks.
-func (p *page) categoryOwners(s *analyzer.Summary, v *analyzer.Categories, l *analyzer.Ledger) []owner {
+func (p *page) categoryOwners(s *report.Summary, v *report.Categories, l *report.Ledger) []owner {
 	var named, rest []owner
 	rows := rowsByKey(s.Group(v.By, v.Level))
 	for _, r := range v.Rows {
@@ -54,13 +55,13 @@ func (p *page) categoryOwners(s *analyzer.Summary, v *analyzer.Categories, l *an
 		}
 	}
 	named = p.fold(named, "More categories", "by "+v.By)
-	beside := p.owners(s, &analyzer.Ledger{By: l.By, Level: l.Level, Rows: slices.DeleteFunc(slices.Clone(l.Rows),
-		func(r analyzer.LedgerRow) bool { return r.Owner == analyzer.OwnerBlocks })})
+	beside := p.owners(s, &report.Ledger{By: l.By, Level: l.Level, Rows: slices.DeleteFunc(slices.Clone(l.Rows),
+		func(r report.LedgerRow) bool { return r.Owner == report.OwnerBlocks })})
 	return slices.Concat(named, rest, beside)
 }
 
 // categoryTable prints shares of the whole, which is not the sum where blocks count more than once.
-func (p *page) categoryTable(owners []owner, whole uint64, v *analyzer.Categories) {
+func (p *page) categoryTable(owners []owner, whole uint64, v *report.Categories) {
 	_, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	columns := []column{{title: "category"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
 		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
@@ -88,7 +89,7 @@ func (p *page) categoryTable(owners []owner, whole uint64, v *analyzer.Categorie
 	}
 }
 
-func (p *page) shares(owners []owner, whole uint64, v *analyzer.Categories) []string {
+func (p *page) shares(owners []owner, whole uint64, v *report.Categories) []string {
 	list := make([]string, len(owners))
 	exact, _ := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	for i, o := range owners {
@@ -99,7 +100,7 @@ func (p *page) shares(owners []owner, whole uint64, v *analyzer.Categories) []st
 	return list
 }
 
-func untrackable(u *analyzer.Untrackable) string {
+func untrackable(u *report.Untrackable) string {
 	if u.From == analyzer.UntrackableExpected {
 		return fmt.Sprintf("Untrackable: %s were expected, %s of the driver's memory are tracked.", Bytes(u.ReportedBytes), Bytes(u.TrackedBytes))
 	}
@@ -108,7 +109,7 @@ func untrackable(u *analyzer.Untrackable) string {
 }
 
 // entries lists what a category is made of, with whole tags and sites.
-func (p *page) entries(c *analyzer.Category) {
+func (p *page) entries(c *report.Category) {
 	if c.Bytes == 0 || len(c.Entries) == 0 {
 		return
 	}
@@ -122,7 +123,7 @@ func (p *page) entries(c *analyzer.Category) {
 		case e.Tag != "":
 			name = clean(e.Tag)
 		case name == "":
-			name = analyzer.Untagged
+			name = report.Untagged
 		}
 		p.line("  %10s  %6s  %s", Bytes(e.Bytes), percentOf(e.Bytes, c.Bytes), name)
 	}

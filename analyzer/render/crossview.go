@@ -5,27 +5,28 @@ import (
 	"iter"
 	"slices"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/fold"
+	"memtrace/analyzer/report"
 )
 
 // crossColumns is how many columns a crossed table has at most before the others are summed up, unless all rows were asked for.
 const crossColumns = 6
 
 // noCross says why there is no crossed table.
-func noCross(s *analyzer.Summary) string {
+func noCross(s *report.Summary) string {
 	switch {
 	case s.Cross == nil:
 		return "no crossed table was asked for"
 	case len(s.Cross.Rows) == 0:
 		return "nothing was held at " + s.Cross.Moment
-	case s.Cross.By == [2]string{"module", "category"} && len(s.Cross.Rows) == 1 && s.Cross.Rows[0].Key == analyzer.NoModule:
+	case s.Cross.By == [2]string{"module", "category"} && len(s.Cross.Rows) == 1 && s.Cross.Rows[0].Key == report.NoModule:
 		return "no module is known, as in programs that do not train; name two groupings, such as --cross site,library"
 	}
 	return ""
 }
 
 // crossed prints the table: rows of one grouping, columns of the other, those that do not fit summed up.
-func (p *page) crossed(s *analyzer.Summary) {
+func (p *page) crossed(s *report.Summary) {
 	c := s.Cross
 	when := "the peak of " + frameworkName(s)
 	if c.Level != "framework" {
@@ -88,7 +89,7 @@ type crossSum struct {
 	cells      []uint64
 }
 
-func (p *page) foldedCross(c *analyzer.Cross) []crossSum {
+func (p *page) foldedCross(c *report.Cross) []crossSum {
 	keys, bytes := make([]string, len(c.Rows)), make([]uint64, len(c.Rows))
 	for i := range c.Rows {
 		keys[i], bytes[i] = c.Rows[i].Key, c.Rows[i].Bytes
@@ -98,7 +99,7 @@ func (p *page) foldedCross(c *analyzer.Cross) []crossSum {
 		by = ""
 	}
 	var list []crossSum
-	for _, f := range analyzer.FoldRows(by, keys, bytes) {
+	for _, f := range fold.FoldRows(by, keys, bytes) {
 		sum := crossSum{name: clean(f.Name), each: p.o.each(len(f.Members), f.Min, f.Max), bytes: f.Bytes, cells: make([]uint64, len(c.Columns))}
 		if !f.Repeated() {
 			sum.name = clean(c.Rows[f.Members[0]].Title())
@@ -121,7 +122,7 @@ func (p *page) foldedCross(c *analyzer.Cross) []crossSum {
 }
 
 // crossTable makes the cells, with the first columns and the sum of the others.
-func (p *page) crossTable(c *analyzer.Cross, sums []crossSum, shown int) (columns []column, rows [][]cell, each []string) {
+func (p *page) crossTable(c *report.Cross, sums []crossSum, shown int) (columns []column, rows [][]cell, each []string) {
 	rest := len(c.Columns) - shown
 	columns = []column{{title: c.By[0]}}
 	for i := range c.Columns[:shown] {
@@ -156,7 +157,7 @@ func (p *page) crossTable(c *analyzer.Cross, sums []crossSum, shown int) (column
 const crossTitle = 24
 
 // crossRows is the CSV of a crossed table.
-func crossRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
+func crossRows(s *report.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
 	c := s.Cross
 	return func(yield func([]string) bool) {
 		header := []string{c.By[0], "total"}

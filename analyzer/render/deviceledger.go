@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // shortOwners is how many owners the table shows unless groupings were asked for: the table of the peak has them all.
@@ -14,7 +15,7 @@ const shortOwners = 5
 
 // deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains. Unless groupings were asked for, that is one
 // moment, and none for the device that ran out of memory, whose table stands at the top.
-func (p *page) deviceLedgers(s *analyzer.Summary) {
+func (p *page) deviceLedgers(s *report.Summary) {
 	r := s.DeviceLedger
 	if r == nil || len(s.By) == 0 {
 		return
@@ -24,7 +25,7 @@ func (p *page) deviceLedgers(s *analyzer.Summary) {
 		if !s.Asked && s.At == nil && toldOOMOn(s, d.Index) {
 			continue
 		}
-		var shown []*analyzer.DeviceLedger
+		var shown []*report.DeviceLedger
 		for i := range d.Ledgers {
 			if d.Ledgers[i].By == by {
 				shown = append(shown, &d.Ledgers[i])
@@ -52,7 +53,7 @@ func (p *page) deviceLedgers(s *analyzer.Summary) {
 }
 
 // toldOOMOn reports whether the report begins with a table of who filled this device, by the device's own word.
-func toldOOMOn(s *analyzer.Summary, device int16) bool {
+func toldOOMOn(s *report.Summary, device int16) bool {
 	if len(s.OOM.Events) == 0 {
 		return false
 	}
@@ -60,7 +61,7 @@ func toldOOMOn(s *analyzer.Summary, device int16) bool {
 	return e.Device == device && e.Detailed && e.Sample != nil
 }
 
-func noSamples(r *analyzer.DeviceReport) string {
+func noSamples(r *report.DeviceReport) string {
 	why := r.Why
 	if why == "" {
 		why = strings.Join(r.Notes, "; ")
@@ -78,7 +79,7 @@ type deviceOwner struct {
 	bytes []int64 // by moment
 }
 
-func (p *page) deviceLedger(s *analyzer.Summary, index int16, by string, moments []*analyzer.DeviceLedger) {
+func (p *page) deviceLedger(s *report.Summary, index int16, by string, moments []*report.DeviceLedger) {
 	p.title(fmt.Sprintf("What fills %s, by %s", deviceName(index), by))
 	p.gap()
 	columns := []column{{title: "owner"}}
@@ -118,7 +119,7 @@ func deviceBytes(n int64) string {
 	return Bytes(uint64(n))
 }
 
-func sampleTitle(l *analyzer.DeviceLedger) string {
+func sampleTitle(l *report.DeviceLedger) string {
 	name := clean(l.Moment)
 	switch l.Moment {
 	case analyzer.MomentHighest:
@@ -130,7 +131,7 @@ func sampleTitle(l *analyzer.DeviceLedger) string {
 }
 
 // deviceOwners joins the moments' rows, in the order of a ledger: blocks, slack and outside memory, then what surrounds them.
-func (p *page) deviceOwners(s *analyzer.Summary, moments []*analyzer.DeviceLedger) []deviceOwner {
+func (p *page) deviceOwners(s *report.Summary, moments []*report.DeviceLedger) []deviceOwner {
 	byKind := make(map[string][]deviceOwner)
 	place := make(map[[2]string]int)
 	for i, l := range moments {
@@ -163,17 +164,17 @@ var deviceOwnerKinds = []struct {
 	kind, name string
 	style      style
 }{
-	{analyzer.OwnerBlocks, "", blocks},
-	{analyzer.OwnerSlack, "", slack},
-	{analyzer.OwnerOutside, "", outside},
-	{analyzer.OwnerRounding, "rounding to 512 B", slack},
-	{analyzer.OwnerPoolIdle, "idle in memory pools", slack},
-	{analyzer.OwnerGraphPool, "memory pool of graphs", slack},
-	{analyzer.OwnerContext, "CUDA context and code", plain},
-	{analyzer.OwnerOthers, "other processes", plain},
-	{analyzer.OwnerKept, "kept by driver and firmware", plain},
-	{analyzer.OwnerUnlisted, "in no listed process", plain},
-	{analyzer.OwnerRemainder, "unexplained", plain},
+	{report.OwnerBlocks, "", blocks},
+	{report.OwnerSlack, "", slack},
+	{report.OwnerOutside, "", outside},
+	{report.OwnerRounding, "rounding to 512 B", slack},
+	{report.OwnerPoolIdle, "idle in memory pools", slack},
+	{report.OwnerGraphPool, "memory pool of graphs", slack},
+	{report.OwnerContext, "CUDA context and code", plain},
+	{report.OwnerOthers, "other processes", plain},
+	{report.OwnerKept, "kept by driver and firmware", plain},
+	{report.OwnerUnlisted, "in no listed process", plain},
+	{report.OwnerRemainder, "unexplained", plain},
 }
 
 // foldDevice keeps the owners with most bytes at some moment and sums up the rest.
@@ -190,31 +191,31 @@ func foldDevice(list []deviceOwner, limit int) []deviceOwner {
 	})
 }
 
-func deviceOwnerName(s *analyzer.Summary, r analyzer.DeviceRow, shareKnown bool) (name string, st style) {
+func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (name string, st style) {
 	for _, of := range deviceOwnerKinds {
 		if of.kind == r.Owner {
 			name, st = of.name, of.style
 		}
 	}
 	switch {
-	case r.Owner == analyzer.OwnerBlocks:
+	case r.Owner == report.OwnerBlocks:
 		name = clean(keyTitle(r.Key, r.Label))
-	case r.Owner == analyzer.OwnerOutside:
+	case r.Owner == report.OwnerOutside:
 		name = clean(r.Key) + " (driver)"
-	case r.Owner == analyzer.OwnerSlack:
+	case r.Owner == report.OwnerSlack:
 		name = frameworkName(s) + " reserved, unused (slack)"
-	case r.Owner == analyzer.OwnerRemainder && !shareKnown:
+	case r.Owner == report.OwnerRemainder && !shareKnown:
 		name = "context, code, other processes"
 	}
 	return name, st
 }
 
 // deviceRemarks say what a reader must know to read the table rightly.
-func (p *page) deviceRemarks(moments []*analyzer.DeviceLedger) {
+func (p *page) deviceRemarks(moments []*report.DeviceLedger) {
 	l := moments[len(moments)-1]
 	var unexplained int64
 	for _, r := range l.Rows {
-		if r.Owner == analyzer.OwnerRemainder {
+		if r.Owner == report.OwnerRemainder {
 			unexplained = r.Bytes
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // DiffText writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By, growth first.
@@ -174,7 +175,7 @@ func percentChange(c analyzer.Change) string {
 }
 
 // diffLost says what the lost records of one run mean.
-func (p *page) diffLost(name string, b *analyzer.Bounds) {
+func (p *page) diffLost(name string, b *report.Bounds) {
 	if b != nil {
 		p.styled(alarm, name+" lost", lostWords(b))
 		p.gap()

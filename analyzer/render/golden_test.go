@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/trace"
@@ -141,7 +142,7 @@ func firstDifference(got, want string) string {
 }
 
 // summary encodes a trace from its text form and summarises it.
-func (g *golden) summary(t *testing.T, part string) *analyzer.Summary {
+func (g *golden) summary(t *testing.T, part string) *report.Summary {
 	t.Helper()
 	var file bytes.Buffer
 	if err := trace.EncodeText(&file, strings.NewReader(g.part(part))); err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 const iterationEnds = 3 // iterations shown at both ends of the run
@@ -27,7 +27,7 @@ func (p *page) categoryColumns() int {
 }
 
 // iterations prints one row per iteration: all of them, or those at both ends, the highest one, and some between.
-func (p *page) iterations(s *analyzer.Summary) {
+func (p *page) iterations(s *report.Summary) {
 	t := s.Training
 	p.title(fmt.Sprintf("Iterations of %s's blocks", levelName(s, t)))
 	p.gap()
@@ -70,7 +70,7 @@ func withoutBlank(columns []column, rows [][]cell) ([]column, [][]cell) {
 }
 
 // iterationCategories picks the categories that hold most, in the order of the rules.
-func iterationCategories(t *analyzer.Training, columns int) (own []int, used []bool) {
+func iterationCategories(t *report.Training, columns int) (own []int, used []bool) {
 	most := make([]uint64, len(t.Categories))
 	for i := range t.Iterations {
 		for k, bytes := range t.Iterations[i].Peak.Held {
@@ -87,10 +87,10 @@ func iterationCategories(t *analyzer.Training, columns int) (own []int, used []b
 	return own, used
 }
 
-func iterationCells(t *analyzer.Training, index int, own []int) []cell {
+func iterationCells(t *report.Training, index int, own []int) []cell {
 	it := &t.Iterations[index]
 	name := strconv.FormatUint(it.Number, 10)
-	if !it.Ended && t.IterationsBy != analyzer.IterationsByNothing {
+	if !it.Ended && t.IterationsBy != report.IterationsByNothing {
 		name = "then"
 	}
 	if index == t.Highest && len(t.Iterations) > 1 {
@@ -113,7 +113,7 @@ func iterationCells(t *analyzer.Training, index int, own []int) []cell {
 }
 
 // pickIterations chooses what a table of so many rows shows: the first and the last ones and the highest, then powers of ten and of two, and evenly what is left of the room.
-func pickIterations(t *analyzer.Training, limit int) []int {
+func pickIterations(t *report.Training, limit int) []int {
 	n := len(t.Iterations)
 	chosen := make(map[int]bool)
 	add := func(index int) {

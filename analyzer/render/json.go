@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // Schemas name the shape of JSON output. A number grows only when something is changed or taken away; additions leave it as it is.
@@ -15,7 +16,7 @@ const (
 )
 
 // JSON writes a summary as one JSON object, see docs/report-json.md.
-func JSON(w io.Writer, s *analyzer.Summary) error {
+func JSON(w io.Writer, s *report.Summary) error {
 	return writeJSON(w, jsonReport{ReportSchema, jsonVerdict{s.Verdict(), Verdict(s)}, s})
 }
 
@@ -23,12 +24,12 @@ func JSON(w io.Writer, s *analyzer.Summary) error {
 type jsonReport struct {
 	Schema  string      `json:"schema"`
 	Verdict jsonVerdict `json:"verdict"`
-	*analyzer.Summary
+	*report.Summary
 }
 
 // jsonVerdict is the answer in figures and in words.
 type jsonVerdict struct {
-	*analyzer.Verdict
+	*report.Verdict
 	Sentences []string `json:"sentences"`
 }
 

@@ -3,7 +3,7 @@ package render
 import (
 	"fmt"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 const barWidth = 16
@@ -14,14 +14,14 @@ type owner struct {
 	bytes uint64
 	lower *uint64 // of the bytes, what is certain; nil where all is
 	style style
-	row   *analyzer.Row // what else is known of it; nil for what has no row of its own
-	key   string        // of the ledger's row
-	sites []analyzer.RowSite
+	row   *report.Row // what else is known of it; nil for what has no row of its own
+	key   string      // of the ledger's row
+	sites []report.RowSite
 	each  string // of several rows in one, how many there are and what each holds
 }
 
 // ledger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
-func (p *page) ledger(s *analyzer.Summary, by string) {
+func (p *page) ledger(s *report.Summary, by string) {
 	l := s.Ledger(by)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
 		return
@@ -42,7 +42,7 @@ func (p *page) ledger(s *analyzer.Summary, by string) {
 	}
 }
 
-func ledgerMoment(s *analyzer.Summary, l *analyzer.Ledger) string {
+func ledgerMoment(s *report.Summary, l *report.Ledger) string {
 	switch {
 	case l.Moment != "peak":
 		return clean(l.Moment)
@@ -53,7 +53,7 @@ func ledgerMoment(s *analyzer.Summary, l *analyzer.Ledger) string {
 }
 
 // owners turns a ledger's rows into printed ones, which still add up to the whole: blocks, the slack of the allocator, memory outside the framework.
-func (p *page) owners(s *analyzer.Summary, l *analyzer.Ledger) []owner {
+func (p *page) owners(s *report.Summary, l *report.Ledger) []owner {
 	var inside, between, beyond []owner
 	ofLibraries, ofLevel := rowsByKey(s.Group("library", "driver")), rowsByKey(s.Group(l.By, l.Level))
 	for _, r := range l.Rows {
@@ -61,9 +61,9 @@ func (p *page) owners(s *analyzer.Summary, l *analyzer.Ledger) []owner {
 			r.BytesLower = nil
 		}
 		switch r.Owner {
-		case analyzer.OwnerSlack:
+		case report.OwnerSlack:
 			between = append(between, owner{name: frameworkName(s) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: slack})
-		case analyzer.OwnerOutside:
+		case report.OwnerOutside:
 			beyond = append(beyond, owner{name: clean(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower, style: outside, row: ofLibraries[r.Key]})
 		default:
 			inside = append(inside, owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, lower: r.BytesLower, style: blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites})
@@ -124,11 +124,11 @@ func keyTitle(key, label string) string {
 }
 
 // rowsByKey finds the rows of a group, which may be nil. A search for each row of a ledger took a minute for a hundred thousand tags.
-func rowsByKey(g *analyzer.Group) map[string]*analyzer.Row {
+func rowsByKey(g *report.Group) map[string]*report.Row {
 	if g == nil {
 		return nil
 	}
-	rows := make(map[string]*analyzer.Row, len(g.Rows))
+	rows := make(map[string]*report.Row, len(g.Rows))
 	for i := range g.Rows {
 		if rows[g.Rows[i].Key] == nil {
 			rows[g.Rows[i].Key] = &g.Rows[i]
@@ -137,7 +137,7 @@ func rowsByKey(g *analyzer.Group) map[string]*analyzer.Row {
 	return rows
 }
 
-func (p *page) ownerTable(owners []owner, whole uint64, b *analyzer.Bounds) {
+func (p *page) ownerTable(owners []owner, whole uint64, b *report.Bounds) {
 	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	columns := []column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
 		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
@@ -148,7 +148,7 @@ func (p *page) ownerTable(owners []owner, whole uint64, b *analyzer.Bounds) {
 		lower = sumOfLower(lower, o.lower)
 		bytes := p.marked
 		if o.style == slack { // what was reserved less what was in blocks
-			bytes = func(lower *uint64, recorded uint64, b *analyzer.Bounds) string {
+			bytes = func(lower *uint64, recorded uint64, b *report.Bounds) string {
 				return p.loose(lower, b) + Bytes(recorded)
 			}
 		}
@@ -170,7 +170,7 @@ func (p *page) ownerTable(owners []owner, whole uint64, b *analyzer.Bounds) {
 }
 
 // group prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the whole run.
-func (p *page) group(s *analyzer.Summary, by, level string) {
+func (p *page) group(s *report.Summary, by, level string) {
 	g := s.Group(by, level)
 	if g == nil {
 		return
@@ -182,7 +182,7 @@ func (p *page) group(s *analyzer.Summary, by, level string) {
 	p.title(fmt.Sprintf("%s allocations by %s", upperFirst(name), by))
 	p.gap()
 	rows := fewer(p.foldedRows(g), p.o.rows(), func(hidden []foldedRow) foldedRow {
-		rest := foldedRow{Row: analyzer.Row{Key: fmt.Sprintf("Others (%d more)", len(hidden))}}
+		rest := foldedRow{Row: report.Row{Key: fmt.Sprintf("Others (%d more)", len(hidden))}}
 		for _, r := range hidden {
 			addRow(&rest.Row, &r.Row)
 		}

@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // noParameters says why there are no names, for the three reasons are mended in three ways.
-func noParameters(s *analyzer.Summary) string {
+func noParameters(s *report.Summary) string {
 	if len(s.Training.Parameters) > 0 {
 		return ""
 	}
 	return "the trace has no names of parameters: " + unnamed(s)
 }
 
-func noModules(s *analyzer.Summary) string {
+func noModules(s *report.Summary) string {
 	switch {
 	case s.Training.Modules != nil:
 		return ""
@@ -26,7 +26,7 @@ func noModules(s *analyzer.Summary) string {
 }
 
 // unnamed explains a trace in which nothing has a name.
-func unnamed(s *analyzer.Summary) string {
+func unnamed(s *report.Summary) string {
 	key := ""
 	for _, framework := range []string{"torch", "mxnet"} {
 		if key == "" && (s.Versions[framework] != "" || s.Training.Adapters[framework] != "") {
@@ -53,7 +53,7 @@ func unnamed(s *analyzer.Summary) string {
 	}
 }
 
-func noIterations(s *analyzer.Summary) string {
+func noIterations(s *report.Summary) string {
 	if len(s.Training.Iterations) > 0 {
 		return ""
 	}

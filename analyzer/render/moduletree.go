@@ -6,14 +6,15 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/fold"
+	"memtrace/analyzer/report"
 )
 
 // The moments of modules, in the order of an iteration.
 var moduleMoments = []string{"peak", "forward", "backward", "optimizer"}
 
 // momentOf returns what a module held at a moment; zero lists where the moment did not come.
-func momentOf(m *analyzer.Module, name string) (own, subtree []uint64) {
+func momentOf(m *report.Module, name string) (own, subtree []uint64) {
 	for i := range m.Moments {
 		if m.Moments[i].Moment == name {
 			return m.Moments[i].Own, m.Moments[i].Subtree
@@ -27,14 +28,14 @@ const alikeMin = 3
 
 // moduleFold is a module, or several siblings in one: its bytes are those of all of them, so that trees add up.
 type moduleFold struct {
-	analyzer.Module
+	report.Module
 	count       int
 	least, most uint64 // of their bytes at the peak
 }
 
-func oneModule(m analyzer.Module) moduleFold { return moduleFold{Module: m, count: 1} }
+func oneModule(m report.Module) moduleFold { return moduleFold{Module: m, count: 1} }
 
-func severalModules(name string, list []analyzer.Module) moduleFold {
+func severalModules(name string, list []report.Module) moduleFold {
 	f := moduleFold{Module: addModules(name, list), count: len(list)}
 	for i := range list {
 		bytes := atPeak(&list[i])
@@ -48,14 +49,14 @@ func severalModules(name string, list []analyzer.Module) moduleFold {
 
 // foldLayers takes the layers of a list as one that are the same part of a repeated module: they are made of the same modules, or hold the same bytes at every moment. What has a
 // name of its own is left to mergeAlike.
-func foldLayers(children []analyzer.Module) []moduleFold {
+func foldLayers(children []report.Module) []moduleFold {
 	var list []moduleFold
 	done := make([]bool, len(children))
 	for i := range children {
 		if done[i] {
 			continue
 		}
-		alike := []analyzer.Module{children[i]}
+		alike := []report.Module{children[i]}
 		for j := i + 1; j < len(children) && isNumber(children[i].Name); j++ {
 			if !done[j] && isNumber(children[j].Name) && sameKind(&children[i], &children[j]) {
 				alike, done[j] = append(alike, children[j]), true
@@ -69,7 +70,7 @@ func foldLayers(children []analyzer.Module) []moduleFold {
 		for _, m := range alike {
 			numbers = append(numbers, m.Name)
 		}
-		list = append(list, severalModules("{"+analyzer.IndexRanges(numbers)+"}", alike))
+		list = append(list, severalModules("{"+fold.IndexRanges(numbers)+"}", alike))
 	}
 	return mergeAlike(list)
 }
@@ -79,14 +80,14 @@ func isNumber(name string) bool {
 }
 
 // sameKind reports whether two layers have most of their modules in common, or for layers without any, whether they hold the same.
-func sameKind(a, b *analyzer.Module) bool {
+func sameKind(a, b *report.Module) bool {
 	named, common := 0, 0
 	for i := range a.Children {
 		if isNumber(a.Children[i].Name) {
 			continue
 		}
 		named++
-		if slices.ContainsFunc(b.Children, func(m analyzer.Module) bool { return m.Name == a.Children[i].Name }) {
+		if slices.ContainsFunc(b.Children, func(m report.Module) bool { return m.Name == a.Children[i].Name }) {
 			common++
 		}
 	}
@@ -108,11 +109,11 @@ func mergeAlike(children []moduleFold) []moduleFold {
 			end = i + 1
 			list = append(list, children[i])
 		} else {
-			var same []analyzer.Module
+			var same []report.Module
 			for _, f := range children[i:end] {
 				same = append(same, f.Module)
 			}
-			slices.SortFunc(same, func(a, b analyzer.Module) int { return compareNames(a.Name, b.Name) })
+			slices.SortFunc(same, func(a, b report.Module) int { return compareNames(a.Name, b.Name) })
 			list = append(list, severalModules(same[0].Name+" ... "+same[len(same)-1].Name, same))
 		}
 		i = end
@@ -120,7 +121,7 @@ func mergeAlike(children []moduleFold) []moduleFold {
 	return list
 }
 
-func sameBytes(a, b *analyzer.Module) bool {
+func sameBytes(a, b *report.Module) bool {
 	if len(a.Moments) != len(b.Moments) || len(a.Children) != len(b.Children) {
 		return false
 	}
@@ -148,19 +149,19 @@ func compareNames(a, b string) int {
 }
 
 // inOrder puts the layers of a list of modules, which have numbers for names, in their order; others stay as they are, the largest first.
-func inOrder(children []analyzer.Module) []analyzer.Module {
-	named := func(m analyzer.Module) bool { _, err := strconv.Atoi(m.Name); return err != nil }
+func inOrder(children []report.Module) []report.Module {
+	named := func(m report.Module) bool { _, err := strconv.Atoi(m.Name); return err != nil }
 	if slices.ContainsFunc(children, named) {
 		return children
 	}
 	children = slices.Clone(children)
-	slices.SortFunc(children, func(a, b analyzer.Module) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(children, func(a, b report.Module) int { return compareNames(a.Name, b.Name) })
 	return children
 }
 
 // addModules adds trees up, their children by name.
-func addModules(name string, list []analyzer.Module) analyzer.Module {
-	sum := analyzer.Module{Name: name}
+func addModules(name string, list []report.Module) report.Module {
+	sum := report.Module{Name: name}
 	for _, moment := range moduleMoments {
 		var owns, subtrees []uint64
 		known := false
@@ -170,11 +171,11 @@ func addModules(name string, list []analyzer.Module) analyzer.Module {
 			owns, subtrees = addLists(owns, own), addLists(subtrees, subtree)
 		}
 		if known {
-			sum.Moments = append(sum.Moments, analyzer.ModuleBytes{Moment: moment, Own: owns, Subtree: subtrees})
+			sum.Moments = append(sum.Moments, report.ModuleBytes{Moment: moment, Own: owns, Subtree: subtrees})
 		}
 	}
 	var order []string
-	children := make(map[string][]analyzer.Module)
+	children := make(map[string][]report.Module)
 	for i := range list {
 		for _, child := range list[i].Children {
 			if children[child.Name] == nil {
@@ -186,26 +187,26 @@ func addModules(name string, list []analyzer.Module) analyzer.Module {
 	for _, name := range order {
 		sum.Children = append(sum.Children, addModules(name, children[name]))
 	}
-	slices.SortStableFunc(sum.Children, func(a, b analyzer.Module) int { return cmp.Compare(atPeak(&b), atPeak(&a)) })
+	slices.SortStableFunc(sum.Children, func(a, b report.Module) int { return cmp.Compare(atPeak(&b), atPeak(&a)) })
 	return sum
 }
 
 // atPeak is what a module and those below it held at the peak.
-func atPeak(m *analyzer.Module) uint64 {
+func atPeak(m *report.Module) uint64 {
 	_, subtree := momentOf(m, "peak")
 	return sumOf(subtree)
 }
 
 // sumModules adds several subtrees up into one without children, which counts all of it as its own.
-func sumModules(name string, list []analyzer.Module) analyzer.Module {
-	sum := analyzer.Module{Name: name}
+func sumModules(name string, list []report.Module) report.Module {
+	sum := report.Module{Name: name}
 	for _, moment := range moduleMoments {
 		var sums []uint64
 		for i := range list {
 			_, below := momentOf(&list[i], moment)
 			sums = addLists(sums, below)
 		}
-		sum.Moments = append(sum.Moments, analyzer.ModuleBytes{Moment: moment, Own: sums, Subtree: sums})
+		sum.Moments = append(sum.Moments, report.ModuleBytes{Moment: moment, Own: sums, Subtree: sums})
 	}
 	return sum
 }

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // moduleTable is the table of modules in the making.
 type moduleTable struct {
 	page  *page
-	root  *analyzer.Module
+	root  *report.Module
 	short []string
 	used  []bool // categories that some row names
 	rows  [][]cell
@@ -30,7 +30,7 @@ type moduleTable struct {
 }
 
 // modules prints the tree.
-func (p *page) modules(s *analyzer.Summary) {
+func (p *page) modules(s *report.Summary) {
 	t := s.Training
 	m := moduleTable{page: p, root: t.Modules, short: shortNames(t.Categories), used: make([]bool, len(t.Categories)), all: p.o.Rows < 0}
 	p.title("Modules at " + moduleMoment(s, t))
@@ -51,7 +51,7 @@ func (p *page) modules(s *analyzer.Summary) {
 }
 
 // moduleMoment says of which iteration the tree speaks.
-func moduleMoment(s *analyzer.Summary, t *analyzer.Training) string {
+func moduleMoment(s *report.Summary, t *report.Training) string {
 	what := fmt.Sprintf("the highest peak of %s", levelName(s, t))
 	if t.Highest < 0 {
 		return what
@@ -59,7 +59,7 @@ func moduleMoment(s *analyzer.Summary, t *analyzer.Training) string {
 	it := &t.Iterations[t.Highest]
 	what += fmt.Sprintf(", %s, in %s", moment(it.Peak.TimeNS), clean(it.Peak.Phase))
 	switch {
-	case t.IterationsBy == analyzer.IterationsByNothing:
+	case t.IterationsBy == report.IterationsByNothing:
 		return what
 	case !it.Ended:
 		return what + " after the last iteration"
@@ -78,7 +78,7 @@ func (m *moduleTable) add(module *moduleFold, indent, depth int) {
 		return
 	}
 	children := m.children(&module.Module)
-	var small []analyzer.Module
+	var small []report.Module
 	for i := range children {
 		if !m.all && m.slight(&children[i].Module) {
 			small = append(small, children[i].Module)
@@ -98,7 +98,7 @@ func (m *moduleTable) add(module *moduleFold, indent, depth int) {
 }
 
 // children are a module's in the order in which they are shown.
-func (m *moduleTable) children(module *analyzer.Module) []moduleFold {
+func (m *moduleTable) children(module *report.Module) []moduleFold {
 	ordered := inOrder(module.Children)
 	if !m.all && !m.page.o.Unfolded {
 		return foldLayers(ordered)
@@ -119,7 +119,7 @@ func (m *moduleTable) below(module, child *moduleFold, depth int) int {
 }
 
 // slight reports whether a module never matters.
-func (m *moduleTable) slight(module *analyzer.Module) bool {
+func (m *moduleTable) slight(module *report.Module) bool {
 	for _, name := range moduleMoments {
 		_, whole := momentOf(m.root, name)
 		_, part := momentOf(module, name)
@@ -143,7 +143,7 @@ func (m *moduleTable) row(fold *moduleFold, depth int) {
 	m.rows = append(m.rows, append(row, cell{orBlank(sumOf(own)), plain}, cell{m.categories(subtree), plain}))
 }
 
-func moduleName(module *analyzer.Module, depth int) string {
+func moduleName(module *report.Module, depth int) string {
 	switch {
 	case module.Name != "":
 		return clean(module.Name)
@@ -170,7 +170,7 @@ func (m *moduleTable) categories(held []uint64) string {
 }
 
 // moduleRows is the CSV of modules: a row for each module and moment, with all categories.
-func moduleRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
+func moduleRows(s *report.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
 	t := s.Training
 	header := []string{"module", "depth", "moment", "subtree", "own"}
 	for _, part := range []string{"subtree: ", "own: "} {
@@ -186,7 +186,7 @@ func moduleRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]str
 }
 
 // eachModule yields the rows of a tree; false if the reader has enough.
-func eachModule(module *analyzer.Module, depth int, write unitWriter, yield func([]string) bool) bool {
+func eachModule(module *report.Module, depth int, write unitWriter, yield func([]string) bool) bool {
 	path := module.Path
 	if path == "" {
 		path = module.Name

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // maxOOMLines bounds the OOM events that the text report lists besides the one that it tells in full.
 const maxOOMLines = 5
 
 // oom tells the first time that memory ran out for good, or was short, in full, and lists the others.
-func (p *page) oom(s *analyzer.Summary) {
+func (p *page) oom(s *report.Summary) {
 	list := s.OOM.Events
 	if len(list) == 0 {
 		return
@@ -43,8 +43,8 @@ func (p *page) oom(s *analyzer.Summary) {
 }
 
 // toldOOM is the index of the event that the report tells in full.
-func toldOOM(s *analyzer.Summary) int {
-	return max(slices.IndexFunc(s.OOM.Events, func(e analyzer.OOMEvent) bool { return e.Outcome == analyzer.OOMFailed }), 0)
+func toldOOM(s *report.Summary) int {
+	return max(slices.IndexFunc(s.OOM.Events, func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed }), 0)
 }
 
 // frameworkPhrase is what a sentence calls the framework.
@@ -56,22 +56,22 @@ func frameworkPhrase(versions map[string]string) string {
 }
 
 // oomLine is an event in one line.
-func oomLine(e *analyzer.OOMEvent) string {
+func oomLine(e *report.OOMEvent) string {
 	text := fmt.Sprintf("%s asked for on %s", Bytes(e.RequestedBytes), deviceName(e.Device))
 	if e.Tag != "" {
 		text += ", under " + clean(e.Tag)
 	}
-	if e.Outcome == analyzer.OOMRecovered {
+	if e.Outcome == report.OOMRecovered {
 		return text + "; granted after " + Bytes(e.ReleasedBytes) + " were given back"
 	}
 	return text
 }
 
 // oomStory tells one event: what was asked by whom, who held the memory, what was idle, and what to try.
-func (p *page) oomStory(e *analyzer.OOMEvent, framework string) {
+func (p *page) oomStory(e *report.OOMEvent, framework string) {
 	title := fmt.Sprintf("Out of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
 	switch {
-	case e.Outcome == analyzer.OOMRecovered:
+	case e.Outcome == report.OOMRecovered:
 		title = fmt.Sprintf("Short of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
 	case e.Device < 0:
 		title = fmt.Sprintf("Out of %s memory at %s", hostWord(e), moment(e.TimeNS))
@@ -100,14 +100,14 @@ func (p *page) oomStory(e *analyzer.OOMEvent, framework string) {
 	p.oomAdvice(e)
 }
 
-func hostWord(e *analyzer.OOMEvent) string {
+func hostWord(e *report.OOMEvent) string {
 	if e.Memory == "registered" || e.Memory == "host" {
 		return "pinned host"
 	}
 	return clean(e.Memory)
 }
 
-func oomRequest(e *analyzer.OOMEvent, framework string) string {
+func oomRequest(e *report.OOMEvent, framework string) string {
 	text := Bytes(e.RequestedBytes)
 	if e.Memory != "device" {
 		text += " of " + clean(e.Memory) + " memory"
@@ -129,13 +129,13 @@ func oomRequest(e *analyzer.OOMEvent, framework string) string {
 	if e.ReleasedBytes > 0 {
 		text += ", " + Bytes(e.ReleasedBytes) + " were given back in between"
 	}
-	if e.Outcome == analyzer.OOMRecovered {
+	if e.Outcome == report.OOMRecovered {
 		text += ", and then it was granted"
 	}
 	return text
 }
 
-func oomCaller(e *analyzer.OOMEvent) string {
+func oomCaller(e *report.OOMEvent) string {
 	text := "thread " + clean(e.Thread)
 	if e.Site != "" {
 		text = clean(e.Site) + ", " + text
@@ -152,7 +152,7 @@ func oomCaller(e *analyzer.OOMEvent) string {
 	return text
 }
 
-func oomDevice(e *analyzer.OOMEvent) string {
+func oomDevice(e *report.OOMEvent) string {
 	text := Bytes(e.UsedBytes) + " in use"
 	if e.TotalBytes > 0 {
 		text += " of " + Bytes(e.TotalBytes)
@@ -171,7 +171,7 @@ func oomDevice(e *analyzer.OOMEvent) string {
 }
 
 // oomLost says what the figures below are worth.
-func oomLost(e *analyzer.OOMEvent) string {
+func oomLost(e *report.OOMEvent) string {
 	text := plural(e.LostRecords, "record was", "records were") + " lost before that: owners are as recorded, and may hold less (a free is missing) or more (an allocation is)"
 	if e.Sample != nil {
 		text += "; what the device itself says is right"
@@ -179,7 +179,7 @@ func oomLost(e *analyzer.OOMEvent) string {
 	return text
 }
 
-func oomCache(a *analyzer.OOMAllocator, framework string) string {
+func oomCache(a *report.OOMAllocator, framework string) string {
 	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, Bytes(a.ReservedBytes), Bytes(a.AllocatedBytes))
 	if a.IdleBytes == 0 {
 		return text + ": nothing is cached but idle"
@@ -191,7 +191,7 @@ func oomCache(a *analyzer.OOMAllocator, framework string) string {
 	return text
 }
 
-func oomSince(s *analyzer.OOMGrowth) string {
+func oomSince(s *report.OOMGrowth) string {
 	text := fmt.Sprintf("%s came since %s at %s and are still held", Bytes(s.Bytes), clean(s.What), moment(s.TimeNS))
 	const shown = 3
 	var parts []string
@@ -217,7 +217,7 @@ func oomSteps(steps []uint64) string {
 }
 
 // oomOwners tells who filled the device: by tag if the program set any, and shorter by its places, if they are known; else by what says most.
-func (p *page) oomOwners(e *analyzer.OOMEvent, framework string) {
+func (p *page) oomOwners(e *report.OOMEvent, framework string) {
 	l := bestLedger(e)
 	if l == nil || len(l.Rows) == 0 {
 		return
@@ -229,15 +229,15 @@ func (p *page) oomOwners(e *analyzer.OOMEvent, framework string) {
 }
 
 // oomLedger prints the table of one grouping, with a limit on the rows of blocks.
-func (p *page) oomLedger(e *analyzer.OOMEvent, l *analyzer.Ledger, framework string, limit int) {
+func (p *page) oomLedger(e *report.OOMEvent, l *report.Ledger, framework string, limit int) {
 	title := "Who filled " + deviceName(e.Device)
-	if l.Rows[0].Owner == analyzer.OwnerBlocks {
+	if l.Rows[0].Owner == report.OwnerBlocks {
 		title += ", by " + l.By
 	}
 	p.title(title)
 	p.gap()
 	rows := foldOwners(l.Rows, limit)
-	shares, largest := sharesOf(rows, func(r *analyzer.LedgerRow) uint64 { return r.Bytes })
+	shares, largest := sharesOf(rows, func(r *report.LedgerRow) uint64 { return r.Bytes })
 	var cells [][]cell
 	for i, row := range rows {
 		cells = append(cells, []cell{{oomOwner(&row, framework), plain}, {Bytes(row.Bytes), strong}, {percent(shares[i]), plain},
@@ -249,13 +249,13 @@ func (p *page) oomLedger(e *analyzer.OOMEvent, l *analyzer.Ledger, framework str
 }
 
 // foldOwners sums up the smallest blocks where there are more than limit; what is no block stays. Largest first, what was summed up behind the blocks.
-func foldOwners(list []analyzer.LedgerRow, limit int) []analyzer.LedgerRow {
+func foldOwners(list []report.LedgerRow, limit int) []report.LedgerRow {
 	n := 0
-	for n < len(list) && list[n].Owner == analyzer.OwnerBlocks {
+	for n < len(list) && list[n].Owner == report.OwnerBlocks {
 		n++
 	}
 	rows := slices.Clone(list)
-	rest := analyzer.LedgerRow{Owner: analyzer.OwnerBlocks}
+	rest := report.LedgerRow{Owner: report.OwnerBlocks}
 	if n > limit {
 		for _, row := range rows[limit:n] {
 			rest.Bytes += row.Bytes
@@ -263,7 +263,7 @@ func foldOwners(list []analyzer.LedgerRow, limit int) []analyzer.LedgerRow {
 		rest.Key = fmt.Sprintf("Others (%d more)", n-limit)
 		rows = slices.Delete(rows, limit, n)
 	}
-	slices.SortStableFunc(rows, func(a, b analyzer.LedgerRow) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	slices.SortStableFunc(rows, func(a, b report.LedgerRow) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	if rest.Key != "" {
 		rows = append(rows, rest)
 	}
@@ -272,19 +272,19 @@ func foldOwners(list []analyzer.LedgerRow, limit int) []analyzer.LedgerRow {
 
 func oomStyle(owner string) style {
 	switch owner {
-	case analyzer.OwnerBlocks:
+	case report.OwnerBlocks:
 		return blocks
-	case analyzer.OwnerSlack:
+	case report.OwnerSlack:
 		return slack
 	}
 	return outside
 }
 
 // bestLedger picks the grouping that says most, as bestGrouping does for the whole run.
-func bestLedger(e *analyzer.OOMEvent) *analyzer.Ledger {
+func bestLedger(e *report.OOMEvent) *report.Ledger {
 	for _, by := range []string{"tag", "site", "library"} {
-		if l := ledgerBy(e, by); l != nil && slices.ContainsFunc(l.Rows, func(r analyzer.LedgerRow) bool {
-			return r.Owner == analyzer.OwnerBlocks && r.Key != analyzer.Untagged && r.Key != analyzer.UnknownLibrary
+		if l := ledgerBy(e, by); l != nil && slices.ContainsFunc(l.Rows, func(r report.LedgerRow) bool {
+			return r.Owner == report.OwnerBlocks && r.Key != report.Untagged && r.Key != report.UnknownLibrary
 		}) {
 			return l
 		}
@@ -292,7 +292,7 @@ func bestLedger(e *analyzer.OOMEvent) *analyzer.Ledger {
 	return ledgerBy(e, "api")
 }
 
-func ledgerBy(e *analyzer.OOMEvent, by string) *analyzer.Ledger {
+func ledgerBy(e *report.OOMEvent, by string) *report.Ledger {
 	for i := range e.Ledgers {
 		if e.Ledgers[i].By == by {
 			return &e.Ledgers[i]
@@ -301,19 +301,19 @@ func ledgerBy(e *analyzer.OOMEvent, by string) *analyzer.Ledger {
 	return nil
 }
 
-func oomOwner(r *analyzer.LedgerRow, framework string) string {
+func oomOwner(r *report.LedgerRow, framework string) string {
 	switch r.Owner {
-	case analyzer.OwnerBlocks:
+	case report.OwnerBlocks:
 		return clean(r.Key)
-	case analyzer.OwnerSlack:
+	case report.OwnerSlack:
 		return framework + " cache, idle"
-	case analyzer.OwnerOutside:
+	case report.OwnerOutside:
 		return "outside of " + framework + ": " + clean(r.Key)
 	}
 	return "(" + clean(r.Key) + ")"
 }
 
-func (p *page) oomAdvice(e *analyzer.OOMEvent) {
+func (p *page) oomAdvice(e *report.OOMEvent) {
 	if len(e.Advice) == 0 {
 		return
 	}
@@ -326,7 +326,7 @@ func (p *page) oomAdvice(e *analyzer.OOMEvent) {
 }
 
 // OOMText writes one OOM event as a text that stands without its trace.
-func OOMText(w io.Writer, r *analyzer.OOMReport, o Options) error {
+func OOMText(w io.Writer, r *report.OOMReport, o Options) error {
 	p := &page{w: w, o: o}
 	p.oomStory(&r.Event, frameworkPhrase(r.Versions))
 	p.title("The run")

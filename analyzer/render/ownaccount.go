@@ -3,14 +3,14 @@ package render
 import (
 	"fmt"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // ownNames are what people call the frameworks that have accounts of their own.
 var ownNames = map[string]string{"jax": "JAX"}
 
 // ownAccounts is what frameworks say themselves of what lies in the pieces that they took from the driver.
-func (p *page) ownAccounts(s *analyzer.Summary) {
+func (p *page) ownAccounts(s *report.Summary) {
 	for i := range s.OwnAccounts {
 		a := &s.OwnAccounts[i]
 		name := ownNames[a.Framework]

@@ -6,11 +6,12 @@ import (
 	"iter"
 	"slices"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/fold"
+	"memtrace/analyzer/report"
 )
 
 // stateBytes sums up what optimizers keep for a parameter.
-func stateBytes(p *analyzer.Parameter) (bytes, blocks uint64) {
+func stateBytes(p *report.Parameter) (bytes, blocks uint64) {
 	for _, state := range p.States {
 		bytes += state.Bytes
 		blocks += state.BlockBytes
@@ -26,7 +27,7 @@ type parameterSum struct {
 	count                   uint64 // of parameters
 }
 
-func (s *parameterSum) add(p *analyzer.Parameter) {
+func (s *parameterSum) add(p *report.Parameter) {
 	state, stateBlocks := stateBytes(p)
 	s.weight += p.Bytes
 	s.gradient += p.Gradient
@@ -57,13 +58,13 @@ func orBlank(bytes uint64) string {
 }
 
 // parameters prints what belongs to each parameter, then the buffers, then what optimizers keep for themselves.
-func (p *page) parameters(s *analyzer.Summary) {
+func (p *page) parameters(s *report.Summary) {
 	for _, kind := range []struct{ category, title, one, many string }{
 		{"parameter", "Parameters of the model", "smaller parameter", "smaller parameters"},
 		{"buffer", "Buffers of the model", "smaller buffer", "smaller buffers"},
 		{"optimizer", "Optimizers, for themselves", "smaller one", "smaller ones"},
 	} {
-		var list []analyzer.Parameter
+		var list []report.Parameter
 		for _, parameter := range s.Training.Parameters {
 			if parameter.Category == kind.category {
 				list = append(list, parameter)
@@ -80,18 +81,18 @@ func (p *page) parameters(s *analyzer.Summary) {
 }
 
 // foldedParameters takes parameters of the same size in repeated modules as one, in the model's order.
-func (p *page) foldedParameters(list []analyzer.Parameter) []parameterSum {
+func (p *page) foldedParameters(list []report.Parameter) []parameterSum {
 	names, bytes, sizes := make([]string, len(list)), make([]uint64, len(list)), make([]uint64, len(list))
 	for i := range list {
 		var sum parameterSum
 		sum.add(&list[i])
 		names[i], bytes[i], sizes[i] = list[i].Name, sum.bytes(), list[i].Bytes
 	}
-	folds := analyzer.FoldSized(names, bytes, sizes)
+	folds := fold.Sized(names, bytes, sizes)
 	if p.o.Unfolded {
-		folds = analyzer.FoldRows("", names, bytes)
+		folds = fold.FoldRows("", names, bytes)
 	}
-	slices.SortFunc(folds, func(a, b analyzer.NameFold) int { return cmp.Compare(slices.Min(a.Members), slices.Min(b.Members)) })
+	slices.SortFunc(folds, func(a, b fold.Fold) int { return cmp.Compare(slices.Min(a.Members), slices.Min(b.Members)) })
 	sums := make([]parameterSum, len(folds))
 	for n, f := range folds {
 		sums[n].name, sums[n].each = clean(f.Name), p.o.each(len(f.Members), f.Min, f.Max)
@@ -103,7 +104,7 @@ func (p *page) foldedParameters(list []analyzer.Parameter) []parameterSum {
 }
 
 // parameterTable prints the largest parameters in the model's order, and the sums.
-func (p *page) parameterTable(list []analyzer.Parameter, one, many string) {
+func (p *page) parameterTable(list []report.Parameter, one, many string) {
 	var total parameterSum
 	for i := range list {
 		total.add(&list[i])
@@ -144,7 +145,7 @@ func (p *page) parameterTable(list []analyzer.Parameter, one, many string) {
 func exactBytes(n uint64) string { return Count(n) + " B" }
 
 // parameterRows is the CSV of parameters and buffers; optimizer state by name stands in the last columns.
-func parameterRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
+func parameterRows(s *report.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
 	var states []string
 	known := make(map[string]bool)
 	for _, parameter := range s.Training.Parameters {
@@ -167,7 +168,7 @@ func parameterRows(s *analyzer.Summary, _ Options, write unitWriter) iter.Seq[[]
 	}
 }
 
-func parameterRow(parameter *analyzer.Parameter, states []string, write unitWriter) []string {
+func parameterRow(parameter *report.Parameter, states []string, write unitWriter) []string {
 	state, stateBlocks := stateBytes(parameter)
 	row := []string{parameter.Name, parameter.Category, write(parameter.Bytes), write(parameter.BlockBytes), write(parameter.Gradient), write(parameter.GradBlock), write(state), write(stateBlocks)}
 	bytes := make(map[string]uint64, len(parameter.States))

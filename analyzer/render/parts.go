@@ -3,7 +3,8 @@ package render
 import (
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 )
 
 // What other forms of a report have in common with the text. All texts are escaped for a terminal.
@@ -16,7 +17,7 @@ type Fact struct {
 }
 
 // Facts says who ran, on what, and whether the trace is complete.
-func Facts(s *analyzer.Summary) []Fact {
+func Facts(s *report.Summary) []Fact {
 	list := []Fact{{Name: "command", Value: orUnknown(command(s.Process)), Long: true}, {Name: "run", Value: process(s.Process) + "; " + run(s.Process)}}
 	if text := software(s.Versions); text != "" {
 		list = append(list, Fact{Name: "software", Value: text, Long: true})
@@ -42,13 +43,13 @@ type Owner struct {
 }
 
 // Owners lists a ledger's rows, those beyond so many put together.
-func Owners(s *analyzer.Summary, l *analyzer.Ledger, rows int) []Owner {
+func Owners(s *report.Summary, l *report.Ledger, rows int) []Owner {
 	p := &page{o: Options{Rows: rows}}
 	return ownersOf(p.owners(s, l))
 }
 
 // PeakCategories lists what a training program's memory was for at its highest peak, nil if that is not known.
-func PeakCategories(s *analyzer.Summary, rows int) []Owner {
+func PeakCategories(s *report.Summary, rows int) []Owner {
 	t := s.Training
 	if !trains(t) || t.Highest < 0 || !sorted(t) {
 		return nil
@@ -62,7 +63,7 @@ func PeakCategories(s *analyzer.Summary, rows int) []Owner {
 }
 
 // PeakModules divides the peak by module, repeated modules taken together; nil if there are no modules.
-func PeakModules(s *analyzer.Summary, rows int) []Owner {
+func PeakModules(s *report.Summary, rows int) []Owner {
 	l := s.Ledger("module")
 	if l == nil || !modulesKnown(s) {
 		return nil
@@ -88,7 +89,7 @@ func ownersOf(list []owner) []Owner {
 }
 
 // Advice says what to try where memory ran out, nil if it did not.
-func Advice(s *analyzer.Summary) []string {
+func Advice(s *report.Summary) []string {
 	e := oomToTell(s)
 	if e == nil {
 		return nil
@@ -101,7 +102,7 @@ func Advice(s *analyzer.Summary) []string {
 }
 
 // Notes are what a reader must know to read the figures right.
-func Notes(s *analyzer.Summary) []string {
+func Notes(s *report.Summary) []string {
 	list := make([]string, len(s.Notes))
 	for i, note := range s.Notes {
 		list[i] = clean(note)
@@ -110,8 +111,8 @@ func Notes(s *analyzer.Summary) []string {
 }
 
 // LevelName is what people call the main level: the framework's name, or the driver.
-func LevelName(s *analyzer.Summary) string {
-	if s.MainLevel() == analyzer.AccountFramework.String() {
+func LevelName(s *report.Summary) string {
+	if s.MainLevel() == heap.AccountFramework.String() {
 		return frameworkPhrase(s.Versions)
 	}
 	return "CUDA"

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // remarks are the lines under the tables: what each means in a sentence.
-func (p *page) remarks(s *analyzer.Summary) {
+func (p *page) remarks(s *report.Summary) {
 	if !s.Driver.Empty() || !s.Framework.Empty() {
 		p.field("at the end", endLine(s))
 	}
@@ -34,7 +34,7 @@ func (p *page) remarks(s *analyzer.Summary) {
 }
 
 // endLine says what was live when the trace ended.
-func endLine(s *analyzer.Summary) string {
+func endLine(s *report.Summary) string {
 	var parts []string
 	if !s.Framework.Empty() {
 		parts = append(parts, frameworkName(s)+" "+liveWords(s.Framework, s.Bounds))
@@ -45,7 +45,7 @@ func endLine(s *analyzer.Summary) string {
 	return strings.Join(parts, "; ")
 }
 
-func liveWords(l analyzer.Level, b *analyzer.Bounds) string {
+func liveWords(l report.Level, b *report.Bounds) string {
 	switch inexact := b != nil && !(b.RecordedIsUpper && *l.LiveBytesLower >= l.LiveBytes); {
 	case inexact:
 		return fmt.Sprintf("%s live, by the records in %s", Range(l.LiveBytesLower, l.LiveBytes, b), plural(l.AllocCount-l.FreeCount, "block", "blocks"))
@@ -56,7 +56,7 @@ func liveWords(l analyzer.Level, b *analyzer.Bounds) string {
 }
 
 // lifetimeLine sums up the lives of the main level's blocks.
-func lifetimeLine(s *analyzer.Summary) string {
+func lifetimeLine(s *report.Summary) string {
 	h := s.Lifetimes[s.MainLevel()]
 	if h.FreedCount == 0 {
 		return ""
@@ -74,7 +74,7 @@ func lifetimeLine(s *analyzer.Summary) string {
 }
 
 // medianBelow returns the upper bound of the bucket in which the median life lies.
-func medianBelow(h analyzer.LifetimeHist) uint64 {
+func medianBelow(h report.LifetimeHist) uint64 {
 	var seen uint64
 	for _, b := range h.Buckets {
 		if seen += b.Count; 2*seen >= h.FreedCount {
@@ -85,7 +85,7 @@ func medianBelow(h analyzer.LifetimeHist) uint64 {
 }
 
 // progressLine sums up what the program announced about itself.
-func progressLine(s *analyzer.Summary) string {
+func progressLine(s *report.Summary) string {
 	var parts []string
 	if s.Epochs.Count > 0 {
 		parts = append(parts, plural(s.Epochs.Count, "epoch", "epochs"))

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/fold"
+	"memtrace/analyzer/report"
 )
 
 // each says how much the parts of a fold hold: "8 × 832.0 MiB", or from the smallest to the largest. "" for one part alone.
@@ -34,11 +35,11 @@ func (p *page) foldedOwners(by string, list []owner) []owner {
 	for i := range list {
 		keys[i], bytes[i] = list[i].key, list[i].bytes
 	}
-	if p.o.Unfolded || !analyzer.FoldsRows(by) {
+	if p.o.Unfolded || !fold.FoldsRows(by) {
 		return list
 	}
 	var folded []owner
-	for _, f := range analyzer.FoldRows(by, keys, bytes) {
+	for _, f := range fold.FoldRows(by, keys, bytes) {
 		sum := list[f.Members[0]]
 		if f.Repeated() {
 			sum = sumOwners(list, f.Members)
@@ -59,7 +60,7 @@ func sumOwners(list []owner, members []int) owner {
 		sum.lower = sumOfLower(sum.lower, o.lower)
 		if o.row != nil {
 			if sum.row == nil {
-				sum.row = &analyzer.Row{}
+				sum.row = &report.Row{}
 			}
 			addRow(sum.row, o.row)
 		}
@@ -70,7 +71,7 @@ func sumOwners(list []owner, members []int) owner {
 	return sum
 }
 
-func addRow(sum, row *analyzer.Row) {
+func addRow(sum, row *report.Row) {
 	sum.PeakBytes += row.PeakBytes
 	sum.LiveBytes += row.LiveBytes
 	sum.PeakBytesLower, sum.LiveBytesLower = sumOfLower(sum.PeakBytesLower, row.PeakBytesLower), sumOfLower(sum.LiveBytesLower, row.LiveBytesLower)
@@ -80,12 +81,12 @@ func addRow(sum, row *analyzer.Row) {
 }
 
 // addSites adds up places that stand in both lists; nil if they are not the same ones.
-func addSites(sum, sites []analyzer.RowSite) []analyzer.RowSite {
+func addSites(sum, sites []report.RowSite) []report.RowSite {
 	if len(sum) != len(sites) {
 		return nil
 	}
 	for i := range sum {
-		at := slices.IndexFunc(sites, func(s analyzer.RowSite) bool { return s.Key == sum[i].Key })
+		at := slices.IndexFunc(sites, func(s report.RowSite) bool { return s.Key == sum[i].Key })
 		if at < 0 {
 			return nil
 		}
@@ -96,14 +97,14 @@ func addSites(sum, sites []analyzer.RowSite) []analyzer.RowSite {
 
 // foldedRow is a row of a group, or several.
 type foldedRow struct {
-	analyzer.Row
+	report.Row
 	each string
 }
 
 // foldedRows is foldedOwners for the rows of a group.
-func (p *page) foldedRows(g *analyzer.Group) []foldedRow {
+func (p *page) foldedRows(g *report.Group) []foldedRow {
 	rows := make([]foldedRow, 0, len(g.Rows))
-	if p.o.Unfolded || !analyzer.FoldsRows(g.By) {
+	if p.o.Unfolded || !fold.FoldsRows(g.By) {
 		for _, r := range g.Rows {
 			rows = append(rows, foldedRow{Row: r})
 		}
@@ -113,10 +114,10 @@ func (p *page) foldedRows(g *analyzer.Group) []foldedRow {
 	for i := range g.Rows {
 		keys[i], bytes[i] = g.Rows[i].Key, g.Rows[i].PeakBytes
 	}
-	for _, f := range analyzer.FoldRows(g.By, keys, bytes) {
+	for _, f := range fold.FoldRows(g.By, keys, bytes) {
 		sum := foldedRow{Row: g.Rows[f.Members[0]]}
 		if f.Repeated() {
-			sum = foldedRow{Row: analyzer.Row{Key: f.Name}, each: p.o.each(len(f.Members), f.Min, f.Max)}
+			sum = foldedRow{Row: report.Row{Key: f.Name}, each: p.o.each(len(f.Members), f.Min, f.Max)}
 			for _, m := range f.Members {
 				addRow(&sum.Row, &g.Rows[m])
 			}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 const (
@@ -33,7 +33,7 @@ func ownStyle(own bool) style {
 }
 
 // sites lists the places that asked for the memory, each with its call stack.
-func (p *page) sites(s *analyzer.Summary) {
+func (p *page) sites(s *report.Summary) {
 	if s.Sites == nil || !worthShowing(s.Sites) {
 		return
 	}
@@ -60,7 +60,7 @@ func (p *page) sites(s *analyzer.Summary) {
 
 // sites is how many places are shown with their stacks, which take more lines than the rows of a table: a third as many, and none but the first that holds less than a
 // hundredth of the whole.
-func (o Options) sites(places []analyzer.Site, whole uint64) int {
+func (o Options) sites(places []report.Site, whole uint64) int {
 	if o.Rows < 0 {
 		return len(places)
 	}
@@ -72,25 +72,25 @@ func (o Options) sites(places []analyzer.Site, whole uint64) int {
 }
 
 // worthShowing reports whether the stacks say more than the library that made the call.
-func worthShowing(s *analyzer.Sites) bool {
-	return slices.ContainsFunc(s.Places, func(p analyzer.Site) bool { return len(p.Frames) > 1 })
+func worthShowing(s *report.Sites) bool {
+	return slices.ContainsFunc(s.Places, func(p report.Site) bool { return len(p.Frames) > 1 })
 }
 
-func frameworkOrDriver(s *analyzer.Summary) string {
+func frameworkOrDriver(s *report.Summary) string {
 	if s.Sites.Level == "framework" {
 		return frameworkName(s)
 	}
 	return s.Sites.Level
 }
 
-func sitesMoment(s *analyzer.Summary) string {
+func sitesMoment(s *report.Summary) string {
 	if s.Sites.Moment == "peak" {
 		return "the peak"
 	}
 	return clean(s.Sites.Moment)
 }
 
-func (p *page) place(place *analyzer.Site, whole uint64) {
+func (p *page) place(place *report.Site, whole uint64) {
 	numbers := fmt.Sprintf("%10s  %6s  ", Bytes(place.Bytes), percentOf(place.Bytes, whole))
 	name := clip(clean(place.Key), p.o.width()-len(numbers), p.o.ASCII)
 	count := plural(place.AllocCount, "allocation", "allocations")
@@ -107,7 +107,7 @@ func (p *page) place(place *analyzer.Site, whole uint64) {
 }
 
 // stack prints frames, innermost first, with the places where they stand beside them.
-func (p *page) stack(place *analyzer.Site) {
+func (p *page) stack(place *report.Site) {
 	picked := pickFrames(place.Frames, p.o.stackLines())
 	const indent = 8
 	width, longest := 0, 0
@@ -141,7 +141,7 @@ func (o Options) stackLines() int {
 }
 
 // whereOf says where a frame's code stands: source file and line, or for native code without them the object file.
-func whereOf(f *analyzer.StackFrame) string {
+func whereOf(f *report.StackFrame) string {
 	switch {
 	case f.File != "" && f.Line > 0:
 		return fmt.Sprintf("%s:%d", f.File, f.Line)
@@ -163,7 +163,7 @@ func baseName(path string) string {
 }
 
 // pickFrames keeps a limited number of frames in their order: the innermost one, then the program's own from the inside out, then others.
-func pickFrames(frames []analyzer.StackFrame, limit int) []analyzer.StackFrame {
+func pickFrames(frames []report.StackFrame, limit int) []report.StackFrame {
 	if len(frames)-1 <= limit { // to say that there is one more takes as much room as the frame itself
 		return frames
 	}
@@ -181,7 +181,7 @@ func pickFrames(frames []analyzer.StackFrame, limit int) []analyzer.StackFrame {
 			}
 		}
 	}
-	var picked []analyzer.StackFrame
+	var picked []report.StackFrame
 	for i, f := range frames {
 		if keep[i] {
 			picked = append(picked, f)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // The table of the TBD memory profiler for PyTorch, which scripts read: its widths are part of its shape.
@@ -26,17 +26,17 @@ const (
 
 // numberedIteration is an iteration under the profiler's numbers: both count from 1, iterations anew in every epoch.
 type numberedIteration struct {
-	*analyzer.Iteration
+	*report.Iteration
 	epoch, number int
 }
 
 // numberedIterations lists the iterations that ended, or the whole run where nothing tells iterations apart, as far as the options ask for them.
-func numberedIterations(t *analyzer.Training, o Options) (list []numberedIteration) {
+func numberedIterations(t *report.Training, o Options) (list []numberedIteration) {
 	epoch, number := 0, 0
 	var announced uint64
 	for i := range t.Iterations {
 		it := &t.Iterations[i]
-		if !it.Ended && t.IterationsBy != analyzer.IterationsByNothing {
+		if !it.Ended && t.IterationsBy != report.IterationsByNothing {
 			continue
 		}
 		if epoch == 0 || it.Epoch != announced {
@@ -51,7 +51,7 @@ func numberedIterations(t *analyzer.Training, o Options) (list []numberedIterati
 }
 
 // NothingSelected says why --period and --epoch leave no table, "" if they leave one.
-func NothingSelected(s *analyzer.Summary, o Options) string {
+func NothingSelected(s *report.Summary, o Options) string {
 	all := numberedIterations(s.Training, Options{})
 	if len(all) == 0 || len(numberedIterations(s.Training, o)) > 0 {
 		return ""
@@ -72,7 +72,7 @@ func NothingSelected(s *analyzer.Summary, o Options) string {
 }
 
 // cachedIn is what the allocator held at most and in the end: by its own word, or of a framework that says nothing of it, such as MXNet, what was taken from the driver.
-func cachedIn(s *analyzer.Summary, it *analyzer.Iteration) (peak, current uint64) {
+func cachedIn(s *report.Summary, it *report.Iteration) (peak, current uint64) {
 	if !s.Framework.Empty() {
 		return it.ReservedPeakBytes, it.ReservedEndBytes
 	}
@@ -83,7 +83,7 @@ func cachedIn(s *analyzer.Summary, it *analyzer.Iteration) (peak, current uint64
 }
 
 // highestOf is a category's own highest in an iteration. A category that never held anything is not among those of the run.
-func highestOf(t *analyzer.Training, it *analyzer.Iteration, category string) uint64 {
+func highestOf(t *report.Training, it *report.Iteration, category string) uint64 {
 	if i := slices.Index(t.Categories, category); i >= 0 {
 		return it.Highest[i]
 	}
@@ -91,7 +91,7 @@ func highestOf(t *analyzer.Training, it *analyzer.Iteration, category string) ui
 }
 
 // weightsOf lists the parameters under the names that they have within their model, with the sums of their bytes.
-func weightsOf(t *analyzer.Training) (list []analyzer.Parameter, weights, gradients uint64) {
+func weightsOf(t *report.Training) (list []report.Parameter, weights, gradients uint64) {
 	for _, parameter := range t.Parameters {
 		if parameter.Category == "parameter" {
 			list = append(list, parameter)
@@ -107,12 +107,12 @@ func weightsOf(t *analyzer.Training) (list []analyzer.Parameter, weights, gradie
 }
 
 // modelOf is what all names begin with, the name of the only model and a dot; "" if there are several.
-func modelOf(list []analyzer.Parameter) string {
+func modelOf(list []report.Parameter) string {
 	if len(list) == 0 {
 		return ""
 	}
 	name, _, nested := strings.Cut(list[0].Name, ".")
-	other := func(p analyzer.Parameter) bool { return !strings.HasPrefix(p.Name, name+".") }
+	other := func(p report.Parameter) bool { return !strings.HasPrefix(p.Name, name+".") }
 	if !nested || slices.ContainsFunc(list, other) {
 		return ""
 	}
@@ -120,7 +120,7 @@ func modelOf(list []analyzer.Parameter) string {
 }
 
 // tbd prints one table per iteration.
-func (p *page) tbd(s *analyzer.Summary) {
+func (p *page) tbd(s *report.Summary) {
 	t := s.Training
 	parameters, weights, gradients := weightsOf(t)
 	for i, it := range numberedIterations(t, p.o) {
@@ -161,7 +161,7 @@ func (p *page) tbdRow(label string, bytes uint64) {
 }
 
 // iterationRows is the CSV of iterations, with the columns of the TBD memory profiler in their order.
-func iterationRows(s *analyzer.Summary, o Options, write unitWriter) iter.Seq[[]string] {
+func iterationRows(s *report.Summary, o Options, write unitWriter) iter.Seq[[]string] {
 	t := s.Training
 	parameters, weights, gradients := weightsOf(t)
 	header := []string{"epoch", "iteration", "peak_cached", "current_cached", "total_feature_map_usage", "total_weight_usage"}

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or where something was asked for.
-func Text(w io.Writer, s *analyzer.Summary, o Options) error {
+func Text(w io.Writer, s *report.Summary, o Options) error {
 	var err error
 	if s.Asked || s.At != nil || o.Details {
 		p := &page{w: w, o: o}
@@ -27,7 +27,7 @@ func Text(w io.Writer, s *analyzer.Summary, o Options) error {
 }
 
 // details is everything that is known, or that was asked for.
-func (p *page) details(s *analyzer.Summary) {
+func (p *page) details(s *report.Summary) {
 	p.heading(s)
 	p.oom(s)
 	p.peaks(s)
@@ -50,7 +50,7 @@ func (p *page) details(s *analyzer.Summary) {
 }
 
 // begin says whose report it is.
-func (p *page) begin(s *analyzer.Summary) {
+func (p *page) begin(s *report.Summary) {
 	name := "memtrace report"
 	if p.o.Path != "" {
 		name += "  " + clean(p.o.Path)
@@ -60,7 +60,7 @@ func (p *page) begin(s *analyzer.Summary) {
 	p.field("command", orUnknown(command(s.Process)))
 }
 
-func (p *page) heading(s *analyzer.Summary) {
+func (p *page) heading(s *report.Summary) {
 	p.begin(s)
 	p.field("process", process(s.Process))
 	p.field("run", run(s.Process))
@@ -88,7 +88,7 @@ func orUnknown(text string) string {
 	return text
 }
 
-func command(proc analyzer.Process) string {
+func command(proc report.Process) string {
 	if proc.Command != "" {
 		return clean(proc.Command)
 	}
@@ -98,7 +98,7 @@ func command(proc analyzer.Process) string {
 	return clean(proc.Exe)
 }
 
-func process(proc analyzer.Process) string {
+func process(proc report.Process) string {
 	text := "unknown pid"
 	if proc.PID != 0 {
 		text = fmt.Sprintf("pid %d", proc.PID)
@@ -112,17 +112,17 @@ func process(proc analyzer.Process) string {
 	return text
 }
 
-func run(proc analyzer.Process) string {
+func run(proc report.Process) string {
 	words := map[string]string{
-		analyzer.EndedClean:   "exited",
-		analyzer.EndedKilled:  "killed; the trace holds everything up to the last recorded call",
-		analyzer.EndedRunning: "still running; the trace holds everything up to now",
+		report.EndedClean:   "exited",
+		report.EndedKilled:  "killed; the trace holds everything up to the last recorded call",
+		report.EndedRunning: "still running; the trace holds everything up to now",
 	}
 	ended, known := words[proc.Ended]
 	if !known {
 		ended = clean(proc.Ended)
 	}
-	if proc.Signal != "" && proc.Ended == analyzer.EndedKilled {
+	if proc.Signal != "" && proc.Ended == report.EndedKilled {
 		ended = "ended by " + clean(proc.Signal) + strings.TrimPrefix(ended, "killed")
 	}
 	if proc.ExitStatus != nil {
@@ -168,7 +168,7 @@ func FrameworkName(versions map[string]string) string {
 	return "framework"
 }
 
-func frameworkName(s *analyzer.Summary) string { return FrameworkName(s.Versions) }
+func frameworkName(s *report.Summary) string { return FrameworkName(s.Versions) }
 
 func deviceName(index int16) string {
 	if index < 0 {
@@ -177,7 +177,7 @@ func deviceName(index int16) string {
 	return fmt.Sprintf("device %d", index)
 }
 
-func device(d analyzer.Device, null bool) string {
+func device(d report.Device, null bool) string {
 	text := orUnknown(clean(d.Name))
 	if d.Index < 0 {
 		text = "memory whose device is not known"
@@ -191,10 +191,10 @@ func device(d analyzer.Device, null bool) string {
 	return text
 }
 
-func health(s *analyzer.Summary) string { return Health(s.Health, s.LostRecords) }
+func health(s *report.Summary) string { return Health(s.Health, s.LostRecords) }
 
 // Health is one line on how far the numbers of a trace can be trusted; the notes say more.
-func Health(h analyzer.Health, lostRecords uint64) string {
+func Health(h report.Health, lostRecords uint64) string {
 	events := plural(h.Events, "event", "events")
 	if h.Complete {
 		if len(h.Unseen) > 0 {
@@ -232,7 +232,7 @@ func Health(h analyzer.Health, lostRecords uint64) string {
 }
 
 // peaks is the table of high-water marks: one line per device, and one for all where there are several.
-func (p *page) peaks(s *analyzer.Summary) {
+func (p *page) peaks(s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
@@ -246,7 +246,7 @@ func (p *page) peaks(s *analyzer.Summary) {
 }
 
 // requested says what the program asked its framework for at the peak, "" if that is not known of most.
-func requested(s *analyzer.Summary) string {
+func requested(s *report.Summary) string {
 	r := s.Framework.RequestedAtPeak
 	if r == nil || r.Bytes < s.Framework.PeakBytes/2 {
 		return ""
@@ -258,7 +258,7 @@ func requested(s *analyzer.Summary) string {
 	return text
 }
 
-func (p *page) peakTable(s *analyzer.Summary) {
+func (p *page) peakTable(s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
@@ -274,8 +274,8 @@ func (p *page) peakTable(s *analyzer.Summary) {
 	p.lost(s)
 }
 
-func peakRows(s *analyzer.Summary, withFramework bool, f figure) (rows [][]cell) {
-	add := func(name string, framework, driver analyzer.Level, reserved string, total uint64) {
+func peakRows(s *report.Summary, withFramework bool, f figure) (rows [][]cell) {
+	add := func(name string, framework, driver report.Level, reserved string, total uint64) {
 		row := []cell{{text: name}}
 		if withFramework {
 			row = append(row, levelPeak(framework, s.Bounds, f)...)
@@ -299,7 +299,7 @@ func peakRows(s *analyzer.Summary, withFramework bool, f figure) (rows [][]cell)
 	return rows
 }
 
-func levelPeak(l analyzer.Level, b *analyzer.Bounds, f figure) []cell {
+func levelPeak(l report.Level, b *report.Bounds, f figure) []cell {
 	if l.Empty() {
 		return []cell{{text: "none"}, {}}
 	}
@@ -307,7 +307,7 @@ func levelPeak(l analyzer.Level, b *analyzer.Bounds, f figure) []cell {
 }
 
 // moment is the state at the moment that was asked for.
-func (p *page) moment(s *analyzer.Summary) {
+func (p *page) moment(s *report.Summary) {
 	if s.At == nil {
 		return
 	}
@@ -318,8 +318,8 @@ func (p *page) moment(s *analyzer.Summary) {
 	p.gap()
 }
 
-func momentRows(s *analyzer.Summary, f figure) (rows [][]cell) {
-	live := func(l analyzer.MomentLevel) string {
+func momentRows(s *report.Summary, f figure) (rows [][]cell) {
+	live := func(l report.MomentLevel) string {
 		if s.At.BeforeLoss {
 			return Bytes(l.LiveBytes)
 		}
@@ -335,7 +335,7 @@ func momentRows(s *analyzer.Summary, f figure) (rows [][]cell) {
 }
 
 // next proposes the command that shows what this report does not.
-func (p *page) next(s *analyzer.Summary) {
+func (p *page) next(s *report.Summary) {
 	if nothingSeen(s) {
 		return
 	}
@@ -360,10 +360,10 @@ func (p *page) next(s *analyzer.Summary) {
 	p.line("%s %s", p.o.paint(strong, "Next:"), proposal+shellWord(clean(path)))
 }
 
-func modulesKnown(s *analyzer.Summary) bool { return s.Training != nil && s.Training.Modules != nil }
+func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Training.Modules != nil }
 
 // nothingSeen reports whether no table has anything to show.
-func nothingSeen(s *analyzer.Summary) bool {
+func nothingSeen(s *report.Summary) bool {
 	return s.Driver.Empty() && s.Framework.Empty() && len(s.Other) == 0
 }
 

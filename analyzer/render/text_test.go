@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // eachStyle renders every golden case in a style of its own.
@@ -185,7 +186,7 @@ func TestJSONHoldsWhatScriptsRelyOn(t *testing.T) {
 
 // TestJSONListsAreNeverNull: programs may loop over every list without asking first.
 func TestJSONListsAreNeverNull(t *testing.T) {
-	empty := &analyzer.Summary{}
+	empty := &report.Summary{}
 	for _, path := range goldenPaths(t) {
 		g := readGolden(t, path)
 		for line := range strings.Lines(g.part("json")) {
@@ -206,7 +207,7 @@ func TestPlaceKeepsToItsWidth(t *testing.T) {
 	for _, width := range []int{60, 72, 80} {
 		text := written(t, func(w io.Writer) error {
 			p := &page{w: w, o: Options{Width: width}}
-			p.place(&analyzer.Site{Key: strings.Repeat("long/", 30), Bytes: 1 << 30, AllocCount: 12_345_678, StackCount: 123_456}, 1<<31)
+			p.place(&report.Site{Key: strings.Repeat("long/", 30), Bytes: 1 << 30, AllocCount: 12_345_678, StackCount: 123_456}, 1<<31)
 			return p.err
 		})
 		for line := range strings.Lines(text) {

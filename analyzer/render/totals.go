@@ -3,7 +3,7 @@ package render
 import (
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // totalNames are the accounts beside a framework's blocks in the order in which they are shown, and what people call them.
@@ -20,7 +20,7 @@ var totalNames = []struct{ account, name string }{
 }
 
 // totals are the accounts side by side, where there is more than device memory: what is never added up stands under its own name.
-func (p *page) totals(s *analyzer.Summary) {
+func (p *page) totals(s *report.Summary) {
 	if len(s.Other) == 0 {
 		return
 	}
@@ -32,7 +32,7 @@ func (p *page) totals(s *analyzer.Summary) {
 	p.gap()
 }
 
-func totalRows(s *analyzer.Summary, f figure) (rows [][]cell) {
+func totalRows(s *report.Summary, f figure) (rows [][]cell) {
 	for _, n := range totalNames {
 		l := s.Other[n.account]
 		if n.account == "driver" {
@@ -48,7 +48,7 @@ func totalRows(s *analyzer.Summary, f figure) (rows [][]cell) {
 }
 
 // sizes compares, for every device, what was asked for with what it takes; unless groupings were asked for, only where that is something else.
-func (p *page) sizes(s *analyzer.Summary) {
+func (p *page) sizes(s *report.Summary) {
 	var rows [][]cell
 	var pools, graphs bool
 	for _, d := range s.Devices {
@@ -57,7 +57,7 @@ func (p *page) sizes(s *analyzer.Summary) {
 	}
 	for _, d := range s.Devices {
 		v, name := d.Sizes, deviceName(d.Index)
-		if v == (analyzer.DeviceSizes{}) || !s.Asked && !takesMore(v.AtPeak) && !takesMore(v.AtEnd) {
+		if v == (report.DeviceSizes{}) || !s.Asked && !takesMore(v.AtPeak) && !takesMore(v.AtEnd) {
 			continue
 		}
 		rows = append(rows, sizesRow(name+" at its peak", v.AtPeak, pools, graphs))
@@ -86,11 +86,11 @@ func (p *page) sizes(s *analyzer.Summary) {
 }
 
 // takesMore reports whether memory takes noticeably more than was asked for: one percent.
-func takesMore(v analyzer.SizesAt) bool {
+func takesMore(v report.SizesAt) bool {
 	return v.PoolIdleBytes > 0 || v.GraphPoolBytes > 0 || max(v.RoundedBytes, v.PageBytes) > v.RequestedBytes+v.RequestedBytes/100
 }
 
-func sizesRow(name string, v analyzer.SizesAt, pools, graphs bool) []cell {
+func sizesRow(name string, v report.SizesAt, pools, graphs bool) []cell {
 	row := []cell{{text: name}, {text: Bytes(v.RequestedBytes)}, {text: Bytes(v.RoundedBytes)}, {text: Bytes(v.PageBytes)}}
 	if pools {
 		row = append(row, cell{text: Bytes(v.PoolIdleBytes)})
@@ -114,12 +114,12 @@ var objectNames = []struct{ kind, one, many string }{
 }
 
 // objectsLine counts what owns memory besides blocks. One context and its code are nothing to speak of, unless groupings were asked for.
-func objectsLine(s *analyzer.Summary) string {
+func objectsLine(s *report.Summary) string {
 	var parts []string
 	for _, n := range objectNames {
 		c := s.Objects[n.kind]
 		usual := n.kind == "module" || n.kind == "library" || n.kind == "context" && c.CreatedCount <= 1
-		if c == (analyzer.ObjectCount{}) || usual && c.FailedCount == 0 && !s.Asked {
+		if c == (report.ObjectCount{}) || usual && c.FailedCount == 0 && !s.Asked {
 			continue
 		}
 		text := plural(c.CreatedCount, n.one, n.many)

@@ -5,17 +5,18 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
 
 // trains reports whether a run shows signs of training, or of a model at all: other programs' reports keep silent about it.
-func trains(t *analyzer.Training) bool {
-	return t != nil && (t.IterationsBy != analyzer.IterationsByNothing && len(t.Iterations) > 0 || len(t.Parameters) > 0 || t.Modules != nil)
+func trains(t *report.Training) bool {
+	return t != nil && (t.IterationsBy != report.IterationsByNothing && len(t.Iterations) > 0 || len(t.Parameters) > 0 || t.Modules != nil)
 }
 
 // training is the report's own part about it: what the memory was for at the peak, and how iterations went.
-func (p *page) training(s *analyzer.Summary) {
+func (p *page) training(s *report.Summary) {
 	if !trains(s.Training) || s.Asked {
 		return
 	}
@@ -30,7 +31,7 @@ func (p *page) training(s *analyzer.Summary) {
 }
 
 // sorted reports whether the rules could tell anything about the peak: in programs that no framework runs they often cannot.
-func sorted(t *analyzer.Training) bool {
+func sorted(t *report.Training) bool {
 	for i, bytes := range t.Iterations[t.Highest].Peak.Held {
 		if bytes > 0 && t.Categories[i] != rules.Others {
 			return true
@@ -40,7 +41,7 @@ func sorted(t *analyzer.Training) bool {
 }
 
 // categoriesAtPeak prints the categories at the highest moment of the level, which is that of its highest iteration.
-func (p *page) categoriesAtPeak(s *analyzer.Summary, t *analyzer.Training) {
+func (p *page) categoriesAtPeak(s *report.Summary, t *report.Training) {
 	highest := &t.Iterations[t.Highest]
 	end := t.Iterations[len(t.Iterations)-1].End
 	p.title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", levelName(s, t), moment(highest.Peak.TimeNS), clean(t.Rules)))
@@ -70,18 +71,18 @@ func (p *page) categoriesAtPeak(s *analyzer.Summary, t *analyzer.Training) {
 }
 
 // levelName is what to call the level that training speaks of.
-func levelName(s *analyzer.Summary, t *analyzer.Training) string {
-	if t.Level == analyzer.AccountFramework.String() {
+func levelName(s *report.Summary, t *report.Training) string {
+	if t.Level == heap.AccountFramework.String() {
 		return frameworkName(s)
 	}
 	return "the driver"
 }
 
 // iterationLines sums the iterations up: how many, how high, and whether they leave more and more behind.
-func (p *page) iterationLines(t *analyzer.Training) {
+func (p *page) iterationLines(t *report.Training) {
 	ended := endedIterations(t)
 	switch {
-	case t.IterationsBy == analyzer.IterationsByNothing:
+	case t.IterationsBy == report.IterationsByNothing:
 		p.field("iterations", "not told apart: nothing marks them, and no allocation returns regularly; memtrace.step() in the program's loop would")
 		return
 	case len(ended) == 0:
@@ -96,7 +97,7 @@ func (p *page) iterationLines(t *analyzer.Training) {
 	p.growthLine(t)
 }
 
-func endedIterations(t *analyzer.Training) []analyzer.Iteration {
+func endedIterations(t *report.Training) []report.Iteration {
 	n := len(t.Iterations)
 	for n > 0 && !t.Iterations[n-1].Ended {
 		n--
@@ -104,7 +105,7 @@ func endedIterations(t *analyzer.Training) []analyzer.Iteration {
 	return t.Iterations[:n]
 }
 
-func peakWords(t *analyzer.Training, ended []analyzer.Iteration) string {
+func peakWords(t *report.Training, ended []report.Iteration) string {
 	peaks := make([]uint64, len(ended))
 	for i := range ended {
 		peaks[i] = ended[i].Peak.Bytes
@@ -127,13 +128,13 @@ func peakWords(t *analyzer.Training, ended []analyzer.Iteration) string {
 }
 
 // growthLine says whether what iterations leave behind grows: a leak's only early sign.
-func (p *page) growthLine(t *analyzer.Training) {
+func (p *page) growthLine(t *report.Training) {
 	ended := endedIterations(t)
 	kept := Bytes(sumOf(ended[len(ended)-1].End))
 	switch g := t.Growth(); g.Kind {
-	case analyzer.GrowthUnknown:
+	case report.GrowthUnknown:
 		p.field("kept", kept+" at the end of the last; too few iterations to tell whether it grows")
-	case analyzer.GrowthNone:
+	case report.GrowthNone:
 		p.field("kept", kept+" at the end of the last; it does not grow steadily")
 	default:
 		from, to := &t.Iterations[g.From], &t.Iterations[g.To]
@@ -143,7 +144,7 @@ func (p *page) growthLine(t *analyzer.Training) {
 }
 
 // growthWords lists the categories that grew, most first.
-func growthWords(t *analyzer.Training, g analyzer.Growth) string {
+func growthWords(t *report.Training, g report.Growth) string {
 	grown := make([]uint64, len(g.ByCategory))
 	for i, bytes := range g.ByCategory {
 		grown[i] = uint64(max(bytes, 0))

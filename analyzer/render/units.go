@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // Bytes writes a size in binary units with three or four digits: 512 B, 1.50 GiB, 23.4 MiB, 640.0 KiB.
-func Bytes(n uint64) string { return analyzer.SizeText(n) }
+func Bytes(n uint64) string { return report.SizeText(n) }
 
 // SignedBytes writes a difference of sizes, always with its sign: +1.50 GiB, -512 B; "0 B" if there is none.
 func SignedBytes(n int64) string {

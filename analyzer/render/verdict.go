@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
 
 // Verdict answers where the memory went in one to four sentences.
-func Verdict(s *analyzer.Summary) []string {
+func Verdict(s *report.Summary) []string {
 	v := s.Verdict()
 	var list []string
 	add := func(text string) {
@@ -21,14 +22,14 @@ func Verdict(s *analyzer.Summary) []string {
 		add(fmt.Sprintf("Some records were lost (%s), so figures are bounds.", Count(s.Bounds.LostRecords)))
 	}
 	switch v.Outcome {
-	case analyzer.OutcomeNothing:
+	case report.OutcomeNothing:
 		if !nothingSeen(s) {
 			add("No device memory was allocated.")
 		} else {
 			add("No CUDA memory was allocated.")
 		}
 		return list
-	case analyzer.OutcomeOOM, analyzer.OutcomeCaughtOOM:
+	case report.OutcomeOOM, report.OutcomeCaughtOOM:
 		add(oomSentence(s, v))
 	default:
 		add(peakSentence(s, v))
@@ -43,7 +44,7 @@ func Verdict(s *analyzer.Summary) []string {
 }
 
 // othersSentence speaks of other processes on a device where they held a good part of it.
-func othersSentence(s *analyzer.Summary) string {
+func othersSentence(s *report.Summary) string {
 	if s.DeviceLedger == nil {
 		return ""
 	}
@@ -58,7 +59,7 @@ func othersSentence(s *analyzer.Summary) string {
 }
 
 // retrySentence speaks of requests that were granted only after the allocator had given memory back.
-func retrySentence(s *analyzer.Summary) string {
+func retrySentence(s *report.Summary) string {
 	if n := s.OOM.RecoveredCount; n > 0 {
 		return fmt.Sprintf("Memory ran short %s: the allocator gave cached memory back and tried again, which costs time.", plural(n, "time", "times"))
 	}
@@ -66,14 +67,14 @@ func retrySentence(s *analyzer.Summary) string {
 }
 
 // levelSubject is what a sentence calls the memory of the verdict's level.
-func levelSubject(s *analyzer.Summary, v *analyzer.Verdict) string {
+func levelSubject(s *report.Summary, v *report.Verdict) string {
 	if v.Level == "framework" {
 		return upperFirst(frameworkPhrase(s.Versions)) + "'s memory"
 	}
 	return "Device memory"
 }
 
-func peakSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+func peakSentence(s *report.Summary, v *report.Verdict) string {
 	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), Range(s.Main().PeakBytesLower, v.PeakBytes, s.Bounds))
 	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" on %d devices together", v.DeviceCount)
@@ -82,7 +83,7 @@ func peakSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 }
 
 // peakPlace says at which point of the run the peak stood.
-func peakPlace(v *analyzer.Verdict) string {
+func peakPlace(v *report.Verdict) string {
 	iteration := ""
 	if v.Iteration > 0 {
 		iteration = " of iteration " + Count(v.Iteration)
@@ -114,8 +115,8 @@ func phaseWords(phase string) string {
 }
 
 // shareSentence says what held most of the peak.
-func shareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
-	if v.Outcome != analyzer.OutcomePeak {
+func shareSentence(s *report.Summary, v *report.Verdict) string {
+	if v.Outcome != report.OutcomePeak {
 		return oomShareSentence(s, v)
 	}
 	var parts []string
@@ -139,7 +140,7 @@ func shareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 }
 
 // oomShareSentence says what filled the device.
-func oomShareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	e := &s.OOM.Events[toldOOM(s)]
 	l := bestLedger(e)
 	if l == nil || l.WholeBytes == 0 {
@@ -167,8 +168,8 @@ func oomShareSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 		return fmt.Sprintf("Of the %s in use, %s.", Bytes(l.WholeBytes), strings.Join(parts, "; "))
 	}
 	for _, r := range l.Rows {
-		if r.Owner == analyzer.OwnerBlocks && analyzer.Telling(r.Key) {
-			o := &analyzer.VerdictShare{By: l.By, Name: keyTitle(r.Key, r.Label)}
+		if r.Owner == report.OwnerBlocks && report.Telling(r.Key) {
+			o := &report.VerdictShare{By: l.By, Name: keyTitle(r.Key, r.Label)}
 			text := fmt.Sprintf("%.0f%% was allocated %s (%s)", share(r.Bytes), ownerWords(o), Bytes(r.Bytes))
 			if r.Bytes == l.WholeBytes {
 				text = "all was allocated " + ownerWords(o)
@@ -192,7 +193,7 @@ func categoryWords(name string) string {
 }
 
 // ownerWords says where or by whom something was allocated.
-func ownerWords(o *analyzer.VerdictShare) string {
+func ownerWords(o *report.VerdictShare) string {
 	switch o.By {
 	case "site", "inner":
 		return "at " + clean(o.Name)
@@ -210,7 +211,7 @@ func sentence(text string) string {
 }
 
 // idleSentence speaks of what the framework's allocator held without use where that is much.
-func idleSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+func idleSentence(s *report.Summary, v *report.Verdict) string {
 	if v.IdleBytes < v.PeakBytes/10 || v.IdleBytes == 0 || s.Bounds != nil {
 		return ""
 	}
@@ -218,7 +219,7 @@ func idleSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 }
 
 // roundingSentence speaks of what blocks have beyond the request where that is much.
-func roundingSentence(s *analyzer.Summary) string {
+func roundingSentence(s *report.Summary) string {
 	r := s.Framework.RequestedAtPeak
 	if r == nil || r.RestBytes < s.Framework.PeakBytes/20 {
 		return ""
@@ -228,22 +229,22 @@ func roundingSentence(s *analyzer.Summary) string {
 }
 
 // growthSentence says whether the program holds more and more, and who does; nothing where that cannot be told.
-func growthSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+func growthSentence(s *report.Summary, v *report.Verdict) string {
 	t := s.Trend
 	switch {
-	case t != nil && t.Kind == analyzer.GrowthSteady:
+	case t != nil && t.Kind == report.GrowthSteady:
 		return Growth(t)
-	case s.Training != nil && s.Training.IterationsBy != analyzer.IterationsByPeriod && s.Training.Growth().Kind == analyzer.GrowthSteady:
+	case s.Training != nil && s.Training.IterationsBy != report.IterationsByPeriod && s.Training.Growth().Kind == report.GrowthSteady:
 		g := s.Training.Growth()
 		return fmt.Sprintf("Memory grows: %s more is held after each iteration.", Bytes(uint64(max(g.PerIteration(), 0))))
-	case v.Growth == analyzer.GrowthNone && v.Outcome == analyzer.OutcomePeak && !shortRun(s):
+	case v.Growth == report.GrowthNone && v.Outcome == report.OutcomePeak && !shortRun(s):
 		return "No growth detected."
 	}
 	return ""
 }
 
 // Growth says by how much memory grows, since when, how fast and at which lines. The trend must be steady.
-func Growth(t *analyzer.Trend) string {
+func Growth(t *report.Trend) string {
 	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", Bytes(t.Bytes), moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
 	if full := fullWords(t); full != "" {
 		text += "; " + full
@@ -252,8 +253,8 @@ func Growth(t *analyzer.Trend) string {
 }
 
 // shortRun reports whether a training program ended before it could show growth.
-func shortRun(s *analyzer.Summary) bool {
-	return s.Training != nil && s.Training.IterationsBy != analyzer.IterationsByNothing && s.Training.Growth().Kind == analyzer.GrowthUnknown
+func shortRun(s *report.Summary) bool {
+	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing && s.Training.Growth().Kind == report.GrowthUnknown
 }
 
 // rateWords writes a rate in the unit of time in which people would watch it.
@@ -268,7 +269,7 @@ func rateWords(perSecond float64) string {
 }
 
 // growers names the places that grow, with their shares.
-func growers(t *analyzer.Trend) string {
+func growers(t *report.Trend) string {
 	const shown = 2
 	var parts []string
 	for _, o := range t.Owners[:min(shown, len(t.Owners))] {
@@ -285,7 +286,7 @@ func growers(t *analyzer.Trend) string {
 }
 
 // fullWords says when the device would be full, if that is within a month.
-func fullWords(t *analyzer.Trend) string {
+func fullWords(t *report.Trend) string {
 	const month = 30 * 24 * 3600
 	if t.FullInSeconds <= 0 || t.FullInSeconds > month {
 		return ""
@@ -301,7 +302,7 @@ func fullWords(t *analyzer.Trend) string {
 }
 
 // oomSentence says what could not be had, and whether that was the end.
-func oomSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
+func oomSentence(s *report.Summary, v *report.Verdict) string {
 	e := &s.OOM.Events[toldOOM(s)]
 	where := "on " + deviceName(e.Device)
 	if e.Device < 0 {
@@ -319,7 +320,7 @@ func oomSentence(s *analyzer.Summary, v *analyzer.Verdict) string {
 		times = fmt.Sprintf(" It happened %s times.", Count(v.OOMCount))
 	}
 	switch {
-	case v.Outcome == analyzer.OutcomeCaughtOOM:
+	case v.Outcome == report.OutcomeCaughtOOM:
 		return text + "." + times + " The program handled that and exited with status 0."
 	case s.Process.ExitStatus != nil:
 		return text + fmt.Sprintf(".%s The program exited with status %d.", times, *s.Process.ExitStatus)

@@ -8,7 +8,7 @@ import (
 	"iter"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // View is a table that reports show when they are asked for it, most of them about a training program: their summary must have been made with Options.Training.
@@ -17,9 +17,9 @@ type View struct {
 
 	any     bool // shows programs that do not train, too
 	bare    bool // prints its table and nothing else
-	missing func(s *analyzer.Summary) string
-	text    func(p *page, s *analyzer.Summary)
-	table   func(s *analyzer.Summary, o Options, write unitWriter) iter.Seq[[]string] // the first row holds the names of columns; rows are the reader's until the next one
+	missing func(s *report.Summary) string
+	text    func(p *page, s *report.Summary)
+	table   func(s *report.Summary, o Options, write unitWriter) iter.Seq[[]string] // the first row holds the names of columns; rows are the reader's until the next one
 }
 
 var views = []View{
@@ -49,7 +49,7 @@ func FindView(name string) *View {
 }
 
 // Missing says why a summary has nothing that the view could show, and what to do about it; "" if it has.
-func (v *View) Missing(s *analyzer.Summary) string {
+func (v *View) Missing(s *report.Summary) string {
 	if s.Training == nil && !v.any {
 		return "an imported trace has no names of modules and parameters, and does not tell iterations apart; 'memtrace report' and --by site show it"
 	}
@@ -60,7 +60,7 @@ func (v *View) Missing(s *analyzer.Summary) string {
 func (v *View) Bare() bool { return v.bare }
 
 // Text writes the view for people.
-func (v *View) Text(w io.Writer, s *analyzer.Summary, o Options) error {
+func (v *View) Text(w io.Writer, s *report.Summary, o Options) error {
 	if why := v.Missing(s); why != "" {
 		return errors.New(why)
 	}
@@ -75,7 +75,7 @@ func (v *View) Text(w io.Writer, s *analyzer.Summary, o Options) error {
 	return nil
 }
 
-func (p *page) viewHeading(s *analyzer.Summary) {
+func (p *page) viewHeading(s *report.Summary) {
 	p.begin(s)
 	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
 		p.styled(alarm, "health", health(s))
@@ -91,7 +91,7 @@ func (p *page) viewHeading(s *analyzer.Summary) {
 
 // CSV writes the view's whole table. The first line is a comment that states the unit; in MB there is none, so that the file of iterations has the very shape of the TBD memory
 // profiler's.
-func (v *View) CSV(w io.Writer, s *analyzer.Summary, o Options) error {
+func (v *View) CSV(w io.Writer, s *report.Summary, o Options) error {
 	if why := v.Missing(s); why != "" {
 		return errors.New(why)
 	}

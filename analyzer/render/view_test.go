@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // compareFile compares a text with a file of testdata/views, or writes it there.
@@ -35,7 +36,7 @@ func compareFile(t *testing.T, name, got string) {
 func TestGoldenViews(t *testing.T) {
 	steady, leaky, long := trainingCase(12, 0), trainingCase(12, 3*mib), trainingCase(1000, 0)
 	none := trainingCase(1, 0)
-	none.Training.IterationsBy, none.Training.Iterated, none.Training.Highest = analyzer.IterationsByNothing, "", 0
+	none.Training.IterationsBy, none.Training.Iterated, none.Training.Highest = report.IterationsByNothing, "", 0
 	none.Training.Iterations[0].Ended = false
 	options := Options{Path: "memtrace.python3.4711.bin", Depth: DefaultDepth}
 	with := func(change func(o *Options)) Options {
@@ -45,7 +46,7 @@ func TestGoldenViews(t *testing.T) {
 	}
 	cases := []struct {
 		name, view string
-		of         *analyzer.Summary
+		of         *report.Summary
 		style      Options
 	}{
 		{"modules", "modules", steady, options},
@@ -80,7 +81,7 @@ func TestReportsOfTraining(t *testing.T) {
 		t.Errorf("a report by a grouping that was asked for speaks of iterations:\n%s", text)
 	}
 	silent := trainingCase(1, 0)
-	silent.Training = &analyzer.Training{Level: "driver", IterationsBy: analyzer.IterationsByNothing, Iterations: silent.Training.Iterations, Categories: caseCategories}
+	silent.Training = &report.Training{Level: "driver", IterationsBy: report.IterationsByNothing, Iterations: silent.Training.Iterations, Categories: caseCategories}
 	if text := written(t, func(w io.Writer) error { return Text(w, silent, Options{}) }); strings.Contains(text, "Iterations") || strings.Contains(text, "rules") {
 		t.Errorf("a report of a program that trains nothing speaks of training:\n%s", text)
 	}
@@ -97,7 +98,7 @@ func TestGoldenDiffOfParameters(t *testing.T) {
 	d := analyzer.NewDiff(base, changed)
 	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{}) }))
 	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{Rows: 2, Width: 60}) }))
-	if err := DiffParameters(io.Discard, analyzer.NewDiff(&analyzer.Summary{}, changed), Options{}); err == nil {
+	if err := DiffParameters(io.Discard, analyzer.NewDiff(&report.Summary{}, changed), Options{}); err == nil {
 		t.Error("a diff without training is written")
 	}
 }
@@ -133,7 +134,7 @@ func TestViewsAsCSV(t *testing.T) {
 	}
 }
 
-func readCSV(t *testing.T, view string, s *analyzer.Summary) [][]string {
+func readCSV(t *testing.T, view string, s *report.Summary) [][]string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := FindView(view).CSV(&b, s, Options{}); err != nil {
@@ -184,7 +185,7 @@ func TestMissingNames(t *testing.T) {
 	if why := FindView("modules").Missing(s); !strings.Contains(why, "neither PyTorch nor MXNet") {
 		t.Errorf("without a framework: %q", why)
 	}
-	s.Framework, s.Driver = analyzer.Level{}, analyzer.Level{}
+	s.Framework, s.Driver = report.Level{}, report.Level{}
 	if why := FindView("modules").Missing(s); !strings.Contains(why, "no CUDA memory call") {
 		t.Errorf("without memory: %q", why)
 	}
@@ -203,7 +204,7 @@ func TestMissingNames(t *testing.T) {
 // TestPickIterations keeps both ends and the highest one, and fills the rows.
 func TestPickIterations(t *testing.T) {
 	for _, c := range []struct{ n, highest, limit, want int }{{1, 0, 12, 1}, {12, 5, 12, 12}, {13, 5, 12, 12}, {100_000, 777, 12, 12}, {100_000, 777, 40, 40}, {5, 2, 1, 1}, {50, 7, 1 << 62, 50}} {
-		tr := &analyzer.Training{Iterations: make([]analyzer.Iteration, c.n), Highest: c.highest}
+		tr := &report.Training{Iterations: make([]report.Iteration, c.n), Highest: c.highest}
 		list := pickIterations(tr, c.limit)
 		if len(list) != c.want {
 			t.Errorf("%+v: %d rows: %v", c, len(list), list)

@@ -14,6 +14,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/internal/regular"
 )
 
@@ -151,14 +152,14 @@ func worst(summaries []readSummary) readSummary {
 // sidecar returns the path of the text that the recorder wrote when memory ran out, "" without one.
 func sidecar(r readSummary) string {
 	for _, e := range r.summary.OOM.Events {
-		if e.Sidecar != "" && e.Outcome == analyzer.OOMFailed {
+		if e.Sidecar != "" && e.Outcome == report.OOMFailed {
 			return filepath.Join(filepath.Dir(r.path), e.Sidecar)
 		}
 	}
 	return ""
 }
 
-func madeNoCall(s *analyzer.Summary) bool {
+func madeNoCall(s *report.Summary) bool {
 	for _, level := range s.Other {
 		if !level.Empty() {
 			return false

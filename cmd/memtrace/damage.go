@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // damageList collects what --strict turns into an error once everything has been shown.
@@ -12,7 +12,7 @@ type damageList struct {
 	errs []error
 }
 
-func (d *damageList) add(path string, s *analyzer.Summary) {
+func (d *damageList) add(path string, s *report.Summary) {
 	if s.Health.Truncated {
 		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; what stands before was shown (--strict)",
 			path, s.Health.TruncatedAt, s.Health.TruncatedReason))

@@ -9,6 +9,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 )
 
 const diffLong = `Compare two traces: what is new, what grew, what shrank and what was removed from the
@@ -159,7 +160,7 @@ func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*r
 	if err != nil {
 		return result, err
 	}
-	var summaries [2]*analyzer.Summary
+	var summaries [2]*report.Summary
 	var paths [2]string
 	for i, side := range []struct {
 		arg     string

@@ -10,7 +10,9 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
@@ -111,7 +113,7 @@ func exportNames() []string {
 }
 
 func (e *exportFlags) define(cmd *cobra.Command) {
-	levels := []string{analyzer.AccountFramework.String(), analyzer.AccountDriver.String()}
+	levels := []string{heap.AccountFramework.String(), heap.AccountDriver.String()}
 	f := cmd.Flags()
 	f.StringVar(&e.value, "value", export.Peak.String(), "the `NUMBER` of each stack: "+strings.Join(export.ValueNames(), ", "))
 	f.StringVar(&e.level, "level", "", "the `LEVEL` "+strings.Join(levels, " or ")+" (default: framework if one reported blocks)")
@@ -137,8 +139,8 @@ func (e *exportFlags) check() (analyzer.Options, export.Options, error) {
 	if err != nil {
 		return count, export.Options{}, usagef("--value: %w", err)
 	}
-	if e.level != "" && e.level != analyzer.AccountFramework.String() && e.level != analyzer.AccountDriver.String() {
-		return count, export.Options{}, usagef("--level %s: choose %s or %s", e.level, analyzer.AccountFramework, analyzer.AccountDriver)
+	if e.level != "" && e.level != heap.AccountFramework.String() && e.level != heap.AccountDriver.String() {
+		return count, export.Options{}, usagef("--level %s: choose %s or %s", e.level, heap.AccountFramework, heap.AccountDriver)
 	}
 	return count, export.Options{Value: value, NoLines: e.noLines, Full: e.full, Writer: "memtrace " + version.String}, nil
 }
@@ -213,8 +215,8 @@ func (a *app) readStacks(path, level string, both bool, count analyzer.Options) 
 		return nil, nil, err
 	}
 	sets := []*analyzer.StackSet{set}
-	if both && level == "" && set.Level == analyzer.AccountFramework.String() {
-		other, _, err := a.readLevel(path, analyzer.AccountDriver.String(), count)
+	if both && level == "" && set.Level == heap.AccountFramework.String() {
+		other, _, err := a.readLevel(path, heap.AccountDriver.String(), count)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -272,7 +274,7 @@ func (a *app) sayExported(path, output string, format *exportFormat, sets []*ana
 	a.say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
 }
 
-func mayBeMore(b *analyzer.Bounds) string {
+func mayBeMore(b *report.Bounds) string {
 	if b.RecordedIsUpper {
 		return ""
 	}

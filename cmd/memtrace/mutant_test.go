@@ -16,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	guests "memtrace/internal/guest"
 	"memtrace/internal/mutant"
 	"memtrace/trace"
@@ -62,7 +62,7 @@ type seedTrace struct {
 	path    string
 	events  []trace.Event
 	before  []int // by event: the offset behind the block that holds it
-	figures *analyzer.Summary
+	figures *report.Summary
 }
 
 // seedTraces makes the traces of the golden reports, some that are like a training's, and one of a process that was killed.
@@ -207,7 +207,7 @@ func checkDamageIsSeen(m *mutant.Mutant, seed *seedTrace, damaged mutant.TraceMu
 }
 
 // checkSaysSo wants a summary that differs from the seed's to be called incomplete, or its run killed. Sections came or went as a whole, so no checksum tells.
-func checkSaysSo(m *mutant.Mutant, seed *seedTrace, s *analyzer.Summary) {
+func checkSaysSo(m *mutant.Mutant, seed *seedTrace, s *report.Summary) {
 	if !s.Health.Complete || s.Process.Ended != seed.figures.Process.Ended || !seed.figures.Health.Complete {
 		return
 	}
@@ -227,7 +227,7 @@ func checkSaysSo(m *mutant.Mutant, seed *seedTrace, s *analyzer.Summary) {
 func around(text string, at int) string { return text[max(0, at-100):min(len(text), at+100)] }
 
 // figures is what a report says of memory.
-func figures(s *analyzer.Summary, seed *seedTrace) string {
+func figures(s *report.Summary, seed *seedTrace) string {
 	list := []any{s.Driver, s.Framework, s.Other, s.Steps, s.Epochs, s.Lifetimes, s.Objects, len(s.OOM.Events), len(s.Marks)}
 	if seed.EndAt() < len(seed.Data) { // nothing vouches for the names in the trace of a killed process
 		list = append(list, s.Groups, s.Ledgers, s.Marks)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/internal/mutant"
 	"memtrace/trace"
 )
@@ -74,12 +75,12 @@ var eventLine = func() *regexp.Regexp {
 }()
 
 // read lets every verb read the trace at path, compares what they say, and returns the summary, nil if the trace cannot be read.
-func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *analyzer.Summary {
+func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *report.Summary {
 	text, ok := r.run(m, 1<<16, "report", "--json", path)
 	if !ok {
 		return nil
 	}
-	summary := new(analyzer.Summary)
+	summary := new(report.Summary)
 	if err := json.Unmarshal(text, summary); err != nil {
 		m.Faultf("report --json: %v", err)
 		return nil
@@ -120,14 +121,14 @@ func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *analy
 	return summary
 }
 
-func (r *verbReader) fault(m *mutant.Mutant, what string, s *analyzer.Summary) {
+func (r *verbReader) fault(m *mutant.Mutant, what string, s *report.Summary) {
 	for _, fault := range mutant.Faults(s) {
 		m.Faultf("%s: %s", what, fault)
 	}
 }
 
 // groupings asks for other divisions of the same trace: what belongs to no division must be the same.
-func (r *verbReader) groupings(m *mutant.Mutant, whole *analyzer.Summary, path string) {
+func (r *verbReader) groupings(m *mutant.Mutant, whole *report.Summary, path string) {
 	by := [][]string{
 		{"--by", "function,file,line,thread,api", "--at", "exit"},
 		{"--by", "category,site,tag", "--at", "peak"},
@@ -138,7 +139,7 @@ func (r *verbReader) groupings(m *mutant.Mutant, whole *analyzer.Summary, path s
 	if !ok {
 		return // there was no such moment
 	}
-	s := new(analyzer.Summary)
+	s := new(report.Summary)
 	if err := json.Unmarshal(text, s); err != nil {
 		m.Faultf("report %s: %v", by, err)
 		return
@@ -149,7 +150,7 @@ func (r *verbReader) groupings(m *mutant.Mutant, whole *analyzer.Summary, path s
 	}
 }
 
-func (r *verbReader) info(m *mutant.Mutant, s *analyzer.Summary, path string) {
+func (r *verbReader) info(m *mutant.Mutant, s *report.Summary, path string) {
 	text, ok := r.run(m, s.Health.Events, "info", "--json", path)
 	var info traceInfo
 	if err := json.Unmarshal(text, &info); !ok || err != nil {
@@ -163,14 +164,14 @@ func (r *verbReader) info(m *mutant.Mutant, s *analyzer.Summary, path string) {
 }
 
 // checkDiff wants the new side of a difference to be the mutant's summary.
-func checkDiff(m *mutant.Mutant, text []byte, s *analyzer.Summary) {
+func checkDiff(m *mutant.Mutant, text []byte, s *report.Summary) {
 	d := new(analyzer.Diff)
 	if err := json.Unmarshal(text, d); err != nil {
 		m.Faultf("diff: %v", err)
 		return
 	}
 	for _, l := range d.Levels {
-		want := map[string]analyzer.Level{"driver": s.Driver, "framework": s.Framework}[l.Level]
+		want := map[string]report.Level{"driver": s.Driver, "framework": s.Framework}[l.Level]
 		if l.Device == "all" && (l.Level == "driver" || l.Level == "framework") && (l.PeakBytes.New != want.PeakBytes || l.AllocCount.New != want.AllocCount) {
 			m.Faultf("diff: %+v, the summary says %+v", l, want)
 		}
@@ -181,7 +182,7 @@ func checkDiff(m *mutant.Mutant, text []byte, s *analyzer.Summary) {
 }
 
 // copied makes a copy without secrets, which must give the same figures.
-func (r *verbReader) copied(m *mutant.Mutant, s *analyzer.Summary, path, verb string) {
+func (r *verbReader) copied(m *mutant.Mutant, s *report.Summary, path, verb string) {
 	to := filepath.Join(r.dir, "copy.bin")
 	if _, ok := r.run(m, s.Health.Events, verb, "-o", to, "-f", path); ok {
 		r.sameLevels(m, s, to, verb)
@@ -189,7 +190,7 @@ func (r *verbReader) copied(m *mutant.Mutant, s *analyzer.Summary, path, verb st
 }
 
 // embedded adds names to a copy of the trace, where it is whole.
-func (r *verbReader) embedded(m *mutant.Mutant, s *analyzer.Summary) {
+func (r *verbReader) embedded(m *mutant.Mutant, s *report.Summary) {
 	to := filepath.Join(r.dir, "embedded.bin")
 	if err := os.WriteFile(to, m.Files[""], 0o600); err != nil {
 		m.Faultf("%v", err)
@@ -200,9 +201,9 @@ func (r *verbReader) embedded(m *mutant.Mutant, s *analyzer.Summary) {
 }
 
 // sameLevels compares a copy's figures with those of what it was made from.
-func (r *verbReader) sameLevels(m *mutant.Mutant, s *analyzer.Summary, path, verb string) {
+func (r *verbReader) sameLevels(m *mutant.Mutant, s *report.Summary, path, verb string) {
 	text, ok := r.run(m, s.Health.Events, "report", "--json", path)
-	copied := new(analyzer.Summary)
+	copied := new(report.Summary)
 	if err := json.Unmarshal(text, copied); !ok || err != nil {
 		m.Faultf("the copy of %s cannot be read: %v", verb, err)
 		return
@@ -213,4 +214,4 @@ func (r *verbReader) sameLevels(m *mutant.Mutant, s *analyzer.Summary, path, ver
 }
 
 // sameLevel compares what two levels say: the bounds that they point to, too, which == would compare by address.
-func sameLevel(a, b analyzer.Level) bool { return reflect.DeepEqual(a, b) }
+func sameLevel(a, b report.Level) bool { return reflect.DeepEqual(a, b) }

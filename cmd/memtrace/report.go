@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 )
 
 const reportLong = `Show where the memory was: the peak and who stood at it, what was live at the
@@ -58,7 +58,7 @@ func (a *app) reportCommand() *cobra.Command {
 // readSummary is a summary and the file that it was made from.
 type readSummary struct {
 	path    string
-	summary *analyzer.Summary
+	summary *report.Summary
 }
 
 func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, changed func(flag string) bool) error {

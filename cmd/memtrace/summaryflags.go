@@ -13,8 +13,10 @@ import (
 	"golang.org/x/term"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
@@ -128,7 +130,7 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 			return o, usagef("--by %s: choose from %s", name, strings.Join(groupingNames(), ", "))
 		}
 	}
-	if err := analyzer.CheckOwn(o.Own); err != nil {
+	if err := callstack.CheckOwn(o.Own); err != nil {
 		return o, usagef("--own or MEMTRACE_OWN: %w", err)
 	}
 	if err := s.addRules(&o); err != nil {
@@ -232,7 +234,7 @@ func (s *summaryFlags) outputFile(a *app) *os.File {
 }
 
 // summarize reads one trace. Filters that match nothing in it are an error: a report of zeros is no answer.
-func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, error) {
+func (a *app) summarize(path string, o analyzer.Options) (*report.Summary, error) {
 	summary, err := a.summarizeAny(path, o)
 	if err == nil {
 		err = checkMatched(path, summary)
@@ -244,7 +246,7 @@ func (a *app) summarize(path string, o analyzer.Options) (*analyzer.Summary, err
 }
 
 // checkMatched says which filters matched nothing.
-func checkMatched(path string, s *analyzer.Summary) error {
+func checkMatched(path string, s *report.Summary) error {
 	if len(s.Unmatched) > 0 {
 		return fmt.Errorf("%s: %s", path, strings.Join(s.Unmatched, "; "))
 	}
@@ -252,7 +254,7 @@ func checkMatched(path string, s *analyzer.Summary) error {
 }
 
 // summarizeAny is summarize for those who accept filters that match nothing.
-func (a *app) summarizeAny(path string, o analyzer.Options) (*analyzer.Summary, error) {
+func (a *app) summarizeAny(path string, o analyzer.Options) (*report.Summary, error) {
 	run, err := a.openTrace(path)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/cuda/nvml"
 )
 
@@ -156,9 +157,9 @@ func busySample() topSample {
 	recorded := topProcess{PID: 41, User: "ada", Command: "python train.py", Traced: true, Untracked: &untracked,
 		Devices: []topShare{{Index: 0, Used: bytesOf(1324 << 20)}, {Index: 1, Used: bytesOf(0)}},
 		Owners: &topOwners{ReadAt: now.Add(-3 * time.Second), By: "tag", Level: "framework", Framework: "torch", DriverBytes: 1 << 30, FrameworkBytes: 960 << 20,
-			OtherBytes: map[string]uint64{"host": 4096}, Rows: []analyzer.LedgerRow{
-				{Owner: analyzer.OwnerBlocks, Key: "model\x1b[2J", Bytes: 640 << 20}, {Owner: analyzer.OwnerBlocks, Key: "optimizer", Bytes: 320 << 20},
-				{Owner: analyzer.OwnerSlack, Key: "slack", Bytes: 32 << 20}, {Owner: analyzer.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 << 20}}}}
+			OtherBytes: map[string]uint64{"host": 4096}, Rows: []report.LedgerRow{
+				{Owner: report.OwnerBlocks, Key: "model\x1b[2J", Bytes: 640 << 20}, {Owner: report.OwnerBlocks, Key: "optimizer", Bytes: 320 << 20},
+				{Owner: report.OwnerSlack, Key: "slack", Bytes: 32 << 20}, {Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 << 20}}}}
 	part := 0.25
 	return topSample{Time: now, NVML: topNVML{Available: true, Driver: "580.65", CUDA: "13.0"},
 		Devices: []topDevice{

@@ -4,27 +4,27 @@ import (
 	"fmt"
 	"time"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 )
 
 // topOwners says who owns what a recorded process holds.
 type topOwners struct {
-	ReadAt         time.Time            `json:"read_at"`
-	By             string               `json:"by"`
-	Level          string               `json:"level"` // whose blocks the rows divide: the framework's if it reported any, else the driver's
-	DriverBytes    uint64               `json:"driver_bytes"`
-	FrameworkBytes uint64               `json:"framework_bytes"`
-	DriverLower    *uint64              `json:"driver_bytes_lower,omitempty"` // what is certain where records were lost
-	FrameworkLower *uint64              `json:"framework_bytes_lower,omitempty"`
-	OtherBytes     map[string]uint64    `json:"other_bytes"` // managed, pinned and foreign memory, which occupies no device by itself
-	Framework      string               `json:"framework"`
-	Devices        []topTracked         `json:"devices"`
-	Rows           []analyzer.LedgerRow `json:"rows"`
-	LostRecords    uint64               `json:"lost_records"`
-	Bounds         *analyzer.Bounds     `json:"bounds,omitempty"` // what lost records mean for the figures; nil if none were
-	Trend          *analyzer.Trend      `json:"trend,omitempty"`  // how memory grows; nil if it does not, or that cannot be told
-	Problem        string               `json:"problem"`          // why the figures may be wrong
+	ReadAt         time.Time          `json:"read_at"`
+	By             string             `json:"by"`
+	Level          string             `json:"level"` // whose blocks the rows divide: the framework's if it reported any, else the driver's
+	DriverBytes    uint64             `json:"driver_bytes"`
+	FrameworkBytes uint64             `json:"framework_bytes"`
+	DriverLower    *uint64            `json:"driver_bytes_lower,omitempty"` // what is certain where records were lost
+	FrameworkLower *uint64            `json:"framework_bytes_lower,omitempty"`
+	OtherBytes     map[string]uint64  `json:"other_bytes"` // managed, pinned and foreign memory, which occupies no device by itself
+	Framework      string             `json:"framework"`
+	Devices        []topTracked       `json:"devices"`
+	Rows           []report.LedgerRow `json:"rows"`
+	LostRecords    uint64             `json:"lost_records"`
+	Bounds         *report.Bounds     `json:"bounds,omitempty"` // what lost records mean for the figures; nil if none were
+	Trend          *report.Trend      `json:"trend,omitempty"`  // how memory grows; nil if it does not, or that cannot be told
+	Problem        string             `json:"problem"`          // why the figures may be wrong
 }
 
 // topTracked is what a trace knows of one device.
@@ -71,9 +71,9 @@ func (o *topOwners) lostWords() string {
 }
 
 // ownersOf takes from a summary what top shows.
-func ownersOf(s *analyzer.Summary) *topOwners {
+func ownersOf(s *report.Summary) *topOwners {
 	o := &topOwners{LostRecords: s.LostRecords, Bounds: s.Bounds, DriverLower: s.Driver.LiveBytesLower, FrameworkLower: s.Framework.LiveBytesLower, DriverBytes: s.Driver.LiveBytes, FrameworkBytes: s.Framework.LiveBytes, OtherBytes: map[string]uint64{},
-		Devices: []topTracked{}, Rows: []analyzer.LedgerRow{}, Framework: "framework"}
+		Devices: []topTracked{}, Rows: []report.LedgerRow{}, Framework: "framework"}
 	for name := range s.Versions {
 		if name == "torch" || name == "mxnet" {
 			o.Framework = name
@@ -87,7 +87,7 @@ func ownersOf(s *analyzer.Summary) *topOwners {
 	for _, d := range s.Devices {
 		o.Devices = append(o.Devices, topTracked{Index: d.Index, UUID: d.UUID, DriverBytes: d.Driver.LiveBytes, FrameworkBytes: d.Framework.LiveBytes})
 	}
-	if s.Trend != nil && s.Trend.Kind == analyzer.GrowthSteady {
+	if s.Trend != nil && s.Trend.Kind == report.GrowthSteady {
 		o.Trend = s.Trend
 	}
 	if len(s.By) > 0 {

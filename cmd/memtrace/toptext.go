@@ -10,8 +10,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
@@ -296,15 +296,15 @@ func (t *topPage) ownerList(p *topProcess) []topOwner {
 	return list
 }
 
-func ownerName(o *topOwners, r analyzer.LedgerRow) string {
+func ownerName(o *topOwners, r report.LedgerRow) string {
 	name := r.Key
 	if r.Label != "" {
 		name = r.Label
 	}
 	switch r.Owner {
-	case analyzer.OwnerSlack:
+	case report.OwnerSlack:
 		return o.frameworkName() + " reserved, unused (slack)"
-	case analyzer.OwnerOutside:
+	case report.OwnerOutside:
 		return name + " (driver)"
 	}
 	return name

@@ -11,6 +11,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/visible"
@@ -202,7 +203,7 @@ func (a *app) showViews(w io.Writer, flags *viewFlags, force bool, views []*rend
 }
 
 // checkViews fails if a trace lacks what a view would show.
-func checkViews(views []*render.View, path string, s *analyzer.Summary) error {
+func checkViews(views []*render.View, path string, s *report.Summary) error {
 	var problems []error
 	for _, view := range views {
 		if why := view.Missing(s); why != "" {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/internal/guest"
 	"memtrace/trace"
@@ -105,7 +107,7 @@ type replayed struct {
 const contextBytes = 10 << 20
 
 // kindOf names a block as the null driver does.
-func kindOf(b *analyzer.Block) string {
+func kindOf(b *heap.Block) string {
 	switch {
 	case b.Mem == cuda.MemoryVMM && b.Device < 0, b.Mem == cuda.MemoryRegistered:
 		return "host"
@@ -117,17 +119,17 @@ func kindOf(b *analyzer.Block) string {
 	return b.Mem.String()
 }
 
-func (r *replayed) Opened(_ uint32, b *analyzer.Block, _ *trace.Event) {
+func (r *replayed) Opened(_ uint32, b *heap.Block, _ *trace.Event) {
 	if b.Mem == cuda.MemoryGraph {
 		r.nodes[b.Addr] = append(r.nodes[b.Addr], b.Size)
 	}
 	r.add(kindOf(b), change{true, b.Addr, b.Size})
 }
-func (r *replayed) Closed(_ uint32, b *analyzer.Block, _ *trace.Event) {
+func (r *replayed) Closed(_ uint32, b *heap.Block, _ *trace.Event) {
 	r.add(kindOf(b), change{false, b.Addr, b.Size})
 }
-func (r *replayed) Elapsed(*analyzer.Block, *trace.Event) {}
-func (r *replayed) Refused(*trace.Event)                  { r.refused++ }
+func (r *replayed) Elapsed(*heap.Block, *trace.Event) {}
+func (r *replayed) Refused(*trace.Event)              { r.refused++ }
 
 // context takes in the beginning or the end of a context; without a handle it is the primary one of the only device.
 func (r *replayed) context(e *trace.Event) {
@@ -148,7 +150,7 @@ func (r *replayed) context(e *trace.Event) {
 
 func replay(events []trace.Event) *replayed {
 	r := &replayed{account: account{}, reserves: map[[2]uint64]uint64{}, nodes: map[uint64][]uint64{}, contexts: map[uint64]bool{}}
-	heap := analyzer.NewHeap(r)
+	heap := heap.NewHeap(r)
 	for i := range events {
 		e := &events[i]
 		heap.Apply(e)
@@ -214,7 +216,7 @@ func compareAccounts(t *testing.T, driver account, r *replayed) {
 }
 
 // checkHealth asks that the analyzer had nothing to repair.
-func checkHealth(t *testing.T, path string) *analyzer.Summary {
+func checkHealth(t *testing.T, path string) *report.Summary {
 	t.Helper()
 	source, err := spool.OpenRun(path)
 	if err != nil {
@@ -267,7 +269,7 @@ func checkCover(t *testing.T, got result) recorded {
 var refusedCall = regexp.MustCompile(`(?m)^cu\w* 2$`)
 
 // compareTotals compares what the summary says is live at the end: what occupies the device in one account, everything else apart.
-func compareTotals(t *testing.T, driver account, r *replayed, s *analyzer.Summary) {
+func compareTotals(t *testing.T, driver account, r *replayed, s *report.Summary) {
 	t.Helper()
 	want := map[string]uint64{
 		"driver":  driver.live("device").bytes + driver.live("async").bytes + driver.live("vmm").bytes + driver.live("array").bytes + driver.live("module").bytes,

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -69,7 +69,7 @@ func TestManyLiveBlocks(t *testing.T) {
 			if (len(texts) == 1) != c.texts {
 				t.Errorf("texts about running out of memory: %v", texts)
 			}
-			var report analyzer.Summary
+			var report report.Summary
 			runJSON(t, &report, "report", "--json", path)
 			if told := strings.Contains(strings.Join(report.Notes, " "), "own table of live memory was"); told == c.texts {
 				t.Errorf("the report says nothing of a table that was given up, or speaks of one that was not: %q", report.Notes)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/trace/spool"
 )
 
@@ -20,7 +21,7 @@ func TestEndsAmidCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !s.Health.Complete || s.Process.Ended != analyzer.EndedClean {
+		if !s.Health.Complete || s.Process.Ended != report.EndedClean {
 			t.Errorf("round %d: ended %s, %d lost, %+v", round, s.Process.Ended, s.LostRecords, s.Health)
 		}
 		inFlight += s.Health.InFlightCalls

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 )
 
 // most is more than any sum of sizes that the analyzer believes; what is higher was a difference below zero.
@@ -24,16 +24,16 @@ func (c *checker) require(ok bool, format string, args ...any) {
 }
 
 // Faults lists where a summary contradicts itself, whatever trace it was made from: rows that do not add up to their total, more live than there ever was, totals that wrapped around.
-func Faults(s *analyzer.Summary) []string {
+func Faults(s *report.Summary) []string {
 	c := checker{upper: s.Bounds == nil || s.Bounds.RecordedIsUpper}
 	c.level("driver", s.Driver)
 	c.level("framework", s.Framework)
 	for name, l := range s.Other {
 		c.level(name, l)
 	}
-	c.devices("driver", s.Driver, s.Devices, func(d *analyzer.Device) analyzer.Level { return d.Driver })
-	c.devices("framework", s.Framework, s.Devices, func(d *analyzer.Device) analyzer.Level { return d.Framework })
-	levels := map[string]analyzer.Level{"driver": s.Driver, "framework": s.Framework}
+	c.devices("driver", s.Driver, s.Devices, func(d *report.Device) report.Level { return d.Driver })
+	c.devices("framework", s.Framework, s.Devices, func(d *report.Device) report.Level { return d.Framework })
+	levels := map[string]report.Level{"driver": s.Driver, "framework": s.Framework}
 	for i := range s.Groups {
 		c.group(&s.Groups[i], levels[s.Groups[i].Level])
 	}
@@ -63,7 +63,7 @@ func Faults(s *analyzer.Summary) []string {
 	return c.faults
 }
 
-func (c *checker) level(name string, l analyzer.Level) {
+func (c *checker) level(name string, l report.Level) {
 	c.require(l.LiveBytes <= l.PeakBytes && l.PeakBytes <= l.AllocBytes, "%s: live, peak and all that was allocated do not follow each other: %+v", name, l)
 	c.require(l.PeakBytesLower == nil || !c.upper || *l.PeakBytesLower <= l.PeakBytes && *l.LiveBytesLower <= l.LiveBytes, "%s: lower bounds above what was recorded: %+v", name, l)
 	c.require(l.FreeCount <= l.AllocCount, "%s: more frees than allocations: %+v", name, l)
@@ -72,17 +72,17 @@ func (c *checker) level(name string, l analyzer.Level) {
 	c.requested(name, l.RequestedLive, l.LiveBytes)
 }
 
-func (c *checker) requested(name string, r *analyzer.Requested, bytes uint64) {
+func (c *checker) requested(name string, r *report.Requested, bytes uint64) {
 	c.require(r == nil || r.Bytes+r.RestBytes+r.UnknownBytes == bytes && max(r.Bytes, r.RestBytes, r.UnknownBytes) <= bytes, "%s: the parts of %d bytes are %+v", name, bytes, r)
 }
 
-func (c *checker) devices(name string, all analyzer.Level, list []analyzer.Device, of func(*analyzer.Device) analyzer.Level) {
-	var sum analyzer.Level
-	var live analyzer.Requested
+func (c *checker) devices(name string, all report.Level, list []report.Device, of func(*report.Device) report.Level) {
+	var sum report.Level
+	var live report.Requested
 	for i := range list {
 		l := of(&list[i])
 		if r := l.RequestedLive; r != nil {
-			live = analyzer.Requested{Bytes: live.Bytes + r.Bytes, RestBytes: live.RestBytes + r.RestBytes, UnknownBytes: live.UnknownBytes + r.UnknownBytes}
+			live = report.Requested{Bytes: live.Bytes + r.Bytes, RestBytes: live.RestBytes + r.RestBytes, UnknownBytes: live.UnknownBytes + r.UnknownBytes}
 		}
 		c.level(fmt.Sprintf("%s, device %d", name, list[i].Index), l)
 		c.require(l.PeakBytes <= all.PeakBytes, "%s: device %d peaks at %d, all at %d", name, list[i].Index, l.PeakBytes, all.PeakBytes)
@@ -101,8 +101,8 @@ func (c *checker) devices(name string, all analyzer.Level, list []analyzer.Devic
 	c.require(sum == all, "%s: the devices add up to %+v, not to %+v", name, sum, all)
 }
 
-func (c *checker) group(g *analyzer.Group, l analyzer.Level) {
-	var sum analyzer.Row
+func (c *checker) group(g *report.Group, l report.Level) {
+	var sum report.Row
 	keys := map[string]bool{}
 	for _, r := range g.Rows {
 		c.require(!keys[r.Key], "%s by %s: two rows are called %q", g.Level, g.By, r.Key)
@@ -114,11 +114,11 @@ func (c *checker) group(g *analyzer.Group, l analyzer.Level) {
 		sum.FreeCount += r.FreeCount
 		sum.AllocBytes += r.AllocBytes
 	}
-	want := analyzer.Row{PeakBytes: l.PeakBytes, LiveBytes: l.LiveBytes, AllocCount: l.AllocCount, FreeCount: l.FreeCount, AllocBytes: l.AllocBytes}
+	want := report.Row{PeakBytes: l.PeakBytes, LiveBytes: l.LiveBytes, AllocCount: l.AllocCount, FreeCount: l.FreeCount, AllocBytes: l.AllocBytes}
 	c.require(sum == want, "%s by %s: the rows add up to %+v, not to %+v", g.Level, g.By, sum, want)
 }
 
-func (c *checker) ledger(what string, l *analyzer.Ledger) {
+func (c *checker) ledger(what string, l *report.Ledger) {
 	var sum uint64
 	for _, r := range l.Rows {
 		sum += r.Bytes
@@ -131,7 +131,7 @@ func (c *checker) ledger(what string, l *analyzer.Ledger) {
 	c.require(sum == l.WholeBytes, "%s by %s: the rows add up to %d, not to %d", what, l.By, sum, l.WholeBytes)
 }
 
-func (c *checker) lifetimes(name string, h analyzer.LifetimeHist, l analyzer.Level) {
+func (c *checker) lifetimes(name string, h report.LifetimeHist, l report.Level) {
 	var count uint64
 	for _, b := range h.Buckets {
 		count += b.Count
@@ -139,7 +139,7 @@ func (c *checker) lifetimes(name string, h analyzer.LifetimeHist, l analyzer.Lev
 	c.require(count == h.FreedCount && h.FreedCount <= l.FreeCount && h.TemporaryCount <= h.FreedCount, "lifetimes of %s: %+v with %+v", name, h, l)
 }
 
-func (c *checker) sites(s *analyzer.Sites) {
+func (c *checker) sites(s *report.Sites) {
 	if s == nil {
 		return
 	}
@@ -151,7 +151,7 @@ func (c *checker) sites(s *analyzer.Sites) {
 	c.require(sum == s.WholeBytes, "the places add up to %d, not to %d", sum, s.WholeBytes)
 }
 
-func (c *checker) categories(list []analyzer.Categories) {
+func (c *checker) categories(list []report.Categories) {
 	for _, v := range list {
 		var sum uint64
 		for _, row := range v.Rows {
@@ -161,7 +161,7 @@ func (c *checker) categories(list []analyzer.Categories) {
 	}
 }
 
-func (c *checker) deviceLedgers(r *analyzer.DeviceReport) {
+func (c *checker) deviceLedgers(r *report.DeviceReport) {
 	if r == nil {
 		return
 	}
@@ -176,7 +176,7 @@ func (c *checker) deviceLedgers(r *analyzer.DeviceReport) {
 	}
 }
 
-func (c *checker) moment(s *analyzer.Summary) {
+func (c *checker) moment(s *report.Summary) {
 	m := s.At
 	if m == nil {
 		return
@@ -197,12 +197,12 @@ func (c *checker) moment(s *analyzer.Summary) {
 	}
 }
 
-func (c *checker) training(t *analyzer.Training) {
+func (c *checker) training(t *report.Training) {
 	if t == nil {
 		return
 	}
 	for _, i := range t.Iterations {
-		for name, m := range map[string]*analyzer.IterationMoment{"peak": &i.Peak, "forward": i.Forward, "backward": i.Backward, "optimizer": i.Optimizer} {
+		for name, m := range map[string]*report.IterationMoment{"peak": &i.Peak, "forward": i.Forward, "backward": i.Backward, "optimizer": i.Optimizer} {
 			if m == nil {
 				continue
 			}

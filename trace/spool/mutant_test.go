@@ -15,6 +15,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/internal/guest"
 	"memtrace/internal/mutant"
 	"memtrace/trace"
@@ -59,7 +60,7 @@ type recording struct {
 	health  trace.Health
 	ended   string
 	lost    [3]uint64
-	summary *analyzer.Summary
+	summary *report.Summary
 }
 
 func writeRecording(t *testing.T, dir string, files map[string][]byte) string {
@@ -294,7 +295,7 @@ func mergeRecording(m *mutant.Mutant, t *testing.T, path string, want *recording
 	if len(got.events) != len(want.events) || got.health.Gaps != want.health.Gaps || got.health.InFlight != want.health.InFlight || got.lost != want.lost || got.ended != want.ended {
 		m.Faultf("merged: %d events, %+v, lost %v, %s; before %d events, %+v, lost %v, %s", len(got.events), got.health, got.lost, got.ended, len(want.events), want.health, want.lost, want.ended)
 	}
-	if a, b := got.summary, want.summary; a != nil && b != nil && !reflect.DeepEqual([]analyzer.Level{a.Driver, a.Framework}, []analyzer.Level{b.Driver, b.Framework}) {
+	if a, b := got.summary, want.summary; a != nil && b != nil && !reflect.DeepEqual([]report.Level{a.Driver, a.Framework}, []report.Level{b.Driver, b.Framework}) {
 		m.Faultf("merged: %+v %+v, before %+v %+v", a.Driver, a.Framework, b.Driver, b.Framework)
 	}
 	os.Remove(path)

@@ -1,0 +1,27 @@
+package callstack
+
+import (
+	"memtrace/trace"
+	"strings"
+)
+
+// CutWords are the reasons for which a stack is not whole. The other ends are as things should be.
+var CutWords = map[trace.StackEnd]string{
+	trace.StackDepth:       "depth",
+	trace.StackNoRow:       "no unwind information",
+	trace.StackUnsupported: "unsupported unwind rule",
+	trace.StackBounds:      "stack bounds",
+	trace.StackUnreadable:  "unreadable frame",
+}
+
+// Cut says why a stack is not whole, "" if it is.
+func (c *Stacks) Cut(pair Pair) string {
+	var reasons []string
+	if word := CutWords[c.Tables.StackEnd(pair.Native)]; word != "" && pair.Native != 0 {
+		reasons = append(reasons, word)
+	}
+	if frames, end := c.Tables.PyStack(c.links.Split(pair.Python).Backward); CutWords[end] != "" && len(frames) > 0 {
+		reasons = append(reasons, "Python: "+CutWords[end])
+	}
+	return strings.Join(reasons, ", ")
+}

@@ -1,0 +1,375 @@
+package heap
+
+import (
+	"slices"
+
+	"memtrace/analyzer/report"
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// MaxBlockBytes is more than any address space holds. A larger size is damage; counting it would drown every other number.
+const MaxBlockBytes = 1 << 57
+
+const (
+	// maxOrphans bounds how many addresses are remembered at which something late may still come: an allocation whose free was seen, a free whose block was
+	// displaced.
+	maxOrphans = 1 << 14
+	// keptDisplacements is how many times of displaced blocks are remembered: as many as threads may be inside an allocation when recording ends.
+	keptDisplacements = 512
+	// maxNodes bounds how many addresses of graph nodes are remembered after their nodes ended.
+	maxNodes = 1 << 20
+)
+
+// Block is a live allocation. Observers may keep its id, never the pointer: blocks move when the heap grows and are reused after Closed. A block fills
+// one cache line, which the speed of the replay rests on.
+type Block struct {
+	Addr    uint64 // address; for VMM memory the handle
+	Size    uint64 // bytes
+	Seq     uint64 // order number of the allocation
+	Time    int64  // nanoseconds since the trace's base
+	Stack   trace.StackID
+	PyStack trace.StackID
+	Tag     trace.StringID
+	Thread  trace.ThreadID
+	Call    cuda.API // the runtime call where there was one, else the driver's or the framework's
+	Device  int16
+	Account Account
+	Mem     cuda.MemoryKind
+
+	state   blockState
+	Hidden  bool   // belongs to the observer: the filters leave the block out
+	Ordinal uint32 // belongs to the observer: number of the allocation within its thread
+	link    uint32 // handles: how many mappings keep the memory alive; other driver memory: its owner's number; while unused: the next unused block, plus one
+}
+
+// blockState are facts about a block that few blocks have.
+type blockState uint8
+
+const (
+	blockReleased blockState = 1 << iota // the handle was given back, mappings keep the memory
+	blockShared                          // there are references beyond the first, see Heap.references
+	blockUnsized                         // an imported handle before its first mapping, which tells its size: the observer does not know it yet
+)
+
+// HeapHealth counts what the replay had to repair.
+type HeapHealth struct {
+	UnmatchedFrees   uint64 // frees of memory that no event allocated
+	UnmatchedMaps    uint64 // mappings of VMM handles that no event created
+	UnmatchedUnmaps  uint64 // unmappings of addresses that no event mapped
+	Displaced        uint64 // blocks closed because their address was handed out again before their free was seen
+	LateFrees        uint64 // frees that came after their block had been displaced
+	LateAllocs       uint64 // allocations that came after their block had ended
+	FailedFrees      uint64 // frees that CUDA refused; the block lived on
+	ImplausibleSizes uint64 // allocations left out because their size exceeds any address space
+
+	UnmatchedReferences uint64 // further references to VMM handles that no event created
+	ImplicitFrees       uint64 // blocks that ended with their context, graph or module; no fault
+}
+
+// Heap is the state machine of live memory. Its rules:
+//
+//   - An allocation at an address that is live in the same space means that the earlier block's free is late: the earlier block closes there and then.
+//     If the late one is the allocation itself (its order number is the lower one), its block has elapsed and the live one stays.
+//   - A free whose order number is below that of the block live at its address belongs to an earlier, displaced block: it changes nothing. Nor does a late
+//     free where no block is live but one was displaced.
+//   - A free that finds no block is counted. If its allocation comes late, the pair is put together again.
+//   - A refused allocation changes nothing; a refused free leaves its block live. Address 0 is never a block: freeing it is legal and does nothing.
+//   - The memory behind a VMM handle lives until the handle is released and its last mapping has ended, in whatever order. References are counted: each
+//     takes a release of its own.
+//   - The size of an imported handle is that of its first mapping; until then there is no block. Memory of other processes that is opened again at the
+//     same address takes a close for each opening.
+//   - With a context, a graph or a module ends the memory that it owns, see destroy. Only blocks older than the event end: a destruction that comes late
+//     tells of an earlier object of the same handle. A late allocation whose owner has ended since has elapsed.
+//   - A free of a device address where nothing is live may mean a graph's node. An address that ever was a node's is freed once per launch, so such frees
+//     are never unmatched.
+type Heap struct {
+	observer   Observer
+	blocks     blockTable
+	unused     uint32 // first unused block, plus one
+	changes    uint64 // blocks that came or went
+	live       [SpaceCount]blockIndex
+	maps       mappings
+	lingering  blockIndex          // released handles whose memory is still mapped
+	references map[uint32]uint64   // by block id: references beyond the first
+	nodes      AddrMap             // addresses that ever were a graph node's
+	orphans    map[place]unmatched // frees without a block
+	owed       map[place]uint64    // blocks closed without their free, which may still come
+	owners     owners
+	objects    objects
+	health     HeapHealth
+	displaced  []int64 // when blocks were displaced, the latest times
+	lossy      bool    // records were lost
+}
+
+// NewHeap returns an empty heap that reports to observer.
+func NewHeap(observer Observer) *Heap {
+	h := &Heap{observer: observer, references: make(map[uint32]uint64), orphans: make(map[place]unmatched), owed: make(map[place]uint64),
+		objects: newObjects()}
+	h.lingering.blocks = &h.blocks
+	for at := range h.live {
+		h.live[at].blocks = &h.blocks
+	}
+	return h
+}
+
+// NewPackedHeap returns an empty heap that takes little memory for its blocks, at most so many bytes of it outside of Go's heap, where most is: see packedBlocks for what it forgets. Once
+// it is short of room it goes on in Go's heap, but is to be given up soon.
+func NewPackedHeap(observer Observer, most int64) *Heap {
+	h := NewHeap(observer)
+	h.blocks.packed, h.owners.counted = newPackedBlocks(most), true
+	return h
+}
+
+// Free gives back the memory of a packed heap, which is not to be used any more.
+func (h *Heap) Free() {
+	h.lingering.free()
+	for at := range h.live {
+		h.live[at].free()
+	}
+	if h.blocks.packed != nil {
+		h.blocks.packed.free()
+	}
+}
+
+// Health returns what had to be repaired so far.
+func (h *Heap) Health() HeapHealth { return h.health }
+
+// DisplacedSince returns how many of the blocks displaced lately were so after a time.
+func (h *Heap) DisplacedSince(time int64) (n uint64) {
+	for _, at := range h.displaced {
+		if at > time {
+			n++
+		}
+	}
+	return n
+}
+
+// Objects counts the contexts, pools, modules, graphs and so on, by the name of their kind.
+func (h *Heap) Objects() map[string]report.ObjectCount { return h.objects.values() }
+
+// Apply replays one event. Kinds that do not concern memory are ignored. In steady state it allocates nothing.
+func (h *Heap) Apply(e *trace.Event) {
+	switch e.Kind {
+	case trace.EventAlloc:
+		h.alloc(e)
+	case trace.EventFree:
+		h.release(e)
+	case trace.EventMap:
+		h.mapHandle(e)
+	case trace.EventUnmap:
+		h.unmap(e)
+	case trace.EventCreate:
+		h.objects.begin(e)
+	case trace.EventDestroy:
+		h.destroy(e)
+	}
+}
+
+func (h *Heap) alloc(e *trace.Event) {
+	account := AccountOf(e)
+	switch {
+	case account == AccountNone:
+		return
+	case e.Flags&trace.FlagReference != 0:
+		h.refer(e)
+		return
+	case e.Status != 0:
+		h.observer.Refused(e)
+		return
+	case e.Addr == 0:
+		return
+	case e.Size > MaxBlockBytes:
+		h.health.ImplausibleSizes++
+		return
+	}
+	at := SpaceOf(e)
+	live := &h.live[at]
+	live.reserve(h.blocks.count())
+	slot, old, taken := live.find(e.Addr)
+	switch {
+	case taken && h.repeats(old, e):
+		return
+	case taken && h.blocks.seq(old) > e.Seq:
+		h.adoptFree(e, at)
+		h.elapse(e, account)
+		return
+	case e.Flags&trace.FlagLate != 0 && h.hasEnded(e, at, taken):
+		h.elapse(e, account)
+		return
+	case taken:
+		h.displace(place{e.Addr, at}, old, e)
+	default:
+		live.used++
+	}
+	id := h.take()
+	live.set(slot, e.Addr, id)
+	b := h.blocks.at(id)
+	FillBlock(b, e, account)
+	if e.Level != cuda.LevelDriver || h.begin(id, b, e) {
+		h.observer.Opened(id, b, e)
+	}
+	h.blocks.put(id, b)
+}
+
+// begin does what only blocks of the driver need, and reports whether their size is known.
+func (h *Heap) begin(id uint32, b *Block, e *trace.Event) bool {
+	if key := OwnerOf(e); key.Handle != 0 {
+		b.link = h.owners.add(id, key)
+	}
+	h.noteNode(e)
+	if e.Mem == cuda.MemoryImported && e.Size == 0 {
+		b.state = blockUnsized
+		return false
+	}
+	return true
+}
+
+// noteNode remembers the address of a graph's node. When there are too many, all are forgotten: only frees of ended nodes lose their meaning.
+func (h *Heap) noteNode(e *trace.Event) {
+	if e.Mem != cuda.MemoryGraph {
+		return
+	}
+	if h.nodes.used >= maxNodes {
+		h.nodes = AddrMap{}
+	}
+	h.nodes.Put(e.Addr, 0)
+	if e.Flags&trace.FlagLate != 0 {
+		h.forgive(place{e.Addr, SpaceGraph})
+		h.forgive(place{e.Addr, SpaceDevice})
+	}
+}
+
+// displace closes the block at an address that was handed out again; the caller lets the address lead to the new one.
+func (h *Heap) displace(key place, id uint32, e *trace.Event) {
+	h.health.Displaced++
+	if len(h.displaced) == keptDisplacements {
+		h.displaced = slices.Delete(h.displaced, 0, keptDisplacements/2)
+	}
+	h.displaced = append(h.displaced, e.Time)
+	h.owe(key)
+	h.dropReferences(id)
+	h.end(id, e)
+}
+
+// FillBlock takes over from the event what reports will ask of the block.
+func FillBlock(b *Block, e *trace.Event, account Account) {
+	b.Addr, b.Size, b.Seq, b.Time = e.Addr, e.Size, e.Seq, e.Time
+	b.Stack, b.PyStack, b.Tag, b.Thread = e.Stack, e.PyStack, e.Tag, e.Thread
+	b.Call, b.Device, b.Account, b.Mem = CallOf(e), e.Device, account, e.Mem
+	b.link, b.state = 0, 0
+}
+
+// CallOf names the call as the program made it.
+func CallOf(e *trace.Event) cuda.API {
+	if e.Runtime != cuda.APINone {
+		return e.Runtime
+	}
+	return e.API
+}
+
+func (h *Heap) release(e *trace.Event) {
+	switch {
+	case AccountOf(e) == AccountNone, e.Addr == 0:
+		return
+	case e.Status != 0:
+		h.health.FailedFrees++
+		return
+	}
+	at := SpaceOf(e)
+	live := &h.live[at]
+	live.reserve(0)
+	slot, id, found := live.find(e.Addr)
+	if !found {
+		h.releaseMissing(at, e)
+		return
+	}
+	switch b := h.blocks.at(id); {
+	case b.Seq > e.Seq:
+		h.settle(place{e.Addr, at})
+	case b.state&blockShared != 0:
+		h.dropReference(id)
+	default:
+		live.remove(slot)
+		h.end(id, e)
+	}
+}
+
+// releaseMissing takes in a free that finds no block in its space.
+func (h *Heap) releaseMissing(at Space, e *trace.Event) {
+	if at == SpaceDevice {
+		if id, isNode := h.live[SpaceGraph].get(e.Addr); isNode && h.blocks.seq(id) <= e.Seq {
+			h.live[SpaceGraph].take(e.Addr)
+			h.end(id, e)
+			return
+		} else if isNode {
+			h.settle(place{e.Addr, SpaceGraph})
+			return
+		}
+	}
+	key := place{e.Addr, at}
+	late := e.Flags&trace.FlagLate != 0
+	switch {
+	case late && h.owed[key] > 0:
+		h.settle(key)
+	case late && at == SpaceDevice && h.owed[place{e.Addr, SpaceGraph}] > 0:
+		h.settle(place{e.Addr, SpaceGraph})
+	case (at == SpaceDevice || at == SpaceGraph) && h.wasNode(e.Addr):
+	default:
+		h.health.UnmatchedFrees++
+		h.remember(key, e.Seq)
+	}
+}
+
+func (h *Heap) wasNode(addr uint64) bool {
+	_, was := h.nodes.Get(addr)
+	return was
+}
+
+// end closes a block that its address no longer leads to; memory behind a handle waits for its last mapping.
+func (h *Heap) end(id uint32, e *trace.Event) {
+	b := h.blocks.at(id)
+	if b.link|uint32(b.state) != 0 && !h.detach(id, b) {
+		return
+	}
+	h.observer.Closed(id, b, e)
+	h.giveBack(id)
+}
+
+// detach does what only few blocks need before they close, and reports whether the observer is to be told.
+func (h *Heap) detach(id uint32, b *Block) bool {
+	switch {
+	case b.link == 0:
+	case driverSpace(b.Mem) == SpaceHandle:
+		b.state |= blockReleased
+		h.blocks.put(id, b)
+		h.lingering.put(b.Addr, id)
+		return false
+	default:
+		h.owners.remove(id, b.link)
+	}
+	if b.state&blockUnsized != 0 {
+		h.giveBack(id)
+		return false
+	}
+	return true
+}
+
+// take returns an unused block.
+func (h *Heap) take() uint32 {
+	h.changes++
+	if h.unused == 0 {
+		return h.blocks.add()
+	}
+	id := h.unused - 1
+	h.unused = h.blocks.at(id).link
+	return id
+}
+
+func (h *Heap) giveBack(id uint32) {
+	h.changes++
+	b := h.blocks.at(id)
+	b.Account, b.link = AccountNone, h.unused
+	h.blocks.put(id, b)
+	h.unused = id + 1
+}

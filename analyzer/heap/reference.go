@@ -1,0 +1,91 @@
+package heap
+
+import (
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// refer takes in one more reference to the memory behind a VMM handle. A handle that was released while mappings kept its memory is valid again. A failed
+// attempt is how programs ask whether memory has a handle, so it says nothing.
+func (h *Heap) refer(e *trace.Event) {
+	if AccountOf(e) == AccountNone || e.Status != 0 || e.Addr == 0 {
+		return
+	}
+	at := SpaceOf(e)
+	key := place{e.Addr, at}
+	if id, known := h.live[at].get(e.Addr); known {
+		if h.blocks.seq(id) <= e.Seq {
+			h.addReference(id)
+			return
+		}
+		h.adopt(key, e.Seq)
+		h.health.LateAllocs++
+		return
+	}
+	if id, mapped := h.lingering.get(e.Addr); mapped && at == SpaceHandle && h.blocks.seq(id) <= e.Seq {
+		h.lingering.take(e.Addr)
+		b := h.blocks.at(id)
+		b.state &^= blockReleased
+		h.blocks.put(id, b)
+		h.live[at].put(e.Addr, id)
+		return
+	}
+	if e.Flags&trace.FlagLate != 0 && h.adopt(key, e.Seq) {
+		h.health.LateAllocs++
+		return
+	}
+	h.health.UnmatchedReferences++
+}
+
+// addReference counts a reference beyond the first.
+func (h *Heap) addReference(id uint32) {
+	b := h.blocks.at(id)
+	b.state |= blockShared
+	h.blocks.put(id, b)
+	h.references[id]++
+}
+
+// dropReference takes one away from a block that has some beyond the first.
+func (h *Heap) dropReference(id uint32) {
+	if h.references[id]--; h.references[id] == 0 {
+		h.dropReferences(id)
+	}
+}
+
+func (h *Heap) dropReferences(id uint32) {
+	if b := h.blocks.at(id); b.state&blockShared != 0 {
+		b.state &^= blockShared
+		h.blocks.put(id, b)
+		delete(h.references, id)
+	}
+}
+
+// repeats takes in an allocation at the address of a live block that tells of the same memory once more: memory of another process opened again, which
+// counts the openings, or a module's variable asked for again, which does not.
+func (h *Heap) repeats(id uint32, e *trace.Event) bool {
+	b := h.blocks.at(id)
+	switch {
+	case e.Level != cuda.LevelDriver || b.Mem != e.Mem || e.Mem != cuda.MemoryModule && e.Mem != cuda.MemoryForeign:
+		return false
+	case h.lossy && (b.Size != e.Size || b.Device != e.Device || !h.ownedAlike(b, e)): // what was there may have ended unseen
+		return false
+	case e.Mem == cuda.MemoryModule:
+		return true
+	case e.Mem == cuda.MemoryForeign && b.Size == e.Size:
+		if b.Seq > e.Seq && h.adopt(place{e.Addr, SpaceDevice}, e.Seq) {
+			h.elapse(e, AccountForeign) // closed before the live one was opened
+		} else {
+			h.addReference(id)
+		}
+		return true
+	}
+	return false
+}
+
+// ownedAlike reports whether an allocation has the owner that a live block has.
+func (h *Heap) ownedAlike(b *Block, e *trace.Event) bool {
+	if b.link == 0 {
+		return OwnerOf(e).Handle == 0
+	}
+	return h.owners.list[b.link-1].key == OwnerOf(e)
+}

@@ -1,0 +1,55 @@
+package meter
+
+import (
+	"memtrace/analyzer/report"
+	"slices"
+)
+
+const (
+	heightBins     = 256 // at most; then neighbours are joined
+	heightFirstNS  = 1 << 10
+	heightLastTime = 1 << 62
+)
+
+// HeightSeries keeps the highest total in stretches of time, whose width doubles when there are too many. No maximum is lost by that.
+type HeightSeries struct {
+	width int64
+	live  uint64 // now
+	highs []uint64
+}
+
+// reach makes the stretch of a time the last one. Between two events nothing changes. Times that lie before it, as late events have them, count there.
+func (h *HeightSeries) reach(time int64) {
+	if h.width == 0 {
+		h.width, h.highs = heightFirstNS, append(make([]uint64, 0, heightBins), 0)
+	}
+	time = min(time, heightLastTime)
+	for time/h.width >= heightBins {
+		for i := range (len(h.highs) + 1) / 2 {
+			h.highs[i] = max(h.highs[2*i], h.highs[min(2*i+1, len(h.highs)-1)])
+		}
+		h.highs = h.highs[:(len(h.highs)+1)/2]
+		h.width *= 2
+	}
+	for int64(len(h.highs)) <= time/h.width {
+		h.highs = append(h.highs, h.live)
+	}
+}
+
+// Set takes in that the total is another one from a time on.
+func (h *HeightSeries) Set(live uint64, time int64) {
+	h.reach(time)
+	h.live = live
+	last := &h.highs[len(h.highs)-1]
+	*last = max(*last, live)
+}
+
+// Value returns the series up to a time, nil if nothing was ever held.
+func (h *HeightSeries) Value(level string, end int64) *report.Heights {
+	if h.width == 0 {
+		return nil
+	}
+	until := HeightSeries{h.width, h.live, slices.Clone(h.highs)}
+	until.reach(end)
+	return &report.Heights{Level: level, WidthNS: until.width, PeakBytes: until.highs}
+}

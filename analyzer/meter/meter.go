@@ -1,0 +1,89 @@
+package meter
+
+// Meter is one running total with its high-water mark: the first moment at which it was as high as it ever got. epoch counts the new maxima; a share
+// that remembers its value under an epoch can tell what it was at the peak.
+type Meter struct {
+	Current    uint64
+	Peak       uint64
+	Epoch      uint64
+	PeakTime   int64
+	Allocs     uint64
+	Frees      uint64
+	Refused    uint64
+	AllocBytes uint64
+
+	Sure, SurePeak uint64 // of current and peak, what is certain; kept by losses
+}
+
+// Grow adds a new block. Shares of the total must have been grown before, so that they are part of a new maximum.
+func (m *Meter) Grow(size uint64, time int64) {
+	m.Allocs++
+	m.AllocBytes += size
+	m.Current += size
+	if m.Current > m.Peak {
+		m.Peak = m.Current
+		m.PeakTime = time
+		m.Epoch++
+	}
+}
+
+func (m *Meter) Shrink(size uint64) {
+	m.Frees++
+	m.Current -= size
+}
+
+// Pass counts a block that was never seen live.
+func (m *Meter) Pass(size uint64) {
+	m.Allocs++
+	m.Frees++
+	m.AllocBytes += size
+}
+
+// Share is one key's part of a meter's total. It knows its value at the meter's peak without being told when a peak happens: the first change after a
+// new maximum saves the value that stood until then. Every operation is O(1).
+type Share struct {
+	Current uint64
+	AtPeak  uint64 // value at the maximum number epoch
+	Epoch   uint64
+}
+
+// Settle must come before every change, with the epoch of the meter whose peak is asked for.
+func (s *Share) Settle(epoch uint64) {
+	if s.Epoch != epoch {
+		s.AtPeak = s.Current
+		s.Epoch = epoch
+	}
+}
+
+func (s *Share) Grow(size, epoch uint64) {
+	s.Settle(epoch)
+	s.Current += size
+}
+
+func (s *Share) Shrink(size, epoch uint64) {
+	s.Settle(epoch)
+	s.Current -= size
+}
+
+// Peak returns the value at the meter's latest maximum.
+func (s *Share) Peak(epoch uint64) uint64 {
+	if s.Epoch == epoch {
+		return s.AtPeak
+	}
+	return s.Current
+}
+
+func (m *Meter) Restart(time int64) {
+	m.Peak, m.PeakTime, m.SurePeak = m.Current, time, m.Sure
+	m.Epoch++
+}
+
+// Vouch adds a new block: a sure one, or one of which only its beginning is certain, unless it came late and something else may have ended since.
+func (m *Meter) Vouch(size uint64, sure, alone bool) {
+	if sure {
+		m.Sure += size
+		m.SurePeak = max(m.SurePeak, m.Sure)
+	} else if alone {
+		m.SurePeak = max(m.SurePeak, m.Sure+size)
+	}
+}

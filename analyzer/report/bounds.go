@@ -1,0 +1,19 @@
+package report
+
+// Bounds say what lost records mean for the figures of a summary. A figure's lower bound stands beside it, under its name with _lower behind it.
+type Bounds struct {
+	LostRecords uint64  `json:"lost_records"`
+	LostFrees   *uint64 `json:"lost_frees,omitempty"`  // of them, frees, unmappings and destructions; nil: not known
+	LostOthers  *uint64 `json:"lost_others,omitempty"` // of them, all others, which may be allocations; nil: not known
+	Cause       string  `json:"cause"`
+
+	// RecordedIsUpper: only records were lost that end memory, so that the true values are at most those recorded.
+	RecordedIsUpper bool `json:"recorded_is_upper"`
+	// Placed: it is known where records were lost. Otherwise nothing that was replayed is certain.
+	Placed bool `json:"placed"`
+	// ExactBeforeNS is the time before which everything is exact; 0 unless Placed.
+	ExactBeforeNS int64 `json:"exact_before_ns"`
+
+	Exact      []string `json:"exact"`       // paths of figures that lost records cannot have changed
+	AsRecorded []string `json:"as_recorded"` // paths of figures that have no bounds here although lost records may have changed them
+}

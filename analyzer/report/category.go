@@ -1,0 +1,40 @@
+package report
+
+// Categories divide what was held at the ledgers' moment by a set of rules.
+type Categories struct {
+	By           string       `json:"by"`
+	Rules        string       `json:"rules"` // name of the set
+	Mode         string       `json:"mode"`  // "first-match" or "multi-match"
+	Level        string       `json:"level"`
+	Moment       string       `json:"moment"`
+	TimeNS       int64        `json:"time_ns"`
+	TrackedBytes uint64       `json:"tracked_bytes"` // held by blocks of the level
+	SumBytes     uint64       `json:"sum_bytes"`     // of all rows
+	ExcessBytes  uint64       `json:"excess_bytes"`  // SumBytes less TrackedBytes: counted more than once; 0 unless multi-match
+	Rows         []Category   `json:"rows"`          // most first, then rules.Others, which is always there
+	Untrackable  *Untrackable `json:"untrackable,omitempty"`
+}
+
+// Category is one row.
+type Category struct {
+	Key        string          `json:"key"`
+	Bytes      uint64          `json:"bytes"`
+	EntryCount uint64          `json:"entry_count"` // tags and places that it is made of
+	Entries    []CategoryEntry `json:"entries"`     // the largest of them, as many as Options.Entries
+}
+
+// CategoryEntry is what one tag held from one place.
+type CategoryEntry struct {
+	Tag   string `json:"tag,omitempty"`
+	Site  string `json:"site,omitempty"` // only with Options.Sites
+	User  bool   `json:"user"`           // the site is the program's own code
+	Bytes uint64 `json:"bytes"`
+}
+
+// Untrackable is what somebody else counts beyond what the trace accounts for. It may be negative.
+type Untrackable struct {
+	From          string `json:"from"`           // UntrackableExpected or UntrackableDevice
+	ReportedBytes uint64 `json:"reported_bytes"` // by whom From says
+	TrackedBytes  uint64 `json:"tracked_bytes"`  // by the trace, of the driver's memory, at the same moment
+	Bytes         int64  `json:"bytes"`          // the difference
+}

@@ -1,0 +1,90 @@
+package report
+
+// DeviceReport is what the devices said about themselves, joined with what the trace knows.
+type DeviceReport struct {
+	Status  string          `json:"status"`  // "on"; "off" without samples
+	Why     string          `json:"why"`     // why there are no samples or no more; "" otherwise
+	Notes   []string        `json:"notes"`   // what limits the figures, as the recorder found it
+	Devices []DeviceSamples `json:"devices"` // those that were sampled
+}
+
+// DeviceSamples is one device's samples, with the ledger at some of them.
+type DeviceSamples struct {
+	Index       int16          `json:"index"`
+	SampleCount uint64         `json:"sample_count"`
+	Ledgers     []DeviceLedger `json:"ledgers"` // per moment and grouping
+	Samples     []Sample       `json:"samples"` // thinned out when there are very many
+}
+
+// DeviceLedger says what fills a device at one sample. Its rows add up to what the device reports as used.
+type DeviceLedger struct {
+	By         string `json:"by"`
+	Moment     string `json:"moment"` // MomentHighest, MomentLast, or what was asked for
+	TotalBytes uint64 `json:"total_bytes"`
+	Sample     Sample `json:"sample"`
+	// PartialPageBytes is by how much the pages of 2 MiB that blocks touch exceed the blocks: on hardware, that much of the remainder explains itself.
+	PartialPageBytes uint64      `json:"partial_page_bytes"`
+	Rows             []DeviceRow `json:"rows"`
+}
+
+// DeviceRow is one owner. Slack, unlisted bytes and the remainder may be negative.
+type DeviceRow struct {
+	Owner string `json:"owner"`
+	Key   string `json:"key,omitempty"` // for blocks and outside
+	Label string `json:"label,omitempty"`
+	Bytes int64  `json:"bytes"`
+}
+
+// DeviceSizes compares what was asked for on a device with what it takes there, whatever filters are on.
+type DeviceSizes struct {
+	AtPeak SizesAt `json:"at_peak"` // at the first peak of the requested bytes
+	AtEnd  SizesAt `json:"at_end"`
+}
+
+// SizesAt is the comparison at one moment. What the blocks take is their page bytes; idle pool memory and the graph pool come on top.
+type SizesAt struct {
+	RequestedBytes    uint64 `json:"requested_bytes"`     // live driver memory
+	RoundedBytes      uint64 `json:"rounded_bytes"`       // the same with plain blocks, arrays and variables in multiples of 512 bytes
+	PageBytes         uint64 `json:"page_bytes"`          // an estimate: the same with plain blocks and variables in the 2 MiB pages that they touch
+	PoolReservedBytes uint64 `json:"pool_reserved_bytes"` // what memory pools held, as far as they were asked
+	PoolIdleBytes     uint64 `json:"pool_idle_bytes"`     // of it in no live block
+	GraphPoolBytes    uint64 `json:"graph_pool_bytes"`    // held for the allocation nodes of graphs
+}
+
+// Sample is what a device reported at one moment, beside what the trace knows of that moment. Used = tracked + context + others + kept + remainder.
+type Sample struct {
+	TimeNS     int64  `json:"time_ns"`
+	Occasion   string `json:"occasion"`    // "context", "period", "peak", "oom" or "exit"
+	Settled    bool   `json:"settled"`     // no memory call was under way meanwhile
+	ShareKnown bool   `json:"share_known"` // the device said which process uses how much
+
+	UsedBytes      uint64 `json:"used_bytes"`      // in use on the device, by whomever
+	OwnBytes       uint64 `json:"own_bytes"`       // by this process; 0 unless ShareKnown
+	OthersBytes    uint64 `json:"others_bytes"`    // by other listed processes; 0 unless ShareKnown
+	KeptBytes      uint64 `json:"kept_bytes"`      // by the driver and the firmware for themselves
+	TrackedBytes   uint64 `json:"tracked_bytes"`   // what the trace accounts for: rounded blocks, idle pool memory, the graph pool
+	ContextBytes   uint64 `json:"context_bytes"`   // context and code, as measured when the context was new
+	RemainderBytes int64  `json:"remainder_bytes"` // what nobody explains; negative if a free was missed
+}
+
+// Rank says how far a sample's figures go: those that belong to one moment before others, those that tell processes apart before the rest.
+func (s *Sample) Rank() int {
+	switch {
+	case !s.Settled:
+		return 0
+	case !s.ShareKnown:
+		return 1
+	}
+	return 2
+}
+
+// Own is what the process used, or the closest word on it.
+func (s *Sample) Own() uint64 {
+	if s.ShareKnown {
+		return s.OwnBytes
+	}
+	return s.UsedBytes
+}
+
+// PartialPages is by how much the pages that blocks touch exceed the blocks.
+func (v *SizesAt) PartialPages() uint64 { return v.PageBytes - min(v.PageBytes, v.RoundedBytes) }

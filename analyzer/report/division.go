@@ -1,0 +1,46 @@
+package report
+
+import (
+	"cmp"
+)
+
+// Division says what the memory of one place in the program consists of, where that place holds most of a level: the line that calls a library's training loop, say, tells nobody
+// what the memory is for. Its rows and the rest add up to Bytes.
+type Division struct {
+	Site       string        `json:"site"` // key of the place, without "backward of"
+	User       bool          `json:"user"` // the place is the program's own code
+	Level      string        `json:"level"`
+	Bytes      uint64        `json:"bytes"`       // held by the place and by the backward pass of what it called
+	WholeBytes uint64        `json:"whole_bytes"` // held by all blocks of the level
+	By         string        `json:"by"`          // "module", "inner" or "operator": the grouping that says most
+	Rows       []DivisionRow `json:"rows"`        // most first
+	RestCount  uint64        `json:"rest_count"`  // rows that are not listed
+	RestBytes  uint64        `json:"rest_bytes"`
+}
+
+// DivisionRow is one key, or several modules that differ in an index only.
+type DivisionRow struct {
+	Key      string        `json:"key"`             // of several modules "h.{0..11}.attn"
+	Label    string        `json:"label,omitempty"` // for people, where the key says more than they want to read
+	Known    bool          `json:"known"`           // false: the key says that there is no name
+	Count    uint64        `json:"count"`           // modules that the key stands for; 1 of other groupings
+	Bytes    uint64        `json:"bytes"`
+	EachMin  uint64        `json:"each_min_bytes"` // the smallest and the largest of them
+	EachMax  uint64        `json:"each_max_bytes"`
+	Below    bool          `json:"below"`              // modules below it are part of it
+	Inner    *DivisionPart `json:"inner,omitempty"`    // the function outside the framework that holds at least half of the row; nil if none does
+	Operator *DivisionPart `json:"operator,omitempty"` // the same of operators
+}
+
+// DivisionPart is the largest part of a row.
+type DivisionPart struct {
+	Key   string `json:"key"`
+	Label string `json:"label,omitempty"`
+	Bytes uint64 `json:"bytes"`
+}
+
+// Title returns what people read: the label, or the key.
+func (r *DivisionRow) Title() string { return cmp.Or(r.Label, r.Key) }
+
+// Title returns what people read: the label, or the key.
+func (p *DivisionPart) Title() string { return cmp.Or(p.Label, p.Key) }

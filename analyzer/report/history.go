@@ -1,0 +1,28 @@
+package report
+
+// History is every block of one level: when it came, when it went, and whose it is. What is live at an event, summed over the blocks, is the level's exactly,
+// unless blocks were left out.
+type History struct {
+	Level  string
+	Times  []int64 // nanoseconds since the trace's base, of each event that a block begins or ends with
+	Blocks []HistoryBlock
+	Owners []HistoryOwner
+	By     []string // what HistoryOwner.Keys are keys of
+
+	LeftOut      uint64 // blocks that are missing: those that held least for the shortest time
+	LeftOutBytes uint64 // the largest sum of theirs that is possible at one moment
+}
+
+// HistoryBlock is one block.
+type HistoryBlock struct {
+	Born, Died uint32 // events, as indexes of Times; a block that is never freed dies at len(Times)
+	Size       uint64 // bytes
+	Owner      uint32 // index of Owners
+	Device     int16
+}
+
+// HistoryOwner is what blocks of one origin have in common.
+type HistoryOwner struct {
+	Keys   []string     // in the order of By, as people read them
+	Frames []StackFrame // innermost first, library noise folded away
+}

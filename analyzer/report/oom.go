@@ -1,0 +1,194 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"memtrace/trace"
+	"slices"
+)
+
+// OOM lists the times at which memory ran out, the first ones where there are many.
+type OOM struct {
+	Count          uint64     `json:"count"`           // times at which the program did not get what it asked for
+	RecoveredCount uint64     `json:"recovered_count"` // times at which it got it after giving something back
+	RefusedCount   uint64     `json:"refused_count"`   // driver calls that were refused for want of memory; several may belong to one time
+	Events         []OOMEvent `json:"events"`
+}
+
+// How running out of memory ended.
+const (
+	OOMFailed    = "failed"    // the caller was told that there is no memory
+	OOMRecovered = "recovered" // a later attempt succeeded, after something was given back
+)
+
+// OOMEvent is one time at which memory ran out: every refused attempt that one thread made for one thing, and how it ended. What stands in it describes
+// the moment of the last refusal. Detailed ones say who held the memory; only the first ones of a run are.
+type OOMEvent struct {
+	Seq            uint64 `json:"seq"` // order number of the event that the description belongs to
+	TimeNS         int64  `json:"time_ns"`
+	Device         int16  `json:"device"` // -1: host memory, or unknown
+	Outcome        string `json:"outcome"`
+	Level          string `json:"level"`  // "framework": its allocator gave up; "driver": the driver refused
+	Memory         string `json:"memory"` // kind of memory that was asked for
+	RequestedBytes uint64 `json:"requested_bytes"`
+
+	Tag     string `json:"tag"`
+	Site    string `json:"site,omitempty"` // place of the program that asked; "" unknown
+	Thread  string `json:"thread"`
+	Call    string `json:"call"`    // the refused call as the program made it; "" if the framework refused without asking the driver
+	Library string `json:"library"` // that made it
+	Caller  string `json:"caller"`  // where in it, "library+0xoffset"; "" unknown
+
+	Attempts             uint64 `json:"attempts"`               // driver calls that were refused
+	DriverRequestedBytes uint64 `json:"driver_requested_bytes"` // what the last of them asked for; allocators ask for more than a block
+	FirstTimeNS          int64  `json:"first_time_ns"`          // of the first one
+	ReleasedBytes        uint64 `json:"released_bytes"`         // driver memory of the device given back between the first and the last
+
+	AllocatedBytes uint64 `json:"allocated_bytes"` // in the framework's words; 0 unless it gave up
+	ReservedBytes  uint64 `json:"reserved_bytes"`  // in the framework's words; 0 unless it gave up
+	DriverBytes    uint64 `json:"driver_live_bytes"`
+
+	Detailed   bool          `json:"detailed"`
+	TotalBytes uint64        `json:"total_bytes"`            // of the device; 0 unknown
+	UsedBytes  uint64        `json:"used_bytes"`             // of the device, as far as known: what the rows of each ledger add up to
+	FreeBytes  uint64        `json:"free_bytes"`             // total minus used: at most this is free where there is no sample
+	Sample     *Sample       `json:"sample,omitempty"`       // the device's own latest word, if there is one
+	Allocator  *OOMAllocator `json:"allocator,omitempty"`    // the framework's allocator, if one reports blocks on the device
+	Ledgers    []Ledger      `json:"ledgers"`                // what filled the device, by tag, library, call and, where it is known, place of the program
+	Since      *OOMGrowth    `json:"since,omitempty"`        // what is younger than the last step or mark
+	StepBytes  []uint64      `json:"step_bytes"`             // live on the device when the latest steps began, oldest first
+	Advice     []Advice      `json:"advice"`                 // what to try, the most promising first
+	Sidecar    string        `json:"sidecar_file,omitempty"` // base name of the text file that the recorder wrote beside the trace
+
+	LostRecords uint64 `json:"lost_records,omitempty"` // records lost by then, which may have changed what is said of owners
+
+	Sizes SizesAt `json:"-"` // of the device's memory at the moment
+}
+
+// OOMAllocator is what the framework's allocator held on the device.
+type OOMAllocator struct {
+	ReservedBytes  uint64    `json:"reserved_bytes"`  // from the driver
+	AllocatedBytes uint64    `json:"allocated_bytes"` // in blocks
+	IdleBytes      uint64    `json:"idle_bytes"`      // the difference: cached, in no block
+	Pieces         Fragments `json:"pieces"`          // how the idle memory lies between the blocks; zero where records are missing for that
+}
+
+// OOMGrowth is the memory that came after a moment and is still there.
+type OOMGrowth struct {
+	What   string      `json:"what"` // "step 3", "mark loaded"
+	TimeNS int64       `json:"time_ns"`
+	Bytes  uint64      `json:"bytes"`
+	Rows   []LedgerRow `json:"rows"` // by tag, most first
+}
+
+// Advice is something to try.
+type Advice struct {
+	Rule       string `json:"rule"`
+	FreesBytes uint64 `json:"frees_bytes"` // about how much it would give here; 0 where it gives none or nobody can say
+	Text       string `json:"text"`
+}
+
+func (e *OOMEvent) DropDetails() {
+	e.Detailed, e.Sample, e.Allocator, e.Since = false, nil, nil, nil
+	e.Ledgers, e.StepBytes, e.Advice = []Ledger{}, []uint64{}, []Advice{}
+	e.UsedBytes, e.FreeBytes = 0, 0
+}
+
+// Balance adds to the ledgers what only the device itself knows, and makes the sums. It may be repeated with another sample.
+func (v *OOMEvent) Balance() {
+	for i := range v.Ledgers {
+		l := &v.Ledgers[i]
+		l.Rows = slices.DeleteFunc(l.Rows, func(r LedgerRow) bool {
+			return r.Owner != OwnerBlocks && r.Owner != OwnerSlack && r.Owner != OwnerOutside
+		})
+		add := func(owner, key string, bytes int64) {
+			if bytes > 0 {
+				l.Rows = append(l.Rows, LedgerRow{Owner: owner, Key: key, Bytes: uint64(bytes)})
+			}
+		}
+		add(OwnerRounding, "rounding to 512 bytes", int64(v.Sizes.RoundedBytes-v.Sizes.RequestedBytes))
+		add(OwnerPoolIdle, "memory pools, idle", int64(v.Sizes.PoolIdleBytes))
+		add(OwnerGraphPool, "graph memory pool", int64(v.Sizes.GraphPoolBytes))
+		if s := v.Sample; s != nil {
+			add(OwnerContext, "CUDA context and code", int64(s.ContextBytes))
+			add(OwnerOthers, "other processes", int64(s.OthersBytes))
+			add(OwnerKept, "driver and firmware", int64(s.KeptBytes))
+			remainder := "reported by the device, not tracked"
+			if !s.ShareKnown {
+				remainder = "not tracked, or other processes"
+			}
+			add(OwnerRemainder, remainder, s.RemainderBytes)
+		}
+		l.WholeBytes = 0
+		for _, row := range l.Rows {
+			l.WholeBytes += row.Bytes
+		}
+		v.UsedBytes = l.WholeBytes
+	}
+	v.FreeBytes = v.TotalBytes - min(v.TotalBytes, v.UsedBytes)
+}
+
+// Ledger returns the event's ledger by a grouping; an empty one if it has none.
+func (e *OOMEvent) Ledger(by string) *Ledger {
+	for i := range e.Ledgers {
+		if e.Ledgers[i].By == by {
+			return &e.Ledgers[i]
+		}
+	}
+	return &Ledger{}
+}
+
+// OOMReport is an OOM event with what a reader must know of the run when the trace is not at hand.
+type OOMReport struct {
+	Process  Process           `json:"process"`
+	Versions map[string]string `json:"versions"`
+	NullGPU  bool              `json:"null_gpu"`
+	Devices  []Device          `json:"devices"`
+	Event    OOMEvent          `json:"event"`
+}
+
+// Section returns the report as the text of a trace's OOM section. Lists that would make it too long are cut to their largest rows.
+func (r *OOMReport) Section() (string, error) {
+	for _, rows := range []int{1 << 16, 200, 20} {
+		text, err := json.Marshal(r.WithRows(rows))
+		if err != nil {
+			return "", fmt.Errorf("encode the OOM report: %w", err)
+		}
+		if len(text) <= trace.MaxOOMBytes {
+			return string(text), nil
+		}
+	}
+	return "", fmt.Errorf("encode the OOM report: it is longer than %d bytes", trace.MaxOOMBytes)
+}
+
+// WithRows returns a copy whose lists have at most limit rows each; what is left out is one row, so that sums stay.
+func (r *OOMReport) WithRows(limit int) *OOMReport {
+	c := *r
+	c.Event.Ledgers = make([]Ledger, len(r.Event.Ledgers))
+	for i, l := range r.Event.Ledgers {
+		l.Rows = fewerRows(l.Rows, limit)
+		c.Event.Ledgers[i] = l
+	}
+	if r.Event.Since != nil {
+		since := *r.Event.Since
+		since.Rows = fewerRows(since.Rows, limit)
+		c.Event.Since = &since
+	}
+	return &c
+}
+
+// fewerRows sums up the smallest block rows; they come first, and largest first, so the cut is behind the ones to keep.
+func fewerRows(rows []LedgerRow, limit int) []LedgerRow {
+	n := 0
+	for n < len(rows) && rows[n].Owner == OwnerBlocks {
+		n++
+	}
+	if n <= limit {
+		return rows
+	}
+	rest := LedgerRow{Owner: OwnerBlocks, Key: fmt.Sprintf("(%d more)", n-limit)}
+	for _, row := range rows[limit:n] {
+		rest.Bytes += row.Bytes
+	}
+	return append(append(append([]LedgerRow{}, rows[:limit]...), rest), rows[n:]...)
+}

@@ -1,0 +1,19 @@
+package report
+
+// OwnAccount is what a framework itself says of its memory on one device, at that of the moments at which it was asked when it had
+// most: about once a second, when memory ran out, and as the interpreter ended. It lies inside of what the driver gave
+// and is added to nothing. Frameworks that report every block have none.
+type OwnAccount struct {
+	Framework string    `json:"framework"`
+	Device    string    `json:"device"` // as the framework calls it
+	Bytes     uint64    `json:"bytes"`
+	Count     uint64    `json:"count"` // of buffers
+	Sites     []OwnSite `json:"sites"` // largest first
+}
+
+// OwnSite is a line of the program, or the framework's function where the program has none.
+type OwnSite struct {
+	Site  string `json:"site"`
+	Bytes uint64 `json:"bytes"`
+	Count uint64 `json:"count"`
+}

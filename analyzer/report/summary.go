@@ -1,0 +1,345 @@
+package report
+
+// Summary is what one trace says. It is a value: nothing in it refers to the trace. Sizes are bytes, times are nanoseconds since the trace's time base.
+// The json names are published in docs/report-json.md; they may be added to, never changed.
+type Summary struct {
+	LostRecords uint64            `json:"lost_records"`
+	Bounds      *Bounds           `json:"bounds,omitempty"` // nil if nothing was lost
+	Process     Process           `json:"process"`
+	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
+	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
+
+	Devices    []Device                 `json:"devices"`
+	Driver     Level                    `json:"driver"`    // all devices
+	Framework  Level                    `json:"framework"` // all devices
+	Other      map[string]Level         `json:"other_memory"`
+	Implicit   map[string]ImplicitFrees `json:"implicit_frees"` // by account
+	Objects    map[string]ObjectCount   `json:"objects"`        // contexts, pools, modules, graphs and so on, by kind
+	Launches   uint64                   `json:"graph_launches"`
+	Groups     []Group                  `json:"groups"`
+	Ledgers    []Ledger                 `json:"ledgers"`
+	Sites      *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
+	Division   *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Options.Sites
+	Cross      *Cross                   `json:"cross,omitempty"`      // nil unless Options.Cross
+	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
+	Training   *Training                `json:"training,omitempty"`   // nil unless Options.Training
+	Trend      *Trend                   `json:"trend"`
+	Heights    []Heights                `json:"heights"` // of each level that was used, the framework first
+	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
+
+	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
+	OwnAccounts  []OwnAccount  `json:"own_accounts,omitempty"`  // filled in by who can read them
+
+	Marks  []Mark     `json:"marks"`
+	Steps  Iterations `json:"steps"`
+	Epochs Iterations `json:"epochs"`
+	OOM    OOM        `json:"oom"`
+	At     *Moment    `json:"at,omitempty"`
+
+	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
+
+	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead
+
+	By     []string `json:"by"`     // the groupings to show to people: those asked for, else the one that says most
+	Asked  bool     `json:"-"`      // By was asked for
+	Filter []string `json:"filter"` // the filters that were on, in words
+	Notes  []string `json:"notes"`  // what the reader must know to read the numbers rightly
+	Health Health   `json:"health"`
+}
+
+// How a run ended.
+const (
+	EndedClean   = "clean"
+	EndedKilled  = "killed"
+	EndedRunning = "running"
+)
+
+// Process is who ran.
+type Process struct {
+	PID        int64    `json:"pid"` // 0 if unknown
+	Command    string   `json:"command"`
+	Args       []string `json:"args"`
+	Exe        string   `json:"exe"`
+	Host       string   `json:"host"`
+	Started    string   `json:"started"`          // RFC 3339 in UTC, "" if unknown
+	Ended      string   `json:"ended"`            // EndedClean, EndedKilled or EndedRunning
+	Signal     string   `json:"signal,omitempty"` // that ended it, such as "SIGFPE"; "" unknown
+	DurationNS int64    `json:"duration_ns"`
+	ExitStatus *int     `json:"exit_status,omitempty"` // what the program passed to exit, 0 to 255; nil if it did not or that is not known
+}
+
+// Level is one account of memory, of one device or of all.
+type Level struct {
+	PeakBytes   uint64 `json:"peak_bytes"`
+	PeakTimeNS  int64  `json:"peak_time_ns"`
+	LiveBytes   uint64 `json:"live_bytes"` // at the end of the trace
+	AllocCount  uint64 `json:"alloc_count"`
+	FreeCount   uint64 `json:"free_count"`
+	AllocBytes  uint64 `json:"alloc_bytes"`  // sum over all allocations
+	FailedCount uint64 `json:"failed_count"` // allocations that were refused
+
+	// What is certain where records were lost; nil where none were.
+	PeakBytesLower *uint64 `json:"peak_bytes_lower,omitempty"`
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"`
+
+	// What was requested of the bytes at the peak and at the end, of a framework that tells; nil where none does, and where records were lost.
+	RequestedAtPeak *Requested `json:"requested_at_peak,omitempty"`
+	RequestedLive   *Requested `json:"requested_live,omitempty"`
+}
+
+// Empty reports whether nothing was ever asked of the level.
+func (l Level) Empty() bool { return l.AllocCount == 0 && l.FailedCount == 0 }
+
+// Device is one GPU.
+type Device struct {
+	Index                int16       `json:"index"` // -1: device unknown
+	Name                 string      `json:"name"`
+	UUID                 string      `json:"uuid"`
+	TotalBytes           uint64      `json:"total_bytes"`
+	Driver               Level       `json:"driver"`
+	Framework            Level       `json:"framework"`
+	ReservedBytesCurrent uint64      `json:"reserved_bytes_current"` // what the framework's allocator holds from the driver
+	ReservedBytesPeak    uint64      `json:"reserved_bytes_peak"`
+	Reported             *Counter    `json:"reported"` // nil if the framework reports no counters
+	Sizes                DeviceSizes `json:"sizes"`
+
+	// What is certain where records were lost; nil where none were.
+	ReservedBytesCurrentLower *uint64 `json:"reserved_bytes_current_lower,omitempty"`
+	ReservedBytesPeakLower    *uint64 `json:"reserved_bytes_peak_lower,omitempty"`
+}
+
+// Counter holds the framework's own words about its allocator: the last ones and the highest ones.
+type Counter struct {
+	AllocatedBytes     uint64 `json:"allocated_bytes"`
+	AllocatedBytesPeak uint64 `json:"allocated_bytes_peak"`
+	ReservedBytes      uint64 `json:"reserved_bytes"`
+	ReservedBytesPeak  uint64 `json:"reserved_bytes_peak"`
+}
+
+// Group divides one level by one grouping. Its rows add up to the level.
+type Group struct {
+	By     string `json:"by"`
+	Level  string `json:"level"`  // "framework" or "driver"
+	Device string `json:"device"` // "all", or the devices that the summary was restricted to
+	Rows   []Row  `json:"rows"`   // largest share of the peak first
+}
+
+// Row is one key of a group. PeakBytes is the key's share at the moment of the level's peak, not its own maximum.
+type Row struct {
+	Key        string `json:"key"`
+	Label      string `json:"label,omitempty"` // for people, where the key alone says too little
+	PeakBytes  uint64 `json:"peak_bytes"`
+	LiveBytes  uint64 `json:"live_bytes"`
+	AllocCount uint64 `json:"alloc_count"`
+	FreeCount  uint64 `json:"free_count"`
+	AllocBytes uint64 `json:"alloc_bytes"`
+
+	// What is certain where records were lost; nil where none were.
+	PeakBytesLower *uint64 `json:"peak_bytes_lower,omitempty"`
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"`
+}
+
+// Title returns what people read: the label, or the key.
+func (r Row) Title() string {
+	if r.Label != "" {
+		return r.Label
+	}
+	return r.Key
+}
+
+// Ledger says where the memory was at one moment. Its rows add up to the whole.
+type Ledger struct {
+	By         string      `json:"by"`
+	Level      string      `json:"level"`  // which level the moment and the blocks belong to
+	Moment     string      `json:"moment"` // "peak", or what was asked for
+	TimeNS     int64       `json:"time_ns"`
+	WholeBytes uint64      `json:"whole_bytes"`
+	SlackBytes int64       `json:"slack_bytes"` // reserved minus allocated; negative if the framework counts more than the driver gave it
+	Rows       []LedgerRow `json:"rows"`
+	BeforeLoss bool        `json:"before_loss,omitempty"` // records were lost, but after this moment: the rows are exact
+}
+
+// Kinds of ledger rows.
+const (
+	OwnerBlocks  = "blocks"  // blocks of the ledger's level, under their key
+	OwnerSlack   = "slack"   // held by the framework's allocator, in no block
+	OwnerOutside = "outside" // driver memory that the framework does not hold, under the calling library
+)
+
+// LedgerRow is one owner.
+type LedgerRow struct {
+	Owner string `json:"owner"`
+	Key   string `json:"key"`
+	Label string `json:"label,omitempty"`
+	Bytes uint64 `json:"bytes"`
+
+	BytesLower *uint64 `json:"bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+
+	Sites []RowSite `json:"sites,omitempty"` // where most of it was asked for; only weighty rows are told, and only with Options.Sites
+}
+
+// LifetimeHist tells how long a level's blocks lived.
+type LifetimeHist struct {
+	FreedCount     uint64           `json:"freed_count"`
+	TemporaryCount uint64           `json:"temporary_count"` // freed by the next allocation or free of the same thread
+	TemporaryBytes uint64           `json:"temporary_bytes"`
+	Buckets        []LifetimeBucket `json:"buckets"` // by powers of ten, empty ones at both ends left out
+}
+
+// LifetimeBucket counts blocks that lived at least a tenth of BelowNS and less than BelowNS; the first one counts from zero.
+type LifetimeBucket struct {
+	BelowNS uint64 `json:"below_ns"`
+	Count   uint64 `json:"count"`
+	Bytes   uint64 `json:"bytes"`
+}
+
+// Mark is a named moment. A name that was set more than once has its last values.
+type Mark struct {
+	Name           string `json:"name"`
+	Count          uint64 `json:"count"`
+	FirstTimeNS    int64  `json:"first_time_ns"`
+	LastTimeNS     int64  `json:"last_time_ns"`
+	DriverBytes    uint64 `json:"driver_live_bytes"`
+	FrameworkBytes uint64 `json:"framework_live_bytes"`
+
+	// What is certain where records were lost; nil where none were.
+	DriverBytesLower    *uint64 `json:"driver_live_bytes_lower,omitempty"`
+	FrameworkBytesLower *uint64 `json:"framework_live_bytes_lower,omitempty"`
+}
+
+// Iterations sums up the steps or epochs that the program announced.
+type Iterations struct {
+	Count       uint64 `json:"count"`
+	FirstNumber uint64 `json:"first_number"`
+	LastNumber  uint64 `json:"last_number"`
+	FirstTimeNS int64  `json:"first_time_ns"`
+	LastTimeNS  int64  `json:"last_time_ns"`
+}
+
+// Moment is the state at the moment that Options.At names.
+type Moment struct {
+	What      string         `json:"what"`
+	TimeNS    int64          `json:"time_ns"`
+	Driver    MomentLevel    `json:"driver"`
+	Framework MomentLevel    `json:"framework"`
+	Devices   []MomentDevice `json:"devices"`
+	Groups    []MomentGroup  `json:"groups"`
+
+	BeforeLoss bool `json:"before_loss,omitempty"` // records were lost, but after this moment: its figures are exact
+}
+
+// MomentLevel is what was live.
+type MomentLevel struct {
+	LiveBytes      uint64  `json:"live_bytes"`
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+
+	Requested *Requested `json:"requested,omitempty"` // as of a Level
+}
+
+// MomentDevice is what was live on one device.
+type MomentDevice struct {
+	Index         int16       `json:"index"`
+	Driver        MomentLevel `json:"driver"`
+	Framework     MomentLevel `json:"framework"`
+	ReservedBytes uint64      `json:"reserved_bytes"`
+}
+
+// MomentGroup divides what was live; rows without bytes are left out.
+type MomentGroup struct {
+	By    string      `json:"by"`
+	Level string      `json:"level"`
+	Rows  []MomentRow `json:"rows"`
+}
+
+// MomentRow is one key.
+type MomentRow struct {
+	Key       string `json:"key"`
+	Label     string `json:"label,omitempty"`
+	LiveBytes uint64 `json:"live_bytes"`
+
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+}
+
+// Health says how far the numbers can be trusted.
+type Health struct {
+	Complete        bool   `json:"complete"`         // nothing lost, cut or repaired
+	Truncated       bool   `json:"truncated"`        // the file is cut or damaged; what stands before TruncatedAt was read
+	TruncatedAt     int64  `json:"truncated_at"`     // offset in the file
+	TruncatedReason string `json:"truncated_reason"` // "" unless truncated
+	Altered         string `json:"altered"`          // why the sections before the end are not those that were written; "" if they are
+	Bytes           int64  `json:"bytes_read"`
+	Events          uint64 `json:"events"`
+	LateEvents      uint64 `json:"late_events"`
+	UnknownEvents   uint64 `json:"unknown_events"`   // of kinds that this version does not know
+	SkippedSections uint64 `json:"skipped_sections"` // of kinds that this version does not know
+	SequenceGaps    uint64 `json:"sequence_gaps"`    // order numbers that no event has and that no call in flight explains
+	RepeatedEvents  uint64 `json:"repeated_events"`  // events with the order number of another one
+	InFlightCalls   uint64 `json:"in_flight_calls"`  // calls that had drawn a number and not returned at the end; no fault
+	LostRings       uint64 `json:"lost_threads"`     // threads that could not be recorded
+	LostDictionary  uint64 `json:"lost_dictionary_entries"`
+
+	UnmatchedFrees      uint64   `json:"unmatched_frees"`
+	UnmatchedMaps       uint64   `json:"unmatched_maps"`
+	DisplacedBlocks     uint64   `json:"displaced_blocks"`
+	LateFrees           uint64   `json:"late_frees"`
+	LateAllocs          uint64   `json:"late_allocs"`
+	FailedFrees         uint64   `json:"failed_frees"`
+	ImplausibleSizes    uint64   `json:"implausible_sizes"`
+	UnmatchedReferences uint64   `json:"unmatched_references"`
+	ImplicitFrees       uint64   `json:"implicit_frees"`       // blocks that ended with their context, graph or module; no fault
+	EstimatedSizes      uint64   `json:"estimated_sizes"`      // allocations whose size the recorder computed
+	RuntimeOnly         uint64   `json:"runtime_only"`         // allocations seen at the runtime's surface only
+	ReservedMismatches  uint64   `json:"reserved_mismatches"`  // framework events at which its reserved bytes were not the driver bytes seen
+	AllocatedMismatches uint64   `json:"allocated_mismatches"` // framework events at which its allocated bytes were not the blocks seen
+	ReservedFrom        string   `json:"reserved_from"`        // "driver", "reports" or ""
+	Unseen              []string `json:"unseen"`               // ways to memory that the recorder could not watch
+
+	Stacks         StackHealth `json:"stacks"`
+	SymbolProblems []string    `json:"symbol_problems"` // what kept code addresses from being named, and what to do
+}
+
+// Group returns the group of a level by name, nil if it is not in the summary.
+func (s *Summary) Group(by, level string) *Group {
+	for i := range s.Groups {
+		if s.Groups[i].By == by && s.Groups[i].Level == level {
+			return &s.Groups[i]
+		}
+	}
+	return nil
+}
+
+// Ledger returns the ledger of a grouping, nil if it is not in the summary.
+func (s *Summary) Ledger(by string) *Ledger {
+	for i := range s.Ledgers {
+		if s.Ledgers[i].By == by {
+			return &s.Ledgers[i]
+		}
+	}
+	return nil
+}
+
+// CategoriesBy returns the categories of a grouping, nil if it is not made of rules.
+func (s *Summary) CategoriesBy(by string) *Categories {
+	for i := range s.Categories {
+		if s.Categories[i].By == by {
+			return &s.Categories[i]
+		}
+	}
+	return nil
+}
+
+// MainLevel names the level that reports put first: the framework's if it reported blocks, else the driver's.
+func (s *Summary) MainLevel() string {
+	if !s.Framework.Empty() {
+		return LevelFramework
+	}
+	return LevelDriver
+}
+
+// Main returns the level that MainLevel names.
+func (s *Summary) Main() Level {
+	if !s.Framework.Empty() {
+		return s.Framework
+	}
+	return s.Driver
+}

@@ -1,0 +1,110 @@
+package report
+
+// Training says what a training program held memory for: iteration by iteration, parameter by parameter, module by module. It speaks of the level that reports put first.
+// Sizes are those of blocks unless it says otherwise, so that they add up to what the level held.
+type Training struct {
+	Level        string   `json:"level"`         // "framework" or "driver"
+	Rules        string   `json:"rules"`         // name of the rule set that the categories are of
+	Categories   []string `json:"categories"`    // what the columns of all moments are, in the order of the rules; rules.Others is the last one
+	IterationsBy string   `json:"iterations_by"` // one of the IterationsBy constants
+	Iterated     string   `json:"iterated"`      // what ends an iteration, in words: "steps of AdamW"; "" without iterations
+
+	// Adapters are the recorder's words on the scripts that name memory, by framework: "on", or "off: " and why. A framework that is missing was not met, or MEMTRACE_ADAPTERS left it
+	// out. Never nil.
+	Adapters map[string]string `json:"adapters"`
+
+	// Iterations are those that ended, and last what came after them. The first one holds everything before it, too.
+	Iterations []Iteration `json:"iterations"`
+	LeftOut    uint64      `json:"left_out"` // iterations beyond MaxIterations, which come after those listed
+
+	OutOfMemory []OOMCategories `json:"out_of_memory"` // what the memory was for when the framework's allocator gave up, the first times
+
+	Parameters []Parameter `json:"parameters"`        // that the framework named, in the order in which it did
+	Modules    *Module     `json:"modules,omitempty"` // the tree, at the moments of the iteration with the highest peak; nil if no module is known
+	Highest    int         `json:"highest"`           // index of that iteration; -1 without one
+}
+
+// OOMCategories is what the level's memory was for at one moment at which there was no more.
+type OOMCategories struct {
+	TimeNS int64    `json:"time_ns"`
+	Bytes  uint64   `json:"bytes"` // sum of Held
+	Held   []uint64 `json:"held"`  // by category
+}
+
+// MaxOOMCategories bounds Training.OutOfMemory.
+const MaxOOMCategories = 32
+
+// MaxIterations bounds Training.Iterations.
+const MaxIterations = 100_000
+
+// What ends an iteration.
+const (
+	IterationsByStep      = "step"      // memtrace.step()
+	IterationsByOptimizer = "optimizer" // the optimizer that stepped most often finished a step
+	IterationsByRange     = "range"     // the beginning of a range, of NVTX or memtrace.tag, whose name counts
+	IterationsByPeriod    = "period"    // an allocation that returns at even distances
+	IterationsByNothing   = "none"      // the whole run is one
+)
+
+// Iteration is one pass of the training loop.
+type Iteration struct {
+	Number  uint64 `json:"number"` // from 1; of memtrace.step() the program's own number
+	Epoch   uint64 `json:"epoch"`  // that the program announced last, 0 none
+	Ended   bool   `json:"ended"`  // false: what came after the last end of an iteration
+	StartNS int64  `json:"start_ns"`
+	EndNS   int64  `json:"end_ns"`
+
+	Peak      IterationMoment  `json:"peak"`                // of the whole iteration
+	Forward   *IterationMoment `json:"forward,omitempty"`   // highest moment at which forward code allocated; nil if it did not
+	Backward  *IterationMoment `json:"backward,omitempty"`  // the same of the backward pass
+	Optimizer *IterationMoment `json:"optimizer,omitempty"` // and of the optimizer
+	Highest   []uint64         `json:"highest"`             // by category: its own highest bytes, each at a moment of its own
+	End       []uint64         `json:"end"`                 // by category: bytes when the iteration ended
+
+	ReservedPeakBytes uint64 `json:"reserved_peak_bytes"` // what the framework's allocator held; 0 if there is none
+	ReservedEndBytes  uint64 `json:"reserved_end_bytes"`
+	AllocCount        uint64 `json:"alloc_count"`
+	FreeCount         uint64 `json:"free_count"`
+}
+
+// IterationMoment is what was held at one moment.
+type IterationMoment struct {
+	TimeNS int64    `json:"time_ns"`
+	Phase  string   `json:"phase"` // of the allocation that reached it, one of rules.Words(rules.Phase)
+	Bytes  uint64   `json:"bytes"` // sum of Held
+	Held   []uint64 `json:"held"`  // by category
+}
+
+// Parameter is a parameter or buffer of a model, with what belongs to it. Bytes are those of the elements, as the framework counts them; BlockBytes are those of the blocks that
+// hold them, which are rounded and may be shared.
+type Parameter struct {
+	Name       string  `json:"name"`
+	Category   string  `json:"category"` // "parameter", "buffer", or "optimizer": what one keeps for itself
+	Bytes      uint64  `json:"bytes"`
+	BlockBytes uint64  `json:"block_bytes"`
+	Gradient   uint64  `json:"gradient_bytes"`
+	GradBlock  uint64  `json:"gradient_block_bytes"`
+	States     []State `json:"states"` // of optimizers, by name
+}
+
+// State is what an optimizer keeps for a parameter under one name, such as exp_avg.
+type State struct {
+	Name       string `json:"name"`
+	Bytes      uint64 `json:"bytes"`
+	BlockBytes uint64 `json:"block_bytes"`
+}
+
+// Module is a node of the tree of modules. What no module is known for stands in a child named NoModule of the root.
+type Module struct {
+	Name     string        `json:"name"` // last part of the path; of the root ""
+	Path     string        `json:"path"` // the framework's qualified name
+	Moments  []ModuleBytes `json:"moments"`
+	Children []Module      `json:"children"` // largest subtree at the peak first
+}
+
+// ModuleBytes is what a module held at one moment.
+type ModuleBytes struct {
+	Moment  string   `json:"moment"`  // "peak", "forward", "backward" or "optimizer": the moments of the iteration
+	Own     []uint64 `json:"own"`     // by category
+	Subtree []uint64 `json:"subtree"` // by category, with all modules below
+}
