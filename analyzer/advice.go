@@ -12,21 +12,14 @@ import (
 
 // adviceFacts is what advice may look at besides the event.
 type adviceFacts struct {
-	info trace.Info
+	Info trace.Info // of the run; nil: nothing is known
 }
 
-func (t *oomTracker) facts() adviceFacts {
-	if t.info == nil {
-		return adviceFacts{}
-	}
-	return adviceFacts{t.info()}
-}
-
-func (f adviceFacts) torch() bool { return f.info["framework.torch"] != "" }
+func (f adviceFacts) torch() bool { return f.Info["framework.torch"] != "" }
 
 // expandable reports whether PyTorch's segments grow already.
 func (f adviceFacts) expandable() bool {
-	return strings.Contains(strings.ToLower(allocatorSettings(f.info)), "expandable_segments:true")
+	return strings.Contains(strings.ToLower(allocatorSettings(f.Info)), "expandable_segments:true")
 }
 
 // adviceRule is one row of the table: when it applies, what it would give, and how to say it. Numbers that the text names with {braces} are sizes.

@@ -13,6 +13,8 @@ import (
 const gib = 1 << 30
 
 // plainOOM is an event to which no rule but remarks applies: 10 GiB, of which one owner of many holds a little each.
+const oneMiB = 1 << 20
+
 func plainOOM() *report.OOMEvent {
 	e := &report.OOMEvent{Outcome: report.OOMFailed, Level: "framework", Memory: "device", RequestedBytes: gib, DriverRequestedBytes: gib, Attempts: 2, Detailed: true,
 		TotalBytes: 10 * gib, UsedBytes: 95 * gib / 10, FreeBytes: gib / 2, StepBytes: []uint64{}, Advice: []report.Advice{},
@@ -22,7 +24,7 @@ func plainOOM() *report.OOMEvent {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: key, Bytes: 3 * gib / 2})
 	}
 	library := l
-	library.By, library.Rows = "library", []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "libc10_cuda.so", Bytes: 9 * gib}, {Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 * mib}}
+	library.By, library.Rows = "library", []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "libc10_cuda.so", Bytes: 9 * gib}, {Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 * oneMiB}}
 	e.Ledgers = []report.Ledger{l, library}
 	return e
 }
@@ -49,10 +51,10 @@ var adviceCases = []struct {
 	{"own-limit", func(e *report.OOMEvent, _ trace.Info) { e.Attempts, e.FreeBytes = 0, 5*gib },
 		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Attempts = 1 }, func(e *report.OOMEvent, _ trace.Info) { e.FreeBytes = 0 }}, "5.00 GiB"},
 	{"fragmentation", func(e *report.OOMEvent, _ trace.Info) {
-		e.Allocator.IdleBytes, e.Allocator.Pieces = 2*gib, report.Fragments{FreeBytes: 2 * gib, FreePieces: 40, LargestFreeBytes: 600 * mib}
+		e.Allocator.IdleBytes, e.Allocator.Pieces = 2*gib, report.Fragments{FreeBytes: 2 * gib, FreePieces: 40, LargestFreeBytes: 600 * oneMiB}
 	}, []func(*report.OOMEvent, trace.Info){
 		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces.LargestFreeBytes = 2 * gib },
-		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.IdleBytes = 100 * mib },
+		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.IdleBytes = 100 * oneMiB },
 		func(_ *report.OOMEvent, info trace.Info) {
 			info["env.PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 		},
@@ -61,14 +63,14 @@ var adviceCases = []struct {
 		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces = report.Fragments{} },
 	}, "600.0 MiB"},
 	{"idle-cache", func(e *report.OOMEvent, _ trace.Info) { e.Level, e.Allocator.Pieces.WholeFreeBytes = "driver", 3*gib },
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Level = "framework" }, func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMRecovered }, func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces.WholeFreeBytes = mib }}, "3.00 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Level = "framework" }, func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMRecovered }, func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces.WholeFreeBytes = oneMiB }}, "3.00 GiB"},
 	{"other-processes", func(e *report.OOMEvent, _ trace.Info) {
 		e.Sample = &report.Sample{ShareKnown: true, OthersBytes: 4 * gib}
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Sample.OthersBytes = 10 * mib }, func(e *report.OOMEvent, _ trace.Info) { e.Sample = nil }}, "4.00 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Sample.OthersBytes = 10 * oneMiB }, func(e *report.OOMEvent, _ trace.Info) { e.Sample = nil }}, "4.00 GiB"},
 	{"fresh", func(e *report.OOMEvent, _ trace.Info) {
 		e.Since = &report.OOMGrowth{What: "step 3", Bytes: 6 * gib, Rows: []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "e", Bytes: gib}}}
-	}, []func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Since.Bytes = 100 * mib }, func(e *report.OOMEvent, _ trace.Info) { e.Since.What = "mark x" }}, "6.00 GiB"},
+	}, []func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Since.Bytes = 100 * oneMiB }, func(e *report.OOMEvent, _ trace.Info) { e.Since.What = "mark x" }}, "6.00 GiB"},
 	{"largest-owner", func(e *report.OOMEvent, _ trace.Info) {
 		e.Since = &report.OOMGrowth{What: "mark x"}
 		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: "model", Bytes: 4 * gib})
@@ -107,19 +109,19 @@ var adviceCases = []struct {
 	{"pool-idle", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerPoolIdle, Key: "memory pools, idle", Bytes: gib})
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerPoolIdle, mib) }}, "1.00 GiB lie idle"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerPoolIdle, oneMiB) }}, "1.00 GiB lie idle"},
 	{"graph-pool", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerGraphPool, Key: "graph memory pool", Bytes: gib})
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerGraphPool, mib) }}, "1.00 GiB are held"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerGraphPool, oneMiB) }}, "1.00 GiB are held"},
 	{"outside", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "library", report.LedgerRow{Owner: report.OwnerOutside, Key: "libnccl.so.2", Bytes: gib})
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerOutside, mib) }}, "NCCL_BUFFSIZE"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerOutside, oneMiB) }}, "NCCL_BUFFSIZE"},
 	{"mxnet-pool", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "library", report.LedgerRow{Owner: report.OwnerBlocks, Key: "libmxnet.so", Bytes: 8 * gib})
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerBlocks, mib) }}, "8.00 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerBlocks, oneMiB) }}, "8.00 GiB"},
 	{"context", func(e *report.OOMEvent, _ trace.Info) {
 		e.Sample = &report.Sample{ShareKnown: true, ContextBytes: 2 * gib, RemainderBytes: gib}
 	},

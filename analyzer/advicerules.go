@@ -218,5 +218,5 @@ func askRecovered(e *report.OOMEvent, _ adviceFacts) (uint64, words, bool) {
 }
 
 func askNullGPU(e *report.OOMEvent, f adviceFacts) (uint64, words, bool) {
-	return 0, nil, f.info["nullgpu"] == "1" && e.TotalBytes > 0
+	return 0, nil, f.Info["nullgpu"] == "1" && e.TotalBytes > 0
 }

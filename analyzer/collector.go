@@ -107,7 +107,7 @@ func (c *collector) event(e *trace.Event) {
 		c.beginIfSince(e)
 	}
 	if c.iterations != nil {
-		c.iterations.event(c, e)
+		c.iterations.event(e)
 	}
 	if c.losses.begun {
 		c.loseSight(e)
@@ -225,7 +225,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		h.opened(id)
 	}
 	if t := c.iterations; t != nil && t.account == b.Account {
-		t.opened(c, id, b, v)
+		t.opened(id, b, v)
 	}
 }
 
@@ -314,13 +314,13 @@ func (c *collector) cellNumber(id uint32) uint32 {
 // closeInIteration gives a block that its pass frees its lifetime, and hands it to the iterations.
 func (c *collector) closeInIteration(t *iterationTracker, d *detail, id uint32, time int64) {
 	v := &d.cells.list[c.cellOf[id]]
-	if t.temporary(id, c.phase(v)) {
+	if t.temporary(id, c.resolver.phase(v)) {
 		o := v.origin
 		o.lifetime = temporary
 		c.move(d, id, &o, holdsForPast(c.heap.Block(id), &o))
 		v = &d.cells.list[c.cellOf[id]]
 	}
-	t.closed(c, id, v, time)
+	t.closed(id, v, time)
 }
 
 // Elapsed implements Observer.

@@ -161,11 +161,11 @@ func DiffGroupings() []string {
 func (d *Diff) ShowDefaults(base, changed *report.Summary, category string) {
 	first := "site"
 	switch {
-	case hasKeys(base, "tag", report.Untagged) || hasKeys(changed, "tag", report.Untagged):
+	case base.HasKeys("tag", report.Untagged) || changed.HasKeys("tag", report.Untagged):
 		first = "tag"
 	case changed.Division != nil:
 		first = changed.Division.By
-	case !hasKeys(base, "site", report.NoStack) && !hasKeys(changed, "site", report.NoStack):
+	case !base.HasKeys("site", report.NoStack) && !changed.HasKeys("site", report.NoStack):
 		first = "library"
 	}
 	d.By = []string{first}
@@ -301,7 +301,7 @@ func collectPairs(pairs map[string]*pair, names map[string]string, g *report.Gro
 		sum.PeakBytes += row.PeakBytes
 		sum.LiveBytes += row.LiveBytes
 		if row.PeakBytesLower != nil {
-			sum.PeakBytesLower, sum.LiveBytesLower = addTo(sum.PeakBytesLower, *row.PeakBytesLower), addTo(sum.LiveBytesLower, *row.LiveBytesLower)
+			sum.PeakBytesLower, sum.LiveBytesLower = plus(sum.PeakBytesLower, *row.PeakBytesLower), plus(sum.LiveBytesLower, *row.LiveBytesLower)
 		}
 		sum.AllocCount += row.AllocCount
 		sum.AllocBytes += row.AllocBytes
@@ -375,4 +375,13 @@ func orNone(s string) string {
 		return "none"
 	}
 	return s
+}
+
+// plus adds to a figure that may not have begun.
+func plus(sum *uint64, bytes uint64) *uint64 {
+	if sum == nil {
+		return &bytes
+	}
+	*sum += bytes
+	return sum
 }

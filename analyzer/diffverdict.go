@@ -47,7 +47,7 @@ func (d *Diff) verdict(level string) *DiffVerdict {
 			}
 		}
 	}
-	slices.SortStableFunc(v.Causes, func(a, b DiffCause) int { return compareBools(b.By == "parameters", a.By == "parameters") })
+	slices.SortStableFunc(v.Causes, func(a, b DiffCause) int { return cmp.Compare(precedence(a.By), precedence(b.By)) })
 	return v
 }
 
@@ -202,4 +202,12 @@ func FoldParameterChanges(rows []DiffParameter) []FoldedParameter {
 	})
 	slices.SortStableFunc(list, func(a, b FoldedParameter) int { return cmp.Compare(b.Row.Delta(), a.Row.Delta()) })
 	return list
+}
+
+// precedence puts causes that name parameters before others.
+func precedence(by string) int {
+	if by == "parameters" {
+		return 0
+	}
+	return 1
 }

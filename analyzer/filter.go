@@ -39,8 +39,16 @@ func (f *keyFilter) pass(r *resolver, o *origin) bool {
 	return f.answers[n]
 }
 
-// newFilter returns nil if the options let every block pass.
-func newFilter(o *Options) *filter {
+// Selection says which blocks a summary counts; see Options.
+type Selection struct {
+	Devices       []int16
+	Tag           string
+	Library       string
+	Focus, Ignore *regexp.Regexp
+}
+
+// newFilter returns nil if everything is selected.
+func newFilter(o Selection) *filter {
 	f := &filter{
 		focus:  textFilters(o.Focus),
 		ignore: textFilters(o.Ignore),

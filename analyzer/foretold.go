@@ -122,3 +122,14 @@ func (n *blockNames) layOut(page uint64) {
 	}
 	n.open = page + 1
 }
+
+// keepsName reports whether a block keeps the name that it has when it is given another one. Whole: the name is that of a whole block of the driver.
+func keepsName(old, next trace.Category, whole bool) bool {
+	switch {
+	case next == trace.CategoryFree:
+		return !whole || old == trace.CategoryNone
+	case whole || old == trace.CategoryNone || old == trace.CategoryFree:
+		return false
+	}
+	return old <= next // several tensors in one block: the first name of the first category stays
+}

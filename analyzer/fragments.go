@@ -58,15 +58,15 @@ func joined(segments []span) []span {
 }
 
 // fragments looks at what the framework's allocator holds on a device: its segments are the driver memory of the library that makes the framework's reports.
-func (c *collector) fragments(device int16) report.Fragments {
+func (c *collector) fragments(index int16) report.Fragments {
 	var segments, blocks []span
 	h := c.heap
 	ours := func(b *heap.Block) bool {
-		return b.Account == heap.AccountDriver && b.Device == device && c.resolver.libraries.Of(b.Stack) == c.holding.library
+		return b.Account == heap.AccountDriver && b.Device == index && c.resolver.libraries.Of(b.Stack) == c.holding.library
 	}
 	h.Each(func(_ uint32, b *heap.Block) {
 		switch {
-		case b.Account == heap.AccountFramework && b.Device == device:
+		case b.Account == heap.AccountFramework && b.Device == index:
 			blocks = append(blocks, span{start: b.Addr, end: b.Addr + b.Size})
 		case ours(b) && b.Mem != cuda.MemoryVMM: // a handle's address is no address
 			segments = append(segments, span{start: b.Addr, end: b.Addr + b.Size})

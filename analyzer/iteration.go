@@ -35,6 +35,8 @@ type iterationTracker struct {
 	ranges  rangeWatch
 	anchor  callstack.Pair
 
+	resolver   *resolver
+	cellOf     func(block uint32) *cell // of a live block
 	categories *categorizer
 	classes    classList
 	modules    classList
@@ -133,8 +135,8 @@ var (
 	phaseOther     = phaseNumber("other")
 )
 
-func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, tables *trace.Tables) *iterationTracker {
-	t := &iterationTracker{by: p.iterationsBy(), account: heap.AccountDriver, categories: newCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: tables}, highest: -1, pass: phaseOther, turn: maxChanges}
+func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, r *resolver, cellOf func(block uint32) *cell) *iterationTracker {
+	t := &iterationTracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), account: heap.AccountDriver, categories: newCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.tables}, highest: -1, pass: phaseOther, turn: maxChanges}
 	if p.framework {
 		t.account = heap.AccountFramework
 	}
@@ -146,7 +148,7 @@ func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, tables *tr
 		t.words = "memtrace.step()"
 	case report.IterationsByOptimizer:
 		object, o := p.mainOptimizer()
-		t.main, t.words = object, "steps of "+tables.String(o.name)
+		t.main, t.words = object, "steps of "+r.tables.String(o.name)
 	case report.IterationsByRange:
 		t.words = "ranges with the name of an iteration"
 	case report.IterationsByPeriod:
@@ -156,21 +158,12 @@ func newIterationTracker(p *preview, g RuleGrouping, bounds []uint64, tables *tr
 	return t
 }
 
-// phase returns the phase that a cell's blocks were asked for in.
-func (c *collector) phase(v *cell) uint8 {
-	if v.phase == 0 {
-		list := c.resolver.phases()
-		v.phase = 1 + phaseNumber(list.list[list.id(&v.origin)].of(&c.resolver))
-	}
-	return v.phase - 1
-}
-
 // opened takes in a new block of the tracker's account.
-func (t *iterationTracker) opened(c *collector, id uint32, b *heap.Block, v *cell) {
+func (t *iterationTracker) opened(id uint32, b *heap.Block, v *cell) {
 	if len(t.changes) >= t.turn {
-		t.count(c, true)
+		t.count(true)
 	}
-	phase := c.phase(v)
+	phase := t.resolver.phase(v)
 	if pass := passOf(phase); pass != phaseOther && pass != t.pass {
 		t.pass = pass
 		t.run++
@@ -216,49 +209,49 @@ func (t *iterationTracker) temporary(id uint32, phase uint8) bool {
 	return passOf(phase) != phaseOther && t.passOf[id] == t.run
 }
 
-func (t *iterationTracker) closed(c *collector, id uint32, v *cell, time int64) {
+func (t *iterationTracker) closed(id uint32, v *cell, time int64) {
 	if len(t.changes) >= t.turn {
-		t.count(c, true)
+		t.count(true)
 	}
 	s := &t.slots[t.slotOf[id]]
-	t.classify(c, s, v)
+	t.classify(s, v)
 	s.closed = int32(len(t.changes))
 	t.changes = append(t.changes, change{time, t.slotOf[id]})
 	t.open.FreeCount++
 }
 
 // classify notes what a block is for by what is known now.
-func (t *iterationTracker) classify(c *collector, s *slot, v *cell) {
+func (t *iterationTracker) classify(s *slot, v *cell) {
 	if s.opened < 0 {
 		t.before.remove(s)
 	}
-	s.class, s.module = t.classOf(c, v), t.moduleOf(c, v)
+	s.class, s.module = t.classOf(v), t.moduleOf(v)
 	if s.opened < 0 {
 		t.before.add(s)
 	}
 }
 
-func (t *iterationTracker) classOf(c *collector, v *cell) uint16 {
+func (t *iterationTracker) classOf(v *cell) uint16 {
 	if v.class == 0 {
 		k := t.categories
-		v.class = 1 + uint16(min(t.classes.number(categoryKey(k.of(&c.resolver, k.id(&v.origin)))), math.MaxUint16-1))
+		v.class = 1 + uint16(min(t.classes.number(categoryKey(k.of(t.resolver, k.id(&v.origin)))), math.MaxUint16-1))
 	}
 	return v.class - 1
 }
 
-func (t *iterationTracker) moduleOf(c *collector, v *cell) uint32 {
+func (t *iterationTracker) moduleOf(v *cell) uint32 {
 	if v.moduleNumber == 0 {
-		v.moduleNumber = 1 + t.modules.number(c.resolver.moduleOf(&v.origin))
+		v.moduleNumber = 1 + t.modules.number(t.resolver.moduleOf(&v.origin))
 	}
 	return v.moduleNumber - 1
 }
 
 // event looks for the ends and beginnings of iterations. Those that begin with an allocation must be asked before it is replayed.
-func (t *iterationTracker) event(c *collector, e *trace.Event) {
+func (t *iterationTracker) event(e *trace.Event) {
 	switch e.Kind {
 	case trace.EventStep:
 		if t.by == report.IterationsByStep {
-			t.begin(c, e)
+			t.begin(e)
 			t.number = e.Count
 		}
 	case trace.EventEpoch:
@@ -270,23 +263,23 @@ func (t *iterationTracker) event(c *collector, e *trace.Event) {
 		}
 	case trace.EventAlloc:
 		if t.by == report.IterationsByRange && e.Status == 0 && t.ranges.begins(e) || t.by == report.IterationsByPeriod && (callstack.Pair{Native: e.Stack, Python: e.PyStack}) == t.anchor && heap.AccountOf(e) == t.account {
-			t.begin(c, e)
+			t.begin(e)
 		}
 	}
 }
 
 // begin ends the iteration before, if there was one.
-func (t *iterationTracker) begin(c *collector, e *trace.Event) {
+func (t *iterationTracker) begin(e *trace.Event) {
 	if t.started {
-		t.end(c, e.Time)
+		t.end(e.Time)
 	}
 	t.started = true
 }
 
 // stepped takes in a step of an optimizer.
-func (t *iterationTracker) stepped(c *collector, e *trace.Event) {
+func (t *iterationTracker) stepped(e *trace.Event) {
 	if t.by == report.IterationsByOptimizer && e.Handle == t.main {
-		t.end(c, e.Time)
+		t.end(e.Time)
 	}
 }
 
@@ -306,9 +299,9 @@ func (t *iterationTracker) report(e *trace.Event) {
 }
 
 // end closes the iteration that runs.
-func (t *iterationTracker) end(c *collector, time int64) {
-	t.count(c, false)
-	v := t.value(time)
+func (t *iterationTracker) end(time int64) {
+	t.count(false)
+	v := t.running(time)
 	v.Ended = true
 	t.number = v.Number
 	if len(t.done) == report.MaxIterations {
@@ -322,8 +315,8 @@ func (t *iterationTracker) end(c *collector, time int64) {
 	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes, ReservedEndBytes: v.ReservedEndBytes}}
 }
 
-// value is the iteration that runs, as it stands.
-func (t *iterationTracker) value(time int64) report.Iteration {
+// running is the iteration that runs, as it stands.
+func (t *iterationTracker) running(time int64) report.Iteration {
 	v := t.open.Iteration
 	v.Number, v.Epoch, v.EndNS = t.number+1, t.epoch, time
 	if t.by == report.IterationsByStep && t.started {
@@ -362,18 +355,17 @@ func (y *tally) remove(s *slot) {
 
 // count adds up the changes that wait. goesOn: the iteration does not end with them. What it costs grows with these, not with what is live: a program that leaks may have more
 // of that than of anything else.
-func (t *iterationTracker) count(c *collector, goesOn bool) {
-	cells := c.details[t.account].cells.list
+func (t *iterationTracker) count(goesOn bool) {
 	for _, n := range t.moved {
 		if s := &t.slots[n]; s.moved && s.closed == stillLive {
-			t.classify(c, s, &cells[c.cellOf[s.block]])
+			t.classify(s, t.cellOf(s.block))
 		}
 		t.slots[n].moved = false
 	}
 	t.moved = t.moved[:0]
 	for i, change := range t.changes {
 		if s := &t.slots[change.slot]; s.opened == int32(i) && s.closed == stillLive {
-			t.classify(c, s, &cells[c.cellOf[s.block]])
+			t.classify(s, t.cellOf(s.block))
 		}
 	}
 	held := slices.Clone(t.before.byClass)

@@ -142,14 +142,14 @@ func (c *collector) markList() []report.Mark {
 // bestGrouping picks from the default groupings the one that says most: tags if the program set any, else places if they are the program's own, else libraries if
 // the stacks name any, else calls.
 func bestGrouping(s *report.Summary) string {
-	if ownSites(s) && !hasKeys(s, "tag", report.Untagged) {
+	if ownSites(s) && !s.HasKeys("tag", report.Untagged) {
 		if drivenByLibrary(s) {
 			return "inner"
 		}
 		return "site"
 	}
 	for _, by := range []struct{ name, unknown string }{{"tag", report.Untagged}, {"library", report.UnknownLibrary}} {
-		if hasKeys(s, by.name, by.unknown) {
+		if s.HasKeys(by.name, by.unknown) {
 			return by.name
 		}
 	}
@@ -172,12 +172,6 @@ func drivenByLibrary(s *report.Summary) bool {
 		}
 	}
 	return true
-}
-
-// hasKeys reports whether the main level has rows in a grouping beside the one of what is not known.
-func hasKeys(s *report.Summary, by, unknown string) bool {
-	group := s.Group(by, s.MainLevel())
-	return group != nil && slices.ContainsFunc(group.Rows, func(r report.Row) bool { return r.Key != unknown })
 }
 
 // ownSites reports whether places of the program itself were found by name.

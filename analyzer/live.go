@@ -46,7 +46,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if err := checkSince(opts.Since); err != nil {
 		return nil, err
 	}
-	c := newCollector(src.Tables(), picked, newFilter(&opts), opts.At)
+	c := newCollector(src.Tables(), picked, newFilter(Selection{Devices: opts.Devices, Tag: opts.Tag, Library: opts.Library, Focus: opts.Focus, Ignore: opts.Ignore}), opts.At)
 	c.since, c.bounds, c.crossed = opts.Since, bounds, crossed
 	c.ooms.places = opts.Sites
 	if opts.HistoryBlocks > 0 {
@@ -60,10 +60,12 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 		return nil, fmt.Errorf("the moment %s needs the trace once more to be read ahead", opts.At)
 	}
 	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil || opts.Training || opts.At.NeedsAhead()) {
-		known, err := c.readAhead(opts.Ahead)
+		known, err := readAhead(opts.Ahead)
 		if err != nil {
 			return nil, err
 		}
+		c.useDictionary(opts.Ahead)
+		c.foretold = known.blocks
 		c.want.behind(known)
 		c.modules.first = known.modules.first       // so that names hold before they are said
 		if opts.Ahead.Info()[importKindKey] != "" { // without names, what memory is for cannot be told
@@ -71,7 +73,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 		}
 		if opts.Training {
 			c.resolver.lifetimes = true
-			c.iterations = newIterationTracker(known, opts.RuleSets[0], bounds, c.resolver.tables)
+			c.followIterations(known, opts.RuleSets[0])
 		}
 	}
 	return &Live{src: src, opts: opts, collector: c}, nil
@@ -88,3 +90,17 @@ func (l *Live) Update() (*report.Summary, error) {
 
 // Close gives back the files that names were looked for in. Update may be called again.
 func (l *Live) Close() { l.collector.resolver.stacks.Close() }
+
+// useDictionary takes names from a source that was read to its end.
+func (c *collector) useDictionary(src trace.Source) {
+	c.resolver.tables, c.resolver.stacks.Tables, c.resolver.stacks.Info = src.Tables(), src.Tables(), src.Info
+}
+
+// followIterations divides the run into iterations, by what a first reading found out.
+func (c *collector) followIterations(known *preview, g RuleGrouping) {
+	var t *iterationTracker
+	t = newIterationTracker(known, g, c.bounds, &c.resolver, func(block uint32) *cell {
+		return &c.details[t.account].cells.list[c.cellOf[block]]
+	})
+	c.iterations = t
+}

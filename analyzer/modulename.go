@@ -62,29 +62,6 @@ func (m *moduleNames) of(object uint64) trace.StringID {
 	return m.first[object]
 }
 
-// module returns the innermost module of a Python stack, 0 if none has a name. For a block of a backward pass it is that of its forward operator, unless the backward pass
-// itself runs a module.
-func (c *collector) module(stack trace.StackID) trace.StringID {
-	m := &c.modules
-	if stack == 0 || m.first == nil {
-		return 0
-	}
-	answer := m.answer(stack)
-	if answer != nil && answer.changes == m.changes+1 {
-		return answer.name
-	}
-	pair := c.links.Split(stack)
-	own, _ := c.resolver.tables.PyStack(pair.Backward)
-	name := m.innermost(own)
-	if name == 0 {
-		name = m.innermost(pair.Frames(c.resolver.tables))
-	}
-	if answer != nil {
-		*answer = moduleAnswer{m.changes + 1, name}
-	}
-	return name
-}
-
 func (m *moduleNames) innermost(frames []trace.PyFrame) trace.StringID {
 	for _, f := range frames {
 		if f.Self == 0 {
@@ -148,4 +125,26 @@ func moduleKey(r *resolver, id uint64) string {
 		return name
 	}
 	return report.NoModule
+}
+
+// ofStack returns the innermost module of a Python stack, 0 if none has a name. For a block of a backward pass it is that of its forward operator, unless the backward pass
+// itself runs a module.
+func (m *moduleNames) ofStack(stack trace.StackID, links *callstack.LinkedStacks, tables *trace.Tables) trace.StringID {
+	if stack == 0 || m.first == nil {
+		return 0
+	}
+	answer := m.answer(stack)
+	if answer != nil && answer.changes == m.changes+1 {
+		return answer.name
+	}
+	pair := links.Split(stack)
+	own, _ := tables.PyStack(pair.Backward)
+	name := m.innermost(own)
+	if name == 0 {
+		name = m.innermost(pair.Frames(tables))
+	}
+	if answer != nil {
+		*answer = moduleAnswer{m.changes + 1, name}
+	}
+	return name
 }

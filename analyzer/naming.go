@@ -15,7 +15,7 @@ func (c *collector) name(e *trace.Event) {
 		c.modules.named(e.Handle, e.Name)
 	}
 	if e.Category == trace.CategoryStep && c.iterations != nil {
-		c.iterations.stepped(c, e)
+		c.iterations.stepped(e)
 	}
 	if e.Addr == 0 || e.Category == trace.CategoryNone {
 		return
@@ -39,17 +39,6 @@ func (c *collector) name(e *trace.Event) {
 		o.name = 0
 	}
 	c.move(d, id, &o, past)
-}
-
-// keepsName reports whether a block keeps the name that it has when it is given another one. Whole: the name is that of a whole block of the driver.
-func keepsName(old, next trace.Category, whole bool) bool {
-	switch {
-	case next == trace.CategoryFree:
-		return !whole || old == trace.CategoryNone
-	case whole || old == trace.CategoryNone || old == trace.CategoryFree:
-		return false
-	}
-	return old <= next // several tensors in one block: the first name of the first category stays
 }
 
 // holdsForPast reports whether what is found out about a block with this origin holds from the block's beginning on. It had one and the same origin all the time, unless it is
@@ -163,4 +152,9 @@ func nameKey(r *resolver, id uint64) string {
 		return r.tables.String(trace.StringID(id)) + " (" + category.String() + ")"
 	}
 	return report.Unnamed
+}
+
+// module is the innermost module of a Python stack; see moduleNames.ofStack.
+func (c *collector) module(stack trace.StackID) trace.StringID {
+	return c.modules.ofStack(stack, c.links, c.resolver.tables)
 }

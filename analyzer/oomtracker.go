@@ -315,3 +315,10 @@ func (c *collector) noOOM(want At) error {
 	}
 	return fmt.Errorf("the trace has no moment %s: memory ran out %d times, so oom:%d is the last", want, t.number, t.number)
 }
+
+func (t *oomTracker) facts() adviceFacts {
+	if t.info == nil {
+		return adviceFacts{}
+	}
+	return adviceFacts{Info: t.info()}
+}

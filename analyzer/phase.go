@@ -75,3 +75,12 @@ func (a *phaseAnswer) of(r *resolver) string {
 
 // phaseNumbers are the phases as bytes, in the order of rules.Words.
 func phaseNumber(text string) uint8 { return uint8(slices.Index(rules.Words(rules.Phase), text)) }
+
+// phase returns the phase that a cell's blocks were asked for in.
+func (r *resolver) phase(v *cell) uint8 {
+	if v.phase == 0 {
+		list := r.phases()
+		v.phase = 1 + phaseNumber(list.list[list.id(&v.origin)].of(r))
+	}
+	return v.phase - 1
+}

@@ -30,8 +30,8 @@ type optimizer struct {
 	first uint64 // order number of the first step
 }
 
-// readAhead reads a trace to its end, for nothing but names and what iterations can be told by. It leaves its dictionary with the collector's stacks.
-func (c *collector) readAhead(src trace.Source) (*preview, error) {
+// readAhead reads a trace to its end, for nothing but names and what iterations can be told by.
+func readAhead(src trace.Source) (*preview, error) {
 	p := &preview{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
 	p.blocks = newBlockNames()
 	leaveOut(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread)
@@ -51,8 +51,6 @@ func (c *collector) readAhead(src trace.Source) (*preview, error) {
 		}
 	}
 	p.blocks.readEverything()
-	c.foretold = p.blocks
-	c.resolver.tables, c.resolver.stacks.Tables, c.resolver.stacks.Info = src.Tables(), src.Tables(), src.Info
 	return p, nil
 }
 

@@ -122,7 +122,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	c.addCategories(s, held, mainAccount(s), opts)
 	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.stacks.Problems()...)
 	if c.iterations != nil {
-		s.Training = c.training(opts.RuleSets[0].Rules, info, s.Process.DurationNS)
+		s.Training = c.iterations.value(opts.RuleSets[0].Rules, info, c.parameters.values(), s.Process.DurationNS)
 	}
 	adviseByCategory(s)
 	s.Trend = c.trend(s, mainAccount(s))

@@ -10,10 +10,9 @@ import (
 	"memtrace/trace"
 )
 
-// training makes the value that reports are made of. The iteration that runs stays open.
-func (c *collector) training(set *rules.Set, info trace.Info, now int64) *report.Training {
-	t := c.iterations
-	v := &report.Training{Level: t.account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: c.parameters.values(), Highest: t.highest}
+// value is what reports are made of, by the rules of set. The iteration that runs stays open; now ends it, in nanoseconds.
+func (t *iterationTracker) value(set *rules.Set, info trace.Info, parameters []report.Parameter, now int64) *report.Training {
+	v := &report.Training{Level: t.account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: parameters, Highest: t.highest}
 	v.Adapters = make(map[string]string)
 	for key, word := range info {
 		if framework, found := strings.CutPrefix(key, "adapter."); found && !strings.Contains(framework, ".") {
@@ -21,12 +20,12 @@ func (c *collector) training(set *rules.Set, info trace.Info, now int64) *report
 		}
 	}
 	if t.by == report.IterationsByPeriod {
-		v.Iterated += ", from " + c.resolver.stacks.Of(t.anchor).Key
+		v.Iterated += ", from " + t.resolver.stacks.Of(t.anchor).Key
 	}
-	t.count(c, true)
+	t.count(true)
 	v.Iterations = slices.Clone(t.done)
 	held := t.held
-	if last := t.value(now); len(v.Iterations) == 0 || last.AllocCount+last.FreeCount > 0 {
+	if last := t.running(now); len(v.Iterations) == 0 || last.AllocCount+last.FreeCount > 0 {
 		if last.Peak.Bytes > t.record || t.highest < 0 {
 			v.Highest, held = len(v.Iterations), t.open.held
 		}

@@ -40,7 +40,7 @@ func TestSchemaIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, diff, ok := strings.Cut(string(text), "## Diff:")
+	ofReport, ofDiff, ok := strings.Cut(string(text), "## Diff:")
 	if !ok {
 		t.Fatal("no part about diffs")
 	}
@@ -49,7 +49,7 @@ func TestSchemaIsDocumented(t *testing.T) {
 	for _, part := range []struct {
 		name, text string
 		value      any
-	}{{"report", report, jsonReport{}}, {"diff", diff, analyzer.Diff{}}} {
+	}{{"report", ofReport, jsonReport{}}, {"diff", ofDiff, analyzer.Diff{}}} {
 		names := map[string]bool{"schema": true}
 		jsonNames(names, reflect.TypeOf(part.value), make(map[reflect.Type]bool))
 		if names[""] {
@@ -61,7 +61,7 @@ func TestSchemaIsDocumented(t *testing.T) {
 		}
 		for name := range names {
 			// What a diff takes over from a report is described there.
-			if !documented[name] && !(part.name == "diff" && strings.Contains(report, "`"+name+"`")) {
+			if !documented[name] && !(part.name == "diff" && strings.Contains(ofReport, "`"+name+"`")) {
 				t.Errorf("%s: field %q is not in docs/report-json.md", part.name, name)
 			}
 		}

@@ -1,5 +1,7 @@
 package report
 
+import "slices"
+
 // Summary is what one trace says. It is a value: nothing in it refers to the trace. Sizes are bytes, times are nanoseconds since the trace's time base.
 // The json names are published in docs/report-json.md; they may be added to, never changed.
 type Summary struct {
@@ -342,4 +344,10 @@ func (s *Summary) Main() Level {
 		return s.Framework
 	}
 	return s.Driver
+}
+
+// HasKeys reports whether the main level has rows in a grouping beside the one of what is not known.
+func (s *Summary) HasKeys(by, unknown string) bool {
+	group := s.Group(by, s.MainLevel())
+	return group != nil && slices.ContainsFunc(group.Rows, func(r Row) bool { return r.Key != unknown })
 }
