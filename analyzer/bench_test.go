@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
@@ -73,7 +74,7 @@ func BenchmarkHeap(b *testing.B) {
 
 // BenchmarkSummarize is a whole summary with peaks, lifetimes and the grouping by tag, the events being in memory already.
 func BenchmarkSummarize(b *testing.B) {
-	for _, groupings := range [][]string{{"tag"}, {"tag", "library", "api"}, GroupingNames()} {
+	for _, groupings := range [][]string{{"tag"}, {"tag", "library", "api"}, profile.GroupingNames()} {
 		name := groupings[0]
 		for _, g := range groupings[1:] {
 			name += "," + g
@@ -100,7 +101,7 @@ func BenchmarkSummarizeCategories(b *testing.B) {
 	for b.Loop() {
 		src := &memorySource{events: events}
 		fillTables(&src.tables)
-		if _, err := Summarize(src, Options{Groupings: []string{"a", "b"}, RuleSets: []RuleGrouping{{"a", first}, {"b", second}}, Entries: 20}); err != nil {
+		if _, err := Summarize(src, Options{Groupings: []string{"a", "b"}, RuleSets: []profile.RuleGrouping{{Name: "a", Rules: first}, {Name: "b", Rules: second}}, Entries: 20}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -136,7 +137,7 @@ func BenchmarkSummarizeSites(b *testing.B) {
 // TestSteadyStateAllocatesNothing: once the tables have grown to the live set, replaying costs no memory however long the trace is.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	events := trainingEvents(3)
-	picked, err := pickGroupings(GroupingNames(), nil)
+	picked, err := profile.PickGroupings(profile.GroupingNames(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func BenchmarkSummarizeTraining(b *testing.B) {
 		add(e)
 	}
 	file := encodeEvents(b, events)
-	sets := []RuleGrouping{{"category", madeSet(b)}}
+	sets := []profile.RuleGrouping{{Name: "category", Rules: madeSet(b)}}
 	for b.Loop() {
 		s, err := Summarize(openEvents(b, file), Options{Training: true, Ahead: openEvents(b, file), RuleSets: sets, Symbols: symbol.Options{NoFiles: true}})
 		if err != nil {

@@ -1,8 +1,10 @@
 package analyzer
 
 import (
+	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -57,22 +59,22 @@ func (c *collector) certain(m *meter.Meter) (peak, live uint64) {
 }
 
 // certainShare is what is certain of a cell's share by a measure, whose value is whole.
-func (c *collector) certainShare(cells *cells, n int, whole uint64, measure func(*meter.Share) uint64) uint64 {
+func (c *collector) certainShare(cells *profile.Cells, n int, whole uint64, measure func(*meter.Share) uint64) uint64 {
 	switch {
 	case c.hopeless():
 		return 0
-	case cells.sure == nil:
+	case cells.Sure == nil:
 		return whole
 	}
-	return min(whole, cells.sureOf(n, measure))
+	return min(whole, cells.SureOf(n, measure))
 }
 
 // certainHeld is what is certain of a part of a moment.
-func (c *collector) certainHeld(h *held) uint64 {
+func (c *collector) certainHeld(h *profile.Held) uint64 {
 	if c.hopeless() {
 		return 0
 	}
-	return min(h.bytes, h.sure)
+	return min(h.Bytes, h.Sure)
 }
 
 // exactMoment reports whether a moment lies before the first lost record.
@@ -138,38 +140,38 @@ func (b levelBounds) raise(peak, live uint64) {
 
 // boundDevice adds to what the replay is certain of what the framework itself counts: its blocks, and what it holds from the driver. It counts on whatever is lost.
 func (c *collector) boundDevice(d *report.Device) {
-	slot := deviceSlot(d.Index)
+	slot := profile.DeviceSlot(d.Index)
 	framework, driver := c.boundLevel(&d.Framework, c.details[heap.AccountFramework].deviceMeter(slot)), c.boundLevel(&d.Driver, c.details[heap.AccountDriver].deviceMeter(slot))
 	var peak, live uint64
 	d.ReservedBytesPeakLower, d.ReservedBytesCurrentLower = &peak, &live
-	if slot >= len(c.holding.devices) || c.filter.narrowed() {
+	if slot >= len(c.device.Holdings.Devices) || c.filter.Narrowed() {
 		return
 	}
-	h := &c.holding.devices[slot]
-	last := h.reported == h.seen && h.reported > c.losses.until && !c.hopeless() // nothing that the last counters do not know of can have ended since
+	h := &c.device.Holdings.Devices[slot]
+	last := h.Reported == h.Seen && h.Reported > c.losses.until && !c.hopeless() // nothing that the last counters do not know of can have ended since
 	blocks, held := c.trustedCounters()
-	if blocks && h.counted {
-		framework.raise(h.last.AllocatedBytesPeak, 0)
+	if blocks && h.Counted {
+		framework.raise(h.Last.AllocatedBytesPeak, 0)
 		if last {
-			framework.raise(0, h.last.AllocatedBytes)
+			framework.raise(0, h.Last.AllocatedBytes)
 		}
 	}
-	if !h.counted || !held && c.holding.fromDriver() {
+	if !h.Counted || !held && c.device.Holdings.FromDriver() {
 		return
 	}
-	peak = h.last.ReservedBytesPeak
-	if last && (h.reported > c.losses.freed || !c.holding.fromDriver()) {
-		live = h.last.ReservedBytes
+	peak = h.Last.ReservedBytesPeak
+	if last && (h.Reported > c.losses.freed || !c.device.Holdings.FromDriver()) {
+		live = h.Last.ReservedBytes
 	}
-	if c.holding.fromDriver() {
+	if c.device.Holdings.FromDriver() {
 		driver.raise(peak, live)
 	}
 }
 
 // trustedCounters reports which of the framework's counters counted the same as the replay as long as nothing was lost: its blocks, and what it holds from the driver.
 func (c *collector) trustedCounters() (blocks, held bool) {
-	h, l := &c.holding, &c.losses
-	blocks, held = h.allocated == agrees, h.reserved == agrees
+	h, l := &c.device.Holdings, &c.losses
+	blocks, held = h.Allocated == device.Agrees, h.Reserved == device.Agrees
 	if c.bounded.Placed {
 		blocks, held = blocks && l.allocated, held && l.reserved
 	}

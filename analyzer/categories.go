@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
@@ -20,24 +21,24 @@ const (
 // addCategories makes the lists of all groupings that are made of rules. The ledgers must have been made.
 func (c *collector) addCategories(s *report.Summary, m *moment, main heap.Account, opts *Options) {
 	for _, by := range c.groupings {
-		k := by.categories
+		k := by.Categories
 		if k == nil {
 			continue
 		}
-		l := s.Ledger(by.name)
-		v := report.Categories{By: by.name, Rules: k.set.Name, Mode: k.set.Mode.String(), Level: l.Level, Moment: l.Moment, TimeNS: l.TimeNS}
+		l := s.Ledger(by.Name)
+		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level, Moment: l.Moment, TimeNS: l.TimeNS}
 		v.Rows = c.categoryRows(k, m.held[main], opts)
 		for _, h := range m.held[main] {
-			v.TrackedBytes += h.bytes
+			v.TrackedBytes += h.Bytes
 		}
 		for _, row := range v.Rows {
 			v.SumBytes += row.Bytes
 		}
 		v.ExcessBytes = v.SumBytes - v.TrackedBytes
-		if opts.Expected > 0 && !c.filter.narrowed() {
+		if opts.Expected > 0 && !c.filter.Narrowed() {
 			v.Untrackable = &report.Untrackable{From: UntrackableExpected, ReportedBytes: opts.Expected, TrackedBytes: l.WholeBytes, Bytes: int64(opts.Expected - l.WholeBytes)}
 		} else {
-			v.Untrackable = untrackableOnDevices(s, by.name)
+			v.Untrackable = untrackableOnDevices(s, by.Name)
 		}
 		s.Categories = append(s.Categories, v)
 	}
@@ -49,15 +50,15 @@ type categorySum struct {
 	entries map[report.CategoryEntry]uint64 // entries without their bytes
 }
 
-func (c *collector) categoryRows(k *categorizer, list []held, opts *Options) []report.Category {
+func (c *collector) categoryRows(k *profile.Categorizer, list []profile.Held, opts *Options) []report.Category {
 	sums := map[string]*categorySum{rules.Others: {entries: make(map[report.CategoryEntry]uint64)}}
 	for i := range list {
 		h := &list[i]
-		entry := report.CategoryEntry{Tag: c.resolver.tagOf(h.tag)}
+		entry := report.CategoryEntry{Tag: c.resolver.TagOf(h.Tag)}
 		if opts.Sites {
-			entry.Site, entry.User = c.resolver.placeOf(stackID(nil, &h.origin))
+			entry.Site, entry.User = c.resolver.PlaceOf(profile.StackID(nil, &h.Origin))
 		}
-		categories := k.of(&c.resolver, k.id(&h.origin))
+		categories := k.Of(&c.resolver, k.ID(&h.Origin))
 		if len(categories) == 0 {
 			categories = []string{rules.Others}
 		}
@@ -67,8 +68,8 @@ func (c *collector) categoryRows(k *categorizer, list []held, opts *Options) []r
 				sum = &categorySum{entries: make(map[report.CategoryEntry]uint64)}
 				sums[name] = sum
 			}
-			sum.bytes += h.bytes
-			sum.entries[entry] += h.bytes
+			sum.bytes += h.Bytes
+			sum.entries[entry] += h.Bytes
 		}
 	}
 	rows := make([]report.Category, 0, len(sums))

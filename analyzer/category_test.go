@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/cuda"
@@ -73,10 +74,10 @@ func sums(rows []report.Row) string {
 // TestCategoriesLikeGroupings: rules that repeat a grouping give its rows, also where cells were retired on the way.
 func TestCategoriesLikeGroupings(t *testing.T) {
 	all := oneOfWords(rules.Level, "driver", "framework")
-	var sets []RuleGrouping
+	var sets []profile.RuleGrouping
 	names := []string{"tag", "library", "api"}
 	for _, name := range names {
-		sets = append(sets, RuleGrouping{"by " + name, ruleSet(t, rules.FirstMatch, rule("{"+name+"}", all))})
+		sets = append(sets, profile.RuleGrouping{Name: "by " + name, Rules: ruleSet(t, rules.FirstMatch, rule("{"+name+"}", all))})
 	}
 	for seed := range uint64(60) {
 		src := &memorySource{events: randomStream(seed, streamShape{events: 400, wild: seed%2 == 0})}
@@ -119,7 +120,7 @@ func (s *slowCategories) Opened(id uint32, b *heap.Block, _ *trace.Event) {
 		}
 		total += v.Size
 		subject := rules.Subject{Tag: s.src.tables.String(v.Tag), API: v.Call.String(), Kind: v.Mem.String(), Level: v.Account.String(), Size: v.Size}
-		held[categoryKey(s.matcher.Match(&subject))] += v.Size
+		held[profile.CategoryKey(s.matcher.Match(&subject))] += v.Size
 	}
 	if total > s.peak[b.Account] {
 		s.peak[b.Account], s.held[b.Account] = total, held
@@ -150,7 +151,7 @@ func TestCategoriesAgreeWithOracle(t *testing.T) {
 				live.Apply(&src.events[i])
 			}
 			other := ruleSet(t, rules.FirstMatch, rule("x", bounds(t, "= 77"))) // another set's sizes change nothing
-			s, err := Summarize(src, Options{Groupings: []string{"c", "o"}, RuleSets: []RuleGrouping{{"o", other}, {"c", set}}, Entries: -1})
+			s, err := Summarize(src, Options{Groupings: []string{"c", "o"}, RuleSets: []profile.RuleGrouping{{Name: "o", Rules: other}, {Name: "c", Rules: set}}, Entries: -1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,7 +218,7 @@ func TestMultiMatchIsTold(t *testing.T) {
 	}}
 	fillTables(&src.tables)
 	set := ruleSet(t, rules.MultiMatch, rule("Model", text(rules.Tag, "model")), rule("Encoder", text(rules.Tag, "encoder")))
-	s, err := Summarize(src, Options{Groupings: []string{"c"}, RuleSets: []RuleGrouping{{"c", set}}, Expected: 5000, Entries: 1})
+	s, err := Summarize(src, Options{Groupings: []string{"c"}, RuleSets: []profile.RuleGrouping{{Name: "c", Rules: set}}, Expected: 5000, Entries: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +263,7 @@ func TestWordsOfRules(t *testing.T) {
 
 // TestTooManySizes: boundaries of all sets together are bounded.
 func TestTooManySizes(t *testing.T) {
-	var sets []RuleGrouping
+	var sets []profile.RuleGrouping
 	for n := range 2 {
 		var list []rules.Rule
 		for i := range 200 {
@@ -272,7 +273,7 @@ func TestTooManySizes(t *testing.T) {
 			}
 			list = append(list, rule("x", c))
 		}
-		sets = append(sets, RuleGrouping{fmt.Sprint("g", n), ruleSet(t, rules.FirstMatch, list...)})
+		sets = append(sets, profile.RuleGrouping{Name: fmt.Sprint("g", n), Rules: ruleSet(t, rules.FirstMatch, list...)})
 	}
 	if _, err := Summarize(&memorySource{}, Options{RuleSets: sets}); err == nil || !strings.Contains(err.Error(), "65535 are allowed") {
 		t.Errorf("%v", err)

@@ -4,9 +4,13 @@ import (
 	"slices"
 
 	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/oom"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/analyzer/training"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -17,24 +21,23 @@ const maxThreadOrdinals = 1 << 16
 // collector observes a heap and keeps every number of a summary.
 type collector struct {
 	heap      *heap.Heap
-	resolver  resolver
-	filter    *filter
-	groupings []*grouping
-	crossed   []*grouping // the two of a crossed table; nil without one
-	kept      []*grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
+	resolver  profile.Resolver
+	filter    *profile.Filter
+	groupings []*profile.Grouping
+	crossed   []*profile.Grouping // the two of a crossed table; nil without one
+	kept      []*profile.Grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
 	since     At       // what peaks begin at; none once it came
 	bounds    []uint64 // between size classes
 
 	totals   [heap.AccountCount]meter.Meter // accounts without detail
 	details  [heap.AccountCount]*detail
-	held     [heap.AccountCount]*heldSeries // nil where blocks are not counted by origin
+	held     [heap.AccountCount]*profile.HeldSeries // nil where blocks are not counted by origin
 	heights  [heap.AccountCount]meter.HeightSeries
 	requests requests
 	past     [heap.AccountCount]*history // nil unless the summary has the blocks' history
-	holding  holdings
-	sizes    sizes
-	samples  samples
+	device   device.State
+	picks    deviceMoments
 
 	implicit [heap.AccountCount]report.ImplicitFrees
 	launches uint64
@@ -43,10 +46,10 @@ type collector struct {
 	cellOf     []uint32 // by block id, unless all have one cell: the number of the block's cell
 	named      heap.Locator
 	links      *callstack.LinkedStacks
-	foretold   *blockNames // where the trace was read ahead
-	modules    moduleNames
-	parameters parameterList
-	aside      cells // of accounts without detail: they hold what the filter said
+	foretold   *training.BlockNames // where the trace was read ahead
+	modules    profile.ModuleNames
+	parameters training.ParameterList
+	aside      profile.Cells // of accounts without detail: they hold what the filter said
 
 	threads  []uint32 // memory events seen, by thread; may wrap around
 	ordinal  uint32   // of the event being replayed, within its thread
@@ -62,9 +65,9 @@ type collector struct {
 	markIndex   map[trace.StringID]int
 	steps       report.Iterations
 	epochs      report.Iterations
-	ooms        oomTracker
+	ooms        oom.Tracker
 	moment      *moment
-	iterations  *iterationTracker // nil unless the summary has training
+	iterations  *training.Tracker // nil unless the summary has training
 }
 
 type markCount struct {
@@ -73,28 +76,29 @@ type markCount struct {
 	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
 }
 
-func newCollector(tables *trace.Tables, picked []*grouping, f *filter, want At) *collector {
+func newCollector(tables *trace.Tables, picked []*profile.Grouping, f *profile.Filter, want At) *collector {
 	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int), links: &callstack.LinkedStacks{}}
-	c.resolver = resolver{tables: tables, libraries: callstack.NewLibraries(tables), stacks: callstack.NewStacks(tables, c.links), module: c.module}
+	c.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables), Stacks: callstack.NewStacks(tables, c.links), Module: c.module}
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 		c.details[a] = &detail{}
 	}
 	if len(picked) > 0 || f != nil {
-		c.kept = append(slices.Clone(picked), &byStack)
+		c.kept = append(slices.Clone(picked), &profile.ByStack)
 		for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
-			c.held[a] = newHeldSeries()
+			c.held[a] = profile.NewHeldSeries()
 		}
 	} else {
 		c.countTogether()
 	}
 	c.heap = heap.NewHeap(c)
+	c.ooms.Resolver, c.ooms.Heap, c.ooms.Devices, c.ooms.Replay = &c.resolver, c.heap, &c.device, c
 	return c
 }
 
 // countTogether makes one cell for everything, for those who do not ask where blocks come from.
 func (c *collector) countTogether() {
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
-		c.details[a].cells.list = make([]cell, 1)
+		c.details[a].cells.List = make([]profile.Cell, 1)
 	}
 }
 
@@ -107,7 +111,7 @@ func (c *collector) event(e *trace.Event) {
 		c.beginIfSince(e)
 	}
 	if c.iterations != nil {
-		c.iterations.event(e)
+		c.iterations.Event(e)
 	}
 	if c.losses.begun {
 		c.loseSight(e)
@@ -127,10 +131,10 @@ func (c *collector) event(e *trace.Event) {
 		c.heap.Apply(e)
 	case trace.EventDestroy:
 		c.heap.Apply(e)
-		c.sizes.forget(e)
+		c.device.Sizes.Forget(e)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !c.heap.EndedSince(e) {
-			c.sizes.reserve(e)
+			c.device.Sizes.Reserve(e)
 		}
 	case trace.EventSample:
 		c.sample(e)
@@ -151,25 +155,22 @@ func (c *collector) event(e *trace.Event) {
 	case trace.EventLost:
 		c.lose(e)
 	}
-	c.oomEvent(e)
+	c.ooms.Event(e)
 	c.lastTime = max(c.lastTime, e.Time)
 }
 
 // keepIfWanted copies the totals if e is the moment that was asked for; the last one stays.
 func (c *collector) keepIfWanted(e *trace.Event) {
-	if c.want.hits(e, c.resolver.tables) {
+	if c.want.hits(e, c.resolver.Tables) {
 		c.moment = c.now(e.Time)
 	}
 }
 
 // report takes in a framework event's counters; epoch is that of the framework's total before the event.
 func (c *collector) report(e *trace.Event, epoch uint64) {
-	if c.holding.library == callstack.UnknownLibrary {
-		c.holding.library = c.resolver.libraries.Of(e.Stack)
-	}
-	c.holding.report(e, epoch)
+	c.device.Report(e, c.resolver.Libraries, epoch)
 	if c.iterations != nil {
-		c.iterations.report(e)
+		c.iterations.Report(e)
 	}
 }
 
@@ -188,7 +189,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	if c.losses.begun && e.Kind == trace.EventMap {
 		c.doubt(e.Seq) // its size may be that of another mapping
 	}
-	c.holdingOpened(b)
+	c.device.Opened(b, c.resolver.Libraries, c.frameworkEpoch())
 	d := c.details[b.Account]
 	if d == nil {
 		if b.Hidden = c.filter != nil && c.hides(b); b.Hidden {
@@ -202,8 +203,8 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		return
 	}
 	n := c.cell(&d.cells, b, d.total.Epoch)
-	v := &d.cells.list[n]
-	if b.Hidden = v.hidden; b.Hidden {
+	v := &d.cells.List[n]
+	if b.Hidden = v.Hidden; b.Hidden {
 		return
 	}
 	c.countFlags(e)
@@ -215,7 +216,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	}
 	d.open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
-		h.opened(h.ownerOf(v), b.Size, b.Time)
+		h.Opened(h.OwnerOf(v), b.Size, b.Time)
 	}
 	c.heights[b.Account].Set(d.total.Current, b.Time)
 	if c.kept != nil {
@@ -224,36 +225,36 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	if h := c.past[b.Account]; h != nil {
 		h.opened(id)
 	}
-	if t := c.iterations; t != nil && t.account == b.Account {
-		t.opened(id, b, v)
+	if t := c.iterations; t != nil && t.Account == b.Account {
+		t.Opened(id, b, v)
 	}
 }
 
 // cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is taken notice of while the modules that were
 // loaded then are the latest ones.
-func (c *collector) cell(of *cells, b *heap.Block, epoch uint64) uint32 {
+func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 {
 	if c.kept == nil {
 		return 0
 	}
-	o := originOf(b)
-	o.sizeClass, o.module = sizeClass(c.bounds, b.Size), c.module(b.PyStack)
-	if n, known := c.foretold.foretell(b.Seq); known {
-		o.category, o.name = n.category, n.name
+	o := profile.OriginOf(b)
+	o.SizeClass, o.Module = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack)
+	if n, known := c.foretold.Of(b.Seq); known {
+		o.Category, o.Name = n.Category, n.Name
 	}
-	if n, ok := of.findNext(&o); ok {
+	if n, ok := of.FindNext(&o); ok {
 		return n
 	}
-	of.retire(&c.resolver, c.kept, epoch)
-	c.resolver.libraries.Of(o.stack)
-	n := of.add(&o)
-	if v := &of.list[n]; c.filter != nil {
-		v.hidden = !c.filter.pass(&c.resolver, &v.origin)
+	of.Retire(&c.resolver, c.kept, epoch)
+	c.resolver.Libraries.Of(o.Stack)
+	n := of.Add(&o)
+	if v := &of.List[n]; c.filter != nil {
+		v.Hidden = !c.filter.Pass(&c.resolver, &v.Origin)
 	}
 	return n
 }
 
 // hides reports whether the filter leaves out a block of an account without detail.
-func (c *collector) hides(b *heap.Block) bool { return c.aside.list[c.cell(&c.aside, b, 0)].hidden }
+func (c *collector) hides(b *heap.Block) bool { return c.aside.List[c.cell(&c.aside, b, 0)].Hidden }
 
 func (c *collector) countFlags(e *trace.Event) {
 	if e.Flags&trace.FlagEstimated != 0 {
@@ -266,7 +267,7 @@ func (c *collector) countFlags(e *trace.Event) {
 
 // Closed implements Observer.
 func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
-	c.holdingClosed(b)
+	c.device.Closed(b, c.resolver.Libraries, c.frameworkEpoch())
 	if b.Hidden {
 		return
 	}
@@ -281,22 +282,22 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		c.totals[b.Account].Shrink(b.Size)
 		return
 	}
-	if t := c.iterations; t != nil && t.account == b.Account {
+	if t := c.iterations; t != nil && t.Account == b.Account {
 		c.closeInIteration(t, d, id, e.Time)
 	}
 	if c.losses.doubted {
 		c.unvouch(b, d, c.cellNumber(id))
 	}
-	v := &d.cells.list[c.cellNumber(id)]
+	v := &d.cells.List[c.cellNumber(id)]
 	if h := c.past[b.Account]; h != nil {
-		h.closed(id, b, &v.origin, e.Time)
+		h.closed(id, b, &v.Origin, e.Time)
 	}
 	if b.Account == heap.AccountFramework {
 		c.requests.closed(id, b, d)
 	}
 	d.close(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
-		h.closed(h.ownerOf(v), b.Size, e.Time)
+		h.Closed(h.OwnerOf(v), b.Size, e.Time)
 	}
 	c.heights[b.Account].Set(d.total.Current, e.Time)
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.Ordinal+1
@@ -312,15 +313,15 @@ func (c *collector) cellNumber(id uint32) uint32 {
 }
 
 // closeInIteration gives a block that its pass frees its lifetime, and hands it to the iterations.
-func (c *collector) closeInIteration(t *iterationTracker, d *detail, id uint32, time int64) {
-	v := &d.cells.list[c.cellOf[id]]
-	if t.temporary(id, c.resolver.phase(v)) {
-		o := v.origin
-		o.lifetime = temporary
+func (c *collector) closeInIteration(t *training.Tracker, d *detail, id uint32, time int64) {
+	v := &d.cells.List[c.cellOf[id]]
+	if t.Temporary(id, c.resolver.Phase(v)) {
+		o := v.Origin
+		o.Lifetime = profile.Temporary
 		c.move(d, id, &o, holdsForPast(c.heap.Block(id), &o))
-		v = &d.cells.list[c.cellOf[id]]
+		v = &d.cells.List[c.cellOf[id]]
 	}
-	t.closed(id, v, time)
+	t.Closed(id, v, time)
 }
 
 // Elapsed implements Observer.
@@ -334,7 +335,7 @@ func (c *collector) Elapsed(b *heap.Block, e *trace.Event) {
 		}
 		return
 	}
-	if v := &d.cells.list[c.cell(&d.cells, b, d.total.Epoch)]; !v.hidden {
+	if v := &d.cells.List[c.cell(&d.cells, b, d.total.Epoch)]; !v.Hidden {
 		c.countFlags(e)
 		d.pass(b, v)
 	}
@@ -346,36 +347,16 @@ func (c *collector) Refused(e *trace.Event) {
 	var b heap.Block
 	heap.FillBlock(&b, e, account)
 	if c.filter != nil {
-		if o := originOf(&b); !c.filter.pass(&c.resolver, &o) {
+		if o := profile.OriginOf(&b); !c.filter.Pass(&c.resolver, &o) {
 			return
 		}
 	}
 	if d := c.details[account]; d != nil {
 		d.total.Refused++
-		meter.Slot(&d.devices, deviceSlot(e.Device)).Refused++
+		meter.Slot(&d.devices, profile.DeviceSlot(e.Device)).Refused++
 		return
 	}
 	c.totals[account].Refused++
-}
-
-func (c *collector) holdingOpened(b *heap.Block) {
-	switch b.Account {
-	case heap.AccountDriver:
-		c.holding.openDriver(deviceSlot(b.Device), c.resolver.libraries.Of(b.Stack), b.Size, c.frameworkEpoch())
-		c.sizes.opened(b)
-	case heap.AccountFramework:
-		c.holding.device(deviceSlot(b.Device)).blocks += b.Size
-	}
-}
-
-func (c *collector) holdingClosed(b *heap.Block) {
-	switch b.Account {
-	case heap.AccountDriver:
-		c.holding.closeDriver(deviceSlot(b.Device), c.resolver.libraries.Of(b.Stack), b.Size, c.frameworkEpoch())
-		c.sizes.closed(b)
-	case heap.AccountFramework:
-		c.holding.device(deviceSlot(b.Device)).blocks -= b.Size
-	}
 }
 
 func (c *collector) addMark(e *trace.Event) {

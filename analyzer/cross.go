@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"slices"
 	"strings"
 )
 
 // pickCross finds the two groupings of Options.Cross; nil if none were asked for.
-func pickCross(wanted []string, byRules []*grouping) ([]*grouping, error) {
+func pickCross(wanted []string, byRules []*profile.Grouping) ([]*profile.Grouping, error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	picked, err := pickGroupings(wanted, byRules)
+	picked, err := profile.PickGroupings(wanted, byRules)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +27,7 @@ func pickCross(wanted []string, byRules []*grouping) ([]*grouping, error) {
 
 // crossTable crosses what an account held at a moment.
 func (c *collector) crossTable(m *moment, a heap.Account, label string) *report.Cross {
-	v := &report.Cross{By: [2]string{c.crossed[0].name, c.crossed[1].name}, Level: a.String(), Moment: label, TimeNS: m.time, Columns: []report.CrossColumn{}, Rows: []report.CrossRow{}}
+	v := &report.Cross{By: [2]string{c.crossed[0].Name, c.crossed[1].Name}, Level: a.String(), Moment: label, TimeNS: m.time, Columns: []report.CrossColumn{}, Rows: []report.CrossRow{}}
 	var index [2]*rowIndex
 	for i, by := range c.crossed {
 		index[i] = &rowIndex{resolver: &c.resolver, by: by, byID: make(map[uint64]int), byKey: make(map[string]int)}
@@ -34,9 +35,9 @@ func (c *collector) crossTable(m *moment, a heap.Account, label string) *report.
 	cells := make(map[[2]int]uint64)
 	for i := range m.held[a] {
 		h := &m.held[a][i]
-		row, column := index[0].number(index[0].by.id(&c.resolver, &h.origin)), index[1].number(index[1].by.id(&c.resolver, &h.origin))
-		cells[[2]int{row, column}] += h.bytes
-		v.WholeBytes += h.bytes
+		row, column := index[0].number(index[0].by.ID(&c.resolver, &h.Origin)), index[1].number(index[1].by.ID(&c.resolver, &h.Origin))
+		cells[[2]int{row, column}] += h.Bytes
+		v.WholeBytes += h.Bytes
 	}
 	rows, columns := make([]uint64, len(index[0].ids)), make([]uint64, len(index[1].ids))
 	for at, bytes := range cells {

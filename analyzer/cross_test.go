@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"math/rand/v2"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 func TestCrossAddsUp(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		names := GroupingNames()
+		names := profile.GroupingNames()
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		src := &memorySource{events: randomStream(seed, streamShape{events: 300})}
 		fillTables(&src.tables)

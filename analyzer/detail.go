@@ -3,13 +3,14 @@ package analyzer
 import (
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
 )
 
 // detail is one account in full: per device, per origin, and by lifetime. Only the driver and the framework account have one.
 type detail struct {
 	total      meter.Meter
 	devices    []deviceMeter // by device slot
-	cells      cells
+	cells      profile.Cells
 	life       meter.Lifetimes
 	peakAllocs uint64 // allocations when the latest maximum was reached
 }
@@ -22,12 +23,12 @@ type deviceMeter struct {
 }
 
 // open adds a block to its cell and its device; framework is the epoch of the framework's total. The parts go before the total: see meter.grow.
-func (d *detail) open(b *heap.Block, v *cell, framework uint64) {
+func (d *detail) open(b *heap.Block, v *profile.Cell, framework uint64) {
 	epoch := d.total.Epoch
 	v.Grow(b.Size, epoch)
-	v.allocs++
-	v.allocBytes += b.Size
-	dev := meter.Slot(&d.devices, deviceSlot(b.Device))
+	v.Allocs++
+	v.AllocBytes += b.Size
+	dev := meter.Slot(&d.devices, profile.DeviceSlot(b.Device))
 	dev.part.Grow(b.Size, epoch)
 	dev.atFramework.Grow(b.Size, framework)
 	dev.Grow(b.Size, b.Time)
@@ -36,11 +37,11 @@ func (d *detail) open(b *heap.Block, v *cell, framework uint64) {
 	}
 }
 
-func (d *detail) close(b *heap.Block, v *cell, framework uint64) {
+func (d *detail) close(b *heap.Block, v *profile.Cell, framework uint64) {
 	epoch := d.total.Epoch
 	v.Shrink(b.Size, epoch)
-	v.frees++
-	dev := &d.devices[deviceSlot(b.Device)]
+	v.Frees++
+	dev := &d.devices[profile.DeviceSlot(b.Device)]
 	dev.part.Shrink(b.Size, epoch)
 	dev.atFramework.Shrink(b.Size, framework)
 	dev.Shrink(b.Size)
@@ -48,8 +49,8 @@ func (d *detail) close(b *heap.Block, v *cell, framework uint64) {
 }
 
 // pass counts a block that was never seen live.
-func (d *detail) pass(b *heap.Block, v *cell) {
-	v.add(counts{allocs: 1, frees: 1, allocBytes: b.Size})
-	meter.Slot(&d.devices, deviceSlot(b.Device)).Pass(b.Size)
+func (d *detail) pass(b *heap.Block, v *profile.Cell) {
+	v.Add(profile.Counts{Allocs: 1, Frees: 1, AllocBytes: b.Size})
+	meter.Slot(&d.devices, profile.DeviceSlot(b.Device)).Pass(b.Size)
 	d.total.Pass(b.Size)
 }

@@ -17,7 +17,7 @@ const (
 // deviceReport returns nil where the recorder did not look at the devices at all.
 func (c *collector) deviceReport(info trace.Info, s *report.Summary) *report.DeviceReport {
 	status := info["nvml"]
-	if status == "" && len(c.samples.devices) == 0 || c.filter.narrowed() {
+	if status == "" && len(c.device.Samples.Devices) == 0 || c.filter.Narrowed() {
 		return nil
 	}
 	r := &report.DeviceReport{Status: "on", Notes: []string{}, Devices: []report.DeviceSamples{}}
@@ -32,9 +32,9 @@ func (c *collector) deviceReport(info trace.Info, s *report.Summary) *report.Dev
 		}
 	}
 	c.noteAsked()
-	for slot := range c.samples.devices {
-		if book := &c.samples.devices[slot]; book.count > 0 {
-			r.Devices = append(r.Devices, report.DeviceSamples{Index: int16(slot - 1), SampleCount: book.count, Ledgers: c.deviceLedgers(slot, s), Samples: book.list})
+	for slot := range c.device.Samples.Devices {
+		if book := &c.device.Samples.Devices[slot]; book.Count > 0 {
+			r.Devices = append(r.Devices, report.DeviceSamples{Index: int16(slot - 1), SampleCount: book.Count, Ledgers: c.deviceLedgers(slot, s), Samples: book.List})
 		}
 	}
 	return r
@@ -43,7 +43,7 @@ func (c *collector) deviceReport(info trace.Info, s *report.Summary) *report.Dev
 // allSampled reports whether every device that the program used was sampled at some time: then an answer before that, such as that nothing was in use, was only early.
 func (c *collector) allSampled(s *report.Summary) bool {
 	for _, d := range s.Devices {
-		if slot := int(d.Index) + 1; d.Driver.AllocCount > 0 && (slot >= len(c.samples.devices) || c.samples.devices[slot].count == 0) {
+		if slot := int(d.Index) + 1; d.Driver.AllocCount > 0 && (slot >= len(c.device.Samples.Devices) || c.device.Samples.Devices[slot].Count == 0) {
 			return false
 		}
 	}
@@ -52,7 +52,7 @@ func (c *collector) allSampled(s *report.Summary) bool {
 
 // deviceLedgers makes the ledgers of a device: at the moment that was asked for, or at the highest and at the last sample.
 func (c *collector) deviceLedgers(slot int, s *report.Summary) []report.DeviceLedger {
-	book := &c.samples.devices[slot]
+	book := c.picks.of(slot)
 	list := []report.DeviceLedger{}
 	add := func(m *deviceMoment, label string) {
 		for g := range c.groupings {
@@ -73,7 +73,7 @@ func (c *collector) deviceLedgers(slot int, s *report.Summary) []report.DeviceLe
 }
 
 func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string, s *report.Summary) report.DeviceLedger {
-	l := report.DeviceLedger{By: c.groupings[g].name, Moment: label, Sample: m.sample, Rows: c.trackedRows(m, g),
+	l := report.DeviceLedger{By: c.groupings[g].Name, Moment: label, Sample: m.sample, Rows: c.trackedRows(m, g),
 		PartialPageBytes: m.sizes.PartialPages()}
 	for _, d := range s.Devices {
 		if d.Index == int16(slot-1) {
@@ -112,7 +112,7 @@ func (c *collector) trackedRows(m *deviceMoment, g int) []report.DeviceRow {
 	rows, blocks := c.blockRows(m, heap.AccountFramework, g)
 	slack := int64(m.sizes.RequestedBytes) - blocks
 	var outside []report.DeviceRow
-	if c.holding.fromDriver() {
+	if c.device.Holdings.FromDriver() {
 		for _, r := range c.outsideRows(m.byLibrary) {
 			outside = append(outside, report.DeviceRow{Owner: r.Owner, Key: r.Key, Bytes: int64(r.Bytes)})
 			slack -= int64(r.Bytes)

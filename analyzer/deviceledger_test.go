@@ -2,10 +2,12 @@ package analyzer
 
 import (
 	"math/rand/v2"
+	"memtrace/analyzer/device"
 	"slices"
 	"testing"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -246,7 +248,7 @@ func TestEarlyAnswer(t *testing.T) {
 // There may be any number of samples.
 func TestSamplesAreBounded(t *testing.T) {
 	events := []trace.Event{contextEvent(0x100, 0)}
-	for i := range uint64(10 * maxSamples) {
+	for i := range uint64(10 * device.MaxSamples) {
 		e := sampleEvent(0, (300+i)*mib, (300+i)*mib, 0, 0)
 		if i%100 == 0 {
 			e.Name = nameContext
@@ -254,7 +256,7 @@ func TestSamplesAreBounded(t *testing.T) {
 		events = append(events, e)
 	}
 	d := deviceReportOf(t, sampleSource(script(events...)), Options{}).Devices[0]
-	if len(d.Samples) > maxSamples || len(d.Samples) < maxSamples/4 || d.SampleCount != 10*maxSamples {
+	if len(d.Samples) > device.MaxSamples || len(d.Samples) < device.MaxSamples/4 || d.SampleCount != 10*device.MaxSamples {
 		t.Errorf("%d of %d samples", len(d.Samples), d.SampleCount)
 	}
 	contexts := 0
@@ -285,7 +287,7 @@ func TestDeviceLedgerAgreesWithPrefix(t *testing.T) {
 		for i := range tail {
 			tail[i].Seq++
 		}
-		by := GroupingNames()[rng.IntN(len(GroupingNames()))]
+		by := profile.GroupingNames()[rng.IntN(len(profile.GroupingNames()))]
 		r := deviceReportOf(t, sampleSource(append(with, tail...)), Options{Groupings: []string{by}})
 		l := r.Devices[0].Ledgers[len(r.Devices[0].Ledgers)-1]
 		s, err := Summarize(sampleSource(events[:at]), Options{Groupings: []string{by}, Devices: []int16{device}})

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/diff"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -13,11 +15,11 @@ func TestDiffOfOneRunIsEmpty(t *testing.T) {
 	for seed := range uint64(20) {
 		src := &memorySource{events: randomStream(seed, streamShape{events: 300, wild: true}), end: &trace.End{}}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Groupings: GroupingNames()})
+		s, err := Summarize(src, Options{Groupings: profile.GroupingNames()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := NewDiff(s, s)
+		d := diff.New(s, s)
 		for _, l := range d.Levels {
 			if l.PeakBytes.Delta != 0 || l.LiveBytes.Delta != 0 || l.AllocCount.Delta != 0 || l.AllocBytes.Delta != 0 || l.FailedCount.Delta != 0 {
 				t.Errorf("seed %d: %+v", seed, l)
@@ -28,7 +30,7 @@ func TestDiffOfOneRunIsEmpty(t *testing.T) {
 		}
 		for _, g := range d.Groups {
 			for _, r := range g.Rows {
-				if r.State != StateSame {
+				if r.State != diff.StateSame {
 					t.Errorf("seed %d: %s %s %+v", seed, g.Level, g.By, r)
 				}
 			}
@@ -43,17 +45,17 @@ func TestDiffAddsUp(t *testing.T) {
 		for i := range sides {
 			src := &memorySource{events: randomStream(2*seed+uint64(i), streamShape{events: 200 + 200*i, wild: true})}
 			fillTables(&src.tables)
-			s, err := Summarize(src, Options{Groupings: GroupingNames()})
+			s, err := Summarize(src, Options{Groupings: profile.GroupingNames()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			sides[i] = s
 		}
-		d, back := NewDiff(sides[0], sides[1]), NewDiff(sides[1], sides[0])
+		d, back := diff.New(sides[0], sides[1]), diff.New(sides[1], sides[0])
 		for i, g := range d.Groups {
 			var peak, live, count int64
 			growth := int64(1 << 62)
-			reverse := make(map[string]DiffRow)
+			reverse := make(map[string]diff.Row)
 			for _, r := range back.Groups[i].Rows {
 				reverse[r.Key] = r
 			}
@@ -80,11 +82,11 @@ func TestDiffAddsUp(t *testing.T) {
 
 func TestDiffMatchesThreadsWithoutTheirNumber(t *testing.T) {
 	for key, want := range map[string]string{"python3 (4711)": "python3", "thread (9)": "thread", "(unknown)": "(unknown)", "odd (name) (1)": "odd (name)"} {
-		if got := stableKey("thread", key); got != want {
+		if got := diff.StableKey("thread", key); got != want {
 			t.Errorf("stableKey(%q) = %q, want %q", key, got, want)
 		}
 	}
-	if got := stableKey("tag", "model (4711)"); got != "model (4711)" {
+	if got := diff.StableKey("tag", "model (4711)"); got != "model (4711)" {
 		t.Errorf("a tag became %q", got)
 	}
 }
@@ -92,7 +94,7 @@ func TestDiffMatchesThreadsWithoutTheirNumber(t *testing.T) {
 func TestDiffNotes(t *testing.T) {
 	base := &report.Summary{Process: report.Process{Ended: report.EndedClean}, Health: report.Health{Complete: true}, Versions: map[string]string{"torch": "2.7"}, NullGPU: true}
 	changed := &report.Summary{Process: report.Process{Ended: report.EndedKilled, Signal: "SIGFPE"}, Versions: map[string]string{"torch": "2.8"}, Framework: report.Level{AllocCount: 1}}
-	got := strings.Join(NewDiff(base, changed).Notes, "\n")
+	got := strings.Join(diff.New(base, changed).Notes, "\n")
 	for _, want := range []string{"new run is not complete", "new run did not end by itself (SIGFPE)", "Only one of the runs used a real GPU",
 		"torch differs: 2.7 in the base, 2.8", "Only one of the runs has blocks of a framework"} {
 		if !strings.Contains(got, want) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -27,7 +28,7 @@ func TestDiffOfRanks(t *testing.T) {
 		}
 		return s
 	}
-	d := NewDiff(rank(0), rank(1))
+	d := diff.New(rank(0), rank(1))
 	if d.Verdict.Bytes.Delta != 0 || d.Verdict.Bytes.New == 0 {
 		t.Errorf("%+v", d.Verdict)
 	}
@@ -44,7 +45,7 @@ func TestDiffOfRanks(t *testing.T) {
 	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "Device 0 of the base is compared with device 1 of the new run.") {
 		t.Errorf("notes: %s", notes)
 	}
-	if d := NewDiff(rank(1), rank(1)); strings.Contains(strings.Join(d.Notes, "\n"), "is compared with") {
+	if d := diff.New(rank(1), rank(1)); strings.Contains(strings.Join(d.Notes, "\n"), "is compared with") {
 		t.Errorf("equal devices are paired: %q", d.Notes)
 	}
 }
@@ -61,7 +62,7 @@ func TestDiffBetweenMoments(t *testing.T) {
 		return s
 	}
 	base, changed := at("5s"), at("exit")
-	d := NewDiff(base, changed)
+	d := diff.New(base, changed)
 	if !d.SameRun || d.Base.Moment != "5s" || d.New.Moment != "exit" || d.Base.TimeNS != 5e9 {
 		t.Errorf("same run %v, %s at %d, %s", d.SameRun, d.Base.Moment, d.Base.TimeNS, d.New.Moment)
 	}
@@ -93,8 +94,8 @@ func TestRowsThatHoldTheSameAreUnchanged(t *testing.T) {
 	base := group(report.Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 1}, report.Row{Key: "gone", PeakBytes: 2}, report.Row{Key: "shrank", PeakBytes: 4}, report.Row{Key: "once", AllocCount: 3})
 	changed := group(report.Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 900, AllocBytes: 90}, report.Row{Key: "new", PeakBytes: 1}, report.Row{Key: "shrank", PeakBytes: 3}, report.Row{Key: "idle", AllocCount: 3},
 		report.Row{Key: "left", LiveBytes: 7, AllocCount: 1})
-	want := map[string]string{"same": StateSame, "gone": StateGone, "shrank": StateShrank, "once": StateSame, "new": StateNew, "idle": StateSame, "left": StateNew}
-	g := NewDiff(base, changed).Groups[0]
+	want := map[string]string{"same": diff.StateSame, "gone": diff.StateGone, "shrank": diff.StateShrank, "once": diff.StateSame, "new": diff.StateNew, "idle": diff.StateSame, "left": diff.StateNew}
+	g := diff.New(base, changed).Groups[0]
 	for _, r := range g.Rows {
 		if r.State != want[r.Key] {
 			t.Errorf("%s is %s, want %s", r.Key, r.State, want[r.Key])
@@ -124,20 +125,20 @@ func TestDiffVerdict(t *testing.T) {
 		return &report.Summary{Framework: report.Level{PeakBytes: peak, AllocCount: 1}, Training: trained(6, masks, 0), Groups: []report.Group{{By: "site", Level: "framework",
 			Rows: []report.Row{{Key: "a.py:1 f", PeakBytes: grown}, {Key: "b.py:2 g", PeakBytes: shrunk}, {Key: report.NoStack, PeakBytes: peak - grown - shrunk}}}}}
 	}
-	d := NewDiff(side(20000, 1000, 5000, 0), side(26144, 7000, 1000, 6))
+	d := diff.New(side(20000, 1000, 5000, 0), side(26144, 7000, 1000, 6))
 	v := d.Verdict
 	if v.Level != "framework" || v.Bytes.Delta != 6144 || v.Bytes.Percent == nil || *v.Bytes.Percent < 30.7 || *v.Bytes.Percent > 30.8 {
 		t.Fatalf("%+v", v)
 	}
-	want := []DiffCause{{By: "parameters", Kind: "buffer", Name: "net.blocks.{0..5}.mask", State: StateNew, Count: 6, Delta: 6144}, {By: "site", Name: "a.py:1 f", State: StateGrew, Count: 1, Delta: 6000}}
+	want := []diff.Cause{{By: "parameters", Kind: "buffer", Name: "net.blocks.{0..5}.mask", State: diff.StateNew, Count: 6, Delta: 6144}, {By: "site", Name: "a.py:1 f", State: diff.StateGrew, Count: 1, Delta: 6000}}
 	if fmt.Sprint(v.Causes) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", v.Causes, want)
 	}
-	if same := NewDiff(side(20000, 1000, 5000, 6), side(20000, 1000, 5000, 6)).Verdict; same.Bytes.Delta != 0 || len(same.Causes) != 0 {
+	if same := diff.New(side(20000, 1000, 5000, 6), side(20000, 1000, 5000, 6)).Verdict; same.Bytes.Delta != 0 || len(same.Causes) != 0 {
 		t.Errorf("%+v", same)
 	}
-	list := FoldParameterChanges(NewDiff(side(1, 0, 0, 0), side(1, 0, 0, 6)).Parameters)
-	if len(list) != 2 || list[0].Count != 6 || list[0].Row.Delta() != 6144 || list[0].Least != 1024 || list[1].Row.State != StateSame || list[1].Count != 6 {
+	list := diff.FoldParameterChanges(diff.New(side(1, 0, 0, 0), side(1, 0, 0, 6)).Parameters)
+	if len(list) != 2 || list[0].Count != 6 || list[0].Row.Delta() != 6144 || list[0].Least != 1024 || list[1].Row.State != diff.StateSame || list[1].Count != 6 {
 		t.Errorf("%+v", list)
 	}
 }
@@ -145,11 +146,11 @@ func TestDiffVerdict(t *testing.T) {
 // TestRoundingIsTold: tensors of the same sizes in larger blocks are no growth of the model.
 func TestRoundingIsTold(t *testing.T) {
 	base, changed := &report.Summary{Training: trained(4, 0, 0)}, &report.Summary{Training: trained(4, 0, 1024)}
-	notes := strings.Join(NewDiff(base, changed).Notes, "\n")
+	notes := strings.Join(diff.New(base, changed).Notes, "\n")
 	if !strings.Contains(notes, "Optimizer state: the tensors have the same sizes in both runs, 1.56 KiB in total; their blocks are 4.00 KiB larger in the new run") {
 		t.Errorf("notes: %s", notes)
 	}
-	if strings.Contains(notes, "Gradients") || len(roundingNotes(base.Training, base.Training)) != 0 || len(roundingNotes(base.Training, trained(5, 0, 9))) != 0 {
+	if strings.Contains(notes, "Gradients") || len(diff.RoundingNotes(base.Training, base.Training)) != 0 || len(diff.RoundingNotes(base.Training, trained(5, 0, 9))) != 0 {
 		t.Errorf("equal blocks, or tensors of other sizes, are told: %s", notes)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/fold"
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"slices"
 	"strings"
@@ -26,8 +27,8 @@ const (
 
 // divided is what one place holds, in pieces.
 type divided struct {
-	resolver *resolver
-	list     []held
+	resolver *profile.Resolver
+	list     []profile.Held
 	bytes    uint64
 }
 
@@ -37,8 +38,8 @@ func (c *collector) division(m *moment, a heap.Account) *report.Division {
 	var whole uint64
 	for i := range m.held[a] {
 		h := &m.held[a][i]
-		sums[c.askedAt(h)] += h.bytes
-		whole += h.bytes
+		sums[c.askedAt(h)] += h.Bytes
+		whole += h.Bytes
 	}
 	d := &report.Division{Level: a.String(), WholeBytes: whole}
 	for site, bytes := range sums {
@@ -53,7 +54,7 @@ func (c *collector) division(m *moment, a heap.Account) *report.Division {
 	for i := range m.held[a] {
 		if h := &m.held[a][i]; c.askedAt(h) == d.Site {
 			of.list = append(of.list, *h)
-			_, user := c.resolver.placeOf(stackID(nil, &h.origin))
+			_, user := c.resolver.PlaceOf(profile.StackID(nil, &h.Origin))
 			d.User = d.User || user
 		}
 	}
@@ -71,8 +72,8 @@ func (c *collector) division(m *moment, a heap.Account) *report.Division {
 }
 
 // askedAt is the place that a block belongs to, taking the backward pass as a part of the forward one.
-func (c *collector) askedAt(h *held) string {
-	key := c.resolver.stacks.Of(callstack.PairOf(stackID(nil, &h.origin))).Key
+func (c *collector) askedAt(h *profile.Held) string {
+	key := c.resolver.Stacks.Of(callstack.PairOf(profile.StackID(nil, &h.Origin))).Key
 	for _, prefix := range callstack.BackwardOf {
 		key = strings.TrimPrefix(key, prefix)
 	}
@@ -91,8 +92,8 @@ type dividing struct {
 // best returns the way to divide that says most: by module if a few rows hold most of it, else by inner function, else by operator. nil if none says anything.
 func (d *divided) best(site string) *dividing {
 	var ways, left []*dividing
-	ways = append(ways, d.byModule(), d.byKey("inner", innerKey, innerLabel, func(key string) bool { return !d.isSite(key, site) }),
-		d.byKey("operator", operatorText, nil, func(key string) bool { return key != report.NoOperator }))
+	ways = append(ways, d.byModule(), d.byKey("inner", profile.InnerKey, profile.InnerLabel, func(key string) bool { return !d.isSite(key, site) }),
+		d.byKey("operator", profile.OperatorText, nil, func(key string) bool { return key != report.NoOperator }))
 	for _, w := range ways {
 		if w == nil || w.known < d.percent(divisionKnown) {
 			continue
@@ -132,11 +133,11 @@ func (d *divided) isSite(key, site string) bool {
 func (d *divided) percent(n uint64) uint64 { return d.bytes/100*n + d.bytes%100*n/100 }
 
 // byKey divides by a grouping of call stacks.
-func (d *divided) byKey(by string, key, label func(*resolver, uint64) string, known func(key string) bool) *dividing {
+func (d *divided) byKey(by string, key, label func(*profile.Resolver, uint64) string, known func(key string) bool) *dividing {
 	keys := make([]string, len(d.list))
 	labels := make(map[string]string)
 	for i := range d.list {
-		id := stackID(nil, &d.list[i].origin)
+		id := profile.StackID(nil, &d.list[i].Origin)
 		keys[i] = key(d.resolver, id)
 		if label != nil && labels[keys[i]] == "" {
 			labels[keys[i]] = label(d.resolver, id)
@@ -154,7 +155,7 @@ func (d *divided) byKey(by string, key, label func(*resolver, uint64) string, kn
 func (d *divided) byModule() *dividing {
 	keys := make([]string, len(d.list))
 	for i := range d.list {
-		keys[i] = moduleKey(d.resolver, moduleID(nil, &d.list[i].origin))
+		keys[i] = profile.ModuleKey(d.resolver, profile.ModuleID(nil, &d.list[i].Origin))
 	}
 	return d.moduleLevels(keys)
 }
@@ -214,7 +215,7 @@ func (d *divided) divide(by string, keys []string) *dividing {
 			index[key] = n
 			names, bytes = append(names, key), append(bytes, 0)
 		}
-		bytes[n] += d.list[i].bytes
+		bytes[n] += d.list[i].Bytes
 	}
 	folds := fold.FoldRows(by, names, bytes)
 	slices.SortStableFunc(folds, func(a, b fold.Fold) int {
@@ -252,11 +253,11 @@ func (w *dividing) weigh(d *divided) *dividing {
 func (d *divided) addParts(v *report.Division, w *dividing) {
 	for _, part := range []struct {
 		by         string
-		key, label func(*resolver, uint64) string
+		key, label func(*profile.Resolver, uint64) string
 		set        func(row *report.DivisionRow, p *report.DivisionPart)
 	}{
-		{"inner", innerKey, innerLabel, func(row *report.DivisionRow, p *report.DivisionPart) { row.Inner = p }},
-		{"operator", operatorText, nil, func(row *report.DivisionRow, p *report.DivisionPart) { row.Operator = p }},
+		{"inner", profile.InnerKey, profile.InnerLabel, func(row *report.DivisionRow, p *report.DivisionPart) { row.Inner = p }},
+		{"operator", profile.OperatorText, nil, func(row *report.DivisionRow, p *report.DivisionPart) { row.Operator = p }},
 	} {
 		if part.by == v.By {
 			continue
@@ -267,7 +268,7 @@ func (d *divided) addParts(v *report.Division, w *dividing) {
 			if n >= len(v.Rows) {
 				continue
 			}
-			id := stackID(nil, &d.list[i].origin)
+			id := profile.StackID(nil, &d.list[i].Origin)
 			key := part.key(d.resolver, id)
 			if sums[n] == nil {
 				sums[n] = make(map[string]*report.DivisionPart)
@@ -280,7 +281,7 @@ func (d *divided) addParts(v *report.Division, w *dividing) {
 				}
 				sums[n][key] = p
 			}
-			p.Bytes += d.list[i].bytes
+			p.Bytes += d.list[i].Bytes
 		}
 		for n := range v.Rows {
 			if p := largestPart(sums[n]); p != nil && p.Bytes >= v.Rows[n].Bytes/2 && p.Key != report.NoOperator && p.Key != report.NoStack && !d.isSite(p.Key, v.Site) {

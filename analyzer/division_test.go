@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
@@ -157,7 +158,7 @@ func TestDivisionGoesUpTheTree(t *testing.T) {
 	for _, block := range []string{"encoder", "decoder"} {
 		for i := range 20 {
 			keys = append(keys, fmt.Sprintf("net.%s.part%c", block, 'a'+i))
-			d.list = append(d.list, held{bytes: uint64(100 + i)})
+			d.list = append(d.list, profile.Held{Bytes: uint64(100 + i)})
 			d.bytes += uint64(100 + i)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -55,7 +56,7 @@ func FuzzReplay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &memorySource{events: eventsFrom(data)}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Groupings: GroupingNames()})
+		s, err := Summarize(src, Options{Groupings: profile.GroupingNames()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"slices"
 )
@@ -30,20 +31,22 @@ type history struct {
 	events  uint64
 	born    []uint64 // by block id: the event, plus one
 	blocks  []pastBlock
-	owners  map[origin]uint32
-	origins []origin
+	owners  map[profile.Origin]uint32
+	origins []profile.Origin
 
 	leftOut, leftOutBytes uint64
 }
 
-func newHistory(limit int) *history { return &history{limit: limit, owners: make(map[origin]uint32)} }
+func newHistory(limit int) *history {
+	return &history{limit: limit, owners: make(map[profile.Origin]uint32)}
+}
 
 func (h *history) opened(id uint32) {
 	h.events++
 	*meter.Slot(&h.born, int(id)) = h.events
 }
 
-func (h *history) owner(o *origin) uint32 {
+func (h *history) owner(o *profile.Origin) uint32 {
 	n, known := h.owners[*o]
 	if !known {
 		n = uint32(len(h.origins))
@@ -53,7 +56,7 @@ func (h *history) owner(o *origin) uint32 {
 	return n
 }
 
-func (h *history) closed(id uint32, b *heap.Block, o *origin, time int64) {
+func (h *history) closed(id uint32, b *heap.Block, o *profile.Origin, time int64) {
 	h.events++
 	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, b.Time, time, b.Size, h.owner(o), b.Device})
 	h.born[id] = 0
@@ -125,7 +128,7 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	all := history{limit: h.limit, blocks: slices.Clone(h.blocks), leftOut: h.leftOut, leftOutBytes: h.leftOutBytes}
 	for id, born := range h.born {
 		if b := c.heap.Block(uint32(id)); born > 0 && b.Account == a {
-			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, h.owner(&c.details[a].cells.list[c.cellNumber(uint32(id))].origin), b.Device})
+			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, h.owner(&c.details[a].cells.List[c.cellNumber(uint32(id))].Origin), b.Device})
 		}
 	}
 	all.trim()
@@ -133,9 +136,9 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	placeBlocks(v, all.blocks, h.events)
 	by := c.historyGroupings()
 	for _, g := range by {
-		v.By = append(v.By, g.name)
+		v.By = append(v.By, g.Name)
 	}
-	c.resolver.stacks.Start()
+	c.resolver.Stacks.Start()
 	for i := range h.origins {
 		v.Owners = append(v.Owners, c.historyOwner(&h.origins[i], by))
 	}
@@ -177,29 +180,29 @@ func placeBlocks(v *report.History, blocks []pastBlock, last uint64) {
 }
 
 // historyGroupings are those of historyGroupings, behind the categories where there are rules.
-func (c *collector) historyGroupings() []*grouping {
-	var by []*grouping
+func (c *collector) historyGroupings() []*profile.Grouping {
+	var by []*profile.Grouping
 	if c.iterations != nil {
-		by = append(by, c.iterations.categories.grouping("category"))
+		by = append(by, c.iterations.Categories.Grouping("category"))
 	}
 	for _, name := range historyGroupings {
-		by = append(by, findGrouping(name))
+		by = append(by, profile.FindGrouping(name))
 	}
 	return by
 }
 
-func (c *collector) historyOwner(o *origin, by []*grouping) report.HistoryOwner {
+func (c *collector) historyOwner(o *profile.Origin, by []*profile.Grouping) report.HistoryOwner {
 	var owner report.HistoryOwner
 	for _, g := range by {
-		id := g.id(&c.resolver, o)
-		key := g.key(&c.resolver, id)
-		if g.label != nil {
-			key = cmp.Or(g.label(&c.resolver, id), key)
+		id := g.ID(&c.resolver, o)
+		key := g.Key(&c.resolver, id)
+		if g.Label != nil {
+			key = cmp.Or(g.Label(&c.resolver, id), key)
 		}
 		owner.Keys = append(owner.Keys, key)
 	}
-	stacks := c.resolver.stacks
-	for _, f := range stacks.Of(callstack.Pair{Native: o.stack, Python: o.pyStack}).Shown {
+	stacks := c.resolver.Stacks
+	for _, f := range stacks.Of(callstack.Pair{Native: o.Stack, Python: o.PyStack}).Shown {
 		owner.Frames = append(owner.Frames, stacks.Classifier.StackFrame(f, false))
 	}
 	return owner

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -27,7 +28,7 @@ func TestInnerLine(t *testing.T) {
 	}
 	tables.AddPyStack(trace.PyStack{ID: 1, Frames: frames})
 	tables.AddPyStack(trace.PyStack{ID: 2, Frames: frames[:2]})
-	r := resolver{tables: &tables, stacks: callstack.NewStacks(&tables, &callstack.LinkedStacks{})}
+	r := profile.Resolver{Tables: &tables, Stacks: callstack.NewStacks(&tables, &callstack.LinkedStacks{})}
 	for _, c := range []struct {
 		stack                  trace.StackID
 		inner, site, label, op string
@@ -37,7 +38,7 @@ func TestInnerLine(t *testing.T) {
 		{9, report.NoStack, report.NoStack, "", report.NoOperator},
 	} {
 		id := callstack.Pair{Native: 0, Python: c.stack}.ID()
-		if inner, site, label, op := innerKey(&r, id), siteKey(&r, id), innerLabel(&r, id), operatorText(&r, id); inner != c.inner || site != c.site || label != c.label || op != c.op {
+		if inner, site, label, op := profile.InnerKey(&r, id), profile.SiteKey(&r, id), profile.InnerLabel(&r, id), profile.OperatorText(&r, id); inner != c.inner || site != c.site || label != c.label || op != c.op {
 			t.Errorf("stack %d: inner %q, site %q, label %q, operator %q, want %+v", c.stack, inner, site, label, op, c)
 		}
 	}
@@ -53,7 +54,7 @@ func TestShortPlace(t *testing.T) {
 		"backward near x":            "backward near x",
 		"":                           "",
 	} {
-		if got := ShortPlace(key); got != want {
+		if got := profile.ShortPlace(key); got != want {
 			t.Errorf("%q: %q, want %q", key, got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/cuda"
@@ -272,7 +273,7 @@ func TestIterationsInHindsight(t *testing.T) {
 		l := newMadeLoop(seed, seed%3 == 2)
 		l.iterate(1 + int(seed%5))
 		ahead := *l.src
-		opts := Options{Training: true, Ahead: &ahead, RuleSets: []RuleGrouping{{"category", set}}, Groupings: []string{"category"}}
+		opts := Options{Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}, Groupings: []string{"category"}}
 		s, err := Summarize(l.src, opts)
 		if err != nil {
 			t.Fatal(err)
@@ -370,7 +371,7 @@ func TestNamesAfterIterations(t *testing.T) {
 	l.iterate(4)
 	l.say(weight, trace.CategoryGradient, 600)
 	ahead := *l.src
-	s, err := Summarize(l.src, Options{Training: true, Ahead: &ahead, RuleSets: []RuleGrouping{{"category", madeSet(t)}}, Groupings: []string{"category"}})
+	s, err := Summarize(l.src, Options{Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}, Groupings: []string{"category"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,11 +388,11 @@ func TestIterationsCountedInTurns(t *testing.T) {
 		l := newMadeLoop(seed, seed%3 == 2)
 		l.iterate(3)
 		ahead := *l.src
-		live, err := NewLive(l.src, Options{Training: true, Ahead: &ahead, RuleSets: []RuleGrouping{{"category", set}}, Groupings: []string{"category"}})
+		live, err := NewLive(l.src, Options{Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}, Groupings: []string{"category"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		live.collector.iterations.turn = 1 + int(seed)
+		live.collector.iterations.Turn = 1 + int(seed)
 		s, err := live.Update()
 		if err != nil {
 			t.Fatal(err)

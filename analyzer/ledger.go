@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"slices"
 	"strings"
@@ -12,11 +13,11 @@ import (
 // ledger says where the memory was at a moment, divided by one grouping. Beside a framework's blocks stand the slack of its allocator and the driver
 // memory that it does not hold, so that the rows add up to what the device gave. Filters other than by device leave only the blocks.
 func (c *collector) ledger(m *moment, main heap.Account, g int, label string) report.Ledger {
-	l := report.Ledger{By: c.groupings[g].name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []report.LedgerRow{}}
+	l := report.Ledger{By: c.groupings[g].Name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []report.LedgerRow{}}
 	for _, row := range c.momentRows(m, main, g) {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower})
 	}
-	if main == heap.AccountFramework && !c.filter.narrowed() {
+	if main == heap.AccountFramework && !c.filter.Narrowed() {
 		c.addDriverSide(&l, m)
 	}
 	if c.bounded != nil {
@@ -54,20 +55,20 @@ func addTo(sum *uint64, bytes uint64) *uint64 {
 func (c *collector) addDriverSide(l *report.Ledger, m *moment) {
 	var reserved uint64
 	for slot := range m.reported {
-		if c.filter.hasDevice(int16(slot - 1)) {
-			reserved += m.reservedOn(slot, &c.holding)
+		if c.filter.HasDevice(int16(slot - 1)) {
+			reserved += m.reservedOn(slot, &c.device.Holdings)
 		}
 	}
-	if c.holding.source() != "" {
+	if c.device.Holdings.Source() != "" {
 		l.SlackBytes = int64(reserved - m.live(heap.AccountFramework))
 	}
 	if l.SlackBytes > 0 {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
 	}
-	if c.holding.fromDriver() {
+	if c.device.Holdings.FromDriver() {
 		var shown [][]uint64
 		for slot, byLibrary := range m.byLibrary {
-			if c.filter.hasDevice(int16(slot - 1)) {
+			if c.filter.HasDevice(int16(slot - 1)) {
 				shown = append(shown, byLibrary)
 			}
 		}
@@ -81,15 +82,15 @@ func (c *collector) addDriverSide(l *report.Ledger, m *moment) {
 
 // outsideRows lists the driver memory, given by device and library, of every library but the framework's, most first.
 func (c *collector) outsideRows(devices ...[]uint64) []report.LedgerRow {
-	sums := make(map[ownerKey]uint64)
+	sums := make(map[report.OwnerKey]uint64)
 	for _, byLibrary := range devices {
 		for library, bytes := range byLibrary {
-			if bytes > 0 && uint32(library) != c.holding.library {
-				sums[ownerKey{report.OwnerOutside, c.resolver.libraries.Name(uint32(library))}] += bytes
+			if bytes > 0 && uint32(library) != c.device.Holdings.Library {
+				sums[report.OwnerKey{Owner: report.OwnerOutside, Key: c.resolver.Libraries.Name(uint32(library))}] += bytes
 			}
 		}
 	}
-	return ownerRows(sums)
+	return report.OwnerRows(sums)
 }
 
 // momentRows returns a level's rows at a moment, most first.
@@ -98,17 +99,17 @@ func (c *collector) momentRows(m *moment, a heap.Account, g int) []report.Moment
 }
 
 // namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
-func (c *collector) namedRows(g int, list []held) []report.MomentRow {
+func (c *collector) namedRows(g int, list []profile.Held) []report.MomentRow {
 	rows := []report.MomentRow{}
 	index := c.newRowSet(g)
 	for i := range list {
-		id := index.by.id(&c.resolver, &list[i].origin)
+		id := index.by.ID(&c.resolver, &list[i].Origin)
 		n, isNew := index.row(id)
 		if isNew {
 			key, label := index.name(id)
 			rows = append(rows, report.MomentRow{Key: key, Label: label})
 		}
-		rows[n].LiveBytes += list[i].bytes
+		rows[n].LiveBytes += list[i].Bytes
 		if c.bounded != nil {
 			rows[n].LiveBytesLower = addTo(rows[n].LiveBytesLower, c.certainHeld(&list[i]))
 		}
@@ -121,8 +122,8 @@ func (c *collector) namedRows(g int, list []held) []report.MomentRow {
 
 // rowIndex numbers the keys of a grouping, each of which may belong to several identifiers. Keys take time to make up, so that all tables of a summary share it.
 type rowIndex struct {
-	resolver *resolver
-	by       *grouping
+	resolver *profile.Resolver
+	by       *profile.Grouping
 	byID     map[uint64]int
 	byKey    map[string]int
 	ids      []uint64 // by number: the first identifier
@@ -145,7 +146,7 @@ func (x *rowIndex) number(id uint64) int {
 	if n, known := x.byID[id]; known {
 		return n
 	}
-	key := x.by.key(x.resolver, id)
+	key := x.by.Key(x.resolver, id)
 	n, known := x.byKey[key]
 	if !known {
 		n = len(x.ids)
@@ -179,8 +180,8 @@ func (t *rowSet) row(id uint64) (n int, isNew bool) {
 func (x *rowIndex) name(id uint64) (key, label string) {
 	n := x.number(id)
 	key = x.keys[n]
-	if x.by.label != nil {
-		label = x.by.label(x.resolver, x.ids[n])
+	if x.by.Label != nil {
+		label = x.by.Label(x.resolver, x.ids[n])
 	}
 	return key, label
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"slices"
 	"strconv"
@@ -12,30 +13,30 @@ import (
 )
 
 func (c *collector) deviceList() []report.Device {
-	slots := max(len(c.details[heap.AccountDriver].devices), len(c.details[heap.AccountFramework].devices), len(c.holding.devices), len(c.sizes.devices))
+	slots := max(len(c.details[heap.AccountDriver].devices), len(c.details[heap.AccountFramework].devices), len(c.device.Holdings.Devices), len(c.device.Sizes.Devices))
 	known := make(map[int16]report.Device)
-	for _, d := range c.resolver.tables.Devices() {
-		if c.filter.hasDevice(d.Index) {
+	for _, d := range c.resolver.Tables.Devices() {
+		if c.filter.HasDevice(d.Index) {
 			known[d.Index] = report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes}
 		}
 	}
-	fromDriver := c.holding.fromDriver()
+	fromDriver := c.device.Holdings.FromDriver()
 	for slot := range slots {
 		index := int16(slot - 1)
-		if !c.filter.hasDevice(index) {
+		if !c.filter.HasDevice(index) {
 			continue
 		}
 		d, listed := known[index]
 		d.Index = index
 		d.Driver = c.details[heap.AccountDriver].deviceLevel(slot)
 		d.Framework = c.details[heap.AccountFramework].deviceLevel(slot)
-		d.Sizes = c.sizes.value(slot)
-		if slot < len(c.holding.devices) && c.holding.source() != "" {
-			held := &c.holding.devices[slot]
-			d.ReservedBytesCurrent = held.current(c.holding.library, fromDriver)
-			d.ReservedBytesPeak = held.peak(c.holding.library, fromDriver)
-			if held.counted {
-				last := held.last
+		d.Sizes = c.device.Sizes.Value(slot)
+		if slot < len(c.device.Holdings.Devices) && c.device.Holdings.Source() != "" {
+			held := &c.device.Holdings.Devices[slot]
+			d.ReservedBytesCurrent = held.Current(c.device.Holdings.Library, fromDriver)
+			d.ReservedBytesPeak = held.Peak(c.device.Holdings.Library, fromDriver)
+			if held.Counted {
+				last := held.Last
 				d.Reported = &last
 			}
 		}
@@ -61,9 +62,9 @@ func (d *detail) deviceLevel(slot int) report.Level {
 // groupList makes the groups in the order asked for, the framework's before the driver's.
 func (c *collector) groupList(s *report.Summary) []report.Group {
 	device := "all"
-	if c.filter != nil && c.filter.devices != nil {
+	if c.filter != nil && c.filter.Devices != nil {
 		var list []string
-		for _, index := range slices.Sorted(maps.Keys(c.filter.devices)) {
+		for _, index := range slices.Sorted(maps.Keys(c.filter.Devices)) {
 			list = append(list, strconv.Itoa(int(index)))
 		}
 		device = strings.Join(list, ",")
@@ -71,7 +72,7 @@ func (c *collector) groupList(s *report.Summary) []report.Group {
 	groups := []report.Group{}
 	for g, by := range c.groupings {
 		for _, a := range c.detailed(s) {
-			groups = append(groups, report.Group{By: by.name, Level: a.String(), Device: device, Rows: c.groupRows(a, g)})
+			groups = append(groups, report.Group{By: by.Name, Level: a.String(), Device: device, Rows: c.groupRows(a, g)})
 		}
 	}
 	return groups
@@ -90,20 +91,20 @@ func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 		}
 		return &rows[n]
 	}
-	for n := range d.cells.list {
-		if v := &d.cells.list[n]; v.allocs > 0 || v.Peak(d.total.Epoch) > 0 { // what stood at the peak may be called something else since
-			r := row(index.by.id(&c.resolver, &v.origin))
+	for n := range d.cells.List {
+		if v := &d.cells.List[n]; v.Allocs > 0 || v.Peak(d.total.Epoch) > 0 { // what stood at the peak may be called something else since
+			r := row(index.by.ID(&c.resolver, &v.Origin))
 			r.PeakBytes += v.Peak(d.total.Epoch)
 			r.LiveBytes += v.Current
-			addCounts(r, v.counts)
+			addCounts(r, v.Counts)
 			if c.bounded != nil {
 				r.PeakBytesLower = addTo(r.PeakBytesLower, c.certainShare(&d.cells, n, v.Peak(d.total.Epoch), func(s *meter.Share) uint64 { return s.Peak(d.total.Epoch) }))
 				r.LiveBytesLower = addTo(r.LiveBytesLower, c.certainShare(&d.cells, n, v.Current, currentShare))
 			}
 		}
 	}
-	if d.cells.retired != nil {
-		for id, v := range d.cells.retired[g] {
+	if d.cells.Retired != nil {
+		for id, v := range d.cells.Retired[g] {
 			addCounts(row(id), v)
 			if r := row(id); c.bounded != nil {
 				r.PeakBytesLower, r.LiveBytesLower = addTo(r.PeakBytesLower, 0), addTo(r.LiveBytesLower, 0)
@@ -117,16 +118,16 @@ func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 	return rows
 }
 
-func addCounts(r *report.Row, v counts) {
-	r.AllocCount += v.allocs
-	r.FreeCount += v.frees
-	r.AllocBytes += v.allocBytes
+func addCounts(r *report.Row, v profile.Counts) {
+	r.AllocCount += v.Allocs
+	r.FreeCount += v.Frees
+	r.AllocBytes += v.AllocBytes
 }
 
 func (c *collector) markList() []report.Mark {
 	list := []report.Mark{}
 	for _, m := range c.marks {
-		m.Name = c.resolver.tables.String(m.id)
+		m.Name = c.resolver.Tables.String(m.id)
 		if c.bounded != nil {
 			sure := m.sure
 			if c.hopeless() {

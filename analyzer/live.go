@@ -6,7 +6,10 @@ import (
 	"slices"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/notes"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/analyzer/training"
 	"memtrace/trace"
 )
 
@@ -27,15 +30,15 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 			wanted = append(slices.Clone(wanted), "site", "inner", "operator", "module")
 		}
 	}
-	bounds := sizeBounds(opts.RuleSets)
-	if len(bounds) > maxSizeClasses {
-		return nil, fmt.Errorf("the rules name %d different sizes; %d are allowed", len(bounds), maxSizeClasses)
+	bounds := profile.SizeBounds(opts.RuleSets)
+	if len(bounds) > profile.MaxSizeClasses {
+		return nil, fmt.Errorf("the rules name %d different sizes; %d are allowed", len(bounds), profile.MaxSizeClasses)
 	}
-	var byRules []*grouping
+	var byRules []*profile.Grouping
 	for _, g := range opts.RuleSets {
-		byRules = append(byRules, newCategorizer(g.Rules, bounds).grouping(g.Name))
+		byRules = append(byRules, profile.NewCategorizer(g.Rules, bounds).Grouping(g.Name))
 	}
-	picked, err := pickGroupings(wanted, byRules)
+	picked, err := profile.PickGroupings(wanted, byRules)
 	if err != nil {
 		return nil, err
 	}
@@ -46,13 +49,13 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if err := checkSince(opts.Since); err != nil {
 		return nil, err
 	}
-	c := newCollector(src.Tables(), picked, newFilter(Selection{Devices: opts.Devices, Tag: opts.Tag, Library: opts.Library, Focus: opts.Focus, Ignore: opts.Ignore}), opts.At)
+	c := newCollector(src.Tables(), picked, profile.NewFilter(profile.Selection{Devices: opts.Devices, Tag: opts.Tag, Library: opts.Library, Focus: opts.Focus, Ignore: opts.Ignore}), opts.At)
 	c.since, c.bounds, c.crossed = opts.Since, bounds, crossed
-	c.ooms.places = opts.Sites
+	c.ooms.Places = opts.Sites
 	if opts.HistoryBlocks > 0 {
 		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(opts.HistoryBlocks), newHistory(opts.HistoryBlocks)
 	}
-	c.resolver.stacks.Info, c.resolver.stacks.Options, c.resolver.stacks.Own = src.Info, opts.Symbols, opts.Own
+	c.resolver.Stacks.Info, c.resolver.Stacks.Options, c.resolver.Stacks.Own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
 	}
@@ -60,19 +63,19 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 		return nil, fmt.Errorf("the moment %s needs the trace once more to be read ahead", opts.At)
 	}
 	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil || opts.Training || opts.At.NeedsAhead()) {
-		known, err := readAhead(opts.Ahead)
+		known, err := training.ReadAhead(opts.Ahead)
 		if err != nil {
 			return nil, err
 		}
 		c.useDictionary(opts.Ahead)
-		c.foretold = known.blocks
+		c.foretold = known.Blocks
 		c.want.behind(known)
-		c.modules.first = known.modules.first       // so that names hold before they are said
-		if opts.Ahead.Info()[importKindKey] != "" { // without names, what memory is for cannot be told
+		c.modules.First = known.Modules.First             // so that names hold before they are said
+		if opts.Ahead.Info()[notes.ImportKindKey] != "" { // without names, what memory is for cannot be told
 			opts.Training = false
 		}
 		if opts.Training {
-			c.resolver.lifetimes = true
+			c.resolver.Lifetimes = true
 			c.followIterations(known, opts.RuleSets[0])
 		}
 	}
@@ -89,18 +92,18 @@ func (l *Live) Update() (*report.Summary, error) {
 }
 
 // Close gives back the files that names were looked for in. Update may be called again.
-func (l *Live) Close() { l.collector.resolver.stacks.Close() }
+func (l *Live) Close() { l.collector.resolver.Stacks.Close() }
 
 // useDictionary takes names from a source that was read to its end.
 func (c *collector) useDictionary(src trace.Source) {
-	c.resolver.tables, c.resolver.stacks.Tables, c.resolver.stacks.Info = src.Tables(), src.Tables(), src.Info
+	c.resolver.Tables, c.resolver.Stacks.Tables, c.resolver.Stacks.Info = src.Tables(), src.Tables(), src.Info
 }
 
 // followIterations divides the run into iterations, by what a first reading found out.
-func (c *collector) followIterations(known *preview, g RuleGrouping) {
-	var t *iterationTracker
-	t = newIterationTracker(known, g, c.bounds, &c.resolver, func(block uint32) *cell {
-		return &c.details[t.account].cells.list[c.cellOf[block]]
+func (c *collector) followIterations(known *training.Lookahead, g profile.RuleGrouping) {
+	var t *training.Tracker
+	t = training.NewTracker(known, g, c.bounds, &c.resolver, func(block uint32) *profile.Cell {
+		return &c.details[t.Account].cells.List[c.cellOf[block]]
 	})
 	c.iterations = t
 }

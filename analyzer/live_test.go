@@ -3,6 +3,7 @@ package analyzer
 import (
 	"testing"
 
+	"memtrace/analyzer/profile"
 	"memtrace/trace"
 )
 
@@ -12,7 +13,7 @@ func TestLiveIsTheSummarySoFar(t *testing.T) {
 		events := randomStream(seed, streamShape{events: 400, wild: seed%2 == 1, delayed: func(trace.Event) bool { return seed%3 == 0 }})
 		growing := &memorySource{batch: 37}
 		fillTables(&growing.tables)
-		opts := Options{At: must(ParseAt("exit")), Groupings: GroupingNames()}
+		opts := Options{At: must(ParseAt("exit")), Groupings: profile.GroupingNames()}
 		live, err := NewLive(growing, opts)
 		if err != nil {
 			t.Fatal(err)

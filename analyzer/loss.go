@@ -5,6 +5,7 @@ import (
 
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -84,7 +85,7 @@ func (c *collector) beginLosses() {
 			l.epochs[a] = d.total.Epoch
 		}
 	}
-	l.allocated, l.reserved = c.holding.allocatedMismatches == 0, c.holding.reservedMismatches == 0
+	l.allocated, l.reserved = c.device.Holdings.AllocatedMismatches == 0, c.device.Holdings.ReservedMismatches == 0
 }
 
 // loseSight looks at events that say less than usual once something was lost, before they are replayed.
@@ -121,7 +122,7 @@ func (c *collector) doubt(until uint64) {
 		for i := range d.devices {
 			d.devices[i].Sure = 0
 		}
-		d.cells.doubt(d.total.Epoch)
+		d.cells.Doubt(d.total.Epoch)
 	}
 }
 
@@ -143,7 +144,7 @@ func (c *collector) beginDoubt() {
 		for i := range d.devices {
 			d.devices[i].SurePeak = d.devices[i].Peak
 		}
-		d.cells.beginDoubt(d.total.Epoch)
+		d.cells.BeginDoubt(d.total.Epoch)
 	}
 }
 
@@ -157,8 +158,8 @@ func (c *collector) vouch(b *heap.Block, e *trace.Event, d *detail, n uint32) {
 		return
 	}
 	d.total.Vouch(b.Size, sure, alone)
-	meter.Slot(&d.devices, deviceSlot(b.Device)).Vouch(b.Size, sure, alone)
-	d.cells.vouch(n, b.Size, d.total.Epoch, sure)
+	meter.Slot(&d.devices, profile.DeviceSlot(b.Device)).Vouch(b.Size, sure, alone)
+	d.cells.Vouch(n, b.Size, d.total.Epoch, sure)
 }
 
 // unvouch takes a block that ends out of the sums, before it is uncounted.
@@ -166,69 +167,15 @@ func (c *collector) unvouch(b *heap.Block, d *detail, n uint32) {
 	switch {
 	case !c.losses.sure(b):
 		if d != nil {
-			d.cells.vouch(n, 0, d.total.Epoch, false)
+			d.cells.Vouch(n, 0, d.total.Epoch, false)
 		}
 	case d == nil:
 		c.totals[b.Account].Sure -= b.Size
 	default:
 		d.total.Sure -= b.Size
-		d.devices[deviceSlot(b.Device)].Sure -= b.Size
-		meter.Slot(&d.cells.sure, int(n)).Shrink(b.Size, d.total.Epoch)
+		d.devices[profile.DeviceSlot(b.Device)].Sure -= b.Size
+		meter.Slot(&d.cells.Sure, int(n)).Shrink(b.Size, d.total.Epoch)
 	}
-}
-
-func (c *cells) beginDoubt(epoch uint64) {
-	c.sure = make([]meter.Share, len(c.list))
-	for n := range c.list {
-		c.sure[n] = meter.Share{AtPeak: c.list[n].Peak(epoch), Epoch: epoch}
-	}
-}
-
-// doubt lets nothing be certain any more.
-func (c *cells) doubt(epoch uint64) {
-	if !c.vouched {
-		return
-	}
-	c.vouched = false
-	for n := range c.sure {
-		c.sure[n].Settle(epoch)
-		c.sure[n].Current = 0
-	}
-}
-
-func (c *cells) vouch(n uint32, size, epoch uint64, sure bool) {
-	s := meter.Slot(&c.sure, int(n))
-	s.Settle(epoch)
-	if sure {
-		s.Current += size
-		c.vouched = true
-	}
-}
-
-// moveSure follows a block from one cell to another; past: also in what stood at the peak. What was certain then is not known of a block that is not certain now,
-// so neither cell gets the benefit.
-func (c *cells) moveSure(from, to uint32, size, epoch uint64, now, past, pastSure bool) {
-	c.vouch(max(from, to), 0, epoch, false)
-	c.vouch(min(from, to), 0, epoch, false)
-	a, b := &c.sure[from], &c.sure[to]
-	if now {
-		a.Current -= size
-		b.Current += size
-	}
-	if past {
-		a.AtPeak -= min(a.AtPeak, size)
-		if pastSure {
-			b.AtPeak += size
-		}
-	}
-}
-
-// sureOf returns what is certain of a cell by a measure of its share.
-func (c *cells) sureOf(n int, measure func(*meter.Share) uint64) uint64 {
-	if n >= len(c.sure) {
-		return 0
-	}
-	return measure(&c.sure[n])
 }
 
 func currentShare(s *meter.Share) uint64 { return s.Current }

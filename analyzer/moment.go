@@ -6,9 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/analyzer/training"
 	"memtrace/trace"
 )
 
@@ -98,9 +101,9 @@ func (a At) IsZero() bool { return a.kind == momentNone }
 func (a At) NeedsAhead() bool { return a.kind == momentTeardown }
 
 // behind keeps what the first reading of a trace found out about the moment.
-func (a *At) behind(p *preview) {
-	if a.seq = p.lastAlloc[heap.AccountDriver]; p.framework {
-		a.seq = p.lastAlloc[heap.AccountFramework]
+func (a *At) behind(p *training.Lookahead) {
+	if a.seq = p.LastAlloc[heap.AccountDriver]; p.Framework {
+		a.seq = p.LastAlloc[heap.AccountFramework]
 	}
 }
 
@@ -125,14 +128,14 @@ func (a At) hits(e *trace.Event, tables *trace.Tables) bool {
 // moment is a copy of the running totals, or of what they were at a peak. Slices by device slot; nil where a figure is not known.
 type moment struct {
 	time      int64
-	allocs    [heap.AccountCount]uint64         // allocations until then
-	devices   [heap.AccountCount][]uint64       // driver and framework: live bytes by device slot
-	held      [heap.AccountCount][]held         // driver and framework: live bytes by origin
-	places    [heap.AccountCount]map[origin]int // in held; nil before the first move
-	byLibrary [][]uint64                        // driver bytes by device slot and library, whatever the filters are
-	reported  []uint64                          // the framework's reserved counter by device slot
-	requested []*report.Requested               // of the framework's blocks on all devices, then by device slot; nil where it is not known
-	exact     bool                              // it lies before the first lost record
+	allocs    [heap.AccountCount]uint64                 // allocations until then
+	devices   [heap.AccountCount][]uint64               // driver and framework: live bytes by device slot
+	held      [heap.AccountCount][]profile.Held         // driver and framework: live bytes by origin
+	places    [heap.AccountCount]map[profile.Origin]int // in held; nil before the first move
+	byLibrary [][]uint64                                // driver bytes by device slot and library, whatever the filters are
+	reported  []uint64                                  // the framework's reserved counter by device slot
+	requested []*report.Requested                       // of the framework's blocks on all devices, then by device slot; nil where it is not known
+	exact     bool                                      // it lies before the first lost record
 }
 
 // live returns the live bytes of an account on all devices.
@@ -152,7 +155,7 @@ func (c *collector) now(time int64) *moment {
 		}
 		m.allocs[a] = d.total.Allocs
 		m.devices[a] = collect(d.devices, func(v *deviceMeter) uint64 { return v.Current })
-		m.held[a] = d.cells.holding(func(v *cell) uint64 { return v.Current }, currentShare)
+		m.held[a] = d.cells.Holding(func(v *profile.Cell) uint64 { return v.Current }, currentShare)
 	}
 	c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Current })
 	m.requested = c.requests.now(c.details[heap.AccountFramework])
@@ -165,7 +168,7 @@ func (c *collector) peakOf(main heap.Account) *moment {
 	epoch := d.total.Epoch
 	m := &moment{time: d.total.PeakTime, exact: c.losses.after(main, epoch)}
 	m.devices[main] = collect(d.devices, func(v *deviceMeter) uint64 { return v.part.Peak(epoch) })
-	m.held[main] = d.cells.holding(func(v *cell) uint64 { return v.Peak(epoch) }, func(v *meter.Share) uint64 { return v.Peak(epoch) })
+	m.held[main] = d.cells.Holding(func(v *profile.Cell) uint64 { return v.Peak(epoch) }, func(v *meter.Share) uint64 { return v.Peak(epoch) })
 	if main == heap.AccountFramework {
 		m.devices[heap.AccountDriver] = collect(c.details[heap.AccountDriver].devices, func(v *deviceMeter) uint64 { return v.atFramework.Peak(epoch) })
 		c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Peak(epoch) })
@@ -174,10 +177,10 @@ func (c *collector) peakOf(main heap.Account) *moment {
 }
 
 func (c *collector) copyHoldings(m *moment, value func(*meter.Share) uint64) {
-	for i := range c.holding.devices {
-		d := &c.holding.devices[i]
-		m.byLibrary = append(m.byLibrary, collect(d.byLibrary, func(v *libraryBytes) uint64 { return value(&v.Share) }))
-		m.reported = append(m.reported, value(&d.reserved))
+	for i := range c.device.Holdings.Devices {
+		d := &c.device.Holdings.Devices[i]
+		m.byLibrary = append(m.byLibrary, collect(d.ByLibrary, func(v *device.LibraryBytes) uint64 { return value(&v.Share) }))
+		m.reported = append(m.reported, value(&d.Reserved))
 	}
 }
 
@@ -190,14 +193,14 @@ func collect[T any](list []T, value func(*T) uint64) []uint64 {
 }
 
 // reservedOn returns what the framework's allocator held on a device.
-func (m *moment) reservedOn(slot int, h *holdings) uint64 {
+func (m *moment) reservedOn(slot int, h *device.Holdings) uint64 {
 	switch {
 	case slot >= len(m.reported):
 		return 0
-	case !h.fromDriver():
+	case !h.FromDriver():
 		return m.reported[slot]
-	case int(h.library) < len(m.byLibrary[slot]):
-		return m.byLibrary[slot][h.library]
+	case int(h.Library) < len(m.byLibrary[slot]):
+		return m.byLibrary[slot][h.Library]
 	}
 	return 0
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"strconv"
 	"strings"
@@ -92,14 +94,14 @@ func (c *collector) momentValue(m *moment, label string) *report.Moment {
 	v := &report.Moment{What: label, TimeNS: m.time, Driver: c.momentLevel(m, heap.AccountDriver, allSlots), Framework: c.momentLevel(m, heap.AccountFramework, allSlots),
 		Devices: []report.MomentDevice{}, Groups: []report.MomentGroup{}, BeforeLoss: c.bounded != nil && c.exactMoment(m)}
 	for _, d := range c.deviceList() {
-		slot := deviceSlot(d.Index)
+		slot := profile.DeviceSlot(d.Index)
 		v.Devices = append(v.Devices, report.MomentDevice{Index: d.Index, Driver: c.momentLevel(m, heap.AccountDriver, slot),
-			Framework: c.momentLevel(m, heap.AccountFramework, slot), ReservedBytes: m.reservedOn(slot, &c.holding)})
+			Framework: c.momentLevel(m, heap.AccountFramework, slot), ReservedBytes: m.reservedOn(slot, &c.device.Holdings)})
 	}
 	for g, by := range c.groupings {
 		for _, a := range []heap.Account{heap.AccountFramework, heap.AccountDriver} {
 			if m.held[a] != nil && c.details[a].total.Allocs > 0 {
-				v.Groups = append(v.Groups, report.MomentGroup{By: by.name, Level: a.String(), Rows: c.momentRows(m, a, g)})
+				v.Groups = append(v.Groups, report.MomentGroup{By: by.Name, Level: a.String(), Rows: c.momentRows(m, a, g)})
 			}
 		}
 	}
@@ -113,7 +115,7 @@ const allSlots = -1
 func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.MomentLevel {
 	l := report.MomentLevel{LiveBytes: m.live(a)}
 	if slot != allSlots {
-		l.LiveBytes = valueAt(m.devices[a], slot)
+		l.LiveBytes = meter.ValueAt(m.devices[a], slot)
 	}
 	if c.bounded == nil {
 		if a == heap.AccountFramework && slot+1 < len(m.requested) {
@@ -127,16 +129,9 @@ func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.Mome
 		return l
 	}
 	for i := range m.held[a] {
-		if h := &m.held[a][i]; slot == allSlots || deviceSlot(h.device) == slot {
+		if h := &m.held[a][i]; slot == allSlots || profile.DeviceSlot(h.Device) == slot {
 			*l.LiveBytesLower += c.certainHeld(h)
 		}
 	}
 	return l
-}
-
-func valueAt(list []uint64, i int) uint64 {
-	if i < len(list) {
-		return list[i]
-	}
-	return 0
 }

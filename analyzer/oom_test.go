@@ -3,6 +3,7 @@ package analyzer
 import (
 	"bytes"
 	"fmt"
+	"memtrace/analyzer/oom"
 	"reflect"
 	"slices"
 	"strings"
@@ -132,7 +133,7 @@ func oomOf(t *testing.T, lines string) report.OOM {
 		t.Fatal(err)
 	}
 	r := oomLines(t, lines)
-	w := NewOOMWatch(r.Tables(), trace.Info{"framework.torch": "2.7.1"}, 1<<40)
+	w := oom.NewWatch(r.Tables(), trace.Info{"framework.torch": "2.7.1"}, 1<<40)
 	for {
 		events, err := r.ReadBatch()
 		if err != nil {
@@ -145,7 +146,7 @@ func oomOf(t *testing.T, lines string) report.OOM {
 	for _, report := range w.Take() {
 		live = append(live, report.Event)
 	}
-	if !reflect.DeepEqual(live[:min(len(live), maxOOMEvents)], s.OOM.Events) {
+	if !reflect.DeepEqual(live[:min(len(live), oom.MaxEvents)], s.OOM.Events) {
 		t.Fatalf("the watch tells\n%+v\nthe report\n%+v", live, s.OOM.Events)
 	}
 	if failed, recovered := w.Counts(); failed != s.OOM.Count || recovered != s.OOM.RecoveredCount {
@@ -339,7 +340,7 @@ func TestOOMIsBounded(t *testing.T) {
 			detailed++
 		}
 	}
-	if o.Count != times || o.RefusedCount != times || len(o.Events) != maxOOMEvents || detailed != maxOOMDetailed {
+	if o.Count != times || o.RefusedCount != times || len(o.Events) != oom.MaxEvents || detailed != oom.MaxDetailed {
 		t.Errorf("%d counted, %d refused, %d listed, %d detailed", o.Count, o.RefusedCount, len(o.Events), detailed)
 	}
 }
@@ -367,10 +368,10 @@ func TestOOMSectionIsBounded(t *testing.T) {
 
 // Records that were lost before memory ran out may have changed every owner of the picture: the event says how many there were, also where the recorder itself tells the story.
 func TestOOMTellsOfLostRecords(t *testing.T) {
-	refusal := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, API: api("cuMemAlloc_v2"), Size: 9 * mib, Status: statusOutOfMemory}
+	refusal := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, API: api("cuMemAlloc_v2"), Size: 9 * mib, Status: oom.StatusOutOfMemory}
 	events := (&story{}).alloc(cuda.MemoryDevice, 0x1000, mib).add(trace.Lost{Count: 7}.Event(0)).add(refusal).events
 	tables := &trace.Tables{}
-	watch := NewOOMWatch(tables, trace.Info{}, 1<<40)
+	watch := oom.NewWatch(tables, trace.Info{}, 1<<40)
 	watch.Apply(events)
 	watch.Finish()
 	reports := watch.Take()

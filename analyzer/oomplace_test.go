@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"maps"
+	"memtrace/analyzer/oom"
 	"testing"
 
 	"memtrace/analyzer/report"
@@ -15,7 +16,7 @@ func starved(seed uint64) (src *memorySource, refused trace.Event) {
 	src = pythonSource(seed, 400)
 	last := src.events[len(src.events)-1]
 	refused = trace.Event{Kind: trace.EventAlloc, Seq: last.Seq + 1, Time: last.Time + 1000, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Size: 1 << 40,
-		Status: statusOutOfMemory, Stack: 200, PyStack: 300, Thread: 1}
+		Status: oom.StatusOutOfMemory, Stack: 200, PyStack: 300, Thread: 1}
 	src.events = append(src.events, refused)
 	return src, refused
 }
@@ -36,7 +37,7 @@ func TestOOMPlaces(t *testing.T) {
 			want[placeOrThread(src, e)] += e.Size
 			whole += e.Size
 		}
-		w := NewOOMWatch(&src.tables, src.info, 1<<40)
+		w := oom.NewWatch(&src.tables, src.info, 1<<40)
 		w.Apply(src.events)
 		w.Finish()
 		told := w.Take()[0].Event
@@ -48,9 +49,6 @@ func TestOOMPlaces(t *testing.T) {
 		}
 		if told.UsedBytes != whole {
 			t.Errorf("seed %d: %d in use, want %d", seed, told.UsedBytes, whole)
-		}
-		if s := w.collector.resolver.stacks; s.Names != nil || s.Stacks != nil {
-			t.Errorf("seed %d: names are kept in the program", seed)
 		}
 	}
 }
@@ -84,20 +82,20 @@ func blockRowsOf(l *report.Ledger) map[string]uint64 {
 // TestOOMPlacesAreBounded: the recorder names so many stacks and no more, and what is left is still somebody's.
 func TestOOMPlacesAreBounded(t *testing.T) {
 	src, _ := starved(1)
-	w := NewOOMWatch(&src.tables, src.info, 1<<40)
-	named := 0
-	w.collector.resolver.stacks.Limit = 3
-	w.Apply(src.events[:len(src.events)-1])
-	picture := w.collector.takePicture(0)
-	var sum uint64
-	for key, bytes := range picture.sums[len(picture.sums)-1] {
+	w := oom.NewWatch(&src.tables, src.info, 1<<40)
+	w.LimitStacks(3)
+	w.Apply(src.events)
+	w.Finish()
+	told := w.Take()[0].Event
+	named, sum := 0, uint64(0)
+	for place, bytes := range blockRowsOf(told.Ledger("site")) {
 		sum += bytes
-		if key.key != "thread python3" {
+		if place != "thread python3" {
 			named++
 		}
 	}
-	if sum != picture.inBlocks || named == 0 || named > 3 {
-		t.Errorf("%d of %d bytes at %d places", sum, picture.inBlocks, named)
+	if sum != told.UsedBytes || named == 0 || named > 3 {
+		t.Errorf("%d of %d bytes at %d places", sum, told.UsedBytes, named)
 	}
 }
 

@@ -3,6 +3,7 @@ package analyzer
 import (
 	"regexp"
 
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
 )
@@ -14,7 +15,7 @@ type Options struct {
 	// Cross asks for Summary.Cross: two names, of the rows and of the columns. None: no crossed table.
 	Cross []string
 	// RuleSets are groupings made of rules, which Groupings and Cross may name beside its own.
-	RuleSets []RuleGrouping
+	RuleSets []profile.RuleGrouping
 	// Entries is how many of each category's largest parts Summary.Categories lists; negative: all.
 	Entries int
 	// Expected is what the device counted for the process, by somebody else's word; 0: not known.

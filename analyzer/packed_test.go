@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
-	"memtrace/cuda"
-	"memtrace/internal/offheap"
 	"memtrace/trace"
 )
 
@@ -53,61 +51,4 @@ func TestPackedHeapTellsTheSame(t *testing.T) {
 		}
 		p.Free()
 	}
-}
-
-// A live block took 240 bytes of the program's memory, most of them in Go's heap. What counts is every moment, also that in which a table is moved to twice the room.
-func TestPackedBlockIsSmall(t *testing.T) {
-	const blocks, most = 3_000_000, 48
-	before, worst, slots := offheap.Bytes(), 0.0, 0
-	w := NewOOMWatch(&trace.Tables{}, trace.Info{}, 1<<40)
-	events := make([]trace.Event, 1000)
-	for n := uint64(0); n < blocks; n += uint64(len(events)) {
-		for i := range events {
-			k := n + uint64(i)
-			events[i] = trace.Event{Kind: trace.EventAlloc, Seq: k + 1, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, API: api("cuMemAlloc_v2"), Addr: 0x7f0000000000 + k*512, Size: 512, Thread: 1, Handle: 0x1000,
-				Stack: trace.StackID(1 + k%100)}
-		}
-		w.Apply(events)
-		moved := 0
-		if now := w.collector.heap.Room(); now != slots {
-			moved, slots = 4*slots, now // both were there for a moment
-		}
-		if n > blocks/5 { // parts come by the MiB
-			worst = max(worst, float64(offheap.Bytes()-before+int64(moved))/float64(n+uint64(len(events))))
-		}
-	}
-	if worst > most {
-		t.Errorf("%.1f bytes for a live block", worst)
-	}
-	if n, short := w.Short(); n != blocks || short {
-		t.Errorf("%d blocks, short %v", n, short)
-	}
-	t.Logf("%.1f bytes for a live block at most", worst)
-	if w.Close(); offheap.Bytes() != before {
-		t.Errorf("%d bytes are left when it is closed", offheap.Bytes()-before)
-	}
-}
-
-// Out of room, a watch goes on to be right until it is given up.
-func TestWatchShortOfRoom(t *testing.T) {
-	const most = 4 << 20
-	w := NewOOMWatch(&trace.Tables{}, trace.Info{}, offheap.Bytes()+most)
-	short := 0
-	var events []trace.Event
-	for k := range uint64(300_000) {
-		events = append(events[:0], trace.Event{Kind: trace.EventAlloc, Seq: k + 1, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: 64, Addr: 0x7f0000000000 + k*512, Size: 512, Thread: 1})
-		w.Apply(events)
-		if n, is := w.Short(); n != int(k)+1 || is != (short > 0 || is) {
-			t.Fatalf("%d blocks of %d, short %v", n, k+1, is)
-		} else if is && short == 0 {
-			short = n
-		}
-	}
-	if short < most/48 || short > most/32 {
-		t.Errorf("short of room with %d blocks in %d bytes", short, most)
-	}
-	if got := w.collector.details[heap.AccountFramework].total.Current; got != 300_000*512 {
-		t.Errorf("%d bytes are live", got)
-	}
-	w.Close()
 }

@@ -2,10 +2,8 @@ package analyzer
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
+	"memtrace/analyzer/notes"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -14,7 +12,7 @@ import (
 type ender interface{ Ended() string }
 
 func (c *collector) process(src trace.Source) report.Process {
-	p := processOf(src.Info())
+	p := report.ProcessOf(src.Info())
 	p.Ended, p.DurationNS = report.EndedKilled, c.lastTime
 	if end, ok := src.End(); ok {
 		p.Ended = report.EndedClean
@@ -24,38 +22,6 @@ func (c *collector) process(src trace.Source) report.Process {
 		p.Ended = e.Ended()
 	}
 	return p
-}
-
-// processOf takes from info who ran, which leaves out how it ended.
-func processOf(info trace.Info) report.Process {
-	p := report.Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"], Host: info["process.host"], Signal: info[trace.SignalKey]}
-	p.PID, _ = strconv.ParseInt(info["process.pid"], 10, 64)
-	if argv := strings.TrimSuffix(info["process.argv"], "\x00"); argv != "" {
-		p.Args = strings.Split(argv, "\x00")
-	}
-	if status, err := strconv.ParseUint(info[trace.ExitStatusKey], 10, 8); err == nil {
-		p.ExitStatus = new(int(status))
-	}
-	if ns, err := strconv.ParseInt(info["process.start_unix_ns"], 10, 64); err == nil {
-		p.Started = time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
-	}
-	return p
-}
-
-func versions(info trace.Info) map[string]string {
-	v := make(map[string]string)
-	for key, value := range info {
-		if name, ok := strings.CutPrefix(key, "framework."); ok && value != "" {
-			v[name] = value
-		}
-	}
-	for key, name := range map[string]string{"cuda.driver_version": "cuda_driver", "cuda.runtime_version": "cuda_runtime", "python.version": "python",
-		"library.version": "memtrace"} {
-		if info[key] != "" {
-			v[name] = info[key]
-		}
-	}
-	return v
 }
 
 // health joins what the reader, the recorder and the replay know of missing pieces.
@@ -70,8 +36,8 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 		UnmatchedFrees: h.UnmatchedFrees, UnmatchedMaps: h.UnmatchedMaps + h.UnmatchedUnmaps, DisplacedBlocks: h.Displaced, LateFrees: h.LateFrees,
 		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes, UnmatchedReferences: h.UnmatchedReferences,
 		ImplicitFrees: h.ImplicitFrees, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
-		ReservedMismatches: c.holding.reservedMismatches, AllocatedMismatches: c.holding.allocatedMismatches, ReservedFrom: c.holding.source(),
-		Unseen: unseen(src.Info()),
+		ReservedMismatches: c.device.Holdings.ReservedMismatches, AllocatedMismatches: c.device.Holdings.AllocatedMismatches, ReservedFrom: c.device.Holdings.Source(),
+		Unseen: notes.Unseen(src.Info()),
 	}
 	// A block whose free came late, or is in flight, was closed by its successor, and nothing is missing; nor is it where its successor was in flight when recording ended, after which no
 	// free is recorded.

@@ -5,6 +5,7 @@ import (
 
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -55,13 +56,13 @@ func (r *requests) opened(id uint32, b *heap.Block, e *trace.Event, d *detail) {
 		rest, r.known = uint32(e.Rest), true
 	}
 	*meter.Slot(&r.rests, int(id)) = rest
-	slot := deviceSlot(b.Device)
+	slot := profile.DeviceSlot(b.Device)
 	r.total.grow(b.Size, rest, d.total.Epoch)
 	meter.Slot(&r.devices, slot).grow(b.Size, rest, meter.Slot(&d.devices, slot).Epoch)
 }
 
 func (r *requests) closed(id uint32, b *heap.Block, d *detail) {
-	slot := deviceSlot(b.Device)
+	slot := profile.DeviceSlot(b.Device)
 	r.total.shrink(b.Size, r.rests[id], d.total.Epoch)
 	r.devices[slot].shrink(b.Size, r.rests[id], d.devices[slot].Epoch)
 }

@@ -17,7 +17,7 @@ func checkSince(at At) error {
 
 // beginIfSince begins all peaks anew where e is, or comes right behind, the first event of Options.Since.
 func (c *collector) beginIfSince(e *trace.Event) {
-	if c.since.before(e) || c.since.hits(e, c.resolver.tables) {
+	if c.since.before(e) || c.since.hits(e, c.resolver.Tables) {
 		c.since = At{}
 		c.restart(e.Time)
 	}
@@ -38,11 +38,11 @@ func (c *collector) restart(time int64) {
 			d.devices[i].Restart(time)
 		}
 	}
-	for i := range c.holding.devices {
-		d := &c.holding.devices[i]
-		d.last.AllocatedBytesPeak, d.last.ReservedBytesPeak = d.last.AllocatedBytes, d.last.ReservedBytes
-		for n := range d.byLibrary {
-			d.byLibrary[n].peak = d.byLibrary[n].Current
+	for i := range c.device.Holdings.Devices {
+		d := &c.device.Holdings.Devices[i]
+		d.Last.AllocatedBytesPeak, d.Last.ReservedBytesPeak = d.Last.AllocatedBytes, d.Last.ReservedBytes
+		for n := range d.ByLibrary {
+			d.ByLibrary[n].Peak = d.ByLibrary[n].Current
 		}
 	}
 }

@@ -7,49 +7,38 @@ import (
 
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
-
-// placeOf returns the site of a pair of stacks: its key, and whether it is the program's own code.
-func (r *resolver) placeOf(id uint64) (key string, user bool) {
-	stack := r.stacks.Of(callstack.PairOf(id))
-	return stack.Key, stack.Site != nil && stack.Site.User
-}
-
-// named reports whether the function of a site is known.
-func (r *resolver) named(id uint64) bool {
-	site := r.stacks.Of(callstack.PairOf(id)).Site
-	return site != nil && site.Function != ""
-}
 
 // siteList lists the places that held something of an account at a moment.
 func (c *collector) siteList(m *moment, a heap.Account, label string, full bool) *report.Sites {
 	s := &report.Sites{Level: a.String(), Moment: label, TimeNS: m.time, Places: []report.Site{}}
 	held := make(map[uint64]uint64)
 	for _, h := range m.held[a] {
-		held[stackID(nil, &h.origin)] += h.bytes
+		held[profile.StackID(nil, &h.Origin)] += h.Bytes
 	}
 	index := make(map[string]int)
 	looks := []*lookSums{} // by place
 	for _, id := range sortedIDs(held) {
-		key, user := c.resolver.placeOf(id)
+		key, user := c.resolver.PlaceOf(id)
 		n, known := index[key]
 		if !known {
 			n = len(s.Places)
 			index[key] = n
-			s.Places = append(s.Places, report.Site{Key: key, User: user, Named: c.resolver.named(id)})
+			s.Places = append(s.Places, report.Site{Key: key, User: user, Named: c.resolver.Named(id)})
 			looks = append(looks, &lookSums{byLook: make(map[string]int)})
 		}
 		s.Places[n].Bytes += held[id]
-		looks[n].add(c.resolver.stacks.Of(callstack.PairOf(id)).Look(full), id, held[id])
+		looks[n].add(c.resolver.Stacks.Of(callstack.PairOf(id)).Look(full), id, held[id])
 		s.WholeBytes += held[id]
 	}
 	for _, v := range c.stackCounts(a) {
-		key, _ := c.resolver.placeOf(v.id)
+		key, _ := c.resolver.PlaceOf(v.id)
 		if n, known := index[key]; known {
-			s.Places[n].AllocCount += v.allocs
-			s.Places[n].AllocBytes += v.allocBytes
+			s.Places[n].AllocCount += v.Allocs
+			s.Places[n].AllocBytes += v.AllocBytes
 		}
 	}
 	for n := range s.Places {
@@ -96,7 +85,7 @@ func (l *lookSums) largest() lookSum {
 
 // describeStack fills in the frames of a place's stack.
 func (c *collector) describeStack(place *report.Site, id uint64, full bool) {
-	stack := c.resolver.stacks.Of(callstack.PairOf(id))
+	stack := c.resolver.Stacks.Of(callstack.PairOf(id))
 	list := stack.Shown
 	if full {
 		list = stack.All
@@ -104,9 +93,9 @@ func (c *collector) describeStack(place *report.Site, id uint64, full bool) {
 	place.Folded = uint64(len(stack.All) - len(list))
 	place.Frames = make([]report.StackFrame, len(list))
 	for i, f := range list {
-		place.Frames[i] = c.resolver.stacks.Classifier.StackFrame(f, full)
+		place.Frames[i] = c.resolver.Stacks.Classifier.StackFrame(f, full)
 	}
-	place.Cut = c.resolver.stacks.Cut(callstack.PairOf(id))
+	place.Cut = c.resolver.Stacks.Cut(callstack.PairOf(id))
 }
 
 func sortedIDs(held map[uint64]uint64) []uint64 {
@@ -129,7 +118,7 @@ const (
 // addRowSites tells the weighty rows of a ledger's blocks where they were asked for.
 func (c *collector) addRowSites(l *report.Ledger, m *moment, a heap.Account, g int) {
 	by := c.groupings[g]
-	if by.stacks {
+	if by.Stacks {
 		return
 	}
 	index := c.rowIndex(g)
@@ -144,8 +133,8 @@ func (c *collector) addRowSites(l *report.Ledger, m *moment, a heap.Account, g i
 	}
 	for i := range m.held[a] {
 		h := &m.held[a][i]
-		if held := sums[index.keys[index.number(by.id(&c.resolver, &h.origin))]]; held != nil {
-			held[stackID(nil, &h.origin)] += h.bytes
+		if held := sums[index.keys[index.number(by.ID(&c.resolver, &h.Origin))]]; held != nil {
+			held[profile.StackID(nil, &h.Origin)] += h.Bytes
 		}
 	}
 	for i := range l.Rows {
@@ -156,11 +145,11 @@ func (c *collector) addRowSites(l *report.Ledger, m *moment, a heap.Account, g i
 }
 
 // setSites keeps the largest places of what pairs of stacks hold. A library's function that is known only as the caller is none: it says no more than the library.
-func setSites(row *report.LedgerRow, r *resolver, held map[uint64]uint64) {
+func setSites(row *report.LedgerRow, r *profile.Resolver, held map[uint64]uint64) {
 	index := make(map[string]int)
 	for id, bytes := range held {
-		key, user := r.placeOf(id)
-		if !user && r.tables.StackEnd(callstack.PairOf(id).Native) == trace.StackCaller {
+		key, user := r.PlaceOf(id)
+		if !user && r.Tables.StackEnd(callstack.PairOf(id).Native) == trace.StackCaller {
 			continue
 		}
 		n, known := index[key]

@@ -1,12 +1,6 @@
 package analyzer
 
 import (
-	"fmt"
-	"maps"
-	"path"
-	"slices"
-	"strings"
-
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
@@ -16,7 +10,7 @@ import (
 // stackHealth counts without looking any name up.
 func (c *collector) stackHealth() report.StackHealth {
 	h := report.StackHealth{NativeCut: make(map[string]uint64), PythonCut: make(map[string]uint64)}
-	tables := c.resolver.tables
+	tables := c.resolver.Tables
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 		for _, v := range c.stackCounts(a) {
 			pair := callstack.PairOf(v.id)
@@ -28,87 +22,24 @@ func (c *collector) stackHealth() report.StackHealth {
 			}
 			if len(python) > 0 {
 				pythonCut = callstack.CutWords[pythonEnd]
-				h.PythonCount += v.allocs
+				h.PythonCount += v.Allocs
 			}
-			h.AllocCount += v.allocs
+			h.AllocCount += v.Allocs
 			if len(native) == 0 && len(python) == 0 {
-				h.NoneCount += v.allocs
+				h.NoneCount += v.Allocs
 			} else if tables.StackEnd(pair.Native) == trace.StackCaller {
-				h.CallerOnly += v.allocs
+				h.CallerOnly += v.Allocs
 			}
 			if nativeCut != "" {
-				h.NativeCut[nativeCut] += v.allocs
+				h.NativeCut[nativeCut] += v.Allocs
 			}
 			if pythonCut != "" {
-				h.PythonCut[pythonCut] += v.allocs
+				h.PythonCut[pythonCut] += v.Allocs
 			}
 			if nativeCut != "" || pythonCut != "" {
-				h.CutCount += v.allocs
+				h.CutCount += v.Allocs
 			}
 		}
 	}
 	return h
-}
-
-// cutMatters is the share of the allocations, in percent, from which on cut stacks are worth a note.
-const cutMatters = 1
-
-// noteCutStacks says how many stacks are not whole. Stacks that end at the caller are what was asked for.
-func noteCutStacks(s *report.Summary, _ trace.Info) string {
-	h := s.Health.Stacks
-	if h.CutCount*100 <= h.AllocCount*cutMatters {
-		return ""
-	}
-	var reasons []string
-	deep := false
-	for _, side := range []struct {
-		name string
-		cut  map[string]uint64
-	}{{"native", h.NativeCut}, {"Python", h.PythonCut}} {
-		for _, why := range slices.Sorted(maps.Keys(side.cut)) {
-			reasons = append(reasons, fmt.Sprintf("%s %s (%s)", side.name, why, percentOf(side.cut[why], h.AllocCount)))
-			deep = deep || why == callstack.CutWords[trace.StackDepth]
-		}
-	}
-	text := fmt.Sprintf("The call stacks of %s of the allocations are not whole: %s. Their innermost frames are right.", percentOf(h.CutCount, h.AllocCount),
-		strings.Join(reasons, ", "))
-	if deep {
-		text += " MEMTRACE_STACKS=native:N,python:N records deeper ones."
-	}
-	return text
-}
-
-// noteNameless says what to do about code of the program that has no names.
-func noteNameless(s *report.Summary, _ trace.Info) string {
-	if s.Sites == nil {
-		return ""
-	}
-	var files []string
-	for _, place := range s.Sites.Places {
-		if place.Bytes < s.Sites.WholeBytes/100 {
-			break
-		}
-		for _, f := range place.Frames {
-			if f.User && f.Nameless && f.Module != "" && !slices.Contains(files, path.Base(f.Module)) {
-				files = append(files, path.Base(f.Module))
-			}
-		}
-	}
-	if len(files) == 0 || len(s.Health.SymbolProblems) > 0 { // the problems say why
-		return ""
-	}
-	return "Functions of " + strings.Join(files, ", ") + " have no names and are shown as offsets. Keep their symbols: do not strip them, or lay the separate " +
-		"debug file under /usr/lib/debug."
-}
-
-// percentOf writes a part of a whole in percent.
-func percentOf(part, whole uint64) string {
-	if whole == 0 {
-		return "0%"
-	}
-	percent := 100 * float64(part) / float64(whole)
-	if percent < 10 {
-		return fmt.Sprintf("%.1f%%", percent)
-	}
-	return fmt.Sprintf("%.0f%%", percent)
 }

@@ -7,6 +7,7 @@ import (
 
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
@@ -72,15 +73,10 @@ func Stacks(src trace.Source, opts Options, level string) (*StackSet, error) {
 	return live.collector.stackSet(s, cmp.Or(level, s.MainLevel()), labels, &opts), nil
 }
 
-// byStack tells blocks apart by both of their call stacks. It is no grouping for people.
-var byStack = grouping{name: "stack",
-	id:  func(_ *resolver, o *origin) uint64 { return callstack.Pair{Native: o.stack, Python: o.pyStack}.ID() },
-	key: func(_ *resolver, id uint64) string { return report.Number(id) }}
-
 // labelling tells rows apart by groupings.
 type labelling struct {
-	resolver  *resolver
-	groupings []*grouping
+	resolver  *profile.Resolver
+	groupings []*profile.Grouping
 }
 
 // labelled is a stack under labels.
@@ -90,13 +86,13 @@ type labelled struct {
 }
 
 // of returns the row of a block; o is nil where only the stack is known.
-func (l *labelling) of(stack uint64, o *origin) labelled {
+func (l *labelling) of(stack uint64, o *profile.Origin) labelled {
 	if o == nil || len(l.groupings) == 0 {
 		return labelled{stack: stack}
 	}
 	var ids []byte
 	for _, g := range l.groupings {
-		ids = binary.AppendUvarint(ids, g.id(l.resolver, o))
+		ids = binary.AppendUvarint(ids, g.ID(l.resolver, o))
 	}
 	return labelled{stack, string(ids)}
 }
@@ -110,7 +106,7 @@ func (l *labelling) keys(row labelled) []string {
 	ids := []byte(row.labels)
 	for i, g := range l.groupings {
 		id, n := binary.Uvarint(ids)
-		keys[i], ids = g.key(l.resolver, id), ids[n:]
+		keys[i], ids = g.Key(l.resolver, id), ids[n:]
 	}
 	return keys
 }
@@ -123,14 +119,14 @@ func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts 
 	}
 	set := &StackSet{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, Level: level, Moment: "peak", Filter: s.Filter, Rows: []StackRow{},
 		LostRecords: s.LostRecords, Bounds: s.Bounds, Health: s.Health}
-	stacks := c.resolver.stacks
+	stacks := c.resolver.Stacks
 	stacks.Start()
 	set.judge = stacks.Classifier
 	l := labelling{resolver: &c.resolver}
 	if labels {
 		l.groupings = c.groupings
 		for _, g := range l.groupings {
-			set.Labels = append(set.Labels, g.name)
+			set.Labels = append(set.Labels, g.Name)
 		}
 	}
 	rows := make(map[labelled]*StackRow)
@@ -145,9 +141,9 @@ func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts 
 	for _, r := range c.stackCounts(account) {
 		sum := row(l.of(r.id, r.origin))
 		sum.LiveBytes += r.live
-		sum.AllocBytes += r.allocBytes
-		sum.AllocCount += r.allocs
-		sum.FreeCount += r.frees
+		sum.AllocBytes += r.AllocBytes
+		sum.AllocCount += r.Allocs
+		sum.FreeCount += r.Frees
 	}
 	m := c.wanted(s, account, opts.At)
 	if !opts.At.IsZero() {
@@ -155,7 +151,7 @@ func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts 
 	}
 	set.TimeNS = m.time
 	for _, h := range m.held[account] {
-		row(l.of(callstack.Pair{Native: h.stack, Python: h.pyStack}.ID(), &h.origin)).PeakBytes += h.bytes
+		row(l.of(callstack.Pair{Native: h.Stack, Python: h.PyStack}.ID(), &h.Origin)).PeakBytes += h.Bytes
 		set.Certain += c.certainHeld(&h)
 	}
 	for id, r := range rows {
@@ -175,23 +171,23 @@ func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts 
 // stackCount is what a pair of stacks amounts to over the whole run.
 type stackCount struct {
 	id     uint64
-	origin *origin // nil for retired cells, of which only the stack is known
+	origin *profile.Origin // nil for retired cells, of which only the stack is known
 	live   uint64
-	counts
+	profile.Counts
 }
 
 // stackCounts lists an account's stacks, some of them in several pieces.
 func (c *collector) stackCounts(a heap.Account) []stackCount {
 	d := c.details[a]
 	var list []stackCount
-	for n := range d.cells.list {
-		if v := &d.cells.list[n]; v.allocs > 0 {
-			list = append(list, stackCount{callstack.Pair{Native: v.stack, Python: v.pyStack}.ID(), &v.origin, v.Current, v.counts})
+	for n := range d.cells.List {
+		if v := &d.cells.List[n]; v.Allocs > 0 {
+			list = append(list, stackCount{callstack.Pair{Native: v.Stack, Python: v.PyStack}.ID(), &v.Origin, v.Current, v.Counts})
 		}
 	}
-	if d.cells.retired != nil {
-		for id, v := range d.cells.retired[len(c.groupings)] {
-			list = append(list, stackCount{id: id, counts: v})
+	if d.cells.Retired != nil {
+		for id, v := range d.cells.Retired[len(c.groupings)] {
+			list = append(list, stackCount{id: id, Counts: v})
 		}
 	}
 	return list

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 
+	"memtrace/analyzer/advice"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/notes"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -26,7 +29,7 @@ func Summarize(src trace.Source, opts Options) (*report.Summary, error) {
 type offsetter interface{ Offset() int64 }
 
 func replay(src trace.Source, c *collector, progress func(int64)) error {
-	c.ooms.info = src.Info
+	c.ooms.Info = src.Info
 	for {
 		events, err := src.ReadBatch()
 		for i := range events {
@@ -58,10 +61,10 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	}
 	info := src.Info()
 	c.rowIndexes = nil
-	defer c.endOOMForNow()()
+	defer c.finishOOMForNow()()
 	s := &report.Summary{
 		Process:   c.process(src),
-		Versions:  versions(info),
+		Versions:  report.Versions(info),
 		NullGPU:   info["nullgpu"] == "1",
 		Driver:    levelOf(&c.details[heap.AccountDriver].total),
 		Framework: levelOf(&c.details[heap.AccountFramework].total),
@@ -94,7 +97,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	if s.Bounds == nil {
 		c.requests.of(&s.Framework, c.details[heap.AccountFramework], allSlots)
 		for i := range s.Devices {
-			c.requests.of(&s.Devices[i].Framework, c.details[heap.AccountFramework], deviceSlot(s.Devices[i].Index))
+			c.requests.of(&s.Devices[i].Framework, c.details[heap.AccountFramework], profile.DeviceSlot(s.Devices[i].Index))
 		}
 	}
 	c.bound(s)
@@ -113,22 +116,22 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	}
 	if s.Asked = len(opts.Groupings) > 0; s.Asked {
 		for _, by := range c.groupings {
-			s.By = append(s.By, by.name)
+			s.By = append(s.By, by.Name)
 		}
 	} else {
 		s.By = []string{bestGrouping(s)}
 	}
 	s.DeviceLedger = c.deviceReport(info, s)
 	c.addCategories(s, held, mainAccount(s), opts)
-	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.stacks.Problems()...)
+	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.Stacks.Problems()...)
 	if c.iterations != nil {
-		s.Training = c.iterations.value(opts.RuleSets[0].Rules, info, c.parameters.values(), s.Process.DurationNS)
+		s.Training = c.iterations.Value(opts.RuleSets[0].Rules, info, c.parameters.Values(), s.Process.DurationNS)
 	}
-	adviseByCategory(s)
+	advice.ByCategory(s)
 	s.Trend = c.trend(s, mainAccount(s))
 	s.History = c.historyOf(mainAccount(s))
-	s.Notes = append(makeNotes(s, info), categoryNotes(s.Categories)...)
-	s.Notes = append(s.Notes, c.resolver.stacks.Notes()...)
+	s.Notes = append(notes.Make(s, info), categoryNotes(s.Categories)...)
+	s.Notes = append(s.Notes, c.resolver.Stacks.Notes()...)
 	return s, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -43,7 +44,7 @@ func difference(got, want string) string {
 
 // randomOptions turns filters, groupings and moments on and off.
 func randomOptions(rng *rand.Rand) Options {
-	o := Options{Groupings: GroupingNames()}
+	o := Options{Groupings: profile.GroupingNames()}
 	rng.Shuffle(len(o.Groupings), func(i, j int) { o.Groupings[i], o.Groupings[j] = o.Groupings[j], o.Groupings[i] })
 	o.Groupings = o.Groupings[:1+rng.IntN(len(o.Groupings))]
 	if rng.IntN(4) == 0 {
@@ -111,7 +112,7 @@ func summarizeKeeping(src trace.Source, opts Options, keep int) (*report.Summary
 	}
 	for _, d := range live.collector.details {
 		if d != nil {
-			d.cells.keep = keep
+			d.cells.Keep = keep
 		}
 	}
 	return live.Update()
@@ -119,7 +120,7 @@ func summarizeKeeping(src trace.Source, opts Options, keep int) (*report.Summary
 
 // TestIdleCellsAreRetired: a program that names every iteration makes ever new origins, and memory stays bounded by what is live.
 func TestIdleCellsAreRetired(t *testing.T) {
-	const iterations = 20 * cellsKept
+	const iterations = 20 * profile.CellsKept
 	src := &memorySource{}
 	fillTables(&src.tables)
 	for n := range uint64(iterations) {
@@ -137,8 +138,8 @@ func TestIdleCellsAreRetired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(live.collector.details[heap.AccountFramework].cells.list); n > cellsKept+1 {
-		t.Errorf("%d cells for one live block at a time, want at most %d", n, cellsKept)
+	if n := len(live.collector.details[heap.AccountFramework].cells.List); n > profile.CellsKept+1 {
+		t.Errorf("%d cells for one live block at a time, want at most %d", n, profile.CellsKept)
 	}
 	if rows := s.Group("api", "framework").Rows; len(rows) != 1 || rows[0].AllocCount != iterations || rows[0].PeakBytes != 512 {
 		t.Errorf("rows %+v, want one of %d allocations", rows, iterations)
@@ -150,7 +151,7 @@ func TestRowsAddUp(t *testing.T) {
 	for seed := range uint64(40) {
 		src := &memorySource{events: randomStream(seed, streamShape{events: 500, wild: true, delayed: func(trace.Event) bool { return true }})}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Groupings: GroupingNames()})
+		s, err := Summarize(src, Options{Groupings: profile.GroupingNames()})
 		if err != nil {
 			t.Fatal(err)
 		}

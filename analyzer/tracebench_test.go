@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace/spool"
@@ -20,7 +21,7 @@ func BenchmarkTrace(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	categories := []analyzer.RuleGrouping{{Name: "category", Rules: set}}
+	categories := []profile.RuleGrouping{{Name: "category", Rules: set}}
 	for _, read := range []struct {
 		name string
 		analyzer.Options

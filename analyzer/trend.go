@@ -24,9 +24,9 @@ func (c *collector) trend(s *report.Summary, a heap.Account) *report.Trend {
 	if h == nil || s.Bounds != nil {
 		return t
 	}
-	ids, series := h.series()
-	n := min(h.lastAlloc, len(h.ends))
-	if n < trendPoints || tooFewIterations(s.Training, h.ends[n/2], h.ends[n-1]) {
+	ids, series := h.Series()
+	n := min(h.LastAlloc, len(h.Ends))
+	if n < trendPoints || tooFewIterations(s.Training, h.Ends[n/2], h.Ends[n-1]) {
 		return t
 	}
 	t.Kind = report.GrowthNone
@@ -36,7 +36,7 @@ func (c *collector) trend(s *report.Summary, a heap.Account) *report.Trend {
 	for i, v := range series {
 		addSeries(sum, v)
 		if increases(v[half:]) >= trendReturns {
-			key, user := c.resolver.placeOf(ids[i])
+			key, user := c.resolver.PlaceOf(ids[i])
 			if sites[key] == nil {
 				sites[key], users[key] = make([]uint64, n), user
 			}
@@ -50,7 +50,7 @@ func (c *collector) trend(s *report.Summary, a heap.Account) *report.Trend {
 		}
 	}
 	var freed uint64
-	for _, bytes := range h.freed[half:n] {
+	for _, bytes := range h.Freed[half:n] {
 		freed += bytes
 	}
 	growth := grown[n-1] - grown[half]
@@ -58,10 +58,10 @@ func (c *collector) trend(s *report.Summary, a heap.Account) *report.Trend {
 		t.Owners = []report.TrendOwner{}
 		return t
 	}
-	t.Kind, t.ToTimeNS = report.GrowthSteady, h.ends[n-1]
+	t.Kind, t.ToTimeNS = report.GrowthSteady, h.Ends[n-1]
 	from := beginOfRise(grown)
-	t.FromTimeNS, t.Bytes = h.ends[from], grown[n-1]-grown[from]
-	t.BytesPerSecond = slope(grown[half:], h.ends[half:n]) * 1e9
+	t.FromTimeNS, t.Bytes = h.Ends[from], grown[n-1]-grown[from]
+	t.BytesPerSecond = slope(grown[half:], h.Ends[half:n]) * 1e9
 	for i, o := range t.Owners {
 		v := sites[o.Site]
 		t.Owners[i].Bytes = v[n-1] - min(v[from], v[n-1])

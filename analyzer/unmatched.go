@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"slices"
 	"strconv"
@@ -23,20 +24,20 @@ func (c *collector) unmatched(o *Options) (list []string) {
 			}
 		}
 	}
-	passed := func(k *keyFilter) bool { return slices.Contains(k.answers, true) }
-	asked := func(k *keyFilter) bool { return len(k.answers) > 0 }
-	for _, k := range c.filter.exact {
+	passed := func(k *profile.KeyFilter) bool { return slices.Contains(k.Answers, true) }
+	asked := func(k *profile.KeyFilter) bool { return len(k.Answers) > 0 }
+	for _, k := range c.filter.Exact {
 		if passed(k) || !asked(k) {
 			continue
 		}
-		switch k.grouping.name {
+		switch k.Grouping.Name {
 		case "tag":
 			list = append(list, fmt.Sprintf("nothing has the tag %q; %s", o.Tag, c.keysOf(k, "tags", report.Untagged)))
 		case "library":
 			list = append(list, fmt.Sprintf("no library's name contains %q; %s", o.Library, c.keysOf(k, "calls from", report.UnknownLibrary)))
 		}
 	}
-	if f := c.filter.focus; len(f) > 0 && slices.ContainsFunc(f, asked) && !slices.ContainsFunc(f, passed) {
+	if f := c.filter.Focus; len(f) > 0 && slices.ContainsFunc(f, asked) && !slices.ContainsFunc(f, passed) {
 		list = append(list, fmt.Sprintf("nothing matches --focus %s", o.Focus))
 	}
 	return list
@@ -44,8 +45,8 @@ func (c *collector) unmatched(o *Options) (list []string) {
 
 // usedSlots are the devices on which anything was asked for, whatever the filters say.
 func (c *collector) usedSlots() (list []int16) {
-	for slot := range c.holding.devices {
-		if d := &c.holding.devices[slot]; len(d.byLibrary) > 0 || d.seen > 0 {
+	for slot := range c.device.Holdings.Devices {
+		if d := &c.device.Holdings.Devices[slot]; len(d.ByLibrary) > 0 || d.Seen > 0 {
 			list = append(list, int16(slot-1))
 		}
 	}
@@ -65,10 +66,10 @@ func deviceNames(devices []int16) string {
 }
 
 // keysOf lists what a filter was asked about.
-func (c *collector) keysOf(k *keyFilter, what, none string) string {
+func (c *collector) keysOf(k *profile.KeyFilter, what, none string) string {
 	var keys []string
-	for _, id := range k.ids.IDs {
-		if key := k.grouping.key(&c.resolver, id); key != none {
+	for _, id := range k.IDs.IDs {
+		if key := k.Grouping.Key(&c.resolver, id); key != none {
 			keys = append(keys, strconv.Quote(key))
 		}
 	}

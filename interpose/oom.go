@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/oom"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
@@ -37,7 +37,7 @@ const (
 // oomTeller follows the live memory, so that the story of running out of it can be told at once, by the process that it happened to: the text must exist even if
 // nobody ever reads the trace. It is never the reason for draining to stop.
 type oomTeller struct {
-	watch    *analyzer.OOMWatch
+	watch    *oom.Watch
 	tables   *trace.Tables
 	info     trace.Info
 	all      bool // those that recovered get a text, too
@@ -54,7 +54,7 @@ func newOOMTeller(texts string, info trace.Info, memory guestMemory) *oomTeller 
 		return nil
 	}
 	t := &oomTeller{tables: &trace.Tables{}, info: info, all: texts == oomTextsAll, memory: memory}
-	t.watch = analyzer.NewOOMWatch(t.tables, info, memory.tables())
+	t.watch = oom.NewWatch(t.tables, info, memory.tables())
 	return t
 }
 

@@ -8,7 +8,7 @@ import (
 	"memtrace/trace"
 )
 
-// UnknownLibrary is the number of UnknownLibrary in every libraries.
+// UnknownLibrary is the number of report.UnknownLibrary in every Libraries.
 const UnknownLibrary = 0
 
 // Libraries resolves stacks to the object file that made the call: the module of the innermost frame, by its base name. A stack is resolved when it is

@@ -59,3 +59,10 @@ func (n *Names) Intern(s string) uint32 {
 	n.List = append(n.List, s)
 	return k
 }
+
+func ValueAt(list []uint64, i int) uint64 {
+	if i < len(list) {
+		return list[i]
+	}
+	return 0
+}

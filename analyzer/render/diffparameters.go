@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"io"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
 )
 
 // DiffViews lists the views that compare two runs.
 func DiffViews() []string { return []string{"parameters"} }
 
 // DiffParameters writes what became of each parameter, for people. Both summaries must have been made with Options.Training.
-func DiffParameters(w io.Writer, d *analyzer.Diff, o Options) error {
+func DiffParameters(w io.Writer, d *diff.Diff, o Options) error {
 	if d.Parameters == nil {
 		return errors.New("a summary was made without training")
 	}
@@ -25,14 +25,14 @@ func DiffParameters(w io.Writer, d *analyzer.Diff, o Options) error {
 	return nil
 }
 
-func (p *page) parameterChanges(list []analyzer.DiffParameter) {
+func (p *page) parameterChanges(list []diff.Parameter) {
 	same := uint64(0)
-	var changed []analyzer.DiffParameter
+	var changed []diff.Parameter
 	var base, now uint64
 	for _, row := range list {
 		base += row.Bytes.Base + row.Gradient.Base + row.Optimizer.Base
 		now += row.Bytes.New + row.Gradient.New + row.Optimizer.New
-		if row.State == analyzer.StateSame {
+		if row.State == diff.StateSame {
 			same++
 		} else {
 			changed = append(changed, row)
@@ -40,11 +40,11 @@ func (p *page) parameterChanges(list []analyzer.DiffParameter) {
 	}
 	p.title("Parameters and buffers, growth first")
 	p.gap()
-	folded := analyzer.FoldParameterChanges(changed)
+	folded := diff.FoldParameterChanges(changed)
 	if p.o.Unfolded {
 		folded = nil
 		for _, row := range changed {
-			folded = append(folded, analyzer.FoldedParameter{Row: row, Count: 1})
+			folded = append(folded, diff.FoldedParameter{Row: row, Count: 1})
 		}
 	}
 	shown := largestChanges(len(folded), p.o.rows(), func(i int) int64 { return folded[i].Row.Delta() })

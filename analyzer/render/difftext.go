@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/report"
 )
 
 // DiffText writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By, growth first.
-func DiffText(w io.Writer, d *analyzer.Diff, o Options) error {
+func DiffText(w io.Writer, d *diff.Diff, o Options) error {
 	p := &page{w: w, o: o}
 	p.diffHeading(d)
 	p.diffLevels(d)
@@ -35,7 +35,7 @@ func DiffText(w io.Writer, d *analyzer.Diff, o Options) error {
 }
 
 // diffHeading begins with what changed, and says what was compared.
-func (p *page) diffHeading(d *analyzer.Diff) {
+func (p *page) diffHeading(d *diff.Diff) {
 	p.title("memtrace diff")
 	p.gap()
 	for _, part := range wrap(DiffVerdict(d), p.o.width()-2) {
@@ -53,7 +53,7 @@ func (p *page) diffHeading(d *analyzer.Diff) {
 	p.gap()
 }
 
-func (p *page) diffSide(name string, side analyzer.DiffSide, at string) {
+func (p *page) diffSide(name string, side diff.Side, at string) {
 	if side.Path != "" {
 		p.oneLine(name, clean(side.Path)+at)
 		name, at = "", ""
@@ -69,7 +69,7 @@ func (p *page) diffSide(name string, side analyzer.DiffSide, at string) {
 }
 
 // sideMoment says which moment a side is of.
-func sideMoment(side analyzer.DiffSide) string {
+func sideMoment(side diff.Side) string {
 	text := moment(side.TimeNS)
 	if side.Moment == "peak" {
 		return "the peak, " + text
@@ -77,7 +77,7 @@ func sideMoment(side analyzer.DiffSide) string {
 	return clean(side.Moment) + ", " + text
 }
 
-func momentUnlessPeak(side analyzer.DiffSide) string {
+func momentUnlessPeak(side diff.Side) string {
 	if side.Moment == "peak" {
 		return ""
 	}
@@ -85,8 +85,8 @@ func momentUnlessPeak(side analyzer.DiffSide) string {
 }
 
 // ofMoments is what the compared figures are of: "peak", or the names of the two moments.
-func ofMoments(d *analyzer.Diff) (base, changed string) {
-	name := func(side analyzer.DiffSide) string {
+func ofMoments(d *diff.Diff) (base, changed string) {
+	name := func(side diff.Side) string {
 		if side.Moment == "peak" {
 			return "peak"
 		}
@@ -95,7 +95,7 @@ func ofMoments(d *analyzer.Diff) (base, changed string) {
 	return name(d.Base), name(d.New)
 }
 
-func (p *page) diffLevels(d *analyzer.Diff) {
+func (p *page) diffLevels(d *diff.Diff) {
 	if len(d.Levels) == 0 {
 		p.line("  Neither run made a CUDA memory call.")
 		p.gap()
@@ -109,7 +109,7 @@ func (p *page) diffLevels(d *analyzer.Diff) {
 }
 
 // diffColumns are those of the levels' table, and with a state also of the groups'. What was left at the end and the numbers of allocations are the same on both sides of one run.
-func (p *page) diffColumns(d *analyzer.Diff, title string, levels bool) []column {
+func (p *page) diffColumns(d *diff.Diff, title string, levels bool) []column {
 	base, changed := ofMoments(d)
 	if base == changed {
 		base, changed = base+", base", "new"
@@ -130,7 +130,7 @@ func (p *page) diffColumns(d *analyzer.Diff, title string, levels bool) []column
 	return columns
 }
 
-func (p *page) diffLevelRows(d *analyzer.Diff, f figure) (rows [][]cell) {
+func (p *page) diffLevelRows(d *diff.Diff, f figure) (rows [][]cell) {
 	devices := make(map[string]bool)
 	for _, l := range d.Levels {
 		devices[l.Device] = true
@@ -160,7 +160,7 @@ func (p *page) diffLevelRows(d *analyzer.Diff, f figure) (rows [][]cell) {
 }
 
 // percentChange is "" where there was nothing, or where nothing changed.
-func percentChange(c analyzer.Change) string {
+func percentChange(c diff.Change) string {
 	if c.Percent == nil || c.Delta == 0 {
 		return ""
 	}
@@ -183,7 +183,7 @@ func (p *page) diffLost(name string, b *report.Bounds) {
 }
 
 // change is signed, with a question mark where lost records may have made the difference.
-func (p *page) change(c analyzer.Change) cell {
+func (p *page) change(c diff.Change) cell {
 	text := signed(c)
 	if c.Certain != nil && !*c.Certain {
 		text.text += " ?"
@@ -201,7 +201,7 @@ func (p *page) doubts() {
 }
 
 // signed is a change in bytes: its sign says what its colour repeats.
-func signed(c analyzer.Change) cell {
+func signed(c diff.Change) cell {
 	s := plain
 	switch {
 	case c.Delta > 0:
@@ -213,19 +213,19 @@ func signed(c analyzer.Change) cell {
 }
 
 // states are what a row became, as people read it.
-var states = map[string]cell{analyzer.StateNew: {"NEW", alarm}, analyzer.StateGrew: {"GREW", alarm}, analyzer.StateGone: {"REMOVED", relief}, analyzer.StateShrank: {"SHRANK", relief},
-	analyzer.StateSame: {"UNCHANGED", plain}}
+var states = map[string]cell{diff.StateNew: {"NEW", alarm}, diff.StateGrew: {"GREW", alarm}, diff.StateGone: {"REMOVED", relief}, diff.StateShrank: {"SHRANK", relief},
+	diff.StateSame: {"UNCHANGED", plain}}
 
-func (p *page) diffGroup(d *analyzer.Diff, g analyzer.DiffGroup) {
+func (p *page) diffGroup(d *diff.Diff, g diff.Group) {
 	if len(g.Rows) < 2 && !p.o.AllLevels { // it repeats the table of levels
 		return
 	}
 	var rows [][]cell
 	var each []string
 	hidden := uint64(0)
-	var changed []analyzer.FoldedRow
+	var changed []diff.FoldedRow
 	for _, f := range g.Folded(!p.o.Unfolded) {
-		if f.Row.State != analyzer.StateSame {
+		if f.Row.State != diff.StateSame {
 			changed = append(changed, f)
 		}
 	}
@@ -295,8 +295,8 @@ func largestChanges(count, limit int, delta func(i int) int64) []bool {
 }
 
 // diffTitle names a row. A place that moved is told the line where it was.
-func diffTitle(r *analyzer.DiffRow) string {
-	if line := analyzer.LineOf(r.BaseKey); line > 0 {
+func diffTitle(r *diff.Row) string {
+	if line := diff.LineOf(r.BaseKey); line > 0 {
 		return fmt.Sprintf("%s (was line %d)", clean(r.Title()), line)
 	}
 	return clean(r.Title())

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
 )
 
 // DiffVerdict says in one or two sentences by how much the memory changed, and what changed with it.
-func DiffVerdict(d *analyzer.Diff) string {
+func DiffVerdict(d *diff.Diff) string {
 	v := d.Verdict
 	if v == nil || v.Bytes.Base == 0 && v.Bytes.New == 0 && len(d.Levels) == 0 {
 		return "Neither run made a CUDA memory call."
@@ -38,7 +38,7 @@ func DiffVerdict(d *analyzer.Diff) string {
 	return text + "."
 }
 
-func levelTitle(d *analyzer.Diff) string {
+func levelTitle(d *diff.Diff) string {
 	if d.Verdict.Level == "framework" {
 		return upperFirst(FrameworkName(d.New.Versions))
 	}
@@ -46,10 +46,10 @@ func levelTitle(d *analyzer.Diff) string {
 }
 
 // causeWords names a cause: "6 new buffers net.blocks.{0..5}.mask (+6.00 MiB)".
-func causeWords(c *analyzer.DiffCause) string {
+func causeWords(c *diff.Cause) string {
 	bytes := " (" + SignedBytes(c.Delta) + ")"
 	if c.By != "parameters" {
-		if c.State == analyzer.StateNew || c.State == analyzer.StateGone {
+		if c.State == diff.StateNew || c.State == diff.StateGone {
 			bytes = " (" + stateWord(c.State) + ", " + SignedBytes(c.Delta) + ")"
 		}
 		return "by " + c.By + " " + clean(c.Name) + bytes
@@ -69,5 +69,5 @@ func causeWords(c *analyzer.DiffCause) string {
 }
 
 func stateWord(state string) string {
-	return map[string]string{analyzer.StateNew: "new", analyzer.StateGone: "removed", analyzer.StateGrew: "larger", analyzer.StateShrank: "smaller"}[state]
+	return map[string]string{diff.StateNew: "new", diff.StateGone: "removed", diff.StateGrew: "larger", diff.StateShrank: "smaller"}[state]
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
@@ -64,7 +66,7 @@ func (g *golden) option(line string) (err error) {
 		var set *rules.Set
 		set, err = rulefile.Parse(part, []byte(g.part(part)))
 		g.count.Groupings = append(g.count.Groupings, name)
-		g.count.RuleSets = append(g.count.RuleSets, analyzer.RuleGrouping{Name: name, Rules: set})
+		g.count.RuleSets = append(g.count.RuleSets, profile.RuleGrouping{Name: name, Rules: set})
 	case "entries":
 		g.count.Entries, err = strconv.Atoi(value)
 	case "expected":
@@ -184,7 +186,7 @@ func TestGoldenReports(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			g := readGolden(t, path)
 			if g.part("base") != "" {
-				d := analyzer.NewDiff(g.summary(t, "base"), g.summary(t, "new"))
+				d := diff.New(g.summary(t, "base"), g.summary(t, "new"))
 				g.check(t, "text", written(t, func(w io.Writer) error { return DiffText(w, d, g.style) }))
 				g.check(t, "json", written(t, func(w io.Writer) error { return DiffJSON(w, d) }))
 			} else {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/report"
 )
 
@@ -34,10 +34,10 @@ type jsonVerdict struct {
 }
 
 // DiffJSON writes a diff as one JSON object, see docs/report-json.md.
-func DiffJSON(w io.Writer, d *analyzer.Diff) error {
+func DiffJSON(w io.Writer, d *diff.Diff) error {
 	return writeJSON(w, struct {
 		Schema string `json:"schema"`
-		*analyzer.Diff
+		*diff.Diff
 	}{DiffSchema, d})
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
 )
 
 // jsonNames adds the names of every field that a type's JSON can hold.
@@ -49,7 +49,7 @@ func TestSchemaIsDocumented(t *testing.T) {
 	for _, part := range []struct {
 		name, text string
 		value      any
-	}{{"report", ofReport, jsonReport{}}, {"diff", ofDiff, analyzer.Diff{}}} {
+	}{{"report", ofReport, jsonReport{}}, {"diff", ofDiff, diff.Diff{}}} {
 		names := map[string]bool{"schema": true}
 		jsonNames(names, reflect.TypeOf(part.value), make(map[reflect.Type]bool))
 		if names[""] {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/report"
 )
 
@@ -18,7 +18,7 @@ func eachStyle(t *testing.T, o Options, look func(t *testing.T, name, text strin
 		g := readGolden(t, path)
 		o.Path = g.style.Path
 		if g.part("base") != "" {
-			d := analyzer.NewDiff(g.summary(t, "base"), g.summary(t, "new"))
+			d := diff.New(g.summary(t, "base"), g.summary(t, "new"))
 			look(t, path, written(t, func(w io.Writer) error { return DiffText(w, d, o) }))
 			continue
 		}
@@ -92,7 +92,7 @@ func (b *brokenWriter) Write(p []byte) (int, error) {
 
 func TestWriteErrorsComeBack(t *testing.T) {
 	s := readGolden(t, "testdata/training.txtar").summary(t, "trace")
-	d := analyzer.NewDiff(s, s)
+	d := diff.New(s, s)
 	for _, left := range []int{0, 10, 500} {
 		for name, write := range map[string]func(io.Writer) error{
 			"Text":     func(w io.Writer) error { return Text(w, s, Options{}) },

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/report"
 )
 
@@ -95,10 +95,10 @@ func TestGoldenDiffOfParameters(t *testing.T) {
 	list[3].Bytes, list[3].States = 2*list[3].Bytes, nil
 	list[25].Name = "head.weight"
 	list[26].Bytes = 2 * mib
-	d := analyzer.NewDiff(base, changed)
+	d := diff.New(base, changed)
 	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{}) }))
 	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{Rows: 2, Width: 60}) }))
-	if err := DiffParameters(io.Discard, analyzer.NewDiff(&report.Summary{}, changed), Options{}); err == nil {
+	if err := DiffParameters(io.Discard, diff.New(&report.Summary{}, changed), Options{}); err == nil {
 		t.Error("a diff without training is written")
 	}
 }

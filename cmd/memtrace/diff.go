@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 )
@@ -130,7 +131,7 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 			return err
 		}
 		options.Sites = true
-		options.Groupings = append(analyzer.DiffGroupings(), byCategory)
+		options.Groupings = append(diff.Groupings(), byCategory)
 	}
 	difference, err := a.difference(flags, options, needed, basePath, newPath, !asked)
 	if err != nil {
@@ -150,7 +151,7 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 
 // diffResult is a difference and what is to be said of the traces behind it.
 type diffResult struct {
-	diff    *analyzer.Diff
+	diff    *diff.Diff
 	damaged damageList
 }
 
@@ -182,7 +183,7 @@ func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*r
 	if err := checkMatched(paths[0], summaries[0]); err != nil && len(summaries[1].Unmatched) > 0 { // what one side lacks is a difference
 		return result, err
 	}
-	result.diff = analyzer.NewDiff(summaries[0], summaries[1])
+	result.diff = diff.New(summaries[0], summaries[1])
 	result.diff.Base.Path, result.diff.New.Path = paths[0], paths[1]
 	if defaults {
 		result.diff.ShowDefaults(summaries[0], summaries[1], byCategory)

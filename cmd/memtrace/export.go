@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
@@ -189,7 +190,7 @@ func labelStacks(count *analyzer.Options) error {
 		return err
 	}
 	count.Groupings = []string{byCategory, "module", "tag", "device"}
-	count.RuleSets = []analyzer.RuleGrouping{{Name: byCategory, Rules: set}}
+	count.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
 	return nil
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/page"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
@@ -78,7 +78,7 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 		return err
 	}
 	options.Sites, options.Training, options.HistoryBlocks = true, true, flags.blocks
-	options.RuleSets = []analyzer.RuleGrouping{{Name: byCategory, Rules: set}}
+	options.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
 	path, err := oneInput(arg)
 	if err != nil {
 		return err

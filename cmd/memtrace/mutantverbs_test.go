@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/report"
 	"memtrace/internal/mutant"
 	"memtrace/trace"
@@ -165,7 +165,7 @@ func (r *verbReader) info(m *mutant.Mutant, s *report.Summary, path string) {
 
 // checkDiff wants the new side of a difference to be the mutant's summary.
 func checkDiff(m *mutant.Mutant, text []byte, s *report.Summary) {
-	d := new(analyzer.Diff)
+	d := new(diff.Diff)
 	if err := json.Unmarshal(text, d); err != nil {
 		m.Faultf("diff: %v", err)
 		return

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
 )
@@ -24,7 +25,7 @@ one or a TOML file; each --group NAME=PRESET or NAME=FILE adds such a grouping u
 a name of your own. 'memtrace rules' lists the presets and prints them.`
 
 // groupingNames is what --by accepts.
-func groupingNames() []string { return append(analyzer.GroupingNames(), byCategory) }
+func groupingNames() []string { return append(profile.GroupingNames(), byCategory) }
 
 // defineRules adds the flags about rules that report and diff share.
 func (s *summaryFlags) defineRules(cmd *cobra.Command) {
@@ -74,7 +75,7 @@ func (s *summaryFlags) addRules(o *analyzer.Options) error {
 		if err != nil {
 			return usagef("--rules: %w", err)
 		}
-		o.RuleSets = append(o.RuleSets, analyzer.RuleGrouping{Name: byCategory, Rules: set})
+		o.RuleSets = append(o.RuleSets, profile.RuleGrouping{Name: byCategory, Rules: set})
 	}
 	if len(s.groups) > maxGroups {
 		return usagef("--group: %d groups; %d are allowed", len(s.groups), maxGroups)
@@ -124,7 +125,7 @@ func addGroup(o *analyzer.Options, text string) error {
 		return usagef("--group %s: %w", name, err)
 	}
 	o.Groupings = append(slices.Clip(o.Groupings), name)
-	o.RuleSets = append(o.RuleSets, analyzer.RuleGrouping{Name: name, Rules: set})
+	o.RuleSets = append(o.RuleSets, profile.RuleGrouping{Name: name, Rules: set})
 	return nil
 }
 

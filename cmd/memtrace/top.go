@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
 	"memtrace/internal/visible"
 )
@@ -65,10 +65,10 @@ func (f *topFlags) define(cmd *cobra.Command) {
 	flags.BoolVar(&f.json, "json", false, "print JSON once, with exact bytes and all rows")
 	flags.DurationVar(&f.interval, "interval", f.interval, "`TIME` between two looks, at least 1s")
 	flags.IntSliceVar(&f.devices, "device", nil, "only this device `INDEX`, as nvidia-smi counts (repeatable)")
-	flags.StringVar(&f.by, "by", "", "group owners by `NAME`: "+strings.Join(analyzer.GroupingNames(), ", ")+" (default: what says most)")
+	flags.StringVar(&f.by, "by", "", "group owners by `NAME`: "+strings.Join(profile.GroupingNames(), ", ")+" (default: what says most)")
 	flags.IntVarP(&f.rows, "rows", "n", defaultTopRows, "`ROWS` of owners of each process, 0 for all")
 	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
-	mustComplete(cmd, "by", completeValues(analyzer.GroupingNames()...))
+	mustComplete(cmd, "by", completeValues(profile.GroupingNames()...))
 	for _, name := range []string{"interval", "device", "rows"} {
 		mustComplete(cmd, name, completeValues())
 	}
@@ -83,8 +83,8 @@ func (f *topFlags) check() error {
 			return usagef("--device %d: name the device's number, such as 0", index)
 		}
 	}
-	if f.by != "" && !slices.Contains(analyzer.GroupingNames(), f.by) {
-		return usagef("--by %s: choose from %s", f.by, strings.Join(analyzer.GroupingNames(), ", "))
+	if f.by != "" && !slices.Contains(profile.GroupingNames(), f.by) {
+		return usagef("--by %s: choose from %s", f.by, strings.Join(profile.GroupingNames(), ", "))
 	}
 	if f.rows < 0 {
 		return usagef("-n %d: name a number of rows, 0 for all", f.rows)

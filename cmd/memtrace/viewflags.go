@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -167,7 +168,7 @@ func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
 		}
 	}
 	o.Training, o.Groupings, o.Cross = true, nil, v.cross
-	o.RuleSets = []analyzer.RuleGrouping{{Name: byCategory, Rules: set}}
+	o.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
 	return nil
 }
 

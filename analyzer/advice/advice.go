@@ -1,0 +1,92 @@
+package advice
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer/report"
+	"memtrace/trace"
+)
+
+// Facts is what advice may look at besides the event.
+type Facts struct {
+	Info trace.Info // of the run; nil: nothing is known
+}
+
+func (f Facts) torch() bool { return f.Info["framework.torch"] != "" }
+
+// expandable reports whether PyTorch's segments grow already.
+func (f Facts) expandable() bool {
+	return strings.Contains(strings.ToLower(AllocatorSettings(f.Info)), "expandable_segments:true")
+}
+
+// adviceRule is one row of the table: when it applies, what it would give, and how to say it. Numbers that the text names with {braces} are sizes.
+type adviceRule struct {
+	name string
+	// ask returns false where the rule does not apply. Otherwise frees is about how much following the advice would give at this moment.
+	ask func(e *report.OOMEvent, f Facts) (frees uint64, words map[string]string, applies bool)
+	// rank puts rules before those of a higher one, whatever they free: what makes all other advice idle comes first, remarks last.
+	rank int
+	text string
+}
+
+const (
+	rankFirst  = -1
+	rankSize   = 0
+	rankRemark = 1
+)
+
+// ForOOM returns what to try, the most promising first.
+func ForOOM(e *report.OOMEvent, f Facts) []report.Advice {
+	type ranked struct {
+		report.Advice
+		rank int
+	}
+	var found []ranked
+	for _, rule := range adviceRules {
+		frees, words, applies := rule.ask(e, f)
+		if !applies {
+			continue
+		}
+		known := map[string]string{"asked": report.SizeText(e.RequestedBytes), "total": report.SizeText(e.TotalBytes), "frees": report.SizeText(frees), "device": deviceText(e.Device)}
+		maps.Copy(known, words)
+		found = append(found, ranked{report.Advice{Rule: rule.name, FreesBytes: frees, Text: fillIn(rule.text, known)}, rule.rank})
+	}
+	slices.SortStableFunc(found, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.FreesBytes, a.FreesBytes))
+	})
+	list := []report.Advice{}
+	for _, r := range found {
+		list = append(list, r.Advice)
+	}
+	return list
+}
+
+// fillIn puts words into the {braces} of a text.
+func fillIn(text string, words map[string]string) string {
+	var pairs []string
+	for name, value := range words {
+		pairs = append(pairs, "{"+name+"}", value)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+func deviceText(device int16) string {
+	if device < 0 {
+		return "the device"
+	}
+	return "device " + report.Number(uint64(device))
+}
+
+// missing is how much more room the request needs than there is, as far as known; 0 if there seems to be enough.
+func missing(e *report.OOMEvent) uint64 {
+	asked := max(e.RequestedBytes, e.DriverRequestedBytes)
+	return asked - min(asked, e.FreeBytes)
+}
+
+// sizeable reports whether so many bytes would help here: they cover what is missing, or are a good part of the device.
+func sizeable(e *report.OOMEvent, bytes uint64) bool {
+	return bytes > 0 && (missing(e) > 0 && bytes >= missing(e) || bytes >= e.UsedBytes/5)
+}

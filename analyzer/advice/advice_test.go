@@ -1,0 +1,209 @@
+package advice
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"memtrace/analyzer/report"
+	"memtrace/trace"
+)
+
+const gib = 1 << 30
+
+// plainOOM is an event to which no rule but remarks applies: 10 GiB, of which one owner of many holds a little each.
+const oneMiB = 1 << 20
+
+func plainOOM() *report.OOMEvent {
+	e := &report.OOMEvent{Outcome: report.OOMFailed, Level: "framework", Memory: "device", RequestedBytes: gib, DriverRequestedBytes: gib, Attempts: 2, Detailed: true,
+		TotalBytes: 10 * gib, UsedBytes: 95 * gib / 10, FreeBytes: gib / 2, StepBytes: []uint64{}, Advice: []report.Advice{},
+		Allocator: &report.OOMAllocator{ReservedBytes: 9 * gib, AllocatedBytes: 9 * gib}}
+	l := report.Ledger{By: "tag", Level: "framework"}
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: key, Bytes: 3 * gib / 2})
+	}
+	library := l
+	library.By, library.Rows = "library", []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "libc10_cuda.so", Bytes: 9 * gib}, {Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 * oneMiB}}
+	e.Ledgers = []report.Ledger{l, library}
+	return e
+}
+
+func torchInfo() trace.Info { return trace.Info{"framework.torch": "2.7.1"} }
+
+func addRow(e *report.OOMEvent, by string, row report.LedgerRow) {
+	for i := range e.Ledgers {
+		if e.Ledgers[i].By == by {
+			e.Ledgers[i].Rows = append(e.Ledgers[i].Rows, row)
+		}
+	}
+}
+
+// adviceCases: each makes one rule fire, and then takes away what it needs.
+var adviceCases = []struct {
+	rule string
+	fire func(e *report.OOMEvent, info trace.Info)
+	not  []func(e *report.OOMEvent, info trace.Info)
+	says string
+}{
+	{"larger-than-device", func(e *report.OOMEvent, _ trace.Info) { e.RequestedBytes = 11 * gib },
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.TotalBytes = 0 }, func(e *report.OOMEvent, _ trace.Info) { e.TotalBytes = 11 * gib }}, "11.0 GiB"},
+	{"own-limit", func(e *report.OOMEvent, _ trace.Info) { e.Attempts, e.FreeBytes = 0, 5*gib },
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Attempts = 1 }, func(e *report.OOMEvent, _ trace.Info) { e.FreeBytes = 0 }}, "5.00 GiB"},
+	{"fragmentation", func(e *report.OOMEvent, _ trace.Info) {
+		e.Allocator.IdleBytes, e.Allocator.Pieces = 2*gib, report.Fragments{FreeBytes: 2 * gib, FreePieces: 40, LargestFreeBytes: 600 * oneMiB}
+	}, []func(*report.OOMEvent, trace.Info){
+		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces.LargestFreeBytes = 2 * gib },
+		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.IdleBytes = 100 * oneMiB },
+		func(_ *report.OOMEvent, info trace.Info) {
+			info["env.PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+		},
+		func(_ *report.OOMEvent, info trace.Info) { delete(info, "framework.torch") },
+		func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMRecovered },
+		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces = report.Fragments{} },
+	}, "600.0 MiB"},
+	{"idle-cache", func(e *report.OOMEvent, _ trace.Info) { e.Level, e.Allocator.Pieces.WholeFreeBytes = "driver", 3*gib },
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Level = "framework" }, func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMRecovered }, func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces.WholeFreeBytes = oneMiB }}, "3.00 GiB"},
+	{"other-processes", func(e *report.OOMEvent, _ trace.Info) {
+		e.Sample = &report.Sample{ShareKnown: true, OthersBytes: 4 * gib}
+	},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Sample.OthersBytes = 10 * oneMiB }, func(e *report.OOMEvent, _ trace.Info) { e.Sample = nil }}, "4.00 GiB"},
+	{"fresh", func(e *report.OOMEvent, _ trace.Info) {
+		e.Since = &report.OOMGrowth{What: "step 3", Bytes: 6 * gib, Rows: []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "e", Bytes: gib}}}
+	}, []func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Since.Bytes = 100 * oneMiB }, func(e *report.OOMEvent, _ trace.Info) { e.Since.What = "mark x" }}, "6.00 GiB"},
+	{"largest-owner", func(e *report.OOMEvent, _ trace.Info) {
+		e.Since = &report.OOMGrowth{What: "mark x"}
+		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: "model", Bytes: 4 * gib})
+	}, []func(*report.OOMEvent, trace.Info){
+		func(e *report.OOMEvent, _ trace.Info) {
+			e.Since.Rows = []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "model", Bytes: 4 * gib}}
+		},
+		func(e *report.OOMEvent, _ trace.Info) { e.Since = nil },
+	}, "model holds 4.00 GiB"},
+	{"untagged", func(e *report.OOMEvent, _ trace.Info) {
+		e.Ledgers[0].Rows = []report.LedgerRow{{Owner: report.OwnerBlocks, Key: report.Untagged, Bytes: 9 * gib}}
+	},
+		[]func(*report.OOMEvent, trace.Info){
+			func(e *report.OOMEvent, _ trace.Info) { e.Ledgers[0].Rows[0].Bytes = gib },
+			func(e *report.OOMEvent, _ trace.Info) { e.Ledgers[0].Rows[0].Key = "model" },
+			func(e *report.OOMEvent, _ trace.Info) { e.Since = &report.OOMGrowth{What: "mark x"} },
+			func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMRecovered },
+			func(e *report.OOMEvent, _ trace.Info) { e.FreeBytes = 2 * gib },
+			func(e *report.OOMEvent, _ trace.Info) { e.Device = -1 },
+			func(_ *report.OOMEvent, info trace.Info) { delete(info, "framework.torch") },
+		}, "512.0 MiB more"},
+	{"optimizer-state", func(e *report.OOMEvent, _ trace.Info) {
+		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: "train.optimizer", Bytes: 4 * gib})
+	},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.UsedBytes = 100 * gib }, func(_ *report.OOMEvent, info trace.Info) { delete(info, "framework.torch") }}, "3.00 GiB"},
+	{"growing", func(e *report.OOMEvent, _ trace.Info) {
+		e.StepBytes = []uint64{gib, 4 * gib, 5 * gib, 6 * gib, 7 * gib}
+	},
+		[]func(*report.OOMEvent, trace.Info){
+			func(e *report.OOMEvent, _ trace.Info) { e.StepBytes = e.StepBytes[1:] },
+			func(e *report.OOMEvent, _ trace.Info) { e.StepBytes[3] = 5 * gib },
+			func(e *report.OOMEvent, _ trace.Info) {
+				e.StepBytes = []uint64{0, 4 * gib, 4*gib + 1, 4*gib + 2, 4*gib + 3}
+			},
+		}, "3.00 GiB more"},
+	{"pool-idle", func(e *report.OOMEvent, _ trace.Info) {
+		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerPoolIdle, Key: "memory pools, idle", Bytes: gib})
+	},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerPoolIdle, oneMiB) }}, "1.00 GiB lie idle"},
+	{"graph-pool", func(e *report.OOMEvent, _ trace.Info) {
+		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerGraphPool, Key: "graph memory pool", Bytes: gib})
+	},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerGraphPool, oneMiB) }}, "1.00 GiB are held"},
+	{"outside", func(e *report.OOMEvent, _ trace.Info) {
+		addRow(e, "library", report.LedgerRow{Owner: report.OwnerOutside, Key: "libnccl.so.2", Bytes: gib})
+	},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerOutside, oneMiB) }}, "NCCL_BUFFSIZE"},
+	{"mxnet-pool", func(e *report.OOMEvent, _ trace.Info) {
+		addRow(e, "library", report.LedgerRow{Owner: report.OwnerBlocks, Key: "libmxnet.so", Bytes: 8 * gib})
+	},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerBlocks, oneMiB) }}, "8.00 GiB"},
+	{"context", func(e *report.OOMEvent, _ trace.Info) {
+		e.Sample = &report.Sample{ShareKnown: true, ContextBytes: 2 * gib, RemainderBytes: gib}
+	},
+		[]func(*report.OOMEvent, trace.Info){
+			func(e *report.OOMEvent, _ trace.Info) { e.Sample.ContextBytes = 0 },
+			func(e *report.OOMEvent, _ trace.Info) { e.Sample.ShareKnown = false },
+		}, "3.00 GiB"},
+	{"pinned", func(e *report.OOMEvent, _ trace.Info) { e.Memory, e.Device = "host", -1 },
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Memory = "managed" }}, "1.00 GiB"},
+	{"recovered", func(e *report.OOMEvent, _ trace.Info) { e.Outcome, e.ReleasedBytes = report.OOMRecovered, gib },
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMFailed }, func(e *report.OOMEvent, _ trace.Info) { e.ReleasedBytes = 0 }}, "1.00 GiB back"},
+	{"null-gpu", func(_ *report.OOMEvent, info trace.Info) { info["nullgpu"] = "1" },
+		[]func(*report.OOMEvent, trace.Info){func(_ *report.OOMEvent, info trace.Info) { info["nullgpu"] = "" }}, "10.0 GiB"},
+}
+
+// addRowBytes sets the size of every row of a kind.
+func addRowBytes(e *report.OOMEvent, owner string, bytes uint64) {
+	for i := range e.Ledgers {
+		for j := range e.Ledgers[i].Rows {
+			if e.Ledgers[i].Rows[j].Owner == owner {
+				e.Ledgers[i].Rows[j].Bytes = bytes
+			}
+		}
+	}
+}
+
+func ruleNames(list []report.Advice) (names []string) {
+	for _, a := range list {
+		names = append(names, a.Rule)
+	}
+	return names
+}
+
+// TestAdviceFires: each rule fires where it should, alone, with its number; and not when any one of its conditions is gone.
+func TestAdviceFires(t *testing.T) {
+	if got := ForOOM(plainOOM(), Facts{torchInfo()}); len(got) != 0 {
+		t.Fatalf("the plain event gets advice: %+v", got)
+	}
+	covered := map[string]bool{}
+	for _, c := range adviceCases {
+		covered[c.rule] = true
+		e, info := plainOOM(), torchInfo()
+		c.fire(e, info)
+		list := ForOOM(e, Facts{info})
+		i := slices.IndexFunc(list, func(a report.Advice) bool { return a.Rule == c.rule })
+		if i < 0 {
+			t.Errorf("%s does not fire; %q do", c.rule, ruleNames(list))
+			continue
+		}
+		if len(list) != 1 {
+			t.Errorf("with %s fire %q", c.rule, ruleNames(list))
+		}
+		if text := list[i].Text; !strings.Contains(text, c.says) || strings.ContainsAny(text, "{}") || !regexp.MustCompile(`\d+(\.\d+)? [KMGT]?i?B`).MatchString(text) {
+			t.Errorf("%s says %q, want %q in it", c.rule, text, c.says)
+		}
+		for n, not := range c.not {
+			e, info := plainOOM(), torchInfo()
+			c.fire(e, info)
+			not(e, info)
+			if list := ForOOM(e, Facts{info}); slices.Contains(ruleNames(list), c.rule) {
+				t.Errorf("%s fires without its condition %d", c.rule, n)
+			}
+		}
+	}
+	for _, rule := range adviceRules {
+		if !covered[rule.name] {
+			t.Errorf("rule %s has no case", rule.name)
+		}
+	}
+}
+
+// TestAdviceOrder: what makes the rest idle comes first, then what frees most, remarks last.
+func TestAdviceOrder(t *testing.T) {
+	e, info := plainOOM(), torchInfo()
+	info["nullgpu"] = "1"
+	e.RequestedBytes = 11 * gib
+	e.Sample = &report.Sample{ShareKnown: true, OthersBytes: 4 * gib}
+	addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: "optimizer", Bytes: 8 * gib})
+	addRow(e, "library", report.LedgerRow{Owner: report.OwnerOutside, Key: "libother.so", Bytes: 12 * gib})
+	got := ruleNames(ForOOM(e, Facts{info}))
+	want := []string{"larger-than-device", "outside", "optimizer-state", "other-processes", "null-gpu"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,81 @@
+package device
+
+import (
+	"cmp"
+	"slices"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
+	"memtrace/cuda"
+)
+
+// Span is the range of addresses [start, end).
+type Span struct {
+	Start, End uint64
+	Joins      bool // one allocation may reach from this range into the next one
+}
+
+// fragmentsOf finds the gaps that blocks leave in segments. Both are put in order. Segments that join and touch are one; blocks outside of all segments, and
+// what is covered twice, change nothing.
+func fragmentsOf(segments, blocks []Span) report.Fragments {
+	byStart := func(a, b Span) int { return cmp.Compare(a.Start, b.Start) }
+	slices.SortFunc(segments, byStart)
+	slices.SortFunc(blocks, byStart)
+	var f report.Fragments
+	for _, s := range joined(segments) {
+		at, used := s.Start, false
+		for len(blocks) > 0 && blocks[0].Start < s.End {
+			b := blocks[0]
+			if b.End > s.Start {
+				used = true
+				f.Piece(at, min(b.Start, s.End))
+				at = max(at, b.End)
+			}
+			if b.End > s.End {
+				break // it may reach into the next segment, if the records are wrong
+			}
+			blocks = blocks[1:]
+		}
+		f.Piece(at, s.End)
+		if !used {
+			f.WholeFreeBytes += s.End - s.Start
+		}
+	}
+	return f
+}
+
+// joined merges ordered segments that overlap, or that touch where both may be crossed.
+func joined(segments []Span) []Span {
+	var list []Span
+	for _, s := range segments {
+		if n := len(list); n > 0 && (s.Start < list[n-1].End || s.Start == list[n-1].End && s.Joins && list[n-1].Joins) {
+			list[n-1].End = max(list[n-1].End, s.End)
+			continue
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// Fragments looks at what the framework's allocator holds on a device: its segments are the driver memory of the library that makes the framework's reports.
+func (s *State) Fragments(h *heap.Heap, libraries *callstack.Libraries, index int16) report.Fragments {
+	var segments, blocks []Span
+	ours := func(b *heap.Block) bool {
+		return b.Account == heap.AccountDriver && b.Device == index && libraries.Of(b.Stack) == s.Holdings.Library
+	}
+	h.Each(func(_ uint32, b *heap.Block) {
+		switch {
+		case b.Account == heap.AccountFramework && b.Device == index:
+			blocks = append(blocks, Span{Start: b.Addr, End: b.Addr + b.Size})
+		case ours(b) && b.Mem != cuda.MemoryVMM: // a handle's address is no address
+			segments = append(segments, Span{Start: b.Addr, End: b.Addr + b.Size})
+		}
+	})
+	h.EachMapping(func(addr, size uint64, b *heap.Block) {
+		if ours(b) {
+			segments = append(segments, Span{Start: addr, End: addr + size, Joins: true})
+		}
+	})
+	return fragmentsOf(segments, blocks)
+}

@@ -1,0 +1,174 @@
+package device
+
+import (
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
+	"memtrace/trace"
+)
+
+// Holdings knows which library holds how much driver memory on which device, whatever the filters are. From it comes what a framework's allocator has
+// reserved: the live driver memory whose calling library is the one that also makes the framework's reports. The framework's own counters, which travel
+// with its events, check that figure.
+type Holdings struct {
+	Devices []deviceHoldings // by device slot
+	Library uint32           // makes the framework's reports; callstack.UnknownLibrary until one is seen with a stack
+
+	ReservedMismatches  uint64
+	AllocatedMismatches uint64
+
+	// What the first comparison that was not one of zeros said: whether a counter counts what is counted here.
+	Allocated, Reserved agreement
+}
+
+type agreement int8
+
+const (
+	Agrees    agreement = 1
+	disagrees agreement = -1
+)
+
+// compare returns what a comparison says, if none has said anything yet.
+func (a agreement) compare(word, figure uint64) agreement {
+	switch {
+	case a != 0 || word == 0 && figure == 0:
+		return a
+	case word == figure:
+		return Agrees
+	}
+	return disagrees
+}
+
+type deviceHoldings struct {
+	ByLibrary []LibraryBytes // driver memory, by library
+	Blocks    uint64         // live framework bytes
+	Counted   bool           // the framework sent counters for this device
+	Last      report.Counter // its counters, last and highest
+	Reserved  meter.Share    // its reserved counter, for the case that libraries are unknown
+	Reported  uint64         // order number of the event that brought the last counters
+	Seen      uint64         // order number of the last framework event
+}
+
+type LibraryBytes struct {
+	meter.Share // at the framework's peak
+	Peak        uint64
+}
+
+func (h *Holdings) Device(slot int) *deviceHoldings { return meter.Slot(&h.Devices, slot) }
+
+func (h *Holdings) OpenDriver(slot int, library uint32, size, epoch uint64) {
+	b := meter.Slot(&h.Device(slot).ByLibrary, int(library))
+	b.Grow(size, epoch)
+	b.Peak = max(b.Peak, b.Current)
+}
+
+func (h *Holdings) CloseDriver(slot int, library uint32, size, epoch uint64) {
+	h.Devices[slot].ByLibrary[library].Shrink(size, epoch)
+}
+
+// Report takes in the counters of a framework event, whose block has already been replayed, and checks them; epoch is that of the framework's total
+// before the event, so that a new maximum finds this event's counter. Late events are not checked: the state they describe has passed.
+func (h *Holdings) Report(e *trace.Event, epoch uint64) {
+	d := h.Device(profile.DeviceSlot(e.Device))
+	d.Seen = e.Seq
+	if e.Allocated == 0 && e.Reserved == 0 || e.Flags&trace.FlagLate != 0 {
+		return
+	}
+	if max(e.Allocated, e.Reserved) > heap.MaxBlockBytes { // a damaged trace's
+		h.AllocatedMismatches++
+		return
+	}
+	d.Reported = e.Seq
+	d.Counted = true
+	d.Last.AllocatedBytes = e.Allocated
+	d.Last.AllocatedBytesPeak = max(d.Last.AllocatedBytesPeak, e.Allocated)
+	d.Last.ReservedBytes = e.Reserved
+	d.Last.ReservedBytesPeak = max(d.Last.ReservedBytesPeak, e.Reserved)
+	d.Reserved.Settle(epoch)
+	d.Reserved.Current = e.Reserved
+	h.Allocated = h.Allocated.compare(e.Allocated, d.Blocks)
+	if d.Blocks != e.Allocated {
+		h.AllocatedMismatches++
+	}
+	if h.Library != callstack.UnknownLibrary {
+		h.Reserved = h.Reserved.compare(e.Reserved, d.heldBy(h.Library))
+		if d.heldBy(h.Library) != e.Reserved {
+			h.ReservedMismatches++
+		}
+	}
+}
+
+// heldBy returns the live driver bytes of a library.
+func (d *deviceHoldings) heldBy(library uint32) uint64 {
+	if int(library) < len(d.ByLibrary) {
+		return d.ByLibrary[library].Current
+	}
+	return 0
+}
+
+// Current and peak return what the framework's allocator holds now and held at most; fromDriver is the better source, see holdings.fromDriver.
+func (d *deviceHoldings) Current(library uint32, fromDriver bool) uint64 {
+	if !fromDriver {
+		return d.Last.ReservedBytes
+	}
+	return d.heldBy(library)
+}
+
+func (d *deviceHoldings) Peak(library uint32, fromDriver bool) uint64 {
+	if !fromDriver {
+		return d.Last.ReservedBytesPeak
+	}
+	if int(library) < len(d.ByLibrary) {
+		return d.ByLibrary[library].Peak
+	}
+	return 0
+}
+
+// FromDriver reports whether reserved bytes can be read off the driver's events: the reporting library is known and took driver memory itself.
+// Otherwise the framework's word is all there is.
+func (h *Holdings) FromDriver() bool {
+	if h.Library == callstack.UnknownLibrary {
+		return false
+	}
+	for i := range h.Devices {
+		if d := &h.Devices[i]; int(h.Library) < len(d.ByLibrary) && d.ByLibrary[h.Library].Peak > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Where reserved bytes come from, for Health.ReservedFrom.
+const (
+	reservedFromDriver  = "driver"
+	reservedFromReports = "reports"
+)
+
+func (h *Holdings) Source() string {
+	if h.FromDriver() {
+		return reservedFromDriver
+	}
+	for i := range h.Devices {
+		if h.Devices[i].Counted {
+			return reservedFromReports
+		}
+	}
+	return ""
+}
+
+// DriverBytes returns the live driver memory of a device, whatever the filters are.
+func (h *Holdings) DriverBytes(device int16) uint64 {
+	if slot := profile.DeviceSlot(device); slot < len(h.Devices) {
+		return h.Devices[slot].DriverBytes()
+	}
+	return 0
+}
+
+func (d *deviceHoldings) DriverBytes() (sum uint64) {
+	for i := range d.ByLibrary {
+		sum += d.ByLibrary[i].Current
+	}
+	return sum
+}

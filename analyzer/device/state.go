@@ -1,0 +1,46 @@
+package device
+
+import (
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
+	"memtrace/trace"
+)
+
+// State is what the devices hold as of the event that was replayed last: driver memory by library, what frameworks count, how much of a device
+// that takes, and what the devices themselves said. The zero value is that of the beginning.
+type State struct {
+	Holdings Holdings
+	Sizes    Sizes
+	Samples  Samples
+}
+
+// Opened takes in a new block. epoch is that of the framework's total, by which peaks are told.
+func (s *State) Opened(b *heap.Block, libraries *callstack.Libraries, epoch uint64) {
+	switch b.Account {
+	case heap.AccountDriver:
+		s.Holdings.OpenDriver(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), b.Size, epoch)
+		s.Sizes.Opened(b)
+	case heap.AccountFramework:
+		s.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += b.Size
+	}
+}
+
+// Closed takes in the end of a block.
+func (s *State) Closed(b *heap.Block, libraries *callstack.Libraries, epoch uint64) {
+	switch b.Account {
+	case heap.AccountDriver:
+		s.Holdings.CloseDriver(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), b.Size, epoch)
+		s.Sizes.Closed(b)
+	case heap.AccountFramework:
+		s.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks -= b.Size
+	}
+}
+
+// Report takes in the counters of a framework's event. epoch is that of the framework's total before the event.
+func (s *State) Report(e *trace.Event, libraries *callstack.Libraries, epoch uint64) {
+	if s.Holdings.Library == callstack.UnknownLibrary {
+		s.Holdings.Library = libraries.Of(e.Stack)
+	}
+	s.Holdings.Report(e, epoch)
+}

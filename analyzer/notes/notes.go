@@ -1,0 +1,274 @@
+package notes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memtrace/analyzer/advice"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
+	"memtrace/trace"
+)
+
+// Note is one honest remark: ask decides whether it applies and words it, "" if it does not.
+type Note func(s *report.Summary, info trace.Info) string
+
+// notes in the order of their weight for the reader.
+var notes = []Note{
+	noteTruncated,
+	noteAltered,
+	noteLost,
+	noteInFlight,
+	noteDrain,
+	noteBlind,
+	noteUnhooked,
+	noteNothing,
+	noteSilentTorch,
+	noteOOMReplay,
+	noteMismatches,
+	noteSlack,
+	noteEstimates,
+	noteForeign,
+	noteImplicit,
+	CutStacks,
+	Nameless,
+	noteAdapters,
+	noteNullGPU,
+	noteImported,
+}
+
+func Make(s *report.Summary, info trace.Info) []string {
+	list := []string{}
+	for _, ask := range notes {
+		if text := ask(s, info); text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+func noteTruncated(s *report.Summary, _ trace.Info) string {
+	if !s.Health.Truncated {
+		return ""
+	}
+	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.", s.Health.TruncatedAt, s.Health.TruncatedReason)
+}
+
+func noteAltered(s *report.Summary, _ trace.Info) string {
+	if s.Health.Altered == "" {
+		return ""
+	}
+	return "The trace was changed after it was written (" + s.Health.Altered + "); every figure may be wrong."
+}
+
+func noteLost(s *report.Summary, _ trace.Info) string {
+	var parts []string
+	if s.LostRecords > 0 {
+		parts = append(parts, report.Count(s.LostRecords, "record was", "records were")+" dropped because the rings were full")
+	}
+	if s.Health.LostRings > 0 {
+		parts = append(parts, report.Count(s.Health.LostRings, "thread", "threads")+" could not be recorded")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return upperFirst(strings.Join(parts, " and ")) + "; every figure may be wrong by what they held, within its bounds where it has some. " +
+		"Raise MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and set MEMTRACE_OVERFLOW=wait."
+}
+
+// noteInFlight is no blame: the threads of a program that ends, or is killed, are somewhere.
+func noteInFlight(s *report.Summary, _ trace.Info) string {
+	n := s.Health.InFlightCalls
+	if n == 0 {
+		return ""
+	}
+	if s.Process.Ended == report.EndedRunning {
+		return upperFirst(report.Count(n, "call is", "calls are")) + " in flight; what they free is still counted."
+	}
+	return upperFirst(report.Count(n, "call was", "calls were")) + " in flight at the end; what they freed is still counted."
+}
+
+func noteDrain(_ *report.Summary, info trace.Info) string {
+	reason, off := strings.CutPrefix(info["drain"], "off: ")
+	if !off {
+		return ""
+	}
+	return "The recorder could not write the trace while the program ran (" + reason + "); the records come from the spool."
+}
+
+// noteBlind repeats what the recorder found to be out of its sight.
+func noteBlind(_ *report.Summary, info trace.Info) string {
+	if info["blind"] == "" {
+		return ""
+	}
+	return "The program used the GPU past the recorder (" + info["blind"] + "): memory that it took that way is missing from every figure. " +
+		"To see how much that is, compare nvidia-smi with the device memory here; the CUDA context and code are part of the difference. " +
+		"A library that is opened without RTLD_DEEPBIND can be seen."
+}
+
+// noteOOMReplay says why there is no text beside the trace where there should be one.
+func noteOOMReplay(s *report.Summary, info trace.Info) string {
+	untold := func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed && e.Sidecar == "" }
+	if info[trace.OOMReplayKey] == "" || !slices.ContainsFunc(s.OOM.Events, untold) {
+		return ""
+	}
+	return "The recorder's own table of live memory was " + info[trace.OOMReplayKey] + ", so it wrote no text when memory ran out. " +
+		"What this report says of that comes from the trace, and nothing is missing from it."
+}
+
+// noteUnhooked lists calls that a program asked for in a version that the recorder does not know: they went to the driver unseen.
+func noteUnhooked(_ *report.Summary, info trace.Info) string {
+	const shown = 5
+	calls := unhooked(info)
+	if len(calls) == 0 {
+		return ""
+	}
+	if more := len(calls) - shown; more > 0 {
+		calls = append(calls[:shown], fmt.Sprintf("%d more", more))
+	}
+	return "The program asked the driver for newer versions of calls than this memtrace knows: " + strings.Join(calls, ", ") +
+		". They work as ever, but memory that they took is missing from every figure. Record with a newer memtrace, or run with the CUDA version that it knows."
+}
+
+func unhooked(info trace.Info) (calls []string) {
+	for _, key := range slices.Sorted(maps.Keys(info)) {
+		if name, ok := strings.CutPrefix(key, "unhooked."); ok {
+			calls = append(calls, name+cudaVersion(info[key]))
+		}
+	}
+	return calls
+}
+
+// Unseen lists why memory may be missing from the trace although it is whole.
+func Unseen(info trace.Info) []string {
+	list := append([]string{}, unhooked(info)...)
+	if info["blind"] != "" {
+		list = append(list, info["blind"])
+	}
+	return list
+}
+
+// cudaVersion writes 13040 as CUDA 13.4 does, in parentheses.
+func cudaVersion(number string) string {
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || n < 1000 {
+		return ""
+	}
+	return fmt.Sprintf(" (CUDA %d.%d)", n/1000, n%1000/10)
+}
+
+func noteNothing(s *report.Summary, _ trace.Info) string {
+	if !s.Driver.Empty() || !s.Framework.Empty() || len(s.Other) > 0 || len(s.Health.Unseen) > 0 {
+		return ""
+	}
+	if len(s.Filter) > 0 {
+		return "No allocation passes the filters."
+	}
+	return "The program made no CUDA memory call."
+}
+
+// noteSilentTorch says why PyTorch is there but its level is empty. Without a reason, readers would take the empty level for a fault of the numbers.
+func noteSilentTorch(s *report.Summary, info trace.Info) string {
+	if info["framework.torch"] == "" || !s.Framework.Empty() || s.Driver.Empty() || len(s.Filter) > 0 {
+		return ""
+	}
+	if strings.Contains(advice.AllocatorSettings(info), "backend:cudaMallocAsync") {
+		return "PyTorch does not report its blocks under backend:cudaMallocAsync; the driver level is complete."
+	}
+	if _, off := info["env.PYTORCH_NO_CUDA_MEMORY_CACHING"]; off {
+		return "PyTorch's caching allocator is switched off (PYTORCH_NO_CUDA_MEMORY_CACHING), so it reports no blocks; every tensor is a driver allocation and the driver level is complete."
+	}
+	return "PyTorch was loaded but reported no blocks: either it did not allocate, or another allocator was plugged in; the driver level is complete."
+}
+
+func noteMismatches(s *report.Summary, _ trace.Info) string {
+	var parts []string
+	if n := s.Health.ReservedMismatches; n > 0 {
+		parts = append(parts, "reserved bytes at "+report.Count(n, "event", "events"))
+	}
+	if n := s.Health.AllocatedMismatches; n > 0 {
+		parts = append(parts, "allocated bytes at "+report.Count(n, "event", "events"))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "The framework's own counters differ from what was recorded: " + strings.Join(parts, ", ") +
+		". Its words stand beside the recorded figures under \"reported\" in the JSON report."
+}
+
+func noteSlack(s *report.Summary, _ trace.Info) string {
+	if !slices.ContainsFunc(s.Ledgers, func(l report.Ledger) bool { return l.SlackBytes < 0 }) {
+		return ""
+	}
+	return "The framework counts more bytes in blocks than the driver gave it, so no slack is shown: part of its driver memory was not seen."
+}
+
+func noteEstimates(s *report.Summary, _ trace.Info) string {
+	var parts []string
+	if n := s.Health.EstimatedSizes; n > 0 {
+		parts = append(parts, report.Count(n, "allocation has", "allocations have")+" an estimated size")
+	}
+	if n := s.Health.RuntimeOnly; n > 0 {
+		parts = append(parts, report.Count(n, "was", "were")+" seen at the runtime's surface only, with the size asked for")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return upperFirst(strings.Join(parts, "; ")) + "."
+}
+
+func noteForeign(s *report.Summary, _ trace.Info) string {
+	if s.Other[heap.AccountForeign.String()].AllocCount == 0 {
+		return ""
+	}
+	return "Memory opened from other processes is listed but not counted: it belongs to them."
+}
+
+// noteImplicit is no blame: programs that end rarely free everything, and a context that ends in the middle of a run does so on purpose.
+func noteImplicit(s *report.Summary, _ trace.Info) string {
+	var parts []string
+	for a := range heap.AccountCount {
+		if n := s.Implicit[a.String()]; n.Count > 0 {
+			parts = append(parts, report.Count(n.Count, "block", "blocks")+" of "+accountWords[a]+" ("+report.SizeText(n.Bytes)+")")
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Never freed by the program, ended with the context, graph or module that owned it: " + strings.Join(parts, ", ") +
+		". If the program goes on with another context, free such memory before the old one is destroyed or reset."
+}
+
+// accountWords are what notes call the memory of an account.
+var accountWords = [heap.AccountCount]string{heap.AccountDriver: "device memory", heap.AccountFramework: "a framework", heap.AccountManaged: "managed memory",
+	heap.AccountHost: "pinned host memory", heap.AccountRegistered: "registered host memory", heap.AccountForeign: "opened memory", heap.AccountAddress: "address space",
+	heap.AccountGraph: "graph nodes", heap.AccountMulticast: "multicast objects", heap.AccountOther: "other kinds"}
+
+func noteNullGPU(s *report.Summary, _ trace.Info) string {
+	if !s.NullGPU {
+		return ""
+	}
+	return "The run used the null GPU: memory is accounted for, but there was no hardware and kernels did nothing."
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// ImportKindKey says what an imported trace was made from.
+const ImportKindKey = "import.kind"
+
+// noteImported says what the file that the trace was made from does not hold.
+func noteImported(_ *report.Summary, info trace.Info) string {
+	kind, lacks := info[ImportKindKey], info["import.lacks"]
+	if kind == "" {
+		return ""
+	}
+	return "Imported: " + kind + ". " + lacks
+}

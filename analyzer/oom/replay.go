@@ -1,0 +1,97 @@
+package oom
+
+import (
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/device"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// replay follows no more than what OOM events are told by: the live blocks, and what the devices hold. It counts nothing by origin.
+type replay struct {
+	heap     *heap.Heap
+	resolver profile.Resolver
+	links    callstack.LinkedStacks
+	devices  device.State
+	tracker  Tracker
+	driver   uint64 // live bytes
+	lost     uint64 // records
+}
+
+// newReplay returns a replay of events whose dictionary is in tables. Its heap takes at most so many bytes outside of Go's.
+func newReplay(tables *trace.Tables, most int64) *replay {
+	r := &replay{}
+	r.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables), Stacks: callstack.NewStacks(tables, &r.links),
+		Module: func(trace.StackID) trace.StringID { return 0 }}
+	r.heap = heap.NewPackedHeap(r, most)
+	r.tracker.Resolver, r.tracker.Heap, r.tracker.Devices, r.tracker.Replay = &r.resolver, r.heap, &r.devices, r
+	return r
+}
+
+// event replays one event.
+func (r *replay) event(e *trace.Event) {
+	switch e.Kind {
+	case trace.EventAlloc, trace.EventFree:
+		r.heap.Apply(e)
+		if e.Level == cuda.LevelFramework && e.Status == 0 && heap.AccountOf(e) == heap.AccountFramework {
+			r.devices.Report(e, r.resolver.Libraries, 0)
+		}
+	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
+		r.heap.Apply(e)
+	case trace.EventDestroy:
+		r.heap.Apply(e)
+		r.devices.Sizes.Forget(e)
+	case trace.EventReserve:
+		if e.Flags&trace.FlagLate == 0 || !r.heap.EndedSince(e) {
+			r.devices.Sizes.Reserve(e)
+		}
+	case trace.EventSample:
+		r.devices.Samples.Add(e, r.heap, &r.devices.Sizes, r.resolver.Tables)
+	case trace.EventLost:
+		if n := e.Lost().Count; n > 0 {
+			r.lost += n
+			r.heap.LoseRecords()
+		}
+	}
+	r.tracker.Event(e)
+}
+
+// Opened implements heap.Observer.
+func (r *replay) Opened(_ uint32, b *heap.Block, e *trace.Event) {
+	b.PyStack = r.links.Stack(e)
+	r.devices.Opened(b, r.resolver.Libraries, 0)
+	if b.Account == heap.AccountDriver {
+		r.driver += b.Size
+	}
+}
+
+// Closed implements heap.Observer.
+func (r *replay) Closed(_ uint32, b *heap.Block, _ *trace.Event) {
+	r.devices.Closed(b, r.resolver.Libraries, 0)
+	if b.Account == heap.AccountDriver {
+		r.driver -= b.Size
+	}
+}
+
+// Elapsed implements heap.Observer.
+func (r *replay) Elapsed(b *heap.Block, e *trace.Event) { b.PyStack = r.links.Stack(e) }
+
+// Refused implements heap.Observer.
+func (r *replay) Refused(*trace.Event) {}
+
+// Watches implements Replay.
+func (r *replay) Watches(int16) bool { return true }
+
+// DriverBytes implements Replay.
+func (r *replay) DriverBytes() uint64 { return r.driver }
+
+// LostRecords implements Replay.
+func (r *replay) LostRecords() uint64 { return r.lost }
+
+// AtRefusal implements Replay.
+func (r *replay) AtRefusal(int64) any { return nil }
+
+// Told implements Replay.
+func (r *replay) Told(int, string, any) {}

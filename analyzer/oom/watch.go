@@ -1,0 +1,80 @@
+package oom
+
+import (
+	"maps"
+
+	"memtrace/analyzer/report"
+	"memtrace/trace"
+)
+
+// Watch tells OOM events while the trace is being written. It replays every event, so its cost is that of a replay without groupings, and its memory is
+// bounded by the live blocks, of which each takes at most 48 bytes. It is not safe for use by several goroutines.
+type Watch struct {
+	replay *replay
+	tables *trace.Tables
+	info   trace.Info
+	found  []*report.OOMReport
+	last   int64 // time of the latest event
+}
+
+// NewWatch returns a watch over events whose dictionary the caller keeps in tables, and what is known of the run in info; both may grow. Its tables of live blocks get at most so many bytes
+// of memory, see Short. It is to be closed.
+func NewWatch(tables *trace.Tables, info trace.Info, most int64) *Watch {
+	w := &Watch{replay: newReplay(tables, most), tables: tables, info: info}
+	tracker := &w.replay.tracker
+	tracker.Info = func() trace.Info { return info }
+	tracker.Ended, tracker.Places = w.take, true
+	stacks := w.replay.resolver.Stacks
+	stacks.Info, stacks.Options.NoFiles, stacks.Limit = tracker.Info, true, maxStacks
+	return w
+}
+
+func (w *Watch) take(e *report.OOMEvent) {
+	r := &report.OOMReport{Versions: report.Versions(w.info), NullGPU: w.info["nullgpu"] == "1", Event: *e}
+	r.Process = report.ProcessOf(w.info)
+	r.Process.Ended, r.Process.DurationNS = report.EndedRunning, w.last
+	for _, d := range w.tables.Devices() {
+		r.Devices = append(r.Devices, report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes})
+	}
+	w.found = append(w.found, r)
+}
+
+// LimitStacks bounds the call stacks that are named for an event; what asks for memory with another one is told by its thread.
+func (w *Watch) LimitStacks(n int) { w.replay.resolver.Stacks.Limit = n }
+
+// Apply replays events in the order of the trace.
+func (w *Watch) Apply(events []trace.Event) {
+	for i := range events {
+		w.replay.event(&events[i])
+		w.last = max(w.last, events[i].Time)
+	}
+}
+
+// Short reports whether there was no room for the live blocks any more, and how many there are. The watch is right until then, and still is, but takes more memory than it should.
+func (w *Watch) Short() (blocks int, short bool) {
+	return w.replay.heap.Len(), w.replay.heap.Short()
+}
+
+// Close gives the memory back. The watch is not to be used any more.
+func (w *Watch) Close() { w.replay.heap.Free() }
+
+// Pending reports whether an OOM event waits for what comes next. Where nothing comes for long, Finish ends it.
+func (w *Watch) Pending() bool { return w.replay.tracker.Pending() }
+
+// Finish ends all events: nothing more will come.
+func (w *Watch) Finish() { w.replay.tracker.Finish() }
+
+// Take returns the OOM events that ended since the last call, in the order in which they did.
+func (w *Watch) Take() []*report.OOMReport {
+	found := w.found
+	w.found = nil
+	return found
+}
+
+// Counts returns how often memory ran out, and how often it was granted after all.
+func (w *Watch) Counts() (failed, recovered uint64) {
+	return w.replay.tracker.Count, w.replay.tracker.RecoveredCount
+}
+
+// UpdateInfo adds to what is known of the run.
+func (w *Watch) UpdateInfo(info trace.Info) { maps.Copy(w.info, info) }

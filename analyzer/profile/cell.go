@@ -1,0 +1,238 @@
+package profile
+
+import (
+	"cmp"
+	"math/bits"
+
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// Origin is what a block is grouped and filtered by: who asked for it, and where.
+// Its fields lie without gaps, so that two are compared as one piece of memory.
+type Origin struct {
+	Stack   trace.StackID
+	PyStack trace.StackID
+	Tag     trace.StringID
+	Thread  trace.ThreadID
+	Name    trace.StringID // what the framework calls the block; it says so after the block was made
+	Module  trace.StringID // innermost one that asked for the block, by the names that were known then
+	call    cuda.API
+	Device  int16
+
+	SizeClass uint16          // number of the interval between the boundaries that rules name; 0 without any; only rules look at it
+	kind      cuda.MemoryKind // the same
+	account   heap.Account    // the same
+	Category  trace.Category  // of the name
+	Lifetime  lifetime
+}
+
+// OriginOf leaves the size class to those who know the boundaries.
+func OriginOf(b *heap.Block) Origin {
+	return Origin{Stack: b.Stack, PyStack: b.PyStack, Tag: b.Tag, Thread: b.Thread, call: b.Call, Device: b.Device, kind: b.Mem, account: b.Account}
+}
+
+func (o *Origin) hash() uint64 {
+	const odd1, odd2, odd3 = 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9
+	high, low := bits.Mul64((uint64(o.Stack)|uint64(o.PyStack)<<32)^odd1, (uint64(o.Tag)|uint64(o.Thread)<<32)^odd2)
+	rest := uint64(uint16(o.Device)) | uint64(o.call)<<16 | uint64(o.kind)<<32 | uint64(o.account)<<40 | uint64(o.SizeClass)<<48
+	named := uint64(o.Name)<<32 | uint64(o.Category)<<56 | uint64(o.Lifetime)<<63 | uint64(o.Module)
+	h := (high ^ low ^ rest ^ bits.RotateLeft64(named, 32)*odd2) * odd3
+	return h ^ h>>32
+}
+
+// Counts sum up blocks over the whole run.
+type Counts struct {
+	Allocs, Frees, AllocBytes uint64
+}
+
+func (c *Counts) Add(d Counts) {
+	c.Allocs += d.Allocs
+	c.Frees += d.Frees
+	c.AllocBytes += d.AllocBytes
+}
+
+// Cell holds the numbers of all blocks of one origin. Every row of every grouping is a sum of cells, made when somebody asks: what an event costs does not
+// depend on what it will be grouped by.
+type Cell struct {
+	Origin
+	Hidden bool // the filters leave it out
+
+	// What the iterations ask for, each plus one; 0: not known yet.
+	phase        uint8
+	Class        uint16
+	ModuleNumber uint32
+
+	// Cells that came up before where this one did, plus one; they may be another origin's by now.
+	next  uint32 // behind it
+	Moved uint32 // when a block moved away
+
+	owner uint32 // number of its call stack in the account's heldSeries plus one; 0: not looked up yet
+
+	meter.Share
+	Counts
+}
+
+// idle reports whether a cell matters for nothing but its counts: no block of it is live or stood at the peak.
+func (v *Cell) idle(epoch uint64) bool { return v.Allocs == v.Frees && v.Peak(epoch) == 0 }
+
+// CellsKept is how many cells may lie idle before they are retired. Programs that name every iteration make ever new origins.
+const CellsKept = 1 << 16
+
+// Cells are the cells of one account. Numbers are used again once a cell was retired.
+type Cells struct {
+	List    []Cell
+	slots   []uint32 // by hash; number plus one, 0 free
+	unused  []uint32
+	Keep    int // cells that may be in use before the idle ones are looked for; 0: cellsKept
+	limit   int // cells in use at which the idle ones are looked for next
+	Retired []map[uint64]Counts
+	last    uint32        // cell of the latest block
+	Sure    []meter.Share // by number: what of the cell's share is certain, see losses; nil while everything is
+	vouched bool          // something is
+}
+
+func (c *Cells) inUse() int { return len(c.List) - len(c.unused) }
+
+// find returns the number of an origin's cell, ok=false if it has none.
+func (c *Cells) find(o *Origin) (n uint32, ok bool) {
+	if len(c.slots) == 0 {
+		return 0, false
+	}
+	mask := uint64(len(c.slots) - 1)
+	for i := o.hash() & mask; ; i = (i + 1) & mask {
+		n := c.slots[i]
+		if n == 0 {
+			return 0, false
+		}
+		if c.List[n-1].Origin == *o {
+			return n - 1, true
+		}
+	}
+}
+
+// FindNext is find for the origin of a new block. Programs run in loops: the cell that came behind the latest one the last time is looked at first.
+func (c *Cells) FindNext(o *Origin) (n uint32, ok bool) {
+	if int(c.last) >= len(c.List) {
+		return 0, false
+	}
+	n, ok = c.FindFrom(o, &c.List[c.last].next)
+	if ok {
+		c.last = n
+	}
+	return n, ok
+}
+
+// FindFrom is find where the number of a likely cell, plus one, is known; it keeps the one that it finds.
+func (c *Cells) FindFrom(o *Origin, likely *uint32) (n uint32, ok bool) {
+	if k := *likely; k != 0 && c.List[k-1].Origin == *o {
+		return k - 1, true
+	}
+	if n, ok = c.find(o); ok {
+		*likely = n + 1
+	}
+	return n, ok
+}
+
+// Add makes a cell for an origin that has none.
+func (c *Cells) Add(o *Origin) uint32 {
+	n := uint32(len(c.List))
+	if last := len(c.unused) - 1; last >= 0 {
+		n, c.unused = c.unused[last], c.unused[:last]
+		c.List[n] = Cell{Origin: *o}
+	} else {
+		c.List = append(c.List, Cell{Origin: *o})
+	}
+	if 2*c.inUse() > len(c.slots) {
+		c.index(max(64, 2*len(c.slots)))
+	} else {
+		c.enter(n)
+	}
+	return n
+}
+
+// index makes the hash table anew.
+func (c *Cells) index(size int) {
+	c.slots = make([]uint32, size)
+	gone := make([]bool, len(c.List))
+	for _, n := range c.unused {
+		gone[n] = true
+	}
+	for n := range c.List {
+		if !gone[n] {
+			c.enter(uint32(n))
+		}
+	}
+}
+
+func (c *Cells) enter(n uint32) {
+	mask := uint64(len(c.slots) - 1)
+	i := c.List[n].hash() & mask
+	for c.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	c.slots[i] = n + 1
+}
+
+// Retire drops idle cells and leaves their counts with the groupings' rows, so that memory is bounded by what is live, what stood at the peak and the rows that
+// were asked for. It looks again when twice as many are in use as were left over.
+func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
+	least := cmp.Or(c.Keep, CellsKept)
+	if c.inUse() < max(least, c.limit) {
+		return
+	}
+	if c.Retired == nil {
+		c.Retired = make([]map[uint64]Counts, len(by))
+		for g := range by {
+			c.Retired[g] = make(map[uint64]Counts)
+		}
+	}
+	for n := range c.List {
+		v := &c.List[n]
+		if v.Origin == (Origin{}) && v.Hidden || !v.idle(epoch) { // retired before, or still needed
+			continue
+		}
+		for g, grouping := range by {
+			if v.Allocs > 0 {
+				id := grouping.ID(r, &v.Origin)
+				sum := c.Retired[g][id]
+				sum.Add(v.Counts)
+				c.Retired[g][id] = sum
+			}
+		}
+		*v = Cell{Hidden: true}
+		if n < len(c.Sure) {
+			c.Sure[n] = meter.Share{}
+		}
+		c.unused = append(c.unused, uint32(n))
+	}
+	c.index(len(c.slots))
+	c.limit = 2 * c.inUse()
+}
+
+// Held is a part of what was live at some moment.
+type Held struct {
+	Origin
+	Bytes uint64
+	Sure  uint64 // of them, what is certain
+}
+
+// Holding lists what the cells hold, by the given measure of a cell and of what is certain of it.
+func (c *Cells) Holding(bytes func(v *Cell) uint64, sure func(*meter.Share) uint64) []Held {
+	list := []Held{}
+	for n := range c.List {
+		v := &c.List[n]
+		h := Held{Origin: v.Origin, Bytes: bytes(v)}
+		if h.Bytes == 0 {
+			continue
+		}
+		h.Sure = h.Bytes
+		if c.Sure != nil {
+			h.Sure = c.SureOf(n, sure)
+		}
+		list = append(list, h)
+	}
+	return list
+}

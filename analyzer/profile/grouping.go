@@ -1,0 +1,161 @@
+package profile
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/report"
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+const unknownThread = "(unknown)"
+
+// Grouping is one way to divide blocks among keys. The key of an origin is an identifier first; it becomes text when the dictionary is complete, or when a
+// filter asks for it.
+type Grouping struct {
+	Name   string
+	doc    string
+	ID     func(r *Resolver, o *Origin) uint64
+	Key    func(r *Resolver, id uint64) string
+	Label  func(r *Resolver, id uint64) string // what people read instead of the key; nil: the key itself
+	Stable func(key string) string             // the part of a key that is the same in two runs; nil: all of it
+	Moved  bool                                // what stable leaves out is a line: two runs' keys are matched one by one where that can be done
+	Stacks bool                                // keys come from call stacks: to make them, names are looked for in files
+	// categories is what makes the keys of a grouping by rules; nil for others.
+	Categories *Categorizer
+	// text says that the key is a name that people choose or recognise, so that --focus and --ignore look at it.
+	text bool
+}
+
+// groupings is the registry: everything that can stand behind "by". Order is the order in help texts.
+var groupings = []Grouping{
+	{Name: "tag", doc: "tag path set by the program", text: true,
+		ID: func(_ *Resolver, o *Origin) uint64 { return uint64(o.Tag) },
+		Key: func(r *Resolver, id uint64) string {
+			if tag := r.Tables.String(trace.StringID(id)); id != 0 && tag != "" {
+				return tag
+			}
+			return report.Untagged
+		}},
+	{Name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", text: true, ID: nameID, Key: nameKey},
+	{Name: "module", doc: "module of the model that asked for it, or that it is a parameter of", text: true, ID: ModuleID, Key: ModuleKey},
+	{Name: "phase", doc: "part of a training program: init, forward, recompute, backward, optimizer, data or other", Stacks: true, ID: phaseID, Key: phaseKey},
+	{Name: "api", doc: "CUDA or framework call", text: true,
+		ID:  func(_ *Resolver, o *Origin) uint64 { return uint64(o.call) },
+		Key: func(_ *Resolver, id uint64) string { return cuda.API(id).String() }},
+	{Name: "library", doc: "library that made the call", text: true,
+		ID:  func(r *Resolver, o *Origin) uint64 { return uint64(r.Libraries.Of(o.Stack)) },
+		Key: func(r *Resolver, id uint64) string { return r.Libraries.Name(uint32(id)) }},
+	{Name: "device", doc: "GPU",
+		ID:    func(_ *Resolver, o *Origin) uint64 { return uint64(DeviceSlot(o.Device)) },
+		Key:   func(_ *Resolver, id uint64) string { return strconv.Itoa(int(id) - 1) },
+		Label: func(r *Resolver, id uint64) string { return r.deviceLabel(int16(id) - 1) }},
+	{Name: "thread", doc: "thread of the program", text: true,
+		ID:     func(_ *Resolver, o *Origin) uint64 { return uint64(o.Thread) },
+		Key:    ThreadKey,
+		Stable: WithoutTID},
+	{Name: "site", doc: "place in the program: its innermost own function", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ID: StackID, Key: SiteKey},
+	{Name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ID: StackID, Key: InnerKey, Label: InnerLabel},
+	{Name: "operator", doc: "operator of the framework, such as aten::mm", Stacks: true, text: true, ID: StackID, Key: OperatorText},
+	{Name: "function", doc: "function of that place", Stacks: true, ID: StackID, Key: functionKey},
+	{Name: "file", doc: "file of that place", Stacks: true, ID: StackID, Key: fileKey},
+	{Name: "line", doc: "line of that place", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ID: StackID, Key: lineKey},
+}
+
+// GroupingNames lists every value that Options.Groupings accepts, in the order in which help texts show them.
+func GroupingNames() []string {
+	list := make([]string, len(groupings))
+	for i, g := range groupings {
+		list[i] = g.Name
+	}
+	return list
+}
+
+// GroupingDoc says in a few words what a grouping divides by, "" for an unknown name.
+func GroupingDoc(name string) string {
+	if g := FindGrouping(name); g != nil {
+		return g.doc
+	}
+	return ""
+}
+
+func FindGrouping(name string) *Grouping {
+	for i := range groupings {
+		if groupings[i].Name == name {
+			return &groupings[i]
+		}
+	}
+	return nil
+}
+
+// PickGroupings looks names up, dropping repetitions. Names of groupings by rules go before those of the registry.
+func PickGroupings(wanted []string, byRules []*Grouping) ([]*Grouping, error) {
+	var picked []*Grouping
+	seen := make(map[string]bool, len(wanted))
+	for _, name := range wanted {
+		g := FindGrouping(name)
+		if i := slices.IndexFunc(byRules, func(g *Grouping) bool { return g.Name == name }); i >= 0 {
+			g = byRules[i]
+		}
+		if g == nil {
+			return nil, fmt.Errorf("cannot group by %q; choose from %s", name, strings.Join(GroupingNames(), ", "))
+		}
+		if !seen[name] {
+			seen[name] = true
+			picked = append(picked, g)
+		}
+	}
+	return picked, nil
+}
+
+// Resolver turns identifiers into text.
+type Resolver struct {
+	Tables    *trace.Tables
+	Libraries *callstack.Libraries
+	Stacks    *callstack.Stacks
+	Module    func(python trace.StackID) trace.StringID // innermost module of a Python stack, by the latest names
+	phaseList *phases
+	Lifetimes bool // are known
+}
+
+// DeviceSlot is a device's index in slices that hold the unknown device first.
+func DeviceSlot(device int16) int { return max(int(device), -1) + 1 }
+
+func (r *Resolver) deviceName(index int16) string {
+	for _, d := range r.Tables.Devices() {
+		if d.Index == index {
+			return d.Name
+		}
+	}
+	return ""
+}
+
+func (r *Resolver) deviceLabel(index int16) string {
+	if index < 0 {
+		return "(unknown device)"
+	}
+	return strings.TrimSpace(strconv.Itoa(int(index)) + " " + r.deviceName(index))
+}
+
+func ThreadKey(r *Resolver, id uint64) string {
+	th, ok := r.Tables.Thread(trace.ThreadID(id))
+	switch {
+	case !ok:
+		return unknownThread
+	case th.Name == "":
+		return fmt.Sprintf("thread (%d)", th.TID)
+	}
+	return fmt.Sprintf("%s (%d)", th.Name, th.TID)
+}
+
+// WithoutTID drops the kernel's thread number, which differs from run to run.
+func WithoutTID(key string) string {
+	if i := strings.LastIndex(key, " ("); i > 0 && strings.HasSuffix(key, ")") {
+		return key[:i]
+	}
+	return key
+}

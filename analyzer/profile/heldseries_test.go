@@ -1,0 +1,74 @@
+package profile
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// The series of every owner is what a plain list of all its states says, however often stretches were joined.
+func TestHeldSeries(t *testing.T) {
+	t.Parallel()
+	for _, events := range []int{0, 1, 15, 16, 17, 2047, 2048, 2049, 5000, 70000} {
+		r := rand.New(rand.NewPCG(uint64(events), 1))
+		h := NewHeldSeries()
+		const owners = 7
+		var live [owners][]uint64
+		history := make([][owners]uint64, 1, events+1) // bytes after each event
+		lastAlloc := 0
+		for i := range events {
+			now := history[i]
+			// The last tenth frees only, as programs do that end.
+			if o := r.IntN(owners); len(live[o]) > 0 && (r.IntN(2) == 0 || i > events*9/10) {
+				k := r.IntN(len(live[o]))
+				size := live[o][k]
+				live[o] = slices.Delete(live[o], k, k+1)
+				now[o] -= size
+				h.Closed(h.owner(uint64(o)), size, int64(i))
+			} else {
+				size := uint64(1 + r.IntN(1000))
+				live[o] = append(live[o], size)
+				now[o] += size
+				h.Opened(h.owner(uint64(o)), size, int64(i))
+				lastAlloc = i
+			}
+			history = append(history, now)
+		}
+		bins := events / int(h.perBin)
+		if len(h.Ends) != bins || bins >= heldBins {
+			t.Fatalf("%d events: %d stretches of %d", events, len(h.Ends), h.perBin)
+		}
+		n := min(bins, lastAlloc/int(h.perBin))
+		ids, series := h.Series()
+		for i, id := range ids {
+			for bin := range n {
+				from, to := bin*int(h.perBin), (bin+1)*int(h.perBin)
+				low := history[from][id]
+				for _, state := range history[from : to+1] {
+					low = min(low, state[id])
+				}
+				if series[i][bin] != low {
+					t.Fatalf("%d events, owner %d, stretch %d of %d: %d, want %d", events, id, bin, n, series[i][bin], low)
+				}
+			}
+			if len(series[i]) != n {
+				t.Fatalf("%d events, owner %d: %d points, want %d", events, id, len(series[i]), n)
+			}
+		}
+		if n > 4 && len(ids) != owners {
+			t.Errorf("%d events: %d owners", events, len(ids))
+		}
+	}
+}
+
+// More call stacks than there are series share one.
+func TestHeldSeriesShared(t *testing.T) {
+	t.Parallel()
+	h := NewHeldSeries()
+	for id := range uint64(heldOwners + 10) {
+		h.Opened(h.owner(id+1), 1, int64(id))
+	}
+	if len(h.owners) != heldOwners+1 || h.owners[heldOwners].live != 10 {
+		t.Errorf("%d owners, the last one with %d blocks", len(h.owners), h.owners[heldOwners].live)
+	}
+}

@@ -1,0 +1,86 @@
+package profile
+
+import (
+	"slices"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/rules"
+	"memtrace/analyzer/symbol"
+	"memtrace/trace"
+)
+
+// lifetime tells blocks that a pass keeps from those that it frees again.
+type lifetime uint8
+
+const (
+	lasting lifetime = iota
+	Temporary
+)
+
+func (l lifetime) String() string { return rules.Words(rules.Lifetime)[l] }
+
+// phaseID tells apart what phases depend on: call stacks, and the thread, which may be one that computes gradients.
+func phaseID(r *Resolver, o *Origin) uint64 { return r.phases().id(o) }
+
+func phaseKey(r *Resolver, id uint64) string { return r.phases().list[id].of(r) }
+
+// phases numbers the origins that a phase is known or asked of.
+type phases struct {
+	index map[phaseOrigin]uint64
+	list  []phaseAnswer
+}
+
+type phaseOrigin struct {
+	callstack.Pair
+	thread trace.ThreadID
+}
+
+type phaseAnswer struct {
+	phaseOrigin
+	text  string           // "" until it was asked for
+	named *symbol.Resolver // what stacks were named with then
+}
+
+func (r *Resolver) phases() *phases {
+	if r.phaseList == nil {
+		r.phaseList = &phases{index: make(map[phaseOrigin]uint64)}
+	}
+	return r.phaseList
+}
+
+func (p *phases) id(o *Origin) uint64 {
+	from := phaseOrigin{callstack.Pair{Native: o.Stack, Python: o.PyStack}, o.Thread}
+	id, known := p.index[from]
+	if !known {
+		id = uint64(len(p.list))
+		p.index[from] = id
+		p.list = append(p.list, phaseAnswer{phaseOrigin: from})
+	}
+	return id
+}
+
+func (a *phaseAnswer) of(r *Resolver) string {
+	stack := r.Stacks.Of(a.Pair)
+	if a.text != "" && a.named == r.Stacks.Names {
+		return a.text
+	}
+	frames := make([]*rules.Frame, len(stack.All))
+	for i, f := range stack.All {
+		frames[i] = r.Stacks.RuleFrame(f)
+	}
+	th, _ := r.Tables.Thread(a.thread)
+	a.text, a.named = rules.PhaseOf(frames, th.Name), r.Stacks.Names
+	return a.text
+}
+
+// phaseNumbers are the phases as bytes, in the order of rules.Words.
+func PhaseNumber(text string) uint8 { return uint8(slices.Index(rules.Words(rules.Phase), text)) }
+
+// Phase returns the phase that a cell's blocks were asked for in.
+func (r *Resolver) Phase(v *Cell) uint8 {
+	if v.phase == 0 {
+		list := r.phases()
+		v.phase = 1 + PhaseNumber(list.list[list.id(&v.Origin)].of(r))
+	}
+	return v.phase - 1
+}

@@ -1,0 +1,499 @@
+package training
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
+	"memtrace/analyzer/rules"
+	"memtrace/trace"
+)
+
+// Moments of an iteration whose modules are known.
+const (
+	atPeak = iota
+	atForward
+	atBackward
+	atOptimizer
+	momentCount
+)
+
+var momentNames = [momentCount]string{"peak", "forward", "backward", "optimizer"}
+
+// Tracker divides a run into iterations. What a block is for is often known only after it is gone: a gradient has its name when the optimizer has stepped. So the changes
+// of an iteration are kept until it ends, and counted then.
+type Tracker struct {
+	by      string
+	words   string
+	Account heap.Account
+	main    uint64 // object of the optimizer whose steps count
+	ranges  rangeWatch
+	anchor  callstack.Pair
+
+	resolver   *profile.Resolver
+	cellOf     func(block uint32) *profile.Cell // of a live block
+	Categories *profile.Categorizer
+	classes    classList
+	modules    classList
+
+	slots   []slot   // blocks that are live, or were since the last count
+	unused  []uint32 // numbers of slots
+	slotOf  []uint32 // by block id
+	changes []change
+	before  tally    // what was live at the last count
+	moved   []uint32 // slots of before whose blocks were given other names since
+	Turn    int      // changes that are counted at once: maxChanges
+	failed  []failure
+
+	epoch    uint64
+	number   uint64
+	started  bool
+	reserved []uint64 // by device slot
+	run      uint32   // passes so far: of forward, backward, optimizer
+	pass     uint8    // what the latest one is
+	passOf   []uint32 // by block id
+	open     openIteration
+	done     []report.Iteration
+	leftOut  uint64
+	record   uint64 // highest peak of the iterations that are done
+	highest  int
+	held     [momentCount]map[moduleClass]uint64 // of the highest one
+}
+
+// slot is a block as an iteration sees it.
+type slot struct {
+	size   uint64
+	block  uint32 // its id while it is live
+	opened int32  // position among the changes; -1: before them
+	closed int32  // stillLive: it is live
+	module uint32 // as of the last count, or of the block's end
+	class  uint16 // the same
+	phase  uint8
+	moved  bool // is among the moved
+}
+
+const stillLive = math.MaxInt32
+
+type change struct {
+	time int64
+	slot uint32
+}
+
+// failure is a moment at which the framework's allocator gave up.
+type failure struct {
+	at   int // how many changes came before
+	held report.OOMCategories
+	done bool
+}
+
+// maxChanges bounds what waits to be counted. An iteration that has more is counted in several turns, by what is known then.
+const maxChanges = 4 << 20
+
+type moduleClass struct {
+	module uint32
+	class  uint16
+}
+
+// classList numbers texts from 0.
+type classList struct {
+	names []string
+	index map[string]uint32
+}
+
+func (l *classList) number(name string) uint32 {
+	n, known := l.index[name]
+	if !known {
+		if l.index == nil {
+			l.index = make(map[string]uint32)
+		}
+		n = uint32(len(l.names))
+		l.index[name] = n
+		l.names = append(l.names, name)
+	}
+	return n
+}
+
+// openIteration is the one that runs.
+type openIteration struct {
+	report.Iteration
+	phases  [momentCount]report.IterationMoment
+	held    [momentCount]map[moduleClass]uint64
+	counted bool // it was counted before
+}
+
+var (
+	phaseWords     = rules.Words(rules.Phase)
+	phaseForward   = profile.PhaseNumber("forward")
+	phaseRecompute = profile.PhaseNumber("recompute")
+	phaseBackward  = profile.PhaseNumber("backward")
+	phaseOptimizer = profile.PhaseNumber("optimizer")
+	phaseOther     = profile.PhaseNumber("other")
+)
+
+func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profile.Resolver, cellOf func(block uint32) *profile.Cell) *Tracker {
+	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver, Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1, pass: phaseOther, Turn: maxChanges}
+	if p.Framework {
+		t.Account = heap.AccountFramework
+	}
+	for i := range g.Rules.Rules {
+		t.classes.number(g.Rules.Rules[i].Category)
+	}
+	switch t.by {
+	case report.IterationsByStep:
+		t.words = "memtrace.step()"
+	case report.IterationsByOptimizer:
+		object, o := p.mainOptimizer()
+		t.main, t.words = object, "steps of "+r.Tables.String(o.name)
+	case report.IterationsByRange:
+		t.words = "ranges with the name of an iteration"
+	case report.IterationsByPeriod:
+		anchor := p.period.anchor()
+		t.anchor, t.words = anchor.stacks, fmt.Sprintf("an allocation that returns every %d allocations", anchor.gap)
+	}
+	return t
+}
+
+// Opened takes in a new block of the tracker's account.
+func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
+	if len(t.changes) >= t.Turn {
+		t.count(true)
+	}
+	phase := t.resolver.Phase(v)
+	if pass := passOf(phase); pass != phaseOther && pass != t.pass {
+		t.pass = pass
+		t.run++
+	}
+	*meter.Slot(&t.passOf, int(id)) = t.run
+	n := uint32(len(t.slots))
+	if last := len(t.unused) - 1; last >= 0 {
+		n, t.unused = t.unused[last], t.unused[:last]
+	} else {
+		t.slots = append(t.slots, slot{})
+	}
+	*meter.Slot(&t.slotOf, int(id)) = n
+	t.slots[n] = slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive, phase: phase}
+	t.changes = append(t.changes, change{b.Time, n})
+	t.open.AllocCount++
+}
+
+// Renamed takes in that a live block has another cell.
+func (t *Tracker) Renamed(id uint32) {
+	if int(id) >= len(t.slotOf) {
+		return
+	}
+	n := t.slotOf[id]
+	if s := &t.slots[n]; s.block == id && s.closed == stillLive && s.opened < 0 && !s.moved {
+		s.moved = true
+		t.moved = append(t.moved, n)
+	}
+}
+
+// passOf returns the pass of the training loop that a phase is part of. What others allocate meanwhile ends no pass.
+func passOf(phase uint8) uint8 {
+	switch phase {
+	case phaseForward, phaseBackward, phaseOptimizer:
+		return phase
+	case phaseRecompute:
+		return phaseBackward
+	}
+	return phaseOther
+}
+
+// Temporary reports whether a block that ends now is freed by the pass that made it.
+func (t *Tracker) Temporary(id uint32, phase uint8) bool {
+	return passOf(phase) != phaseOther && t.passOf[id] == t.run
+}
+
+func (t *Tracker) Closed(id uint32, v *profile.Cell, time int64) {
+	if len(t.changes) >= t.Turn {
+		t.count(true)
+	}
+	s := &t.slots[t.slotOf[id]]
+	t.classify(s, v)
+	s.closed = int32(len(t.changes))
+	t.changes = append(t.changes, change{time, t.slotOf[id]})
+	t.open.FreeCount++
+}
+
+// classify notes what a block is for by what is known now.
+func (t *Tracker) classify(s *slot, v *profile.Cell) {
+	if s.opened < 0 {
+		t.before.remove(s)
+	}
+	s.class, s.module = t.classOf(v), t.moduleOf(v)
+	if s.opened < 0 {
+		t.before.add(s)
+	}
+}
+
+func (t *Tracker) classOf(v *profile.Cell) uint16 {
+	if v.Class == 0 {
+		k := t.Categories
+		v.Class = 1 + uint16(min(t.classes.number(profile.CategoryKey(k.Of(t.resolver, k.ID(&v.Origin)))), math.MaxUint16-1))
+	}
+	return v.Class - 1
+}
+
+func (t *Tracker) moduleOf(v *profile.Cell) uint32 {
+	if v.ModuleNumber == 0 {
+		v.ModuleNumber = 1 + t.modules.number(t.resolver.ModuleOf(&v.Origin))
+	}
+	return v.ModuleNumber - 1
+}
+
+// Event looks for the ends and beginnings of iterations. Those that begin with an allocation must be asked before it is replayed.
+func (t *Tracker) Event(e *trace.Event) {
+	switch e.Kind {
+	case trace.EventStep:
+		if t.by == report.IterationsByStep {
+			t.begin(e)
+			t.number = e.Count
+		}
+	case trace.EventEpoch:
+		t.epoch = e.Count
+	case trace.EventOOM: // what is freed now was not temporary: the pass that needed it was given up
+		t.run++
+		if t.Account == heap.AccountFramework && len(t.failed) < report.MaxOOMCategories {
+			t.failed = append(t.failed, failure{at: len(t.changes), held: report.OOMCategories{TimeNS: e.Time}})
+		}
+	case trace.EventAlloc:
+		if t.by == report.IterationsByRange && e.Status == 0 && t.ranges.begins(e) || t.by == report.IterationsByPeriod && (callstack.Pair{Native: e.Stack, Python: e.PyStack}) == t.anchor && heap.AccountOf(e) == t.Account {
+			t.begin(e)
+		}
+	}
+}
+
+// begin ends the iteration before, if there was one.
+func (t *Tracker) begin(e *trace.Event) {
+	if t.started {
+		t.end(e.Time)
+	}
+	t.started = true
+}
+
+// Stepped takes in a step of an optimizer.
+func (t *Tracker) Stepped(e *trace.Event) {
+	if t.by == report.IterationsByOptimizer && e.Handle == t.main {
+		t.end(e.Time)
+	}
+}
+
+// Report takes in what the framework's allocator holds.
+func (t *Tracker) Report(e *trace.Event) {
+	reserved := meter.Slot(&t.reserved, profile.DeviceSlot(e.Device))
+	if *reserved == e.Reserved || e.Reserved > heap.MaxBlockBytes {
+		return
+	}
+	*reserved = e.Reserved
+	var sum uint64
+	for _, bytes := range t.reserved {
+		sum += bytes
+	}
+	t.open.ReservedPeakBytes = max(t.open.ReservedPeakBytes, sum)
+	t.open.ReservedEndBytes = sum
+}
+
+// end closes the iteration that runs.
+func (t *Tracker) end(time int64) {
+	t.count(false)
+	v := t.running(time)
+	v.Ended = true
+	t.number = v.Number
+	if len(t.done) == report.MaxIterations {
+		t.leftOut++
+	} else {
+		t.done = append(t.done, v)
+		if v.Peak.Bytes > t.record || t.highest < 0 {
+			t.record, t.highest, t.held = v.Peak.Bytes, len(t.done)-1, t.open.held
+		}
+	}
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes, ReservedEndBytes: v.ReservedEndBytes}}
+}
+
+// running is the iteration that runs, as it stands.
+func (t *Tracker) running(time int64) report.Iteration {
+	v := t.open.Iteration
+	v.Number, v.Epoch, v.EndNS = t.number+1, t.epoch, time
+	if t.by == report.IterationsByStep && t.started {
+		v.Number = t.number
+	}
+	v.Peak = t.open.phases[atPeak]
+	for i, to := range map[int]**report.IterationMoment{atForward: &v.Forward, atBackward: &v.Backward, atOptimizer: &v.Optimizer} {
+		if m := t.open.phases[i]; m.Held != nil {
+			*to = &m
+		}
+	}
+	return v
+}
+
+// tally is the live bytes of many blocks by class, and by module and class.
+type tally struct {
+	byClass  []uint64
+	byModule map[moduleClass]uint64
+}
+
+func (y *tally) add(s *slot) {
+	*meter.Slot(&y.byClass, int(s.class)) += s.size
+	if y.byModule == nil {
+		y.byModule = make(map[moduleClass]uint64)
+	}
+	y.byModule[moduleClass{s.module, s.class}] += s.size
+}
+
+func (y *tally) remove(s *slot) {
+	y.byClass[s.class] -= s.size
+	key := moduleClass{s.module, s.class}
+	if y.byModule[key] -= s.size; y.byModule[key] == 0 {
+		delete(y.byModule, key)
+	}
+}
+
+// count adds up the changes that wait. goesOn: the iteration does not end with them. What it costs grows with these, not with what is live: a program that leaks may have more
+// of that than of anything else.
+func (t *Tracker) count(goesOn bool) {
+	for _, n := range t.moved {
+		if s := &t.slots[n]; s.moved && s.closed == stillLive {
+			t.classify(s, t.cellOf(s.block))
+		}
+		t.slots[n].moved = false
+	}
+	t.moved = t.moved[:0]
+	for i, change := range t.changes {
+		if s := &t.slots[change.slot]; s.opened == int32(i) && s.closed == stillLive {
+			t.classify(s, t.cellOf(s.block))
+		}
+	}
+	held := slices.Clone(t.before.byClass)
+	meter.Extend(&held, max(len(held), len(t.classes.names)))
+	first := !t.open.counted
+	positions := t.replay(held)
+	if goesOn || !first || t.highest < 0 || t.open.phases[atPeak].Bytes > t.record {
+		t.holdings(positions, first)
+	}
+	t.open.counted = true
+	t.compact()
+}
+
+// replay goes through the changes, keeps what was highest, and returns the positions of the highest moments; -1: none of them, or before the first change.
+func (t *Tracker) replay(held []uint64) (positions [momentCount]int32) {
+	o := &t.open
+	positions = [momentCount]int32{-1, -1, -1, -1}
+	var total uint64
+	for _, bytes := range held {
+		total += bytes
+	}
+	if !o.counted {
+		o.phases[atPeak] = report.IterationMoment{TimeNS: o.StartNS, Phase: phaseWords[phaseOther], Bytes: total, Held: slices.Clone(held)}
+		o.Highest = slices.Clone(held)
+	}
+	meter.Extend(&o.Highest, max(len(o.Highest), len(held)))
+	for class, bytes := range held { // blocks may be for something else than when they were last counted
+		o.Highest[class] = max(o.Highest[class], bytes)
+	}
+	for i, change := range t.changes {
+		t.failedBefore(i, held, total)
+		s := &t.slots[change.slot]
+		if s.opened != int32(i) {
+			held[s.class] -= s.size
+			total -= s.size
+			continue
+		}
+		held[s.class] += s.size
+		total += s.size
+		o.Highest[s.class] = max(o.Highest[s.class], held[s.class])
+		if raised(&o.phases[atPeak], total) {
+			setMoment(&o.phases[atPeak], change.time, s.phase, held)
+			positions[atPeak] = int32(i)
+		}
+		if m := momentOf(s.phase); m != atPeak && raised(&o.phases[m], total) {
+			setMoment(&o.phases[m], change.time, s.phase, held)
+			positions[m] = int32(i)
+		}
+	}
+	t.failedBefore(len(t.changes), held, total)
+	o.End = held
+	return positions
+}
+
+// failedBefore notes what was held when the allocator gave up before the change of a number.
+func (t *Tracker) failedBefore(n int, held []uint64, total uint64) {
+	for i := len(t.failed) - 1; i >= 0 && !t.failed[i].done; i-- {
+		if f := &t.failed[i]; f.at <= n {
+			f.held.Bytes, f.held.Held, f.done = total, slices.Clone(held), true
+		}
+	}
+}
+
+// raised makes the moment one of more bytes, and reports whether it did.
+func raised(m *report.IterationMoment, bytes uint64) bool {
+	if bytes <= m.Bytes && m.Held != nil {
+		return false
+	}
+	m.Bytes = bytes
+	return true
+}
+
+func setMoment(m *report.IterationMoment, time int64, phase uint8, held []uint64) {
+	m.TimeNS, m.Phase = time, phaseWords[phase]
+	m.Held = append(m.Held[:0], held...)
+}
+
+// momentOf says which of an iteration's moments an allocation of a phase may be, besides the peak.
+func momentOf(phase uint8) int {
+	switch passOf(phase) {
+	case phaseForward:
+		return atForward
+	case phaseBackward:
+		return atBackward
+	case phaseOptimizer:
+		return atOptimizer
+	}
+	return atPeak
+}
+
+// holdings divides what was held at the given positions by module.
+func (t *Tracker) holdings(positions [momentCount]int32, first bool) {
+	for m, position := range positions {
+		if position < 0 && (m != atPeak || !first) {
+			continue
+		}
+		at := tally{byClass: slices.Clone(t.before.byClass), byModule: maps.Clone(t.before.byModule)}
+		t.apply(&at, position)
+		if at.byModule == nil {
+			at.byModule = make(map[moduleClass]uint64)
+		}
+		t.open.held[m] = at.byModule
+	}
+}
+
+// apply brings a tally of what was live before the changes to a position among them.
+func (t *Tracker) apply(to *tally, position int32) {
+	for i, change := range t.changes[:position+1] {
+		if s := &t.slots[change.slot]; s.opened == int32(i) {
+			to.add(s)
+		} else {
+			to.remove(s)
+		}
+	}
+}
+
+// compact forgets the changes and the blocks that are gone.
+func (t *Tracker) compact() {
+	t.apply(&t.before, int32(len(t.changes)-1))
+	for i, change := range t.changes {
+		switch s := &t.slots[change.slot]; {
+		case s.closed == int32(i):
+			*s = slot{closed: int32(i)}
+			t.unused = append(t.unused, change.slot)
+		case s.closed == stillLive:
+			s.opened = -1
+		}
+	}
+	t.changes = t.changes[:0]
+}

@@ -1,0 +1,137 @@
+package training
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
+	"memtrace/trace"
+)
+
+// Lookahead is what a first reading of a trace finds out, so that the second one knows every name from its first event on.
+type Lookahead struct {
+	Framework bool // a framework reported blocks
+	Modules   profile.ModuleNames
+	steps     uint64                // of memtrace.step()
+	stepped   map[uint64]*optimizer // by address of the object
+	ranges    rangeWatch
+	ranged    uint64 // ranges that may be iterations
+	period    periodWatch
+	Blocks    *BlockNames
+	LastAlloc [heap.AccountCount]uint64 // order number of each account's last allocation
+}
+
+// optimizer is one whose steps were reported.
+type optimizer struct {
+	name  trace.StringID
+	count uint64
+	first uint64 // order number of the first step
+}
+
+// ReadAhead reads a trace to its end, for nothing but names and what iterations can be told by.
+func ReadAhead(src trace.Source) (*Lookahead, error) {
+	p := &Lookahead{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
+	p.Blocks = newBlockNames()
+	leaveOut(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread)
+	for {
+		events, err := src.ReadBatch()
+		for i := range events {
+			p.event(&events[i])
+		}
+		if p.ended() {
+			leaveOut(src, trace.FieldThread, trace.FieldTag, trace.FieldStack, trace.FieldPyStack)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read names: %w", err)
+		}
+	}
+	p.Blocks.readEverything()
+	return p, nil
+}
+
+// leaveOut spares a source fields that are not looked at.
+func leaveOut(src trace.Source, fields ...trace.Field) {
+	if s, ok := src.(trace.FieldSparer); ok {
+		s.LeaveOut(fields...)
+	}
+}
+
+// ended reports whether somebody said what ends an iteration, so that it need not be guessed.
+func (p *Lookahead) ended() bool { return p.steps > 0 || len(p.stepped) > 0 }
+
+func (p *Lookahead) event(e *trace.Event) {
+	p.Blocks.event(e)
+	switch e.Kind {
+	case trace.EventAlloc:
+		if e.Status == 0 {
+			p.alloc(e)
+		}
+	case trace.EventStep:
+		p.steps++
+	case trace.EventName:
+		switch e.Category {
+		case trace.CategoryModule:
+			p.Modules.Named(e.Handle, e.Name)
+		case trace.CategoryStep:
+			o := p.stepped[e.Handle]
+			if o == nil {
+				o = &optimizer{name: e.Name, first: e.Seq}
+				p.stepped[e.Handle] = o
+			}
+			o.count++
+		}
+	}
+}
+
+// alloc looks for what may be an iteration, as long as nobody has said what one is.
+func (p *Lookahead) alloc(e *trace.Event) {
+	account := heap.AccountOf(e)
+	framework := account == heap.AccountFramework
+	if account != heap.AccountNone {
+		p.LastAlloc[account] = max(p.LastAlloc[account], e.Seq)
+	}
+	if framework && !p.Framework {
+		p.Framework = true
+		p.period = periodWatch{} // the driver's blocks are not those that count
+	}
+	if p.ended() {
+		return
+	}
+	if p.ranges.begins(e) {
+		p.ranged++
+	}
+	if p.ranged <= 1 && p.Framework == framework {
+		p.period.alloc(e)
+	}
+}
+
+// iterationsBy decides what ends an iteration: the program's own word, then the framework's, then what looks like it.
+func (p *Lookahead) iterationsBy() string {
+	switch {
+	case p.steps > 0:
+		return report.IterationsByStep
+	case len(p.stepped) > 0:
+		return report.IterationsByOptimizer
+	case p.ranged > 1:
+		return report.IterationsByRange
+	case p.period.anchor() != nil:
+		return report.IterationsByPeriod
+	}
+	return report.IterationsByNothing
+}
+
+// mainOptimizer returns the optimizer that stepped most often; of several, the one whose first step came last, so that an iteration ends after all of them stepped.
+func (p *Lookahead) mainOptimizer() (object uint64, o *optimizer) {
+	for handle, other := range p.stepped {
+		if o == nil || other.count > o.count || other.count == o.count && other.first > o.first {
+			object, o = handle, other
+		}
+	}
+	return object, o
+}

@@ -1,0 +1,142 @@
+package training
+
+import (
+	"regexp"
+	"strings"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/trace"
+)
+
+// iterationRange matches the part of a tag that people wrap an iteration in: step, iteration 12, batch_3.
+var iterationRange = regexp.MustCompile(`(?i)^(train|training|eval|test|infer|inference)?[ _:.-]*(iteration|iter|step|batch|minibatch|it)[ _:#=-]*\d*$`)
+
+// rangeWatch sees ranges begin, of NVTX or of tags, whose name says that they are an iteration.
+type rangeWatch struct {
+	tables *trace.Tables
+	known  map[trace.StringID]string         // the tag up to the range; "" if none is in it
+	inside map[trace.ThreadID]trace.StringID // tag of the thread's last allocation
+	thread trace.ThreadID                    // that allocated last
+	tag    trace.StringID                    // and its tag then
+}
+
+// begins reports whether an allocation is the first one of such a range.
+func (w *rangeWatch) begins(e *trace.Event) bool {
+	if e.Thread == w.thread && e.Tag == w.tag { // before the first one both are zero, as is the tag of a thread that was not seen
+		return false
+	}
+	w.thread, w.tag = e.Thread, e.Tag
+	if w.known == nil {
+		w.known, w.inside = make(map[trace.StringID]string), make(map[trace.ThreadID]trace.StringID)
+	}
+	before := w.inside[e.Thread]
+	if before == e.Tag {
+		return false
+	}
+	w.inside[e.Thread] = e.Tag
+	now := w.iteration(e.Tag)
+	return now != "" && now != w.iteration(before)
+}
+
+func (w *rangeWatch) iteration(tag trace.StringID) string {
+	if tag == 0 {
+		return ""
+	}
+	path, known := w.known[tag]
+	if !known {
+		path = rangeOf(w.tables.String(tag))
+		w.known[tag] = path
+	}
+	return path
+}
+
+// rangeOf cuts a tag behind its outermost part that names an iteration, "" if there is none.
+func rangeOf(tag string) string {
+	for end := 0; end <= len(tag); {
+		next := strings.IndexAny(tag[end:], "./")
+		if next < 0 {
+			next = len(tag) - end
+		}
+		if iterationRange.MatchString(tag[end : end+next]) {
+			return tag[:end+next]
+		}
+		end += next + 1
+	}
+	return ""
+}
+
+// periodWatch looks for an allocation that returns at even distances, counted in allocations: a program's loop that nobody told us of.
+type periodWatch struct {
+	count uint64 // allocations so far
+	seen  map[callstack.Pair]*recurrence
+	last  *recurrence // of the latest allocation, nil if it is not watched
+}
+
+// recurrence is how allocations with one pair of call stacks follow each other.
+type recurrence struct {
+	stacks callstack.Pair
+	count  uint64
+	last   uint64 // number of the latest one
+	gap    uint64 // between the latest two
+	same   uint64 // how often the gap was the one before
+	first  uint64
+	next   *recurrence // what came after it the last time: it mostly does so again
+}
+
+const (
+	periodStacks = 1 << 16 // that are watched
+	periodLeast  = 4       // returns that make a period
+)
+
+func (w *periodWatch) alloc(e *trace.Event) {
+	if w.seen == nil {
+		w.seen = make(map[callstack.Pair]*recurrence)
+	}
+	w.count++
+	pair := callstack.Pair{Native: e.Stack, Python: e.PyStack}
+	r := w.find(pair)
+	switch {
+	case r == nil && len(w.seen) < periodStacks && (e.PyStack != 0 || e.Stack != 0):
+		r = &recurrence{stacks: pair, count: 1, first: w.count, last: w.count}
+		w.seen[pair] = r
+	case r != nil:
+		gap := w.count - r.last
+		if r.count > 1 && gap == r.gap {
+			r.same++
+		}
+		r.gap, r.last = gap, w.count
+		r.count++
+	}
+	w.last = r
+}
+
+func (w *periodWatch) find(pair callstack.Pair) *recurrence {
+	if w.last != nil && w.last.next != nil && w.last.next.stacks == pair {
+		return w.last.next
+	}
+	r := w.seen[pair]
+	if w.last != nil {
+		w.last.next = r
+	}
+	return r
+}
+
+// anchor returns the allocation that marks iterations: of those that return at one and the same distance, for at least half of the run, the one with the longest distance.
+func (w *periodWatch) anchor() *recurrence {
+	var best *recurrence
+	for _, r := range w.seen {
+		even := r.count >= periodLeast && r.same*10 >= (r.count-2)*9 && (r.last-r.first)*2 >= w.count
+		if even && (best == nil || r.better(best)) {
+			best = r
+		}
+	}
+	return best
+}
+
+// better decides between two periods; ties by what comes first, so that the same trace has the same answer.
+func (r *recurrence) better(than *recurrence) bool {
+	if r.gap != than.gap {
+		return r.gap > than.gap
+	}
+	return r.first < than.first
+}
