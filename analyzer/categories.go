@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -18,47 +17,22 @@ const (
 	UntrackableDevice   = "device"   // the device's word on this process, at the sample of the device ledger
 )
 
-// addCategories makes the lists of all groupings that are made of rules. The ledgers must have been made.
-func (c *collector) addCategories(s *report.Summary, m *moment, main heap.Account, opts *Options) {
-	for _, by := range c.groupings {
-		k := by.Categories
-		if k == nil {
-			continue
-		}
-		l := s.Ledger(by.Name)
-		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level, Moment: l.Moment, TimeNS: l.TimeNS}
-		v.Rows = c.categoryRows(k, m.held[main], opts)
-		for _, h := range m.held[main] {
-			v.TrackedBytes += h.Bytes
-		}
-		for _, row := range v.Rows {
-			v.SumBytes += row.Bytes
-		}
-		v.ExcessBytes = v.SumBytes - v.TrackedBytes
-		if opts.Expected > 0 && !c.filter.Narrowed() {
-			v.Untrackable = &report.Untrackable{From: UntrackableExpected, ReportedBytes: opts.Expected, TrackedBytes: l.WholeBytes, Bytes: int64(opts.Expected - l.WholeBytes)}
-		} else {
-			v.Untrackable = untrackableOnDevices(s, by.Name)
-		}
-		s.Categories = append(s.Categories, v)
-	}
-}
-
 // categorySum is a row in the making.
 type categorySum struct {
 	bytes   uint64
 	entries map[report.CategoryEntry]uint64 // entries without their bytes
 }
 
-func (c *collector) categoryRows(k *profile.Categorizer, list []profile.Held, opts *Options) []report.Category {
+// categoryRows divides what was held by category, with the largest entries of each, the places among them where sites says so.
+func categoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.Held, sites bool, entries int) []report.Category {
 	sums := map[string]*categorySum{rules.Others: {entries: make(map[report.CategoryEntry]uint64)}}
 	for i := range list {
 		h := &list[i]
-		entry := report.CategoryEntry{Tag: c.resolver.TagOf(h.Tag)}
-		if opts.Sites {
-			entry.Site, entry.User = c.resolver.PlaceOf(profile.StackID(nil, &h.Origin))
+		entry := report.CategoryEntry{Tag: r.TagOf(h.Tag)}
+		if sites {
+			entry.Site, entry.User = r.PlaceOf(profile.StackID(nil, &h.Origin))
 		}
-		categories := k.Of(&c.resolver, k.ID(&h.Origin))
+		categories := k.Of(r, k.ID(&h.Origin))
 		if len(categories) == 0 {
 			categories = []string{rules.Others}
 		}
@@ -74,7 +48,7 @@ func (c *collector) categoryRows(k *profile.Categorizer, list []profile.Held, op
 	}
 	rows := make([]report.Category, 0, len(sums))
 	for name, sum := range sums {
-		rows = append(rows, sum.row(name, opts.Entries))
+		rows = append(rows, sum.row(name, entries))
 	}
 	slices.SortFunc(rows, func(a, b report.Category) int {
 		return cmp.Or(cmp.Compare(isOthers(a), isOthers(b)), cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key))
@@ -89,7 +63,7 @@ func isOthers(r report.Category) int {
 	return 0
 }
 
-// row keeps the largest entries; limit is Options.Entries.
+// row keeps the largest entries; limit is how many, negative: all.
 func (s *categorySum) row(name string, limit int) report.Category {
 	row := report.Category{Key: name, Bytes: s.bytes, EntryCount: uint64(len(s.entries)), Entries: []report.CategoryEntry{}}
 	for entry, bytes := range s.entries {

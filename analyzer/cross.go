@@ -3,11 +3,11 @@ package analyzer
 import (
 	"cmp"
 	"fmt"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/report"
 	"slices"
 	"strings"
+
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
 )
 
 // pickCross finds the two groupings of Options.Cross; nil if none were asked for.
@@ -25,17 +25,17 @@ func pickCross(wanted []string, byRules []*profile.Grouping) ([]*profile.Groupin
 	return picked, nil
 }
 
-// crossTable crosses what an account held at a moment.
-func (c *collector) crossTable(m *moment, a heap.Account, label string) *report.Cross {
-	v := &report.Cross{By: [2]string{c.crossed[0].Name, c.crossed[1].Name}, Level: a.String(), Moment: label, TimeNS: m.time, Columns: []report.CrossColumn{}, Rows: []report.CrossRow{}}
+// crossTable crosses what was held at a moment by two groupings.
+func crossTable(r *profile.Resolver, by []*profile.Grouping, list []profile.Held) *report.Cross {
+	v := &report.Cross{By: [2]string{by[0].Name, by[1].Name}, Columns: []report.CrossColumn{}, Rows: []report.CrossRow{}}
 	var index [2]*rowIndex
-	for i, by := range c.crossed {
-		index[i] = &rowIndex{resolver: &c.resolver, by: by, byID: make(map[uint64]int), byKey: make(map[string]int)}
+	for i := range index {
+		index[i] = newRowIndex(r, by[i])
 	}
 	cells := make(map[[2]int]uint64)
-	for i := range m.held[a] {
-		h := &m.held[a][i]
-		row, column := index[0].number(index[0].by.ID(&c.resolver, &h.Origin)), index[1].number(index[1].by.ID(&c.resolver, &h.Origin))
+	for i := range list {
+		h := &list[i]
+		row, column := index[0].number(index[0].by.ID(r, &h.Origin)), index[1].number(index[1].by.ID(r, &h.Origin))
 		cells[[2]int{row, column}] += h.Bytes
 		v.WholeBytes += h.Bytes
 	}

@@ -2,10 +2,11 @@ package analyzer
 
 import (
 	"math/rand/v2"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/report"
 	"strings"
 	"testing"
+
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
 )
 
 // TestCrossAddsUp: cells add up to rows, columns and the whole, and rows and columns are the ledgers' rows of the two groupings.

@@ -2,10 +2,10 @@ package analyzer
 
 import (
 	"math/rand/v2"
-	"memtrace/analyzer/device"
 	"slices"
 	"testing"
 
+	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"

@@ -2,13 +2,13 @@ package analyzer
 
 import (
 	"cmp"
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/fold"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/report"
 	"slices"
 	"strings"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/fold"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
 )
 
 const (
@@ -32,16 +32,16 @@ type divided struct {
 	bytes    uint64
 }
 
-// division divides the place that holds more than half of an account at a moment. nil if no place does, or if nothing more is known of it.
-func (c *collector) division(m *moment, a heap.Account) *report.Division {
+// divide divides the place that holds more than half of what a level held at a moment. nil if no place does, or if nothing more is known of it.
+func divide(r *profile.Resolver, level string, list []profile.Held) *report.Division {
 	sums := make(map[string]uint64)
 	var whole uint64
-	for i := range m.held[a] {
-		h := &m.held[a][i]
-		sums[c.askedAt(h)] += h.Bytes
+	for i := range list {
+		h := &list[i]
+		sums[askedAt(r, h)] += h.Bytes
 		whole += h.Bytes
 	}
-	d := &report.Division{Level: a.String(), WholeBytes: whole}
+	d := &report.Division{Level: level, WholeBytes: whole}
 	for site, bytes := range sums {
 		if site != report.NoStack && bytes > whole/2 {
 			d.Site, d.Bytes = site, bytes
@@ -50,11 +50,11 @@ func (c *collector) division(m *moment, a heap.Account) *report.Division {
 	if d.Site == "" {
 		return nil
 	}
-	of := divided{resolver: &c.resolver, bytes: d.Bytes}
-	for i := range m.held[a] {
-		if h := &m.held[a][i]; c.askedAt(h) == d.Site {
+	of := divided{resolver: r, bytes: d.Bytes}
+	for i := range list {
+		if h := &list[i]; askedAt(r, h) == d.Site {
 			of.list = append(of.list, *h)
-			_, user := c.resolver.PlaceOf(profile.StackID(nil, &h.Origin))
+			_, user := r.PlaceOf(profile.StackID(nil, &h.Origin))
 			d.User = d.User || user
 		}
 	}
@@ -72,8 +72,8 @@ func (c *collector) division(m *moment, a heap.Account) *report.Division {
 }
 
 // askedAt is the place that a block belongs to, taking the backward pass as a part of the forward one.
-func (c *collector) askedAt(h *profile.Held) string {
-	key := c.resolver.Stacks.Of(callstack.PairOf(profile.StackID(nil, &h.Origin))).Key
+func askedAt(r *profile.Resolver, h *profile.Held) string {
+	key := r.Stacks.Of(callstack.PairOf(profile.StackID(nil, &h.Origin))).Key
 	for _, prefix := range callstack.BackwardOf {
 		key = strings.TrimPrefix(key, prefix)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
@@ -148,22 +147,5 @@ func TestNoDivision(t *testing.T) {
 		if d := divisionOf(t, pythonSource(seed, 400)); d != nil && d.By == "module" {
 			t.Errorf("by modules that nobody named: %+v", d)
 		}
-	}
-}
-
-// TestDivisionGoesUpTheTree: where a model has many different modules, those that hold them are shown.
-func TestDivisionGoesUpTheTree(t *testing.T) {
-	d := divided{}
-	var keys []string
-	for _, block := range []string{"encoder", "decoder"} {
-		for i := range 20 {
-			keys = append(keys, fmt.Sprintf("net.%s.part%c", block, 'a'+i))
-			d.list = append(d.list, profile.Held{Bytes: uint64(100 + i)})
-			d.bytes += uint64(100 + i)
-		}
-	}
-	w := d.moduleLevels(keys)
-	if len(w.rows) != 2 || w.rows[0].Key != "net.decoder" || !w.rows[0].Below || w.rows[0].Bytes+w.rows[1].Bytes != d.bytes {
-		t.Errorf("%+v", w.rows)
 	}
 }

@@ -2,12 +2,13 @@ package analyzer
 
 import (
 	"cmp"
+	"slices"
+
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"slices"
 )
 
 // historyGroupings are what the owners of blocks are told by, beside the categories.

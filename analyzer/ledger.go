@@ -2,12 +2,13 @@ package analyzer
 
 import (
 	"cmp"
+	"slices"
+	"strings"
+
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"slices"
-	"strings"
 )
 
 // ledger says where the memory was at a moment, divided by one grouping. Beside a framework's blocks stand the slack of its allocator and the driver
@@ -101,7 +102,7 @@ func (c *collector) momentRows(m *moment, a heap.Account, g int) []report.Moment
 // namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
 func (c *collector) namedRows(g int, list []profile.Held) []report.MomentRow {
 	rows := []report.MomentRow{}
-	index := c.newRowSet(g)
+	index := newRowSet(c.rowIndex(g))
 	for i := range list {
 		id := index.by.ID(&c.resolver, &list[i].Origin)
 		n, isNew := index.row(id)
@@ -130,13 +131,18 @@ type rowIndex struct {
 	keys     []string // by number
 }
 
+// newRowIndex returns an index of no keys yet.
+func newRowIndex(r *profile.Resolver, by *profile.Grouping) *rowIndex {
+	return &rowIndex{resolver: r, by: by, byID: make(map[uint64]int), byKey: make(map[string]int)}
+}
+
 // rowIndex returns the index of a grouping; summary makes new ones, since more is known by then.
 func (c *collector) rowIndex(g int) *rowIndex {
 	if c.rowIndexes == nil {
 		c.rowIndexes = make([]*rowIndex, len(c.groupings))
 	}
 	if c.rowIndexes[g] == nil {
-		c.rowIndexes[g] = &rowIndex{resolver: &c.resolver, by: c.groupings[g], byID: make(map[uint64]int), byKey: make(map[string]int)}
+		c.rowIndexes[g] = newRowIndex(&c.resolver, c.groupings[g])
 	}
 	return c.rowIndexes[g]
 }
@@ -164,7 +170,8 @@ type rowSet struct {
 	used int32
 }
 
-func (c *collector) newRowSet(g int) *rowSet { return &rowSet{rowIndex: c.rowIndex(g)} }
+// newRowSet returns a set of no rows yet.
+func newRowSet(x *rowIndex) *rowSet { return &rowSet{rowIndex: x} }
 
 // row returns the number of an identifier's row; isNew says that it was given just now.
 func (t *rowSet) row(id uint64) (n int, isNew bool) {

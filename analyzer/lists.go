@@ -3,13 +3,14 @@ package analyzer
 import (
 	"cmp"
 	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"slices"
-	"strconv"
-	"strings"
 )
 
 func (c *collector) deviceList() []report.Device {
@@ -82,7 +83,7 @@ func (c *collector) groupList(s *report.Summary) []report.Group {
 func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 	d := c.details[a]
 	rows := []report.Row{}
-	index := c.newRowSet(g)
+	index := newRowSet(c.rowIndex(g))
 	row := func(id uint64) *report.Row {
 		n, isNew := index.row(id)
 		if isNew {

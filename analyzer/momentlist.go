@@ -3,13 +3,14 @@ package analyzer
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"strconv"
-	"strings"
-	"time"
 )
 
 // mainAccount is the account that Summary.MainLevel names.
@@ -40,11 +41,12 @@ func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error
 		s.Ledgers = append(s.Ledgers, l)
 	}
 	if c.crossed != nil {
-		s.Cross = c.crossTable(m, main, label)
+		s.Cross = crossTable(&c.resolver, c.crossed, m.held[main])
+		s.Cross.Level, s.Cross.Moment, s.Cross.TimeNS = main.String(), label, m.time
 	}
 	if opts.Sites {
 		s.Sites = c.siteList(m, main, label, opts.FullStacks)
-		s.Division = c.division(m, main)
+		s.Division = divide(&c.resolver, main.String(), m.held[main])
 	}
 	return m, nil
 }
@@ -134,4 +136,30 @@ func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.Mome
 		}
 	}
 	return l
+}
+
+// addCategories makes the lists of all groupings that are made of rules. The ledgers must have been made.
+func (c *collector) addCategories(s *report.Summary, m *moment, main heap.Account, opts *Options) {
+	for _, by := range c.groupings {
+		k := by.Categories
+		if k == nil {
+			continue
+		}
+		l := s.Ledger(by.Name)
+		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level, Moment: l.Moment, TimeNS: l.TimeNS}
+		v.Rows = categoryRows(&c.resolver, k, m.held[main], opts.Sites, opts.Entries)
+		for _, h := range m.held[main] {
+			v.TrackedBytes += h.Bytes
+		}
+		for _, row := range v.Rows {
+			v.SumBytes += row.Bytes
+		}
+		v.ExcessBytes = v.SumBytes - v.TrackedBytes
+		if opts.Expected > 0 && !c.filter.Narrowed() {
+			v.Untrackable = &report.Untrackable{From: UntrackableExpected, ReportedBytes: opts.Expected, TrackedBytes: l.WholeBytes, Bytes: int64(opts.Expected - l.WholeBytes)}
+		} else {
+			v.Untrackable = untrackableOnDevices(s, by.Name)
+		}
+		s.Categories = append(s.Categories, v)
+	}
 }

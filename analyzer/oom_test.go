@@ -3,12 +3,12 @@ package analyzer
 import (
 	"bytes"
 	"fmt"
-	"memtrace/analyzer/oom"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/oom"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"

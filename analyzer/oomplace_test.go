@@ -2,9 +2,9 @@ package analyzer
 
 import (
 	"maps"
-	"memtrace/analyzer/oom"
 	"testing"
 
+	"memtrace/analyzer/oom"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"

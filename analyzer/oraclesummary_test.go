@@ -3,11 +3,12 @@ package analyzer
 import (
 	"fmt"
 	"math"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/report"
 	"slices"
 	"sort"
 	"strings"
+
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 )
 
 // finish turns what the oracle saw into the summary that is expected.

@@ -2,10 +2,11 @@ package analyzer
 
 import (
 	"cmp"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/report"
 	"slices"
 	"strings"
+
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 )
 
 const (

@@ -2,11 +2,12 @@ package analyzer
 
 import (
 	"fmt"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/report"
 	"slices"
 	"strconv"
 	"strings"
+
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
 )
 
 // namesShown is how many names an explanation lists.

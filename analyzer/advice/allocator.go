@@ -1,8 +1,9 @@
 package advice
 
 import (
-	"memtrace/trace"
 	"strings"
+
+	"memtrace/trace"
 )
 
 // AllocatorSettings returns PyTorch's allocator settings without spaces. Newer versions read the second name.

@@ -1,8 +1,9 @@
 package advice
 
 import (
-	"memtrace/analyzer/report"
 	"slices"
+
+	"memtrace/analyzer/report"
 )
 
 // categoryAdvice is what to try where most memory is of one category of training. frees is about which part of it following the advice gives back.

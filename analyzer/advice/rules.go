@@ -2,8 +2,9 @@ package advice
 
 import (
 	"fmt"
-	"memtrace/analyzer/report"
 	"strings"
+
+	"memtrace/analyzer/report"
 )
 
 // adviceRules is everything that memtrace knows to try when memory runs out.

@@ -1,8 +1,9 @@
 package callstack
 
 import (
-	"memtrace/trace"
 	"strings"
+
+	"memtrace/trace"
 )
 
 // CutWords are the reasons for which a stack is not whole. The other ends are as things should be.

@@ -2,9 +2,10 @@ package callstack
 
 import (
 	"fmt"
+	"path"
+
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
-	"path"
 )
 
 // Site names a place of the program: "train.py:41 Block.forward". Code without lines is named by function and object file: "main (train)".

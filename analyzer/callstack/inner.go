@@ -1,9 +1,10 @@
 package callstack
 
 import (
+	"strings"
+
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
-	"strings"
 )
 
 // Inner returns the innermost Python function that belongs neither to a framework nor to the interpreter: in a program that a library drives, the library's line that does the

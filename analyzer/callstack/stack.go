@@ -2,8 +2,9 @@ package callstack
 
 import (
 	"fmt"
-	"memtrace/analyzer/symbol"
 	"strings"
+
+	"memtrace/analyzer/symbol"
 )
 
 // Frames copies the frames of a stack.

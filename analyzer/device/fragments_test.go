@@ -3,8 +3,9 @@ package device
 import (
 	"fmt"
 	"math/rand/v2"
-	"memtrace/analyzer/report"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
 // slowFragments paints every byte.

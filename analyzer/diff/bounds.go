@@ -2,6 +2,7 @@ package diff
 
 import (
 	"math"
+
 	"memtrace/analyzer/report"
 )
 

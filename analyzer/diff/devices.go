@@ -2,10 +2,11 @@ package diff
 
 import (
 	"fmt"
-	"memtrace/analyzer/report"
 	"slices"
 	"strconv"
 	"strings"
+
+	"memtrace/analyzer/report"
 )
 
 // pairDevices returns the base with the numbers of the new run's devices, and what was done in words. Two ranks of one program do the same on devices of different numbers, which is no

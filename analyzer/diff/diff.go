@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
+
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"slices"
-	"strings"
 )
 
 // Diff is what changed from one run to another. Positive means growth. Rows come growth first. The json names are published in docs/report-json.md.

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"maps"
+
 	"memtrace/analyzer/report"
 )
 

@@ -3,12 +3,13 @@ package diff
 import (
 	"cmp"
 	"fmt"
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/report"
 	"slices"
 	"strconv"
 	"strings"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
 )
 
 // matching says which row of one run belongs to which of the other: by the name of the pair that a key goes to.

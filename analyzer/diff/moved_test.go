@@ -1,10 +1,11 @@
 package diff
 
 import (
-	"memtrace/analyzer/report"
 	"slices"
 	"strings"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
 func groupOf(by string, keys ...string) *report.Group {

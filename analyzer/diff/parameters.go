@@ -2,8 +2,9 @@ package diff
 
 import (
 	"cmp"
-	"memtrace/analyzer/report"
 	"slices"
+
+	"memtrace/analyzer/report"
 )
 
 // Parameter compares what belongs to one parameter or buffer, in bytes of its elements. One that is missing on a side has zeros there.

@@ -2,8 +2,9 @@ package diff
 
 import (
 	"fmt"
-	"memtrace/analyzer/report"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
 // TestDiffParameters compares parameters by name and category: new, gone, grown, shrunk, moved from gradient to state, and untouched ones.

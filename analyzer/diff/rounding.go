@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+
 	"memtrace/analyzer/report"
 )
 

@@ -3,9 +3,10 @@ package diff
 import (
 	"cmp"
 	"fmt"
+	"slices"
+
 	"memtrace/analyzer/fold"
 	"memtrace/analyzer/report"
-	"slices"
 )
 
 // Verdict says what the difference comes to: by how much the memory of the level that reports put first changed, and what changed most with it.

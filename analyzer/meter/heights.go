@@ -1,8 +1,9 @@
 package meter
 
 import (
-	"memtrace/analyzer/report"
 	"slices"
+
+	"memtrace/analyzer/report"
 )
 
 const (

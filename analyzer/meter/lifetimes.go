@@ -2,6 +2,7 @@ package meter
 
 import (
 	"math/bits"
+
 	"memtrace/analyzer/report"
 )
 

@@ -3,12 +3,13 @@ package notes
 import (
 	"fmt"
 	"maps"
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/report"
-	"memtrace/trace"
 	"path"
 	"slices"
 	"strings"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/report"
+	"memtrace/trace"
 )
 
 // cutMatters is the share of the allocations, in percent, from which on cut stacks are worth a note.

@@ -1,12 +1,13 @@
 package profile
 
 import (
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/meter"
-	"memtrace/analyzer/report"
 	"regexp"
 	"slices"
 	"strings"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/report"
 )
 
 // Filter decides which blocks a summary counts. It is asked once per origin, and regular expressions run once per distinct key.

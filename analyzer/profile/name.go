@@ -1,9 +1,10 @@
 package profile
 
 import (
+	"regexp"
+
 	"memtrace/analyzer/report"
 	"memtrace/trace"
-	"regexp"
 )
 
 // labelPrefixes are what names of categories begin with where they are texts of their own. MXNet's have such beginnings of their own.

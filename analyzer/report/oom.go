@@ -3,8 +3,9 @@ package report
 import (
 	"encoding/json"
 	"fmt"
-	"memtrace/trace"
 	"slices"
+
+	"memtrace/trace"
 )
 
 // OOM lists the times at which memory ran out, the first ones where there are many.
