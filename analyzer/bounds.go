@@ -87,7 +87,7 @@ func (c *collector) bound(s *report.Summary) {
 	if s.Bounds == nil {
 		return
 	}
-	framework, driver := c.boundLevel(&s.Framework, &c.details[heap.AccountFramework].total), c.boundLevel(&s.Driver, &c.details[heap.AccountDriver].total)
+	framework, driver := c.boundLevel(&s.Framework, &c.details[heap.AccountFramework].Total), c.boundLevel(&s.Driver, &c.details[heap.AccountDriver].Total)
 	var sum struct{ framework, driver uint64 }
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -141,7 +141,7 @@ func (b levelBounds) raise(peak, live uint64) {
 // boundDevice adds to what the replay is certain of what the framework itself counts: its blocks, and what it holds from the driver. It counts on whatever is lost.
 func (c *collector) boundDevice(d *report.Device) {
 	slot := profile.DeviceSlot(d.Index)
-	framework, driver := c.boundLevel(&d.Framework, c.details[heap.AccountFramework].deviceMeter(slot)), c.boundLevel(&d.Driver, c.details[heap.AccountDriver].deviceMeter(slot))
+	framework, driver := c.boundLevel(&d.Framework, c.details[heap.AccountFramework].MeterOf(slot)), c.boundLevel(&d.Driver, c.details[heap.AccountDriver].MeterOf(slot))
 	var peak, live uint64
 	d.ReservedBytesPeakLower, d.ReservedBytesCurrentLower = &peak, &live
 	if slot >= len(c.device.Holdings.Devices) || c.filter.Narrowed() {
@@ -204,12 +204,4 @@ func findExact(b *report.Bounds, s *report.Summary) {
 			break
 		}
 	}
-}
-
-// deviceMeter returns the totals of a device, empty ones for a device that has none.
-func (d *detail) deviceMeter(slot int) *meter.Meter {
-	if slot < len(d.devices) {
-		return &d.devices[slot].Meter
-	}
-	return &meter.Meter{}
 }

@@ -233,7 +233,7 @@ func TestMultiMatchIsTold(t *testing.T) {
 	if v.TrackedBytes != 5632 || v.ExcessBytes != 4096 {
 		t.Errorf("%+v", v)
 	}
-	if u := cmp.Or(v.Untrackable, &report.Untrackable{}); *u != (report.Untrackable{From: UntrackableExpected, ReportedBytes: 5000, TrackedBytes: 5632, Bytes: -632}) {
+	if u := cmp.Or(v.Untrackable, &report.Untrackable{}); *u != (report.Untrackable{From: report.UntrackableExpected, ReportedBytes: 5000, TrackedBytes: 5632, Bytes: -632}) {
 		t.Errorf("untrackable %+v", u)
 	}
 	if !slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "9.50 KiB, which is 4.00 KiB more than the 5.50 KiB") }) {

@@ -31,10 +31,10 @@ type collector struct {
 	bounds    []uint64 // between size classes
 
 	totals   [heap.AccountCount]meter.Meter // accounts without detail
-	details  [heap.AccountCount]*detail
+	details  [heap.AccountCount]*profile.AccountStats
 	held     [heap.AccountCount]*profile.HeldSeries // nil where blocks are not counted by origin
 	heights  [heap.AccountCount]meter.HeightSeries
-	requests requests
+	requests profile.Requests
 	past     [heap.AccountCount]*history // nil unless the summary has the blocks' history
 	device   device.State
 	picks    deviceMoments
@@ -59,8 +59,8 @@ type collector struct {
 	runtimeOnly uint64
 	lost        uint64
 	losses      losses
-	rowIndexes  []*rowIndex    // by grouping, of the summary in progress
-	bounded     *report.Bounds // of the summary that is being made; nil if nothing was lost
+	rowIndexes  []*profile.RowIndex // by grouping, of the summary in progress
+	bounded     *report.Bounds      // of the summary that is being made; nil if nothing was lost
 	marks       []markCount
 	markIndex   map[trace.StringID]int
 	steps       report.Iterations
@@ -80,7 +80,7 @@ func newCollector(tables *trace.Tables, picked []*profile.Grouping, f *profile.F
 	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int), links: &callstack.LinkedStacks{}}
 	c.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables), Stacks: callstack.NewStacks(tables, c.links), Module: c.module}
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
-		c.details[a] = &detail{}
+		c.details[a] = &profile.AccountStats{}
 	}
 	if len(picked) > 0 || f != nil {
 		c.kept = append(slices.Clone(picked), &profile.ByStack)
@@ -98,7 +98,7 @@ func newCollector(tables *trace.Tables, picked []*profile.Grouping, f *profile.F
 // countTogether makes one cell for everything, for those who do not ask where blocks come from.
 func (c *collector) countTogether() {
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
-		c.details[a].cells.List = make([]profile.Cell, 1)
+		c.details[a].Cells.List = make([]profile.Cell, 1)
 	}
 }
 
@@ -174,7 +174,7 @@ func (c *collector) report(e *trace.Event, epoch uint64) {
 	}
 }
 
-func (c *collector) frameworkEpoch() uint64 { return c.details[heap.AccountFramework].total.Epoch }
+func (c *collector) frameworkEpoch() uint64 { return c.details[heap.AccountFramework].Total.Epoch }
 
 // nextOrdinal numbers the memory events of a thread from 1.
 func (c *collector) nextOrdinal(thread trace.ThreadID) uint32 {
@@ -202,8 +202,8 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.totals[b.Account].Grow(b.Size, b.Time)
 		return
 	}
-	n := c.cell(&d.cells, b, d.total.Epoch)
-	v := &d.cells.List[n]
+	n := c.cell(&d.Cells, b, d.Total.Epoch)
+	v := &d.Cells.List[n]
 	if b.Hidden = v.Hidden; b.Hidden {
 		return
 	}
@@ -212,15 +212,15 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.vouch(b, e, d, n)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.opened(id, b, e, d)
+		c.requests.Opened(id, b, e, d)
 	}
-	d.open(b, v, c.frameworkEpoch())
+	d.Open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
 		h.Opened(h.OwnerOf(v), b.Size, b.Time)
 	}
-	c.heights[b.Account].Set(d.total.Current, b.Time)
+	c.heights[b.Account].Set(d.Total.Current, b.Time)
 	if c.kept != nil {
-		*meter.Slot(&c.cellOf, int(id)), *meter.Slot(&c.openedAs, int(id)) = n, d.total.Allocs
+		*meter.Slot(&c.cellOf, int(id)), *meter.Slot(&c.openedAs, int(id)) = n, d.Total.Allocs
 	}
 	if h := c.past[b.Account]; h != nil {
 		h.opened(id)
@@ -288,20 +288,20 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	if c.losses.doubted {
 		c.unvouch(b, d, c.cellNumber(id))
 	}
-	v := &d.cells.List[c.cellNumber(id)]
+	v := &d.Cells.List[c.cellNumber(id)]
 	if h := c.past[b.Account]; h != nil {
 		h.closed(id, b, &v.Origin, e.Time)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.closed(id, b, d)
+		c.requests.Closed(id, b, d)
 	}
-	d.close(b, v, c.frameworkEpoch())
+	d.Close(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
 		h.Closed(h.OwnerOf(v), b.Size, e.Time)
 	}
-	c.heights[b.Account].Set(d.total.Current, e.Time)
+	c.heights[b.Account].Set(d.Total.Current, e.Time)
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.Ordinal+1
-	d.life.Add(b.Size, e.Time-b.Time, temporary)
+	d.Life.Add(b.Size, e.Time-b.Time, temporary)
 }
 
 // cellNumber returns the number of a block's cell: the only one where nobody asked where blocks come from.
@@ -313,13 +313,13 @@ func (c *collector) cellNumber(id uint32) uint32 {
 }
 
 // closeInIteration gives a block that its pass frees its lifetime, and hands it to the iterations.
-func (c *collector) closeInIteration(t *training.Tracker, d *detail, id uint32, time int64) {
-	v := &d.cells.List[c.cellOf[id]]
+func (c *collector) closeInIteration(t *training.Tracker, d *profile.AccountStats, id uint32, time int64) {
+	v := &d.Cells.List[c.cellOf[id]]
 	if t.Temporary(id, c.resolver.Phase(v)) {
 		o := v.Origin
 		o.Lifetime = profile.Temporary
 		c.move(d, id, &o, holdsForPast(c.heap.Block(id), &o))
-		v = &d.cells.List[c.cellOf[id]]
+		v = &d.Cells.List[c.cellOf[id]]
 	}
 	t.Closed(id, v, time)
 }
@@ -335,9 +335,9 @@ func (c *collector) Elapsed(b *heap.Block, e *trace.Event) {
 		}
 		return
 	}
-	if v := &d.cells.List[c.cell(&d.cells, b, d.total.Epoch)]; !v.Hidden {
+	if v := &d.Cells.List[c.cell(&d.Cells, b, d.Total.Epoch)]; !v.Hidden {
 		c.countFlags(e)
-		d.pass(b, v)
+		d.Pass(b, v)
 	}
 }
 
@@ -352,8 +352,8 @@ func (c *collector) Refused(e *trace.Event) {
 		}
 	}
 	if d := c.details[account]; d != nil {
-		d.total.Refused++
-		meter.Slot(&d.devices, profile.DeviceSlot(e.Device)).Refused++
+		d.Total.Refused++
+		meter.Slot(&d.Devices, profile.DeviceSlot(e.Device)).Refused++
 		return
 	}
 	c.totals[account].Refused++
@@ -369,10 +369,10 @@ func (c *collector) addMark(e *trace.Event) {
 	m := &c.marks[i]
 	m.Count++
 	m.LastTimeNS = e.Time
-	m.DriverBytes = c.details[heap.AccountDriver].total.Current
-	m.FrameworkBytes = c.details[heap.AccountFramework].total.Current
+	m.DriverBytes = c.details[heap.AccountDriver].Total.Current
+	m.FrameworkBytes = c.details[heap.AccountFramework].Total.Current
 	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
-		m.sure = [2]uint64{c.details[heap.AccountDriver].total.Sure, c.details[heap.AccountFramework].total.Sure}
+		m.sure = [2]uint64{c.details[heap.AccountDriver].Total.Sure, c.details[heap.AccountFramework].Total.Sure}
 	}
 }
 

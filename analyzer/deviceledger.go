@@ -8,12 +8,6 @@ import (
 	"memtrace/trace"
 )
 
-// What a device ledger's Moment is when Options.At asks for none.
-const (
-	MomentHighest = "highest" // the sample at which the process used most
-	MomentLast    = "last"
-)
-
 // deviceReport returns nil where the recorder did not look at the devices at all.
 func (c *collector) deviceReport(info trace.Info, s *report.Summary) *report.DeviceReport {
 	status := info["nvml"]
@@ -66,9 +60,9 @@ func (c *collector) deviceLedgers(slot int, s *report.Summary) []report.DeviceLe
 		return list
 	}
 	if book.highest != book.latest {
-		add(book.highest, MomentHighest)
+		add(book.highest, report.MomentHighest)
 	}
-	add(book.latest, MomentLast)
+	add(book.latest, report.MomentLast)
 	return list
 }
 
@@ -105,7 +99,7 @@ func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string,
 // libraries, or without a framework the driver's blocks. A framework that took no driver memory under its own name has what is there through another library, and
 // then nothing is outside.
 func (c *collector) trackedRows(m *deviceMoment, g int) []report.DeviceRow {
-	if c.details[heap.AccountFramework].total.Allocs == 0 {
+	if c.details[heap.AccountFramework].Total.Allocs == 0 {
 		rows, _ := c.blockRows(m, heap.AccountDriver, g)
 		return rows
 	}

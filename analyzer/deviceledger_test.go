@@ -121,7 +121,7 @@ func TestDeviceLedgerOwners(t *testing.T) {
 	l := r.Devices[0].Ledgers[0]
 	checkRows(t, l, map[string]int64{report.OwnerBlocks: 13*mib + 1, report.OwnerRounding: 511, report.OwnerPoolIdle: 29 * mib, report.OwnerGraphPool: 4 * mib, report.OwnerContext: 300 * mib,
 		report.OwnerOthers: 60 * mib, report.OwnerKept: 20 * mib, report.OwnerUnlisted: 17 * mib, report.OwnerRemainder: 7 * mib})
-	if l.Moment != MomentLast || l.TotalBytes != 8<<30 {
+	if l.Moment != report.MomentLast || l.TotalBytes != 8<<30 {
 		t.Errorf("%+v", l)
 	}
 	first := r.Devices[0].Samples[0]
@@ -141,7 +141,7 @@ func TestDeviceLedgerMoments(t *testing.T) {
 		sampleEvent(0, 300*mib, 300*mib, 0, 0),
 	)
 	r := deviceReportOf(t, sampleSource(events), Options{Groupings: []string{"api"}})
-	if l := r.Devices[0].Ledgers; len(l) != 2 || l[0].Moment != MomentHighest || l[0].Sample.TimeNS != 3e9 || l[1].Moment != MomentLast || l[1].Sample.TimeNS != 5e9 {
+	if l := r.Devices[0].Ledgers; len(l) != 2 || l[0].Moment != report.MomentHighest || l[0].Sample.TimeNS != 3e9 || l[1].Moment != report.MomentLast || l[1].Sample.TimeNS != 5e9 {
 		t.Fatalf("%+v", l)
 	}
 	for at, want := range map[string]int64{"peak": 1e9, "exit": 5e9, "1.2s": 1e9, "2.9s": 3e9, "5s": 5e9} {

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -122,7 +123,7 @@ func TestHeapRules(t *testing.T) {
 			for i := range test.story.events {
 				c.event(&test.story.events[i])
 			}
-			got := levelOf(&c.details[heap.AccountDriver].total)
+			got := meter.LevelOf(&c.details[heap.AccountDriver].Total)
 			if got.PeakBytes != test.peak || got.LiveBytes != test.live || got.AllocCount != test.allocs || got.FreeCount != test.frees {
 				t.Errorf("peak %d, live %d, %d allocs, %d frees; want %d, %d, %d, %d", got.PeakBytes, got.LiveBytes, got.AllocCount, got.FreeCount,
 					test.peak, test.live, test.allocs, test.frees)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 )
@@ -35,21 +34,12 @@ func (c *collector) boundLedger(l *report.Ledger, exact bool) {
 	l.BeforeLoss = exact
 	for i := range l.Rows {
 		if r := &l.Rows[i]; r.BytesLower == nil {
-			r.BytesLower = addTo(nil, 0)
+			r.BytesLower = report.Plus(nil, 0)
 			if exact {
 				*r.BytesLower = r.Bytes
 			}
 		}
 	}
-}
-
-// addTo adds to a figure that may not have begun.
-func addTo(sum *uint64, bytes uint64) *uint64 {
-	if sum == nil {
-		return &bytes
-	}
-	*sum += bytes
-	return sum
 }
 
 // addDriverSide adds what the driver gave beyond the framework's blocks.
@@ -102,17 +92,17 @@ func (c *collector) momentRows(m *moment, a heap.Account, g int) []report.Moment
 // namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
 func (c *collector) namedRows(g int, list []profile.Held) []report.MomentRow {
 	rows := []report.MomentRow{}
-	index := newRowSet(c.rowIndex(g))
+	index := profile.NewRowSet(c.rowIndex(g))
 	for i := range list {
-		id := index.by.ID(&c.resolver, &list[i].Origin)
-		n, isNew := index.row(id)
+		id := index.By.ID(&c.resolver, &list[i].Origin)
+		n, isNew := index.Row(id)
 		if isNew {
-			key, label := index.name(id)
+			key, label := index.Name(id)
 			rows = append(rows, report.MomentRow{Key: key, Label: label})
 		}
 		rows[n].LiveBytes += list[i].Bytes
 		if c.bounded != nil {
-			rows[n].LiveBytesLower = addTo(rows[n].LiveBytesLower, c.certainHeld(&list[i]))
+			rows[n].LiveBytesLower = report.Plus(rows[n].LiveBytesLower, c.certainHeld(&list[i]))
 		}
 	}
 	slices.SortFunc(rows, func(a, b report.MomentRow) int {
@@ -121,74 +111,13 @@ func (c *collector) namedRows(g int, list []profile.Held) []report.MomentRow {
 	return rows
 }
 
-// rowIndex numbers the keys of a grouping, each of which may belong to several identifiers. Keys take time to make up, so that all tables of a summary share it.
-type rowIndex struct {
-	resolver *profile.Resolver
-	by       *profile.Grouping
-	byID     map[uint64]int
-	byKey    map[string]int
-	ids      []uint64 // by number: the first identifier
-	keys     []string // by number
-}
-
-// newRowIndex returns an index of no keys yet.
-func newRowIndex(r *profile.Resolver, by *profile.Grouping) *rowIndex {
-	return &rowIndex{resolver: r, by: by, byID: make(map[uint64]int), byKey: make(map[string]int)}
-}
-
 // rowIndex returns the index of a grouping; summary makes new ones, since more is known by then.
-func (c *collector) rowIndex(g int) *rowIndex {
+func (c *collector) rowIndex(g int) *profile.RowIndex {
 	if c.rowIndexes == nil {
-		c.rowIndexes = make([]*rowIndex, len(c.groupings))
+		c.rowIndexes = make([]*profile.RowIndex, len(c.groupings))
 	}
 	if c.rowIndexes[g] == nil {
-		c.rowIndexes[g] = newRowIndex(&c.resolver, c.groupings[g])
+		c.rowIndexes[g] = profile.NewRowIndex(&c.resolver, c.groupings[g])
 	}
 	return c.rowIndexes[g]
-}
-
-// number returns the number of an identifier's key.
-func (x *rowIndex) number(id uint64) int {
-	if n, known := x.byID[id]; known {
-		return n
-	}
-	key := x.by.Key(x.resolver, id)
-	n, known := x.byKey[key]
-	if !known {
-		n = len(x.ids)
-		x.byKey[key] = n
-		x.ids, x.keys = append(x.ids, id), append(x.keys, key)
-	}
-	x.byID[id] = n
-	return n
-}
-
-// rowSet numbers the rows of one table, in the order in which they come.
-type rowSet struct {
-	*rowIndex
-	rows []int32 // by number of the key: that of the row, plus one
-	used int32
-}
-
-// newRowSet returns a set of no rows yet.
-func newRowSet(x *rowIndex) *rowSet { return &rowSet{rowIndex: x} }
-
-// row returns the number of an identifier's row; isNew says that it was given just now.
-func (t *rowSet) row(id uint64) (n int, isNew bool) {
-	row := meter.Slot(&t.rows, t.number(id))
-	if isNew = *row == 0; isNew {
-		t.used++
-		*row = t.used
-	}
-	return int(*row - 1), isNew
-}
-
-// name returns the key and the label of an identifier's row.
-func (x *rowIndex) name(id uint64) (key, label string) {
-	n := x.number(id)
-	key = x.keys[n]
-	if x.by.Label != nil {
-		label = x.by.Label(x.resolver, x.ids[n])
-	}
-	return key, label
 }

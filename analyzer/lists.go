@@ -14,7 +14,7 @@ import (
 )
 
 func (c *collector) deviceList() []report.Device {
-	slots := max(len(c.details[heap.AccountDriver].devices), len(c.details[heap.AccountFramework].devices), len(c.device.Holdings.Devices), len(c.device.Sizes.Devices))
+	slots := max(len(c.details[heap.AccountDriver].Devices), len(c.details[heap.AccountFramework].Devices), len(c.device.Holdings.Devices), len(c.device.Sizes.Devices))
 	known := make(map[int16]report.Device)
 	for _, d := range c.resolver.Tables.Devices() {
 		if c.filter.HasDevice(d.Index) {
@@ -29,8 +29,8 @@ func (c *collector) deviceList() []report.Device {
 		}
 		d, listed := known[index]
 		d.Index = index
-		d.Driver = c.details[heap.AccountDriver].deviceLevel(slot)
-		d.Framework = c.details[heap.AccountFramework].deviceLevel(slot)
+		d.Driver = c.details[heap.AccountDriver].DeviceLevel(slot)
+		d.Framework = c.details[heap.AccountFramework].DeviceLevel(slot)
 		d.Sizes = c.device.Sizes.Value(slot)
 		if slot < len(c.device.Holdings.Devices) && c.device.Holdings.Source() != "" {
 			held := &c.device.Holdings.Devices[slot]
@@ -51,13 +51,6 @@ func (c *collector) deviceList() []report.Device {
 	}
 	slices.SortFunc(list, func(a, b report.Device) int { return cmp.Compare(a.Index, b.Index) })
 	return list
-}
-
-func (d *detail) deviceLevel(slot int) report.Level {
-	if slot < len(d.devices) {
-		return levelOf(&d.devices[slot].Meter)
-	}
-	return report.Level{}
 }
 
 // groupList makes the groups in the order asked for, the framework's before the driver's.
@@ -83,32 +76,32 @@ func (c *collector) groupList(s *report.Summary) []report.Group {
 func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 	d := c.details[a]
 	rows := []report.Row{}
-	index := newRowSet(c.rowIndex(g))
+	index := profile.NewRowSet(c.rowIndex(g))
 	row := func(id uint64) *report.Row {
-		n, isNew := index.row(id)
+		n, isNew := index.Row(id)
 		if isNew {
-			key, label := index.name(id)
+			key, label := index.Name(id)
 			rows = append(rows, report.Row{Key: key, Label: label})
 		}
 		return &rows[n]
 	}
-	for n := range d.cells.List {
-		if v := &d.cells.List[n]; v.Allocs > 0 || v.Peak(d.total.Epoch) > 0 { // what stood at the peak may be called something else since
-			r := row(index.by.ID(&c.resolver, &v.Origin))
-			r.PeakBytes += v.Peak(d.total.Epoch)
+	for n := range d.Cells.List {
+		if v := &d.Cells.List[n]; v.Allocs > 0 || v.Peak(d.Total.Epoch) > 0 { // what stood at the peak may be called something else since
+			r := row(index.By.ID(&c.resolver, &v.Origin))
+			r.PeakBytes += v.Peak(d.Total.Epoch)
 			r.LiveBytes += v.Current
 			addCounts(r, v.Counts)
 			if c.bounded != nil {
-				r.PeakBytesLower = addTo(r.PeakBytesLower, c.certainShare(&d.cells, n, v.Peak(d.total.Epoch), func(s *meter.Share) uint64 { return s.Peak(d.total.Epoch) }))
-				r.LiveBytesLower = addTo(r.LiveBytesLower, c.certainShare(&d.cells, n, v.Current, currentShare))
+				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.certainShare(&d.Cells, n, v.Peak(d.Total.Epoch), func(s *meter.Share) uint64 { return s.Peak(d.Total.Epoch) }))
+				r.LiveBytesLower = report.Plus(r.LiveBytesLower, c.certainShare(&d.Cells, n, v.Current, currentShare))
 			}
 		}
 	}
-	if d.cells.Retired != nil {
-		for id, v := range d.cells.Retired[g] {
+	if d.Cells.Retired != nil {
+		for id, v := range d.Cells.Retired[g] {
 			addCounts(row(id), v)
 			if r := row(id); c.bounded != nil {
-				r.PeakBytesLower, r.LiveBytesLower = addTo(r.PeakBytesLower, 0), addTo(r.LiveBytesLower, 0)
+				r.PeakBytesLower, r.LiveBytesLower = report.Plus(r.PeakBytesLower, 0), report.Plus(r.LiveBytesLower, 0)
 			}
 		}
 	}

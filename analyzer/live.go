@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"memtrace/analyzer/division"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/notes"
 	"memtrace/analyzer/profile"
@@ -42,7 +43,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	crossed, err := pickCross(opts.Cross, byRules)
+	crossed, err := division.PickCross(opts.Cross, byRules)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (c *collector) useDictionary(src trace.Source) {
 func (c *collector) followIterations(known *training.Lookahead, g profile.RuleGrouping) {
 	var t *training.Tracker
 	t = training.NewTracker(known, g, c.bounds, &c.resolver, func(block uint32) *profile.Cell {
-		return &c.details[t.Account].cells.List[c.cellOf[block]]
+		return &c.details[t.Account].Cells.List[c.cellOf[block]]
 	})
 	c.iterations = t
 }

@@ -82,7 +82,7 @@ func (c *collector) beginLosses() {
 	c.heap.LoseRecords()
 	for a, d := range c.details {
 		if d != nil {
-			l.epochs[a] = d.total.Epoch
+			l.epochs[a] = d.Total.Epoch
 		}
 	}
 	l.allocated, l.reserved = c.device.Holdings.AllocatedMismatches == 0, c.device.Holdings.ReservedMismatches == 0
@@ -118,11 +118,11 @@ func (c *collector) doubt(until uint64) {
 		if d == nil {
 			continue
 		}
-		d.total.Sure = 0
-		for i := range d.devices {
-			d.devices[i].Sure = 0
+		d.Total.Sure = 0
+		for i := range d.Devices {
+			d.Devices[i].Sure = 0
 		}
-		d.cells.Doubt(d.total.Epoch)
+		d.Cells.Doubt(d.Total.Epoch)
 	}
 }
 
@@ -140,16 +140,16 @@ func (c *collector) beginDoubt() {
 		if d == nil {
 			continue
 		}
-		d.total.SurePeak = d.total.Peak
-		for i := range d.devices {
-			d.devices[i].SurePeak = d.devices[i].Peak
+		d.Total.SurePeak = d.Total.Peak
+		for i := range d.Devices {
+			d.Devices[i].SurePeak = d.Devices[i].Peak
 		}
-		d.cells.BeginDoubt(d.total.Epoch)
+		d.Cells.BeginDoubt(d.Total.Epoch)
 	}
 }
 
 // vouch adds a new block to the sums, before the block is counted: d is nil for an account without detail, n the number of the block's cell.
-func (c *collector) vouch(b *heap.Block, e *trace.Event, d *detail, n uint32) {
+func (c *collector) vouch(b *heap.Block, e *trace.Event, d *profile.AccountStats, n uint32) {
 	l := &c.losses
 	l.top = max(l.top, b.Seq)
 	sure, alone := l.sure(b), e.Flags&trace.FlagLate == 0 && e.Kind == trace.EventAlloc
@@ -157,24 +157,24 @@ func (c *collector) vouch(b *heap.Block, e *trace.Event, d *detail, n uint32) {
 		c.totals[b.Account].Vouch(b.Size, sure, alone)
 		return
 	}
-	d.total.Vouch(b.Size, sure, alone)
-	meter.Slot(&d.devices, profile.DeviceSlot(b.Device)).Vouch(b.Size, sure, alone)
-	d.cells.Vouch(n, b.Size, d.total.Epoch, sure)
+	d.Total.Vouch(b.Size, sure, alone)
+	meter.Slot(&d.Devices, profile.DeviceSlot(b.Device)).Vouch(b.Size, sure, alone)
+	d.Cells.Vouch(n, b.Size, d.Total.Epoch, sure)
 }
 
 // unvouch takes a block that ends out of the sums, before it is uncounted.
-func (c *collector) unvouch(b *heap.Block, d *detail, n uint32) {
+func (c *collector) unvouch(b *heap.Block, d *profile.AccountStats, n uint32) {
 	switch {
 	case !c.losses.sure(b):
 		if d != nil {
-			d.cells.Vouch(n, 0, d.total.Epoch, false)
+			d.Cells.Vouch(n, 0, d.Total.Epoch, false)
 		}
 	case d == nil:
 		c.totals[b.Account].Sure -= b.Size
 	default:
-		d.total.Sure -= b.Size
-		d.devices[profile.DeviceSlot(b.Device)].Sure -= b.Size
-		meter.Slot(&d.cells.Sure, int(n)).Shrink(b.Size, d.total.Epoch)
+		d.Total.Sure -= b.Size
+		d.Devices[profile.DeviceSlot(b.Device)].Sure -= b.Size
+		meter.Slot(&d.Cells.Sure, int(n)).Shrink(b.Size, d.Total.Epoch)
 	}
 }
 

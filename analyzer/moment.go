@@ -153,24 +153,24 @@ func (c *collector) now(time int64) *moment {
 		if d == nil {
 			continue
 		}
-		m.allocs[a] = d.total.Allocs
-		m.devices[a] = collect(d.devices, func(v *deviceMeter) uint64 { return v.Current })
-		m.held[a] = d.cells.Holding(func(v *profile.Cell) uint64 { return v.Current }, currentShare)
+		m.allocs[a] = d.Total.Allocs
+		m.devices[a] = collect(d.Devices, func(v *profile.DeviceMeter) uint64 { return v.Current })
+		m.held[a] = d.Cells.Holding(func(v *profile.Cell) uint64 { return v.Current }, currentShare)
 	}
 	c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Current })
-	m.requested = c.requests.now(c.details[heap.AccountFramework])
+	m.requested = c.requests.Now(c.details[heap.AccountFramework])
 	return m
 }
 
 // peakOf returns the state at the peak of the main level: the framework's if it has blocks, else the driver's.
 func (c *collector) peakOf(main heap.Account) *moment {
 	d := c.details[main]
-	epoch := d.total.Epoch
-	m := &moment{time: d.total.PeakTime, exact: c.losses.after(main, epoch)}
-	m.devices[main] = collect(d.devices, func(v *deviceMeter) uint64 { return v.part.Peak(epoch) })
-	m.held[main] = d.cells.Holding(func(v *profile.Cell) uint64 { return v.Peak(epoch) }, func(v *meter.Share) uint64 { return v.Peak(epoch) })
+	epoch := d.Total.Epoch
+	m := &moment{time: d.Total.PeakTime, exact: c.losses.after(main, epoch)}
+	m.devices[main] = collect(d.Devices, func(v *profile.DeviceMeter) uint64 { return v.Part.Peak(epoch) })
+	m.held[main] = d.Cells.Holding(func(v *profile.Cell) uint64 { return v.Peak(epoch) }, func(v *meter.Share) uint64 { return v.Peak(epoch) })
 	if main == heap.AccountFramework {
-		m.devices[heap.AccountDriver] = collect(c.details[heap.AccountDriver].devices, func(v *deviceMeter) uint64 { return v.atFramework.Peak(epoch) })
+		m.devices[heap.AccountDriver] = collect(c.details[heap.AccountDriver].Devices, func(v *profile.DeviceMeter) uint64 { return v.AtFramework.Peak(epoch) })
 		c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Peak(epoch) })
 	}
 	return m

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"memtrace/analyzer/division"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
@@ -41,12 +42,12 @@ func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error
 		s.Ledgers = append(s.Ledgers, l)
 	}
 	if c.crossed != nil {
-		s.Cross = crossTable(&c.resolver, c.crossed, m.held[main])
+		s.Cross = division.Cross(&c.resolver, c.crossed, m.held[main])
 		s.Cross.Level, s.Cross.Moment, s.Cross.TimeNS = main.String(), label, m.time
 	}
 	if opts.Sites {
 		s.Sites = c.siteList(m, main, label, opts.FullStacks)
-		s.Division = divide(&c.resolver, main.String(), m.held[main])
+		s.Division = division.Of(&c.resolver, main.String(), m.held[main])
 	}
 	return m, nil
 }
@@ -93,7 +94,7 @@ func (c *collector) noMoment(want At, s *report.Summary) error {
 }
 
 func (c *collector) momentValue(m *moment, label string) *report.Moment {
-	v := &report.Moment{What: label, TimeNS: m.time, Driver: c.momentLevel(m, heap.AccountDriver, allSlots), Framework: c.momentLevel(m, heap.AccountFramework, allSlots),
+	v := &report.Moment{What: label, TimeNS: m.time, Driver: c.momentLevel(m, heap.AccountDriver, profile.AllSlots), Framework: c.momentLevel(m, heap.AccountFramework, profile.AllSlots),
 		Devices: []report.MomentDevice{}, Groups: []report.MomentGroup{}, BeforeLoss: c.bounded != nil && c.exactMoment(m)}
 	for _, d := range c.deviceList() {
 		slot := profile.DeviceSlot(d.Index)
@@ -102,7 +103,7 @@ func (c *collector) momentValue(m *moment, label string) *report.Moment {
 	}
 	for g, by := range c.groupings {
 		for _, a := range []heap.Account{heap.AccountFramework, heap.AccountDriver} {
-			if m.held[a] != nil && c.details[a].total.Allocs > 0 {
+			if m.held[a] != nil && c.details[a].Total.Allocs > 0 {
 				v.Groups = append(v.Groups, report.MomentGroup{By: by.Name, Level: a.String(), Rows: c.momentRows(m, a, g)})
 			}
 		}
@@ -110,13 +111,10 @@ func (c *collector) momentValue(m *moment, label string) *report.Moment {
 	return v
 }
 
-// allSlots stands for all devices together.
-const allSlots = -1
-
 // momentLevel returns what was live of an account on a device, or on all.
 func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.MomentLevel {
 	l := report.MomentLevel{LiveBytes: m.live(a)}
-	if slot != allSlots {
+	if slot != profile.AllSlots {
 		l.LiveBytes = meter.ValueAt(m.devices[a], slot)
 	}
 	if c.bounded == nil {
@@ -125,13 +123,13 @@ func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.Mome
 		}
 		return l
 	}
-	l.LiveBytesLower = addTo(nil, 0)
+	l.LiveBytesLower = report.Plus(nil, 0)
 	if c.exactMoment(m) {
 		*l.LiveBytesLower = l.LiveBytes
 		return l
 	}
 	for i := range m.held[a] {
-		if h := &m.held[a][i]; slot == allSlots || profile.DeviceSlot(h.Device) == slot {
+		if h := &m.held[a][i]; slot == profile.AllSlots || profile.DeviceSlot(h.Device) == slot {
 			*l.LiveBytesLower += c.certainHeld(h)
 		}
 	}
@@ -147,7 +145,7 @@ func (c *collector) addCategories(s *report.Summary, m *moment, main heap.Accoun
 		}
 		l := s.Ledger(by.Name)
 		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level, Moment: l.Moment, TimeNS: l.TimeNS}
-		v.Rows = categoryRows(&c.resolver, k, m.held[main], opts.Sites, opts.Entries)
+		v.Rows = division.CategoryRows(&c.resolver, k, m.held[main], opts.Sites, opts.Entries)
 		for _, h := range m.held[main] {
 			v.TrackedBytes += h.Bytes
 		}
@@ -156,9 +154,9 @@ func (c *collector) addCategories(s *report.Summary, m *moment, main heap.Accoun
 		}
 		v.ExcessBytes = v.SumBytes - v.TrackedBytes
 		if opts.Expected > 0 && !c.filter.Narrowed() {
-			v.Untrackable = &report.Untrackable{From: UntrackableExpected, ReportedBytes: opts.Expected, TrackedBytes: l.WholeBytes, Bytes: int64(opts.Expected - l.WholeBytes)}
+			v.Untrackable = &report.Untrackable{From: report.UntrackableExpected, ReportedBytes: opts.Expected, TrackedBytes: l.WholeBytes, Bytes: int64(opts.Expected - l.WholeBytes)}
 		} else {
-			v.Untrackable = untrackableOnDevices(s, by.Name)
+			v.Untrackable = division.UntrackableOnDevices(s, by.Name)
 		}
 		s.Categories = append(s.Categories, v)
 	}

@@ -29,7 +29,7 @@ func (c *collector) name(e *trace.Event) {
 	if c.kept == nil || d == nil || b.Hidden {
 		return
 	}
-	o := d.cells.List[c.cellOf[id]].Origin
+	o := d.Cells.List[c.cellOf[id]].Origin
 	if training.KeepsName(o.Category, e.Category, b.Account == heap.AccountDriver && b.Addr == e.Addr) || o.Category == e.Category && o.Name == e.Name {
 		return
 	}
@@ -47,23 +47,23 @@ func holdsForPast(b *heap.Block, o *profile.Origin) bool {
 }
 
 // move gives a live block another origin; past: also in what stood at the peak.
-func (c *collector) move(d *detail, id uint32, o *profile.Origin, past bool) {
-	b, epoch := c.heap.Block(id), d.total.Epoch
-	n, ok := d.cells.FindFrom(o, &d.cells.List[c.cellOf[id]].Moved)
+func (c *collector) move(d *profile.AccountStats, id uint32, o *profile.Origin, past bool) {
+	b, epoch := c.heap.Block(id), d.Total.Epoch
+	n, ok := d.Cells.FindFrom(o, &d.Cells.List[c.cellOf[id]].Moved)
 	if !ok {
-		d.cells.Retire(&c.resolver, c.kept, epoch)
-		n = d.cells.Add(o)
+		d.Cells.Retire(&c.resolver, c.kept, epoch)
+		n = d.Cells.Add(o)
 	}
-	from, to := &d.cells.List[c.cellOf[id]], &d.cells.List[n]
+	from, to := &d.Cells.List[c.cellOf[id]], &d.Cells.List[n]
 	from.Shrink(b.Size, epoch)
 	to.Grow(b.Size, epoch)
-	if opened := c.openedAs[id]; past && opened <= d.peakAllocs {
+	if opened := c.openedAs[id]; past && opened <= d.PeakAllocs {
 		from.AtPeak -= b.Size
 		to.AtPeak += b.Size
 	}
 	sure := c.losses.sure(b)
 	if c.losses.doubted {
-		d.cells.MoveSure(c.cellOf[id], n, b.Size, epoch, sure, past && c.openedAs[id] <= d.peakAllocs, sure || c.losses.after(b.Account, epoch))
+		d.Cells.MoveSure(c.cellOf[id], n, b.Size, epoch, sure, past && c.openedAs[id] <= d.PeakAllocs, sure || c.losses.after(b.Account, epoch))
 	}
 	if past && c.moment != nil && c.openedAs[id] <= c.moment.allocs[b.Account] {
 		c.moment.move(b.Account, from.Origin, *o, b.Size, sure || c.moment.exact)

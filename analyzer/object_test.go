@@ -154,7 +154,7 @@ func checkLive(t *testing.T, s *story, live map[heap.Account]uint64, health heap
 	for a := heap.AccountDriver; a < heap.AccountCount; a++ {
 		got := c.totals[a].Current
 		if d := c.details[a]; d != nil {
-			got = d.total.Current
+			got = d.Total.Current
 		}
 		if got != live[a] {
 			t.Errorf("%s: %d live, want %d", a, got, live[a])

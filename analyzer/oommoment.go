@@ -11,7 +11,7 @@ import (
 func (c *collector) Watches(device int16) bool { return c.filter.HasDevice(device) }
 
 // DriverBytes implements oom.Replay.
-func (c *collector) DriverBytes() uint64 { return c.details[heap.AccountDriver].total.Current }
+func (c *collector) DriverBytes() uint64 { return c.details[heap.AccountDriver].Total.Current }
 
 // LostRecords implements oom.Replay.
 func (c *collector) LostRecords() uint64 { return c.lost }

@@ -84,7 +84,7 @@ func (c *collector) noteAsked() {
 	k := &c.picks
 	switch {
 	case c.want.kind == momentPeak:
-		t := c.details[c.mainSoFar()].total.PeakTime
+		t := c.details[c.mainSoFar()].Total.PeakTime
 		if k.isAsked && k.asked == t {
 			return
 		}
@@ -102,7 +102,7 @@ func (c *collector) noteAsked() {
 
 // mainSoFar is the account that reports put first, as far as the trace has been read.
 func (c *collector) mainSoFar() heap.Account {
-	if c.details[heap.AccountFramework].total.Allocs > 0 {
+	if c.details[heap.AccountFramework].Total.Allocs > 0 {
 		return heap.AccountFramework
 	}
 	return heap.AccountDriver
@@ -112,7 +112,7 @@ func (c *collector) mainSoFar() heap.Account {
 func (c *collector) deviceMoment(slot int, s report.Sample, sizes report.SizesAt) *deviceMoment {
 	m := &deviceMoment{sample: s, sizes: sizes}
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
-		m.held[a] = c.details[a].cells.Holding(func(v *profile.Cell) uint64 {
+		m.held[a] = c.details[a].Cells.Holding(func(v *profile.Cell) uint64 {
 			if profile.DeviceSlot(v.Device) != slot {
 				return 0
 			}

@@ -32,10 +32,10 @@ func (c *collector) restart(time int64) {
 		if d == nil {
 			continue
 		}
-		d.total.Restart(time)
-		d.peakAllocs = d.total.Allocs
-		for i := range d.devices {
-			d.devices[i].Restart(time)
+		d.Total.Restart(time)
+		d.PeakAllocs = d.Total.Allocs
+		for i := range d.Devices {
+			d.Devices[i].Restart(time)
 		}
 	}
 	for i := range c.device.Holdings.Devices {

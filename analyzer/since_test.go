@@ -52,7 +52,7 @@ func TestSinceRandom(t *testing.T) {
 			plain.collector.event(&marked[i])
 			for n, a := range accounts {
 				if i >= at {
-					want[n] = max(want[n], plain.collector.details[a].total.Current)
+					want[n] = max(want[n], plain.collector.details[a].Total.Current)
 				}
 			}
 		}
@@ -68,7 +68,7 @@ func TestSinceRandom(t *testing.T) {
 			if a == heap.AccountFramework {
 				got = s.Framework
 			}
-			if live := plain.collector.details[a].total.Current; got.LiveBytes != live {
+			if live := plain.collector.details[a].Total.Current; got.LiveBytes != live {
 				t.Errorf("seed %d, %s: %d live at the end, %d in the plain replay", seed, a, got.LiveBytes, live)
 			}
 			if got.PeakBytes != want[n] {

@@ -133,7 +133,7 @@ func (c *collector) addRowSites(l *report.Ledger, m *moment, a heap.Account, g i
 	}
 	for i := range m.held[a] {
 		h := &m.held[a][i]
-		if held := sums[index.keys[index.number(by.ID(&c.resolver, &h.Origin))]]; held != nil {
+		if held := sums[index.Keys[index.Number(by.ID(&c.resolver, &h.Origin))]]; held != nil {
 			held[profile.StackID(nil, &h.Origin)] += h.Bytes
 		}
 	}

@@ -180,13 +180,13 @@ type stackCount struct {
 func (c *collector) stackCounts(a heap.Account) []stackCount {
 	d := c.details[a]
 	var list []stackCount
-	for n := range d.cells.List {
-		if v := &d.cells.List[n]; v.Allocs > 0 {
+	for n := range d.Cells.List {
+		if v := &d.Cells.List[n]; v.Allocs > 0 {
 			list = append(list, stackCount{callstack.Pair{Native: v.Stack, Python: v.PyStack}.ID(), &v.Origin, v.Current, v.Counts})
 		}
 	}
-	if d.cells.Retired != nil {
-		for id, v := range d.cells.Retired[len(c.groupings)] {
+	if d.Cells.Retired != nil {
+		for id, v := range d.Cells.Retired[len(c.groupings)] {
 			list = append(list, stackCount{id: id, Counts: v})
 		}
 	}

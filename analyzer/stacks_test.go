@@ -20,7 +20,7 @@ func TestStacksAddUp(t *testing.T) {
 		}
 		for _, d := range live.collector.details {
 			if d != nil {
-				d.cells.Keep = int(1 + 20*(seed%2))
+				d.Cells.Keep = int(1 + 20*(seed%2))
 			}
 		}
 		s, err := live.Update()

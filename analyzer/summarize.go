@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"memtrace/analyzer/advice"
+	"memtrace/analyzer/division"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/notes"
@@ -66,8 +67,8 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		Process:   c.process(src),
 		Versions:  report.Versions(info),
 		NullGPU:   info["nullgpu"] == "1",
-		Driver:    levelOf(&c.details[heap.AccountDriver].total),
-		Framework: levelOf(&c.details[heap.AccountFramework].total),
+		Driver:    meter.LevelOf(&c.details[heap.AccountDriver].Total),
+		Framework: meter.LevelOf(&c.details[heap.AccountFramework].Total),
 		Other:     map[string]report.Level{},
 		Implicit:  map[string]report.ImplicitFrees{},
 		Objects:   c.heap.Objects(),
@@ -87,7 +88,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	c.bounded = s.Bounds
 	s.Devices = c.deviceList()
 	for a := range heap.AccountCount {
-		if l := levelOf(&c.totals[a]); !l.Empty() {
+		if l := meter.LevelOf(&c.totals[a]); !l.Empty() {
 			s.Other[a.String()] = l
 		}
 		if n := c.implicit[a]; n.Count > 0 {
@@ -95,16 +96,16 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		}
 	}
 	if s.Bounds == nil {
-		c.requests.of(&s.Framework, c.details[heap.AccountFramework], allSlots)
+		c.requests.Of(&s.Framework, c.details[heap.AccountFramework], profile.AllSlots)
 		for i := range s.Devices {
-			c.requests.of(&s.Devices[i].Framework, c.details[heap.AccountFramework], profile.DeviceSlot(s.Devices[i].Index))
+			c.requests.Of(&s.Devices[i].Framework, c.details[heap.AccountFramework], profile.DeviceSlot(s.Devices[i].Index))
 		}
 	}
 	c.bound(s)
 	s.Groups = c.groupList(s)
 	s.Heights = []report.Heights{}
 	for _, a := range c.detailed(s) {
-		s.Lifetimes[a.String()] = c.details[a].life.Hist()
+		s.Lifetimes[a.String()] = c.details[a].Life.Hist()
 		if v := c.heights[a].Value(a.String(), s.Process.DurationNS); v != nil {
 			s.Heights = append(s.Heights, *v)
 		}
@@ -130,7 +131,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	advice.ByCategory(s)
 	s.Trend = c.trend(s, mainAccount(s))
 	s.History = c.historyOf(mainAccount(s))
-	s.Notes = append(notes.Make(s, info), categoryNotes(s.Categories)...)
+	s.Notes = append(notes.Make(s, info), division.CategoryNotes(s.Categories)...)
 	s.Notes = append(s.Notes, c.resolver.Stacks.Notes()...)
 	return s, nil
 }
@@ -145,9 +146,4 @@ func (c *collector) detailed(s *report.Summary) []heap.Account {
 		list = append(list, heap.AccountDriver)
 	}
 	return list
-}
-
-func levelOf(m *meter.Meter) report.Level {
-	return report.Level{PeakBytes: m.Peak, PeakTimeNS: m.PeakTime, LiveBytes: m.Current, AllocCount: m.Allocs, FreeCount: m.Frees, AllocBytes: m.AllocBytes,
-		FailedCount: m.Refused}
 }

@@ -112,7 +112,7 @@ func summarizeKeeping(src trace.Source, opts Options, keep int) (*report.Summary
 	}
 	for _, d := range live.collector.details {
 		if d != nil {
-			d.cells.Keep = keep
+			d.Cells.Keep = keep
 		}
 	}
 	return live.Update()
@@ -138,7 +138,7 @@ func TestIdleCellsAreRetired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(live.collector.details[heap.AccountFramework].cells.List); n > profile.CellsKept+1 {
+	if n := len(live.collector.details[heap.AccountFramework].Cells.List); n > profile.CellsKept+1 {
 		t.Errorf("%d cells for one live block at a time, want at most %d", n, profile.CellsKept)
 	}
 	if rows := s.Group("api", "framework").Rows; len(rows) != 1 || rows[0].AllocCount != iterations || rows[0].PeakBytes != 512 {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 )
@@ -131,7 +130,7 @@ func New(base, changed *report.Summary) *Diff {
 	between := boundsBetween{base.Bounds, changed.Bounds}
 	var moved []string
 	for _, by := range d.By {
-		for _, level := range []string{heap.AccountFramework.String(), heap.AccountDriver.String()} {
+		for _, level := range []string{report.LevelFramework, report.LevelDriver} {
 			b, n := base.Group(by, level), changed.Group(by, level)
 			if b != nil || n != nil {
 				m := matchKeys(by, b, n)

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -35,7 +35,7 @@ func started(set *analyzer.StackSet) time.Time {
 
 // levelName says what kind of memory a level counts.
 func levelName(set *analyzer.StackSet) string {
-	if set.Level == heap.AccountFramework.String() {
+	if set.Level == report.LevelFramework {
 		return render.FrameworkName(set.Versions) + " blocks"
 	}
 	return "Driver memory"

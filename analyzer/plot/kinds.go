@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
@@ -107,7 +106,7 @@ func levelName(level string) string {
 }
 
 func levelOf(s *report.Summary, level string) report.Level {
-	if level == heap.AccountFramework.String() {
+	if level == report.LevelFramework {
 		return s.Framework
 	}
 	return s.Driver
@@ -331,7 +330,7 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 		if len(run.Summary.Heights) == 0 {
 			return nil, fmt.Errorf("%s: %w", run.Name, errNothing)
 		}
-		if first := run.Summary.Heights[0].Level; level == "" || first == heap.AccountDriver.String() {
+		if first := run.Summary.Heights[0].Level; level == "" || first == report.LevelDriver {
 			level = first
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
@@ -101,7 +100,7 @@ func (p *page) shares(owners []owner, whole uint64, v *report.Categories) []stri
 }
 
 func untrackable(u *report.Untrackable) string {
-	if u.From == analyzer.UntrackableExpected {
+	if u.From == report.UntrackableExpected {
 		return fmt.Sprintf("Untrackable: %s were expected, %s of the driver's memory are tracked.", Bytes(u.ReportedBytes), Bytes(u.TrackedBytes))
 	}
 	return fmt.Sprintf("Untrackable: in the first sample of the ledger below, the device counts %s for this process, of which %s are tracked.",

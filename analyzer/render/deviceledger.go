@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 )
 
@@ -122,9 +121,9 @@ func deviceBytes(n int64) string {
 func sampleTitle(l *report.DeviceLedger) string {
 	name := clean(l.Moment)
 	switch l.Moment {
-	case analyzer.MomentHighest:
+	case report.MomentHighest:
 		name = "highest sample"
-	case analyzer.MomentLast:
+	case report.MomentLast:
 		name = "last sample"
 	}
 	return name + ", " + moment(l.Sample.TimeNS)

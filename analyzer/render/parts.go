@@ -3,7 +3,6 @@ package render
 import (
 	"strings"
 
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 )
 
@@ -112,7 +111,7 @@ func Notes(s *report.Summary) []string {
 
 // LevelName is what people call the main level: the framework's name, or the driver.
 func LevelName(s *report.Summary) string {
-	if s.MainLevel() == heap.AccountFramework.String() {
+	if s.MainLevel() == report.LevelFramework {
 		return frameworkPhrase(s.Versions)
 	}
 	return "CUDA"

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
@@ -72,7 +71,7 @@ func (p *page) categoriesAtPeak(s *report.Summary, t *report.Training) {
 
 // levelName is what to call the level that training speaks of.
 func levelName(s *report.Summary, t *report.Training) string {
-	if t.Level == heap.AccountFramework.String() {
+	if t.Level == report.LevelFramework {
 		return frameworkName(s)
 	}
 	return "the driver"

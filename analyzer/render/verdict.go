@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
@@ -50,7 +49,7 @@ func othersSentence(s *report.Summary) string {
 	}
 	for _, d := range s.DeviceLedger.Devices {
 		for _, l := range d.Ledgers {
-			if n := l.Sample.OthersBytes; l.Moment == analyzer.MomentHighest && n > 0 && n >= l.TotalBytes/20 {
+			if n := l.Sample.OthersBytes; l.Moment == report.MomentHighest && n > 0 && n >= l.TotalBytes/20 {
 				return fmt.Sprintf("Other processes held %s of %s.", Bytes(n), deviceName(d.Index))
 			}
 		}

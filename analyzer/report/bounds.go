@@ -17,3 +17,12 @@ type Bounds struct {
 	Exact      []string `json:"exact"`       // paths of figures that lost records cannot have changed
 	AsRecorded []string `json:"as_recorded"` // paths of figures that have no bounds here although lost records may have changed them
 }
+
+// Plus adds to a figure that may not have begun.
+func Plus(sum *uint64, bytes uint64) *uint64 {
+	if sum == nil {
+		return &bytes
+	}
+	*sum += bytes
+	return sum
+}

@@ -38,3 +38,9 @@ type Untrackable struct {
 	TrackedBytes  uint64 `json:"tracked_bytes"`  // by the trace, of the driver's memory, at the same moment
 	Bytes         int64  `json:"bytes"`          // the difference
 }
+
+// Where the figure comes from that tracked memory is taken from.
+const (
+	UntrackableExpected = "expected" // Options.Expected, at the ledgers' moment
+	UntrackableDevice   = "device"   // the device's word on this process, at the sample of the device ledger
+)

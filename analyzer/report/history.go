@@ -26,3 +26,10 @@ type HistoryOwner struct {
 	Keys   []string     // in the order of By, as people read them
 	Frames []StackFrame // innermost first, library noise folded away
 }
+
+// Heights are the highest bytes of a level in each of many equal stretches of time, the first of which begins with the trace.
+type Heights struct {
+	Level     string   `json:"level"`
+	WidthNS   int64    `json:"width_ns"`   // of one stretch
+	PeakBytes []uint64 `json:"peak_bytes"` // by stretch; the last one may have been cut short by the end
+}

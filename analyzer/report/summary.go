@@ -149,37 +149,6 @@ func (r Row) Title() string {
 	return r.Key
 }
 
-// Ledger says where the memory was at one moment. Its rows add up to the whole.
-type Ledger struct {
-	By         string      `json:"by"`
-	Level      string      `json:"level"`  // which level the moment and the blocks belong to
-	Moment     string      `json:"moment"` // "peak", or what was asked for
-	TimeNS     int64       `json:"time_ns"`
-	WholeBytes uint64      `json:"whole_bytes"`
-	SlackBytes int64       `json:"slack_bytes"` // reserved minus allocated; negative if the framework counts more than the driver gave it
-	Rows       []LedgerRow `json:"rows"`
-	BeforeLoss bool        `json:"before_loss,omitempty"` // records were lost, but after this moment: the rows are exact
-}
-
-// Kinds of ledger rows.
-const (
-	OwnerBlocks  = "blocks"  // blocks of the ledger's level, under their key
-	OwnerSlack   = "slack"   // held by the framework's allocator, in no block
-	OwnerOutside = "outside" // driver memory that the framework does not hold, under the calling library
-)
-
-// LedgerRow is one owner.
-type LedgerRow struct {
-	Owner string `json:"owner"`
-	Key   string `json:"key"`
-	Label string `json:"label,omitempty"`
-	Bytes uint64 `json:"bytes"`
-
-	BytesLower *uint64 `json:"bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
-
-	Sites []RowSite `json:"sites,omitempty"` // where most of it was asked for; only weighty rows are told, and only with Options.Sites
-}
-
 // LifetimeHist tells how long a level's blocks lived.
 type LifetimeHist struct {
 	FreedCount     uint64           `json:"freed_count"`
@@ -350,4 +319,10 @@ func (s *Summary) Main() Level {
 func (s *Summary) HasKeys(by, unknown string) bool {
 	group := s.Group(by, s.MainLevel())
 	return group != nil && slices.ContainsFunc(group.Rows, func(r Row) bool { return r.Key != unknown })
+}
+
+// At is a level whose peak is what was live at a moment.
+func (l Level) At(m MomentLevel) Level {
+	l.PeakBytes, l.PeakBytesLower = m.LiveBytes, m.LiveBytesLower
+	return l
 }

@@ -108,3 +108,29 @@ type ModuleBytes struct {
 	Own     []uint64 `json:"own"`     // by category
 	Subtree []uint64 `json:"subtree"` // by category, with all modules below
 }
+
+// Moment returns what a module and those below it held at a moment, by category.
+func (m *Module) Moment(name string) []uint64 {
+	for i := range m.Moments {
+		if m.Moments[i].Moment == name {
+			return m.Moments[i].Subtree
+		}
+	}
+	return nil
+}
+
+// Trains reports whether a framework said what its memory is.
+func (s *Summary) Trains() bool { return s.Training != nil && len(s.Training.Parameters) > 0 }
+
+// HeldAtOOM returns what the level's memory was for at an event, nil if that is not known.
+func (t *Training) HeldAtOOM(e *OOMEvent) *OOMCategories {
+	if e.Outcome != OOMFailed || e.Level != LevelFramework {
+		return nil
+	}
+	for i := range t.OutOfMemory {
+		if m := &t.OutOfMemory[i]; m.TimeNS >= e.TimeNS {
+			return m
+		}
+	}
+	return nil
+}

@@ -10,7 +10,6 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
@@ -114,7 +113,7 @@ func exportNames() []string {
 }
 
 func (e *exportFlags) define(cmd *cobra.Command) {
-	levels := []string{heap.AccountFramework.String(), heap.AccountDriver.String()}
+	levels := []string{report.LevelFramework, report.LevelDriver}
 	f := cmd.Flags()
 	f.StringVar(&e.value, "value", export.Peak.String(), "the `NUMBER` of each stack: "+strings.Join(export.ValueNames(), ", "))
 	f.StringVar(&e.level, "level", "", "the `LEVEL` "+strings.Join(levels, " or ")+" (default: framework if one reported blocks)")
@@ -140,8 +139,8 @@ func (e *exportFlags) check() (analyzer.Options, export.Options, error) {
 	if err != nil {
 		return count, export.Options{}, usagef("--value: %w", err)
 	}
-	if e.level != "" && e.level != heap.AccountFramework.String() && e.level != heap.AccountDriver.String() {
-		return count, export.Options{}, usagef("--level %s: choose %s or %s", e.level, heap.AccountFramework, heap.AccountDriver)
+	if e.level != "" && e.level != report.LevelFramework && e.level != report.LevelDriver {
+		return count, export.Options{}, usagef("--level %s: choose %s or %s", e.level, report.LevelFramework, report.LevelDriver)
 	}
 	return count, export.Options{Value: value, NoLines: e.noLines, Full: e.full, Writer: "memtrace " + version.String}, nil
 }
@@ -216,8 +215,8 @@ func (a *app) readStacks(path, level string, both bool, count analyzer.Options) 
 		return nil, nil, err
 	}
 	sets := []*analyzer.StackSet{set}
-	if both && level == "" && set.Level == heap.AccountFramework.String() {
-		other, _, err := a.readLevel(path, heap.AccountDriver.String(), count)
+	if both && level == "" && set.Level == report.LevelFramework {
+		other, _, err := a.readLevel(path, report.LevelDriver, count)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -27,16 +27,29 @@ var ours = map[string][]string{
 	"trace/importer":          {"trace/build", "trace", "cuda"},
 	"trace/scrub":             {"trace", "cuda"},
 	"trace/spool":             {"trace", "cuda", "internal/regular"},
-	"analyzer":                {"analyzer/rules", "analyzer/symbol", "internal/offheap", "trace", "cuda"},
+	"analyzer/fold":           {},
 	"analyzer/rules":          {},
 	"analyzer/symbol":         {"trace/pyline", "trace", "internal/regular"},
+	"analyzer/report":         {"analyzer/fold", "analyzer/rules", "trace"},
+	"analyzer/meter":          {"analyzer/report"},
+	"analyzer/heap":           {"analyzer/meter", "analyzer/report", "internal/offheap", "trace", "cuda"},
+	"analyzer/callstack":      {"analyzer/meter", "analyzer/report", "analyzer/rules", "analyzer/symbol", "trace"},
+	"analyzer/profile":        {"analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/report", "analyzer/rules", "analyzer/symbol", "trace", "cuda"},
+	"analyzer/device":         {"analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "trace", "cuda"},
+	"analyzer/training":       {"analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "analyzer/rules", "trace", "cuda"},
+	"analyzer/division":       {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report", "analyzer/rules"},
+	"analyzer/advice":         {"analyzer/report", "trace"},
+	"analyzer/notes":          {"analyzer/advice", "analyzer/callstack", "analyzer/heap", "analyzer/report", "trace"},
+	"analyzer/oom":            {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "trace", "cuda"},
+	"analyzer":                {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/division", "analyzer/heap", "analyzer/meter", "analyzer/notes", "analyzer/oom", "analyzer/profile", "analyzer/report", "analyzer/rules", "analyzer/symbol", "analyzer/training", "trace", "cuda"},
+	"analyzer/diff":           {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report"},
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
-	"analyzer/render":         {"analyzer/rules", "analyzer/symbol", "analyzer", "trace", "cuda", "internal/visible"},
-	"analyzer/export":         {"analyzer/render", "analyzer/symbol", "analyzer", "trace"},
-	"analyzer/page":           {"analyzer/render", "analyzer"},
-	"analyzer/plot":           {"analyzer/rules", "analyzer", "internal/visible"},
-	"cmd/memtrace":            {"analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/render", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
-	"interpose":               {"analyzer/render", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
+	"analyzer/render":         {"analyzer/diff", "analyzer/fold", "analyzer/report", "analyzer/rules", "internal/visible"},
+	"analyzer/export":         {"analyzer/callstack", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
+	"analyzer/page":           {"analyzer/render", "analyzer/report"},
+	"analyzer/plot":           {"analyzer/report", "analyzer/rules", "internal/visible"},
+	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/regular", "internal/version", "internal/visible"},
+	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"internal/offheap":        {},
 	"internal/regular":        {},
 	"internal/visible":        {},
@@ -61,6 +74,7 @@ var theirs = map[string][]string{
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols, with which LD_BIND_NOW=1 ends every
 // program at its start; the others are dead weight in somebody's process.
 var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/plot", module + "analyzer/rules/rulefile",
+	module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
 	"net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.
@@ -166,8 +180,24 @@ func TestGuestStaysSmall(t *testing.T) {
 	}
 	for _, dep := range found[0].Deps {
 		for _, never := range guestNever {
-			if under(dep, never) {
+			if under(dep, never) || dep == module+"analyzer" {
 				t.Errorf("the preloaded library contains %s", dep)
+			}
+		}
+	}
+}
+
+// TestAnalyzerComputes: no room of the analyzer logs, talks to others, runs commands or goes around Go's types.
+func TestAnalyzerComputes(t *testing.T) {
+	never := []string{"C", "log", "log/slog", "net", "net/http", "os/exec", "unsafe"}
+	found := list(t, "./analyzer/...")
+	if len(found) < 15 {
+		t.Fatalf("%d packages in analyzer", len(found))
+	}
+	for _, p := range found {
+		for _, name := range p.Imports {
+			if slices.Contains(never, name) {
+				t.Errorf("%s imports %s", p.ImportPath, name)
 			}
 		}
 	}

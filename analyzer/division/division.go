@@ -1,4 +1,4 @@
-package analyzer
+package division
 
 import (
 	"cmp"
@@ -32,8 +32,8 @@ type divided struct {
 	bytes    uint64
 }
 
-// divide divides the place that holds more than half of what a level held at a moment. nil if no place does, or if nothing more is known of it.
-func divide(r *profile.Resolver, level string, list []profile.Held) *report.Division {
+// Of divides the place that holds more than half of what a level held at a moment. nil if no place does, or if nothing more is known of it.
+func Of(r *profile.Resolver, level string, list []profile.Held) *report.Division {
 	sums := make(map[string]uint64)
 	var whole uint64
 	for i := range list {

@@ -1,11 +1,10 @@
-package analyzer
+package profile
 
 import (
 	"math"
 
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -41,55 +40,66 @@ func requestedOf(bytes, rest, unknown uint64) *report.Requested {
 	return &report.Requested{Bytes: bytes - rest - unknown, RestBytes: rest, UnknownBytes: unknown}
 }
 
-// requests follow what the live blocks of a framework were requested with.
-type requests struct {
+// Requests follow what the live blocks of a framework were requested with.
+type Requests struct {
 	known   bool     // of any block
 	rests   []uint32 // by block id: 1 + the bytes beyond the request, 0 unknown
 	total   requestShares
 	devices []requestShares // by device slot
 }
 
-// opened comes before the detail counts the block, closed as well: see meter.grow.
-func (r *requests) opened(id uint32, b *heap.Block, e *trace.Event, d *detail) {
+// Opened comes before the detail counts the block, closed as well: see meter.grow.
+func (r *Requests) Opened(id uint32, b *heap.Block, e *trace.Event, d *AccountStats) {
 	rest := uint32(0)
 	if e.Rest > 0 && e.Rest <= math.MaxUint32 && e.Rest <= b.Size {
 		rest, r.known = uint32(e.Rest), true
 	}
 	*meter.Slot(&r.rests, int(id)) = rest
-	slot := profile.DeviceSlot(b.Device)
-	r.total.grow(b.Size, rest, d.total.Epoch)
-	meter.Slot(&r.devices, slot).grow(b.Size, rest, meter.Slot(&d.devices, slot).Epoch)
+	slot := DeviceSlot(b.Device)
+	r.total.grow(b.Size, rest, d.Total.Epoch)
+	meter.Slot(&r.devices, slot).grow(b.Size, rest, meter.Slot(&d.Devices, slot).Epoch)
 }
 
-func (r *requests) closed(id uint32, b *heap.Block, d *detail) {
-	slot := profile.DeviceSlot(b.Device)
-	r.total.shrink(b.Size, r.rests[id], d.total.Epoch)
-	r.devices[slot].shrink(b.Size, r.rests[id], d.devices[slot].Epoch)
+func (r *Requests) Closed(id uint32, b *heap.Block, d *AccountStats) {
+	slot := DeviceSlot(b.Device)
+	r.total.shrink(b.Size, r.rests[id], d.Total.Epoch)
+	r.devices[slot].shrink(b.Size, r.rests[id], d.Devices[slot].Epoch)
 }
 
-// of completes a level of all devices, or of the one in a slot.
-func (r *requests) of(l *report.Level, d *detail, slot int) {
+// Of completes a level of all devices, or of the one in a slot.
+func (r *Requests) Of(l *report.Level, d *AccountStats, slot int) {
 	if !r.known {
 		return
 	}
-	shares, m := &r.total, &d.total
-	if slot != allSlots {
+	shares, m := &r.total, &d.Total
+	if slot != AllSlots {
 		if slot >= len(r.devices) {
 			return
 		}
-		shares, m = &r.devices[slot], &d.devices[slot].Meter
+		shares, m = &r.devices[slot], &d.Devices[slot].Meter
 	}
 	l.RequestedAtPeak, l.RequestedLive = shares.atPeak(m), shares.live(m)
 }
 
-// now lists what is live: on all devices, then by device slot; nil if nothing is known.
-func (r *requests) now(d *detail) []*report.Requested {
+// Now lists what is live: on all devices, then by device slot; nil if nothing is known.
+func (r *Requests) Now(d *AccountStats) []*report.Requested {
 	if !r.known {
 		return nil
 	}
-	list := []*report.Requested{r.total.live(&d.total)}
+	list := []*report.Requested{r.total.live(&d.Total)}
 	for slot := range r.devices {
-		list = append(list, r.devices[slot].live(&d.devices[slot].Meter))
+		list = append(list, r.devices[slot].live(&d.Devices[slot].Meter))
 	}
 	return list
 }
+
+// MeterOf returns the totals of a device, empty ones for a device that has none.
+func (d *AccountStats) MeterOf(slot int) *meter.Meter {
+	if slot < len(d.Devices) {
+		return &d.Devices[slot].Meter
+	}
+	return &meter.Meter{}
+}
+
+// AllSlots stands for all devices together.
+const AllSlots = -1

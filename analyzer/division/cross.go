@@ -1,4 +1,4 @@
-package analyzer
+package division
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// pickCross finds the two groupings of Options.Cross; nil if none were asked for.
-func pickCross(wanted []string, byRules []*profile.Grouping) ([]*profile.Grouping, error) {
+// PickCross finds the two groupings of Options.Cross; nil if none were asked for.
+func PickCross(wanted []string, byRules []*profile.Grouping) ([]*profile.Grouping, error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
@@ -25,34 +25,34 @@ func pickCross(wanted []string, byRules []*profile.Grouping) ([]*profile.Groupin
 	return picked, nil
 }
 
-// crossTable crosses what was held at a moment by two groupings.
-func crossTable(r *profile.Resolver, by []*profile.Grouping, list []profile.Held) *report.Cross {
+// Cross crosses what was held at a moment by two groupings.
+func Cross(r *profile.Resolver, by []*profile.Grouping, list []profile.Held) *report.Cross {
 	v := &report.Cross{By: [2]string{by[0].Name, by[1].Name}, Columns: []report.CrossColumn{}, Rows: []report.CrossRow{}}
-	var index [2]*rowIndex
+	var index [2]*profile.RowIndex
 	for i := range index {
-		index[i] = newRowIndex(r, by[i])
+		index[i] = profile.NewRowIndex(r, by[i])
 	}
 	cells := make(map[[2]int]uint64)
 	for i := range list {
 		h := &list[i]
-		row, column := index[0].number(index[0].by.ID(r, &h.Origin)), index[1].number(index[1].by.ID(r, &h.Origin))
+		row, column := index[0].Number(index[0].By.ID(r, &h.Origin)), index[1].Number(index[1].By.ID(r, &h.Origin))
 		cells[[2]int{row, column}] += h.Bytes
 		v.WholeBytes += h.Bytes
 	}
-	rows, columns := make([]uint64, len(index[0].ids)), make([]uint64, len(index[1].ids))
+	rows, columns := make([]uint64, len(index[0].IDs)), make([]uint64, len(index[1].IDs))
 	for at, bytes := range cells {
 		rows[at[0]] += bytes
 		columns[at[1]] += bytes
 	}
 	place := make([]int, len(columns))
-	for n, at := range mostFirst(columns, index[1].keys) {
-		key, label := index[1].name(index[1].ids[at])
+	for n, at := range mostFirst(columns, index[1].Keys) {
+		key, label := index[1].Name(index[1].IDs[at])
 		v.Columns = append(v.Columns, report.CrossColumn{Key: key, Label: label, Bytes: columns[at]})
 		place[at] = n
 	}
 	rowAt := make([]int, len(rows))
-	for n, at := range mostFirst(rows, index[0].keys) {
-		key, label := index[0].name(index[0].ids[at])
+	for n, at := range mostFirst(rows, index[0].Keys) {
+		key, label := index[0].Name(index[0].IDs[at])
 		v.Rows = append(v.Rows, report.CrossRow{Key: key, Label: label, Bytes: rows[at], Cells: make([]uint64, len(columns))})
 		rowAt[at] = n
 	}

@@ -1,4 +1,4 @@
-package analyzer
+package division
 
 import (
 	"cmp"
@@ -11,20 +11,14 @@ import (
 	"memtrace/analyzer/rules"
 )
 
-// Where the figure comes from that tracked memory is taken from.
-const (
-	UntrackableExpected = "expected" // Options.Expected, at the ledgers' moment
-	UntrackableDevice   = "device"   // the device's word on this process, at the sample of the device ledger
-)
-
 // categorySum is a row in the making.
 type categorySum struct {
 	bytes   uint64
 	entries map[report.CategoryEntry]uint64 // entries without their bytes
 }
 
-// categoryRows divides what was held by category, with the largest entries of each, the places among them where sites says so.
-func categoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.Held, sites bool, entries int) []report.Category {
+// CategoryRows divides what was held by category, with the largest entries of each, the places among them where sites says so.
+func CategoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.Held, sites bool, entries int) []report.Category {
 	sums := map[string]*categorySum{rules.Others: {entries: make(map[report.CategoryEntry]uint64)}}
 	for i := range list {
 		h := &list[i]
@@ -79,9 +73,9 @@ func (s *categorySum) row(name string, limit int) report.Category {
 	return row
 }
 
-// untrackableOnDevices sums up, over the devices that know this process's share, what they count for it and the trace does not: at the moment that was asked for, or at the
+// UntrackableOnDevices sums up, over the devices that know this process's share, what they count for it and the trace does not: at the moment that was asked for, or at the
 // sample at which the process used most. nil if no device knows.
-func untrackableOnDevices(s *report.Summary, by string) *report.Untrackable {
+func UntrackableOnDevices(s *report.Summary, by string) *report.Untrackable {
 	if s.DeviceLedger == nil {
 		return nil
 	}
@@ -92,7 +86,7 @@ func untrackableOnDevices(s *report.Summary, by string) *report.Untrackable {
 				continue
 			}
 			if sum == nil {
-				sum = &report.Untrackable{From: UntrackableDevice}
+				sum = &report.Untrackable{From: report.UntrackableDevice}
 			}
 			sum.ReportedBytes += l.Sample.OwnBytes
 			sum.TrackedBytes += l.Sample.TrackedBytes
@@ -103,8 +97,8 @@ func untrackableOnDevices(s *report.Summary, by string) *report.Untrackable {
 	return sum
 }
 
-// categoryNotes warn of categories that hold blocks twice.
-func categoryNotes(list []report.Categories) (notes []string) {
+// CategoryNotes warn of categories that hold blocks twice.
+func CategoryNotes(list []report.Categories) (notes []string) {
 	for _, v := range list {
 		if v.Mode == rules.MultiMatch.String() {
 			notes = append(notes, fmt.Sprintf("By %s, a block counts in every category that it matches: the categories add up to %s, which is %s more than the %s that were tracked.",

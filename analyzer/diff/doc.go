@@ -1,0 +1,2 @@
+// Package diff says what two reports differ in.
+package diff

@@ -1,0 +1,2 @@
+// Package division divides what was held at one moment: by category, across two groupings, or inside of the one place that asked for most of it.
+package division

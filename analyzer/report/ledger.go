@@ -1,0 +1,108 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer/fold"
+)
+
+// Ledger says where the memory was at one moment. Its rows add up to the whole.
+type Ledger struct {
+	By         string      `json:"by"`
+	Level      string      `json:"level"`  // which level the moment and the blocks belong to
+	Moment     string      `json:"moment"` // "peak", or what was asked for
+	TimeNS     int64       `json:"time_ns"`
+	WholeBytes uint64      `json:"whole_bytes"`
+	SlackBytes int64       `json:"slack_bytes"` // reserved minus allocated; negative if the framework counts more than the driver gave it
+	Rows       []LedgerRow `json:"rows"`
+	BeforeLoss bool        `json:"before_loss,omitempty"` // records were lost, but after this moment: the rows are exact
+}
+
+// Kinds of ledger rows.
+const (
+	OwnerBlocks  = "blocks"  // blocks of the ledger's level, under their key
+	OwnerSlack   = "slack"   // held by the framework's allocator, in no block
+	OwnerOutside = "outside" // driver memory that the framework does not hold, under the calling library
+)
+
+// LedgerRow is one owner.
+type LedgerRow struct {
+	Owner string `json:"owner"`
+	Key   string `json:"key"`
+	Label string `json:"label,omitempty"`
+	Bytes uint64 `json:"bytes"`
+
+	BytesLower *uint64 `json:"bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+
+	Sites []RowSite `json:"sites,omitempty"` // where most of it was asked for; only weighty rows are told, and only with Options.Sites
+}
+
+// Kinds of ledger rows that only OOM events and device ledgers have; see OwnerBlocks and its like, and OwnerRounding.
+const (
+	OwnerContext = "context" // the CUDA context and its code
+	OwnerKept    = "kept"    // kept by the driver and the firmware
+	OwnerOthers  = "others"  // held by other processes
+)
+
+// Kinds of device ledger rows beyond those of a Ledger and of an OOM event.
+const (
+	OwnerRounding  = "rounding"   // blocks take multiples of 512 bytes
+	OwnerPoolIdle  = "pool_idle"  // held by stream-ordered pools, in no live block
+	OwnerGraphPool = "graph_pool" // held for the allocation nodes of graphs
+	OwnerUnlisted  = "unlisted"   // in use, but by no process that the device lists
+	OwnerRemainder = "remainder"  // of this process, unexplained
+)
+
+// Largest returns the first row of an owner's kind for which keep is true.
+func (l *Ledger) Largest(owner string, keep func(LedgerRow) bool) (row LedgerRow, found bool) {
+	for _, r := range l.Rows {
+		if r.Owner == owner && keep(r) && (!found || r.Bytes > row.Bytes) {
+			row, found = r, true
+		}
+	}
+	return row, found
+}
+
+// OwnerKey is a row of a ledger in the making.
+type OwnerKey struct{ Owner, Key string }
+
+// OwnerRows sorts what a map holds, most first.
+func OwnerRows(sums map[OwnerKey]uint64) []LedgerRow {
+	rows := make([]LedgerRow, 0, len(sums))
+	for k, bytes := range sums {
+		rows = append(rows, LedgerRow{Owner: k.Owner, Key: k.Key, Bytes: bytes})
+	}
+	slices.SortFunc(rows, func(a, b LedgerRow) int {
+		return cmp.Or(strings.Compare(a.Owner, b.Owner), cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key))
+	})
+	return rows
+}
+
+// RepeatedModules are the rows of blocks of a ledger by module, repeated modules put together, most bytes first. They add up to the blocks.
+func (l *Ledger) RepeatedModules() []RepeatedModule {
+	var names []string
+	var bytes []uint64
+	for i := range l.Rows {
+		if r := &l.Rows[i]; r.Owner == OwnerBlocks {
+			names, bytes = append(names, r.Key), append(bytes, r.Bytes)
+		}
+	}
+	var list []RepeatedModule
+	for _, f := range fold.Modules(names, bytes) {
+		list = append(list, RepeatedModule{Title: f.Name, Count: len(f.Members), Bytes: f.Bytes, Smallest: f.Min, Largest: f.Max, Same: f.Min == f.Max, Known: f.Name != NoModule})
+	}
+	return list
+}
+
+// RepeatedModule is one module, or several that FoldModules takes as one.
+type RepeatedModule struct {
+	Title    string // "model.layers.{0..7}.mlp" for several
+	Count    int
+	Bytes    uint64 // of all together
+	Smallest uint64 // of one
+	Largest  uint64
+	Same     bool // each holds as much as the others
+	Known    bool // not NoModule
+}
