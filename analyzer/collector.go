@@ -46,7 +46,7 @@ type collector struct {
 	cellOf     []uint32 // by block id, unless all have one cell: the number of the block's cell
 	named      heap.Locator
 	links      *callstack.LinkedStacks
-	foretold   *training.BlockNames // where the trace was read ahead
+	lookahead  *training.BlockNames // where the trace was read ahead
 	modules    profile.ModuleNames
 	parameters training.ParameterList
 	aside      profile.Cells // of accounts without detail: they hold what the filter said
@@ -238,7 +238,7 @@ func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 
 	}
 	o := profile.OriginOf(b)
 	o.SizeClass, o.Module = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack)
-	if n, known := c.foretold.Of(b.Seq); known {
+	if n, known := c.lookahead.Of(b.Seq); known {
 		o.Category, o.Name = n.Category, n.Name
 	}
 	if n, ok := of.FindNext(&o); ok {
@@ -324,8 +324,8 @@ func (c *collector) closeInIteration(t *training.Tracker, d *profile.AccountStat
 	t.Closed(id, v, time)
 }
 
-// Elapsed implements Observer.
-func (c *collector) Elapsed(b *heap.Block, e *trace.Event) {
+// LateAlloc implements Observer.
+func (c *collector) LateAlloc(b *heap.Block, e *trace.Event) {
 	b.PyStack = c.links.Stack(e)
 	d := c.details[b.Account]
 	if d == nil {

@@ -69,7 +69,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 			return nil, err
 		}
 		c.useDictionary(opts.Ahead)
-		c.foretold = known.Blocks
+		c.lookahead = known.Blocks
 		c.want.behind(known)
 		c.modules.First = known.Modules.First             // so that names hold before they are said
 		if opts.Ahead.Info()[notes.ImportKindKey] != "" { // without names, what memory is for cannot be told

@@ -24,8 +24,8 @@ func (c *collector) AtRefusal(time int64) any {
 	return c.now(time)
 }
 
-// Told implements oom.Replay.
-func (c *collector) Told(number int, outcome string, state any) {
+// OOMEnded implements oom.Replay.
+func (c *collector) OOMEnded(number int, outcome string, state any) {
 	if m, taken := state.(*moment); taken && (c.want.oom == number || c.want.oom == 0 && c.moment == nil && outcome == report.OOMFailed) {
 		c.moment = m
 	}

@@ -18,7 +18,7 @@ func (w *witness) tell(what string, b *heap.Block, e *trace.Event) {
 
 func (w *witness) Opened(_ uint32, b *heap.Block, e *trace.Event) { w.tell("opened", b, e) }
 func (w *witness) Closed(_ uint32, b *heap.Block, e *trace.Event) { w.tell("closed", b, e) }
-func (w *witness) Elapsed(b *heap.Block, e *trace.Event)          { w.tell("elapsed", b, e) }
+func (w *witness) LateAlloc(b *heap.Block, e *trace.Event)        { w.tell("elapsed", b, e) }
 func (w *witness) Refused(e *trace.Event)                         { w.told = append(w.told, fmt.Sprint("refused ", e.Seq)) }
 
 // The replay inside a recorded program tells what a reader's tells, whatever a program, a driver and a recorder do.

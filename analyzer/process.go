@@ -37,7 +37,7 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes, UnmatchedReferences: h.UnmatchedReferences,
 		ImplicitFrees: h.ImplicitFrees, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
 		ReservedMismatches: c.device.Holdings.ReservedMismatches, AllocatedMismatches: c.device.Holdings.AllocatedMismatches, ReservedFrom: c.device.Holdings.Source(),
-		Unseen: notes.Unseen(src.Info()),
+		Unseen: notes.Unhooked(src.Info()),
 	}
 	// A block whose free came late, or is in flight, was closed by its successor, and nothing is missing; nor is it where its successor was in flight when recording ended, after which no
 	// free is recorded.

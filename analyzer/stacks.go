@@ -32,7 +32,7 @@ type StackSet struct {
 	Certain     uint64         // of what stood at the set's moment, the bytes that are certain; all of them if nothing was lost
 	Health      report.Health
 
-	judge callstack.Classifier
+	classifier callstack.Classifier
 }
 
 // StackRow is one call stack.
@@ -48,11 +48,11 @@ type StackRow struct {
 }
 
 // User reports whether a frame is the program's own code and not that of a library.
-func (s *StackSet) User(f symbol.Frame) bool { return s.judge.User(f) }
+func (s *StackSet) User(f symbol.Frame) bool { return s.classifier.User(f) }
 
 // Place is the readable form of a frame's file, the same on every machine: relative to the program's working directory, or from its package's name on. ""
 // without a file.
-func (s *StackSet) Place(f symbol.Frame) string { return s.judge.Place(f.File) }
+func (s *StackSet) Place(f symbol.Frame) string { return s.classifier.Place(f.File) }
 
 // Stacks reads a trace to its end and returns every call stack of a level that passes the filters, "" for the level that reports put first. Library noise is
 // folded unless Options.FullStacks says otherwise. Groupings divide the rows of a stack further, and label them. Errors are those of Summarize.
@@ -121,7 +121,7 @@ func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts 
 		LostRecords: s.LostRecords, Bounds: s.Bounds, Health: s.Health}
 	stacks := c.resolver.Stacks
 	stacks.Start()
-	set.judge = stacks.Classifier
+	set.classifier = stacks.Classifier
 	l := labelling{resolver: &c.resolver}
 	if labels {
 		l.groupings = c.groupings

@@ -48,7 +48,7 @@ type drainer struct {
 	packages  *packageFinder
 	memory    guestMemory
 
-	oom     *oomTeller      // nil: no texts about running out of memory
+	oom     *oomReporter    // nil: no texts about running out of memory
 	symbols *symbolEmbedder // nil: the trace gets no names of functions
 }
 
@@ -111,7 +111,7 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	if d.writer, err = trace.NewWriter(d.file, trace.WriterOptions{}); err != nil {
 		return nil, err
 	}
-	d.oom = newOOMTeller(set.oomTexts, d.spool.Info(), set.memory)
+	d.oom = newOOMReporter(set.oomTexts, d.spool.Info(), set.memory)
 	info := d.spool.Info()
 	if d.oom == nil && set.oomTexts != oomTextsNone {
 		info[trace.OOMReplayKey] = "off (MEMTRACE_GUEST_MEMORY=0)"
@@ -167,7 +167,7 @@ func (d *drainer) round(stop bool) (moved int, more bool, err error) {
 			return 0, false, err
 		}
 	}
-	if err := d.tellOOM(stop && !more, now, lost, events); err != nil {
+	if err := d.reportOOM(stop && !more, now, lost, events); err != nil {
 		return 0, false, err
 	}
 	if d.unflushed >= flushEvents || stop || d.spool.Waiting() || (d.unflushed > 0 && now.Sub(d.oldest) >= flushAge) {
@@ -209,7 +209,7 @@ func (d *drainer) flush() error {
 
 // finish closes a run that ended by itself: the trace is whole, so the spool goes.
 func (d *drainer) finish() error {
-	drawn, err := d.settle()
+	drawn, err := d.drainRest()
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (m guestMemory) limitHeap() {
 }
 
 // boundOOM gives the replay up when it takes more memory than it may.
-func (d *drainer) boundOOM(t *oomTeller) error {
+func (d *drainer) boundOOM(t *oomReporter) error {
 	blocks, short := t.watch.Short()
 	if !short && liveHeap() <= max(t.memory.live(), minHeap/2) {
 		return nil

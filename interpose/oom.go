@@ -34,9 +34,9 @@ const (
 	oomTextsAll  = "all"
 )
 
-// oomTeller follows the live memory, so that the story of running out of it can be told at once, by the process that it happened to: the text must exist even if
+// oomReporter follows the live memory, so that the story of running out of it can be told at once, by the process that it happened to: the text must exist even if
 // nobody ever reads the trace. It is never the reason for draining to stop.
-type oomTeller struct {
+type oomReporter struct {
 	watch    *oom.Watch
 	tables   *trace.Tables
 	info     trace.Info
@@ -48,18 +48,18 @@ type oomTeller struct {
 	memory   guestMemory
 }
 
-// newOOMTeller returns nil where no texts are wanted, or no memory may be had for them.
-func newOOMTeller(texts string, info trace.Info, memory guestMemory) *oomTeller {
+// newOOMReporter returns nil where no texts are wanted, or no memory may be had for them.
+func newOOMReporter(texts string, info trace.Info, memory guestMemory) *oomReporter {
 	if texts == oomTextsNone || memory == 0 {
 		return nil
 	}
-	t := &oomTeller{tables: &trace.Tables{}, info: info, all: texts == oomTextsAll, memory: memory}
+	t := &oomReporter{tables: &trace.Tables{}, info: info, all: texts == oomTextsAll, memory: memory}
 	t.watch = oom.NewWatch(t.tables, info, memory.tables())
 	return t
 }
 
 // guardOOM runs a part of the teller's work. A panic in it ends the telling, not the draining.
-func (d *drainer) guardOOM(work func(t *oomTeller) error) (err error) {
+func (d *drainer) guardOOM(work func(t *oomReporter) error) (err error) {
 	if d.oom == nil {
 		return nil
 	}
@@ -72,9 +72,9 @@ func (d *drainer) guardOOM(work func(t *oomTeller) error) (err error) {
 	return work(d.oom)
 }
 
-// tellOOM replays batches of events and tells what came of them. last says that no more will come.
-func (d *drainer) tellOOM(last bool, now time.Time, batches ...[]trace.Event) error {
-	return d.guardOOM(func(t *oomTeller) error {
+// reportOOM replays batches of events and tells what came of them. last says that no more will come.
+func (d *drainer) reportOOM(last bool, now time.Time, batches ...[]trace.Event) error {
+	return d.guardOOM(func(t *oomReporter) error {
 		for _, events := range batches {
 			t.apply(events, now)
 		}
@@ -82,7 +82,7 @@ func (d *drainer) tellOOM(last bool, now time.Time, batches ...[]trace.Event) er
 			t.watch.Finish()
 		}
 		for _, report := range t.watch.Take() {
-			if err := d.tellOne(t, report); err != nil {
+			if err := d.writeReport(t, report); err != nil {
 				return err
 			}
 		}
@@ -90,7 +90,7 @@ func (d *drainer) tellOOM(last bool, now time.Time, batches ...[]trace.Event) er
 	})
 }
 
-func (t *oomTeller) apply(events []trace.Event, now time.Time) {
+func (t *oomReporter) apply(events []trace.Event, now time.Time) {
 	if len(events) == 0 {
 		return
 	}
@@ -115,8 +115,8 @@ func ranOut(events []trace.Event) bool {
 // pendingOOM reports whether the drainer should look again soon.
 func (d *drainer) pendingOOM() bool { return d.oom != nil && d.oom.watch.Pending() }
 
-// tellOne writes one report: the text file first, then the section that names it. Only the trace itself can make it fail.
-func (d *drainer) tellOne(t *oomTeller, found *report.OOMReport) error {
+// writeReport writes one report: the text file first, then the section that names it. Only the trace itself can make it fail.
+func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 	failed := found.Event.Outcome == report.OOMFailed
 	if (failed || t.all) && t.sidecars < maxSidecars {
 		t.sidecars++ // tries count: a full disk is not asked again and again
@@ -147,7 +147,7 @@ func (d *drainer) tellOne(t *oomTeller, found *report.OOMReport) error {
 
 // writeSidecar writes the text beside the trace and returns its path. A file that is there is kept, and nothing is written through a link; a text that does not
 // fit on the disk is taken away again.
-func (t *oomTeller) writeSidecar(tracePath string, report *report.OOMReport) (string, error) {
+func (t *oomReporter) writeSidecar(tracePath string, report *report.OOMReport) (string, error) {
 	var text bytes.Buffer
 	safe := visible.NewWriter(&text, visible.Lines)
 	if err := errors.Join(render.OOMText(safe, report, render.Options{Path: tracePath}), safe.Flush()); err != nil {

@@ -126,7 +126,7 @@ func (a *decodeAhead) send(p piece) bool {
 // nextEvents returns the next events of the open block, none behind its last one.
 func (a *decodeAhead) nextEvents(r *Reader) ([]Event, error) {
 	a.begin(r)
-	a.giveBack()
+	a.recycle()
 	for {
 		p := <-a.pieces
 		if p.kind != 0 || p.err != nil {
@@ -141,8 +141,8 @@ func (a *decodeAhead) nextEvents(r *Reader) ([]Event, error) {
 	}
 }
 
-// giveBack takes the batch that the caller had.
-func (a *decodeAhead) giveBack() {
+// recycle takes the batch that the caller had.
+func (a *decodeAhead) recycle() {
 	if a.given == nil {
 		return
 	}

@@ -68,7 +68,7 @@ func (j *Classifier) User(f symbol.Frame) bool {
 var (
 	installed = regexp.MustCompile(`(^|/)(site|dist)-packages/`)
 	standard  = regexp.MustCompile(`(^|/)lib(64)?/python3(\.[0-9]+t?)?/|(^|/)python3[0-9]+\.zip/`)
-	// Cells of a notebook and the interactive prompt; <string> is left to judge.command.
+	// Cells of a notebook and the interactive prompt; <string> is left to Classifier.command.
 	typed = regexp.MustCompile(`^<(stdin|ipython-input-.*|python-input-.*)>$`)
 	// memtrace's own package, wherever it lies.
 	ours = regexp.MustCompile(`(^|/)memtrace/_[a-z_]+\.py$`)

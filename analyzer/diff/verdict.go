@@ -71,7 +71,7 @@ func magnitude(delta int64) uint64 {
 func rowCause(g *Group, grew bool) (best *Cause) {
 	for _, f := range g.Folded(true) {
 		delta := f.Row.PeakBytes.Delta
-		if (delta > 0) == grew && delta != 0 && (best == nil || magnitude(delta) > magnitude(best.Delta)) && report.Telling(f.Row.Key) && f.Row.Key != report.NoModule && f.Row.Key != report.NoOperator {
+		if (delta > 0) == grew && delta != 0 && (best == nil || magnitude(delta) > magnitude(best.Delta)) && report.KnownKey(f.Row.Key) && f.Row.Key != report.NoModule && f.Row.Key != report.NoOperator {
 			best = &Cause{By: g.By, Name: f.Row.Title(), State: f.Row.State, Count: f.Count, Delta: delta}
 		}
 	}

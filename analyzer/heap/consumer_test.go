@@ -19,9 +19,9 @@ func (h *sizeHistogram) Closed(_ uint32, b *heap.Block, _ *trace.Event) {
 	h[bits.Len64(b.Size)] -= b.Size
 }
 
-// Elapsed blocks were gone before their allocation was seen, refused ones never were.
-func (h *sizeHistogram) Elapsed(*heap.Block, *trace.Event) {}
-func (h *sizeHistogram) Refused(*trace.Event)              {}
+// LateAlloc blocks were gone before their allocation was seen, refused ones never were.
+func (h *sizeHistogram) LateAlloc(*heap.Block, *trace.Event) {}
+func (h *sizeHistogram) Refused(*trace.Event)                {}
 
 // An observer of one's own: what a new figure takes.
 func ExampleObserver() {

@@ -97,7 +97,7 @@ func (h *Heap) endImplicitly(id uint32, e *trace.Event) {
 	b := h.blocks.at(id)
 	at := driverSpace(b.Mem)
 	h.live[at].take(b.Addr)
-	h.owe(place{b.Addr, at})
+	h.expectFree(memoryPlace{b.Addr, at})
 	h.dropReferences(id)
 	h.health.ImplicitFrees++
 	h.end(id, e)

@@ -12,9 +12,9 @@ import (
 const MaxBlockBytes = 1 << 57
 
 const (
-	// maxOrphans bounds how many addresses are remembered at which something late may still come: an allocation whose free was seen, a free whose block was
+	// maxUnmatched bounds how many addresses are remembered at which something late may still come: an allocation whose free was seen, a free whose block was
 	// displaced.
-	maxOrphans = 1 << 14
+	maxUnmatched = 1 << 14
 	// keptDisplacements is how many times of displaced blocks are remembered: as many as threads may be inside an allocation when recording ends.
 	keptDisplacements = 512
 	// maxNodes bounds how many addresses of graph nodes are remembered after their nodes ended.
@@ -84,29 +84,29 @@ type HeapHealth struct {
 //   - A free of a device address where nothing is live may mean a graph's node. An address that ever was a node's is freed once per launch, so such frees
 //     are never unmatched.
 type Heap struct {
-	observer   Observer
-	blocks     blockTable
-	unused     uint32 // first unused block, plus one
-	changes    uint64 // blocks that came or went
-	live       [SpaceCount]blockIndex
-	maps       mappings
-	lingering  blockIndex          // released handles whose memory is still mapped
-	references map[uint32]uint64   // by block id: references beyond the first
-	nodes      AddrMap             // addresses that ever were a graph node's
-	orphans    map[place]unmatched // frees without a block
-	owed       map[place]uint64    // blocks closed without their free, which may still come
-	owners     owners
-	objects    objects
-	health     HeapHealth
-	displaced  []int64 // when blocks were displaced, the latest times
-	lossy      bool    // records were lost
+	observer        Observer
+	blocks          blockTable
+	unused          uint32 // first unused block, plus one
+	changes         uint64 // blocks that came or went
+	live            [SpaceCount]blockIndex
+	maps            mappings
+	releasedHandles blockIndex                     // released handles whose memory is still mapped
+	references      map[uint32]uint64              // by block id: references beyond the first
+	nodes           AddrMap                        // addresses that ever were a graph node's
+	unmatched       map[memoryPlace]unmatchedFrees // frees without a block
+	expectedFrees   map[memoryPlace]uint64         // blocks closed without their free, which may still come
+	owners          owners
+	objects         objects
+	health          HeapHealth
+	displaced       []int64 // when blocks were displaced, the latest times
+	lossy           bool    // records were lost
 }
 
 // NewHeap returns an empty heap that reports to observer.
 func NewHeap(observer Observer) *Heap {
-	h := &Heap{observer: observer, references: make(map[uint32]uint64), orphans: make(map[place]unmatched), owed: make(map[place]uint64),
+	h := &Heap{observer: observer, references: make(map[uint32]uint64), unmatched: make(map[memoryPlace]unmatchedFrees), expectedFrees: make(map[memoryPlace]uint64),
 		objects: newObjects()}
-	h.lingering.blocks = &h.blocks
+	h.releasedHandles.blocks = &h.blocks
 	for at := range h.live {
 		h.live[at].blocks = &h.blocks
 	}
@@ -123,7 +123,7 @@ func NewPackedHeap(observer Observer, most int64) *Heap {
 
 // Free gives back the memory of a packed heap, which is not to be used any more.
 func (h *Heap) Free() {
-	h.lingering.free()
+	h.releasedHandles.free()
 	for at := range h.live {
 		h.live[at].free()
 	}
@@ -191,14 +191,14 @@ func (h *Heap) alloc(e *trace.Event) {
 	case taken && h.repeats(old, e):
 		return
 	case taken && h.blocks.seq(old) > e.Seq:
-		h.adoptFree(e, at)
-		h.elapse(e, account)
+		h.matchFree(e, at)
+		h.lateAlloc(e, account)
 		return
 	case e.Flags&trace.FlagLate != 0 && h.hasEnded(e, at, taken):
-		h.elapse(e, account)
+		h.lateAlloc(e, account)
 		return
 	case taken:
-		h.displace(place{e.Addr, at}, old, e)
+		h.displace(memoryPlace{e.Addr, at}, old, e)
 	default:
 		live.used++
 	}
@@ -235,19 +235,19 @@ func (h *Heap) noteNode(e *trace.Event) {
 	}
 	h.nodes.Put(e.Addr, 0)
 	if e.Flags&trace.FlagLate != 0 {
-		h.forgive(place{e.Addr, SpaceGraph})
-		h.forgive(place{e.Addr, SpaceDevice})
+		h.dropUnmatched(memoryPlace{e.Addr, SpaceGraph})
+		h.dropUnmatched(memoryPlace{e.Addr, SpaceDevice})
 	}
 }
 
 // displace closes the block at an address that was handed out again; the caller lets the address lead to the new one.
-func (h *Heap) displace(key place, id uint32, e *trace.Event) {
+func (h *Heap) displace(key memoryPlace, id uint32, e *trace.Event) {
 	h.health.Displaced++
 	if len(h.displaced) == keptDisplacements {
 		h.displaced = slices.Delete(h.displaced, 0, keptDisplacements/2)
 	}
 	h.displaced = append(h.displaced, e.Time)
-	h.owe(key)
+	h.expectFree(key)
 	h.dropReferences(id)
 	h.end(id, e)
 }
@@ -286,7 +286,7 @@ func (h *Heap) release(e *trace.Event) {
 	}
 	switch b := h.blocks.at(id); {
 	case b.Seq > e.Seq:
-		h.settle(place{e.Addr, at})
+		h.countLateFree(memoryPlace{e.Addr, at})
 	case b.state&blockShared != 0:
 		h.dropReference(id)
 	default:
@@ -303,21 +303,21 @@ func (h *Heap) releaseMissing(at Space, e *trace.Event) {
 			h.end(id, e)
 			return
 		} else if isNode {
-			h.settle(place{e.Addr, SpaceGraph})
+			h.countLateFree(memoryPlace{e.Addr, SpaceGraph})
 			return
 		}
 	}
-	key := place{e.Addr, at}
+	key := memoryPlace{e.Addr, at}
 	late := e.Flags&trace.FlagLate != 0
 	switch {
-	case late && h.owed[key] > 0:
-		h.settle(key)
-	case late && at == SpaceDevice && h.owed[place{e.Addr, SpaceGraph}] > 0:
-		h.settle(place{e.Addr, SpaceGraph})
+	case late && h.expectedFrees[key] > 0:
+		h.countLateFree(key)
+	case late && at == SpaceDevice && h.expectedFrees[memoryPlace{e.Addr, SpaceGraph}] > 0:
+		h.countLateFree(memoryPlace{e.Addr, SpaceGraph})
 	case (at == SpaceDevice || at == SpaceGraph) && h.wasNode(e.Addr):
 	default:
 		h.health.UnmatchedFrees++
-		h.remember(key, e.Seq)
+		h.keepUnmatched(key, e.Seq)
 	}
 }
 
@@ -333,7 +333,7 @@ func (h *Heap) end(id uint32, e *trace.Event) {
 		return
 	}
 	h.observer.Closed(id, b, e)
-	h.giveBack(id)
+	h.recycle(id)
 }
 
 // detach does what only few blocks need before they close, and reports whether the observer is to be told.
@@ -343,13 +343,13 @@ func (h *Heap) detach(id uint32, b *Block) bool {
 	case driverSpace(b.Mem) == SpaceHandle:
 		b.state |= blockReleased
 		h.blocks.put(id, b)
-		h.lingering.put(b.Addr, id)
+		h.releasedHandles.put(b.Addr, id)
 		return false
 	default:
 		h.owners.remove(id, b.link)
 	}
 	if b.state&blockUnsized != 0 {
-		h.giveBack(id)
+		h.recycle(id)
 		return false
 	}
 	return true
@@ -366,7 +366,7 @@ func (h *Heap) take() uint32 {
 	return id
 }
 
-func (h *Heap) giveBack(id uint32) {
+func (h *Heap) recycle(id uint32) {
 	h.changes++
 	b := h.blocks.at(id)
 	b.Account, b.link = AccountNone, h.unused

@@ -58,7 +58,7 @@ func (o *objects) endedSince(key ObjectKey, seq uint64) bool { return o.ended[ke
 
 // noteEnd remembers when an object ended. When there are too many, all are forgotten: only recent ones can still matter to late events.
 func (o *objects) noteEnd(key ObjectKey, seq uint64) {
-	if len(o.ended) >= maxOrphans {
+	if len(o.ended) >= maxUnmatched {
 		clear(o.ended)
 	}
 	o.ended[key] = max(o.ended[key], seq)

@@ -12,25 +12,25 @@ func (h *Heap) refer(e *trace.Event) {
 		return
 	}
 	at := SpaceOf(e)
-	key := place{e.Addr, at}
+	key := memoryPlace{e.Addr, at}
 	if id, known := h.live[at].get(e.Addr); known {
 		if h.blocks.seq(id) <= e.Seq {
 			h.addReference(id)
 			return
 		}
-		h.adopt(key, e.Seq)
+		h.matchFreeAt(key, e.Seq)
 		h.health.LateAllocs++
 		return
 	}
-	if id, mapped := h.lingering.get(e.Addr); mapped && at == SpaceHandle && h.blocks.seq(id) <= e.Seq {
-		h.lingering.take(e.Addr)
+	if id, mapped := h.releasedHandles.get(e.Addr); mapped && at == SpaceHandle && h.blocks.seq(id) <= e.Seq {
+		h.releasedHandles.take(e.Addr)
 		b := h.blocks.at(id)
 		b.state &^= blockReleased
 		h.blocks.put(id, b)
 		h.live[at].put(e.Addr, id)
 		return
 	}
-	if e.Flags&trace.FlagLate != 0 && h.adopt(key, e.Seq) {
+	if e.Flags&trace.FlagLate != 0 && h.matchFreeAt(key, e.Seq) {
 		h.health.LateAllocs++
 		return
 	}
@@ -72,8 +72,8 @@ func (h *Heap) repeats(id uint32, e *trace.Event) bool {
 	case e.Mem == cuda.MemoryModule:
 		return true
 	case e.Mem == cuda.MemoryForeign && b.Size == e.Size:
-		if b.Seq > e.Seq && h.adopt(place{e.Addr, SpaceDevice}, e.Seq) {
-			h.elapse(e, AccountForeign) // closed before the live one was opened
+		if b.Seq > e.Seq && h.matchFreeAt(memoryPlace{e.Addr, SpaceDevice}, e.Seq) {
+			h.lateAlloc(e, AccountForeign) // closed before the live one was opened
 		} else {
 			h.addReference(id)
 		}

@@ -19,7 +19,7 @@ func (h *Heap) Len() (n int) {
 	for at := range h.live {
 		n += h.live[at].used
 	}
-	return n + h.lingering.used
+	return n + h.releasedHandles.used
 }
 
 // Room is how many slots the table of device addresses has. It doubles by being copied.

@@ -150,8 +150,8 @@ func (h *Heap) endMapping(addr uint64, e *trace.Event) {
 	b.link--
 	h.blocks.put(v.block-1, b)
 	if b.state&blockReleased != 0 && b.link == 0 {
-		if id, ok := h.lingering.get(b.Addr); ok && id == v.block-1 {
-			h.lingering.take(b.Addr)
+		if id, ok := h.releasedHandles.get(b.Addr); ok && id == v.block-1 {
+			h.releasedHandles.take(b.Addr)
 		}
 		h.end(v.block-1, e)
 	}

@@ -47,8 +47,8 @@ type Share struct {
 	Epoch   uint64
 }
 
-// Settle must come before every change, with the epoch of the meter whose peak is asked for.
-func (s *Share) Settle(epoch uint64) {
+// Sync must come before every change, with the epoch of the meter whose peak is asked for.
+func (s *Share) Sync(epoch uint64) {
 	if s.Epoch != epoch {
 		s.AtPeak = s.Current
 		s.Epoch = epoch
@@ -56,12 +56,12 @@ func (s *Share) Settle(epoch uint64) {
 }
 
 func (s *Share) Grow(size, epoch uint64) {
-	s.Settle(epoch)
+	s.Sync(epoch)
 	s.Current += size
 }
 
 func (s *Share) Shrink(size, epoch uint64) {
-	s.Settle(epoch)
+	s.Sync(epoch)
 	s.Current -= size
 }
 

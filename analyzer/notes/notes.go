@@ -142,8 +142,8 @@ func unhooked(info trace.Info) (calls []string) {
 	return calls
 }
 
-// Unseen lists why memory may be missing from the trace although it is whole.
-func Unseen(info trace.Info) []string {
+// Unhooked lists why memory may be missing from the trace although it is whole.
+func Unhooked(info trace.Info) []string {
 	list := append([]string{}, unhooked(info)...)
 	if info["blind"] != "" {
 		list = append(list, info["blind"])

@@ -75,8 +75,8 @@ func (r *replay) Closed(_ uint32, b *heap.Block, _ *trace.Event) {
 	}
 }
 
-// Elapsed implements heap.Observer.
-func (r *replay) Elapsed(b *heap.Block, e *trace.Event) { b.PyStack = r.links.Stack(e) }
+// LateAlloc implements heap.Observer.
+func (r *replay) LateAlloc(b *heap.Block, e *trace.Event) { b.PyStack = r.links.Stack(e) }
 
 // Refused implements heap.Observer.
 func (r *replay) Refused(*trace.Event) {}
@@ -93,5 +93,5 @@ func (r *replay) LostRecords() uint64 { return r.lost }
 // AtRefusal implements Replay.
 func (r *replay) AtRefusal(int64) any { return nil }
 
-// Told implements Replay.
-func (r *replay) Told(int, string, any) {}
+// OOMEnded implements Replay.
+func (r *replay) OOMEnded(int, string, any) {}

@@ -40,10 +40,10 @@ type Replay interface {
 	DriverBytes() uint64
 	// LostRecords is how many records were lost so far.
 	LostRecords() uint64
-	// AtRefusal is called at each refusal. What it returns is handed to Told with the event that the refusal is part of.
+	// AtRefusal is called at each refusal. What it returns is handed to OOMEnded with the event that the refusal is part of.
 	AtRefusal(time int64) (state any)
-	// Told is called for each event when it is over; number counts from 1.
-	Told(number int, outcome string, state any)
+	// OOMEnded is called for each event when it is over; number counts from 1.
+	OOMEnded(number int, outcome string, state any)
 }
 
 // Tracker turns refusals into OOM events. Attempts belong together if one thread makes them for one device within a short time: an allocator asks,
@@ -105,7 +105,7 @@ func (t *Tracker) Event(e *trace.Event) {
 			t.refusedForMemory(e)
 		}
 	case trace.EventOOM:
-		t.gaveUp(e)
+		t.frameworkOOM(e)
 	case trace.EventStep:
 		t.stepBegan(e)
 	case trace.EventMark:
@@ -134,8 +134,8 @@ func (t *Tracker) refusedForMemory(e *trace.Event) {
 	t.describe(o, e, false)
 }
 
-// gaveUp takes in a framework's own report.
-func (t *Tracker) gaveUp(e *trace.Event) {
+// frameworkOOM takes in a framework's own report.
+func (t *Tracker) frameworkOOM(e *trace.Event) {
 	if !t.Replay.Watches(e.Device) {
 		return
 	}
@@ -171,14 +171,14 @@ func (t *Tracker) incidentOf(e *trace.Event) *incident {
 		return o
 	}
 	if o != nil {
-		t.tell(o)
+		t.close(o)
 	}
 	return t.beginIncident(e)
 }
 
 func (t *Tracker) beginIncident(e *trace.Event) *incident {
 	if len(t.open) == maxOpen {
-		t.tell(t.open[0])
+		t.close(t.open[0])
 	}
 	index := shortDevice(e)
 	o := &incident{thread: e.Thread, device: index, first: t.Devices.Holdings.DriverBytes(index)}
@@ -192,7 +192,7 @@ func (t *Tracker) beginIncident(e *trace.Event) *incident {
 func (t *Tracker) expire(now int64) {
 	for _, o := range slices.Clone(t.open) {
 		if now > o.last+window {
-			t.tell(o)
+			t.close(o)
 		}
 	}
 }
@@ -214,8 +214,8 @@ func (t *Tracker) granted(e *trace.Event) {
 	}
 }
 
-// tell ends a case and puts it on the list.
-func (t *Tracker) tell(o *incident) {
+// close ends a case and puts it on the list.
+func (t *Tracker) close(o *incident) {
 	t.open = slices.DeleteFunc(t.open, func(other *incident) bool { return other == o })
 	e := &o.event
 	detailed := &t.failed
@@ -227,7 +227,7 @@ func (t *Tracker) tell(o *incident) {
 		t.Count++
 	}
 	t.number++
-	t.Replay.Told(t.number, e.Outcome, o.state)
+	t.Replay.OOMEnded(t.number, e.Outcome, o.state)
 	if e.Detailed && *detailed >= MaxDetailed {
 		e.DropDetails()
 	}
@@ -260,7 +260,7 @@ func (t *Tracker) sizeUp(e *report.OOMEvent) {
 // Finish ends every event: nothing more will come.
 func (t *Tracker) Finish() {
 	for len(t.open) > 0 {
-		t.tell(t.open[0])
+		t.close(t.open[0])
 	}
 }
 

@@ -11,7 +11,7 @@ func (c *Cells) Doubt(epoch uint64) {
 	}
 	c.vouched = false
 	for n := range c.Sure {
-		c.Sure[n].Settle(epoch)
+		c.Sure[n].Sync(epoch)
 		c.Sure[n].Current = 0
 	}
 }
@@ -25,7 +25,7 @@ func (c *Cells) BeginDoubt(epoch uint64) {
 
 func (c *Cells) Vouch(n uint32, size, epoch uint64, sure bool) {
 	s := meter.Slot(&c.Sure, int(n))
-	s.Settle(epoch)
+	s.Sync(epoch)
 	if sure {
 		s.Current += size
 		c.vouched = true

@@ -48,7 +48,7 @@ func (p *page) rows(limit int) int {
 func (p *page) brief(s *report.Summary) {
 	p.verdict(s)
 	p.shortHeading(s)
-	if oomToTell(s) == nil { // else the device was full
+	if fatalOOM(s) == nil { // else the device was full
 		p.peakTable(s)
 	}
 	p.shortTables(s)
@@ -93,7 +93,7 @@ func (p *page) shortHeading(s *report.Summary) {
 			p.field(fact.Name, fact.Value)
 		}
 	}
-	if oomToTell(s) == nil {
+	if fatalOOM(s) == nil {
 		p.overTime(s)
 	}
 	p.gap()
@@ -106,7 +106,7 @@ func (p *page) oneLine(name, text string) {
 
 // shortTables are what the memory was for, and where it was asked for.
 func (p *page) shortTables(s *report.Summary) {
-	if told := oomToTell(s); told != nil {
+	if told := fatalOOM(s); told != nil {
 		p.shortOOM(s, told)
 		return
 	}
@@ -266,12 +266,12 @@ func (o Options) fewer(rows int) int {
 	return rows
 }
 
-// oomToTell is the event that ended the run, or nil.
-func oomToTell(s *report.Summary) *report.OOMEvent {
+// fatalOOM is the event that ended the run, or nil.
+func fatalOOM(s *report.Summary) *report.OOMEvent {
 	if s.OOM.Count == 0 || len(s.OOM.Events) == 0 {
 		return nil
 	}
-	if e := &s.OOM.Events[toldOOM(s)]; e.Detailed {
+	if e := &s.OOM.Events[detailedOOM(s)]; e.Detailed {
 		return e
 	}
 	return nil

@@ -21,7 +21,7 @@ func (p *page) deviceLedgers(s *report.Summary) {
 	}
 	by := s.By[0]
 	for _, d := range r.Devices {
-		if !s.Asked && s.At == nil && toldOOMOn(s, d.Index) {
+		if !s.Asked && s.At == nil && detailedOOMOn(s, d.Index) {
 			continue
 		}
 		var shown []*report.DeviceLedger
@@ -51,12 +51,12 @@ func (p *page) deviceLedgers(s *report.Summary) {
 	p.gap()
 }
 
-// toldOOMOn reports whether the report begins with a table of who filled this device, by the device's own word.
-func toldOOMOn(s *report.Summary, device int16) bool {
+// detailedOOMOn reports whether the report begins with a table of who filled this device, by the device's own word.
+func detailedOOMOn(s *report.Summary, device int16) bool {
 	if len(s.OOM.Events) == 0 {
 		return false
 	}
-	e := &s.OOM.Events[toldOOM(s)]
+	e := &s.OOM.Events[detailedOOM(s)]
 	return e.Device == device && e.Detailed && e.Sample != nil
 }
 

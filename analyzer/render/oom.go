@@ -20,7 +20,7 @@ func (p *page) oom(s *report.Summary) {
 	if len(list) == 0 {
 		return
 	}
-	first := toldOOM(s)
+	first := detailedOOM(s)
 	p.oomStory(&list[first], frameworkPhrase(s.Versions))
 	shown := 0
 	for i := range list {
@@ -42,8 +42,8 @@ func (p *page) oom(s *report.Summary) {
 	p.gap()
 }
 
-// toldOOM is the index of the event that the report tells in full.
-func toldOOM(s *report.Summary) int {
+// detailedOOM is the index of the event that the report tells in full.
+func detailedOOM(s *report.Summary) int {
 	return max(slices.IndexFunc(s.OOM.Events, func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed }), 0)
 }
 

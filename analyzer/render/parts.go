@@ -89,7 +89,7 @@ func ownersOf(list []owner) []Owner {
 
 // Advice says what to try where memory ran out, nil if it did not.
 func Advice(s *report.Summary) []string {
-	e := oomToTell(s)
+	e := fatalOOM(s)
 	if e == nil {
 		return nil
 	}

@@ -140,7 +140,7 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 
 // oomShareSentence says what filled the device.
 func oomShareSentence(s *report.Summary, v *report.Verdict) string {
-	e := &s.OOM.Events[toldOOM(s)]
+	e := &s.OOM.Events[detailedOOM(s)]
 	l := bestLedger(e)
 	if l == nil || l.WholeBytes == 0 {
 		return ""
@@ -167,7 +167,7 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 		return fmt.Sprintf("Of the %s in use, %s.", Bytes(l.WholeBytes), strings.Join(parts, "; "))
 	}
 	for _, r := range l.Rows {
-		if r.Owner == report.OwnerBlocks && report.Telling(r.Key) {
+		if r.Owner == report.OwnerBlocks && report.KnownKey(r.Key) {
 			o := &report.VerdictShare{By: l.By, Name: keyTitle(r.Key, r.Label)}
 			text := fmt.Sprintf("%.0f%% was allocated %s (%s)", share(r.Bytes), ownerWords(o), Bytes(r.Bytes))
 			if r.Bytes == l.WholeBytes {
@@ -302,7 +302,7 @@ func fullWords(t *report.Trend) string {
 
 // oomSentence says what could not be had, and whether that was the end.
 func oomSentence(s *report.Summary, v *report.Verdict) string {
-	e := &s.OOM.Events[toldOOM(s)]
+	e := &s.OOM.Events[detailedOOM(s)]
 	where := "on " + deviceName(e.Device)
 	if e.Device < 0 {
 		where = "of " + hostWord(e) + " memory"

@@ -120,7 +120,7 @@ func (v *Verdict) largestOwner(s *Summary) {
 		case OwnerSlack:
 			v.IdleBytes = r.Bytes
 		case OwnerBlocks:
-			if Telling(r.Key) && (v.Owner == nil || r.Bytes > v.Owner.Bytes) {
+			if KnownKey(r.Key) && (v.Owner == nil || r.Bytes > v.Owner.Bytes) {
 				name := r.Key
 				if r.Label != "" {
 					name = r.Label
@@ -131,8 +131,8 @@ func (v *Verdict) largestOwner(s *Summary) {
 	}
 }
 
-// Telling reports whether the key of a row says anything.
-func Telling(key string) bool {
+// KnownKey reports whether the key of a row says anything.
+func KnownKey(key string) bool {
 	switch key {
 	case Untagged, UnknownLibrary, NoStack, rules.Others, "":
 		return false

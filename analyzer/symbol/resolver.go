@@ -168,7 +168,7 @@ func (r *Resolver) object(m trace.Module) *object {
 		if cwd := r.info["process.cwd"]; cwd != "" && !filepath.IsAbs(file) { // the program opened it by a path from there
 			file = filepath.Join(cwd, file)
 		}
-		ob = &object{module: m, file: file, options: &r.options, problem: r.tell}
+		ob = &object{module: m, file: file, options: &r.options, problem: r.addProblem}
 		r.objects[key] = ob
 	}
 	return ob
@@ -183,13 +183,13 @@ func (r *Resolver) outside(p place) []Frame {
 		r.jitRead = true
 		var err error
 		if r.jit, err = openPerfMap(&r.options, r.info); err != nil {
-			r.tell(problem{kind: unusable, path: perfMapPath(&r.options, r.info), detail: err.Error()})
+			r.addProblem(problem{kind: unusable, path: perfMapPath(&r.options, r.info), detail: err.Error()})
 		}
 	}
 	return []Frame{r.jit.frame(p.address)}
 }
 
-func (r *Resolver) tell(p problem) {
+func (r *Resolver) addProblem(p problem) {
 	r.mu.Lock()
 	r.problems[p] = struct{}{}
 	r.mu.Unlock()

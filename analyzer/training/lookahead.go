@@ -35,14 +35,14 @@ type optimizer struct {
 func ReadAhead(src trace.Source) (*Lookahead, error) {
 	p := &Lookahead{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
 	p.Blocks = newBlockNames()
-	leaveOut(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread)
+	skipFields(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread)
 	for {
 		events, err := src.ReadBatch()
 		for i := range events {
 			p.event(&events[i])
 		}
 		if p.ended() {
-			leaveOut(src, trace.FieldThread, trace.FieldTag, trace.FieldStack, trace.FieldPyStack)
+			skipFields(src, trace.FieldThread, trace.FieldTag, trace.FieldStack, trace.FieldPyStack)
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -55,8 +55,8 @@ func ReadAhead(src trace.Source) (*Lookahead, error) {
 	return p, nil
 }
 
-// leaveOut spares a source fields that are not looked at.
-func leaveOut(src trace.Source, fields ...trace.Field) {
+// skipFields spares a source fields that are not looked at.
+func skipFields(src trace.Source, fields ...trace.Field) {
 	if s, ok := src.(trace.FieldSparer); ok {
 		s.LeaveOut(fields...)
 	}

@@ -153,7 +153,7 @@ func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
 		return nil
 	})
 	if err == nil {
-		a.tellScrubbed(path, source.Health(), strip.Counts)
+		a.printScrubbed(path, source.Health(), strip.Counts)
 	}
 	return err
 }
@@ -212,8 +212,8 @@ func refuseSame(path, output string) error {
 	return nil
 }
 
-// tellScrubbed says on standard error what was left out or replaced.
-func (a *app) tellScrubbed(path string, h trace.Health, counts scrub.Counts) {
+// printScrubbed says on standard error what was left out or replaced.
+func (a *app) printScrubbed(path string, h trace.Health, counts scrub.Counts) {
 	if a.quiet {
 		return
 	}

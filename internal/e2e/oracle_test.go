@@ -206,8 +206,8 @@ func (s tally) String() string {
 		s.points, s.python, s.cut, s.inThreads, s.ends, s.pythonEnds, s.skipped, s.early, s.ending, s.popped, s.differences)
 }
 
-// judge compares one call and returns what differs, "" if nothing does.
-func (s *tally) judge(got stacks, want sample, loop []span, started bool) string {
+// compare compares one call and returns what differs, "" if nothing does.
+func (s *tally) compare(got stacks, want sample, loop []span, started bool) string {
 	if got.size != want.size && want.level == cuda.LevelFramework {
 		return fmt.Sprintf("size %d, want %d", got.size, want.size)
 	}
@@ -216,7 +216,7 @@ func (s *tally) judge(got stacks, want sample, loop []span, started bool) string
 	if len(want.python) > 0 {
 		s.python++
 	}
-	if text := s.judgeNative(got, want, loop); text != "" {
+	if text := s.compareNative(got, want, loop); text != "" {
 		return text
 	}
 	switch {
@@ -247,16 +247,16 @@ func (s *tally) judge(got stacks, want sample, loop []span, started bool) string
 	if !slices.Equal(got.python, expected) {
 		return "the Python stacks differ"
 	}
-	return s.judgeEntries(got, want, loop)
+	return s.compareEntries(got, want, loop)
 }
 
 func within(spans []span, pc uint64) bool {
 	return slices.ContainsFunc(spans, func(s span) bool { return pc >= s.start && pc < s.end })
 }
 
-// judgeEntries demands a Python frame with which C code entered the interpreter for each native frame of the interpreter's loop: by that the two stacks are merged.
+// compareEntries demands a Python frame with which C code entered the interpreter for each native frame of the interpreter's loop: by that the two stacks are merged.
 // From 3.12 on, what a frame held is freed when it no longer is a frame, but its loop still runs: that loop has none, and is the innermost.
-func (s *tally) judgeEntries(got stacks, want sample, loop []span) string {
+func (s *tally) compareEntries(got stacks, want sample, loop []span) string {
 	if want.greenlet || got.pythonEnd != trace.StackWhole {
 		return "" // what both stacks have in common is not known
 	}
@@ -276,7 +276,7 @@ func (s *tally) judgeEntries(got stacks, want sample, loop []span) string {
 	return fmt.Sprintf("%d native frames of the interpreter's loop for %d entries of C code", native, got.entries)
 }
 
-func (s *tally) judgeNative(got stacks, want sample, loop []span) string {
+func (s *tally) compareNative(got stacks, want sample, loop []span) string {
 	expected := want.native
 	switch got.nativeEnd {
 	case trace.StackInterpreter:
@@ -335,7 +335,7 @@ func compareStacks(t *testing.T, trc, log string) tally {
 		if want.state == "plain" {
 			continue
 		}
-		if text := sum.judge(got, want, loop, started); text != "" {
+		if text := sum.compare(got, want, loop, started); text != "" {
 			if sum.differences++; sum.differences <= 5 {
 				t.Errorf("%s: %+v\ntrace:  %s\n%s\noracle (%s): %s\n%s", text, want.place, addresses(got.native, got.nativeEnd.String()), lines(got.python),
 					want.state, addresses(want.native, ""), lines(want.python))

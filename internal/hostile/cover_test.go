@@ -128,8 +128,8 @@ func (r *replayed) Opened(_ uint32, b *heap.Block, _ *trace.Event) {
 func (r *replayed) Closed(_ uint32, b *heap.Block, _ *trace.Event) {
 	r.add(kindOf(b), change{false, b.Addr, b.Size})
 }
-func (r *replayed) Elapsed(*heap.Block, *trace.Event) {}
-func (r *replayed) Refused(*trace.Event)              { r.refused++ }
+func (r *replayed) LateAlloc(*heap.Block, *trace.Event) {}
+func (r *replayed) Refused(*trace.Event)                { r.refused++ }
 
 // context takes in the beginning or the end of a context; without a handle it is the primary one of the only device.
 func (r *replayed) context(e *trace.Event) {

@@ -249,7 +249,7 @@ func (f *Follower) ReadBatch() ([]trace.Event, error) {
 		if f.follows(events) {
 			return events, nil
 		}
-		if events = f.unseen(events, false); len(events) > 0 {
+		if events = f.skipReturned(events, false); len(events) > 0 {
 			return events, nil
 		}
 	}
@@ -258,9 +258,9 @@ func (f *Follower) ReadBatch() ([]trace.Event, error) {
 	if f.reader != nil {
 		top = max(top, f.reader.Watermark())
 	}
-	events := f.unseen(f.pending, true)
+	events := f.skipReturned(f.pending, true)
 	f.pending = f.pending[:0]
-	if lost, at, ok := f.losses.untold(top, events); ok {
+	if lost, at, ok := f.losses.unreported(top, events); ok {
 		events = slices.Insert(events, at, lost)
 		f.events++
 	}
@@ -287,8 +287,8 @@ func (f *Follower) follows(events []trace.Event) bool {
 	return true
 }
 
-// unseen keeps what was not returned before, in place, and flags what comes behind higher numbers or, out of the spool, behind the file's watermark.
-func (f *Follower) unseen(events []trace.Event, fromSpool bool) []trace.Event {
+// skipReturned keeps what was not returned before, in place, and flags what comes behind higher numbers or, out of the spool, behind the file's watermark.
+func (f *Follower) skipReturned(events []trace.Event, fromSpool bool) []trace.Event {
 	top, _ := f.have.Max()
 	if fromSpool && f.reader != nil {
 		top = max(top, f.reader.Watermark())
@@ -304,7 +304,7 @@ func (f *Follower) unseen(events []trace.Event, fromSpool bool) []trace.Event {
 				e.Flags |= trace.FlagLate
 			}
 			top = max(top, e.Seq)
-		} else if !f.losses.tell(e) {
+		} else if !f.losses.correct(e) {
 			continue
 		}
 		if e.Flags&trace.FlagLate != 0 {

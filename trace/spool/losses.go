@@ -10,13 +10,13 @@ import (
 // lossBooks keep account of which lost records were told of, by the drainer in the file or here. The drainer tells of them when it looks at the counters; what it did not come
 // to tell was lost after all that it wrote.
 type lossBooks struct {
-	lost, enders uint64 // records that the spool's counters count; of them, those that ended memory
-	file, told   uint64 // records that the file told of so far, and those that were told of in all
-	toldEnders   uint64 // of those that were told of, the ones that ended memory
-	unsure       bool   // it is not known how many of them did
-	until        uint64 // number drawn last when the counters were read
-	from         uint64 // number from which on records may be missing
-	unplaced     bool   // some of the records may have been lost at any time
+	lost, enders   uint64 // records that the spool's counters count; of them, those that ended memory
+	file, reported uint64 // records that the file told of so far, and those that were told of in all
+	reportedEnders uint64 // of those that were told of, the ones that ended memory
+	unsure         bool   // it is not known how many of them did
+	until          uint64 // number drawn last when the counters were read
+	from           uint64 // number from which on records may be missing
+	unplaced       bool   // some of the records may have been lost at any time
 }
 
 // look finds out where records that the counters count may be missing.
@@ -35,34 +35,34 @@ func (l *lossBooks) look(s *Spool) {
 	}
 }
 
-// tell makes a lost event of the file speak of those records alone that were not told of before, and reports whether there are any.
-func (l *lossBooks) tell(e *trace.Event) bool {
+// correct makes a lost event of the file speak of those records alone that were not told of before, and reports whether there are any.
+func (l *lossBooks) correct(e *trace.Event) bool {
 	l.file += e.Count
-	if l.file <= l.told {
+	if l.file <= l.reported {
 		return false
 	}
-	if more := l.file - l.told; more != e.Count {
+	if more := l.file - l.reported; more != e.Count {
 		e.Count, e.Size = more, 0
 	}
-	l.told = l.file
+	l.reported = l.file
 	word := e.Lost()
-	l.toldEnders += word.Enders
+	l.reportedEnders += word.Enders
 	l.unsure = l.unsure || !word.Known
 	return true
 }
 
-// untold returns a lost event for what was not told of yet, and its place among the spool's events; top is the highest number
+// unreported returns a lost event for what was not told of yet, and its place among the spool's events; top is the highest number
 // that was returned before, 0 if these are the first events.
-func (l *lossBooks) untold(top uint64, events []trace.Event) (e trace.Event, at int, ok bool) {
-	if l.lost <= l.told {
+func (l *lossBooks) unreported(top uint64, events []trace.Event) (e trace.Event, at int, ok bool) {
+	if l.lost <= l.reported {
 		return trace.Event{}, 0, false
 	}
-	word := trace.Lost{Count: l.lost - l.told, Until: l.until}
-	if word.Known = !l.unsure && l.enders >= l.toldEnders && l.enders-l.toldEnders <= word.Count; word.Known {
-		word.Enders = l.enders - l.toldEnders
-		l.toldEnders = l.enders
+	word := trace.Lost{Count: l.lost - l.reported, Until: l.until}
+	if word.Known = !l.unsure && l.enders >= l.reportedEnders && l.enders-l.reportedEnders <= word.Count; word.Known {
+		word.Enders = l.enders - l.reportedEnders
+		l.reportedEnders = l.enders
 	}
-	l.told = l.lost
+	l.reported = l.lost
 	if l.unplaced {
 		word.Until = 0
 	}
