@@ -14,8 +14,9 @@ import (
 	"memtrace/trace"
 )
 
-// trainingEvents makes the events of a periodic program that holds about 20 000 blocks: every step allocates and frees the same plan with its tags and
-// stacks, at addresses that a cache hands out last in, first out. It ends as it begins, so that it can be replayed again and again.
+// trainingEvents makes the events of a periodic program that holds about 20 000 blocks: every step allocates and frees
+// the same plan with its tags and stacks, at addresses that a cache hands out last in, first out. It ends as it begins,
+// so that it can be replayed again and again.
 func trainingEvents(steps int) []trace.Event {
 	const (
 		lasting = 18_000 // parameters and optimizer state
@@ -72,7 +73,8 @@ func BenchmarkHeap(b *testing.B) {
 	reportRate(b, len(events))
 }
 
-// BenchmarkSummarize is a whole summary with peaks, lifetimes and the grouping by tag, the events being in memory already.
+// BenchmarkSummarize is a whole summary with peaks, lifetimes and the grouping by tag, the events being in memory
+// already.
 func BenchmarkSummarize(b *testing.B) {
 	for _, groupings := range [][]string{{"tag"}, {"tag", "library", "api"}, profile.GroupingNames()} {
 		name := groupings[0]
@@ -108,7 +110,8 @@ func BenchmarkSummarizeCategories(b *testing.B) {
 	reportRate(b, len(events))
 }
 
-// BenchmarkSummarizeSites is what the report asks for: the default groupings and places, of 2000 pairs of call stacks with 20 frames each.
+// BenchmarkSummarizeSites is what the report asks for: the default groupings and places, of 2000 pairs of call stacks
+// with 20 frames each.
 func BenchmarkSummarizeSites(b *testing.B) {
 	events := trainingEvents(200)
 	for i := range events {
@@ -134,7 +137,8 @@ func BenchmarkSummarizeSites(b *testing.B) {
 	reportRate(b, len(events))
 }
 
-// TestSteadyStateAllocatesNothing: once the tables have grown to the live set, replaying costs no memory however long the trace is.
+// TestSteadyStateAllocatesNothing: once the tables have grown to the live set, replaying costs no memory however long
+// the trace is.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	events := trainingEvents(3)
 	picked, err := profile.PickGroupings(profile.GroupingNames(), nil)
@@ -187,7 +191,8 @@ func openEvents(b *testing.B, file []byte) *trace.Reader {
 	return r
 }
 
-// BenchmarkSummarizeFile reads a trace file, as the command does. With a second processor, decoding and replay go on at the same time.
+// BenchmarkSummarizeFile reads a trace file, as the command does. With a second processor, decoding and replay go on at
+// the same time.
 func BenchmarkSummarizeFile(b *testing.B) {
 	events := trainingEvents(200)
 	file := encodeEvents(b, events)
@@ -199,7 +204,8 @@ func BenchmarkSummarizeFile(b *testing.B) {
 	reportRate(b, len(events))
 }
 
-// BenchmarkSummarizeTraining reads it with names and iterations, for which it is read twice: in every step 40 blocks are named, as gradients are, before the optimizer's step ends it.
+// BenchmarkSummarizeTraining reads it with names and iterations, for which it is read twice: in every step 40 blocks
+// are named, as gradients are, before the optimizer's step ends it.
 func BenchmarkSummarizeTraining(b *testing.B) {
 	var events []trace.Event
 	add := func(e trace.Event) {

@@ -42,7 +42,8 @@ func (c *collector) makeBounds(src trace.Source, lostRecords uint64) *report.Bou
 	return b
 }
 
-// hopeless reports whether nothing that was replayed is certain, since it is not known where records that end memory were lost.
+// hopeless reports whether nothing that was replayed is certain, since it is not known where records that end memory
+// were lost.
 func (c *collector) hopeless() bool {
 	return c.losses.hopeless || c.bounded != nil && c.bounded.LostFrees == nil && !c.bounded.Placed
 }
@@ -116,7 +117,8 @@ func (c *collector) bound(s *report.Summary) {
 	findExact(s.Bounds, s)
 }
 
-// capBounds keeps the lower bounds of a level from lying above what was recorded, where that is an upper one: then a framework's counter is damaged.
+// capBounds keeps the lower bounds of a level from lying above what was recorded, where that is an upper one: then a
+// framework's counter is damaged.
 func capBounds(l *report.Level) {
 	if l.PeakBytesLower != nil {
 		l.PeakBytesLower, l.LiveBytesLower = new(min(*l.PeakBytesLower, l.PeakBytes)), new(min(*l.LiveBytesLower, l.LiveBytes))
@@ -138,7 +140,8 @@ func (b levelBounds) raise(peak, live uint64) {
 	*b.peak = max(*b.peak, peak, *b.live)
 }
 
-// boundDevice adds to what the replay is certain of what the framework itself counts: its blocks, and what it holds from the driver. It counts on whatever is lost.
+// boundDevice adds to what the replay is certain of what the framework itself counts: its blocks, and what it holds
+// from the driver. It counts on whatever is lost.
 func (c *collector) boundDevice(d *report.Device) {
 	slot := profile.DeviceSlot(d.Index)
 	framework, driver := c.boundLevel(&d.Framework, c.details[heap.AccountFramework].MeterOf(slot)), c.boundLevel(&d.Driver, c.details[heap.AccountDriver].MeterOf(slot))
@@ -168,7 +171,8 @@ func (c *collector) boundDevice(d *report.Device) {
 	}
 }
 
-// trustedCounters reports which of the framework's counters counted the same as the replay as long as nothing was lost: its blocks, and what it holds from the driver.
+// trustedCounters reports which of the framework's counters counted the same as the replay as long as nothing was lost:
+// its blocks, and what it holds from the driver.
 func (c *collector) trustedCounters() (blocks, held bool) {
 	h, l := &c.device.Holdings, &c.losses
 	blocks, held = h.Allocated == device.Agrees, h.Reserved == device.Agrees

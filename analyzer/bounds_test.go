@@ -13,8 +13,9 @@ import (
 	"memtrace/trace"
 )
 
-// A recorder that ran out of room dropped 22 % of its records, frees among them, and the report called 2.9 MB a peak where at most 128 KB could be live: what it said about
-// the loss stood in another line than the figure. Since then every figure that lost records may have changed has a lower bound, and says whether it is an upper one itself.
+// A recorder that ran out of room dropped 22 % of its records, frees among them, and the report called 2.9 MB a peak
+// where at most 128 KB could be live: what it said about the loss stood in another line than the figure. Since then
+// every figure that lost records may have changed has a lower bound, and says whether it is an upper one itself.
 
 // withoutBounds takes away all that speaks of lost records, for oracles that know nothing of it.
 func withoutBounds(s *report.Summary) {
@@ -76,8 +77,9 @@ type lossShape struct {
 	tellNot bool                   // it tells of them at the end only
 }
 
-// lose drops records from a stream and tells of it as the recorder does: it looks at its counters once in a while, and what it finds missing it tells before the records that it then hands out,
-// with the highest number that is drawn by then, of which many are still to be handed out.
+// lose drops records from a stream and tells of it as the recorder does: it looks at its counters once in a while, and
+// what it finds missing it tells before the records that it then hands out, with the highest number that is drawn by
+// then, of which many are still to be handed out.
 func lose(rng *rand.Rand, events []trace.Event, shape lossShape) (kept []trace.Event, lost uint64) {
 	drop := make([]bool, len(events))
 	for range shape.bursts {
@@ -127,7 +129,8 @@ func lose(rng *rand.Rand, events []trace.Event, shape lossShape) (kept []trace.E
 	return kept, lost
 }
 
-// honest makes the framework's counters those of the framework's device blocks, and of the driver memory that its library holds, as a real one's are.
+// honest makes the framework's counters those of the framework's device blocks, and of the driver memory that its
+// library holds, as a real one's are.
 func honest(events []trace.Event) []trace.Event {
 	var allocated, reserved [2]uint64
 	held := map[uint64]trace.Event{}
@@ -322,7 +325,8 @@ func (s *story) object(kind trace.EventKind, object cuda.ObjectKind, addr uint64
 	return s.add(trace.Event{Kind: kind, Level: cuda.LevelDriver, Object: object, Addr: addr, API: api("cuMemCreate")})
 }
 
-// TestWhatIsCertain holds one short history for every rule, with the bounds worked out by hand. The level is the driver's.
+// TestWhatIsCertain holds one short history for every rule, with the bounds worked out by hand. The level is the
+// driver's.
 func TestWhatIsCertain(t *testing.T) {
 	d, h := cuda.MemoryDevice, cuda.MemoryVMM
 	owned := func(e *trace.Event) { e.Handle = 0xc0 }
@@ -365,8 +369,8 @@ func TestWhatIsCertain(t *testing.T) {
 	}
 }
 
-// TestModulesOutliveContextsAfterALoss: the module that ends with its device's last context may have ended before, and its handle be another's, whose variables live on. They are counted for too
-// long rather than not at all.
+// TestModulesOutliveContextsAfterALoss: the module that ends with its device's last context may have ended before, and
+// its handle be another's, whose variables live on. They are counted for too long rather than not at all.
 func TestModulesOutliveContextsAfterALoss(t *testing.T) {
 	s := (&story{}).object(trace.EventCreate, cuda.ObjectContext, 0xc5).object(trace.EventCreate, cuda.ObjectModule, 0xc1).lost(1, 0).
 		alloc(cuda.MemoryModule, 0x1000, 100).change(func(e *trace.Event) { e.Handle = 0xc1 }).object(trace.EventDestroy, cuda.ObjectContext, 0xc5).summary(t, Options{})
@@ -375,7 +379,8 @@ func TestModulesOutliveContextsAfterALoss(t *testing.T) {
 	}
 }
 
-// TestImportedSizeIsDoubted: the size of an imported handle is that of its first mapping. When that was lost, another one's is taken, which may be larger.
+// TestImportedSizeIsDoubted: the size of an imported handle is that of its first mapping. When that was lost, another
+// one's is taken, which may be larger.
 func TestImportedSizeIsDoubted(t *testing.T) {
 	s := (&story{}).alloc(cuda.MemoryImported, 7, 0).lost(0, 1).mapAt(0x400000, 4*mib, 7).summary(t, Options{})
 	if l := s.Other["foreign"]; l.LiveBytes != 4*mib || *l.LiveBytesLower != 0 || *l.PeakBytesLower != 0 {
@@ -383,7 +388,8 @@ func TestImportedSizeIsDoubted(t *testing.T) {
 	}
 }
 
-// TestUnknownPlaceLeavesNothingCertain: earlier recorders count what they lost and tell of it behind what it concerns; threads without a ring are only counted.
+// TestUnknownPlaceLeavesNothingCertain: earlier recorders count what they lost and tell of it behind what it concerns;
+// threads without a ring are only counted.
 func TestUnknownPlaceLeavesNothingCertain(t *testing.T) {
 	for name, src := range map[string]*memorySource{
 		"told behind": {events: (&story{}).alloc(cuda.MemoryDevice, 0x1000, 100).add(trace.Event{Kind: trace.EventLost, Count: 3}).events},

@@ -230,8 +230,8 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	}
 }
 
-// cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is taken notice of while the modules that were
-// loaded then are the latest ones.
+// cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is
+// taken notice of while the modules that were loaded then are the latest ones.
 func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 {
 	if c.kept == nil {
 		return 0

@@ -9,7 +9,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestCrossAddsUp: cells add up to rows, columns and the whole, and rows and columns are the ledgers' rows of the two groupings.
+// TestCrossAddsUp: cells add up to rows, columns and the whole, and rows and columns are the ledgers' rows of the two
+// groupings.
 func TestCrossAddsUp(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))

@@ -34,7 +34,8 @@ func (c *collector) deviceReport(info trace.Info, s *report.Summary) *report.Dev
 	return r
 }
 
-// allSampled reports whether every device that the program used was sampled at some time: then an answer before that, such as that nothing was in use, was only early.
+// allSampled reports whether every device that the program used was sampled at some time: then an answer before that,
+// such as that nothing was in use, was only early.
 func (c *collector) allSampled(s *report.Summary) bool {
 	for _, d := range s.Devices {
 		if slot := int(d.Index) + 1; d.Driver.AllocCount > 0 && (slot >= len(c.device.Samples.Devices) || c.device.Samples.Devices[slot].Count == 0) {
@@ -44,7 +45,8 @@ func (c *collector) allSampled(s *report.Summary) bool {
 	return len(s.Devices) > 0
 }
 
-// deviceLedgers makes the ledgers of a device: at the moment that was asked for, or at the highest and at the last sample.
+// deviceLedgers makes the ledgers of a device: at the moment that was asked for, or at the highest and at the last
+// sample.
 func (c *collector) deviceLedgers(slot int, s *report.Summary) []report.DeviceLedger {
 	book := c.picks.of(slot)
 	list := []report.DeviceLedger{}
@@ -95,9 +97,9 @@ func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string,
 	return l
 }
 
-// trackedRows lists the owners of the driver's memory on a device, which the rows add up to: a framework's blocks, its allocator's slack and the memory of other
-// libraries, or without a framework the driver's blocks. A framework that took no driver memory under its own name has what is there through another library, and
-// then nothing is outside.
+// trackedRows lists the owners of the driver's memory on a device, which the rows add up to: a framework's blocks, its
+// allocator's slack and the memory of other libraries, or without a framework the driver's blocks. A framework that
+// took no driver memory under its own name has what is there through another library, and then nothing is outside.
 func (c *collector) trackedRows(m *deviceMoment, g int) []report.DeviceRow {
 	if c.details[heap.AccountFramework].Total.Allocs == 0 {
 		rows, _ := c.blockRows(m, heap.AccountDriver, g)

@@ -232,8 +232,8 @@ func TestNoSamples(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswer: contexts of the null GPU may occupy nothing, so that a device is empty at first, and the recorder notes that this cannot be. What it says later counts; a used
-// device that was never sampled keeps the note.
+// TestEarlyAnswer: contexts of the null GPU may occupy nothing, so that a device is empty at first, and the recorder
+// notes that this cannot be. What it says later counts; a used device that was never sampled keeps the note.
 func TestEarlyAnswer(t *testing.T) {
 	const note = "the device says that nothing is in use, though the program uses it"
 	for second, want := range map[int16]int{0: 0, 1: 1} {

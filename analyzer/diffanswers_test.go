@@ -10,7 +10,8 @@ import (
 	"memtrace/trace"
 )
 
-// TestDiffOfRanks: a run on one device and the same on another differ in nothing, neither in the devices nor in the threads that are named after them.
+// TestDiffOfRanks: a run on one device and the same on another differ in nothing, neither in the devices nor in the
+// threads that are named after them.
 func TestDiffOfRanks(t *testing.T) {
 	rank := func(device int16) *report.Summary {
 		src := &memorySource{end: &trace.End{}}
@@ -86,7 +87,8 @@ func TestDiffBetweenMoments(t *testing.T) {
 	}
 }
 
-// TestRowsThatHoldTheSameAreUnchanged: more allocations in between make no growth, and nothing is new that holds nothing.
+// TestRowsThatHoldTheSameAreUnchanged: more allocations in between make no growth, and nothing is new that holds
+// nothing.
 func TestRowsThatHoldTheSameAreUnchanged(t *testing.T) {
 	group := func(rows ...report.Row) *report.Summary {
 		return &report.Summary{Driver: report.Level{AllocCount: 1}, Groups: []report.Group{{By: "tag", Level: "driver", Rows: rows}}}

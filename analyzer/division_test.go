@@ -12,8 +12,9 @@ import (
 	"memtrace/trace"
 )
 
-// libraryLoop is a trace of a program whose line train.py:27 calls a library's training loop: layers of a model allocate there, some of it through other functions of the library.
-// modules: the framework named the modules. main is the part, in a hundred, of blocks that the line asked for.
+// libraryLoop is a trace of a program whose line train.py:27 calls a library's training loop: layers of a model
+// allocate there, some of it through other functions of the library. modules: the framework named the modules. main is
+// the part, in a hundred, of blocks that the line asked for.
 func libraryLoop(seed uint64, layers int, modules bool, main int) (src *memorySource, byModule, byInner map[string]uint64, other uint64) {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	src = &memorySource{info: trace.Info{"process.cwd": "/home/ada", "python.version": "3.11"}, end: &trace.End{}}
@@ -87,7 +88,8 @@ func divisionOf(t *testing.T, src *memorySource) *report.Division {
 	return s.Division
 }
 
-// TestDivisionByModule: the line that calls the library is divided by folded modules, whose bytes are sums over the blocks.
+// TestDivisionByModule: the line that calls the library is divided by folded modules, whose bytes are sums over the
+// blocks.
 func TestDivisionByModule(t *testing.T) {
 	for seed := range uint64(20) {
 		src, byModule, _, other := libraryLoop(seed, 8, true, 80)

@@ -13,7 +13,8 @@ import (
 // eventBytes is how much fuzz input makes one event.
 const eventBytes = 16
 
-// eventsFrom makes events that hit each other often: few addresses, any kind, level and memory, any order, and now and then extreme values.
+// eventsFrom makes events that hit each other often: few addresses, any kind, level and memory, any order, and now and
+// then extreme values.
 func eventsFrom(data []byte) []trace.Event {
 	var events []trace.Event
 	for ; len(data) >= eventBytes; data = data[eventBytes:] {
@@ -82,7 +83,8 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// checkSizes compares the sizes with the driver level, which no filter narrows here. Sizes beyond any device wrap around, as sums do elsewhere.
+// checkSizes compares the sizes with the driver level, which no filter narrows here. Sizes beyond any device wrap
+// around, as sums do elsewhere.
 func checkSizes(t *testing.T, s *report.Summary) {
 	for _, d := range s.Devices {
 		v := d.Sizes

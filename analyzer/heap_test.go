@@ -154,7 +154,8 @@ func TestHostileSizesDoNotPanic(t *testing.T) {
 	}
 }
 
-// TestBlockFillsOneCacheLine guards the replay's speed: with 20 000 live blocks each event touches one line of the heap, not two.
+// TestBlockFillsOneCacheLine guards the replay's speed: with 20 000 live blocks each event touches one line of the
+// heap, not two.
 func TestBlockFillsOneCacheLine(t *testing.T) {
 	if size := unsafe.Sizeof(heap.Block{}); size != 64 {
 		t.Errorf("a block takes %d bytes, want 64", size)

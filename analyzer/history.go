@@ -83,7 +83,8 @@ func heavier(a, b *pastBlock) int {
 	return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.born, b.born))
 }
 
-// selectHeaviest brings the n heaviest blocks to the front, in any order: a sort of which only the part around n is done.
+// selectHeaviest brings the n heaviest blocks to the front, in any order: a sort of which only the part around n is
+// done.
 func selectHeaviest(blocks []pastBlock, n int) {
 	for len(blocks) > 32 {
 		middle := partition(blocks)
@@ -97,7 +98,8 @@ func selectHeaviest(blocks []pastBlock, n int) {
 	slices.SortFunc(blocks, func(a, b pastBlock) int { return heavier(&a, &b) })
 }
 
-// partition puts blocks that are heavier than the median of three in front of the others, and returns where those begin: at least one, and not all.
+// partition puts blocks that are heavier than the median of three in front of the others, and returns where those
+// begin: at least one, and not all.
 func partition(blocks []pastBlock) int {
 	last := len(blocks) - 1
 	sample := []pastBlock{blocks[0], blocks[last/2], blocks[last]}

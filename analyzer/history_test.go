@@ -40,7 +40,8 @@ func heldAt(h *report.History, event int, key int) (sum uint64, by map[string]ui
 	return sum, by
 }
 
-// The blocks add up to the report's: the peak is the highest sum, and divided by tag and by place it is the table of that.
+// The blocks add up to the report's: the peak is the highest sum, and divided by tag and by place it is the table of
+// that.
 func TestHistoryAddsUp(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

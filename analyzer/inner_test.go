@@ -9,7 +9,8 @@ import (
 	"memtrace/trace"
 )
 
-// A trainer runs the program's loop: the line that allocates is found in the library, the program's own line stays the site, and the operator is known.
+// A trainer runs the program's loop: the line that allocates is found in the library, the program's own line stays the
+// site, and the operator is known.
 func TestInnerLine(t *testing.T) {
 	t.Parallel()
 	const site = "/venv/lib/python3.11/site-packages/"

@@ -266,7 +266,8 @@ func bytesOf(m *report.IterationMoment) uint64 {
 	return m.Bytes
 }
 
-// TestIterationsInHindsight: what iterations say while the trace is read is what a slow count says that knows every block's whole life.
+// TestIterationsInHindsight: what iterations say while the trace is read is what a slow count says that knows every
+// block's whole life.
 func TestIterationsInHindsight(t *testing.T) {
 	set := madeSet(t)
 	for seed := range uint64(40) {
@@ -381,7 +382,8 @@ func TestNamesAfterIterations(t *testing.T) {
 	}
 }
 
-// TestIterationsCountedInTurns: an iteration with more changes than are kept is counted in several turns; what needs no later name stays what it is.
+// TestIterationsCountedInTurns: an iteration with more changes than are kept is counted in several turns; what needs no
+// later name stays what it is.
 func TestIterationsCountedInTurns(t *testing.T) {
 	set := madeSet(t)
 	for seed := range uint64(60) {

@@ -10,8 +10,9 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// ledger says where the memory was at a moment, divided by one grouping. Beside a framework's blocks stand the slack of its allocator and the driver
-// memory that it does not hold, so that the rows add up to what the device gave. Filters other than by device leave only the blocks.
+// ledger says where the memory was at a moment, divided by one grouping. Beside a framework's blocks stand the slack of
+// its allocator and the driver memory that it does not hold, so that the rows add up to what the device gave. Filters
+// other than by device leave only the blocks.
 func (c *collector) ledger(m *moment, main heap.Account, g int, label string) report.Ledger {
 	l := report.Ledger{By: c.groupings[g].Name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []report.LedgerRow{}}
 	for _, row := range c.momentRows(m, main, g) {
@@ -29,7 +30,8 @@ func (c *collector) ledger(m *moment, main heap.Account, g int, label string) re
 	return l
 }
 
-// boundLedger adds the lower bounds of what is no block of the level: it is a difference, of which nothing is certain once records were lost.
+// boundLedger adds the lower bounds of what is no block of the level: it is a difference, of which nothing is certain
+// once records were lost.
 func (c *collector) boundLedger(l *report.Ledger, exact bool) {
 	l.BeforeLoss = exact
 	for i := range l.Rows {

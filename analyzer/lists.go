@@ -134,8 +134,8 @@ func (c *collector) markList() []report.Mark {
 	return list
 }
 
-// bestGrouping picks from the default groupings the one that says most: tags if the program set any, else places if they are the program's own, else libraries if
-// the stacks name any, else calls.
+// bestGrouping picks from the default groupings the one that says most: tags if the program set any, else places if
+// they are the program's own, else libraries if the stacks name any, else calls.
 func bestGrouping(s *report.Summary) string {
 	if ownSites(s) && !s.HasKeys("tag", report.Untagged) {
 		if drivenByLibrary(s) {
@@ -151,7 +151,8 @@ func bestGrouping(s *report.Summary) string {
 	return "api"
 }
 
-// drivenByLibrary reports whether one line of the program has most of the memory and lines of a library beneath it say more, as where a trainer runs the loop.
+// drivenByLibrary reports whether one line of the program has most of the memory and lines of a library beneath it say
+// more, as where a trainer runs the loop.
 func drivenByLibrary(s *report.Summary) bool {
 	if s.Sites == nil || len(s.Sites.Places) == 0 || !s.Sites.Places[0].User {
 		return false

@@ -14,15 +14,16 @@ import (
 	"memtrace/trace"
 )
 
-// Live summarises a source that grows: a process that still runs. It replays each event once, however often it is asked.
+// Live summarises a source that grows: a process that still runs. It replays each event once, however often it is
+// asked.
 type Live struct {
 	src       trace.Source
 	opts      Options
 	collector *collector
 }
 
-// NewLive returns a Live over src, nothing of which is read yet. With Options.At "exit", the ledgers say how things stand now. The errors are that of an unknown
-// grouping, and those of reading Options.Ahead.
+// NewLive returns a Live over src, nothing of which is read yet. With Options.At "exit", the ledgers say how things
+// stand now. The errors are that of an unknown grouping, and those of reading Options.Ahead.
 func NewLive(src trace.Source, opts Options) (*Live, error) {
 	wanted := opts.Groupings
 	if len(wanted) == 0 {
@@ -83,8 +84,8 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	return &Live{src: src, opts: opts, collector: c}, nil
 }
 
-// Update replays what the source has now and returns the summary of everything up to here. The errors are those of Summarize; after one, the next Update goes on
-// where this one stopped.
+// Update replays what the source has now and returns the summary of everything up to here. The errors are those of
+// Summarize; after one, the next Update goes on where this one stopped.
 func (l *Live) Update() (*report.Summary, error) {
 	if err := replay(l.src, l.collector, l.opts.Progress); err != nil {
 		return nil, err

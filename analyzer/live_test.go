@@ -7,7 +7,8 @@ import (
 	"memtrace/trace"
 )
 
-// At every moment of a growing trace, a Live says what a summary of the trace so far says: nothing counts twice, and asking changes nothing.
+// At every moment of a growing trace, a Live says what a summary of the trace so far says: nothing counts twice, and
+// asking changes nothing.
 func TestLiveIsTheSummarySoFar(t *testing.T) {
 	for seed := range uint64(20) {
 		events := randomStream(seed, streamShape{events: 400, wild: seed%2 == 1, delayed: func(trace.Event) bool { return seed%3 == 0 }})

@@ -10,17 +10,20 @@ import (
 	"memtrace/trace"
 )
 
-// losses follow what lost records leave certain of the live memory. A lost event stands before everything that its records may have come before (trace/lost.go), so
-// what was replayed before the first one is exact. From there on
+// losses follow what lost records leave certain of the live memory. A lost event stands before everything that its
+// records may have come before (trace/lost.go), so what was replayed before the first one is exact. From there on
 //
-//   - a block is certainly live if it is live by the records and no record that ends memory can have been lost since its allocation. Its order number is above until
+//   - a block is certainly live if it is live by the records and no record that ends memory can have been lost since
+//     its allocation. Its order number is above until
 //     then. A free of its own that is recorded later proves nothing: a free and an allocation of the same address may both have been lost in between;
 //   - at its own allocation a block is live, whatever was lost;
-//   - what was counted stays a lower bound where only records were lost that begin memory, and an upper bound where only such were lost that end some.
+//   - what was counted stays a lower bound where only records were lost that begin memory, and an upper bound where
+//     only such were lost that end some.
 //
-// Some events say more than they seem to once a record is missing before them. A context that ends takes along what the replay may not know to be its own; an unmapping
-// of addresses whose earlier mapping may have ended unseen may miss the ones that are there; the size of an imported handle is that of its first mapping, which may
-// be another one. They make everything uncertain that is older than they are.
+// Some events say more than they seem to once a record is missing before them. A context that ends takes along what the
+// replay may not know to be its own; an unmapping of addresses whose earlier mapping may have ended unseen may miss the
+// ones that are there; the size of an imported handle is that of its first mapping, which may be another one. They make
+// everything uncertain that is older than they are.
 //
 // The sums are kept only once something was lost. Nothing of this costs a whole trace more than a look at a flag.
 type losses struct {
@@ -148,7 +151,8 @@ func (c *collector) beginDoubt() {
 	}
 }
 
-// vouch adds a new block to the sums, before the block is counted: d is nil for an account without detail, n the number of the block's cell.
+// vouch adds a new block to the sums, before the block is counted: d is nil for an account without detail, n the number
+// of the block's cell.
 func (c *collector) vouch(b *heap.Block, e *trace.Event, d *profile.AccountStats, n uint32) {
 	l := &c.losses
 	l.top = max(l.top, b.Seq)

@@ -39,9 +39,10 @@ type At struct {
 	text string
 }
 
-// ParseAt reads what stands behind --at: "peak", "exit", "mark:NAME" (the last mark of that name), "step:N" (the beginning of step N), "oom"
-// (the first time that memory ran out and the program did not get it) or "oom:N" (the Nth of the list of OOM events), "teardown" (right behind the last
-// allocation of the level that reports put first: what comes then only gives back), or a duration since the start of the trace such as "1.5s" or "200ms".
+// ParseAt reads what stands behind --at: "peak", "exit", "mark:NAME" (the last mark of that name), "step:N" (the
+// beginning of step N), "oom" (the first time that memory ran out and the program did not get it) or "oom:N" (the Nth
+// of the list of OOM events), "teardown" (right behind the last allocation of the level that reports put first: what
+// comes then only gives back), or a duration since the start of the trace such as "1.5s" or "200ms".
 func ParseAt(text string) (At, error) {
 	at := At{text: text}
 	if name, ok := strings.CutPrefix(text, "mark:"); ok {
@@ -125,7 +126,8 @@ func (a At) hits(e *trace.Event, tables *trace.Tables) bool {
 	return false
 }
 
-// moment is a copy of the running totals, or of what they were at a peak. Slices by device slot; nil where a figure is not known.
+// moment is a copy of the running totals, or of what they were at a peak. Slices by device slot; nil where a figure is
+// not known.
 type moment struct {
 	time      int64
 	allocs    [heap.AccountCount]uint64                 // allocations until then

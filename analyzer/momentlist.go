@@ -22,7 +22,8 @@ func mainAccount(s *report.Summary) heap.Account {
 	return heap.AccountDriver
 }
 
-// addMoments makes the ledgers and the list of places, and the moment that was asked for. It returns the moment of the ledgers.
+// addMoments makes the ledgers and the list of places, and the moment that was asked for. It returns the moment of the
+// ledgers.
 func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error) {
 	want := opts.At
 	main := mainAccount(s)
@@ -52,7 +53,8 @@ func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error
 	return m, nil
 }
 
-// wanted returns the state at the moment that was asked for, nil if it never came; main is the account whose peak is meant.
+// wanted returns the state at the moment that was asked for, nil if it never came; main is the account whose peak is
+// meant.
 func (c *collector) wanted(s *report.Summary, main heap.Account, want At) *moment {
 	switch want.kind {
 	case momentPeak, momentNone:

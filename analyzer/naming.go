@@ -7,8 +7,9 @@ import (
 	"memtrace/trace"
 )
 
-// name takes in what a framework calls a block that is live, or one of its objects. The first name holds for the block from its beginning on. A framework whose allocator reports
-// nothing may use a block of the driver for one thing after another: names that come later hold from then on.
+// name takes in what a framework calls a block that is live, or one of its objects. The first name holds for the block
+// from its beginning on. A framework whose allocator reports nothing may use a block of the driver for one thing after
+// another: names that come later hold from then on.
 func (c *collector) name(e *trace.Event) {
 	if e.Category == trace.CategoryModule {
 		c.modules.Named(e.Handle, e.Name)
@@ -40,8 +41,8 @@ func (c *collector) name(e *trace.Event) {
 	c.move(d, id, &o, past)
 }
 
-// holdsForPast reports whether what is found out about a block with this origin holds from the block's beginning on. It had one and the same origin all the time, unless it is
-// the driver's and had a name.
+// holdsForPast reports whether what is found out about a block with this origin holds from the block's beginning on. It
+// had one and the same origin all the time, unless it is the driver's and had a name.
 func holdsForPast(b *heap.Block, o *profile.Origin) bool {
 	return b.Account == heap.AccountFramework || o.Category == trace.CategoryNone
 }
@@ -100,7 +101,8 @@ func (m *moment) move(a heap.Account, from, to profile.Origin, bytes uint64, sur
 	m.drop(a, to)
 }
 
-// placesOf says where an origin stands in the list of an account. Names may come for as many blocks as there are origins, so that a search for each would take for ever.
+// placesOf says where an origin stands in the list of an account. Names may come for as many blocks as there are
+// origins, so that a search for each would take for ever.
 func (m *moment) placesOf(a heap.Account) map[profile.Origin]int {
 	if m.places[a] == nil {
 		m.places[a] = make(map[profile.Origin]int, len(m.held[a]))

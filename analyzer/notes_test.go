@@ -73,7 +73,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestSlackIsNeverNegativeInALedger: a framework that counts more than the driver gave it leaves a note, not a negative row.
+// TestSlackIsNeverNegativeInALedger: a framework that counts more than the driver gave it leaves a note, not a negative
+// row.
 func TestSlackIsNeverNegativeInALedger(t *testing.T) {
 	s := (&story{}).alloc(cuda.MemoryDevice, 0x1000, 100).change(func(e *trace.Event) { e.Stack = stackAllocator }).
 		add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Addr: 0x1000, Size: 400, Stack: stackAllocator}).summary(t, Options{})

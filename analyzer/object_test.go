@@ -35,7 +35,8 @@ func (s *story) reserve(kind cuda.ObjectKind, pool, size uint64) *story {
 	return s.add(trace.Event{Kind: trace.EventReserve, Level: cuda.LevelDriver, Object: kind, Addr: pool, Size: size})
 }
 
-// TestOwnershipRules holds one short history for every rule about what ends with what. live is what is left in each account.
+// TestOwnershipRules holds one short history for every rule about what ends with what. live is what is left in each
+// account.
 func TestOwnershipRules(t *testing.T) {
 	const ctx, other, graph, module = 0xc0, 0xc1, 0xc0, 0xc0 // handles of different kinds may be equal
 	d := cuda.MemoryDevice
@@ -101,7 +102,8 @@ func TestOwnershipRules(t *testing.T) {
 	}
 }
 
-// TestReferenceRules holds one short history for every rule about memory that is referred to more than once, or known before its size is.
+// TestReferenceRules holds one short history for every rule about memory that is referred to more than once, or known
+// before its size is.
 func TestReferenceRules(t *testing.T) {
 	h, f, im := cuda.MemoryVMM, cuda.MemoryForeign, cuda.MemoryImported
 	tests := []struct {
@@ -165,7 +167,8 @@ func checkLive(t *testing.T, s *story, live map[heap.Account]uint64, health heap
 	}
 }
 
-// TestImportedMemoryPeaksWhenMapped: memory whose size comes with its mapping is live from then on, and is counted once.
+// TestImportedMemoryPeaksWhenMapped: memory whose size comes with its mapping is live from then on, and is counted
+// once.
 func TestImportedMemoryPeaksWhenMapped(t *testing.T) {
 	s := (&story{}).alloc(cuda.MemoryImported, 7, 0).alloc(cuda.MemoryImported, 8, 0).mapAt(0x1000, 10, 7).summary(t, Options{})
 	if l := s.Other["foreign"]; l.PeakBytes != 10 || l.PeakTimeNS != 3000 || l.AllocCount != 1 {
@@ -173,7 +176,8 @@ func TestImportedMemoryPeaksWhenMapped(t *testing.T) {
 	}
 }
 
-// TestObjectsAreCounted follows objects of several kinds, one with a handle that is used again while the end of the first is late.
+// TestObjectsAreCounted follows objects of several kinds, one with a handle that is used again while the end of the
+// first is late.
 func TestObjectsAreCounted(t *testing.T) {
 	g := cuda.ObjectGraph
 	s := (&story{}).notice(1).notice(1).create(cuda.ObjectContext, 2, "cuCtxCreate_v2").create(g, 5, "cuMemCreate").destroy(g, 5).create(g, 5, "cuMemCreate").
@@ -215,7 +219,8 @@ func TestImplicitFreesAreNamed(t *testing.T) {
 	}
 }
 
-// TestDriverSteadyStateAllocatesNothing: owners, references, mappings and pools cost no memory either once their tables have grown.
+// TestDriverSteadyStateAllocatesNothing: owners, references, mappings and pools cost no memory either once their tables
+// have grown.
 func TestDriverSteadyStateAllocatesNothing(t *testing.T) {
 	s := (&story{}).notice(1)
 	for i := range uint64(20) {

@@ -125,7 +125,8 @@ func oomLines(t *testing.T, lines string) *trace.Reader {
 	return r
 }
 
-// oomOf returns what both ways of telling say, after comparing them: the report's, and the one of a process that watches itself.
+// oomOf returns what both ways of telling say, after comparing them: the report's, and the one of a process that
+// watches itself.
 func oomOf(t *testing.T, lines string) report.OOM {
 	t.Helper()
 	s, err := Summarize(oomLines(t, lines), Options{})
@@ -217,7 +218,8 @@ func TestOOMPicture(t *testing.T) {
 	if e.AllocatedBytes != 130*mib || e.ReservedBytes != 400*mib || e.DriverBytes != 450*mib || e.TotalBytes != 1000*mib {
 		t.Errorf("figures %+v", e)
 	}
-	// 0x10000000+80 .. 0x18000000 (128 MiB behind the start) .. +20 .. end of 300: gaps of 48 and 152; the second segment leaves 70.
+	// 0x10000000+80 .. 0x18000000 (128 MiB behind the start) .. +20 .. end of 300: gaps of 48 and 152; the second
+	// segment leaves 70.
 	want := report.OOMAllocator{ReservedBytes: 400 * mib, AllocatedBytes: 130 * mib, IdleBytes: 270 * mib,
 		Pieces: report.Fragments{FreeBytes: 270 * mib, FreePieces: 3, LargestFreeBytes: 152 * mib}}
 	if e.Allocator == nil || *e.Allocator != want {
@@ -273,7 +275,8 @@ func TestOOMMoments(t *testing.T) {
 	}
 }
 
-// TestOOMRowsAgainstMoment compares the walk over live blocks with the totals that are kept as events come, on random streams.
+// TestOOMRowsAgainstMoment compares the walk over live blocks with the totals that are kept as events come, on random
+// streams.
 func TestOOMRowsAgainstMoment(t *testing.T) {
 	at, err := ParseAt("oom:1")
 	if err != nil {
@@ -325,7 +328,8 @@ func TestOOMRowsAgainstMoment(t *testing.T) {
 	}
 }
 
-// TestOOMIsBounded: a program that runs out of memory all the time is counted to the end and described at the beginning.
+// TestOOMIsBounded: a program that runs out of memory all the time is counted to the end and described at the
+// beginning.
 func TestOOMIsBounded(t *testing.T) {
 	var lines strings.Builder
 	lines.WriteString("0 1 take 0x10000000 300\n0 1 block 0x10000000 200 3\n")
@@ -366,7 +370,8 @@ func TestOOMSectionIsBounded(t *testing.T) {
 	}
 }
 
-// Records that were lost before memory ran out may have changed every owner of the picture: the event says how many there were, also where the recorder itself tells the story.
+// Records that were lost before memory ran out may have changed every owner of the picture: the event says how many
+// there were, also where the recorder itself tells the story.
 func TestOOMTellsOfLostRecords(t *testing.T) {
 	refusal := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, API: api("cuMemAlloc_v2"), Size: 9 * mib, Status: oom.StatusOutOfMemory}
 	events := (&story{}).alloc(cuda.MemoryDevice, 0x1000, mib).add(trace.Lost{Count: 7}.Event(0)).add(refusal).events

@@ -16,7 +16,8 @@ func (c *collector) DriverBytes() uint64 { return c.details[heap.AccountDriver].
 // LostRecords implements oom.Replay.
 func (c *collector) LostRecords() uint64 { return c.lost }
 
-// AtRefusal implements oom.Replay. It costs a look at all that is live, so it is done only where that may be the moment that was asked for.
+// AtRefusal implements oom.Replay. It costs a look at all that is live, so it is done only where that may be the moment
+// that was asked for.
 func (c *collector) AtRefusal(time int64) any {
 	if c.want.kind != momentOOM || c.moment != nil {
 		return nil
@@ -31,7 +32,8 @@ func (c *collector) OOMEnded(number int, outcome string, state any) {
 	}
 }
 
-// finishOOMForNow ends every OOM event as if nothing more came, and returns what takes that back: a trace that grows may say more.
+// finishOOMForNow ends every OOM event as if nothing more came, and returns what takes that back: a trace that grows
+// may say more.
 func (c *collector) finishOOMForNow() (undo func()) {
 	moment, undoEvents := c.moment, c.ooms.FinishForNow()
 	return func() {

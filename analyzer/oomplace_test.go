@@ -21,7 +21,8 @@ func starved(seed uint64) (src *memorySource, refused trace.Event) {
 	return src, refused
 }
 
-// TestOOMPlaces compares the blocks by place, as the recorder tells them without a look into any file, with sums over what was live.
+// TestOOMPlaces compares the blocks by place, as the recorder tells them without a look into any file, with sums over
+// what was live.
 func TestOOMPlaces(t *testing.T) {
 	for seed := range uint64(20) {
 		src, refused := starved(seed)

@@ -10,7 +10,8 @@ import (
 
 // Options say what a summary counts and how it divides it. The zero value counts everything.
 type Options struct {
-	// Groupings are names from GroupingNames. None: tag, library and api, with Sites also site, and the report chooses among them.
+	// Groupings are names from GroupingNames. None: tag, library and api, with Sites also site, and the report chooses
+	// among them.
 	Groupings []string
 	// Cross asks for Summary.Cross: two names, of the rows and of the columns. None: no crossed table.
 	Cross []string
@@ -22,7 +23,8 @@ type Options struct {
 	Expected uint64
 	// At asks for the state at a moment besides the peaks.
 	At At
-	// Since lets peaks begin at the first mark of a name, a step or a time. Counts, what is live, growth and iterations are the whole run's.
+	// Since lets peaks begin at the first mark of a name, a step or a time. Counts, what is live, growth and iterations
+	// are the whole run's.
 	Since At
 
 	// Devices keeps the blocks of these devices only; empty keeps all.
@@ -31,13 +33,15 @@ type Options struct {
 	Tag string
 	// Library keeps blocks whose calling library's name contains this text.
 	Library string
-	// Focus keeps blocks with a tag, name, module, call, library, thread, or a function or file of their call stack that it matches; Ignore drops them.
+	// Focus keeps blocks with a tag, name, module, call, library, thread, or a function or file of their call stack
+	// that it matches; Ignore drops them.
 	Focus, Ignore *regexp.Regexp
 
-	// Ahead, if set, is the same trace once more. It is read to its end before the first event is replayed when Focus, Ignore or Training ask for names,
-	// since a trace may hold names behind its events.
+	// Ahead, if set, is the same trace once more. It is read to its end before the first event is replayed when Focus,
+	// Ignore or Training ask for names, since a trace may hold names behind its events.
 	Ahead trace.Source
-	// Sites lists the places in the program that asked for the memory, with their call stacks. It costs the look-up of names in files.
+	// Sites lists the places in the program that asked for the memory, with their call stacks. It costs the look-up of
+	// names in files.
 	Sites bool
 	// Symbols says where the names of call stacks are looked for.
 	Symbols symbol.Options
@@ -45,8 +49,8 @@ type Options struct {
 	Training bool
 	// HistoryBlocks asks for Summary.History, with so many blocks at most; 0: without it.
 	HistoryBlocks int
-	// Own says which files are the program's own code where their folders do not: globs for whole parts of a path, in which * stands for any text; behind "!" stands what is not. Later
-	// ones win. See CheckOwn.
+	// Own says which files are the program's own code where their folders do not: globs for whole parts of a path, in
+	// which * stands for any text; behind "!" stands what is not. Later ones win. See CheckOwn.
 	Own []string
 	// FullStacks lists every frame of a call stack; otherwise library noise is folded away.
 	FullStacks bool

@@ -72,7 +72,8 @@ func (o *oracle) library(e trace.Event) string {
 	return path.Base(m.Path)
 }
 
-// sites are where the stacks of fillTables lead: to the program itself, which has no names, or to code outside of every library.
+// sites are where the stacks of fillTables lead: to the program itself, which has no names, or to code outside of every
+// library.
 var sites = map[trace.StackID]string{stackAllocator: "train+0x4ff", stackBLAS: "train+0x4ff", stackProgram: "train+0xff", stackNowhere: "[jit]"}
 
 func (o *oracle) key(e trace.Event, by string) string {
@@ -489,7 +490,8 @@ func (o *oracle) report(e trace.Event) {
 	}
 }
 
-// holding finds the live block of a level that holds an address; blocks that overlap are damage: the nearest beginning decides. -1: none.
+// holding finds the live block of a level that holds an address; blocks that overlap are damage: the nearest beginning
+// decides. -1: none.
 func (o *oracle) holding(addr uint64, of func(b *oracleBlock) bool) int {
 	i := -1
 	for n, b := range o.live {
@@ -503,8 +505,8 @@ func (o *oracle) holding(addr uint64, of func(b *oracleBlock) bool) int {
 	return i
 }
 
-// name gives a live block a name, which it had from its beginning on: one of the framework, else one of the driver. Of several the first of the first category counts; but a whole
-// block of the driver has one after the other.
+// name gives a live block a name, which it had from its beginning on: one of the framework, else one of the driver. Of
+// several the first of the first category counts; but a whole block of the driver has one after the other.
 func (o *oracle) name(e trace.Event) {
 	i := o.holding(e.Addr, func(b *oracleBlock) bool { return b.e.Level == cuda.LevelFramework })
 	if i < 0 {

@@ -84,7 +84,8 @@ func (o *oracle) again(old *oracleBlock, e trace.Event) bool {
 	return false
 }
 
-// addNode notes the address of a graph's node. Frees that were taken for unmatched before it came, late, were frees of it.
+// addNode notes the address of a graph's node. Frees that were taken for unmatched before it came, late, were frees of
+// it.
 func (o *oracle) addNode(e trace.Event) {
 	o.nodes[e.Addr] = true
 	if e.Flags&trace.FlagLate == 0 {

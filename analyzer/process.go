@@ -28,7 +28,8 @@ func (c *collector) process(src trace.Source) report.Process {
 func (c *collector) health(src trace.Source) (lostRecords uint64, health report.Health) {
 	t, h := src.Health(), c.heap.Health()
 	records, rings, dict := src.Lost()
-	// A killed run has no end section, and its lost events are all that is known; otherwise they repeat what the recorder says.
+	// A killed run has no end section, and its lost events are all that is known; otherwise they repeat what the
+	// recorder says.
 	lostRecords = max(records, c.lost)
 	health = report.Health{
 		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, Altered: t.Altered, RepeatedEvents: t.Repeated, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
@@ -39,8 +40,8 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 		ReservedMismatches: c.device.Holdings.ReservedMismatches, AllocatedMismatches: c.device.Holdings.AllocatedMismatches, ReservedFrom: c.device.Holdings.Source(),
 		Unseen: notes.Unhooked(src.Info()),
 	}
-	// A block whose free came late, or is in flight, was closed by its successor, and nothing is missing; nor is it where its successor was in flight when recording ended, after which no
-	// free is recorded.
+	// A block whose free came late, or is in flight, was closed by its successor, and nothing is missing; nor is it
+	// where its successor was in flight when recording ended, after which no free is recorded.
 	var unrecorded uint64
 	if end, ok := src.End(); ok {
 		unrecorded = c.heap.DisplacedSince(end.Time)

@@ -9,7 +9,8 @@ import (
 	"memtrace/trace"
 )
 
-// What was requested of the blocks at each device's peak, at the common one, at a moment and at the end is what a plain list of the live blocks says.
+// What was requested of the blocks at each device's peak, at the common one, at a moment and at the end is what a plain
+// list of the live blocks says.
 func TestRequested(t *testing.T) {
 	t.Parallel()
 	type block struct {

@@ -79,7 +79,8 @@ func (b *devicePicks) keep(s report.Sample, asked int64, isAsked bool, copyState
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }
 
-// noteAsked looks whether the moment that was asked for has come since the last sample. If so, the last sample is the nearest one until a nearer one comes.
+// noteAsked looks whether the moment that was asked for has come since the last sample. If so, the last sample is the
+// nearest one until a nearer one comes.
 func (c *collector) noteAsked() {
 	k := &c.picks
 	switch {

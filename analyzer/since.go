@@ -23,7 +23,8 @@ func (c *collector) beginIfSince(e *trace.Event) {
 	}
 }
 
-// restart forgets what was highest: what is live now is the highest from here on. Shares of a maximum, being asked for the next one, give what they are now: see share.peak.
+// restart forgets what was highest: what is live now is the highest from here on. Shares of a maximum, being asked for
+// the next one, give what they are now: see share.peak.
 func (c *collector) restart(time int64) {
 	for a := range c.totals {
 		c.totals[a].Restart(time)

@@ -35,7 +35,8 @@ func parseAt(t *testing.T, text string) At {
 	return at
 }
 
-// TestSinceRandom: at the end the same is live, and the peak is the highest that the plain replay had from the moment on, by its own totals after each event.
+// TestSinceRandom: at the end the same is live, and the peak is the highest that the plain replay had from the moment
+// on, by its own totals after each event.
 func TestSinceRandom(t *testing.T) {
 	for seed := range uint64(200) {
 		events := randomStream(seed, streamShape{events: 600})

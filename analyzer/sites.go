@@ -54,7 +54,8 @@ func (c *collector) siteList(m *moment, a heap.Account, label string, full bool)
 	return s
 }
 
-// lookSums sum up stacks that look the same: those of different modules of a model, say, that are called in the same place.
+// lookSums sum up stacks that look the same: those of different modules of a model, say, that are called in the same
+// place.
 type lookSums struct {
 	byLook map[string]int
 	list   []lookSum
@@ -108,7 +109,8 @@ func sortedIDs(held map[uint64]uint64) []uint64 {
 }
 
 const (
-	// A row is told its places if it holds at least one rowWeight-th of the whole, and a place at least one placeWeight-th of the row.
+	// A row is told its places if it holds at least one rowWeight-th of the whole, and a place at least one
+	// placeWeight-th of the row.
 	rowWeight   = 100
 	placeWeight = 10
 	// rowPlaces bounds the places of a row.
@@ -144,7 +146,8 @@ func (c *collector) addRowSites(l *report.Ledger, m *moment, a heap.Account, g i
 	}
 }
 
-// setSites keeps the largest places of what pairs of stacks hold. A library's function that is known only as the caller is none: it says no more than the library.
+// setSites keeps the largest places of what pairs of stacks hold. A library's function that is known only as the caller
+// is none: it says no more than the library.
 func setSites(row *report.LedgerRow, r *profile.Resolver, held map[uint64]uint64) {
 	index := make(map[string]int)
 	for id, bytes := range held {

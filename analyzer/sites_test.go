@@ -16,7 +16,8 @@ import (
 	"memtrace/trace"
 )
 
-// pythonSource is a trace of a program whose blocks come from random pairs of stacks: Python functions f0 to f5 of two files, called from each other.
+// pythonSource is a trace of a program whose blocks come from random pairs of stacks: Python functions f0 to f5 of two
+// files, called from each other.
 func pythonSource(seed uint64, events int) *memorySource {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	src := &memorySource{info: trace.Info{"process.cwd": "/home/ada", "python.version": "3.11", "python.eval": "900000-900100"}, end: &trace.End{}}
@@ -215,7 +216,8 @@ func TestStackHealth(t *testing.T) {
 	}
 }
 
-// TestLateInterpreter: stacks that were looked at before the trace told where the interpreter's loop is are looked at again.
+// TestLateInterpreter: stacks that were looked at before the trace told where the interpreter's loop is are looked at
+// again.
 func TestLateInterpreter(t *testing.T) {
 	src := pythonSource(2, 10)
 	src.tables.AddStack(trace.Stack{ID: 400, Frames: []uint64{1<<20 + 0x10, 0x900010, 3<<20 + 0x20}})

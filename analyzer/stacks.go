@@ -50,12 +50,13 @@ type StackRow struct {
 // User reports whether a frame is the program's own code and not that of a library.
 func (s *StackSet) User(f symbol.Frame) bool { return s.classifier.User(f) }
 
-// Place is the readable form of a frame's file, the same on every machine: relative to the program's working directory, or from its package's name on. ""
-// without a file.
+// Place is the readable form of a frame's file, the same on every machine: relative to the program's working directory,
+// or from its package's name on. "" without a file.
 func (s *StackSet) Place(f symbol.Frame) string { return s.classifier.Place(f.File) }
 
-// Stacks reads a trace to its end and returns every call stack of a level that passes the filters, "" for the level that reports put first. Library noise is
-// folded unless Options.FullStacks says otherwise. Groupings divide the rows of a stack further, and label them. Errors are those of Summarize.
+// Stacks reads a trace to its end and returns every call stack of a level that passes the filters, "" for the level
+// that reports put first. Library noise is folded unless Options.FullStacks says otherwise. Groupings divide the rows
+// of a stack further, and label them. Errors are those of Summarize.
 func Stacks(src trace.Source, opts Options, level string) (*StackSet, error) {
 	labels := len(opts.Groupings) > 0
 	if !labels {

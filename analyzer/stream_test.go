@@ -8,7 +8,8 @@ import (
 	"memtrace/trace"
 )
 
-// streamGenerator makes random histories in which everything happens that a program, a driver and a recorder can do to the replay.
+// streamGenerator makes random histories in which everything happens that a program, a driver and a recorder can do to
+// the replay.
 type streamGenerator struct {
 	rng    *rand.Rand
 	events []trace.Event
@@ -99,8 +100,8 @@ func api(name string) cuda.API {
 	return a
 }
 
-// address returns one of few addresses, so that they are reused soon; never one that is live, unless the history is wild. Half of them have 4 MiB to
-// themselves, the others lie close together, so that blocks share pages.
+// address returns one of few addresses, so that they are reused soon; never one that is live, unless the history is
+// wild. Half of them have 4 MiB to themselves, the others lie close together, so that blocks share pages.
 func (g *streamGenerator) address(at heap.Space, wild bool) uint64 {
 	for {
 		addr := uint64(0x7f00_0000_0000) + uint64(g.rng.IntN(32))<<22

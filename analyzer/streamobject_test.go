@@ -8,7 +8,8 @@ import (
 	"memtrace/trace"
 )
 
-// Handles of the generator's objects are few and the same for every kind, as they are in a driver that reuses its memory.
+// Handles of the generator's objects are few and the same for every kind, as they are in a driver that reuses its
+// memory.
 func (g *streamGenerator) objectHandle() uint64 { return 0xc0 + uint64(g.rng.IntN(4)) }
 
 // primaryHandle is the handle of a device's primary context.

@@ -15,8 +15,8 @@ import (
 	"memtrace/trace"
 )
 
-// Summarize reads a trace to its end and returns what it says. Damaged and cut traces are summarised as far as they go, see Summary.Health. Errors: an
-// unknown grouping, a moment of Options.At that never came, a failure to read.
+// Summarize reads a trace to its end and returns what it says. Damaged and cut traces are summarised as far as they go,
+// see Summary.Health. Errors: an unknown grouping, a moment of Options.At that never came, a failure to read.
 func Summarize(src trace.Source, opts Options) (*report.Summary, error) {
 	live, err := NewLive(src, opts)
 	if err != nil {

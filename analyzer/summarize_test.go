@@ -68,7 +68,8 @@ func randomOptions(rng *rand.Rand) Options {
 	return o
 }
 
-// TestSummaryAgreesWithOracle compares every number of the summary with a slow and obvious replay, on random histories with everything that may happen.
+// TestSummaryAgreesWithOracle compares every number of the summary with a slow and obvious replay, on random histories
+// with everything that may happen.
 func TestSummaryAgreesWithOracle(t *testing.T) {
 	for seed := range uint64(*streams) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -104,7 +105,8 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 	}
 }
 
-// summarizeKeeping summarises as Summarize does, but retires idle cells when more than keep are in use, 0 for the usual number.
+// summarizeKeeping summarises as Summarize does, but retires idle cells when more than keep are in use, 0 for the usual
+// number.
 func summarizeKeeping(src trace.Source, opts Options, keep int) (*report.Summary, error) {
 	live, err := NewLive(src, opts)
 	if err != nil {
@@ -118,7 +120,8 @@ func summarizeKeeping(src trace.Source, opts Options, keep int) (*report.Summary
 	return live.Update()
 }
 
-// TestIdleCellsAreRetired: a program that names every iteration makes ever new origins, and memory stays bounded by what is live.
+// TestIdleCellsAreRetired: a program that names every iteration makes ever new origins, and memory stays bounded by
+// what is live.
 func TestIdleCellsAreRetired(t *testing.T) {
 	const iterations = 20 * profile.CellsKept
 	src := &memorySource{}
@@ -177,7 +180,8 @@ func TestRowsAddUp(t *testing.T) {
 func TestLateFreesHeal(t *testing.T) {
 	late := map[string]func(trace.Event) bool{
 		"frees": func(e trace.Event) bool { return e.Kind == trace.EventFree || e.Kind == trace.EventUnmap },
-		// A module's variable that is asked for twice is one block; which of the two came first shows only in their order.
+		// A module's variable that is asked for twice is one block; which of the two came first shows only in their
+		// order.
 		"allocs": func(e trace.Event) bool { return e.Kind == trace.EventAlloc && e.Mem != cuda.MemoryModule },
 	}
 	for name, delayed := range late {
@@ -247,7 +251,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A block whose free was in flight when the program ended, and whose address another thread had got meanwhile, made a whole run incomplete; so did one whose free came late.
+// A block whose free was in flight when the program ended, and whose address another thread had got meanwhile, made a
+// whole run incomplete; so did one whose free came late.
 func TestCompleteWithCallsInFlight(t *testing.T) {
 	displaced := []trace.Event{
 		{Kind: trace.EventAlloc, Seq: 1, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x1000, Size: 10},

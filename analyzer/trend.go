@@ -74,7 +74,8 @@ func (c *collector) trend(s *report.Summary, a heap.Account) *report.Trend {
 	return t
 }
 
-// tooFewIterations reports whether a training program had no time to show in a stretch of its run what its iterations leave behind.
+// tooFewIterations reports whether a training program had no time to show in a stretch of its run what its iterations
+// leave behind.
 func tooFewIterations(t *report.Training, from, to int64) bool {
 	if t == nil || t.IterationsBy == report.IterationsByNothing {
 		return false
@@ -105,7 +106,8 @@ func increases(v []uint64) int {
 	return n
 }
 
-// rises reports whether values go up all the time: hardly any is below an earlier one, and the second half of the way does not flatten out.
+// rises reports whether values go up all the time: hardly any is below an earlier one, and the second half of the way
+// does not flatten out.
 func rises(v []uint64) bool {
 	last := len(v) - 1
 	if v[last] <= v[0] || v[last] <= v[last/2] {
@@ -142,7 +144,8 @@ func beginOfRise(v []uint64) int {
 	return half
 }
 
-// slope returns the median of the slopes between all pairs of points (Theil-Sen): one outlier in four does not move it far. Bytes per nanosecond.
+// slope returns the median of the slopes between all pairs of points (Theil-Sen): one outlier in four does not move it
+// far. Bytes per nanosecond.
 func slope(v []uint64, times []int64) float64 {
 	var slopes []float64
 	for i := range v {

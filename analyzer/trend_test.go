@@ -37,7 +37,8 @@ func TestRises(t *testing.T) {
 	}
 }
 
-// A leak is told beside memory that others hold for a while and give back; memory that only moves from one place to another is none.
+// A leak is told beside memory that others hold for a while and give back; memory that only moves from one place to
+// another is none.
 func TestTrendBesideOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

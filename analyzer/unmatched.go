@@ -13,7 +13,8 @@ import (
 // namesShown is how many names an explanation lists.
 const namesShown = 8
 
-// unmatched says of each filter that let nothing pass what there is instead. Empty if there is none, or if the filters were not asked about any memory at all.
+// unmatched says of each filter that let nothing pass what there is instead. Empty if there is none, or if the filters
+// were not asked about any memory at all.
 func (c *collector) unmatched(o *Options) (list []string) {
 	if c.filter == nil {
 		return nil

@@ -1,13 +1,14 @@
 package cuda
 
-// API identifies the hooked call that an event comes from. The list is generated from cshim/hooks.def, the only hook list; numbers are part of the
-// trace format and only ever appended. APINone means that no such call was seen.
+// API identifies the hooked call that an event comes from. The list is generated from cshim/hooks.def, the only hook
+// list; numbers are part of the trace format and only ever appended. APINone means that no such call was seen.
 type API uint16
 
 // APINone is the zero API.
 const APINone API = 0
 
-// Level is the layer of the memory hierarchy an event belongs to. Levels are joined by address, never summed. Numbers are part of the trace format.
+// Level is the layer of the memory hierarchy an event belongs to. Levels are joined by address, never summed. Numbers
+// are part of the trace format.
 type Level uint8
 
 // The levels, from the device upwards.

@@ -1,7 +1,7 @@
 package cuda
 
-// MemoryKind says what sort of memory an allocation is made of. Kinds are never added up blindly: only the kinds for which OccupiesDevice is
-// true share a device's physical memory. Numbers are part of the trace format: append only.
+// MemoryKind says what sort of memory an allocation is made of. Kinds are never added up blindly: only the kinds for
+// which OccupiesDevice is true share a device's physical memory. Numbers are part of the trace format: append only.
 type MemoryKind uint8
 
 // The memory kinds.
@@ -45,7 +45,8 @@ func ParseMemoryKind(name string) (kind MemoryKind, ok bool) {
 	return MemoryUnknown, false
 }
 
-// OccupiesDevice reports whether live memory of this kind is part of what the device itself counts as used by the process.
+// OccupiesDevice reports whether live memory of this kind is part of what the device itself counts as used by the
+// process.
 func (k MemoryKind) OccupiesDevice() bool {
 	switch k {
 	case MemoryDevice, MemoryAsync, MemoryVMM, MemoryArray, MemoryModule:

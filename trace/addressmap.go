@@ -2,8 +2,9 @@ package trace
 
 import "math/rand/v2"
 
-// addressMap says which module addresses belong to: the last one that covers them. It is a treap of ranges that do not overlap, so that an address costs the logarithm
-// of the number of modules, also in a trace that has far more of them than any program. The zero value is empty.
+// addressMap says which module addresses belong to: the last one that covers them. It is a treap of ranges that do not
+// overlap, so that an address costs the logarithm of the number of modules, also in a trace that has far more of them
+// than any program. The zero value is empty.
 type addressMap struct{ root *addressRange }
 
 type addressRange struct {
@@ -13,7 +14,8 @@ type addressRange struct {
 	left, right *addressRange
 }
 
-// cover gives the addresses [start, end) to a module, and returns the last one of those that had some of them before; -1 none.
+// cover gives the addresses [start, end) to a module, and returns the last one of those that had some of them before;
+// -1 none.
 func (m *addressMap) cover(start, end uint64, module int) (before int) {
 	if start >= end {
 		return -1

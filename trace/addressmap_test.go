@@ -42,7 +42,8 @@ func TestAddressMap(t *testing.T) {
 	}
 }
 
-// A hostile trace has modules and addresses without number. One that was searched module by module would take minutes here.
+// A hostile trace has modules and addresses without number. One that was searched module by module would take minutes
+// here.
 func TestManyModules(t *testing.T) {
 	const modules, size = 1 << 17, 0x1000
 	var tables Tables

@@ -6,17 +6,21 @@ import (
 )
 
 const (
-	// aheadBatches is how many batches of events may lie between the decoder and the reader's caller: more than are replayed while a block is decompressed.
+	// aheadBatches is how many batches of events may lie between the decoder and the reader's caller: more than are
+	// replayed while a block is decompressed.
 	aheadBatches = 16
-	// aheadReturned is how many of them the caller must be done with before the decoder has them back. One by one, each would wake it up.
+	// aheadReturned is how many of them the caller must be done with before the decoder has them back. One by one, each
+	// would wake it up.
 	aheadReturned = aheadBatches / 2
 )
 
-// decodeAhead is a goroutine that reads sections and decodes the events of blocks while the reader's caller works on those before. The caller sees no difference: what belongs to
-// the order of the file, which is the dictionary and the books, stays with the reader, to whom the sections go one by one.
+// decodeAhead is a goroutine that reads sections and decodes the events of blocks while the reader's caller works on
+// those before. The caller sees no difference: what belongs to the order of the file, which is the dictionary and the
+// books, stays with the reader, to whom the sections go one by one.
 //
-// From the first batch on the goroutine owns the file and the sectionReader. The reader has them back when pieces is closed: behind the end of the file, the end section, damage
-// and a failure to read. It then goes on alone. What its own sectionReader says meanwhile are the books on the sections that it has taken over.
+// From the first batch on the goroutine owns the file and the sectionReader. The reader has them back when pieces is
+// closed: behind the end of the file, the end section, damage and a failure to read. It then goes on alone. What its
+// own sectionReader says meanwhile are the books on the sections that it has taken over.
 type decodeAhead struct {
 	sections sectionReader
 	block    blockDecoder
@@ -30,7 +34,8 @@ type decodeAhead struct {
 	section piece     // the latest one
 }
 
-// piece is what stands next in the file: a batch of events, or else a section. That of an event block comes before its events, without payload.
+// piece is what stands next in the file: a batch of events, or else a section. That of an event block comes before its
+// events, without payload.
 type piece struct {
 	events []Event
 	fault  error // events or their block are inconsistent
@@ -46,8 +51,9 @@ type piece struct {
 	unknown       uint64 // blockDecoder's
 }
 
-// DecodeAhead lets a goroutine decode what the next calls of ReadBatch will return, where there is a processor for it. It must be called before the first ReadBatch, and the caller
-// must call Close unless it reads to the end. The file is the reader's until then.
+// DecodeAhead lets a goroutine decode what the next calls of ReadBatch will return, where there is a processor for it.
+// It must be called before the first ReadBatch, and the caller must call Close unless it reads to the end. The file is
+// the reader's until then.
 func (r *Reader) DecodeAhead() {
 	if runtime.GOMAXPROCS(0) > 1 && r.batch == nil {
 		r.ahead = &decodeAhead{}
@@ -173,7 +179,8 @@ func (a *decodeAhead) openBlock(r *Reader) error {
 	return a.section.fault
 }
 
-// halt ends decoding ahead. The reader goes on alone, behind the last section that it took over; it can go on reading there only if the goroutine came no further, as at the end of the file.
+// halt ends decoding ahead. The reader goes on alone, behind the last section that it took over; it can go on reading
+// there only if the goroutine came no further, as at the end of the file.
 func (r *Reader) halt() {
 	a := r.ahead
 	r.ahead = nil

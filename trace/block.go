@@ -19,8 +19,8 @@ import (
 //	kind column              uvarint length, bytes: one byte per event, the place of its kind in the list above
 //	field columns            per field that some kind has, ascending: byte encoding, uvarint length, bytes
 //
-// A column has values only for the events whose kind has the field. Naming the fields in the block lets a reader skip those that it does not know and
-// read blocks of versions in which a kind had fewer.
+// A column has values only for the events whose kind has the field. Naming the fields in the block lets a reader skip
+// those that it does not know and read blocks of versions in which a kind had fewer.
 
 var errBlock = errors.New("event block is inconsistent")
 
@@ -34,7 +34,8 @@ var kindMasks = func() (masks [eventKindCount]uint64) {
 	return masks
 }()
 
-// callLane is the slot that EncodingSame predicts from, accountLane the one of EncodingAccount and EncodingBalance; part of the format.
+// callLane is the slot that EncodingSame predicts from, accountLane the one of EncodingAccount and EncodingBalance;
+// part of the format.
 func callLane(kind EventKind, level cuda.Level) uint8  { return uint8(kind)<<2 | uint8(level)&3 }
 func accountLane(level cuda.Level, device int16) uint8 { return uint8(level)&3<<4 | uint8(device)&15 }
 
@@ -126,7 +127,8 @@ func (b *blockEncoder) reset() {
 // events returns the number of events in the open block.
 func (b *blockEncoder) events() int { return len(b.kinds) }
 
-// append adds events to the block; the caller sees to it that no more than MaxBlockEvents come together and that the kinds are known.
+// append adds events to the block; the caller sees to it that no more than MaxBlockEvents come together and that the
+// kinds are known.
 func (b *blockEncoder) append(events []Event) {
 	for len(events) > 0 {
 		mask := kindMasks[events[0].Kind]
@@ -282,7 +284,8 @@ func (b *blockDecoder) needed() uint64 {
 	return set
 }
 
-// next decodes up to len(events) events, at most batchEvents of them, and returns those of known kind. It returns none only at the end of the block.
+// next decodes up to len(events) events, at most batchEvents of them, and returns those of known kind. It returns none
+// only at the end of the block.
 func (b *blockDecoder) next(events []Event) ([]Event, error) {
 	for b.left > 0 {
 		n := min(b.left, len(events), batchEvents)

@@ -1,9 +1,11 @@
 package trace
 
-// Category says what a framework's own bookkeeping takes an address for. Numbers are part of the trace format: append only.
+// Category says what a framework's own bookkeeping takes an address for. Numbers are part of the trace format: append
+// only.
 type Category uint8
 
-// The categories. Bytes of a layer's parameters, their gradients and what an optimizer keeps for them are named by the framework's qualified name of the parameter.
+// The categories. Bytes of a layer's parameters, their gradients and what an optimizer keeps for them are named by the
+// framework's qualified name of the parameter.
 const (
 	CategoryNone      Category = 0
 	CategoryModule    Category = 1 // no memory: the object whose method a Python frame runs

@@ -6,14 +6,16 @@ import (
 	"hash/crc32"
 )
 
-// chain is a checksum over the checksums of sections in the order in which they stand. Each section's own tells whether its bytes are right; this tells whether all are there, once, and in
-// their places. The end section holds that of the sections before it.
+// chain is a checksum over the checksums of sections in the order in which they stand. Each section's own tells whether
+// its bytes are right; this tells whether all are there, once, and in their places. The end section holds that of the
+// sections before it.
 type chain struct {
 	sections uint64
 	sum      uint32
 }
 
-// AlteredKey is the fact, in a copy of a trace whose sections were not as they were written, or in a trace with which a damaged spool was merged, of what was wrong there.
+// AlteredKey is the fact, in a copy of a trace whose sections were not as they were written, or in a trace with which a
+// damaged spool was merged, of what was wrong there.
 const AlteredKey = "trace.altered"
 
 // add goes on by the section with the given checksum.

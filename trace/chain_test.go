@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A trace whose sections were doubled, dropped or swapped as a whole was read as if nothing had happened, since each section's own checksum is right: events counted twice, names were missing,
-// and the report was called complete.
+// A trace whose sections were doubled, dropped or swapped as a whole was read as if nothing had happened, since each
+// section's own checksum is right: events counted twice, names were missing, and the report was called complete.
 func TestMovedSections(t *testing.T) {
 	whole := encodeTrace(t, trainingStream(900, 6), 200)
 	var sections [][]byte
@@ -34,7 +34,8 @@ func TestMovedSections(t *testing.T) {
 		if h := r.Health(); h.Truncated || (h.Altered == "") != unchanged {
 			t.Errorf("%s: %+v", what, h)
 		}
-		// The copy's own sections are in order: it has to say that those of the original were not, and its events must be flagged as there.
+		// The copy's own sections are in order: it has to say that those of the original were not, and its events must
+		// be flagged as there.
 		copied, c := readAll(t, copyOf(t, file, verbatim{}))
 		if c.Health().Altered != r.Health().Altered || c.Health().LateEvents != r.Health().LateEvents {
 			t.Errorf("%s: %+v, copied %+v", what, r.Health(), c.Health())
@@ -43,7 +44,8 @@ func TestMovedSections(t *testing.T) {
 	}
 }
 
-// Events that stand twice are counted. Those of losses bear the number of another event, and a file that is continued says nothing of its first half.
+// Events that stand twice are counted. Those of losses bear the number of another event, and a file that is continued
+// says nothing of its first half.
 func TestRepeatedEvents(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"mark seq=1\nmark seq=2\nmark seq=2\nflush watermark=3\nmark seq=1\nmark seq=3": 2,

@@ -7,11 +7,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// encoderWindow bounds how far back a zstd match may reach, and with it the encoder's memory. Blocks are compressed whole; a period of a training step
-// is a few KiB in each column.
+// encoderWindow bounds how far back a zstd match may reach, and with it the encoder's memory. Blocks are compressed
+// whole; a period of a training step is a few KiB in each column.
 const encoderWindow = 256 << 10
 
-// newCompressor returns an encoder that works in the calling goroutine and keeps little memory, for use inside the traced program.
+// newCompressor returns an encoder that works in the calling goroutine and keeps little memory, for use inside the
+// traced program.
 func newCompressor() (*zstd.Encoder, error) {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
 		zstd.WithWindowSize(encoderWindow), zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
@@ -32,7 +33,8 @@ func newDecompressor() (*zstd.Decoder, error) {
 
 var errRawSize = errors.New("compressed section states an impossible size")
 
-// decompress expands payload into dst, whose memory is reused. The frame must state raw as its content size, so nothing larger is ever allocated.
+// decompress expands payload into dst, whose memory is reused. The frame must state raw as its content size, so nothing
+// larger is ever allocated.
 func decompress(dec *zstd.Decoder, kind SectionKind, dst, payload []byte, raw int) ([]byte, error) {
 	if !rawSizeAllowed(kind, len(payload), raw) {
 		return nil, fmt.Errorf("%w: %d bytes out of %d", errRawSize, raw, len(payload))

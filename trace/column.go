@@ -8,7 +8,8 @@ import (
 
 var errColumn = errors.New("a column of the event block is inconsistent")
 
-// lanes are the values that predicting encodings look at besides their own column, one per value: they come from fields that stand earlier in a block.
+// lanes are the values that predicting encodings look at besides their own column, one per value: they come from fields
+// that stand earlier in a block.
 type lanes struct {
 	call    []uint8  // kind and level: slot for EncodingSame
 	calls   uint64   // the set of slots that occur in call
@@ -221,8 +222,8 @@ func (c *columnEncoder) finish() []byte {
 	return c.buf
 }
 
-// recentTable finds values that occurred before in the block. It is a cache, not a dictionary: a value that was pushed out of its slot is simply
-// sent again and gets a new number.
+// recentTable finds values that occurred before in the block. It is a cache, not a dictionary: a value that was pushed
+// out of its slot is simply sent again and gets a new number.
 type recentTable struct {
 	slots [1 << recentBits]recentSlot
 	next  uint32

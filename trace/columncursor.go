@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// columnCursor reads the values of one column in order. Its memory is a part of the block's bytes, plus for EncodingTable one word per distinct
-// value, each of which took at least two bytes.
+// columnCursor reads the values of one column in order. Its memory is a part of the block's bytes, plus for
+// EncodingTable one word per distinct value, each of which took at least two bytes.
 type columnCursor struct {
 	encoding Encoding
 	signed   bool
@@ -68,7 +68,8 @@ func (c *columnCursor) varints(out []uint64) error {
 	return nil
 }
 
-// longVarint is binary.Uvarint for values that mostly take three to eight bytes, as sizes do: it takes them in one piece.
+// longVarint is binary.Uvarint for values that mostly take three to eight bytes, as sizes do: it takes them in one
+// piece.
 func longVarint(data []byte) (v uint64, n int) {
 	if len(data) < 8 {
 		return binary.Uvarint(data)
@@ -85,8 +86,8 @@ func longVarint(data []byte) (v uint64, n int) {
 	return word, (bits.TrailingZeros64(last) + 1) / 8
 }
 
-// next fills out with the next values; by holds their lanes where the encoding needs them. constant means that all values are equal, so that the
-// caller may skip work on zeros.
+// next fills out with the next values; by holds their lanes where the encoding needs them. constant means that all
+// values are equal, so that the caller may skip work on zeros.
 func (c *columnCursor) next(out []uint64, by *lanes) (constant bool, err error) {
 	switch c.encoding {
 	case EncodingDelta:
@@ -231,7 +232,8 @@ func (c *columnCursor) nextTable(out []uint64) error {
 	return nil
 }
 
-// allPredicted reports whether the next n values follow their slots' last values, and these are the same. slots is the set of the slots.
+// allPredicted reports whether the next n values follow their slots' last values, and these are the same. slots is the
+// set of the slots.
 func (c *columnCursor) allPredicted(slots uint64, n int) (v uint64, all bool) {
 	if c.run < uint64(n) {
 		return 0, false
@@ -246,7 +248,8 @@ func (c *columnCursor) allPredicted(slots uint64, n int) (v uint64, all bool) {
 	return v, true
 }
 
-// nextPredicted reads values that follow their slot's last value (plus its step): a count of values that do, then the difference of one that does not.
+// nextPredicted reads values that follow their slot's last value (plus its step): a count of values that do, then the
+// difference of one that does not.
 func (c *columnCursor) nextPredicted(out []uint64, slots []uint8, steps []uint64) error {
 	run := c.run
 	slots = slots[:len(out)]

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A value is taken in one piece as it is byte by byte: whatever its length, whatever follows it, and where the data ends in its midst.
+// A value is taken in one piece as it is byte by byte: whatever its length, whatever follows it, and where the data
+// ends in its midst.
 func TestLongVarint(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 8))
 	check := func(data []byte) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A later version may add section kinds, dictionary entries, fields and event kinds without a new format version; this reader takes what it knows.
+// A later version may add section kinds, dictionary entries, fields and event kinds without a new format version; this
+// reader takes what it knows.
 func TestSectionsOfUnknownKindAreSkipped(t *testing.T) {
 	file := mixedTrace(t)
 	all, _ := readAll(t, file)
@@ -41,7 +42,8 @@ func TestUnknownDictionaryEntriesAreSkipped(t *testing.T) {
 	}
 }
 
-// Earlier recorders wrote stacks of the caller alone, without a word on their end, and modules without what they were as files.
+// Earlier recorders wrote stacks of the caller alone, without a word on their end, and modules without what they were
+// as files.
 func TestShorterEntriesOfEarlierRecorders(t *testing.T) {
 	payload := []byte{byte(entryStack), 3, 1, 1, 2, byte(entryModule), 7, 1, 2, 9, 2, 1, 'x', 0}
 	_, r := readAll(t, withSection(SectionDictionary, payload, 0))
@@ -55,7 +57,8 @@ func TestShorterEntriesOfEarlierRecorders(t *testing.T) {
 }
 
 func TestUnknownFieldsAndKindsAreSkipped(t *testing.T) {
-	// Three events: an alloc with seq, size and the unknown field 40; one of the unknown kind 200 with seq and field 41; an alloc again.
+	// Three events: an alloc with seq, size and the unknown field 40; one of the unknown kind 200 with seq and field
+	// 41; an alloc again.
 	seqs := columnEncoder{encoding: EncodingStep}
 	seqs.append([]uint64{7, 8, 9}, nil)
 	sizes := columnEncoder{encoding: EncodingPlain}

@@ -23,7 +23,8 @@ func readOn(t *testing.T, r *Reader) []Event {
 	}
 }
 
-// A file is seen at every length that it has while it is written: what is read bit by bit is what is read at once, no event twice and none left out.
+// A file is seen at every length that it has while it is written: what is read bit by bit is what is read at once, no
+// event twice and none left out.
 func TestContinueGrowingFile(t *testing.T) {
 	want := trainingStream(900, 11)
 	whole := encodeTrace(t, want, 100)

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// Editor decides what a copy of a trace says in place of the original's words. Its methods are called in the order of the file; ids must stay as they are.
+// Editor decides what a copy of a trace says in place of the original's words. Its methods are called in the order of
+// the file; ids must stay as they are.
 type Editor interface {
 	Info(key, value string) (edited string, keep bool)
 	String(s string) string
@@ -21,9 +22,10 @@ type Editor interface {
 	End(End) End
 }
 
-// Copy writes the rest of src to w, as edit has it. Events, stacks and all numbers are the same; blocks of events end where they end in src, if that is one file.
-// Sections and events of kinds that this version does not know are left out, and so is what stands behind damage: src.Health says how much that was.
-// w is closed where src ended cleanly, and flushed otherwise. Its memory is that of src, which grows with the dictionary, not with the events.
+// Copy writes the rest of src to w, as edit has it. Events, stacks and all numbers are the same; blocks of events end
+// where they end in src, if that is one file. Sections and events of kinds that this version does not know are left
+// out, and so is what stands behind damage: src.Health says how much that was. w is closed where src ended cleanly, and
+// flushed otherwise. Its memory is that of src, which grows with the dictionary, not with the events.
 func Copy(w *Writer, src Source, edit Editor) error {
 	c := copier{out: w, src: src, edit: edit, info: make(Info)}
 	c.tracker, _ = src.(blockTracker)

@@ -38,7 +38,8 @@ func copyOf(t testing.TB, file []byte, edit Editor) []byte {
 	return out.Bytes()
 }
 
-// A copy that changes nothing has the same text: events, flags of late ones, ends of blocks, watermarks, dictionary and all.
+// A copy that changes nothing has the same text: events, flags of late ones, ends of blocks, watermarks, dictionary and
+// all.
 func TestCopyVerbatim(t *testing.T) {
 	whole := mixedTrace(t)
 	for _, n := range []int{len(whole), len(whole) - 1, len(whole) * 2 / 3, headSize} {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// entryKind says what a dictionary entry defines. Numbers are append-only and are written to disk; readers skip kinds they do not know.
+// entryKind says what a dictionary entry defines. Numbers are append-only and are written to disk; readers skip kinds
+// they do not know.
 type entryKind uint8
 
 const (
@@ -20,8 +21,8 @@ const (
 	entrySymbol entryKind = 255 // in memory only: symbols stand in sections of their own
 )
 
-// A dictionary section is a row of entries: one byte kind, uvarint length of the body, body. A later version may append values to a body; a reader
-// leaves what it does not know unread.
+// A dictionary section is a row of entries: one byte kind, uvarint length of the body, body. A later version may append
+// values to a body; a reader leaves what it does not know unread.
 
 // entryEncoder appends entries to a buffer, reusing its scratch space for the body, whose length stands in front of it.
 type entryEncoder struct{ body []byte }
@@ -38,7 +39,8 @@ func (e *entryEncoder) appendString(dst []byte, id StringID, s string) []byte {
 	return e.finish(dst, entryString, appendText(body, s))
 }
 
-// appendStack writes the frames as differences to the frame before, so that the tails of stacks that share their outer frames are the same bytes.
+// appendStack writes the frames as differences to the frame before, so that the tails of stacks that share their outer
+// frames are the same bytes.
 func (e *entryEncoder) appendStack(dst []byte, s Stack) []byte {
 	body := binary.AppendUvarint(e.body[:0], uint64(s.ID))
 	body = binary.AppendUvarint(body, uint64(len(s.Frames)))

@@ -7,8 +7,9 @@ import (
 	"os"
 )
 
-// The epilogue is what stands behind the end section: symbols that were added to a finished trace, then a copy of the end section, so that the last bytes of the
-// file lead to the index as before. Readers that know no epilogue read nothing behind the end.
+// The epilogue is what stands behind the end section: symbols that were added to a finished trace, then a copy of the
+// end section, so that the last bytes of the file lead to the index as before. Readers that know no epilogue read
+// nothing behind the end.
 
 // readEpilogue reads on behind the end section. Damage there costs the epilogue alone.
 func (r *Reader) readEpilogue() error {
@@ -38,9 +39,11 @@ func (r *Reader) readEpilogue() error {
 // ErrNoEnd is returned where something is to be added to a trace that did not end cleanly.
 var ErrNoEnd = errors.New("the trace has no clean end: its program is still running, or was killed")
 
-// AppendSymbols adds symbols to a finished trace, behind its end. It reads the whole file, to refuse one that a reader would not read to its end, and changes
-// nothing of what stands there but the remains of an earlier attempt that was interrupted. The caller opened the file for reading and writing, closes it, and keeps
-// others from appending at the same time. Besides the system's errors it returns ErrNoEnd, ErrNotTrace, ErrVersion and ErrEmpty, wrapped with the path.
+// AppendSymbols adds symbols to a finished trace, behind its end. It reads the whole file, to refuse one that a reader
+// would not read to its end, and changes nothing of what stands there but the remains of an earlier attempt that was
+// interrupted. The caller opened the file for reading and writing, closes it, and keeps others from appending at the
+// same time. Besides the system's errors it returns ErrNoEnd, ErrNotTrace, ErrVersion and ErrEmpty, wrapped with the
+// path.
 func AppendSymbols(file *os.File, symbols []Symbol) error {
 	if len(symbols) == 0 {
 		return nil
@@ -87,8 +90,9 @@ func appendSymbols(file *os.File, symbols []Symbol) error {
 	return nil
 }
 
-// findEnd returns where something can be added behind the end section, and that section's payload. Whole sections behind the end stay; symbols that are cut or damaged
-// there do not count; anything else is refused, since it is not known what it is.
+// findEnd returns where something can be added behind the end section, and that section's payload. Whole sections
+// behind the end stay; symbols that are cut or damaged there do not count; anything else is refused, since it is not
+// known what it is.
 func findEnd(file io.ReaderAt, size int64) (offset int64, end []byte, err error) {
 	sections := sectionReader{r: io.NewSectionReader(file, headSize, size-headSize), size: size, offset: headSize}
 	var header sectionHeader

@@ -31,7 +31,8 @@ const (
 // Known reports whether events of this version may be of the kind.
 func (k EventKind) Known() bool { return k > EventNone && k < eventKindCount }
 
-// Ids name entries of the trace's dictionary; zero means none. They share one number space, as the recorder hands them out.
+// Ids name entries of the trace's dictionary; zero means none. They share one number space, as the recorder hands them
+// out.
 type (
 	// StringID names an interned string: a tag path, a mark's name.
 	StringID uint32
@@ -48,13 +49,16 @@ type Flags uint8
 
 // The event flags. Bits are append-only.
 const (
-	// FlagLate marks an event whose Seq is below an earlier block's watermark: it happened before events that stand before it in the file.
+	// FlagLate marks an event whose Seq is below an earlier block's watermark: it happened before events that stand
+	// before it in the file.
 	FlagLate Flags = 1 << 0
-	// FlagRuntimeOnly marks a driver-level event that was seen only at the runtime's surface, so its size is what the caller asked for.
+	// FlagRuntimeOnly marks a driver-level event that was seen only at the runtime's surface, so its size is what the
+	// caller asked for.
 	FlagRuntimeOnly Flags = 1 << 1
 	// FlagEstimated marks a size that the recorder computed instead of reading it from the call.
 	FlagEstimated Flags = 1 << 2
-	// FlagReference marks an alloc that is one more reference to memory that exists, and a destroy that took one of several references away.
+	// FlagReference marks an alloc that is one more reference to memory that exists, and a destroy that took one of
+	// several references away.
 	FlagReference Flags = 1 << 3
 	// FlagNoticed marks a create event of an object that existed before: it was noticed in the call that API names.
 	FlagNoticed Flags = 1 << 4
@@ -62,12 +66,13 @@ const (
 	FlagUnsettled Flags = 1 << 5
 	// FlagShareUnknown marks a sample in which the device does not say what the process itself uses.
 	FlagShareUnknown Flags = 1 << 6
-	// FlagBackward marks a framework alloc whose Op is the number of the operator whose backward runs, not of one that runs itself.
+	// FlagBackward marks a framework alloc whose Op is the number of the operator whose backward runs, not of one that
+	// runs itself.
 	FlagBackward Flags = 1 << 7
 )
 
-// Event is one recorded fact. It is a plain value: readers hand out slices of Events that stay valid until the next read. Fields that the kind's
-// EventSpec does not list are zero.
+// Event is one recorded fact. It is a plain value: readers hand out slices of Events that stay valid until the next
+// read. Fields that the kind's EventSpec does not list are zero.
 type Event struct {
 	Seq       uint64          // total order over all threads, dense from 1; a gap is a lost record
 	Time      int64           // nanoseconds since the trace's time base (Info "clock.base_unix_ns")

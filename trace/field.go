@@ -120,8 +120,8 @@ func gatherMore(values []uint64, f Field, events []Event) {
 	}
 }
 
-// constantFields returns those of the slow-moving fields whose value is the same in all events. One pass over the events is cheaper than a column of equal
-// values for each of these fields.
+// constantFields returns those of the slow-moving fields whose value is the same in all events. One pass over the
+// events is cheaper than a column of equal values for each of these fields.
 func constantFields(events []Event) (set uint64) {
 	first := &events[0]
 	var thread ThreadID

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// FuzzReader: any bytes give a reader or an error, never both or neither; reading ends with io.EOF, and what was read has a text that can be encoded. Each
-// input is also read with its checksums made right, or the fuzzer would never get past them.
+// FuzzReader: any bytes give a reader or an error, never both or neither; reading ends with io.EOF, and what was read
+// has a text that can be encoded. Each input is also read with its checksums made right, or the fuzzer would never get
+// past them.
 func FuzzReader(f *testing.F) {
 	f.Add(encode(f, everyLine))
 	f.Add(fileHead())
@@ -150,7 +151,8 @@ func FuzzBlock(f *testing.F) {
 	})
 }
 
-// eventsFrom makes events from bytes: a kind, then for each field a choice between zero, the last value, a step from it and a value of its own.
+// eventsFrom makes events from bytes: a kind, then for each field a choice between zero, the last value, a step from it
+// and a value of its own.
 func eventsFrom(data []byte) (events []Event) {
 	var last [fieldCount]uint64
 	take := func(n int) uint64 {

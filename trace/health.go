@@ -1,6 +1,7 @@
 package trace
 
-// Health says how complete the part of a trace is that was read so far. Reading on may change it; it is final once ReadBatch has returned io.EOF.
+// Health says how complete the part of a trace is that was read so far. Reading on may change it; it is final once
+// ReadBatch has returned io.EOF.
 type Health struct {
 	Truncated       bool   // the file is cut or damaged; everything before TruncatedAt was read
 	TruncatedAt     int64  // offset of the first section that could not be used

@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// IndexEntry describes a stretch of the file that begins at an event block: what a reader needs to know to start in the middle.
+// IndexEntry describes a stretch of the file that begins at an event block: what a reader needs to know to start in the
+// middle.
 type IndexEntry struct {
 	Offset    int64  // of the first section of the stretch
 	Events    uint64 // in the stretch
@@ -15,7 +16,8 @@ type IndexEntry struct {
 	Watermark uint64 // of its last block
 }
 
-// maxIndexEntries bounds the index: past it, neighbours are merged, so a long run has longer stretches, not a longer index.
+// maxIndexEntries bounds the index: past it, neighbours are merged, so a long run has longer stretches, not a longer
+// index.
 const maxIndexEntries = 4096
 
 // indexBuilder collects entries while the file is written.
@@ -90,8 +92,8 @@ func decodeIndex(payload []byte) ([]IndexEntry, error) {
 	return entries, nil
 }
 
-// ReadIndex reads the index of a trace that ended cleanly, looking only at the end of the file and at the index itself. A trace without a clean end
-// gives an error; it can still be read from the front.
+// ReadIndex reads the index of a trace that ended cleanly, looking only at the end of the file and at the index itself.
+// A trace without a clean end gives an error; it can still be read from the front.
 func ReadIndex(r io.ReaderAt, size int64) ([]IndexEntry, error) {
 	var tail [8]byte
 	if size < headSize+sectionHeaderSize+8 {

@@ -6,16 +6,18 @@ import (
 	"strings"
 )
 
-// What the recorder knew of its order numbers when it stopped. Without it a reader could not tell numbers of calls that had not returned, which were drawn and which no
-// event will ever have, from numbers whose events are lost; nor see that the highest numbers are missing.
+// What the recorder knew of its order numbers when it stopped. Without it a reader could not tell numbers of calls that
+// had not returned, which were drawn and which no event will ever have, from numbers whose events are lost; nor see
+// that the highest numbers are missing.
 const (
 	numbersKey  = "process.numbers"   // order numbers drawn: the highest one
 	inFlightKey = "process.in_flight" // for each thread that was inside a call, the lowest number that it may have drawn for it, ascending
 )
 
 const (
-	// numbersPerCall is how many numbers a thread has drawn at most and not yet used: one for what it frees, one for what is recorded inside of that. Only signal
-	// handlers that free in the middle of a free have more; their numbers count as lost.
+	// numbersPerCall is how many numbers a thread has drawn at most and not yet used: one for what it frees, one for
+	// what is recorded inside of that. Only signal handlers that free in the middle of a free have more; their numbers
+	// count as lost.
 	numbersPerCall = 2
 	// maxInFlight bounds the calls that are believed: a spool has no more rings.
 	maxInFlight = 4096
@@ -56,8 +58,9 @@ func drawnFrom(info Info) Drawn {
 	return d
 }
 
-// Missing returns how many numbers from 1 to d.Last, and to the highest of the set, are not in the set: gaps, which nothing explains, and those of calls in flight. A call explains
-// numbers from its own lowest one on; each number is explained once.
+// Missing returns how many numbers from 1 to d.Last, and to the highest of the set, are not in the set: gaps, which
+// nothing explains, and those of calls in flight. A call explains numbers from its own lowest one on; each number is
+// explained once.
 func (s *SeqSet) Missing(d Drawn) (gaps, inFlight uint64) {
 	top, _ := s.Max()
 	missing := s.Gaps()

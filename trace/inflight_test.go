@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A program that ended while other threads were inside frees was called incomplete, and one that was killed so could be called truncated: the numbers of those calls, which no event
-// will ever have, were gaps like those of lost records.
+// A program that ended while other threads were inside frees was called incomplete, and one that was killed so could be
+// called truncated: the numbers of those calls, which no event will ever have, were gaps like those of lost records.
 func TestCallsInFlightAreNoGaps(t *testing.T) {
 	seen := func(numbers ...uint64) *SeqSet {
 		var s SeqSet

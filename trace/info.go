@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// Info is what is known about the run as a whole, under dotted keys. Every key is optional; later sections override earlier ones.
+// Info is what is known about the run as a whole, under dotted keys. Every key is optional; later sections override
+// earlier ones.
 //
 //	format.writer                            version of memtrace that wrote the file
 //	process.pid .exe .command .cwd .host     who ran; process.argv holds the arguments separated by NUL
@@ -69,7 +70,8 @@ func decodeInfo(payload []byte, info Info) error {
 	return nil
 }
 
-// appendEnd encodes an end payload. The last 8 bytes are the file offset of the index section (0 without one), at a fixed place from the end of the file.
+// appendEnd encodes an end payload. The last 8 bytes are the file offset of the index section (0 without one), at a
+// fixed place from the end of the file.
 func appendEnd(dst []byte, e End, before chain, indexOffset uint64) []byte {
 	dst = appendText(dst, e.Reason)
 	for _, v := range []uint64{e.LostRecords, e.LostRings, e.LostDict, e.EventCount, zigzag(e.Time)} {

@@ -5,9 +5,12 @@ import "strconv"
 // What a lost event says, and where it stands:
 //
 //   - Count records were dropped since the lost event before.
-//   - Size-1 of them ended memory: frees, unmappings, destructions. The others may have begun some. Size 0: their kinds are not known.
-//   - It stands before the first event that one of them may have come before, so that everything in front of it can be trusted.
-//   - Handle is an order number by which all of them had been lost: what has a higher one came after. Handle 0: neither this nor the place can be relied on.
+//   - Size-1 of them ended memory: frees, unmappings, destructions. The others may have begun some. Size 0: their kinds
+//     are not known.
+//   - It stands before the first event that one of them may have come before, so that everything in front of it can be
+//     trusted.
+//   - Handle is an order number by which all of them had been lost: what has a higher one came after. Handle 0: neither
+//     this nor the place can be relied on.
 //
 // Earlier recorders wrote Count alone, and wrote it behind events that it may concern.
 
@@ -37,13 +40,15 @@ func (e *Event) Lost() Lost {
 	return l
 }
 
-// What the recorder of a killed process had dropped, beside records, of which lost events tell. Orderly ends say it in the end section.
+// What the recorder of a killed process had dropped, beside records, of which lost events tell. Orderly ends say it in
+// the end section.
 const (
 	lostThreadsKey    = "process.lost_threads"
 	lostDictionaryKey = "process.lost_dictionary"
 )
 
-// LostInfo returns what was dropped beside records, threads and dictionary entries, as facts about the run: none if nothing was.
+// LostInfo returns what was dropped beside records, threads and dictionary entries, as facts about the run: none if
+// nothing was.
 func LostInfo(rings, dict uint64) Info {
 	info := Info{}
 	for key, n := range map[string]uint64{lostThreadsKey: rings, lostDictionaryKey: dict} {

@@ -12,16 +12,19 @@ const (
 	MaxOOMReports = 256
 )
 
-// OOMReplayKey is the fact why a recorder wrote no text about running out of memory: "off (...)", or "given up (...)" from some moment on.
+// OOMReplayKey is the fact why a recorder wrote no text about running out of memory: "off (...)", or "given up (...)"
+// from some moment on.
 const OOMReplayKey = "oom.replay"
 
 // OOMReporter is a Source that keeps the recorder's reports of running out of memory.
 type OOMReporter interface {
-	// OOMReports returns the reports read so far, in the order of the file: JSON objects, see docs/format.md. They belong to the source.
+	// OOMReports returns the reports read so far, in the order of the file: JSON objects, see docs/format.md. They
+	// belong to the source.
 	OOMReports() []string
 }
 
-// WriteOOM writes the recorder's report of running out of memory, a JSON object of at most MaxOOMBytes, at once. Events that it speaks of may stand behind it.
+// WriteOOM writes the recorder's report of running out of memory, a JSON object of at most MaxOOMBytes, at once. Events
+// that it speaks of may stand behind it.
 func (w *Writer) WriteOOM(report string) error {
 	if err := w.usable(); err != nil {
 		return err

@@ -23,7 +23,8 @@ type PyStack struct {
 	End    StackEnd
 }
 
-// appendPyStack writes frames with values of their own, not as differences: the outer frames that stacks share are then the same bytes.
+// appendPyStack writes frames with values of their own, not as differences: the outer frames that stacks share are then
+// the same bytes.
 func (e *entryEncoder) appendPyStack(dst []byte, s PyStack) []byte {
 	body := binary.AppendUvarint(e.body[:0], uint64(s.ID))
 	body = binary.AppendUvarint(body, uint64(s.End))
@@ -72,7 +73,8 @@ func (w *Writer) WritePyStack(s PyStack) error {
 	return w.entryAdded(w.entries.appendPyStack(w.dictionary, s))
 }
 
-// A frame's text is code+offset, then "*" where C code entered the interpreter, then "@" and the object's address where it is known.
+// A frame's text is code+offset, then "*" where C code entered the interpreter, then "@" and the object's address where
+// it is known.
 func appendPyFrame(dst []byte, f PyFrame) []byte {
 	dst = strconv.AppendUint(dst, uint64(f.Code), 10)
 	dst = append(dst, '+')

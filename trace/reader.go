@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Reader reads a trace from front to back, up to its end or to the first section that is cut or damaged. It is a Source. Its memory is bounded by the
-// section limits and by what the dictionary holds; it never allocates on the word of a length alone.
+// Reader reads a trace from front to back, up to its end or to the first section that is cut or damaged. It is a
+// Source. Its memory is bounded by the section limits and by what the dictionary holds; it never allocates on the word
+// of a length alone.
 type Reader struct {
 	sections sectionReader
 	version  uint32
@@ -31,8 +32,8 @@ type Reader struct {
 	ahead *decodeAhead // decodes the next events; nil: the reader does
 }
 
-// NewReader reads the head of a trace. size is the number of bytes in r, -1 if unknown; knowing it lets an absurd length be refused at once. The errors
-// are ErrNotTrace, ErrVersion and ErrEmpty, or why reading failed.
+// NewReader reads the head of a trace. size is the number of bytes in r, -1 if unknown; knowing it lets an absurd
+// length be refused at once. The errors are ErrNotTrace, ErrVersion and ErrEmpty, or why reading failed.
 func NewReader(r io.Reader, size int64) (*Reader, error) {
 	var head [headSize]byte
 	n, err := io.ReadFull(r, head[:])
@@ -104,8 +105,9 @@ func (r *Reader) Health() Health {
 	return h
 }
 
-// ReadBatch returns the next events, at least one, in the order of the file; they are valid until the next call. It returns io.EOF at the end of what can
-// be read: see Health for whether that is the end of the trace. Any other error means that reading the file failed.
+// ReadBatch returns the next events, at least one, in the order of the file; they are valid until the next call. It
+// returns io.EOF at the end of what can be read: see Health for whether that is the end of the trace. Any other error
+// means that reading the file failed.
 func (r *Reader) ReadBatch() ([]Event, error) {
 	for !r.done {
 		events, err := r.nextEvents()

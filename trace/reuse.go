@@ -1,17 +1,20 @@
 package trace
 
-// A library may be closed and another one opened where it lay, so that one code address means two things in one run. The recorder then gives stacks new ids, and
-// writes the new module before them. Tables keeps the meanings apart: the addresses of stacks that came after such a module are moved, together with the module, to
-// where no program's code lies, so that whoever asks for an address, or remembers what he was told of it, need not know. The file has the addresses as they were.
+// A library may be closed and another one opened where it lay, so that one code address means two things in one run.
+// The recorder then gives stacks new ids, and writes the new module before them. Tables keeps the meanings apart: the
+// addresses of stacks that came after such a module are moved, together with the module, to where no program's code
+// lies, so that whoever asks for an address, or remembers what he was told of it, need not know. The file has the
+// addresses as they were.
 
-// reuseShift is the distance of moved addresses: above all that programs use. Those of the last libraries of a run that reused more than maxReused places are not kept
-// apart from each other.
+// reuseShift is the distance of moved addresses: above all that programs use. Those of the last libraries of a run that
+// reused more than maxReused places are not kept apart from each other.
 const (
 	reuseShift = 48
 	maxReused  = 1<<(64-reuseShift) - 1
 )
 
-// shiftOf returns how far a new module has to be moved: not at all, unless it lies where another one lay before it. before is the number of the last one there; -1 none.
+// shiftOf returns how far a new module has to be moved: not at all, unless it lies where another one lay before it.
+// before is the number of the last one there; -1 none.
 func (t *Tables) shiftOf(m Module, before int) uint64 {
 	if before < 0 {
 		return 0
@@ -24,7 +27,8 @@ func (t *Tables) shiftOf(m Module, before int) uint64 {
 	return t.reused << reuseShift
 }
 
-// moved returns the frames of a stack whose last modules are the present ones: as they are, unless one of them lies in a module that was moved.
+// moved returns the frames of a stack whose last modules are the present ones: as they are, unless one of them lies in
+// a module that was moved.
 func (t *Tables) moved(frames []uint64) []uint64 {
 	var list []uint64
 	for i, pc := range frames {
@@ -51,7 +55,8 @@ func (t *Tables) shiftAt(address uint64) uint64 {
 	return 0
 }
 
-// ModuleAt returns the module that covers an address of a stack, such as a return address less one. Its addresses are those that stacks have here, see RawAddress.
+// ModuleAt returns the module that covers an address of a stack, such as a return address less one. Its addresses are
+// those that stacks have here, see RawAddress.
 func (t *Tables) ModuleAt(address uint64) (m Module, ok bool) {
 	i := t.inStacks.at(address)
 	if i < 0 {
@@ -62,7 +67,8 @@ func (t *Tables) ModuleAt(address uint64) (m Module, ok bool) {
 	return m, true
 }
 
-// RawAddress returns the return address that the program had: another one than stacks have here only where a library was opened in the place of another one.
+// RawAddress returns the return address that the program had: another one than stacks have here only where a library
+// was opened in the place of another one.
 func (t *Tables) RawAddress(pc uint64) uint64 {
 	if i := t.inStacks.at(pc - 1); i >= 0 {
 		return pc - t.shifts[i]

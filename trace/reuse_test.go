@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A library that was opened in the place of another one has addresses of its own; the file's text has those of the program.
+// A library that was opened in the place of another one has addresses of its own; the file's text has those of the
+// program.
 func TestReusedAddresses(t *testing.T) {
 	const text = `trace version=1
 module id=1 start=0x1000 end=0x2000 base=0x1000 path="/lib/a.so"

@@ -9,7 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// damageError says that the file cannot be used from the current section on. It is never returned to callers of Reader; Health reports it.
+// damageError says that the file cannot be used from the current section on. It is never returned to callers of Reader;
+// Health reports it.
 type damageError struct{ reason string }
 
 func (e *damageError) Error() string { return e.reason }
@@ -34,8 +35,9 @@ type sectionReader struct {
 // readStep is how much is allocated at a time where the file's size is unknown.
 const readStep = 64 << 10
 
-// next returns the next section of a kind that this version reads, its payload expanded; the payload is valid until the next call. io.EOF: the file
-// ends at a section's end. *damageError: it is cut or damaged. Anything else: reading failed.
+// next returns the next section of a kind that this version reads, its payload expanded; the payload is valid until the
+// next call. io.EOF: the file ends at a section's end. *damageError: it is cut or damaged. Anything else: reading
+// failed.
 func (s *sectionReader) next() (SectionKind, []byte, error) {
 	for {
 		header, err := s.header()

@@ -2,9 +2,11 @@ package trace
 
 import "slices"
 
-// SeqSet is a set of order numbers kept as intervals: a dense run costs one entry however long it is. The zero value is an empty set.
+// SeqSet is a set of order numbers kept as intervals: a dense run costs one entry however long it is. The zero value is
+// an empty set.
 type SeqSet struct {
-	// chunks hold the intervals in ascending order; none is empty, and each holds at most chunkSpans, so that an insertion in the middle moves little.
+	// chunks hold the intervals in ascending order; none is empty, and each holds at most chunkSpans, so that an
+	// insertion in the middle moves little.
 	chunks [][]span
 	count  uint64
 }
@@ -30,7 +32,8 @@ func (s *SeqSet) Add(seq uint64) bool {
 	return s.insert(seq)
 }
 
-// AddRange puts lo..hi, both included, into the set. It costs as much as adding one number where the range begins above the highest number of the set.
+// AddRange puts lo..hi, both included, into the set. It costs as much as adding one number where the range begins above
+// the highest number of the set.
 func (s *SeqSet) AddRange(lo, hi uint64) {
 	if lo > hi {
 		return
@@ -58,7 +61,8 @@ func (s *SeqSet) insert(seq uint64) bool {
 		return false
 	}
 	s.count++
-	// chunk[i] is the first span above seq (if any is left in this chunk); below is the span before it, wherever it stands.
+	// chunk[i] is the first span above seq (if any is left in this chunk); below is the span before it, wherever it
+	// stands.
 	var below *span
 	if i > 0 {
 		below = &chunk[i-1]
@@ -81,7 +85,8 @@ func (s *SeqSet) insert(seq uint64) bool {
 	return true
 }
 
-// find returns the chunk and the index in it of the first span whose hi is at least seq; past the last span, the index is the last chunk's length.
+// find returns the chunk and the index in it of the first span whose hi is at least seq; past the last span, the index
+// is the last chunk's length.
 func (s *SeqSet) find(seq uint64) (chunk, index int) {
 	chunk, _ = slices.BinarySearchFunc(s.chunks, seq, func(c []span, seq uint64) int { return compare(c[len(c)-1].hi, seq) })
 	if chunk == len(s.chunks) {
@@ -101,8 +106,8 @@ func compare(a, b uint64) int {
 	return 0
 }
 
-// place inserts a span at an index, splitting a chunk that is full. A chunk that is full at its end starts a new one, so that ascending spans fill
-// their chunks.
+// place inserts a span at an index, splitting a chunk that is full. A chunk that is full at its end starts a new one,
+// so that ascending spans fill their chunks.
 func (s *SeqSet) place(c, i int, sp span) {
 	if len(s.chunks[c]) < chunkSpans {
 		s.chunks[c] = slices.Insert(s.chunks[c], i, sp)

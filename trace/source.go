@@ -1,11 +1,13 @@
 package trace
 
-// Source is what the analyzer reads: a trace file, or a trace file together with the records that its process left in a spool.
+// Source is what the analyzer reads: a trace file, or a trace file together with the records that its process left in a
+// spool.
 type Source interface {
-	// ReadBatch returns the next events, at least one, valid until the next call. It returns io.EOF at the end of what can be read, and any other
-	// error only when reading the underlying file failed.
+	// ReadBatch returns the next events, at least one, valid until the next call. It returns io.EOF at the end of what
+	// can be read, and any other error only when reading the underlying file failed.
 	ReadBatch() ([]Event, error)
-	// Tables returns the dictionary as far as it was read; it holds every entry that the events returned so far refer to.
+	// Tables returns the dictionary as far as it was read; it holds every entry that the events returned so far refer
+	// to.
 	Tables() *Tables
 	// Info returns what is known about the run. The caller must not change it.
 	Info() Info
@@ -19,6 +21,7 @@ type Source interface {
 
 // FieldSparer is a Source that can spare itself the decoding of fields that nobody asks for.
 type FieldSparer interface {
-	// LeaveOut says that these fields are of no use: in events of later batches they are zero, or hold their values. It may be called again and again, between batches.
+	// LeaveOut says that these fields are of no use: in events of later batches they are zero, or hold their values. It
+	// may be called again and again, between batches.
 	LeaveOut(fields ...Field)
 }

@@ -40,8 +40,9 @@ const (
 // Encoding says how the values of a column become bytes before compression.
 type Encoding uint8
 
-// The encodings, explained in EncodingSpecs. Every column restarts in every block, so that a block can be read alone. Numbers are append-only and are
-// written to disk with each column, so that a writer may choose another encoding for a field without a new format version.
+// The encodings, explained in EncodingSpecs. Every column restarts in every block, so that a block can be read alone.
+// Numbers are append-only and are written to disk with each column, so that a writer may choose another encoding for a
+// field without a new format version.
 const (
 	EncodingDelta   Encoding = 0
 	EncodingPlain   Encoding = 1
@@ -122,7 +123,8 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldRest, "rest", EncodingPlain, false, "bytes", "1 + the bytes of a framework's block beyond those that were requested, by rounding and by what was not worth splitting; 0 unknown"},
 }
 
-// EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and docs/format.md.
+// EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and
+// docs/format.md.
 type EventSpec struct {
 	Kind   EventKind
 	Name   string

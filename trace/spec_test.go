@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// recorded lists the fields of every event kind as version 1 wrote them. Later versions may append kinds, and fields to a kind; what stands here must
-// stay, since files hold these numbers.
+// recorded lists the fields of every event kind as version 1 wrote them. Later versions may append kinds, and fields to
+// a kind; what stands here must stay, since files hold these numbers.
 var recorded = []struct {
 	kind   string
 	fields string

@@ -39,7 +39,8 @@ func ParseStackEnd(s string) (StackEnd, bool) {
 	return StackEnd(n), err == nil
 }
 
-// Stack is an interned native call stack. Frames are code addresses, innermost first; all are return addresses, so a symbolizer looks up PC-1.
+// Stack is an interned native call stack. Frames are code addresses, innermost first; all are return addresses, so a
+// symbolizer looks up PC-1.
 type Stack struct {
 	ID     StackID
 	Frames []uint64

@@ -7,9 +7,10 @@ import (
 	"memtrace/cuda"
 )
 
-// trainingStream generates n events that look like the training of a transformer: every step repeats the same plan of allocations and frees with its
-// stacks, tags, threads and sizes; what varies is the time between events, a few data-dependent sizes, and the addresses that a best-fit cache hands
-// out for them. Now and then the framework takes a segment from the driver.
+// trainingStream generates n events that look like the training of a transformer: every step repeats the same plan of
+// allocations and frees with its stacks, tags, threads and sizes; what varies is the time between events, a few
+// data-dependent sizes, and the addresses that a best-fit cache hands out for them. Now and then the framework takes a
+// segment from the driver.
 func trainingStream(n int, seed uint64) []Event {
 	g := &streamGenerator{rng: rand.New(rand.NewPCG(seed, 2)), reserved: 2 << 30, free: make(map[uint64][]uint64), top: 0x7f5a_4000_0000}
 	g.makePlan()

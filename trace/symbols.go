@@ -17,16 +17,18 @@ type SymbolFrame struct {
 	Start    uint64 // address at which the function's code begins, in the numbers of Symbol.Address; 0 unknown, and for inlined functions
 }
 
-// Symbol says what a code address is called, so that a trace can be read on another machine than the one it was recorded on.
+// Symbol says what a code address is called, so that a trace can be read on another machine than the one it was
+// recorded on.
 type Symbol struct {
 	Module  ModuleID      // the loaded object file that the address belongs to; 0 none
 	Address uint64        // as it stands in stacks
 	Frames  []SymbolFrame // innermost first: inlined functions, then the one they were inlined into; at least one
 }
 
-// A symbols section is: uvarint number of texts, the texts; uvarint number of symbols, then for each: uvarint module, zigzag difference of the address to the symbol
-// before, uvarint number of frames, and for each frame: uvarint function, uvarint file (1 + the number of a text, 0 none), uvarint line, uvarint start (1 + its
-// distance below the address, 0 unknown).
+// A symbols section is: uvarint number of texts, the texts; uvarint number of symbols, then for each: uvarint module,
+// zigzag difference of the address to the symbol before, uvarint number of frames, and for each frame: uvarint
+// function, uvarint file (1 + the number of a text, 0 none), uvarint line, uvarint start (1 + its distance below the
+// address, 0 unknown).
 
 // symbolEncoder collects symbols for one section.
 type symbolEncoder struct {
@@ -80,7 +82,8 @@ func (e *symbolEncoder) finish() []byte {
 	return append(payload, e.symbols...)
 }
 
-// WriteSymbols writes what code addresses are called, at once, in as many sections as it takes. A later definition of the same module and address replaces an earlier one.
+// WriteSymbols writes what code addresses are called, at once, in as many sections as it takes. A later definition of
+// the same module and address replaces an earlier one.
 func (w *Writer) WriteSymbols(symbols []Symbol) error {
 	if err := w.usable(); err != nil || len(symbols) == 0 {
 		return err
@@ -192,7 +195,8 @@ func (t *Tables) AddSymbol(s Symbol) {
 	t.log = append(t.log, tableEntry{kind: entrySymbol, value: s})
 }
 
-// Symbol returns what a code address of a module is called, innermost (inlined) function first; ok=false if the trace does not say.
+// Symbol returns what a code address of a module is called, innermost (inlined) function first; ok=false if the trace
+// does not say.
 func (t *Tables) Symbol(module ModuleID, address uint64) (frames []SymbolFrame, ok bool) {
 	frames, ok = t.symbols[symbolKey{module, address}]
 	return frames, ok
@@ -201,7 +205,8 @@ func (t *Tables) Symbol(module ModuleID, address uint64) (frames []SymbolFrame, 
 // Symbols returns how many code addresses the trace has names for.
 func (t *Tables) Symbols() int { return len(t.symbols) }
 
-// symbol writes a line for each frame; the lines behind the first say that theirs is the function that the one before was inlined into.
+// symbol writes a line for each frame; the lines behind the first say that theirs is the function that the one before
+// was inlined into.
 func (t *textWriter) symbol(s Symbol) {
 	for i, f := range s.Frames {
 		if i > 0 {

@@ -2,7 +2,8 @@ package trace
 
 import "slices"
 
-// Module is a loaded object file: the code addresses [Start, End) belong to it; Base is what to subtract to get addresses inside the file.
+// Module is a loaded object file: the code addresses [Start, End) belong to it; Base is what to subtract to get
+// addresses inside the file.
 type Module struct {
 	ID               ModuleID
 	Start, End, Base uint64
@@ -26,8 +27,8 @@ type Device struct {
 	TotalBytes uint64
 }
 
-// Tables is the dictionary of a trace. It grows while the trace is read; look-ups never fail: an unknown id gives the zero value. The zero value is
-// an empty dictionary. Slices that it returns belong to it and must not be changed.
+// Tables is the dictionary of a trace. It grows while the trace is read; look-ups never fail: an unknown id gives the
+// zero value. The zero value is an empty dictionary. Slices that it returns belong to it and must not be changed.
 type Tables struct {
 	strings  map[StringID]string
 	stacks   map[StackID]nativeFrames

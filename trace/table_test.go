@@ -110,7 +110,8 @@ func TestDevicesAreInOrder(t *testing.T) {
 	}
 }
 
-// What a dictionary costs in memory is a fixed multiple of its uncompressed size, which the ratio limit ties to the size of the file.
+// What a dictionary costs in memory is a fixed multiple of its uncompressed size, which the ratio limit ties to the
+// size of the file.
 func TestDictionaryMemoryIsBounded(t *testing.T) {
 	// The smallest entries there are, of each kind that keeps more than a string.
 	for name, entry := range map[string]func(e *entryEncoder, dst []byte, i uint32) []byte{

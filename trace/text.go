@@ -28,8 +28,9 @@ import (
 //	oomreport json="{...}"
 //	end reason="exit" events=1 time=5000
 //
-// An event's word is the name of its kind and its names are those of FieldSpecs. Calls, levels and memory kinds go by name, or by number where this
-// version has no name for it. Texts are quoted as in Go. "flush" ends a block of events. Lines that begin with # are comments.
+// An event's word is the name of its kind and its names are those of FieldSpecs. Calls, levels and memory kinds go by
+// name, or by number where this version has no name for it. Texts are quoted as in Go. "flush" ends a block of events.
+// Lines that begin with # are comments.
 
 // blockTracker is a Source that knows which block its last batch came from.
 type blockTracker interface {
@@ -38,8 +39,8 @@ type blockTracker interface {
 
 func (r *Reader) currentBlock() (number, watermark uint64) { return r.health.Blocks, r.block.watermark }
 
-// WriteText writes the rest of src in text form. Encoding that text gives a trace whose text is the same. A trace that is cut or damaged ends with a
-// comment that says so.
+// WriteText writes the rest of src in text form. Encoding that text gives a trace whose text is the same. A trace that
+// is cut or damaged ends with a comment that says so.
 func WriteText(w io.Writer, src Source) error {
 	t := textWriter{out: bufio.NewWriter(w), src: src, info: make(Info)}
 	t.tracker, _ = src.(blockTracker)

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// WriteEventsText writes a part of a trace as WriteText does: the events of src, and of the dictionary what they refer to, each entry before the first event that needs it. Facts about
-// the run are left out.
+// WriteEventsText writes a part of a trace as WriteText does: the events of src, and of the dictionary what they refer
+// to, each entry before the first event that needs it. Facts about the run are left out.
 func WriteEventsText(w io.Writer, src Source) error {
 	t := textWriter{out: bufio.NewWriter(w), src: src, info: make(Info), needed: &neededEntries{at: make(map[entryName]int), written: make(map[entryName]bool)}}
 	t.line = fmt.Appendf(t.line, "trace version=%d", FormatVersion)

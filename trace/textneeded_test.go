@@ -24,7 +24,8 @@ func (s someEvents) ReadBatch() ([]Event, error) {
 	return kept, err
 }
 
-// TestEventsTextHasWhatItRefersTo: of a large dictionary only what the chosen events refer to is written, once and before them, and the text is a trace again.
+// TestEventsTextHasWhatItRefersTo: of a large dictionary only what the chosen events refer to is written, once and
+// before them, and the text is a trace again.
 func TestEventsTextHasWhatItRefersTo(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("trace version=1\ninfo key=\"process.pid\" value=\"7\"\n")

@@ -21,8 +21,8 @@ func (e *TextError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// EncodeText writes the trace that a text form describes. Without an "end" line the trace is that of a program that was killed after its last event. Errors
-// in the text are *TextError.
+// EncodeText writes the trace that a text form describes. Without an "end" line the trace is that of a program that was
+// killed after its last event. Errors in the text are *TextError.
 func EncodeText(w io.Writer, text io.Reader) error {
 	out, err := NewWriter(w, WriterOptions{})
 	if err != nil {

@@ -17,7 +17,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// decoder reads values off a byte slice. After the first value that is not there, failed is set and every further value is zero.
+// decoder reads values off a byte slice. After the first value that is not there, failed is set and every further value
+// is zero.
 type decoder struct {
 	data   []byte
 	failed bool

@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	// FormatVersion is the version this package writes. It changes when a file would mislead a reader of the version before; new event kinds, fields,
-	// dictionary entries and section kinds do not change it, since a reader skips those it does not know.
+	// FormatVersion is the version this package writes. It changes when a file would mislead a reader of the version
+	// before; new event kinds, fields, dictionary entries and section kinds do not change it, since a reader skips
+	// those it does not know.
 	FormatVersion = 1
 	// OldestVersion is the oldest version this package reads.
 	OldestVersion = 1
@@ -17,7 +18,8 @@ const (
 	headSize = 16
 )
 
-// Errors of NewReader: the file is no trace that this program can read. A trace that is cut or damaged further on is no error, see Health.
+// Errors of NewReader: the file is no trace that this program can read. A trace that is cut or damaged further on is no
+// error, see Health.
 var (
 	ErrNotTrace = errors.New("not a memtrace trace")
 	ErrVersion  = errors.New("trace format version not supported")
@@ -32,7 +34,8 @@ func fileHead() []byte {
 	return binary.LittleEndian.AppendUint32(head, 0)
 }
 
-// parseHead checks the opening bytes of a file. Fewer than headSize bytes are a trace cut in its head (ErrEmpty) if they begin like one.
+// parseHead checks the opening bytes of a file. Fewer than headSize bytes are a trace cut in its head (ErrEmpty) if
+// they begin like one.
 func parseHead(head []byte) (version uint32, err error) {
 	if len(head) < headSize {
 		if n := min(len(head), len(magic)); string(head[:n]) != magic[:n] {

@@ -13,15 +13,16 @@ var ErrClosed = errors.New("trace writer is closed")
 
 // WriterOptions adjust a Writer; the zero value is right for a new file.
 type WriterOptions struct {
-	// Append continues a file that already holds this many bytes of whole sections (Health.Bytes of a Reader), whose file position is there. No head is
-	// written. 0 begins a new file.
+	// Append continues a file that already holds this many bytes of whole sections (Health.Bytes of a Reader), whose
+	// file position is there. No head is written. 0 begins a new file.
 	Append int64
 	// Watermark is the last watermark of the file that is continued.
 	Watermark uint64
 }
 
-// Writer writes a trace. Every section is one call of the underlying Write, so that a program killed between two leaves whole sections. Its memory is
-// bounded by one block. It is not safe for use by several goroutines. After a failed write every call returns that error.
+// Writer writes a trace. Every section is one call of the underlying Write, so that a program killed between two leaves
+// whole sections. Its memory is bounded by one block. It is not safe for use by several goroutines. After a failed
+// write every call returns that error.
 type Writer struct {
 	w         io.Writer
 	err       error
@@ -112,7 +113,8 @@ func (w *Writer) writeSection(kind SectionKind, raw []byte, compress bool) error
 	return w.write(w.section)
 }
 
-// WriteInfo writes what is known about the run, at once. It may be called many times; later values override earlier ones.
+// WriteInfo writes what is known about the run, at once. It may be called many times; later values override earlier
+// ones.
 func (w *Writer) WriteInfo(info Info) error {
 	if err := w.usable(); err != nil || len(info) == 0 {
 		return err
@@ -139,7 +141,8 @@ func tooLong(what string, texts ...string) error {
 	return nil
 }
 
-// WriteString defines a string. Like all dictionary entries it is buffered and stands in the file before the events written after it.
+// WriteString defines a string. Like all dictionary entries it is buffered and stands in the file before the events
+// written after it.
 func (w *Writer) WriteString(id StringID, s string) error {
 	if err := errors.Join(w.usable(), tooLong("string", s)); err != nil {
 		return err
@@ -182,8 +185,8 @@ func (w *Writer) WriteDevice(d Device) error {
 	return w.entryAdded(w.entries.appendDevice(w.dictionary, d))
 }
 
-// WriteEvents appends events to the open block; they are copied. An event numbered below the last watermark is marked FlagLate in the file. A block that
-// is full is written with the last watermark.
+// WriteEvents appends events to the open block; they are copied. An event numbered below the last watermark is marked
+// FlagLate in the file. A block that is full is written with the last watermark.
 func (w *Writer) WriteEvents(events []Event) error {
 	if err := w.usable(); err != nil {
 		return err
@@ -227,8 +230,9 @@ func (w *Writer) appendEvents(events []Event) {
 	w.events += uint64(len(events))
 }
 
-// Flush writes what is buffered: the dictionary, then the events, stating that every event numbered below watermark is now in the file. Without buffered
-// events nothing carries the watermark to the file; it then stands with the next block.
+// Flush writes what is buffered: the dictionary, then the events, stating that every event numbered below watermark is
+// now in the file. Without buffered events nothing carries the watermark to the file; it then stands with the next
+// block.
 func (w *Writer) Flush(watermark uint64) error {
 	if err := w.usable(); err != nil {
 		return err

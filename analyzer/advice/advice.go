@@ -22,12 +22,15 @@ func (f Facts) expandable() bool {
 	return strings.Contains(strings.ToLower(AllocatorSettings(f.Info)), "expandable_segments:true")
 }
 
-// adviceRule is one row of the table: when it applies, what it would give, and how to say it. Numbers that the text names with {braces} are sizes.
+// adviceRule is one row of the table: when it applies, what it would give, and how to say it. Numbers that the text
+// names with {braces} are sizes.
 type adviceRule struct {
 	name string
-	// ask returns false where the rule does not apply. Otherwise frees is about how much following the advice would give at this moment.
+	// ask returns false where the rule does not apply. Otherwise frees is about how much following the advice would
+	// give at this moment.
 	ask func(e *report.OOMEvent, f Facts) (frees uint64, words map[string]string, applies bool)
-	// rank puts rules before those of a higher one, whatever they free: what makes all other advice idle comes first, remarks last.
+	// rank puts rules before those of a higher one, whatever they free: what makes all other advice idle comes first,
+	// remarks last.
 	rank int
 	text string
 }

@@ -155,7 +155,8 @@ func ruleNames(list []report.Advice) (names []string) {
 	return names
 }
 
-// TestAdviceFires: each rule fires where it should, alone, with its number; and not when any one of its conditions is gone.
+// TestAdviceFires: each rule fires where it should, alone, with its number; and not when any one of its conditions is
+// gone.
 func TestAdviceFires(t *testing.T) {
 	if got := ForOOM(plainOOM(), Facts{torchInfo()}); len(got) != 0 {
 		t.Fatalf("the plain event gets advice: %+v", got)

@@ -6,7 +6,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// categoryAdvice is what to try where most memory is of one category of training. frees is about which part of it following the advice gives back.
+// categoryAdvice is what to try where most memory is of one category of training. frees is about which part of it
+// following the advice gives back.
 type categoryAdvice struct {
 	category, rule string
 	least          float64 // of what is in use; less is not worth the words

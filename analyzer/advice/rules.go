@@ -77,7 +77,8 @@ func askFragmentation(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	return a.IdleBytes, words{"pieces": report.Number(a.Pieces.FreePieces), "largest": report.SizeText(a.Pieces.LargestFreeBytes)}, applies
 }
 
-// askIdleCache is for memory that another caller than the framework ran short of: for itself the framework gives idle segments back.
+// askIdleCache is for memory that another caller than the framework ran short of: for itself the framework gives idle
+// segments back.
 func askIdleCache(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	a := e.Allocator
 	if a == nil || !f.torch() || e.Level == "framework" || e.Outcome != report.OOMFailed {
@@ -152,7 +153,8 @@ func askOptimizer(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	return row.Bytes / 4 * 3, w, found && f.torch() && row.Bytes >= e.UsedBytes/5
 }
 
-// askGrowing wants every step to begin higher than the one before, after the first, which makes gradients and optimizer state.
+// askGrowing wants every step to begin higher than the one before, after the first, which makes gradients and optimizer
+// state.
 func askGrowing(e *report.OOMEvent, _ Facts) (uint64, words, bool) {
 	const enough = 4
 	steps := e.StepBytes

@@ -2,10 +2,12 @@ package callstack
 
 import "memtrace/trace"
 
-// LinkedStacks ties what a backward pass allocates to the forward operators that it is the gradient of. Such an allocation comes from a thread without Python frames, or with
-// those of a gradient function of the program's own; it carries the number of its forward operator, and so did what that operator allocated in its time.
+// LinkedStacks ties what a backward pass allocates to the forward operators that it is the gradient of. Such an
+// allocation comes from a thread without Python frames, or with those of a gradient function of the program's own; it
+// carries the number of its forward operator, and so did what that operator allocated in its time.
 //
-// A tied stack is a Python stack with an id of its own: the frames of the backward pass, if any, and behind them those of the forward operator.
+// A tied stack is a Python stack with an id of its own: the frames of the backward pass, if any, and behind them those
+// of the forward operator.
 type LinkedStacks struct {
 	operators operatorTable
 	pairs     []linkedPair
@@ -13,13 +15,15 @@ type LinkedStacks struct {
 	between   map[linkedPair]trace.StackID // of the others
 }
 
-// linkedPair is what a tied stack is made of. Where the forward operator itself allocated nothing, above is set: it ran between the two, and its stack is what these have in common.
+// linkedPair is what a tied stack is made of. Where the forward operator itself allocated nothing, above is set: it ran
+// between the two, and its stack is what these have in common.
 type linkedPair struct{ Backward, forward, above trace.StackID }
 
 const (
 	// LinkedBit marks ids of tied stacks. Ids of a dictionary are far below it.
 	LinkedBit trace.StackID = 1 << 31
-	// operatorsNear is how far from an operator that allocated nothing its neighbours may be. Operators that only make views come in short rows.
+	// operatorsNear is how far from an operator that allocated nothing its neighbours may be. Operators that only make
+	// views come in short rows.
 	operatorsNear = 8
 )
 
@@ -90,8 +94,9 @@ func (l *LinkedStacks) find(e *trace.Event) linkedPair {
 	return linkedPair{e.PyStack, below, above}
 }
 
-// Frames returns the Python frames of the forward operator, innermost first. Of two neighbours those count that they have in common; where they are at different places of the same
-// function, that is the innermost frame, at the place of the one before.
+// Frames returns the Python frames of the forward operator, innermost first. Of two neighbours those count that they
+// have in common; where they are at different places of the same function, that is the innermost frame, at the place of
+// the one before.
 func (p *linkedPair) Frames(tables *trace.Tables) []trace.PyFrame {
 	list, _ := tables.PyStack(p.forward)
 	if p.above == 0 {

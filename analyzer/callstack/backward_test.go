@@ -75,7 +75,8 @@ func TestLinkedStacks(t *testing.T) {
 	}
 }
 
-// TestLinkedThreads: two threads that train on one device number their operators alike. Before threads were told, a quarter of their bytes was tied to the other one's lines.
+// TestLinkedThreads: two threads that train on one device number their operators alike. Before threads were told, a
+// quarter of their bytes was tied to the other one's lines.
 func TestLinkedThreads(t *testing.T) {
 	l := &LinkedStacks{}
 	tied := func(e *trace.Event) linkedPair { return l.Split(l.Stack(e)) }
@@ -110,7 +111,8 @@ func TestLinkedThreads(t *testing.T) {
 	}
 }
 
-// TestLinkedRoom: one thread has all of the table; threads that share it each keep their latest operators, wherever they begin.
+// TestLinkedRoom: one thread has all of the table; threads that share it each keep their latest operators, wherever
+// they begin.
 func TestLinkedRoom(t *testing.T) {
 	const room = maxReach
 	for threads := uint32(1); threads <= 4; threads *= 2 {
@@ -134,7 +136,8 @@ func TestLinkedRoom(t *testing.T) {
 	}
 }
 
-// TestOperatorTableGrows: a training finds all its operators in a table that is no larger than a few of its steps need, and one whose steps become longer has the table grow.
+// TestOperatorTableGrows: a training finds all its operators in a table that is no larger than a few of its steps need,
+// and one whose steps become longer has the table grow.
 func TestOperatorTableGrows(t *testing.T) {
 	l := &LinkedStacks{}
 	number, missed := uint32(0), 0

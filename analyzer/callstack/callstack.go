@@ -65,7 +65,8 @@ func NewStacks(tables *trace.Tables, links *LinkedStacks) *Stacks {
 	return &Stacks{Tables: tables, links: links, Info: func() trace.Info { return nil }}
 }
 
-// Start makes everything anew if there is nothing yet, or if the interpreter or a library was found after the first stack was asked for.
+// Start makes everything anew if there is nothing yet, or if the interpreter or a library was found after the first
+// stack was asked for.
 func (c *Stacks) Start() {
 	info := c.Info()
 	if c.Names != nil && c.loop == info["python.eval"] && c.listed == info[LibrariesKey] {
@@ -204,7 +205,8 @@ func (c *Stacks) Problems() []string {
 	return c.Names.Problems()
 }
 
-// siteOf returns the innermost frame of the program's own code, else the step of a gradient computation, else the innermost frame that is left after folding.
+// siteOf returns the innermost frame of the program's own code, else the step of a gradient computation, else the
+// innermost frame that is left after folding.
 func siteOf(s *Stack) *Frame {
 	for _, f := range s.Shown {
 		if f.User {

@@ -10,10 +10,12 @@ import (
 	"memtrace/trace"
 )
 
-// Classifier tells the program's own code from that of libraries, and writes paths so that they are short and the same on every machine.
+// Classifier tells the program's own code from that of libraries, and writes paths so that they are short and the same
+// on every machine.
 //
-// In a program that runs Python the user's code is Python: files that do not belong to the interpreter, to installed packages (ownership knows those whose folder does not say so) or to
-// code that libraries make up as they run. In other programs it is native code outside of the system's folders that does not come from a library's headers.
+// In a program that runs Python the user's code is Python: files that do not belong to the interpreter, to installed
+// packages (ownership knows those whose folder does not say so) or to code that libraries make up as they run. In other
+// programs it is native code outside of the system's folders that does not come from a library's headers.
 type Classifier struct {
 	folder  string // the run's working directory
 	python  bool
@@ -97,7 +99,8 @@ func (j *Classifier) userFile(file string) bool {
 	return j.packageFolder(file) == "" && !installed.MatchString(file) && !standard.MatchString(file) && !generated.MatchString(file) && !ours.MatchString(file)
 }
 
-// packageFolder returns the folder that a file's package was installed into, by what the recorder wrote down of packages, else by the metadata beside them; "" if there is none.
+// packageFolder returns the folder that a file's package was installed into, by what the recorder wrote down of
+// packages, else by the metadata beside them; "" if there is none.
 func (j *Classifier) packageFolder(file string) string {
 	if root := j.owners.library(file); root != "" {
 		return path.Dir(root)
@@ -126,7 +129,8 @@ func Places(info trace.Info) func(file string) string {
 	return j.Place
 }
 
-// Place shortens a source file's path: relative to the working directory, from the package's name on, or its last two parts.
+// Place shortens a source file's path: relative to the working directory, from the package's name on, or its last two
+// parts.
 func (j *Classifier) Place(file string) string {
 	place, known := j.places[file]
 	if !known {

@@ -16,8 +16,8 @@ const (
 	foldHide              // plumbing: shown only where nothing else is
 	foldEntry             // inside of a library: of such frames in a row only the outermost one, through which the library was called
 
-	// What stands for all native frames between two Python ones: of the best kind that is there only the innermost frame. The last two kinds count at the inner end of
-	// a stack only.
+	// What stands for all native frames between two Python ones: of the best kind that is there only the innermost
+	// frame. The last two kinds count at the inner end of a stack only.
 	foldOperator // an operator of a framework
 	foldHelper   // an operator that operators use to get memory
 	foldInner    // some other function of a framework
@@ -28,8 +28,8 @@ const (
 	foldEngine // what runs the steps
 )
 
-// foldRule says how to fold the frames that it matches. Empty patterns match everything. Function and file patterns are beginnings, or with a leading "*" parts
-// of the text; library patterns are beginnings of the object file's base name.
+// foldRule says how to fold the frames that it matches. Empty patterns match everything. Function and file patterns are
+// beginnings, or with a leading "*" parts of the text; library patterns are beginnings of the object file's base name.
 type foldRule struct {
 	kind     symbol.Kind
 	library  string
@@ -43,8 +43,8 @@ const (
 	native = symbol.Native
 )
 
-// foldRules are asked in order; the first one that matches decides. A native frame that none matches is kept if it is the program's own, and
-// else foldEntry; of a library's headers (inHeaderLibrary) it is foldEntry, too.
+// foldRules are asked in order; the first one that matches decides. A native frame that none matches is kept if it is
+// the program's own, and else foldEntry; of a library's headers (inHeaderLibrary) it is foldEntry, too.
 var foldRules = []foldRule{
 	// memtrace itself.
 	{native, "libmemtrace", "", "", foldHide},
@@ -239,8 +239,9 @@ func lambdaOwner(function string) string {
 	return name
 }
 
-// cythonName reads the names that Cython makes up: __pyx_pw_4cupy_5_core_4core_7ndarray_1__new__ is cupy._core.core.ndarray.__new__. Each part has its length before
-// it, but for the last one, which in functions that Python sees has its number. "" for others.
+// cythonName reads the names that Cython makes up: __pyx_pw_4cupy_5_core_4core_7ndarray_1__new__ is
+// cupy._core.core.ndarray.__new__. Each part has its length before it, but for the last one, which in functions that
+// Python sees has its number. "" for others.
 func cythonName(function string) string {
 	rest, ok := strings.CutPrefix(function, "__pyx_")
 	if !ok {
@@ -261,7 +262,8 @@ func cythonName(function string) string {
 	}
 }
 
-// foldNoise leaves out what only those who wrote the libraries want to see. The innermost frame stays where all would go.
+// foldNoise leaves out what only those who wrote the libraries want to see. The innermost frame stays where all would
+// go.
 func foldNoise(all []*Frame) []*Frame {
 	var shown []*Frame
 	for i := 0; i < len(all); {
@@ -323,8 +325,8 @@ func bestOf(run []*Frame, first, last fold) *Frame {
 	return best
 }
 
-// namedWithin returns the named function that a nameless one of the same library called, also if it is plumbing: its name says more than an offset. Without one
-// it returns the nameless function.
+// namedWithin returns the named function that a nameless one of the same library called, also if it is plumbing: its
+// name says more than an offset. Without one it returns the nameless function.
 func namedWithin(run []*Frame, nameless *Frame) *Frame {
 	best := nameless
 	for _, f := range run {

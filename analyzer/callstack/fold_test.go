@@ -213,7 +213,8 @@ func TestFoldNeverEmpties(t *testing.T) {
 	}
 }
 
-// TestNativePrograms: without Python, the program's own libraries are the user's, and the system's are folded to what was called.
+// TestNativePrograms: without Python, the program's own libraries are the user's, and the system's are folded to what
+// was called.
 func TestNativePrograms(t *testing.T) {
 	j := NewClassifier(trace.Info{"process.cwd": "/home/ada/sim"}, nil)
 	s := &Stack{All: stackOf(j, `/usr/local/cuda-12.4/lib64/libcudart.so.12

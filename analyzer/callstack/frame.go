@@ -8,7 +8,8 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// Site names a place of the program: "train.py:41 Block.forward". Code without lines is named by function and object file: "main (train)".
+// Site names a place of the program: "train.py:41 Block.forward". Code without lines is named by function and object
+// file: "main (train)".
 func (j *Classifier) Site(f *Frame) string {
 	if line := j.Line(f); line != "" {
 		return line + " " + f.Title()
@@ -27,7 +28,8 @@ func (j *Classifier) Line(f *Frame) string {
 	return fmt.Sprintf("%s:%d", j.Place(f.File), f.Line)
 }
 
-// autogradFile stands for the file of every step of a gradient computation: they are generated, and run for the user's lines of the forward pass.
+// autogradFile stands for the file of every step of a gradient computation: they are generated, and run for the user's
+// lines of the forward pass.
 const autogradFile = "autograd"
 
 // SourceFile names the file that a function is in, its object file if no more is known.
@@ -63,7 +65,8 @@ func (j *Classifier) object(f *Frame) string {
 // unknownCode stands for code that was made at run time and has no name.
 const unknownCode = "[jit]"
 
-// Title is what a frame is called in folded stacks. Code without a name and an object file is named without its address, which is another one in every run.
+// Title is what a frame is called in folded stacks. Code without a name and an object file is named without its
+// address, which is another one in every run.
 func (f *Frame) Title() string {
 	switch {
 	case f.short != "":

@@ -43,7 +43,8 @@ func TestHeaderLibraries(t *testing.T) {
 	}
 }
 
-// The line that used the library is the site; of the library the function that was called there stays. Where the program has no function on the stack, that one is the site.
+// The line that used the library is the site; of the library the function that was called there stays. Where the
+// program has no function on the stack, that one is the site.
 func TestSiteAboveHeaders(t *testing.T) {
 	j := NewClassifier(trace.Info{"process.cwd": "/home/ada/sim"}, nil)
 	at := func(file, function string, line int) *Frame {

@@ -7,8 +7,9 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// Inner returns the innermost Python function that belongs neither to a framework nor to the interpreter: in a program that a library drives, the library's line that does the
-// work. ok is false if there is none; gradient, if it is a line of the forward pass whose gradient is computed.
+// Inner returns the innermost Python function that belongs neither to a framework nor to the interpreter: in a program
+// that a library drives, the library's line that does the work. ok is false if there is none; gradient, if it is a line
+// of the forward pass whose gradient is computed.
 func (j *Classifier) Inner(s *Stack) (f *Frame, gradient, ok bool) {
 	for i, f := range s.All {
 		if f.Kind == symbol.Python && !j.beneath(f) {
@@ -18,8 +19,8 @@ func (j *Classifier) Inner(s *Stack) (f *Frame, gradient, ok bool) {
 	return nil, false, false
 }
 
-// OperatorIn names the operator of a framework that asked for the memory. In a backward pass that is the step of the gradient computation, such as "autograd: MmBackward0", unless
-// Python computes the gradient.
+// OperatorIn names the operator of a framework that asked for the memory. In a backward pass that is the step of the
+// gradient computation, such as "autograd: MmBackward0", unless Python computes the gradient.
 func OperatorIn(all []*Frame) string {
 	end := 0
 	for end < len(all) && all[end].Kind != symbol.Python {
@@ -37,7 +38,8 @@ func OperatorIn(all []*Frame) string {
 // pythonNode is what every gradient function written in Python is called.
 const pythonNode = " PyNode"
 
-// operatorTitle is a native operator's name without its types: mxnet::op::FullyConnectedCompute of mxnet::op::FullyConnectedCompute<mshadow::gpu>(...).
+// operatorTitle is a native operator's name without its types: mxnet::op::FullyConnectedCompute of
+// mxnet::op::FullyConnectedCompute<mshadow::gpu>(...).
 func operatorTitle(title string) string {
 	if i := strings.IndexAny(title, "<("); i > 0 {
 		return title[:i]

@@ -11,8 +11,8 @@ import (
 // UnknownLibrary is the number of report.UnknownLibrary in every Libraries.
 const UnknownLibrary = 0
 
-// Libraries resolves stacks to the object file that made the call: the module of the innermost frame, by its base name. A stack is resolved when it is
-// first seen, while the modules that were loaded then are the latest ones.
+// Libraries resolves stacks to the object file that made the call: the module of the innermost frame, by its base name.
+// A stack is resolved when it is first seen, while the modules that were loaded then are the latest ones.
 type Libraries struct {
 	tables *trace.Tables
 	names  meter.Names

@@ -9,7 +9,8 @@ import (
 	"memtrace/trace"
 )
 
-// nativeStack makes a native stack from words: "eval" is an activation of the interpreter's loop, "a<b" means that a was inlined into b.
+// nativeStack makes a native stack from words: "eval" is an activation of the interpreter's loop, "a<b" means that a
+// was inlined into b.
 func nativeStack(text string) []nativeCall {
 	var calls []nativeCall
 	for _, word := range strings.Fields(text) {
@@ -95,8 +96,8 @@ func TestMergeStacks(t *testing.T) {
 	}
 }
 
-// TestMergeKeepsEveryFrame: whatever the two sides look like, every Python frame stands in the result in its order, and of the native ones only activations are
-// missing, at most as many as there are entries.
+// TestMergeKeepsEveryFrame: whatever the two sides look like, every Python frame stands in the result in its order, and
+// of the native ones only activations are missing, at most as many as there are entries.
 func TestMergeKeepsEveryFrame(t *testing.T) {
 	for bits := range 1 << 10 {
 		var native, python []string

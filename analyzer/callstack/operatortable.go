@@ -2,8 +2,8 @@ package callstack
 
 import "memtrace/trace"
 
-// operatorKey names a forward operator. Every thread numbers its own. Where the trace does not tell threads, the device keeps those of several apart, if each has its own; of two
-// threads with one device the last one counts.
+// operatorKey names a forward operator. Every thread numbers its own. Where the trace does not tell threads, the device
+// keeps those of several apart, if each has its own; of two threads with one device the last one counts.
 type operatorKey struct {
 	number uint32 // as events carry it
 	thread uint16 // as events carry it, 0 unknown
@@ -24,11 +24,14 @@ type operator struct {
 	taken uint32        // by how many operators it came
 }
 
-// operatorSet holds operators whose keys share a place, the newest one first. One thread's numbers come in order, so that all of the table is theirs; several threads share it.
+// operatorSet holds operators whose keys share a place, the newest one first. One thread's numbers come in order, so
+// that all of the table is theirs; several threads share it.
 type operatorSet [4]operator
 
-// operatorTable remembers the latest forward operators that allocated. It is as large as backward passes need it, so that what a training step touches stays in the processor's
-// caches: it grows before it puts out an operator that is not much older than the oldest that was ever asked for. Beside a program that runs it matters, too, that its pages are few.
+// operatorTable remembers the latest forward operators that allocated. It is as large as backward passes need it, so
+// that what a training step touches stays in the processor's caches: it grows before it puts out an operator that is
+// not much older than the oldest that was ever asked for. Beside a program that runs it matters, too, that its pages
+// are few.
 type operatorTable struct {
 	sets  []operatorSet
 	taken uint32 // operators so far; may wrap around
@@ -36,15 +39,18 @@ type operatorTable struct {
 }
 
 const (
-	// minOperatorSets and maxOperatorSets are powers of two. At most there is room for the operators of several steps of the largest models.
+	// minOperatorSets and maxOperatorSets are powers of two. At most there is room for the operators of several steps
+	// of the largest models.
 	minOperatorSets = 1 << 9
 	maxOperatorSets = 1 << 16
-	// operatorMargin is how many times farther back than was ever asked for operators are kept: graphs may live for several steps.
+	// operatorMargin is how many times farther back than was ever asked for operators are kept: graphs may live for
+	// several steps.
 	operatorMargin = 8
 	maxReach       = maxOperatorSets * uint32(len(operatorSet{}))
 )
 
-// put takes in what an operator allocates. The number stays what it is until the next operator begins, so that of one number's allocations the first one is the operator's.
+// put takes in what an operator allocates. The number stays what it is until the next operator begins, so that of one
+// number's allocations the first one is the operator's.
 func (t *operatorTable) put(k operatorKey, taker trace.ThreadID, stack trace.StackID) {
 	if t.sets == nil {
 		t.sets = make([]operatorSet, minOperatorSets)
@@ -84,7 +90,8 @@ func (t *operatorTable) grow() {
 	}
 }
 
-// set returns where an operator is if it is known. Neighbours by number are neighbours there; threads begin far from each other.
+// set returns where an operator is if it is known. Neighbours by number are neighbours there; threads begin far from
+// each other.
 func (t *operatorTable) set(k operatorKey) *operatorSet {
 	begin := (uint32(k.thread)<<16 | uint32(uint16(k.device))) * 0x9e3779b1 >> 16
 	return &t.sets[(k.number+begin)&uint32(len(t.sets)-1)]
@@ -104,7 +111,8 @@ func (s *operatorSet) push(o operator) {
 	s[0] = o
 }
 
-// at returns the stack of the operator that the key's thread recorded so many operators after the key's, 0 if it is not known.
+// at returns the stack of the operator that the key's thread recorded so many operators after the key's, 0 if it is not
+// known.
 func (t *operatorTable) at(k operatorKey, after int32) trace.StackID {
 	if t.sets == nil {
 		return 0

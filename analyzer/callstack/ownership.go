@@ -11,8 +11,8 @@ import (
 	"memtrace/trace"
 )
 
-// LibrariesKey is the fact about a run that lists installed packages in folders whose names do not say so, separated by NUL: those that pip put there with --target. The recorder finds
-// them by the packages' metadata.
+// LibrariesKey is the fact about a run that lists installed packages in folders whose names do not say so, separated by
+// NUL: those that pip put there with --target. The recorder finds them by the packages' metadata.
 const LibrariesKey = "python.libraries"
 
 // ownership decides what is the program's own code where paths alone do not tell.
@@ -53,7 +53,8 @@ func newOwnership(patterns []string, info trace.Info) ownership {
 	return o
 }
 
-// globPath compiles a glob over whole parts of a path: * is any text, ? one character, and what lies below a match belongs to it.
+// globPath compiles a glob over whole parts of a path: * is any text, ? one character, and what lies below a match
+// belongs to it.
 func globPath(glob string) *regexp.Regexp {
 	text := regexp.QuoteMeta(strings.Trim(glob, "/"))
 	return regexp.MustCompile("(^|/)" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(text) + "(/|$)")
@@ -79,10 +80,12 @@ func (o *ownership) library(file string) string {
 	return ""
 }
 
-// frameworks are the packages whose frames say less than those of who calls them: what memory is for is known there, but not for whom.
+// frameworks are the packages whose frames say less than those of who calls them: what memory is for is known there,
+// but not for whom.
 var frameworks = []string{"torch", "functorch", "torchgen", "triton", "mxnet", "jax", "jaxlib", "tensorflow", "keras", "cupy", "cupyx", "numba", "numba_cuda", "numpy", "opt_einsum"}
 
-// beneath reports whether a Python frame says nothing of whose the memory is: the framework's own, the interpreter's, generated code, or memtrace's.
+// beneath reports whether a Python frame says nothing of whose the memory is: the framework's own, the interpreter's,
+// generated code, or memtrace's.
 func (j *Classifier) beneath(f *Frame) bool {
 	file := f.File
 	switch {

@@ -17,11 +17,13 @@ func liveContexts(h *heap.Heap, device int16) []liveContext {
 	return list
 }
 
-// contextCosts is what each context of a device was found to take: what the device counted for the process beyond what it had allocated, when the context was
-// new. Code that is loaded later and heaps that grow are not part of it: they show in the remainder.
+// contextCosts is what each context of a device was found to take: what the device counted for the process beyond what
+// it had allocated, when the context was new. Code that is loaded later and heaps that grow are not part of it: they
+// show in the remainder.
 type contextCosts map[liveContext]uint64
 
-// measure sets the costs of contexts that have none yet; untracked is what the process takes beyond what the trace accounts for.
+// measure sets the costs of contexts that have none yet; untracked is what the process takes beyond what the trace
+// accounts for.
 func (costs *contextCosts) measure(live []liveContext, untracked int64) {
 	var fresh []liveContext
 	for _, context := range live {

@@ -16,8 +16,8 @@ type Span struct {
 	Joins      bool // one allocation may reach from this range into the next one
 }
 
-// fragmentsOf finds the gaps that blocks leave in segments. Both are put in order. Segments that join and touch are one; blocks outside of all segments, and
-// what is covered twice, change nothing.
+// fragmentsOf finds the gaps that blocks leave in segments. Both are put in order. Segments that join and touch are
+// one; blocks outside of all segments, and what is covered twice, change nothing.
 func fragmentsOf(segments, blocks []Span) report.Fragments {
 	byStart := func(a, b Span) int { return cmp.Compare(a.Start, b.Start) }
 	slices.SortFunc(segments, byStart)
@@ -58,7 +58,8 @@ func joined(segments []Span) []Span {
 	return list
 }
 
-// Fragments looks at what the framework's allocator holds on a device: its segments are the driver memory of the library that makes the framework's reports.
+// Fragments looks at what the framework's allocator holds on a device: its segments are the driver memory of the
+// library that makes the framework's reports.
 func (s *State) Fragments(h *heap.Heap, libraries *callstack.Libraries, index int16) report.Fragments {
 	var segments, blocks []Span
 	ours := func(b *heap.Block) bool {

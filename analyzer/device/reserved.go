@@ -9,9 +9,9 @@ import (
 	"memtrace/trace"
 )
 
-// Holdings knows which library holds how much driver memory on which device, whatever the filters are. From it comes what a framework's allocator has
-// reserved: the live driver memory whose calling library is the one that also makes the framework's reports. The framework's own counters, which travel
-// with its events, check that figure.
+// Holdings knows which library holds how much driver memory on which device, whatever the filters are. From it comes
+// what a framework's allocator has reserved: the live driver memory whose calling library is the one that also makes
+// the framework's reports. The framework's own counters, which travel with its events, check that figure.
 type Holdings struct {
 	Devices []deviceHoldings // by device slot
 	Library uint32           // makes the framework's reports; callstack.UnknownLibrary until one is seen with a stack
@@ -68,8 +68,9 @@ func (h *Holdings) CloseDriver(slot int, library uint32, size, epoch uint64) {
 	h.Devices[slot].ByLibrary[library].Shrink(size, epoch)
 }
 
-// Report takes in the counters of a framework event, whose block has already been replayed, and checks them; epoch is that of the framework's total
-// before the event, so that a new maximum finds this event's counter. Late events are not checked: the state they describe has passed.
+// Report takes in the counters of a framework event, whose block has already been replayed, and checks them; epoch is
+// that of the framework's total before the event, so that a new maximum finds this event's counter. Late events are not
+// checked: the state they describe has passed.
 func (h *Holdings) Report(e *trace.Event, epoch uint64) {
 	d := h.Device(profile.DeviceSlot(e.Device))
 	d.Seen = e.Seq
@@ -108,7 +109,8 @@ func (d *deviceHoldings) heldBy(library uint32) uint64 {
 	return 0
 }
 
-// Current and peak return what the framework's allocator holds now and held at most; fromDriver is the better source, see holdings.fromDriver.
+// Current and peak return what the framework's allocator holds now and held at most; fromDriver is the better source,
+// see holdings.fromDriver.
 func (d *deviceHoldings) Current(library uint32, fromDriver bool) uint64 {
 	if !fromDriver {
 		return d.Last.ReservedBytes
@@ -126,8 +128,8 @@ func (d *deviceHoldings) Peak(library uint32, fromDriver bool) uint64 {
 	return 0
 }
 
-// FromDriver reports whether reserved bytes can be read off the driver's events: the reporting library is known and took driver memory itself.
-// Otherwise the framework's word is all there is.
+// FromDriver reports whether reserved bytes can be read off the driver's events: the reporting library is known and
+// took driver memory itself. Otherwise the framework's word is all there is.
 func (h *Holdings) FromDriver() bool {
 	if h.Library == callstack.UnknownLibrary {
 		return false

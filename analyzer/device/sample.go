@@ -26,8 +26,8 @@ type Book struct {
 	contexts contextCosts
 }
 
-// Add takes in what a device reported. The event's order number is its moment, so the heap and the sizes on the device are as they were then. It returns
-// the sample and these sizes; ok is false for figures that no device has.
+// Add takes in what a device reported. The event's order number is its moment, so the heap and the sizes on the device
+// are as they were then. It returns the sample and these sizes; ok is false for figures that no device has.
 func (k *Samples) Add(e *trace.Event, h *heap.Heap, on *Sizes, tables *trace.Tables) (s report.Sample, sizes report.SizesAt, ok bool) {
 	if e.Device < 0 || e.Size > heap.MaxBlockBytes || e.Allocated > heap.MaxBlockBytes || e.Count > heap.MaxBlockBytes || e.Reserved > heap.MaxBlockBytes {
 		return s, sizes, false
@@ -52,7 +52,8 @@ func (k *Samples) Add(e *trace.Event, h *heap.Heap, on *Sizes, tables *trace.Tab
 	return s, sizes, true
 }
 
-// Last returns the latest sample of a device, or the settled one before it if the latest fits no single moment; nil without any.
+// Last returns the latest sample of a device, or the settled one before it if the latest fits no single moment; nil
+// without any.
 func (k *Samples) Last(device int16) *report.Sample {
 	slot := profile.DeviceSlot(device)
 	if slot >= len(k.Devices) || len(k.Devices[slot].List) == 0 {
@@ -69,8 +70,9 @@ func (k *Samples) Last(device int16) *report.Sample {
 // settledWindow is how much older, in nanoseconds, a settled sample may be that stands for one that is not.
 const settledWindow = 1e9
 
-// uncountedPages is what a device that counts whole pages has counted beyond the blocks; such a device's figure is a multiple of a page where the blocks are none.
-// Without this a new context would be charged with the rest of the first pages, for as long as it lives.
+// uncountedPages is what a device that counts whole pages has counted beyond the blocks; such a device's figure is a
+// multiple of a page where the blocks are none. Without this a new context would be charged with the rest of the first
+// pages, for as long as it lives.
 func uncountedPages(s report.Sample, sizes report.SizesAt) uint64 {
 	if s.OwnBytes%pageSize == 0 && s.TrackedBytes%pageSize != 0 {
 		return sizes.PartialPages()

@@ -17,7 +17,8 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// Sizes keeps the comparison up to date for every device. It looks at driver memory only, so its cost does not matter to a framework's events.
+// Sizes keeps the comparison up to date for every device. It looks at driver memory only, so its cost does not matter
+// to a framework's events.
 type Sizes struct {
 	Devices []deviceSizes // by device slot
 	pools   map[heap.ObjectKey]poolWord
@@ -63,7 +64,8 @@ func (s *Sizes) Closed(b *heap.Block) {
 	d.requested.Shrink(b.Size)
 }
 
-// rounding returns what a block takes beyond its size. VMM memory comes in whole pages, and what pools round up is part of what they hold.
+// rounding returns what a block takes beyond its size. VMM memory comes in whole pages, and what pools round up is part
+// of what they hold.
 func rounding(b *heap.Block) uint64 {
 	switch b.Mem {
 	case cuda.MemoryDevice, cuda.MemoryArray, cuda.MemoryModule:
@@ -72,8 +74,9 @@ func rounding(b *heap.Block) uint64 {
 	return 0
 }
 
-// pagesOf adds a block to the device's pages, or takes it away, and returns by how many bytes the pages in use change. Pages that a block fills are its
-// own; those at its ends it may share. Only plain blocks and variables have addresses that say where they lie.
+// pagesOf adds a block to the device's pages, or takes it away, and returns by how many bytes the pages in use change.
+// Pages that a block fills are its own; those at its ends it may share. Only plain blocks and variables have addresses
+// that say where they lie.
 func (d *deviceSizes) pagesOf(b *heap.Block, change int) uint64 {
 	if b.Mem != cuda.MemoryDevice && b.Mem != cuda.MemoryModule || b.Size == 0 || b.Addr+b.Size < b.Addr {
 		return b.Size + rounding(b)
@@ -93,7 +96,8 @@ func (d *deviceSizes) pagesOf(b *heap.Block, change int) uint64 {
 	return full<<pageBits + shared
 }
 
-// edge counts a block more or less that uses a page in part, and returns the page's size if it is the first or the last one.
+// edge counts a block more or less that uses a page in part, and returns the page's size if it is the first or the last
+// one.
 func (d *deviceSizes) edge(page uint64, change int) uint64 {
 	blocks, known := d.edges.Get(page + 1)
 	switch {

@@ -7,8 +7,9 @@ import (
 	"memtrace/trace"
 )
 
-// State is what the devices hold as of the event that was replayed last: driver memory by library, what frameworks count, how much of a device
-// that takes, and what the devices themselves said. The zero value is that of the beginning.
+// State is what the devices hold as of the event that was replayed last: driver memory by library, what frameworks
+// count, how much of a device that takes, and what the devices themselves said. The zero value is that of the
+// beginning.
 type State struct {
 	Holdings Holdings
 	Sizes    Sizes

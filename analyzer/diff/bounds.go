@@ -24,8 +24,8 @@ func (b boundsBetween) change(base, changed uint64, baseLower, changedLower *uin
 	return c
 }
 
-// share compares shares at the moments of peaks. The bounds of such a share speak of the moment of the recorded peak, and the true one may have been another, so that a difference is
-// never certain.
+// share compares shares at the moments of peaks. The bounds of such a share speak of the moment of the recorded peak,
+// and the true one may have been another, so that a difference is never certain.
 func (b boundsBetween) share(base, changed uint64, baseLower, changedLower *uint64) Change {
 	c := b.change(base, changed, baseLower, changedLower)
 	if c.Certain != nil {

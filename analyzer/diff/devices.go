@@ -9,8 +9,9 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// pairDevices returns the base with the numbers of the new run's devices, and what was done in words. Two ranks of one program do the same on devices of different numbers, which is no
-// difference. Devices are paired in their order if both runs used as many of them.
+// pairDevices returns the base with the numbers of the new run's devices, and what was done in words. Two ranks of one
+// program do the same on devices of different numbers, which is no difference. Devices are paired in their order if
+// both runs used as many of them.
 func pairDevices(base, changed *report.Summary) (*report.Summary, []string) {
 	from, to := usedDevices(base), usedDevices(changed)
 	if len(from) != len(to) || slices.Equal(from, to) {

@@ -11,7 +11,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Diff is what changed from one run to another. Positive means growth. Rows come growth first. The json names are published in docs/report-json.md.
+// Diff is what changed from one run to another. Positive means growth. Rows come growth first. The json names are
+// published in docs/report-json.md.
 type Diff struct {
 	Base    Side     `json:"base"`
 	New     Side     `json:"new"`
@@ -47,7 +48,8 @@ type Change struct {
 
 	Percent *float64 `json:"percent,omitempty"` // delta in hundredths of the base; absent where that is nothing
 
-	// Where either run lost records: what is certain of each side, and whether the delta has the right sign for certain. Absent otherwise.
+	// Where either run lost records: what is certain of each side, and whether the delta has the right sign for
+	// certain. Absent otherwise.
 	BaseLower *uint64 `json:"base_lower,omitempty"`
 	NewLower  *uint64 `json:"new_lower,omitempty"`
 	Certain   *bool   `json:"certain,omitempty"`
@@ -112,10 +114,11 @@ func (r Row) Title() string {
 	return r.Key
 }
 
-// New says what changed from base to changed. Keys are matched by the part that is the same from run to run: threads, for one, without the kernel's
-// thread number. Both summaries should have been made with the same options.
+// New says what changed from base to changed. Keys are matched by the part that is the same from run to run: threads,
+// for one, without the kernel's thread number. Both summaries should have been made with the same options.
 //
-// Where a summary has the moment of Options.At, that is compared instead of the peak; the two moments may be of one trace.
+// Where a summary has the moment of Options.At, that is compared instead of the peak; the two moments may be of one
+// trace.
 func New(base, changed *report.Summary) *Diff {
 	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []Level{}, Groups: []Group{}, By: groupNames(base, changed), SameRun: sameProcess(&base.Process, &changed.Process)}
 	d.Notes = diffNotes(base, changed)
@@ -157,8 +160,9 @@ func Groupings() []string {
 	return []string{"tag", "library", "api", "site", "inner", "operator", "module"}
 }
 
-// ShowDefaults chooses the groupings that say most, as a report does: by tag if either run has any, else by site, or where one place holds most by what divides it; and by category,
-// the grouping by rules, if the programs train. Both summaries must have been made with DiffGroupings and Options.Sites.
+// ShowDefaults chooses the groupings that say most, as a report does: by tag if either run has any, else by site, or
+// where one place holds most by what divides it; and by category, the grouping by rules, if the programs train. Both
+// summaries must have been made with DiffGroupings and Options.Sites.
 func (d *Diff) ShowDefaults(base, changed *report.Summary, category string) {
 	first := "site"
 	switch {

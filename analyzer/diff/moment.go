@@ -6,7 +6,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// atMoment returns a summary whose peaks are what was live at the moment that it was asked for, so that moments are compared as peaks are. What is only known of peaks is left out.
+// atMoment returns a summary whose peaks are what was live at the moment that it was asked for, so that moments are
+// compared as peaks are. What is only known of peaks is left out.
 func atMoment(s *report.Summary) *report.Summary {
 	if s.At == nil {
 		return s

@@ -19,8 +19,9 @@ type matching struct {
 	merged        int // functions or files whose places could not be told apart
 }
 
-// matchKeys pairs the keys of two runs. Keys with the same stable part belong together. Where that part leaves out a line, a function's places are paired as they
-// are if one run has all lines of the other; else in their order, if there are as many; else nobody can say which is which, and they are taken as one.
+// matchKeys pairs the keys of two runs. Keys with the same stable part belong together. Where that part leaves out a
+// line, a function's places are paired as they are if one run has all lines of the other; else in their order, if there
+// are as many; else nobody can say which is which, and they are taken as one.
 func matchKeys(by string, base, changed *report.Group) matching {
 	m := matching{base: make(map[string]string), changed: make(map[string]string)}
 	g := profile.FindGrouping(by)

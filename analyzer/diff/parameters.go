@@ -7,7 +7,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Parameter compares what belongs to one parameter or buffer, in bytes of its elements. One that is missing on a side has zeros there.
+// Parameter compares what belongs to one parameter or buffer, in bytes of its elements. One that is missing on a side
+// has zeros there.
 type Parameter struct {
 	Name      string `json:"name"`
 	Category  string `json:"category"`
@@ -20,7 +21,8 @@ type Parameter struct {
 // Delta is by how much all that belongs to the parameter grew.
 func (p *Parameter) Delta() int64 { return p.Bytes.Delta + p.Gradient.Delta + p.Optimizer.Delta }
 
-// diffParameters compares parameters of two runs by name. Growth comes first; what did not change keeps the new run's order. nil if a side was summarised without training.
+// diffParameters compares parameters of two runs by name. Growth comes first; what did not change keeps the new run's
+// order. nil if a side was summarised without training.
 func diffParameters(base, changed *report.Training) []Parameter {
 	if base == nil || changed == nil {
 		return nil

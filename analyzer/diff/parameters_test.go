@@ -7,7 +7,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestDiffParameters compares parameters by name and category: new, gone, grown, shrunk, moved from gradient to state, and untouched ones.
+// TestDiffParameters compares parameters by name and category: new, gone, grown, shrunk, moved from gradient to state,
+// and untouched ones.
 func TestDiffParameters(t *testing.T) {
 	parameter := func(name string, bytes, gradient, state uint64) report.Parameter {
 		return report.Parameter{Name: name, Category: "parameter", Bytes: bytes, Gradient: gradient, States: []report.State{{Name: "exp_avg", Bytes: state / 2}, {Name: "exp_avg_sq", Bytes: state - state/2}}}

@@ -9,7 +9,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Verdict says what the difference comes to: by how much the memory of the level that reports put first changed, and what changed most with it.
+// Verdict says what the difference comes to: by how much the memory of the level that reports put first changed, and
+// what changed most with it.
 type Verdict struct {
 	Level  string  `json:"level"`
 	Bytes  Change  `json:"bytes"`  // at the peak, or at the moments that are compared
@@ -97,7 +98,8 @@ type FoldedRow struct {
 	Most  uint64
 }
 
-// Folded puts rows of repeated modules and parameters together that have one state, growth first. together false: every row stands alone.
+// Folded puts rows of repeated modules and parameters together that have one state, growth first. together false: every
+// row stands alone.
 func (g *Group) Folded(together bool) []FoldedRow {
 	list := make([]FoldedRow, 0, len(g.Rows))
 	if !together || !fold.FoldsRows(g.By) {
@@ -179,7 +181,8 @@ type FoldedParameter struct {
 	Least, Most uint64 // the smallest and the largest change of one of them
 }
 
-// FoldParameterChanges puts parameters together that differ in an index and have the same sizes and state, growth first.
+// FoldParameterChanges puts parameters together that differ in an index and have the same sizes and state, growth
+// first.
 func FoldParameterChanges(rows []Parameter) []FoldedParameter {
 	var list []FoldedParameter
 	kind := func(i int) string {

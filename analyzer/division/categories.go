@@ -17,7 +17,8 @@ type categorySum struct {
 	entries map[report.CategoryEntry]uint64 // entries without their bytes
 }
 
-// CategoryRows divides what was held by category, with the largest entries of each, the places among them where sites says so.
+// CategoryRows divides what was held by category, with the largest entries of each, the places among them where sites
+// says so.
 func CategoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.Held, sites bool, entries int) []report.Category {
 	sums := map[string]*categorySum{rules.Others: {entries: make(map[report.CategoryEntry]uint64)}}
 	for i := range list {
@@ -73,8 +74,8 @@ func (s *categorySum) row(name string, limit int) report.Category {
 	return row
 }
 
-// UntrackableOnDevices sums up, over the devices that know this process's share, what they count for it and the trace does not: at the moment that was asked for, or at the
-// sample at which the process used most. nil if no device knows.
+// UntrackableOnDevices sums up, over the devices that know this process's share, what they count for it and the trace
+// does not: at the moment that was asked for, or at the sample at which the process used most. nil if no device knows.
 func UntrackableOnDevices(s *report.Summary, by string) *report.Untrackable {
 	if s.DeviceLedger == nil {
 		return nil

@@ -32,7 +32,8 @@ type divided struct {
 	bytes    uint64
 }
 
-// Of divides the place that holds more than half of what a level held at a moment. nil if no place does, or if nothing more is known of it.
+// Of divides the place that holds more than half of what a level held at a moment. nil if no place does, or if nothing
+// more is known of it.
 func Of(r *profile.Resolver, level string, list []profile.Held) *report.Division {
 	sums := make(map[string]uint64)
 	var whole uint64
@@ -89,7 +90,8 @@ type dividing struct {
 	most  int // rows that hold most of it, the largest ones
 }
 
-// best returns the way to divide that says most: by module if a few rows hold most of it, else by inner function, else by operator. nil if none says anything.
+// best returns the way to divide that says most: by module if a few rows hold most of it, else by inner function, else
+// by operator. nil if none says anything.
 func (d *divided) best(site string) *dividing {
 	var ways, left []*dividing
 	ways = append(ways, d.byModule(), d.byKey("inner", profile.InnerKey, profile.InnerLabel, func(key string) bool { return !d.isSite(key, site) }),
@@ -151,7 +153,8 @@ func (d *divided) byKey(by string, key, label func(*profile.Resolver, uint64) st
 	return w.weigh(d)
 }
 
-// byModule divides by the modules of the deepest level at which a few rows hold most of it; at no such level, by modules as they are.
+// byModule divides by the modules of the deepest level at which a few rows hold most of it; at no such level, by
+// modules as they are.
 func (d *divided) byModule() *dividing {
 	keys := make([]string, len(d.list))
 	for i := range d.list {

@@ -1,2 +1,3 @@
-// Package division divides what was held at one moment: by category, across two groupings, or inside of the one place that asked for most of it.
+// Package division divides what was held at one moment: by category, across two groupings, or inside of the one place
+// that asked for most of it.
 package division

@@ -12,8 +12,9 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// Collapsed writes one line for each call stack: its functions, outermost first, with semicolons between them, a blank, and the value. Flame graph scripts,
-// speedscope and Perfetto read it. Lines are sorted; a set without values gives no line.
+// Collapsed writes one line for each call stack: its functions, outermost first, with semicolons between them, a blank,
+// and the value. Flame graph scripts, speedscope and Perfetto read it. Lines are sorted; a set without values gives no
+// line.
 func Collapsed(w io.Writer, set *analyzer.StackSet, o Options) error {
 	shape := shaper(set, o.NoLines)
 	s := newSampler(set.Rows, func(f *symbol.Frame) frame { return frame{function: collapsedName(shape(f))} })
@@ -36,7 +37,8 @@ func Collapsed(w io.Writer, set *analyzer.StackSet, o Options) error {
 	return nil
 }
 
-// collapsedName is a frame in one word of the format: its two signs, the semicolon and the end of the line, cannot stand in it.
+// collapsedName is a frame in one word of the format: its two signs, the semicolon and the end of the line, cannot
+// stand in it.
 func collapsedName(f frame) string {
 	name := f.function
 	if (f.python || f.origin == ofUser) && f.file != "" {

@@ -11,7 +11,8 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// readCollapsed parses the format as its first reader does: the last word of a line is the value, semicolons divide the rest.
+// readCollapsed parses the format as its first reader does: the last word of a line is the value, semicolons divide the
+// rest.
 func readCollapsed(t *testing.T, text []byte) (stacks map[string]uint64, sum uint64) {
 	t.Helper()
 	stacks = make(map[string]uint64)

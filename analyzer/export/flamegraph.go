@@ -33,8 +33,8 @@ const (
 	flameLeast  = 0.3  // narrower boxes are not drawn
 )
 
-// FlameGraph writes a picture of the call stacks, outermost callers above: a box is as wide as what was allocated below it. It stands alone; where scripts may
-// run, a click looks closer and a field searches.
+// FlameGraph writes a picture of the call stacks, outermost callers above: a box is as wide as what was allocated below
+// it. It stands alone; where scripts may run, a click looks closer and a field searches.
 func FlameGraph(w io.Writer, set *analyzer.StackSet, o Options) error {
 	s := newSampler(set.Rows, shaper(set, o.NoLines))
 	list, sum := s.samples(o.Value)

@@ -129,7 +129,8 @@ func TestFlameGraphLook(t *testing.T) {
 	golden(t, "training.svg", flame(t, trainingSet(), trainingOptions(Peak)))
 }
 
-// TestFlameGraphSums: the first box is the sum of all stacks; below every box lie boxes within its bounds that do not overlap; a label fits its box.
+// TestFlameGraphSums: the first box is the sum of all stacks; below every box lie boxes within its bounds that do not
+// overlap; a label fits its box.
 func TestFlameGraphSums(t *testing.T) {
 	for v := range values {
 		set := trainingSet()
@@ -161,7 +162,8 @@ func TestFlameGraphSums(t *testing.T) {
 	}
 }
 
-// TestFlameTreeIsExact: the value of every box is that of its children, of what was too narrow and of the stacks that end there.
+// TestFlameTreeIsExact: the value of every box is that of its children, of what was too narrow and of the stacks that
+// end there.
 func TestFlameTreeIsExact(t *testing.T) {
 	set := wideSet(3000)
 	s := newSampler(set.Rows, shaper(set, false))

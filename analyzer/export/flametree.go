@@ -33,7 +33,8 @@ func newFlameTree(list []sample, sum, least uint64) *box {
 	return root
 }
 
-// grow adds the children that samples have at a depth. The samples are sorted, so that a child's samples stand together.
+// grow adds the children that samples have at a depth. The samples are sorted, so that a child's samples stand
+// together.
 func (b *box) grow(list []sample, depth int, least uint64) {
 	for len(list) > 0 && len(list[0].frames) == depth { // these end here
 		list = list[1:]
@@ -65,7 +66,8 @@ func (b *box) values(list []uint64) []uint64 {
 	return list
 }
 
-// shorten leaves out the inner boxes of chains in which every call only passes on to the next: of such a chain its first and its last box stay.
+// shorten leaves out the inner boxes of chains in which every call only passes on to the next: of such a chain its
+// first and its last box stay.
 func (b *box) shorten(passes func(frame int32) bool) {
 	for i, child := range b.children {
 		first := child

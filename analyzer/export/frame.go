@@ -31,7 +31,8 @@ type frame struct {
 
 var noStack = frame{origin: ofOther, function: "[no stack]"}
 
-// shaper returns what makes frames of a set's frames. A Python frame is the user's if its file is, which is asked once: thousands of functions share a file.
+// shaper returns what makes frames of a set's frames. A Python frame is the user's if its file is, which is asked once:
+// thousands of functions share a file.
 func shaper(set *analyzer.StackSet, noLines bool) func(*symbol.Frame) frame {
 	users := make(map[string]bool) // by Python file
 	return func(f *symbol.Frame) frame {

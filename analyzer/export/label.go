@@ -8,7 +8,8 @@ import (
 
 const dots = "…"
 
-// labels are what a box of a frame can be called, the longest first. A reader looks for lines in their own files, and for functions elsewhere.
+// labels are what a box of a frame can be called, the longest first. A reader looks for lines in their own files, and
+// for functions elsewhere.
 func (f *frame) labels() []string {
 	place := f.place()
 	switch {
@@ -35,7 +36,8 @@ func distinct(names ...string) []string {
 	return list
 }
 
-// lastName is the last parts of a C++ or Rust name, or of one with a word and a colon before it: template arguments and operators stay whole.
+// lastName is the last parts of a C++ or Rust name, or of one with a word and a colon before it: template arguments and
+// operators stay whole.
 func lastName(function string, parts int) string {
 	nested := 0
 	for i := len(function) - 1; i > 0; i-- {
@@ -56,8 +58,8 @@ func lastName(function string, parts int) string {
 	return function
 }
 
-// fitLabel returns the longest of the names that fits a box, with the size where there is room for both, or the beginning of the last name; "" where no room
-// is left for that. The script in the picture does the same.
+// fitLabel returns the longest of the names that fits a box, with the size where there is room for both, or the
+// beginning of the last name; "" where no room is left for that. The script in the picture does the same.
 func fitLabel(names []string, size string, width float64) string {
 	room := int((width - flamePad) / flameChar)
 	for _, name := range names {

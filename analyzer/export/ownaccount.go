@@ -19,7 +19,8 @@ import (
 // accountLimit is what an account may unpack to. The recorder keeps none of more than 1 MiB packed.
 const accountLimit = 64 << 20
 
-// OwnAccounts reads what frameworks said of their own memory, from what is known of a run: one account for each device. JAX says it as a profile for pprof.
+// OwnAccounts reads what frameworks said of their own memory, from what is known of a run: one account for each device.
+// JAX says it as a profile for pprof.
 func OwnAccounts(info trace.Info) ([]report.OwnAccount, error) {
 	packed := info["account.jax"]
 	if packed == "" {
@@ -84,7 +85,8 @@ func label(s *profile.Sample, key string) string {
 	return ""
 }
 
-// siteOf is the innermost line that belongs to no installed package; without one the innermost function. JAX's stacks begin with the innermost frame, as all do.
+// siteOf is the innermost line that belongs to no installed package; without one the innermost function. JAX's stacks
+// begin with the innermost frame, as all do.
 func siteOf(stack []*profile.Location, place func(file string) string) string {
 	first := ""
 	for _, location := range stack {

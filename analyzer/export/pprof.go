@@ -16,8 +16,8 @@ import (
 	"memtrace/trace"
 )
 
-// Pprof writes a profile for pprof, with all values: those of Go's heap profiles under their names, and peak_space. The wanted value is the one that pprof
-// shows first. Addresses are those of the process.
+// Pprof writes a profile for pprof, with all values: those of Go's heap profiles under their names, and peak_space. The
+// wanted value is the one that pprof shows first. Addresses are those of the process.
 func Pprof(w io.Writer, set *analyzer.StackSet, o Options) error {
 	b := newPprofBuilder(set, &o)
 	for i := range set.Rows {
@@ -115,7 +115,8 @@ func (b *pprofBuilder) labels(row *analyzer.StackRow) map[string][]string {
 	return labels
 }
 
-// locationLength returns how many of the innermost frames stand at one address: functions that were inlined, and the one that they were inlined into.
+// locationLength returns how many of the innermost frames stand at one address: functions that were inlined, and the
+// one that they were inlined into.
 func locationLength(frames []symbol.Frame) int {
 	n := 1
 	for n < len(frames) && frames[n-1].Inlined && frames[n].Address == frames[0].Address && frames[n].Module == frames[0].Module {
@@ -179,7 +180,8 @@ type mappedModule struct {
 	base    uint64
 }
 
-// newModuleIndex adds the modules of a run to a profile, the program before the others: pprof says that the profile is of the first one.
+// newModuleIndex adds the modules of a run to a profile, the program before the others: pprof says that the profile is
+// of the first one.
 func newModuleIndex(p *profile.Profile, modules []trace.Module, exe string) *moduleIndex {
 	index := &moduleIndex{byPath: make(map[string]mappedModule)}
 	program := slices.IndexFunc(modules, func(m trace.Module) bool { return m.Path == exe })

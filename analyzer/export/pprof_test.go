@@ -81,7 +81,8 @@ func TestPprofNamesTheProgram(t *testing.T) {
 	}
 }
 
-// TestPprofLocations: what was inlined shares a location with what it was inlined into, and equal frames share everything.
+// TestPprofLocations: what was inlined shares a location with what it was inlined into, and equal frames share
+// everything.
 func TestPprofLocations(t *testing.T) {
 	inner, outer := native("inner", 0x10), native("outer", 0x10)
 	inner.Inlined, inner.Line, outer.Line = true, 5, 9

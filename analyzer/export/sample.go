@@ -14,8 +14,9 @@ type sample struct {
 	value  uint64
 }
 
-// sampler makes samples of rows. A row's frame becomes one of those that the format can tell apart, and these are numbered in the order of their names, so
-// that comparing samples by their numbers puts them into an order that does not depend on the order of the rows.
+// sampler makes samples of rows. A row's frame becomes one of those that the format can tell apart, and these are
+// numbered in the order of their names, so that comparing samples by their numbers puts them into an order that does
+// not depend on the order of the rows.
 type sampler struct {
 	rows   []analyzer.StackRow
 	stacks [][]int32 // by row, outermost frame first

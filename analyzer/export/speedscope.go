@@ -20,8 +20,8 @@ type speedscopeFrame struct {
 	Line int    `json:"line,omitempty"`
 }
 
-// Speedscope writes a file for speedscope: one sampled profile for each set and value, the one that the options name first. Weights are bytes, or a number
-// of allocations.
+// Speedscope writes a file for speedscope: one sampled profile for each set and value, the one that the options name
+// first. Weights are bytes, or a number of allocations.
 func Speedscope(w io.Writer, sets []*analyzer.StackSet, o Options) error {
 	var rows []analyzer.StackRow
 	for _, set := range sets {

@@ -30,9 +30,10 @@ const (
 	inARow = 3
 )
 
-// Modules puts modules together that differ in an index and are the same part of a repeated module: what stands behind the index has a name, as in h.3.attn. Modules that end in
-// their index, as those of a list of different layers do, are only taken as one if their list is known to repeat or if they hold the same bytes. Folds come in the order of the sum of
-// their bytes, most first.
+// Modules puts modules together that differ in an index and are the same part of a repeated module: what stands behind
+// the index has a name, as in h.3.attn. Modules that end in their index, as those of a list of different layers do, are
+// only taken as one if their list is known to repeat or if they hold the same bytes. Folds come in the order of the sum
+// of their bytes, most first.
 func Modules(names []string, bytes []uint64) []Fold {
 	t := newFolding(names, bytes)
 	repeated := t.repeatedLists()
@@ -45,8 +46,8 @@ func Modules(names []string, bytes []uint64) []Fold {
 	return t.folds()
 }
 
-// Sized puts names together that differ in an index and hold the same number of bytes by sizes, which are those of parameters, say. The other arguments and the order are as in
-// FoldModules.
+// Sized puts names together that differ in an index and hold the same number of bytes by sizes, which are those of
+// parameters, say. The other arguments and the order are as in FoldModules.
 func Sized(names []string, bytes, sizes []uint64) []Fold {
 	t := newFolding(names, bytes)
 	t.fold(func(item *foldItem, part int) (kind string, certain bool) {
@@ -84,7 +85,8 @@ func newFolding(names []string, bytes []uint64) *folding {
 	return t
 }
 
-// splitIndices takes a name apart. Numbers between dots are indices; in names without them so are those at the end of a word, as in MXNet's transformer3_attn.
+// splitIndices takes a name apart. Numbers between dots are indices; in names without them so are those at the end of a
+// word, as in MXNet's transformer3_attn.
 func splitIndices(name string) (parts []string, indices []bool) {
 	if len(name) > maxFoldedName {
 		return []string{name}, []bool{false}
@@ -127,7 +129,8 @@ func (item *foldItem) attached(part int) bool {
 	return part > 0 && !strings.HasSuffix(item.parts[part-1], ".")
 }
 
-// namedBehind counts the parts of a name behind an index that are no indices: modules, and for parameters their own name.
+// namedBehind counts the parts of a name behind an index that are no indices: modules, and for parameters their own
+// name.
 func namedBehind(parts []string, part int) (n int) {
 	for _, text := range parts[part+1:] {
 		for word := range strings.SplitSeq(text, ".") {
@@ -163,8 +166,9 @@ func (t *folding) repeatedLists() map[string]bool {
 	return repeated
 }
 
-// fold takes items as one that differ in one index and are of the same kind, the indices from the left to the right. Where it is not certain that they are parts of repeated modules,
-// they are if nothing else in their names is an index or if there are several in a row: a feed-forward part's two layers may happen to have the same size.
+// fold takes items as one that differ in one index and are of the same kind, the indices from the left to the right.
+// Where it is not certain that they are parts of repeated modules, they are if nothing else in their names is an index
+// or if there are several in a row: a feed-forward part's two layers may happen to have the same size.
 func (t *folding) fold(kind func(item *foldItem, part int) (kind string, certain bool)) {
 	most := 0
 	for _, item := range t.items {
@@ -227,7 +231,8 @@ func compareIndices(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y), strings.Compare(a, b))
 }
 
-// IndexRanges writes sorted indices as people do: 0..7,9. Where they are scattered it says how many there are between the first and the last one.
+// IndexRanges writes sorted indices as people do: 0..7,9. Where they are scattered it says how many there are between
+// the first and the last one.
 func IndexRanges(indices []string) string {
 	var pieces []string
 	for i := 0; i < len(indices); {
@@ -270,10 +275,12 @@ func (t *folding) folds() []Fold {
 	return list
 }
 
-// FoldsRows reports whether rows of a grouping are names of modules or of what belongs to them, which FoldRows may take as one.
+// FoldsRows reports whether rows of a grouping are names of modules or of what belongs to them, which FoldRows may take
+// as one.
 func FoldsRows(by string) bool { return by == "module" || by == "name" }
 
-// FoldRows folds the keys of a grouping as FoldModules or FoldSized does; other groupings' keys stand alone, in their order.
+// FoldRows folds the keys of a grouping as FoldModules or FoldSized does; other groupings' keys stand alone, in their
+// order.
 func FoldRows(by string, keys []string, bytes []uint64) []Fold {
 	switch by {
 	case "module":

@@ -2,8 +2,9 @@ package heap
 
 import "math/bits"
 
-// AddrMap maps non-zero addresses to block numbers: open addressing with linear probing, at most half full, and deletion by shifting back, so that a
-// table through which millions of addresses pass holds no tombstones. It allocates only when it grows.
+// AddrMap maps non-zero addresses to block numbers: open addressing with linear probing, at most half full, and
+// deletion by shifting back, so that a table through which millions of addresses pass holds no tombstones. It allocates
+// only when it grows.
 type AddrMap struct {
 	slots []addrSlot
 	used  int
@@ -17,8 +18,8 @@ type addrSlot struct {
 
 const addrMapMinSlots = 64
 
-// home is the slot at which the search for an address begins. Multiplying by 2^64 divided by the golden ratio spreads addresses that differ only in
-// their middle bits over the upper bits, which are kept.
+// home is the slot at which the search for an address begins. Multiplying by 2^64 divided by the golden ratio spreads
+// addresses that differ only in their middle bits over the upper bits, which are kept.
 func (m *AddrMap) home(addr uint64) int { return int(addr * 0x9e3779b97f4a7c15 >> m.shift) }
 
 // find returns the slot of an address, or the free slot where it belongs. The map must have slots.

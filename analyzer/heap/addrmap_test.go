@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAddrMapAgreesWithMap puts, takes and looks up addresses that collide often, and compares with Go's map after every step.
+// TestAddrMapAgreesWithMap puts, takes and looks up addresses that collide often, and compares with Go's map after
+// every step.
 func TestAddrMapAgreesWithMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var m AddrMap

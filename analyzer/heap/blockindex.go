@@ -6,9 +6,10 @@ import (
 	"memtrace/internal/offheap"
 )
 
-// blockIndex finds live blocks by their address: open addressing with linear probing, and deletion by shifting back, so that a table through which
-// millions of addresses pass holds no tombstones. It allocates only when it grows. The addresses themselves stand in the blocks; a slot holds a block's number, plus one, and
-// in the bits above it a part of the address's hash, which spares most looks at other blocks.
+// blockIndex finds live blocks by their address: open addressing with linear probing, and deletion by shifting back, so
+// that a table through which millions of addresses pass holds no tombstones. It allocates only when it grows. The
+// addresses themselves stand in the blocks; a slot holds a block's number, plus one, and in the bits above it a part of
+// the address's hash, which spares most looks at other blocks.
 type blockIndex struct {
 	blocks  *blockTable
 	slots   []uint32
@@ -25,13 +26,15 @@ const (
 	blockIndexIDBits = 24
 )
 
-// Multiplying by 2^64 divided by the golden ratio spreads addresses that differ only in their middle bits over the upper bits, which choose the slot.
+// Multiplying by 2^64 divided by the golden ratio spreads addresses that differ only in their middle bits over the
+// upper bits, which choose the slot.
 func blockHash(addr uint64) uint64 { return addr * 0x9e3779b97f4a7c15 }
 
 // tag is the part of a hash that a slot holds.
 func (x *blockIndex) tag(hash uint64) uint32 { return uint32(hash) << x.idBits }
 
-// find returns the slot of an address, or the free slot where it belongs, and the number of its block. The index must have slots.
+// find returns the slot of an address, or the free slot where it belongs, and the number of its block. The index must
+// have slots.
 func (x *blockIndex) find(addr uint64) (slot int, id uint32, ok bool) {
 	hash := blockHash(addr)
 	mask, tag, low := len(x.slots)-1, x.tag(hash), uint32(1)<<x.idBits-1
@@ -81,7 +84,8 @@ func (x *blockIndex) take(addr uint64) (id uint32, ok bool) {
 	return id, ok
 }
 
-// reserve makes room for one more address, whose block has at most that number, so that a slot found now stays the right one for it.
+// reserve makes room for one more address, whose block has at most that number, so that a slot found now stays the
+// right one for it.
 func (x *blockIndex) reserve(id uint32) {
 	if x.used >= x.most || (id+1)>>x.idBits != 0 {
 		x.makeRoom(id)
@@ -109,7 +113,8 @@ func (x *blockIndex) makeRoom(id uint32) {
 	x.fill(make([]uint32, n), false, idBits)
 }
 
-// remove empties a slot that find returned for an address in the index, and moves back the entries behind it whose search would otherwise stop at the gap.
+// remove empties a slot that find returned for an address in the index, and moves back the entries behind it whose
+// search would otherwise stop at the gap.
 func (x *blockIndex) remove(slot int) {
 	mask, low, i := len(x.slots)-1, uint32(1)<<x.idBits-1, slot
 	for j := (i + 1) & mask; x.slots[j] != 0; j = (j + 1) & mask {

@@ -22,7 +22,8 @@ func (t *blockTable) place(addr uint64) uint32 {
 	return id
 }
 
-// TestBlockIndexAgreesWithMap puts, takes and looks up addresses that collide often, and compares with Go's map after every step.
+// TestBlockIndexAgreesWithMap puts, takes and looks up addresses that collide often, and compares with Go's map after
+// every step.
 func TestBlockIndexAgreesWithMap(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -66,7 +67,8 @@ func TestBlockIndexAgreesWithMap(t *testing.T) {
 	}
 }
 
-// TestBlockIndexWithHighNumbers: a number that needs more bits than a slot has for it leaves fewer for the hash, and finds its block all the same.
+// TestBlockIndexWithHighNumbers: a number that needs more bits than a slot has for it leaves fewer for the hash, and
+// finds its block all the same.
 func TestBlockIndexWithHighNumbers(t *testing.T) {
 	blocks := &blockTable{list: make([]Block, 1<<blockIndexIDBits+1000)}
 	x := blockIndex{blocks: blocks}

@@ -1,13 +1,15 @@
 package heap
 
-// blockTable keeps the live blocks by number. There are two kinds: one for readers, in which blocks stand as they are, and a packed one for the replay inside a recorded program, in which
-// each takes as little memory as it can (packedBlocks).
+// blockTable keeps the live blocks by number. There are two kinds: one for readers, in which blocks stand as they are,
+// and a packed one for the replay inside a recorded program, in which each takes as little memory as it can
+// (packedBlocks).
 type blockTable struct {
 	list   []Block
 	packed *packedBlocks // instead of list, if not nil
 }
 
-// count is one more than the highest number that was ever given out. Numbers that are not in use have blocks of AccountNone.
+// count is one more than the highest number that was ever given out. Numbers that are not in use have blocks of
+// AccountNone.
 func (t *blockTable) count() uint32 {
 	if t.packed != nil {
 		return t.packed.count
@@ -15,7 +17,8 @@ func (t *blockTable) count() uint32 {
 	return uint32(len(t.list))
 }
 
-// at returns a block to look at. What is changed in it holds once it was put; it is valid until the next but three that is looked at.
+// at returns a block to look at. What is changed in it holds once it was put; it is valid until the next but three that
+// is looked at.
 func (t *blockTable) at(id uint32) *Block {
 	if t.packed == nil {
 		return &t.list[id]

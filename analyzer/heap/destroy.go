@@ -5,11 +5,12 @@ import (
 	"memtrace/trace"
 )
 
-// destroy ends an object and the memory that dies with it, which are the owner's blocks older than the event. A context takes along what was allocated
-// while it was current, a graph its allocation nodes, a module or library its variables.
+// destroy ends an object and the memory that dies with it, which are the owner's blocks older than the event. A context
+// takes along what was allocated while it was current, a graph its allocation nodes, a module or library its variables.
 //
-// The variables of modules know their module and not the context that it was loaded into, so they end with the last live context of their device. While
-// one context of several goes, the variables of its modules stay until their own unload: counting them for too long is better than dropping live ones.
+// The variables of modules know their module and not the context that it was loaded into, so they end with the last
+// live context of their device. While one context of several goes, the variables of its modules stay until their own
+// unload: counting them for too long is better than dropping live ones.
 func (h *Heap) destroy(e *trace.Event) {
 	if e.Status != 0 || e.Flags&trace.FlagReference != 0 {
 		return
@@ -44,7 +45,8 @@ func (h *Heap) destroyContext(e *trace.Event) {
 	}
 }
 
-// resetPrimary ends the primary context of a device, under whatever handle it is known. A device without one may be reset, too.
+// resetPrimary ends the primary context of a device, under whatever handle it is known. A device without one may be
+// reset, too.
 func (h *Heap) resetPrimary(device int16, e *trace.Event) {
 	for _, handle := range h.objects.primaries(device) {
 		h.endOwned(ObjectKey{Handle: handle, Kind: cuda.ObjectContext}, e)
@@ -59,7 +61,8 @@ func (h *Heap) resetPrimary(device int16, e *trace.Event) {
 	}
 }
 
-// endModules ends the modules of a device that has no context any more, and the variables of its libraries, which themselves live on.
+// endModules ends the modules of a device that has no context any more, and the variables of its libraries, which
+// themselves live on.
 func (h *Heap) endModules(device int16, e *trace.Event) {
 	for _, key := range h.objects.modulesOn(device, e.Seq) {
 		h.endOwned(key, e)
@@ -81,8 +84,8 @@ func (h *Heap) endOwned(key ObjectKey, e *trace.Event) {
 	h.owners.forget(key)
 }
 
-// endBlocks ends those of an owner's blocks that are older than e and that which picks, nil picking all. It goes backwards because a block that ends is
-// replaced in the list by the last one.
+// endBlocks ends those of an owner's blocks that are older than e and that which picks, nil picking all. It goes
+// backwards because a block that ends is replaced in the list by the last one.
 func (h *Heap) endBlocks(ids []uint32, e *trace.Event, which func(*Block) bool) {
 	for i := len(ids) - 1; i >= 0; i-- {
 		id := ids[i]

@@ -8,21 +8,23 @@ import (
 	"memtrace/trace"
 )
 
-// MaxBlockBytes is more than any address space holds. A larger size is damage; counting it would drown every other number.
+// MaxBlockBytes is more than any address space holds. A larger size is damage; counting it would drown every other
+// number.
 const MaxBlockBytes = 1 << 57
 
 const (
-	// maxUnmatched bounds how many addresses are remembered at which something late may still come: an allocation whose free was seen, a free whose block was
-	// displaced.
+	// maxUnmatched bounds how many addresses are remembered at which something late may still come: an allocation whose
+	// free was seen, a free whose block was displaced.
 	maxUnmatched = 1 << 14
-	// keptDisplacements is how many times of displaced blocks are remembered: as many as threads may be inside an allocation when recording ends.
+	// keptDisplacements is how many times of displaced blocks are remembered: as many as threads may be inside an
+	// allocation when recording ends.
 	keptDisplacements = 512
 	// maxNodes bounds how many addresses of graph nodes are remembered after their nodes ended.
 	maxNodes = 1 << 20
 )
 
-// Block is a live allocation. Observers may keep its id, never the pointer: blocks move when the heap grows and are reused after Closed. A block fills
-// one cache line, which the speed of the replay rests on.
+// Block is a live allocation. Observers may keep its id, never the pointer: blocks move when the heap grows and are
+// reused after Closed. A block fills one cache line, which the speed of the replay rests on.
 type Block struct {
 	Addr    uint64 // address; for VMM memory the handle
 	Size    uint64 // bytes
@@ -69,19 +71,26 @@ type HeapHealth struct {
 
 // Heap is the state machine of live memory. Its rules:
 //
-//   - An allocation at an address that is live in the same space means that the earlier block's free is late: the earlier block closes there and then.
+//   - An allocation at an address that is live in the same space means that the earlier block's free is late: the
+//     earlier block closes there and then.
 //     If the late one is the allocation itself (its order number is the lower one), its block has elapsed and the live one stays.
-//   - A free whose order number is below that of the block live at its address belongs to an earlier, displaced block: it changes nothing. Nor does a late
+//   - A free whose order number is below that of the block live at its address belongs to an earlier, displaced block:
+//     it changes nothing. Nor does a late
 //     free where no block is live but one was displaced.
 //   - A free that finds no block is counted. If its allocation comes late, the pair is put together again.
-//   - A refused allocation changes nothing; a refused free leaves its block live. Address 0 is never a block: freeing it is legal and does nothing.
-//   - The memory behind a VMM handle lives until the handle is released and its last mapping has ended, in whatever order. References are counted: each
+//   - A refused allocation changes nothing; a refused free leaves its block live. Address 0 is never a block: freeing
+//     it is legal and does nothing.
+//   - The memory behind a VMM handle lives until the handle is released and its last mapping has ended, in whatever
+//     order. References are counted: each
 //     takes a release of its own.
-//   - The size of an imported handle is that of its first mapping; until then there is no block. Memory of other processes that is opened again at the
+//   - The size of an imported handle is that of its first mapping; until then there is no block. Memory of other
+//     processes that is opened again at the
 //     same address takes a close for each opening.
-//   - With a context, a graph or a module ends the memory that it owns, see destroy. Only blocks older than the event end: a destruction that comes late
+//   - With a context, a graph or a module ends the memory that it owns, see destroy. Only blocks older than the event
+//     end: a destruction that comes late
 //     tells of an earlier object of the same handle. A late allocation whose owner has ended since has elapsed.
-//   - A free of a device address where nothing is live may mean a graph's node. An address that ever was a node's is freed once per launch, so such frees
+//   - A free of a device address where nothing is live may mean a graph's node. An address that ever was a node's is
+//     freed once per launch, so such frees
 //     are never unmatched.
 type Heap struct {
 	observer        Observer
@@ -113,8 +122,9 @@ func NewHeap(observer Observer) *Heap {
 	return h
 }
 
-// NewPackedHeap returns an empty heap that takes little memory for its blocks, at most so many bytes of it outside of Go's heap, where most is: see packedBlocks for what it forgets. Once
-// it is short of room it goes on in Go's heap, but is to be given up soon.
+// NewPackedHeap returns an empty heap that takes little memory for its blocks, at most so many bytes of it outside of
+// Go's heap, where most is: see packedBlocks for what it forgets. Once it is short of room it goes on in Go's heap, but
+// is to be given up soon.
 func NewPackedHeap(observer Observer, most int64) *Heap {
 	h := NewHeap(observer)
 	h.blocks.packed, h.owners.counted = newPackedBlocks(most), true
@@ -225,7 +235,8 @@ func (h *Heap) begin(id uint32, b *Block, e *trace.Event) bool {
 	return true
 }
 
-// noteNode remembers the address of a graph's node. When there are too many, all are forgotten: only frees of ended nodes lose their meaning.
+// noteNode remembers the address of a graph's node. When there are too many, all are forgotten: only frees of ended
+// nodes lose their meaning.
 func (h *Heap) noteNode(e *trace.Event) {
 	if e.Mem != cuda.MemoryGraph {
 		return

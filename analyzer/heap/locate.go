@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Locator finds the block that holds an address: a framework's, or where no framework reported one the driver's. Addresses inside of blocks come in bursts, as names do, so they are
-// looked up in a list that is made when blocks came or went since the last time.
+// Locator finds the block that holds an address: a framework's, or where no framework reported one the driver's.
+// Addresses inside of blocks come in bursts, as names do, so they are looked up in a list that is made when blocks came
+// or went since the last time.
 type Locator struct {
 	sorted  [2][]uint32 // block ids by address: of the framework, of the driver
 	changes uint64      // blocks that had come and gone when they were made

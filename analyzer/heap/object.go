@@ -8,7 +8,8 @@ import (
 	"memtrace/trace"
 )
 
-// MaxContexts bounds the contexts that are remembered. The memory of others still ends with them; only a reset of their device does not reach it.
+// MaxContexts bounds the contexts that are remembered. The memory of others still ends with them; only a reset of their
+// device does not reach it.
 const MaxContexts = 1 << 12
 
 // objects are what owns memory besides blocks: contexts, graphs, modules and the like.
@@ -24,7 +25,8 @@ type liveObject struct {
 	device int16
 }
 
-// context is what a context's handle stands for. A primary context that was reset stays known: the driver keeps its handle.
+// context is what a context's handle stands for. A primary context that was reset stays known: the driver keeps its
+// handle.
 type context struct {
 	seq      uint64
 	device   int16
@@ -56,7 +58,8 @@ func (o *objects) values() map[string]report.ObjectCount {
 // endedSince reports whether an object of this key ended after the given order number, as far as that is remembered.
 func (o *objects) endedSince(key ObjectKey, seq uint64) bool { return o.ended[key] > seq }
 
-// noteEnd remembers when an object ended. When there are too many, all are forgotten: only recent ones can still matter to late events.
+// noteEnd remembers when an object ended. When there are too many, all are forgotten: only recent ones can still matter
+// to late events.
 func (o *objects) noteEnd(key ObjectKey, seq uint64) {
 	if len(o.ended) >= maxUnmatched {
 		clear(o.ended)

@@ -4,13 +4,15 @@ import (
 	"memtrace/trace"
 )
 
-// Observer is told what happens to blocks. b is valid during the call only; id is the block's number until Closed returns.
+// Observer is told what happens to blocks. b is valid during the call only; id is the block's number until Closed
+// returns.
 type Observer interface {
 	// Opened reports a new live block.
 	Opened(id uint32, b *Block, e *trace.Event)
 	// Closed reports that a block's memory is gone; e is the event that ended it.
 	Closed(id uint32, b *Block, e *trace.Event)
-	// LateAlloc reports a late allocation whose block had already ended when its event came: it counts, but it was never seen live.
+	// LateAlloc reports a late allocation whose block had already ended when its event came: it counts, but it was
+	// never seen live.
 	LateAlloc(b *Block, e *trace.Event)
 	// Refused reports an allocation that failed.
 	Refused(e *trace.Event)

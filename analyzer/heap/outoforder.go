@@ -20,7 +20,8 @@ func (h *Heap) dropUnmatched(key memoryPlace) {
 	delete(h.unmatched, key)
 }
 
-// hasEnded reports whether the block of a late allocation has ended already: its free was seen, or its owner has ended since.
+// hasEnded reports whether the block of a late allocation has ended already: its free was seen, or its owner has ended
+// since.
 func (h *Heap) hasEnded(e *trace.Event, at Space, taken bool) bool {
 	if !taken && h.matchFree(e, at) {
 		return true
@@ -29,7 +30,8 @@ func (h *Heap) hasEnded(e *trace.Event, at Space, taken bool) bool {
 	return owner.Handle != 0 && h.objects.endedSince(owner, e.Seq)
 }
 
-// expectFree remembers that the free of a closed block may still come. When there are too many, all are forgotten: only recent ones can still come.
+// expectFree remembers that the free of a closed block may still come. When there are too many, all are forgotten: only
+// recent ones can still come.
 func (h *Heap) expectFree(key memoryPlace) {
 	if len(h.expectedFrees) >= maxUnmatched {
 		clear(h.expectedFrees)
@@ -55,8 +57,8 @@ func (h *Heap) lateAlloc(e *trace.Event, account Account) {
 	h.observer.LateAlloc(&b, e)
 }
 
-// matchFreeAt reports whether an unmatched free came after an allocation with the given order number, so that the allocation's block has ended. One such free
-// then counts as matched.
+// matchFreeAt reports whether an unmatched free came after an allocation with the given order number, so that the
+// allocation's block has ended. One such free then counts as matched.
 func (h *Heap) matchFreeAt(key memoryPlace, seq uint64) bool {
 	frees, known := h.unmatched[key]
 	if !known || frees.seq < seq {
@@ -77,7 +79,8 @@ func (h *Heap) matchFree(e *trace.Event, at Space) bool {
 	return h.matchFreeAt(memoryPlace{e.Addr, at}, e.Seq) || at == SpaceGraph && h.matchFreeAt(memoryPlace{e.Addr, SpaceDevice}, e.Seq)
 }
 
-// keepUnmatched keeps an unmatched free. When there are too many, all are forgotten: only recent ones can still be adopted.
+// keepUnmatched keeps an unmatched free. When there are too many, all are forgotten: only recent ones can still be
+// adopted.
 func (h *Heap) keepUnmatched(key memoryPlace, seq uint64) {
 	if len(h.unmatched) >= maxUnmatched {
 		clear(h.unmatched)

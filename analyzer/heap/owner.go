@@ -6,7 +6,8 @@ import (
 	"memtrace/trace"
 )
 
-// ObjectKey names an object. Only objects without a handle, such as a device's primary context or default pool, are told apart by their device.
+// ObjectKey names an object. Only objects without a handle, such as a device's primary context or default pool, are
+// told apart by their device.
 type ObjectKey struct {
 	Handle uint64
 	device int16
@@ -20,8 +21,9 @@ func KeyOf(kind cuda.ObjectKind, handle uint64, device int16) ObjectKey {
 	return ObjectKey{Handle: handle, device: device, Kind: kind}
 }
 
-// OwnerOf names the object with which the memory of a driver allocation ends; the zero key stands for none. Async, VMM, imported and multicast memory and
-// reserved addresses belong to the device or to the process. Modules and libraries, whose variables are alike, share a kind here.
+// OwnerOf names the object with which the memory of a driver allocation ends; the zero key stands for none. Async, VMM,
+// imported and multicast memory and reserved addresses belong to the device or to the process. Modules and libraries,
+// whose variables are alike, share a kind here.
 func OwnerOf(e *trace.Event) ObjectKey {
 	if e.Handle == 0 || e.Level != cuda.LevelDriver {
 		return ObjectKey{}
@@ -37,7 +39,8 @@ func OwnerOf(e *trace.Event) ObjectKey {
 	return ObjectKey{}
 }
 
-// owners lists the live blocks of every owner. Adding, removing and finding a block are O(1) and allocate nothing once the lists have grown.
+// owners lists the live blocks of every owner. Adding, removing and finding a block are O(1) and allocate nothing once
+// the lists have grown.
 type owners struct {
 	counted bool // blocks are only counted: those of an owner are looked for when it ends
 	index   map[ObjectKey]uint32

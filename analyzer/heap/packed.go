@@ -6,7 +6,8 @@ import (
 	"memtrace/trace"
 )
 
-// packedBlock is a live block in 32 bytes. It lacks what only a reader asks for: when the allocation happened, and which one of its thread's it was.
+// packedBlock is a live block in 32 bytes. It lacks what only a reader asks for: when the allocation happened, and
+// which one of its thread's it was.
 type packedBlock struct {
 	addr  uint64
 	sized uint64 // bytes, and above packedState the block's state
@@ -112,7 +113,8 @@ func (t *packedBlocks) put(id uint32, b *Block) {
 	}
 }
 
-// number returns a description's number. Programs repeat themselves, so that the one that came next the last time is mostly the right one.
+// number returns a description's number. Programs repeat themselves, so that the one that came next the last time is
+// mostly the right one.
 func (t *packedBlocks) number(d description) uint32 {
 	n := t.followers[t.latest]
 	if t.descriptions[n] != d {

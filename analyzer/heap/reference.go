@@ -5,8 +5,8 @@ import (
 	"memtrace/trace"
 )
 
-// refer takes in one more reference to the memory behind a VMM handle. A handle that was released while mappings kept its memory is valid again. A failed
-// attempt is how programs ask whether memory has a handle, so it says nothing.
+// refer takes in one more reference to the memory behind a VMM handle. A handle that was released while mappings kept
+// its memory is valid again. A failed attempt is how programs ask whether memory has a handle, so it says nothing.
 func (h *Heap) refer(e *trace.Event) {
 	if AccountOf(e) == AccountNone || e.Status != 0 || e.Addr == 0 {
 		return
@@ -60,8 +60,8 @@ func (h *Heap) dropReferences(id uint32) {
 	}
 }
 
-// repeats takes in an allocation at the address of a live block that tells of the same memory once more: memory of another process opened again, which
-// counts the openings, or a module's variable asked for again, which does not.
+// repeats takes in an allocation at the address of a live block that tells of the same memory once more: memory of
+// another process opened again, which counts the openings, or a module's variable asked for again, which does not.
 func (h *Heap) repeats(id uint32, e *trace.Event) bool {
 	b := h.blocks.at(id)
 	switch {

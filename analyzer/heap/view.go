@@ -5,7 +5,8 @@ import (
 	"memtrace/trace"
 )
 
-// Block returns a live block to look at, which is not to be changed. In a packed heap it is valid until the next but three that is looked at.
+// Block returns a live block to look at, which is not to be changed. In a packed heap it is valid until the next but
+// three that is looked at.
 func (h *Heap) Block(id uint32) *Block { return h.blocks.at(id) }
 
 // Seq returns the order number of a block's allocation.
@@ -49,7 +50,8 @@ func (h *Heap) Mapped(addr uint64) (size, seq uint64, ok bool) {
 // HoldsFramework reports whether any block of a framework is live.
 func (h *Heap) HoldsFramework() bool { return h.live[SpaceFramework].used > 0 }
 
-// LoseRecords tells the heap that records are missing from now on, so that handles may stand for objects whose beginning it has not seen.
+// LoseRecords tells the heap that records are missing from now on, so that handles may stand for objects whose
+// beginning it has not seen.
 func (h *Heap) LoseRecords() { h.lossy = true }
 
 // EndedSince reports whether the object of an event ended after the event, as far as that is remembered.

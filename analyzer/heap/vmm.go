@@ -59,8 +59,8 @@ func (m *mappings) starts(addr, size uint64) []uint64 {
 	return found
 }
 
-// isKey reports whether a mapping's place is a key instead of an address: a tile of a sparse array, a binding of a multicast object. Tiles are mapped over without
-// being unmapped, and unmapped without having been mapped.
+// isKey reports whether a mapping's place is a key instead of an address: a tile of a sparse array, a binding of a
+// multicast object. Tiles are mapped over without being unmapped, and unmapped without having been mapped.
 func isKey(addr uint64) bool { return addr>>63 != 0 }
 
 func (h *Heap) mapHandle(e *trace.Event) {
@@ -135,7 +135,8 @@ func (h *Heap) unmapScattered(addr, size uint64, e *trace.Event) {
 	}
 }
 
-// endMapping ends the mapping at addr, and with it the memory behind it if the handle is released and this was its last mapping.
+// endMapping ends the mapping at addr, and with it the memory behind it if the handle is released and this was its last
+// mapping.
 func (h *Heap) endMapping(addr uint64, e *trace.Event) {
 	v, _ := h.maps.get(addr)
 	if v.seq > e.Seq {

@@ -12,14 +12,16 @@ const (
 	heightLastTime = 1 << 62
 )
 
-// HeightSeries keeps the highest total in stretches of time, whose width doubles when there are too many. No maximum is lost by that.
+// HeightSeries keeps the highest total in stretches of time, whose width doubles when there are too many. No maximum is
+// lost by that.
 type HeightSeries struct {
 	width int64
 	live  uint64 // now
 	highs []uint64
 }
 
-// reach makes the stretch of a time the last one. Between two events nothing changes. Times that lie before it, as late events have them, count there.
+// reach makes the stretch of a time the last one. Between two events nothing changes. Times that lie before it, as late
+// events have them, count there.
 func (h *HeightSeries) reach(time int64) {
 	if h.width == 0 {
 		h.width, h.highs = heightFirstNS, append(make([]uint64, 0, heightBins), 0)

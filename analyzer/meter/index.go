@@ -1,6 +1,7 @@
 package meter
 
-// MaxDirectID bounds the identifiers that are looked up in a slice; larger ones, which only a damaged trace holds, go to a map.
+// MaxDirectID bounds the identifiers that are looked up in a slice; larger ones, which only a damaged trace holds, go
+// to a map.
 const MaxDirectID = 1 << 20
 
 // IDIndex numbers identifiers from 0 in the order in which they are first seen.

@@ -1,7 +1,7 @@
 package meter
 
-// Meter is one running total with its high-water mark: the first moment at which it was as high as it ever got. epoch counts the new maxima; a share
-// that remembers its value under an epoch can tell what it was at the peak.
+// Meter is one running total with its high-water mark: the first moment at which it was as high as it ever got. epoch
+// counts the new maxima; a share that remembers its value under an epoch can tell what it was at the peak.
 type Meter struct {
 	Current    uint64
 	Peak       uint64
@@ -39,8 +39,8 @@ func (m *Meter) Pass(size uint64) {
 	m.AllocBytes += size
 }
 
-// Share is one key's part of a meter's total. It knows its value at the meter's peak without being told when a peak happens: the first change after a
-// new maximum saves the value that stood until then. Every operation is O(1).
+// Share is one key's part of a meter's total. It knows its value at the meter's peak without being told when a peak
+// happens: the first change after a new maximum saves the value that stood until then. Every operation is O(1).
 type Share struct {
 	Current uint64
 	AtPeak  uint64 // value at the maximum number epoch
@@ -78,7 +78,8 @@ func (m *Meter) Restart(time int64) {
 	m.Epoch++
 }
 
-// Vouch adds a new block: a sure one, or one of which only its beginning is certain, unless it came late and something else may have ended since.
+// Vouch adds a new block: a sure one, or one of which only its beginning is certain, unless it came late and something
+// else may have ended since.
 func (m *Meter) Vouch(size uint64, sure, alone bool) {
 	if sure {
 		m.Sure += size

@@ -13,7 +13,8 @@ import (
 // frameworkNames are those of the adapters' keys, as readers know them.
 var frameworkNames = map[string]string{"torch": "PyTorch", "mxnet": "MXNet", "jax": "JAX"}
 
-// noteAdapters says of each framework whose adapter was asked for that it is off, or that something went wrong in it: then names are missing that others have, or ties.
+// noteAdapters says of each framework whose adapter was asked for that it is off, or that something went wrong in it:
+// then names are missing that others have, or ties.
 func noteAdapters(_ *report.Summary, info trace.Info) string {
 	var parts []string
 	for key, value := range info {

@@ -119,7 +119,8 @@ func noteOOMReplay(s *report.Summary, info trace.Info) string {
 		"What this report says of that comes from the trace, and nothing is missing from it."
 }
 
-// noteUnhooked lists calls that a program asked for in a version that the recorder does not know: they went to the driver unseen.
+// noteUnhooked lists calls that a program asked for in a version that the recorder does not know: they went to the
+// driver unseen.
 func noteUnhooked(_ *report.Summary, info trace.Info) string {
 	const shown = 5
 	calls := unhooked(info)
@@ -170,7 +171,8 @@ func noteNothing(s *report.Summary, _ trace.Info) string {
 	return "The program made no CUDA memory call."
 }
 
-// noteSilentTorch says why PyTorch is there but its level is empty. Without a reason, readers would take the empty level for a fault of the numbers.
+// noteSilentTorch says why PyTorch is there but its level is empty. Without a reason, readers would take the empty
+// level for a fault of the numbers.
 func noteSilentTorch(s *report.Summary, info trace.Info) string {
 	if info["framework.torch"] == "" || !s.Framework.Empty() || s.Driver.Empty() || len(s.Filter) > 0 {
 		return ""
@@ -227,7 +229,8 @@ func noteForeign(s *report.Summary, _ trace.Info) string {
 	return "Memory opened from other processes is listed but not counted: it belongs to them."
 }
 
-// noteImplicit is no blame: programs that end rarely free everything, and a context that ends in the middle of a run does so on purpose.
+// noteImplicit is no blame: programs that end rarely free everything, and a context that ends in the middle of a run
+// does so on purpose.
 func noteImplicit(s *report.Summary, _ trace.Info) string {
 	var parts []string
 	for a := range heap.AccountCount {

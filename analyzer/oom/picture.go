@@ -34,8 +34,8 @@ func (t *Tracker) describe(o *incident, e *trace.Event, final bool) {
 	v.Balance()
 }
 
-// wantPicture bounds what a program costs that runs out of memory all the time. The end of a framework's attempts is always worth one: what is failed
-// for certain matters most.
+// wantPicture bounds what a program costs that runs out of memory all the time. The end of a framework's attempts is
+// always worth one: what is failed for certain matters most.
 func (t *Tracker) wantPicture(v *report.OOMEvent, e *trace.Event, final bool) bool {
 	switch {
 	case v.Device < 0, t.failed >= MaxDetailed:
@@ -154,7 +154,8 @@ func (p *picture) ledger(g int, time int64) report.Ledger {
 	return l
 }
 
-// frameworkOn tells whether a framework's allocator reports blocks on a device, and what it holds from the driver there.
+// frameworkOn tells whether a framework's allocator reports blocks on a device, and what it holds from the driver
+// there.
 func (t *Tracker) frameworkOn(device int16) (reports bool, held uint64) {
 	slot := profile.DeviceSlot(device)
 	if slot >= len(t.Devices.Holdings.Devices) {

@@ -6,11 +6,12 @@ import (
 	"memtrace/trace"
 )
 
-// maxStacks bounds the call stacks that are named inside of the program: what memory runs out for must not take more of it.
+// maxStacks bounds the call stacks that are named inside of the program: what memory runs out for must not take more of
+// it.
 const maxStacks = 1 << 14
 
-// placeGrouping divides an OOM event's blocks by the place that asked for them. Inside of the program no file is looked into, so that only Python's places have names there;
-// what has none is told by its thread.
+// placeGrouping divides an OOM event's blocks by the place that asked for them. Inside of the program no file is looked
+// into, so that only Python's places have names there; what has none is told by its thread.
 var placeGrouping = profile.Grouping{Name: "site",
 	ID: func(r *profile.Resolver, o *profile.Origin) uint64 {
 		if id := profile.StackID(r, o); r.Named(id) {
@@ -28,7 +29,8 @@ var placeGrouping = profile.Grouping{Name: "site",
 // placeIsThread marks identifiers that are no pair of stacks: no trace has so many native ones.
 const placeIsThread = 1 << 63
 
-// placeOf names the place of the program, or the step of a gradient computation, that a call was made for; "" if it is not known.
+// placeOf names the place of the program, or the step of a gradient computation, that a call was made for; "" if it is
+// not known.
 func (t *Tracker) placeOf(e *trace.Event) string {
 	if !t.Places {
 		return ""

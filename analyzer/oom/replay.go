@@ -9,7 +9,8 @@ import (
 	"memtrace/trace"
 )
 
-// replay follows no more than what OOM events are told by: the live blocks, and what the devices hold. It counts nothing by origin.
+// replay follows no more than what OOM events are told by: the live blocks, and what the devices hold. It counts
+// nothing by origin.
 type replay struct {
 	heap     *heap.Heap
 	resolver profile.Resolver
@@ -20,7 +21,8 @@ type replay struct {
 	lost     uint64 // records
 }
 
-// newReplay returns a replay of events whose dictionary is in tables. Its heap takes at most so many bytes outside of Go's.
+// newReplay returns a replay of events whose dictionary is in tables. Its heap takes at most so many bytes outside of
+// Go's.
 func newReplay(tables *trace.Tables, most int64) *replay {
 	r := &replay{}
 	r.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables), Stacks: callstack.NewStacks(tables, &r.links),

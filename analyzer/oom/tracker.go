@@ -18,10 +18,12 @@ const (
 	MaxEvents = 100
 	// MaxDetailed bounds those of one outcome that say who held the memory.
 	MaxDetailed = 20
-	// maxPictures bounds how often the live blocks are looked through without pause; after that it is done at most once in pictureEvery.
+	// maxPictures bounds how often the live blocks are looked through without pause; after that it is done at most once
+	// in pictureEvery.
 	maxPictures  = 64
 	pictureEvery = 1e9 // nanoseconds
-	// window is how long an OOM event waits for the next attempt, and for the device's own word, before it counts as over.
+	// window is how long an OOM event waits for the next attempt, and for the device's own word, before it counts as
+	// over.
 	window = 200e6 // nanoseconds
 	// maxOpen bounds how many threads may be out of memory at once.
 	maxOpen = 64
@@ -40,15 +42,16 @@ type Replay interface {
 	DriverBytes() uint64
 	// LostRecords is how many records were lost so far.
 	LostRecords() uint64
-	// AtRefusal is called at each refusal. What it returns is handed to OOMEnded with the event that the refusal is part of.
+	// AtRefusal is called at each refusal. What it returns is handed to OOMEnded with the event that the refusal is
+	// part of.
 	AtRefusal(time int64) (state any)
 	// OOMEnded is called for each event when it is over; number counts from 1.
 	OOMEnded(number int, outcome string, state any)
 }
 
-// Tracker turns refusals into OOM events. Attempts belong together if one thread makes them for one device within a short time: an allocator asks,
-// gives back what it has cached, asks again and tells its caller. An allocation that is granted in between ends the matter only if nothing is refused after
-// it, since expandable segments ask piece by piece.
+// Tracker turns refusals into OOM events. Attempts belong together if one thread makes them for one device within a
+// short time: an allocator asks, gives back what it has cached, asks again and tells its caller. An allocation that is
+// granted in between ends the matter only if nothing is refused after it, since expandable segments ask piece by piece.
 type Tracker struct {
 	report.OOM
 	Resolver *profile.Resolver
@@ -264,7 +267,8 @@ func (t *Tracker) Finish() {
 	}
 }
 
-// FinishForNow ends every event as if nothing more came, and returns what takes that back: a trace that grows may say more.
+// FinishForNow ends every event as if nothing more came, and returns what takes that back: a trace that grows may say
+// more.
 func (t *Tracker) FinishForNow() (undo func()) {
 	before := *t
 	t.Events = slices.Clip(t.Events)
@@ -294,8 +298,8 @@ func (t *Tracker) stepBegan(e *trace.Event) {
 	}
 }
 
-// sampled completes the open cases with the device's word. It is asked for when memory runs out, or when the program ends over that. What it says beyond what
-// was tracked then is taken to have been there at the refusal.
+// sampled completes the open cases with the device's word. It is asked for when memory runs out, or when the program
+// ends over that. What it says beyond what was tracked then is taken to have been there at the refusal.
 func (t *Tracker) sampled(e *trace.Event) {
 	for _, o := range t.open {
 		if o.device == e.Device && o.event.Detailed {

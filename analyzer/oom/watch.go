@@ -7,8 +7,9 @@ import (
 	"memtrace/trace"
 )
 
-// Watch tells OOM events while the trace is being written. It replays every event, so its cost is that of a replay without groupings, and its memory is
-// bounded by the live blocks, of which each takes at most 48 bytes. It is not safe for use by several goroutines.
+// Watch tells OOM events while the trace is being written. It replays every event, so its cost is that of a replay
+// without groupings, and its memory is bounded by the live blocks, of which each takes at most 48 bytes. It is not safe
+// for use by several goroutines.
 type Watch struct {
 	replay *replay
 	tables *trace.Tables
@@ -17,8 +18,8 @@ type Watch struct {
 	last   int64 // time of the latest event
 }
 
-// NewWatch returns a watch over events whose dictionary the caller keeps in tables, and what is known of the run in info; both may grow. Its tables of live blocks get at most so many bytes
-// of memory, see Short. It is to be closed.
+// NewWatch returns a watch over events whose dictionary the caller keeps in tables, and what is known of the run in
+// info; both may grow. Its tables of live blocks get at most so many bytes of memory, see Short. It is to be closed.
 func NewWatch(tables *trace.Tables, info trace.Info, most int64) *Watch {
 	w := &Watch{replay: newReplay(tables, most), tables: tables, info: info}
 	tracker := &w.replay.tracker
@@ -39,7 +40,8 @@ func (w *Watch) take(e *report.OOMEvent) {
 	w.found = append(w.found, r)
 }
 
-// LimitStacks bounds the call stacks that are named for an event; what asks for memory with another one is told by its thread.
+// LimitStacks bounds the call stacks that are named for an event; what asks for memory with another one is told by its
+// thread.
 func (w *Watch) LimitStacks(n int) { w.replay.resolver.Stacks.Limit = n }
 
 // Apply replays events in the order of the trace.
@@ -50,7 +52,8 @@ func (w *Watch) Apply(events []trace.Event) {
 	}
 }
 
-// Short reports whether there was no room for the live blocks any more, and how many there are. The watch is right until then, and still is, but takes more memory than it should.
+// Short reports whether there was no room for the live blocks any more, and how many there are. The watch is right
+// until then, and still is, but takes more memory than it should.
 func (w *Watch) Short() (blocks int, short bool) {
 	return w.replay.heap.Len(), w.replay.heap.Short()
 }

@@ -8,7 +8,8 @@ import (
 	"memtrace/trace"
 )
 
-// A live block took 240 bytes of the program's memory, most of them in Go's heap. What counts is every moment, also that in which a table is moved to twice the room.
+// A live block took 240 bytes of the program's memory, most of them in Go's heap. What counts is every moment, also
+// that in which a table is moved to twice the room.
 func TestPackedBlockIsSmall(t *testing.T) {
 	const blocks, most = 3_000_000, 48
 	malloc, _ := cuda.ParseAPI("cuMemAlloc_v2")
@@ -66,7 +67,8 @@ func TestWatchShortOfRoom(t *testing.T) {
 	w.Close()
 }
 
-// What stacks are called is looked up when memory runs out, and forgotten again: a program that is short of memory needs it.
+// What stacks are called is looked up when memory runs out, and forgotten again: a program that is short of memory
+// needs it.
 func TestWatchForgetsNames(t *testing.T) {
 	tables := &trace.Tables{}
 	tables.AddCode(trace.Code{ID: 1, Name: "main", QualName: "main", File: "/home/ada/train.py", FirstLine: 1})

@@ -48,7 +48,8 @@ func opened(t *testing.T, page, fragment string, flags ...string) (document, con
 
 var totalRow = regexp.MustCompile(`<tr class="total"><td class="name">total</td><td class="n">([^<]*)</td>`)
 
-// The script runs under the page's own policy, says nothing on the console, and its tables add up to the report: at the peak, at the end, and divided by another key.
+// The script runs under the page's own policy, says nothing on the console, and its tables add up to the report: at the
+// peak, at the end, and divided by another key.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	s := traced(t, "encoder", 300)

@@ -1,5 +1,6 @@
-// Package page writes a report as one HTML file that needs no network and no other file: what the text says, and the blocks themselves, in which the reader looks
-// for any moment. Its script may not ask for anything, which the page's own Content-Security-Policy sees to, and shows names as text only.
+// Package page writes a report as one HTML file that needs no network and no other file: what the text says, and the
+// blocks themselves, in which the reader looks for any moment. Its script may not ask for anything, which the page's
+// own Content-Security-Policy sees to, and shows names as text only.
 package page
 
 import (
@@ -85,7 +86,8 @@ type row struct {
 	Idle               bool
 }
 
-// Write writes the page of a summary, which must have Sites, and Training and History as far as the trace has them. The same summary gives the same bytes.
+// Write writes the page of a summary, which must have Sites, and Training and History as far as the trace has them. The
+// same summary gives the same bytes.
 func Write(w io.Writer, s *report.Summary, o Options) error {
 	script := "(() => {\n" + modelText + viewText + "})();\n"
 	data, err := dataOf(s, o)

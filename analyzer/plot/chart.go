@@ -1,4 +1,5 @@
-// Package plot draws summaries as pictures: PNG, SVG and PDF. A Chart holds the exact values that a picture shows; its bytes depend on nothing else.
+// Package plot draws summaries as pictures: PNG, SVG and PDF. A Chart holds the exact values that a picture shows; its
+// bytes depend on nothing else.
 package plot
 
 import (
@@ -7,7 +8,8 @@ import (
 	"strconv"
 )
 
-// Chart is one picture before it is drawn. It has either Series over one axis, or Panels of bars, or Stacks. Texts may hold what a trace says: drawing cleans them.
+// Chart is one picture before it is drawn. It has either Series over one axis, or Panels of bars, or Stacks. Texts may
+// hold what a trace says: drawing cleans them.
 type Chart struct {
 	Kind  string
 	Title string

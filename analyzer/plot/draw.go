@@ -34,7 +34,8 @@ const (
 	nameRunes   = 34 // longer names are cut in the middle
 )
 
-// palette is Okabe and Ito's, whose colours stay apart under all common colour blindness, and lighter shades of three of them.
+// palette is Okabe and Ito's, whose colours stay apart under all common colour blindness, and lighter shades of three
+// of them.
 var palette = []color.RGBA{
 	{0, 114, 178, 255}, {230, 159, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}, {213, 94, 0, 255}, {240, 228, 66, 255}, {110, 110, 110, 255},
 	{153, 199, 224, 255}, {245, 216, 153, 255}, {153, 216, 199, 255}, {60, 60, 60, 255},

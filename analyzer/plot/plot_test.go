@@ -57,7 +57,8 @@ func mustMake(t *testing.T, kind string, o Options, summaries ...*report.Summary
 	return c
 }
 
-// TestPictures draws every kind in every format: the same bytes each time, PNGs that decode, and SVGs in which a name is only text.
+// TestPictures draws every kind in every format: the same bytes each time, PNGs that decode, and SVGs in which a name
+// is only text.
 func TestPictures(t *testing.T) {
 	for _, kind := range Names() {
 		c := mustMake(t, kind, Options{Title: "</svg>\x1b"}, training())

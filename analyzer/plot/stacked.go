@@ -12,8 +12,9 @@ const (
 	timelineLayers  = 7   // beside the rest
 )
 
-// stacked divides a level over time by the first key of its history: each column shows the highest moment that lies in it. Of the layers those that hold most at the peak and over time
-// are told apart. positions are the events' places on the axis, which ends at end.
+// stacked divides a level over time by the first key of its history: each column shows the highest moment that lies in
+// it. Of the layers those that hold most at the peak and over time are told apart. positions are the events' places on
+// the axis, which ends at end.
 func stacked(h *report.History, positions []int64, end int64) (layers []Series, width int64) {
 	width = max(end/timelineColumns, 1)
 	names, of := layersOf(h, positions, end)

@@ -13,14 +13,16 @@ type AccountStats struct {
 	PeakAllocs uint64 // allocations when the latest maximum was reached
 }
 
-// DeviceMeter has a peak of its own, and also knows its part of the peak of all devices together and its value at the framework's peak.
+// DeviceMeter has a peak of its own, and also knows its part of the peak of all devices together and its value at the
+// framework's peak.
 type DeviceMeter struct {
 	meter.Meter
 	Part        meter.Share
 	AtFramework meter.Share
 }
 
-// Open adds a block to its cell and its device; framework is the epoch of the framework's total. The parts go before the total: see meter.grow.
+// Open adds a block to its cell and its device; framework is the epoch of the framework's total. The parts go before
+// the total: see meter.grow.
 func (d *AccountStats) Open(b *heap.Block, v *Cell, framework uint64) {
 	epoch := d.Total.Epoch
 	v.Grow(b.Size, epoch)

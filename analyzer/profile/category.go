@@ -10,14 +10,16 @@ import (
 	"memtrace/trace"
 )
 
-// RuleGrouping is a grouping whose keys are the categories of a set of rules. In multi-match mode, what belongs to several categories is a key of its own, "RNN + Embedding",
-// so that rows add up here as everywhere; Categories alone counts a block more than once.
+// RuleGrouping is a grouping whose keys are the categories of a set of rules. In multi-match mode, what belongs to
+// several categories is a key of its own, "RNN + Embedding", so that rows add up here as everywhere; Categories alone
+// counts a block more than once.
 type RuleGrouping struct {
 	Name  string // as Options.Groupings has it
 	Rules *rules.Set
 }
 
-// Categorizer answers what categories origins belong to. What the rules do not look at is left out of the question, and every question is asked once.
+// Categorizer answers what categories origins belong to. What the rules do not look at is left out of the question, and
+// every question is asked once.
 type Categorizer struct {
 	Set     *rules.Set
 	matcher *rules.Matcher

@@ -54,8 +54,8 @@ func (c *Counts) Add(d Counts) {
 	c.AllocBytes += d.AllocBytes
 }
 
-// Cell holds the numbers of all blocks of one origin. Every row of every grouping is a sum of cells, made when somebody asks: what an event costs does not
-// depend on what it will be grouped by.
+// Cell holds the numbers of all blocks of one origin. Every row of every grouping is a sum of cells, made when somebody
+// asks: what an event costs does not depend on what it will be grouped by.
 type Cell struct {
 	Origin
 	Hidden bool // the filters leave it out
@@ -78,7 +78,8 @@ type Cell struct {
 // idle reports whether a cell matters for nothing but its counts: no block of it is live or stood at the peak.
 func (v *Cell) idle(epoch uint64) bool { return v.Allocs == v.Frees && v.Peak(epoch) == 0 }
 
-// CellsKept is how many cells may lie idle before they are retired. Programs that name every iteration make ever new origins.
+// CellsKept is how many cells may lie idle before they are retired. Programs that name every iteration make ever new
+// origins.
 const CellsKept = 1 << 16
 
 // Cells are the cells of one account. Numbers are used again once a cell was retired.
@@ -113,7 +114,8 @@ func (c *Cells) find(o *Origin) (n uint32, ok bool) {
 	}
 }
 
-// FindNext is find for the origin of a new block. Programs run in loops: the cell that came behind the latest one the last time is looked at first.
+// FindNext is find for the origin of a new block. Programs run in loops: the cell that came behind the latest one the
+// last time is looked at first.
 func (c *Cells) FindNext(o *Origin) (n uint32, ok bool) {
 	if int(c.last) >= len(c.List) {
 		return 0, false
@@ -176,8 +178,9 @@ func (c *Cells) enter(n uint32) {
 	c.slots[i] = n + 1
 }
 
-// Retire drops idle cells and leaves their counts with the groupings' rows, so that memory is bounded by what is live, what stood at the peak and the rows that
-// were asked for. It looks again when twice as many are in use as were left over.
+// Retire drops idle cells and leaves their counts with the groupings' rows, so that memory is bounded by what is live,
+// what stood at the peak and the rows that were asked for. It looks again when twice as many are in use as were left
+// over.
 func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
 	least := cmp.Or(c.Keep, CellsKept)
 	if c.inUse() < max(least, c.limit) {

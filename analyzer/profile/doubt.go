@@ -32,8 +32,8 @@ func (c *Cells) Vouch(n uint32, size, epoch uint64, sure bool) {
 	}
 }
 
-// MoveSure follows a block from one cell to another; past: also in what stood at the peak. What was certain then is not known of a block that is not certain now,
-// so neither cell gets the benefit.
+// MoveSure follows a block from one cell to another; past: also in what stood at the peak. What was certain then is not
+// known of a block that is not certain now, so neither cell gets the benefit.
 func (c *Cells) MoveSure(from, to uint32, size, epoch uint64, now, past, pastSure bool) {
 	c.Vouch(max(from, to), 0, epoch, false)
 	c.Vouch(min(from, to), 0, epoch, false)

@@ -10,7 +10,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Filter decides which blocks a summary counts. It is asked once per origin, and regular expressions run once per distinct key.
+// Filter decides which blocks a summary counts. It is asked once per origin, and regular expressions run once per
+// distinct key.
 type Filter struct {
 	Devices map[int16]bool // nil: all
 	Exact   []*KeyFilter   // all must pass
@@ -75,7 +76,8 @@ func NewFilter(o Selection) *Filter {
 // nothingKnown are keys that are no name of anything.
 var nothingKnown = []string{report.Untagged, report.Unnamed, report.NoModule}
 
-// textFilters makes one question for every grouping whose keys are names, and one for the frames of the call stack, folded or not.
+// textFilters makes one question for every grouping whose keys are names, and one for the frames of the call stack,
+// folded or not.
 func textFilters(re *regexp.Regexp) []*KeyFilter {
 	if re == nil {
 		return nil
@@ -106,7 +108,8 @@ func underTag(tag, wanted string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '/')
 }
 
-// Narrowed reports whether the filter selects by anything but the device, so that whole-device figures no longer fit beside the blocks.
+// Narrowed reports whether the filter selects by anything but the device, so that whole-device figures no longer fit
+// beside the blocks.
 func (f *Filter) Narrowed() bool {
 	return f != nil && (f.Exact != nil || f.Focus != nil || f.ignore != nil)
 }

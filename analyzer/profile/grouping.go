@@ -14,8 +14,8 @@ import (
 
 const unknownThread = "(unknown)"
 
-// Grouping is one way to divide blocks among keys. The key of an origin is an identifier first; it becomes text when the dictionary is complete, or when a
-// filter asks for it.
+// Grouping is one way to divide blocks among keys. The key of an origin is an identifier first; it becomes text when
+// the dictionary is complete, or when a filter asks for it.
 type Grouping struct {
 	Name   string
 	doc    string

@@ -6,9 +6,10 @@ const (
 	heldOwners   = 1 << 16 // call stacks with a series of their own; those that come up later share one
 )
 
-// HeldSeries keeps, for every call stack of one account, the least that its blocks held during each of up to heldBins stretches of the run. What a loop
-// allocates and frees again does not show in that; what it leaves behind does. Stretches are counted in allocations and frees, so a program that waits
-// adds nothing, and the result does not depend on how fast the machine is.
+// HeldSeries keeps, for every call stack of one account, the least that its blocks held during each of up to heldBins
+// stretches of the run. What a loop allocates and frees again does not show in that; what it leaves behind does.
+// Stretches are counted in allocations and frees, so a program that waits adds nothing, and the result does not depend
+// on how fast the machine is.
 type HeldSeries struct {
 	owners []heldOwner
 	index  map[uint64]uint32 // by call stack: number of its owner
@@ -129,7 +130,8 @@ func (h *HeldSeries) join() {
 	h.perBin *= 2
 }
 
-// Series returns, for every owner that ever held something over a whole stretch, what it held at the least in each of the stretches before teardown.
+// Series returns, for every owner that ever held something over a whole stretch, what it held at the least in each of
+// the stretches before teardown.
 func (h *HeldSeries) Series() (ids []uint64, lows [][]uint64) {
 	n := min(h.LastAlloc, len(h.Ends))
 	for i := range h.owners {

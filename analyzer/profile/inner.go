@@ -30,7 +30,8 @@ func InnerLabel(r *Resolver, id uint64) string {
 	return ""
 }
 
-// ShortPlace writes the key of a place that lies deep in a package with the package's and the file's name only: "transformers/…/modeling_llama.py:197 forward".
+// ShortPlace writes the key of a place that lies deep in a package with the package's and the file's name only:
+// "transformers/…/modeling_llama.py:197 forward".
 func ShortPlace(key string) string {
 	place, rest, _ := strings.Cut(key, " ")
 	if strings.HasPrefix(key, "backward ") {

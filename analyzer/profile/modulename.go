@@ -9,8 +9,8 @@ import (
 	"memtrace/trace"
 )
 
-// ModuleNames knows what the framework calls the modules whose methods run in call stacks. Frames hold the address of the object; another object may come to live there, and is
-// then named anew.
+// ModuleNames knows what the framework calls the modules whose methods run in call stacks. Frames hold the address of
+// the object; another object may come to live there, and is then named anew.
 type ModuleNames struct {
 	First  map[uint64]trace.StringID // by address: the first name, which holds before it was said, too
 	latest map[uint64]trace.StringID
@@ -82,7 +82,8 @@ func moduleOfParameter(parameter string) string {
 	return parameter[:max(strings.LastIndexByte(parameter, '.'), 0)]
 }
 
-// ModuleOf names the module that a block belongs to: the one that it is a parameter of, or that asked for it. "" if none is known.
+// ModuleOf names the module that a block belongs to: the one that it is a parameter of, or that asked for it. "" if
+// none is known.
 func (r *Resolver) ModuleOf(o *Origin) string {
 	if o.Category != trace.CategoryNone {
 		return moduleOfParameter(ParameterOf(r.Tables.String(o.Name)))
@@ -127,8 +128,8 @@ func ModuleKey(r *Resolver, id uint64) string {
 	return report.NoModule
 }
 
-// OfStack returns the innermost module of a Python stack, 0 if none has a name. For a block of a backward pass it is that of its forward operator, unless the backward pass
-// itself runs a module.
+// OfStack returns the innermost module of a Python stack, 0 if none has a name. For a block of a backward pass it is
+// that of its forward operator, unless the backward pass itself runs a module.
 func (m *ModuleNames) OfStack(stack trace.StackID, links *callstack.LinkedStacks, tables *trace.Tables) trace.StringID {
 	if stack == 0 || m.First == nil {
 		return 0

@@ -7,7 +7,8 @@ import (
 	"memtrace/trace"
 )
 
-// labelPrefixes are what names of categories begin with where they are texts of their own. MXNet's have such beginnings of their own.
+// labelPrefixes are what names of categories begin with where they are texts of their own. MXNet's have such beginnings
+// of their own.
 var labelPrefixes = [...]string{trace.CategoryParameter: "parameter:", trace.CategoryBuffer: "buffer:", trace.CategoryGradient: "gradient:", trace.CategoryOptimizer: "optimizer_state:"}
 
 var ownPrefix = regexp.MustCompile(`^(in_arg|arg_grad|aux_state|optimizer_state|data_entry|forward_features|head_grad|workspace):`)

@@ -4,7 +4,8 @@ import (
 	"memtrace/analyzer/meter"
 )
 
-// RowIndex numbers the keys of a grouping, each of which may belong to several identifiers. Keys take time to make up, so that all tables of a summary share it.
+// RowIndex numbers the keys of a grouping, each of which may belong to several identifiers. Keys take time to make up,
+// so that all tables of a summary share it.
 type RowIndex struct {
 	resolver *Resolver
 	By       *Grouping

@@ -7,8 +7,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Range writes a figure that lost records may have changed: from what is certain to what was recorded, with a plus where it may have been more. A nil lower bound, as
-// where nothing was lost, leaves the figure alone.
+// Range writes a figure that lost records may have changed: from what is certain to what was recorded, with a plus
+// where it may have been more. A nil lower bound, as where nothing was lost, leaves the figure alone.
 func Range(lower *uint64, recorded uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return Bytes(recorded)
@@ -126,7 +126,8 @@ func lostWords(b *report.Bounds) string {
 // figure writes one figure of a table.
 type figure func(lower *uint64, recorded uint64, b *report.Bounds) string
 
-// rangedTable prints a table whose figures are ranges where records were lost, or where there is no room for them, figures with signs.
+// rangedTable prints a table whose figures are ranges where records were lost, or where there is no room for them,
+// figures with signs.
 func (p *page) rangedTable(columns []column, rows func(f figure) [][]cell) {
 	list := rows(Range)
 	if !p.fits(columns, list) {

@@ -12,7 +12,8 @@ import (
 	"memtrace/analyzer/rules"
 )
 
-// Rows of the tables on the first screen. They are fewer where the text would be longer than briefLines, but not fewer than briefRows.
+// Rows of the tables on the first screen. They are fewer where the text would be longer than briefLines, but not fewer
+// than briefRows.
 const (
 	briefLines      = 40
 	briefRows       = 2
@@ -147,8 +148,8 @@ func (p *page) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	p.shortAdvice(e)
 }
 
-// seenThrough reports whether the program's peak, which was about when memory ran out, says more than the event's own tables: they know lines of the program only, and one of them
-// has most where a library runs the loop.
+// seenThrough reports whether the program's peak, which was about when memory ran out, says more than the event's own
+// tables: they know lines of the program only, and one of them has most where a library runs the loop.
 func seenThrough(s *report.Summary, e *report.OOMEvent) bool {
 	return len(s.By) > 0 && s.By[0] == "inner" && e.AllocatedBytes >= s.Framework.PeakBytes/10*9
 }

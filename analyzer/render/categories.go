@@ -8,8 +8,8 @@ import (
 	"memtrace/analyzer/rules"
 )
 
-// categories prints what a set of rules makes of the memory: the categories, what the framework's allocator and other libraries hold beside them, what nobody tracks, and the
-// largest entries of each category.
+// categories prints what a set of rules makes of the memory: the categories, what the framework's allocator and other
+// libraries hold beside them, what nobody tracks, and the largest entries of each category.
 func (p *page) categories(s *report.Summary, v *report.Categories) {
 	l := s.Ledger(v.By)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
@@ -37,7 +37,8 @@ func by(v *report.Categories) string {
 	return clean(fmt.Sprintf("%s (rules %s)", v.By, v.Rules))
 }
 
-// categoryOwners lists the categories, as many as a table has rows, Others in any case, and the ledger's rows that are no blocks.
+// categoryOwners lists the categories, as many as a table has rows, Others in any case, and the ledger's rows that are
+// no blocks.
 func (p *page) categoryOwners(s *report.Summary, v *report.Categories, l *report.Ledger) []owner {
 	var named, rest []owner
 	rows := rowsByKey(s.Group(v.By, v.Level))

@@ -5,7 +5,8 @@ import "github.com/clipperhouse/displaywidth"
 // widestCharacter is the most cells that one character takes.
 const widestCharacter = 2
 
-// widthOf returns how many cells of a terminal a text takes: two for each East Asian wide character and most emoji, none for a combining mark.
+// widthOf returns how many cells of a terminal a text takes: two for each East Asian wide character and most emoji,
+// none for a combining mark.
 func widthOf(s string) int { return displaywidth.String(s) }
 
 // clip shortens text to at most width cells, leaving out the middle: both ends of a path tell more than its middle.
@@ -27,7 +28,8 @@ func clip(s string, width int, ascii bool) string {
 	return head + dots + end(s, n, keep-widthOf(head))
 }
 
-// cut returns the first characters of a text, at most width cells, and the rest. It looks at no more than these: some words have a million.
+// cut returns the first characters of a text, at most width cells, and the rest. It looks at no more than these: some
+// words have a million.
 func cut(text string, width int) (head, rest string) {
 	at := 0
 	for g := displaywidth.StringGraphemes(text); g.Next(); at += len(g.Value()) {

@@ -9,7 +9,8 @@ import (
 // maxClippedApart bounds the names that are compared letter by letter, in bytes: some have a million.
 const maxClippedApart = 4096
 
-// clipApart shortens texts as clip does, but leaves in what tells them apart: of two layers with the same ending the numbers.
+// clipApart shortens texts as clip does, but leaves in what tells them apart: of two layers with the same ending the
+// numbers.
 func clipApart(texts []string, width int, ascii bool) []string {
 	clipped := make([]string, len(texts))
 	alike := make(map[string][]int)
@@ -76,7 +77,8 @@ func commonEnds(texts [][]string) (head, tail int) {
 	return head, min(tail, len(first)-head)
 }
 
-// clipAround shortens a text to width cells so that the letters from begin to end stay, as far as there is room, and with them the end of the text. Blanks at its beginning stay.
+// clipAround shortens a text to width cells so that the letters from begin to end stay, as far as there is room, and
+// with them the end of the text. Blanks at its beginning stay.
 func clipAround(letters []string, begin, end, width int, ascii bool) string {
 	dots := "…"
 	if ascii {

@@ -9,7 +9,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// crossColumns is how many columns a crossed table has at most before the others are summed up, unless all rows were asked for.
+// crossColumns is how many columns a crossed table has at most before the others are summed up, unless all rows were
+// asked for.
 const crossColumns = 6
 
 // noCross says why there is no crossed table.

@@ -12,8 +12,9 @@ import (
 // shortOwners is how many owners the table shows unless groupings were asked for: the table of the peak has them all.
 const shortOwners = 5
 
-// deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains. Unless groupings were asked for, that is one
-// moment, and none for the device that ran out of memory, whose table stands at the top.
+// deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains.
+// Unless groupings were asked for, that is one moment, and none for the device that ran out of memory, whose table
+// stands at the top.
 func (p *page) deviceLedgers(s *report.Summary) {
 	r := s.DeviceLedger
 	if r == nil || len(s.By) == 0 {
@@ -129,7 +130,8 @@ func sampleTitle(l *report.DeviceLedger) string {
 	return name + ", " + moment(l.Sample.TimeNS)
 }
 
-// deviceOwners joins the moments' rows, in the order of a ledger: blocks, slack and outside memory, then what surrounds them.
+// deviceOwners joins the moments' rows, in the order of a ledger: blocks, slack and outside memory, then what surrounds
+// them.
 func (p *page) deviceOwners(s *report.Summary, moments []*report.DeviceLedger) []deviceOwner {
 	byKind := make(map[string][]deviceOwner)
 	place := make(map[[2]string]int)
@@ -158,7 +160,8 @@ func (p *page) deviceOwners(s *report.Summary, moments []*report.DeviceLedger) [
 	return owners
 }
 
-// deviceOwnerKinds are the kinds of owners in the order in which they are printed, with the names of those that every device has once.
+// deviceOwnerKinds are the kinds of owners in the order in which they are printed, with the names of those that every
+// device has once.
 var deviceOwnerKinds = []struct {
 	kind, name string
 	style      style

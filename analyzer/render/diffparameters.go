@@ -11,7 +11,8 @@ import (
 // DiffViews lists the views that compare two runs.
 func DiffViews() []string { return []string{"parameters"} }
 
-// DiffParameters writes what became of each parameter, for people. Both summaries must have been made with Options.Training.
+// DiffParameters writes what became of each parameter, for people. Both summaries must have been made with
+// Options.Training.
 func DiffParameters(w io.Writer, d *diff.Diff, o Options) error {
 	if d.Parameters == nil {
 		return errors.New("a summary was made without training")

@@ -10,7 +10,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// DiffText writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By, growth first.
+// DiffText writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By,
+// growth first.
 func DiffText(w io.Writer, d *diff.Diff, o Options) error {
 	p := &page{w: w, o: o}
 	p.diffHeading(d)
@@ -108,7 +109,8 @@ func (p *page) diffLevels(d *diff.Diff) {
 	p.diffLost("new", d.New.Bounds)
 }
 
-// diffColumns are those of the levels' table, and with a state also of the groups'. What was left at the end and the numbers of allocations are the same on both sides of one run.
+// diffColumns are those of the levels' table, and with a state also of the groups'. What was left at the end and the
+// numbers of allocations are the same on both sides of one run.
 func (p *page) diffColumns(d *diff.Diff, title string, levels bool) []column {
 	base, changed := ofMoments(d)
 	if base == changed {
@@ -266,7 +268,8 @@ func (p *page) diffGroup(d *diff.Diff, g diff.Group) {
 	p.gap()
 }
 
-// largestChanges picks what to print of a sorted list, growth first: the changes that are largest whichever way, which stand at both ends.
+// largestChanges picks what to print of a sorted list, growth first: the changes that are largest whichever way, which
+// stand at both ends.
 func largestChanges(count, limit int, delta func(i int) int64) []bool {
 	show := make([]bool, count)
 	order := make([]int, count)

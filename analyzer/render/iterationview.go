@@ -10,7 +10,8 @@ import (
 
 const iterationEnds = 3 // iterations shown at both ends of the run
 
-// categoryColumns is how many categories get a column of their own. Columns that a table leaves out for want of room would be missing from the column of the others.
+// categoryColumns is how many categories get a column of their own. Columns that a table leaves out for want of room
+// would be missing from the column of the others.
 func (p *page) categoryColumns() int {
 	const (
 		sizeColumn = 11
@@ -112,7 +113,8 @@ func iterationCells(t *report.Training, index int, own []int) []cell {
 	return append(row, cell{Bytes(rest), plain}, reserved, cell{Bytes(sumOf(it.End)), plain})
 }
 
-// pickIterations chooses what a table of so many rows shows: the first and the last ones and the highest, then powers of ten and of two, and evenly what is left of the room.
+// pickIterations chooses what a table of so many rows shows: the first and the last ones and the highest, then powers
+// of ten and of two, and evenly what is left of the room.
 func pickIterations(t *report.Training, limit int) []int {
 	n := len(t.Iterations)
 	chosen := make(map[int]bool)

@@ -138,8 +138,8 @@ const (
 	nameRoom = 40 // columns that names get before optional columns do
 )
 
-// table prints rows under titles. The first column takes the room that the others leave and clips what does not fit; every other column is as wide as its
-// widest cell. shown says which columns there was room for.
+// table prints rows under titles. The first column takes the room that the others leave and clips what does not fit;
+// every other column is as wide as its widest cell. shown says which columns there was room for.
 func (p *page) table(columns []column, rows [][]cell) (shown []bool) {
 	widths := make([]int, len(columns))
 	for i, c := range columns {

@@ -52,7 +52,8 @@ func ledgerMoment(s *report.Summary, l *report.Ledger) string {
 	return "the peak"
 }
 
-// owners turns a ledger's rows into printed ones, which still add up to the whole: blocks, the slack of the allocator, memory outside the framework.
+// owners turns a ledger's rows into printed ones, which still add up to the whole: blocks, the slack of the allocator,
+// memory outside the framework.
 func (p *page) owners(s *report.Summary, l *report.Ledger) []owner {
 	var inside, between, beyond []owner
 	ofLibraries, ofLevel := rowsByKey(s.Group("library", "driver")), rowsByKey(s.Group(l.By, l.Level))
@@ -123,7 +124,8 @@ func keyTitle(key, label string) string {
 	return key
 }
 
-// rowsByKey finds the rows of a group, which may be nil. A search for each row of a ledger took a minute for a hundred thousand tags.
+// rowsByKey finds the rows of a group, which may be nil. A search for each row of a ledger took a minute for a hundred
+// thousand tags.
 func rowsByKey(g *report.Group) map[string]*report.Row {
 	if g == nil {
 		return nil
@@ -169,7 +171,8 @@ func (p *page) ownerTable(owners []owner, whole uint64, b *report.Bounds) {
 	p.table(columns, rows)
 }
 
-// group prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the whole run.
+// group prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the
+// whole run.
 func (p *page) group(s *report.Summary, by, level string) {
 	g := s.Group(by, level)
 	if g == nil {

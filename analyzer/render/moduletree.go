@@ -23,7 +23,8 @@ func momentOf(m *report.Module, name string) (own, subtree []uint64) {
 	return nil, nil
 }
 
-// alikeMin is how many siblings with names of their own and the same bytes are worth one row: two can be compared at a glance.
+// alikeMin is how many siblings with names of their own and the same bytes are worth one row: two can be compared at a
+// glance.
 const alikeMin = 3
 
 // moduleFold is a module, or several siblings in one: its bytes are those of all of them, so that trees add up.
@@ -47,8 +48,8 @@ func severalModules(name string, list []report.Module) moduleFold {
 	return f
 }
 
-// foldLayers takes the layers of a list as one that are the same part of a repeated module: they are made of the same modules, or hold the same bytes at every moment. What has a
-// name of its own is left to mergeAlike.
+// foldLayers takes the layers of a list as one that are the same part of a repeated module: they are made of the same
+// modules, or hold the same bytes at every moment. What has a name of its own is left to mergeAlike.
 func foldLayers(children []report.Module) []moduleFold {
 	var list []moduleFold
 	done := make([]bool, len(children))
@@ -79,7 +80,8 @@ func isNumber(name string) bool {
 	return name != "" && len(name) < 19 && strings.Trim(name, "0123456789") == ""
 }
 
-// sameKind reports whether two layers have most of their modules in common, or for layers without any, whether they hold the same.
+// sameKind reports whether two layers have most of their modules in common, or for layers without any, whether they
+// hold the same.
 func sameKind(a, b *report.Module) bool {
 	named, common := 0, 0
 	for i := range a.Children {
@@ -97,7 +99,8 @@ func sameKind(a, b *report.Module) bool {
 	return sameBytes(a, b)
 }
 
-// mergeAlike takes neighbours with names of their own as one that hold the same bytes everywhere, and whose children do.
+// mergeAlike takes neighbours with names of their own as one that hold the same bytes everywhere, and whose children
+// do.
 func mergeAlike(children []moduleFold) []moduleFold {
 	var list []moduleFold
 	for i := 0; i < len(children); {
@@ -148,7 +151,8 @@ func compareNames(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// inOrder puts the layers of a list of modules, which have numbers for names, in their order; others stay as they are, the largest first.
+// inOrder puts the layers of a list of modules, which have numbers for names, in their order; others stay as they are,
+// the largest first.
 func inOrder(children []report.Module) []report.Module {
 	named := func(m report.Module) bool { _, err := strconv.Atoi(m.Name); return err != nil }
 	if slices.ContainsFunc(children, named) {

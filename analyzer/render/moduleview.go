@@ -110,7 +110,8 @@ func (m *moduleTable) children(module *report.Module) []moduleFold {
 	return list
 }
 
-// below is the depth of a child. Where nobody asked for a depth, levels on the way to what holds nearly all of the memory do not count: they only wrap it.
+// below is the depth of a child. Where nobody asked for a depth, levels on the way to what holds nearly all of the
+// memory do not count: they only wrap it.
 func (m *moduleTable) below(module, child *moduleFold, depth int) int {
 	if !m.page.o.DepthAsked && atPeak(&child.Module) >= atPeak(&module.Module)/moduleWraps*(moduleWraps-1) && atPeak(m.root)/2 <= atPeak(&child.Module) {
 		return depth

@@ -216,7 +216,8 @@ func oomSteps(steps []uint64) string {
 	return "the last " + plural(uint64(len(steps)), "step", "steps") + " began with " + strings.Join(parts, ", ")
 }
 
-// oomOwners tells who filled the device: by tag if the program set any, and shorter by its places, if they are known; else by what says most.
+// oomOwners tells who filled the device: by tag if the program set any, and shorter by its places, if they are known;
+// else by what says most.
 func (p *page) oomOwners(e *report.OOMEvent, framework string) {
 	l := bestLedger(e)
 	if l == nil || len(l.Rows) == 0 {
@@ -248,7 +249,8 @@ func (p *page) oomLedger(e *report.OOMEvent, l *report.Ledger, framework string,
 	p.gap()
 }
 
-// foldOwners sums up the smallest blocks where there are more than limit; what is no block stays. Largest first, what was summed up behind the blocks.
+// foldOwners sums up the smallest blocks where there are more than limit; what is no block stays. Largest first, what
+// was summed up behind the blocks.
 func foldOwners(list []report.LedgerRow, limit int) []report.LedgerRow {
 	n := 0
 	for n < len(list) && list[n].Owner == report.OwnerBlocks {

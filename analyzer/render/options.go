@@ -1,4 +1,5 @@
-// Package render writes summaries for people and for programs. It computes nothing that another package could want to know.
+// Package render writes summaries for people and for programs. It computes nothing that another package could want to
+// know.
 package render
 
 import "math"

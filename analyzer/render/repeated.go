@@ -9,7 +9,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// each says how much the parts of a fold hold: "8 × 832.0 MiB", or from the smallest to the largest. "" for one part alone.
+// each says how much the parts of a fold hold: "8 × 832.0 MiB", or from the smallest to the largest. "" for one part
+// alone.
 func (o Options) each(count int, least, most uint64) string {
 	times, to := " × ", "–"
 	if o.ASCII {
@@ -29,7 +30,8 @@ func (o Options) each(count int, least, most uint64) string {
 	return fmt.Sprint(count, times, high)
 }
 
-// foldedOwners takes owners as one that are repeated modules or what belongs to them. The list is sorted, most first, and so is the result.
+// foldedOwners takes owners as one that are repeated modules or what belongs to them. The list is sorted, most first,
+// and so is the result.
 func (p *page) foldedOwners(by string, list []owner) []owner {
 	keys, bytes := make([]string, len(list)), make([]uint64, len(list))
 	for i := range list {
@@ -50,7 +52,8 @@ func (p *page) foldedOwners(by string, list []owner) []owner {
 	return folded
 }
 
-// sumOwners adds owners up. Their places are told only where all have the same ones, since each tells its largest alone.
+// sumOwners adds owners up. Their places are told only where all have the same ones, since each tells its largest
+// alone.
 func sumOwners(list []owner, members []int) owner {
 	sum := list[members[0]]
 	sum.sites, sum.bytes, sum.lower, sum.row = slices.Clone(sum.sites), 0, nil, nil
@@ -127,7 +130,8 @@ func (p *page) foldedRows(g *report.Group) []foldedRow {
 	return rows
 }
 
-// eachColumn puts a column behind the names that says how much each part of a fold holds, if any row is a fold. each has one text for every row.
+// eachColumn puts a column behind the names that says how much each part of a fold holds, if any row is a fold. each
+// has one text for every row.
 func eachColumn(columns []column, rows [][]cell, each []string) ([]column, [][]cell) {
 	if !slices.ContainsFunc(each, func(text string) bool { return text != "" }) {
 		return columns, rows

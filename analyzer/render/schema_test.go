@@ -33,8 +33,8 @@ func jsonNames(names map[string]bool, t reflect.Type, seen map[reflect.Type]bool
 	}
 }
 
-// TestSchemaIsDocumented compares docs/report-json.md with the types: every field must be there, in backquotes, in the part about its object; and the first
-// column of its tables must not hold a field that no longer exists.
+// TestSchemaIsDocumented compares docs/report-json.md with the types: every field must be there, in backquotes, in the
+// part about its object; and the first column of its tables must not hold a field that no longer exists.
 func TestSchemaIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/report-json.md")
 	if err != nil {

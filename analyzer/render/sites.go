@@ -58,8 +58,8 @@ func (p *page) sites(s *report.Summary) {
 	}
 }
 
-// sites is how many places are shown with their stacks, which take more lines than the rows of a table: a third as many, and none but the first that holds less than a
-// hundredth of the whole.
+// sites is how many places are shown with their stacks, which take more lines than the rows of a table: a third as
+// many, and none but the first that holds less than a hundredth of the whole.
 func (o Options) sites(places []report.Site, whole uint64) int {
 	if o.Rows < 0 {
 		return len(places)
@@ -162,7 +162,8 @@ func baseName(path string) string {
 	return path
 }
 
-// pickFrames keeps a limited number of frames in their order: the innermost one, then the program's own from the inside out, then others.
+// pickFrames keeps a limited number of frames in their order: the innermost one, then the program's own from the inside
+// out, then others.
 func pickFrames(frames []report.StackFrame, limit int) []report.StackFrame {
 	if len(frames)-1 <= limit { // to say that there is one more takes as much room as the frame itself
 		return frames

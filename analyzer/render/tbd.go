@@ -30,7 +30,8 @@ type numberedIteration struct {
 	epoch, number int
 }
 
-// numberedIterations lists the iterations that ended, or the whole run where nothing tells iterations apart, as far as the options ask for them.
+// numberedIterations lists the iterations that ended, or the whole run where nothing tells iterations apart, as far as
+// the options ask for them.
 func numberedIterations(t *report.Training, o Options) (list []numberedIteration) {
 	epoch, number := 0, 0
 	var announced uint64
@@ -71,7 +72,8 @@ func NothingSelected(s *report.Summary, o Options) string {
 	return fmt.Sprintf("no iteration %d: the longest epoch has %s", o.Period, plural(uint64(longest), "iteration", "iterations"))
 }
 
-// cachedIn is what the allocator held at most and in the end: by its own word, or of a framework that says nothing of it, such as MXNet, what was taken from the driver.
+// cachedIn is what the allocator held at most and in the end: by its own word, or of a framework that says nothing of
+// it, such as MXNet, what was taken from the driver.
 func cachedIn(s *report.Summary, it *report.Iteration) (peak, current uint64) {
 	if !s.Framework.Empty() {
 		return it.ReservedPeakBytes, it.ReservedEndBytes
@@ -82,7 +84,8 @@ func cachedIn(s *report.Summary, it *report.Iteration) (peak, current uint64) {
 	return it.Peak.Bytes, current
 }
 
-// highestOf is a category's own highest in an iteration. A category that never held anything is not among those of the run.
+// highestOf is a category's own highest in an iteration. A category that never held anything is not among those of the
+// run.
 func highestOf(t *report.Training, it *report.Iteration, category string) uint64 {
 	if i := slices.Index(t.Categories, category); i >= 0 {
 		return it.Highest[i]

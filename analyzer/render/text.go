@@ -10,7 +10,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or where something was asked for.
+// Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or
+// where something was asked for.
 func Text(w io.Writer, s *report.Summary, o Options) error {
 	var err error
 	if s.Asked || s.At != nil || o.Details {

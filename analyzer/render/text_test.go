@@ -107,7 +107,8 @@ func TestWriteErrorsComeBack(t *testing.T) {
 	}
 }
 
-// TestJSONHoldsWhatScriptsRelyOn checks the fields that other programs were promised, in a report of a run with a framework.
+// TestJSONHoldsWhatScriptsRelyOn checks the fields that other programs were promised, in a report of a run with a
+// framework.
 func TestJSONHoldsWhatScriptsRelyOn(t *testing.T) {
 	s := readGolden(t, "testdata/training.txtar").summary(t, "trace")
 	text := written(t, func(w io.Writer) error { return JSON(w, s) })

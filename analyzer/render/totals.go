@@ -6,7 +6,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// totalNames are the accounts beside a framework's blocks in the order in which they are shown, and what people call them.
+// totalNames are the accounts beside a framework's blocks in the order in which they are shown, and what people call
+// them.
 var totalNames = []struct{ account, name string }{
 	{"driver", "device memory"},
 	{"managed", "managed memory"},
@@ -19,7 +20,8 @@ var totalNames = []struct{ account, name string }{
 	{"other", "of other kinds"},
 }
 
-// totals are the accounts side by side, where there is more than device memory: what is never added up stands under its own name.
+// totals are the accounts side by side, where there is more than device memory: what is never added up stands under its
+// own name.
 func (p *page) totals(s *report.Summary) {
 	if len(s.Other) == 0 {
 		return
@@ -47,7 +49,8 @@ func totalRows(s *report.Summary, f figure) (rows [][]cell) {
 	return rows
 }
 
-// sizes compares, for every device, what was asked for with what it takes; unless groupings were asked for, only where that is something else.
+// sizes compares, for every device, what was asked for with what it takes; unless groupings were asked for, only where
+// that is something else.
 func (p *page) sizes(s *report.Summary) {
 	var rows [][]cell
 	var pools, graphs bool
@@ -113,7 +116,8 @@ var objectNames = []struct{ kind, one, many string }{
 	{"external", "external memory object", "external memory objects"},
 }
 
-// objectsLine counts what owns memory besides blocks. One context and its code are nothing to speak of, unless groupings were asked for.
+// objectsLine counts what owns memory besides blocks. One context and its code are nothing to speak of, unless
+// groupings were asked for.
 func objectsLine(s *report.Summary) string {
 	var parts []string
 	for _, n := range objectNames {

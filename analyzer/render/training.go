@@ -9,7 +9,8 @@ import (
 	"memtrace/analyzer/rules"
 )
 
-// trains reports whether a run shows signs of training, or of a model at all: other programs' reports keep silent about it.
+// trains reports whether a run shows signs of training, or of a model at all: other programs' reports keep silent about
+// it.
 func trains(t *report.Training) bool {
 	return t != nil && (t.IterationsBy != report.IterationsByNothing && len(t.Iterations) > 0 || len(t.Parameters) > 0 || t.Modules != nil)
 }
@@ -29,7 +30,8 @@ func (p *page) training(s *report.Summary) {
 	p.gap()
 }
 
-// sorted reports whether the rules could tell anything about the peak: in programs that no framework runs they often cannot.
+// sorted reports whether the rules could tell anything about the peak: in programs that no framework runs they often
+// cannot.
 func sorted(t *report.Training) bool {
 	for i, bytes := range t.Iterations[t.Highest].Peak.Held {
 		if bytes > 0 && t.Categories[i] != rules.Others {

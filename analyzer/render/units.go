@@ -74,8 +74,8 @@ func Duration(ns int64) string {
 // moment writes a time since the start of the trace.
 func moment(ns int64) string { return "+" + Duration(ns) }
 
-// tenths divides 1000 tenths of a percent among values in proportion, by the method of the largest remainder, so that a printed column adds up to 100.0.
-// All zero values give zeros.
+// tenths divides 1000 tenths of a percent among values in proportion, by the method of the largest remainder, so that a
+// printed column adds up to 100.0. All zero values give zeros.
 func tenths(values []uint64) []int {
 	const whole = 1000
 	shares := make([]int, len(values))
@@ -102,7 +102,8 @@ func tenths(values []uint64) []int {
 	return shares
 }
 
-// summable returns the values with their sum, all of them scaled down if the sum does not fit, which only a damaged trace can bring about.
+// summable returns the values with their sum, all of them scaled down if the sum does not fit, which only a damaged
+// trace can bring about.
 func summable(values []uint64) (scaled []uint64, sum uint64) {
 	for _, v := range values {
 		var carry uint64

@@ -108,7 +108,8 @@ func TestClipAndWrap(t *testing.T) {
 	}
 }
 
-// Columns stand under each other whatever the names consist of: a terminal gives a wide character two cells and a combining mark none.
+// Columns stand under each other whatever the names consist of: a terminal gives a wide character two cells and a
+// combining mark none.
 func TestTablesCountCells(t *testing.T) {
 	names := []string{"train.py:3", "模型训练.py:3", "mode\u0301le.py:3", "🚀.py", strings.Repeat("層", 60), strings.Repeat("e\u0301", 90)}
 	var rows [][]cell

@@ -11,7 +11,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// View is a table that reports show when they are asked for it, most of them about a training program: their summary must have been made with Options.Training.
+// View is a table that reports show when they are asked for it, most of them about a training program: their summary
+// must have been made with Options.Training.
 type View struct {
 	Name, Doc string
 
@@ -56,7 +57,8 @@ func (v *View) Missing(s *report.Summary) string {
 	return v.missing(s)
 }
 
-// Bare reports whether the view's text is its table alone, so that what keeps figures from being right must be said elsewhere.
+// Bare reports whether the view's text is its table alone, so that what keeps figures from being right must be said
+// elsewhere.
 func (v *View) Bare() bool { return v.bare }
 
 // Text writes the view for people.
@@ -89,8 +91,8 @@ func (p *page) viewHeading(s *report.Summary) {
 	p.gap()
 }
 
-// CSV writes the view's whole table. The first line is a comment that states the unit; in MB there is none, so that the file of iterations has the very shape of the TBD memory
-// profiler's.
+// CSV writes the view's whole table. The first line is a comment that states the unit; in MB there is none, so that the
+// file of iterations has the very shape of the TBD memory profiler's.
 func (v *View) CSV(w io.Writer, s *report.Summary, o Options) error {
 	if why := v.Missing(s); why != "" {
 		return errors.New(why)

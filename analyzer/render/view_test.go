@@ -87,7 +87,8 @@ func TestReportsOfTraining(t *testing.T) {
 	}
 }
 
-// TestGoldenDiffOfParameters renders a model that lost a layer's gradients, grew in another, and whose head has another name.
+// TestGoldenDiffOfParameters renders a model that lost a layer's gradients, grew in another, and whose head has another
+// name.
 func TestGoldenDiffOfParameters(t *testing.T) {
 	base, changed := trainingCase(3, 0), trainingCase(3, 0)
 	list := changed.Training.Parameters
@@ -103,7 +104,8 @@ func TestGoldenDiffOfParameters(t *testing.T) {
 	}
 }
 
-// TestViewsAsCSV reads every CSV back: names with commas, quotes and line breaks come through, and the numbers are the summary's.
+// TestViewsAsCSV reads every CSV back: names with commas, quotes and line breaks come through, and the numbers are the
+// summary's.
 func TestViewsAsCSV(t *testing.T) {
 	s := trainingCase(12, 0)
 	for _, view := range Views() {

@@ -1,6 +1,7 @@
 package report
 
-// Bounds say what lost records mean for the figures of a summary. A figure's lower bound stands beside it, under its name with _lower behind it.
+// Bounds say what lost records mean for the figures of a summary. A figure's lower bound stands beside it, under its
+// name with _lower behind it.
 type Bounds struct {
 	LostRecords uint64  `json:"lost_records"`
 	LostFrees   *uint64 `json:"lost_frees,omitempty"`  // of them, frees, unmappings and destructions; nil: not known

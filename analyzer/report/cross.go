@@ -4,7 +4,8 @@ import (
 	"cmp"
 )
 
-// Cross divides what was held at the ledgers' moment by two groupings at once. Cells add up to their rows and columns, and these to the whole.
+// Cross divides what was held at the ledgers' moment by two groupings at once. Cells add up to their rows and columns,
+// and these to the whole.
 type Cross struct {
 	By         [2]string     `json:"by"` // of the rows and of the columns
 	Level      string        `json:"level"`

@@ -22,7 +22,8 @@ type DeviceLedger struct {
 	Moment     string `json:"moment"` // MomentHighest, MomentLast, or what was asked for
 	TotalBytes uint64 `json:"total_bytes"`
 	Sample     Sample `json:"sample"`
-	// PartialPageBytes is by how much the pages of 2 MiB that blocks touch exceed the blocks: on hardware, that much of the remainder explains itself.
+	// PartialPageBytes is by how much the pages of 2 MiB that blocks touch exceed the blocks: on hardware, that much of
+	// the remainder explains itself.
 	PartialPageBytes uint64      `json:"partial_page_bytes"`
 	Rows             []DeviceRow `json:"rows"`
 }
@@ -41,7 +42,8 @@ type DeviceSizes struct {
 	AtEnd  SizesAt `json:"at_end"`
 }
 
-// SizesAt is the comparison at one moment. What the blocks take is their page bytes; idle pool memory and the graph pool come on top.
+// SizesAt is the comparison at one moment. What the blocks take is their page bytes; idle pool memory and the graph
+// pool come on top.
 type SizesAt struct {
 	RequestedBytes    uint64 `json:"requested_bytes"`     // live driver memory
 	RoundedBytes      uint64 `json:"rounded_bytes"`       // the same with plain blocks, arrays and variables in multiples of 512 bytes
@@ -51,7 +53,8 @@ type SizesAt struct {
 	GraphPoolBytes    uint64 `json:"graph_pool_bytes"`    // held for the allocation nodes of graphs
 }
 
-// Sample is what a device reported at one moment, beside what the trace knows of that moment. Used = tracked + context + others + kept + remainder.
+// Sample is what a device reported at one moment, beside what the trace knows of that moment. Used = tracked + context
+// + others + kept + remainder.
 type Sample struct {
 	TimeNS     int64  `json:"time_ns"`
 	Occasion   string `json:"occasion"`    // "context", "period", "peak", "oom" or "exit"
@@ -67,7 +70,8 @@ type Sample struct {
 	RemainderBytes int64  `json:"remainder_bytes"` // what nobody explains; negative if a free was missed
 }
 
-// Rank says how far a sample's figures go: those that belong to one moment before others, those that tell processes apart before the rest.
+// Rank says how far a sample's figures go: those that belong to one moment before others, those that tell processes
+// apart before the rest.
 func (s *Sample) Rank() int {
 	switch {
 	case !s.Settled:

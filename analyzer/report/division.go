@@ -4,8 +4,9 @@ import (
 	"cmp"
 )
 
-// Division says what the memory of one place in the program consists of, where that place holds most of a level: the line that calls a library's training loop, say, tells nobody
-// what the memory is for. Its rows and the rest add up to Bytes.
+// Division says what the memory of one place in the program consists of, where that place holds most of a level: the
+// line that calls a library's training loop, say, tells nobody what the memory is for. Its rows and the rest add up to
+// Bytes.
 type Division struct {
 	Site       string        `json:"site"` // key of the place, without "backward of"
 	User       bool          `json:"user"` // the place is the program's own code

@@ -1,6 +1,7 @@
 package report
 
-// Growth says whether iterations leave more and more behind, as leaks do. Peaks would not tell: they follow the batches.
+// Growth says whether iterations leave more and more behind, as leaks do. Peaks would not tell: they follow the
+// batches.
 type Growth struct {
 	Kind       string  // one of the constants above; the rest is zero unless it is GrowthSteady
 	From, To   int     // indices of the iterations compared
@@ -16,7 +17,8 @@ const (
 	growthSkipped = 1 // the first iteration, in which a program makes what it keeps
 )
 
-// Growth compares the floors of four parts of the run: batches of different sizes leave more and less behind, but only a leak lifts the least of it again and again.
+// Growth compares the floors of four parts of the run: batches of different sizes leave more and less behind, but only
+// a leak lifts the least of it again and again.
 func (t *Training) Growth() Growth {
 	ended := 0
 	for ended < len(t.Iterations) && t.Iterations[ended].Ended {

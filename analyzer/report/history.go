@@ -1,7 +1,7 @@
 package report
 
-// History is every block of one level: when it came, when it went, and whose it is. What is live at an event, summed over the blocks, is the level's exactly,
-// unless blocks were left out.
+// History is every block of one level: when it came, when it went, and whose it is. What is live at an event, summed
+// over the blocks, is the level's exactly, unless blocks were left out.
 type History struct {
 	Level  string
 	Times  []int64 // nanoseconds since the trace's base, of each event that a block begins or ends with
@@ -27,7 +27,8 @@ type HistoryOwner struct {
 	Frames []StackFrame // innermost first, library noise folded away
 }
 
-// Heights are the highest bytes of a level in each of many equal stretches of time, the first of which begins with the trace.
+// Heights are the highest bytes of a level in each of many equal stretches of time, the first of which begins with the
+// trace.
 type Heights struct {
 	Level     string   `json:"level"`
 	WidthNS   int64    `json:"width_ns"`   // of one stretch

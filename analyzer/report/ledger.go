@@ -80,7 +80,8 @@ func OwnerRows(sums map[OwnerKey]uint64) []LedgerRow {
 	return rows
 }
 
-// RepeatedModules are the rows of blocks of a ledger by module, repeated modules put together, most bytes first. They add up to the blocks.
+// RepeatedModules are the rows of blocks of a ledger by module, repeated modules put together, most bytes first. They
+// add up to the blocks.
 func (l *Ledger) RepeatedModules() []RepeatedModule {
 	var names []string
 	var bytes []uint64

@@ -22,8 +22,9 @@ const (
 	OOMRecovered = "recovered" // a later attempt succeeded, after something was given back
 )
 
-// OOMEvent is one time at which memory ran out: every refused attempt that one thread made for one thing, and how it ended. What stands in it describes
-// the moment of the last refusal. Detailed ones say who held the memory; only the first ones of a run are.
+// OOMEvent is one time at which memory ran out: every refused attempt that one thread made for one thing, and how it
+// ended. What stands in it describes the moment of the last refusal. Detailed ones say who held the memory; only the
+// first ones of a run are.
 type OOMEvent struct {
 	Seq            uint64 `json:"seq"` // order number of the event that the description belongs to
 	TimeNS         int64  `json:"time_ns"`
@@ -95,7 +96,8 @@ func (e *OOMEvent) DropDetails() {
 	e.UsedBytes, e.FreeBytes = 0, 0
 }
 
-// Balance adds to the ledgers what only the device itself knows, and makes the sums. It may be repeated with another sample.
+// Balance adds to the ledgers what only the device itself knows, and makes the sums. It may be repeated with another
+// sample.
 func (v *OOMEvent) Balance() {
 	for i := range v.Ledgers {
 		l := &v.Ledgers[i]
@@ -148,7 +150,8 @@ type OOMReport struct {
 	Event    OOMEvent          `json:"event"`
 }
 
-// Section returns the report as the text of a trace's OOM section. Lists that would make it too long are cut to their largest rows.
+// Section returns the report as the text of a trace's OOM section. Lists that would make it too long are cut to their
+// largest rows.
 func (r *OOMReport) Section() (string, error) {
 	for _, rows := range []int{1 << 16, 200, 20} {
 		text, err := json.Marshal(r.WithRows(rows))

@@ -2,8 +2,9 @@ package report
 
 import "slices"
 
-// Summary is what one trace says. It is a value: nothing in it refers to the trace. Sizes are bytes, times are nanoseconds since the trace's time base.
-// The json names are published in docs/report-json.md; they may be added to, never changed.
+// Summary is what one trace says. It is a value: nothing in it refers to the trace. Sizes are bytes, times are
+// nanoseconds since the trace's time base. The json names are published in docs/report-json.md; they may be added to,
+// never changed.
 type Summary struct {
 	LostRecords uint64            `json:"lost_records"`
 	Bounds      *Bounds           `json:"bounds,omitempty"` // nil if nothing was lost
@@ -84,7 +85,8 @@ type Level struct {
 	PeakBytesLower *uint64 `json:"peak_bytes_lower,omitempty"`
 	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"`
 
-	// What was requested of the bytes at the peak and at the end, of a framework that tells; nil where none does, and where records were lost.
+	// What was requested of the bytes at the peak and at the end, of a framework that tells; nil where none does, and
+	// where records were lost.
 	RequestedAtPeak *Requested `json:"requested_at_peak,omitempty"`
 	RequestedLive   *Requested `json:"requested_live,omitempty"`
 }
@@ -157,7 +159,8 @@ type LifetimeHist struct {
 	Buckets        []LifetimeBucket `json:"buckets"` // by powers of ten, empty ones at both ends left out
 }
 
-// LifetimeBucket counts blocks that lived at least a tenth of BelowNS and less than BelowNS; the first one counts from zero.
+// LifetimeBucket counts blocks that lived at least a tenth of BelowNS and less than BelowNS; the first one counts from
+// zero.
 type LifetimeBucket struct {
 	BelowNS uint64 `json:"below_ns"`
 	Count   uint64 `json:"count"`

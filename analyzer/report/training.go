@@ -1,7 +1,8 @@
 package report
 
-// Training says what a training program held memory for: iteration by iteration, parameter by parameter, module by module. It speaks of the level that reports put first.
-// Sizes are those of blocks unless it says otherwise, so that they add up to what the level held.
+// Training says what a training program held memory for: iteration by iteration, parameter by parameter, module by
+// module. It speaks of the level that reports put first. Sizes are those of blocks unless it says otherwise, so that
+// they add up to what the level held.
 type Training struct {
 	Level        string   `json:"level"`         // "framework" or "driver"
 	Rules        string   `json:"rules"`         // name of the rule set that the categories are of
@@ -9,8 +10,8 @@ type Training struct {
 	IterationsBy string   `json:"iterations_by"` // one of the IterationsBy constants
 	Iterated     string   `json:"iterated"`      // what ends an iteration, in words: "steps of AdamW"; "" without iterations
 
-	// Adapters are the recorder's words on the scripts that name memory, by framework: "on", or "off: " and why. A framework that is missing was not met, or MEMTRACE_ADAPTERS left it
-	// out. Never nil.
+	// Adapters are the recorder's words on the scripts that name memory, by framework: "on", or "off: " and why. A
+	// framework that is missing was not met, or MEMTRACE_ADAPTERS left it out. Never nil.
 	Adapters map[string]string `json:"adapters"`
 
 	// Iterations are those that ended, and last what came after them. The first one holds everything before it, too.
@@ -75,8 +76,8 @@ type IterationMoment struct {
 	Held   []uint64 `json:"held"`  // by category
 }
 
-// Parameter is a parameter or buffer of a model, with what belongs to it. Bytes are those of the elements, as the framework counts them; BlockBytes are those of the blocks that
-// hold them, which are rounded and may be shared.
+// Parameter is a parameter or buffer of a model, with what belongs to it. Bytes are those of the elements, as the
+// framework counts them; BlockBytes are those of the blocks that hold them, which are rounded and may be shared.
 type Parameter struct {
 	Name       string  `json:"name"`
 	Category   string  `json:"category"` // "parameter", "buffer", or "optimizer": what one keeps for itself

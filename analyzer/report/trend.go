@@ -1,6 +1,7 @@
 package report
 
-// Trend says whether the program holds more and more, judged over the second half of the run and before its teardown, in which all is freed. It needs no iterations.
+// Trend says whether the program holds more and more, judged over the second half of the run and before its teardown,
+// in which all is freed. It needs no iterations.
 type Trend struct {
 	Level          string       `json:"level"`
 	Kind           string       `json:"kind"`         // GrowthUnknown (too short a run, or records were lost), GrowthNone or GrowthSteady; the rest is zero unless it is that

@@ -10,7 +10,8 @@ const (
 	OutcomeCaughtOOM = "caught_oom"    // memory ran out, and the program went on
 )
 
-// Verdict is the answer to the first question: where did the memory go? It repeats the few figures of a Summary that say it, so that a reader need not search.
+// Verdict is the answer to the first question: where did the memory go? It repeats the few figures of a Summary that
+// say it, so that a reader need not search.
 type Verdict struct {
 	Outcome     string        `json:"outcome"`
 	Level       string        `json:"level"` // that the peak belongs to: "framework" or "driver"

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Frame is a function of a call stack. A Matcher knows frames by their addresses, so that whoever hands them in keeps one for each.
+// Frame is a function of a call stack. A Matcher knows frames by their addresses, so that whoever hands them in keeps
+// one for each.
 type Frame struct {
 	Functions []string // its name, and other ways to write it
 	File      string   // source file
@@ -77,7 +78,8 @@ func (s *Set) Matcher() *Matcher {
 	return m
 }
 
-// Match returns the categories of a subject, in the order of the rules and each one once: at most one in first-match mode, none if no rule matches.
+// Match returns the categories of a subject, in the order of the rules and each one once: at most one in first-match
+// mode, none if no rule matches.
 func (m *Matcher) Match(s *Subject) (categories []string) {
 	clear(m.stack)
 	for _, f := range s.Frames {

@@ -21,10 +21,12 @@ const (
 	phaseUnsaid phase = 255 // a frame that belongs to every phase
 )
 
-// GradientOf is the function of a frame that stands between the frames of a backward pass and those of the forward operator that it is the gradient of.
+// GradientOf is the function of a frame that stands between the frames of a backward pass and those of the forward
+// operator that it is the gradient of.
 const GradientOf = "(gradient of)"
 
-// phaseClue says that a frame belongs to a phase: its function's last part is name or, with inside, contains it; its file contains file. Empty ones match everything.
+// phaseClue says that a frame belongs to a phase: its function's last part is name or, with inside, contains it; its
+// file contains file. Empty ones match everything.
 type phaseClue struct {
 	name   string
 	inside bool
@@ -100,9 +102,10 @@ func lastPart(function string) string {
 	return function[max(strings.LastIndexByte(function, '.'), strings.LastIndexByte(function, ':'))+1:]
 }
 
-// PhaseOf tells from a call stack, innermost frame first, what part of a training program asked for the memory. The innermost frame that speaks for a phase
-// decides, so that a closure of an optimizer that runs the model is forward. A forward pass that a checkpoint repeats is recompute. A transfer counts as data only
-// where no other phase is around it: parts of models are moved by the same calls. Threads that compute gradients are backward.
+// PhaseOf tells from a call stack, innermost frame first, what part of a training program asked for the memory. The
+// innermost frame that speaks for a phase decides, so that a closure of an optimizer that runs the model is forward. A
+// forward pass that a checkpoint repeats is recompute. A transfer counts as data only where no other phase is around
+// it: parts of models are moved by the same calls. Threads that compute gradients are backward.
 func PhaseOf(frames []*Frame, thread string) string {
 	return phaseNames[phaseOf(frames, thread, (*Frame).said)]
 }

@@ -2,8 +2,9 @@ package rules
 
 import "strings"
 
-// mxnetPhase returns the phase that a function of MXNet's library speaks for. Its operators run in threads of its engine, where no Python frame says more. What computes an
-// operator's result runs in the optimizer and for initial values as well, so that only those which exist in two directions tell them apart.
+// mxnetPhase returns the phase that a function of MXNet's library speaks for. Its operators run in threads of its
+// engine, where no Python frame says more. What computes an operator's result runs in the optimizer and for initial
+// values as well, so that only those which exist in two directions tell them apart.
 func mxnetPhase(function string) phase {
 	if !strings.HasPrefix(function, "mxnet::") {
 		return phaseUnsaid

@@ -263,7 +263,8 @@ func slowMatch(set *Set, s *Subject) (list []string) {
 	return list
 }
 
-// TestOracle compares the matcher with slowMatch on random rules and subjects over few letters, so that most questions are close ones.
+// TestOracle compares the matcher with slowMatch on random rules and subjects over few letters, so that most questions
+// are close ones.
 func TestOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	text := func(longest int) string {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Limits of a set. They are far above what people write, and keep a damaged or hostile file from costing more than it may.
+// Limits of a set. They are far above what people write, and keep a damaged or hostile file from costing more than it
+// may.
 const (
 	MaxRules    = 2000
 	MaxText     = 1000 // bytes of a category's name or of a text to look for
@@ -91,7 +92,8 @@ func Words(f Field) []string {
 	return nil
 }
 
-// The lifetimes: a temporary block is freed by the forward pass, the backward pass or the optimizer's step that made it; all others last.
+// The lifetimes: a temporary block is freed by the forward pass, the backward pass or the optimizer's step that made
+// it; all others last.
 const (
 	Lasting   = "lasting"
 	Temporary = "temporary"
@@ -134,8 +136,8 @@ func (p *Pattern) matches(text string) bool {
 	return strings.Contains(text, p.Text)
 }
 
-// Condition asks one question about one field. Texts are looked for anywhere in the field, and one of the Patterns is enough; the fields Kind, Level, Phase and Lifetime
-// equal one of the Words; for Size all Bounds hold.
+// Condition asks one question about one field. Texts are looked for anywhere in the field, and one of the Patterns is
+// enough; the fields Kind, Level, Phase and Lifetime equal one of the Words; for Size all Bounds hold.
 type Condition struct {
 	Field    Field
 	Patterns []Pattern
@@ -227,7 +229,8 @@ func New(name, doc string, mode Mode, list []Rule) (*Set, error) {
 	return &Set{Name: name, Doc: doc, Mode: mode, Rules: list}, nil
 }
 
-// Uses reports whether a rule, or the name of a category, looks at a field. Any and Label count as the fields that they stand for.
+// Uses reports whether a rule, or the name of a category, looks at a field. Any and Label count as the fields that they
+// stand for.
 func (s *Set) Uses(f Field) bool {
 	for i := range s.Rules {
 		r := &s.Rules[i]
@@ -247,7 +250,8 @@ func (r *Rule) uses(f Field) bool {
 	return slices.ContainsFunc(r.Conditions, func(c Condition) bool { return c.Field == f })
 }
 
-// Boundaries lists, in order, the sizes at which a condition's answer may change: blocks of sizes between the same two boundaries are alike to the set.
+// Boundaries lists, in order, the sizes at which a condition's answer may change: blocks of sizes between the same two
+// boundaries are alike to the set.
 func (s *Set) Boundaries() []uint64 {
 	var list []uint64
 	for i := range s.Rules {

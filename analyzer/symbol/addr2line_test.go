@@ -92,8 +92,9 @@ func llvmSymbolizer(t *testing.T, path string, addresses []uint64) map[uint64][]
 	return all
 }
 
-// TestAgainstOthers compares names, files, lines and inlined functions at the addresses of programs' functions with what binutils and LLVM say. Where the two differ
-// from each other either may be right; they differ where one of them does not know what compilers write today.
+// TestAgainstOthers compares names, files, lines and inlined functions at the addresses of programs' functions with
+// what binutils and LLVM say. Where the two differ from each other either may be right; they differ where one of them
+// does not know what compilers write today.
 func TestAgainstOthers(t *testing.T) {
 	const both, llvmOnly = true, false
 	for _, c := range []struct {
@@ -170,8 +171,8 @@ func compareWithOthers(t *testing.T, path string, binutils bool) {
 	}
 }
 
-// agrees compares two answers. Of an address without a line only the function counts: the tools then differ in what they call the file. A function that has several
-// names may have any.
+// agrees compares two answers. Of an address without a line only the function counts: the tools then differ in what
+// they call the file. A function that has several names may have any.
 func agrees(got, want []reference, names []string) bool {
 	if len(got) != len(want) {
 		return false

@@ -15,18 +15,21 @@ import (
 	"memtrace/internal/regular"
 )
 
-// The cache keeps, in one file for each build-id, what was found for addresses of an object file. An address that is in there costs no look at the object file.
+// The cache keeps, in one file for each build-id, what was found for addresses of an object file. An address that is in
+// there costs no look at the object file.
 //
-// File: cacheMagic, CRC-32C of what follows (4 bytes, little end first), then uvarints and texts (length, bytes): what the object file and its debug file were
-// when the names were found; number of texts, texts; number of addresses, and for each: distance to the address before, number of frames, and for each frame:
-// number of its function and of its file, line, start of the function, 1 if it is inlined.
+// File: cacheMagic, CRC-32C of what follows (4 bytes, little end first), then uvarints and texts (length, bytes): what
+// the object file and its debug file were when the names were found; number of texts, texts; number of addresses, and
+// for each: distance to the address before, number of frames, and for each frame: number of its function and of its
+// file, line, start of the function, 1 if it is inlined.
 const cacheMagic = "MTSYMS\x00\x01"
 
 const (
 	maxCacheFile      = 32 << 20
 	maxCacheAddresses = 1 << 20
 	maxCacheFrames    = 1 << 12
-	// maxCacheFolder is what all files may take together; the ones that were not written to for the longest time go first.
+	// maxCacheFolder is what all files may take together; the ones that were not written to for the longest time go
+	// first.
 	maxCacheFolder = 512 << 20
 )
 
@@ -48,8 +51,9 @@ func cachePath(folder, buildID string) string {
 	return filepath.Join(folder, buildID)
 }
 
-// openCache reads a file of the cache. One that is missing, damaged, of another version, or of other sources is as good as empty. Without any source at hand
-// (source is empty) what is kept is used whatever it came from: the build-id says that it is right.
+// openCache reads a file of the cache. One that is missing, damaged, of another version, or of other sources is as good
+// as empty. Without any source at hand (source is empty) what is kept is used whatever it came from: the build-id says
+// that it is right.
 func openCache(path, source string) *cacheFile {
 	c := &cacheFile{path: path, source: source}
 	if path == "" {
@@ -177,7 +181,8 @@ func (c *cacheFile) add(address uint64, frames []Frame) {
 	}
 }
 
-// save writes the file anew, so that readers see the old or the new one. A cache that cannot be written is no fault of the report.
+// save writes the file anew, so that readers see the old or the new one. A cache that cannot be written is no fault of
+// the report.
 func (c *cacheFile) save() {
 	if !c.dirty {
 		return
@@ -229,8 +234,8 @@ func trimCache(folder string, limit int64) {
 	}
 }
 
-// source says what the names of an object come from, so that names from before a debug file was installed are not taken for all there is. It is "" where
-// nothing is here.
+// source says what the names of an object come from, so that names from before a debug file was installed are not taken
+// for all there is. It is "" where nothing is here.
 func (ob *object) source() string {
 	var all []string
 	for _, im := range []*image{ob.image, ob.extra} {

@@ -74,7 +74,8 @@ func TestCacheIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The names from a lie in the cache are seen, so that this test knows that the cache was asked; they are not when the sources are others.
+	// The names from a lie in the cache are seen, so that this test knows that the cache was asked; they are not when
+	// the sources are others.
 	lie := func(source string) {
 		frames := map[uint64][]Frame{at - 1: {{FullFunction: "lie", Address: at - 1}}}
 		if err := os.WriteFile(kept, encodeCache(source, frames), 0o600); err != nil {

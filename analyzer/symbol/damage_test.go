@@ -18,7 +18,8 @@ import (
 // maxDamageMemory is what looking at a damaged program of some ten KiB may take, bytes.
 const maxDamageMemory = 48 << 20
 
-// TestDamagedObjects changes, cuts and overwrites object files everywhere: nothing may panic or take much memory, and every address still gets a frame.
+// TestDamagedObjects changes, cuts and overwrites object files everywhere: nothing may panic or take much memory, and
+// every address still gets a frame.
 func TestDamagedObjects(t *testing.T) {
 	for _, c := range []struct {
 		name, compiler, source string

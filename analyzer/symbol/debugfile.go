@@ -17,8 +17,8 @@ const maxLink = 8 << 10
 // defaultSources is where distributions put debug files.
 var defaultSources = []string{"/usr/lib/debug"}
 
-// isBuildID reports whether a text is a build-id: an even number of hexadecimal digits. In a trace any text may stand for one, such as a path that leads out of the
-// folder in which a build-id's file is looked for.
+// isBuildID reports whether a text is a build-id: an even number of hexadecimal digits. In a trace any text may stand
+// for one, such as a path that leads out of the folder in which a build-id's file is looked for.
 func isBuildID(id string) bool {
 	return len(id) >= 4 && len(id) <= 128 && len(id)%2 == 0 && strings.Trim(id, "0123456789abcdef") == ""
 }
@@ -31,8 +31,8 @@ func idPath(folder, id string) string {
 	return filepath.Join(folder, ".build-id", id[:2], id[2:]+".debug")
 }
 
-// findDebugFile looks for the debug file of an object by its build-id. It returns nil if there is none; a file that is there and is of another object, or
-// cannot be used, is told to problem.
+// findDebugFile looks for the debug file of an object by its build-id. It returns nil if there is none; a file that is
+// there and is of another object, or cannot be used, is told to problem.
 func findDebugFile(folders []string, id string, problem func(path string, err error)) *image {
 	for _, folder := range folders {
 		path := idPath(folder, id)
@@ -54,7 +54,8 @@ func findDebugFile(folders []string, id string, problem func(path string, err er
 	return nil
 }
 
-// linkedDebugFile looks for the file that .gnu_debuglink names: beside the object, in .debug there, and under each folder by the object's path.
+// linkedDebugFile looks for the file that .gnu_debuglink names: beside the object, in .debug there, and under each
+// folder by the object's path.
 func (im *image) linkedDebugFile(folders []string, problem func(path string, err error)) *image {
 	name, sum, ok := im.debugLink()
 	if !ok {
@@ -120,8 +121,8 @@ func (im *image) belongsTo(object *image, sum uint32) error {
 	return nil
 }
 
-// sharedDebugFile opens the file that .gnu_debugaltlink names, in which a distribution keeps what several debug files have in common. It returns nil if none is
-// named.
+// sharedDebugFile opens the file that .gnu_debugaltlink names, in which a distribution keeps what several debug files
+// have in common. It returns nil if none is named.
 func (im *image) sharedDebugFile(folders []string) (*image, error) {
 	s := im.section(".gnu_debugaltlink")
 	if s == nil {

@@ -21,7 +21,8 @@ const (
 	carefulDebug = 64 << 20
 )
 
-// debugInfo is the DWARF information of one file: which lines and which inlined functions an address belongs to. Units are read when they are first asked for.
+// debugInfo is the DWARF information of one file: which lines and which inlined functions an address belongs to. Units
+// are read when they are first asked for.
 type debugInfo struct {
 	data  *dwarf.Data
 	alt   *dwarf.Data // of the file that several share (dwz); nil none
@@ -136,7 +137,8 @@ func (d *debugInfo) readShared(im *image, careful bool) error {
 	return err
 }
 
-// debugSection returns .debug_NAME, nil if there is none. Large sections that are not compressed are mapped: only the pages that are looked at take memory.
+// debugSection returns .debug_NAME, nil if there is none. Large sections that are not compressed are mapped: only the
+// pages that are looked at take memory.
 func (im *image) debugSection(d *debugInfo, name string, careful bool, limit uint64) ([]byte, error) {
 	s := im.section(".debug_" + name)
 	if s == nil {
@@ -165,7 +167,8 @@ func (im *image) debugSection(d *debugInfo, name string, careful bool, limit uin
 	return mapped[s.Offset-first:], nil
 }
 
-// faultsAsPanics makes the loss of a mapped file, cut by someone meanwhile, a panic that guard turns into an error. The function that it returns undoes it.
+// faultsAsPanics makes the loss of a mapped file, cut by someone meanwhile, a panic that guard turns into an error. The
+// function that it returns undoes it.
 func faultsAsPanics() func() {
 	before := debug.SetPanicOnFault(true)
 	return func() { debug.SetPanicOnFault(before) }

@@ -6,8 +6,9 @@ import (
 	"encoding/binary"
 )
 
-// debug/elf reads all headers of sections and the name of each before anything can be asked of a file. A file with holes has any size at no cost, and many sections may
-// share one long name, so what the headers claim is added up first: no memory would do for some files of a few KiB.
+// debug/elf reads all headers of sections and the name of each before anything can be asked of a file. A file with
+// holes has any size at no cost, and many sections may share one long name, so what the headers claim is added up
+// first: no memory would do for some files of a few KiB.
 
 const (
 	// maxSections bounds an object file's sections. Those that linkers make have some dozens.

@@ -28,8 +28,9 @@ func (r *Resolver) embedded(p place) []Frame {
 	return frames
 }
 
-// Collect returns what is to be written into a trace so that it can be read without the object files: the names of every code address of its native stacks that
-// has one and has none in the trace yet. It reads the tables as far as they go, and the files by way of the resolver.
+// Collect returns what is to be written into a trace so that it can be read without the object files: the names of
+// every code address of its native stacks that has one and has none in the trace yet. It reads the tables as far as
+// they go, and the files by way of the resolver.
 func Collect(tables *trace.Tables, r *Resolver) []trace.Symbol {
 	pcs := unnamed(tables)
 	r.Warm(pcs)
@@ -42,8 +43,9 @@ func Collect(tables *trace.Tables, r *Resolver) []trace.Symbol {
 	return symbols
 }
 
-// CollectInside does what Collect does for a process that records itself: one object file after the other, without mapping any or keeping any open, with little
-// debug information and no cache. It leaves off when stop returns true; whole is false then.
+// CollectInside does what Collect does for a process that records itself: one object file after the other, without
+// mapping any or keeping any open, with little debug information and no cache. It leaves off when stop returns true;
+// whole is false then.
 func CollectInside(tables *trace.Tables, info trace.Info, stop func() bool) (symbols []trace.Symbol, whole bool) {
 	r := New(tables, info, Options{careful: true})
 	r.warmed = true

@@ -32,7 +32,8 @@ type Frame struct {
 	FullFunction string // Function with everything that was elided from it
 }
 
-// Name is what people read: the function; else the object file and where the function starts in it, so that all addresses of one function share a name.
+// Name is what people read: the function; else the object file and where the function starts in it, so that all
+// addresses of one function share a name.
 func (f Frame) Name() string {
 	switch {
 	case f.Function != "":

@@ -25,8 +25,9 @@ func problemsOf(t *testing.T, m trace.Module, sources ...string) []string {
 	return r.Problems()
 }
 
-// A trace may name any file. One that named /etc/shadow had "bad magic number '[114 111 111 116]'" in its report: the first bytes of a file that its author may not read.
-// Nothing of a file is told before it is known to be the run's: all contents of one size read the same.
+// A trace may name any file. One that named /etc/shadow had "bad magic number '[114 111 111 116]'" in its report: the
+// first bytes of a file that its author may not read. Nothing of a file is told before it is known to be the run's: all
+// contents of one size read the same.
 func TestNothingIsToldOfOtherFiles(t *testing.T) {
 	program := compiled(t, "gcc", "inlined.c", "-O2", "-Wl,--build-id=0x0123456789abcdef")
 	whole, err := os.ReadFile(program)
@@ -129,7 +130,8 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// A file of a few KiB with holes may say that it has any number of sections, or that all of them have one long name: no memory would do.
+// A file of a few KiB with holes may say that it has any number of sections, or that all of them have one long name: no
+// memory would do.
 func TestHugeHeaders(t *testing.T) {
 	program := compiled(t, "gcc", "inlined.c", "-O2")
 	whole, err := os.ReadFile(program)

@@ -27,7 +27,8 @@ var (
 	errTooLarge  = errors.New("larger than memtrace reads")
 )
 
-// image is an open ELF file: an object file of the run, or its debug file. Nothing of it is held in memory beyond its headers.
+// image is an open ELF file: an object file of the run, or its debug file. Nothing of it is held in memory beyond its
+// headers.
 type image struct {
 	path  string
 	file  *os.File
@@ -37,8 +38,9 @@ type image struct {
 	id    string // build-id, hexadecimal; "" none
 }
 
-// errNotObject says all that is said of a file whose build-id was not compared yet. A trace may name any file that its reader may read, and its author may be waiting
-// to see what the report says of it: not a byte of such a file, nor what a parser made of one, may stand there.
+// errNotObject says all that is said of a file whose build-id was not compared yet. A trace may name any file that its
+// reader may read, and its author may be waiting to see what the report says of it: not a byte of such a file, nor what
+// a parser made of one, may stand there.
 var errNotObject = errors.New("not a whole 64-bit object file")
 
 // openImage opens an object file. Whatever else stands under the name is left alone.
@@ -175,7 +177,8 @@ func (im *image) content(s *elf.Section, limit uint64) ([]byte, error) {
 	return data, nil
 }
 
-// oldCompressed reads a section of the kind that came before SHF_COMPRESSED: "ZLIB", the size as 8 bytes, big end first, and a zlib stream.
+// oldCompressed reads a section of the kind that came before SHF_COMPRESSED: "ZLIB", the size as 8 bytes, big end
+// first, and a zlib stream.
 func (im *image) oldCompressed(s *elf.Section, limit uint64) ([]byte, error) {
 	raw, err := im.bytes(s.Offset, s.FileSize)
 	if err != nil || len(raw) < 12 || string(raw[:4]) != "ZLIB" {
@@ -201,7 +204,8 @@ func (im *image) fileOffset(address uint64) (uint64, bool) {
 	return 0, false
 }
 
-// codeStart is the lowest address of executable code. What debug information says about lower ones is about functions that the linker left out.
+// codeStart is the lowest address of executable code. What debug information says about lower ones is about functions
+// that the linker left out.
 func (im *image) codeStart() uint64 {
 	lowest := ^uint64(0)
 	for _, s := range im.elf.Sections {

@@ -10,7 +10,8 @@ import (
 // longName is how long a name may be before its template arguments are elided.
 const longName = 60
 
-// readable returns the names that people read for what the linker knows a function as: whole, and with long template arguments elided.
+// readable returns the names that people read for what the linker knows a function as: whole, and with long template
+// arguments elided.
 func readable(linked string) (full, brief string) {
 	linked = withoutClone(linked)
 	full, err := demangle.ToString(linked, demangle.NoParams, demangle.NoEnclosingParams, demangle.MaxLength(14))
@@ -38,7 +39,8 @@ func withoutClone(name string) string {
 	return cloneSuffix.ReplaceAllString(name, "")
 }
 
-// elideArguments replaces template arguments by three dots. What stands in angle brackets at the start of a path is no argument: <T as Trait>::f in Rust.
+// elideArguments replaces template arguments by three dots. What stands in angle brackets at the start of a path is no
+// argument: <T as Trait>::f in Rust.
 func elideArguments(name string) string {
 	var out strings.Builder
 	depth := 0
@@ -70,7 +72,8 @@ func elideArguments(name string) string {
 	return out.String()
 }
 
-// operatorLength is the length of the symbols behind "operator": those of comparisons and shifts would look like brackets.
+// operatorLength is the length of the symbols behind "operator": those of comparisons and shifts would look like
+// brackets.
 func operatorLength(rest string) int {
 	for _, symbols := range []string{"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">", "()"} {
 		if strings.HasPrefix(rest, symbols) {

@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 )
 
-// Options say where to look. The zero value looks at the object files and in the system's folder of debug files, and keeps nothing.
+// Options say where to look. The zero value looks at the object files and in the system's folder of debug files, and
+// keeps nothing.
 type Options struct {
 	Sources []string // folders with debug files, laid out as /usr/lib/debug; nil: that one
 	Cache   string   // folder that keeps what was found in an object file for the next time; "" none
@@ -18,10 +19,12 @@ type Options struct {
 	careful bool // inside of the program that is traced: map no file, read little
 }
 
-// SeesPackages reports whether packages may be looked for beside source files: neither inside of the program that is traced nor where only the trace counts.
+// SeesPackages reports whether packages may be looked for beside source files: neither inside of the program that is
+// traced nor where only the trace counts.
 func (o *Options) SeesPackages() bool { return !o.NoFiles && !o.careful && o.Packages }
 
-// DefaultCache is the folder for Options.Cache: $XDG_CACHE_HOME/memtrace/symbols, else ~/.cache/memtrace/symbols, "" without a home.
+// DefaultCache is the folder for Options.Cache: $XDG_CACHE_HOME/memtrace/symbols, else ~/.cache/memtrace/symbols, ""
+// without a home.
 func DefaultCache() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

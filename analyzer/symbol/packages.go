@@ -8,8 +8,8 @@ import (
 	"memtrace/internal/regular"
 )
 
-// PackageFolders finds the folders that pip, or another installer, put Python packages into, whatever they are called: `pip install --target` leaves metadata beside each package.
-// The zero value is ready.
+// PackageFolders finds the folders that pip, or another installer, put Python packages into, whatever they are called:
+// `pip install --target` leaves metadata beside each package. The zero value is ready.
 type PackageFolders struct {
 	known map[string]string // by a source file's folder: the folder that its package was installed into, "" if it was not
 }
@@ -34,7 +34,8 @@ func (p *PackageFolders) Of(file string) string {
 	return found
 }
 
-// packageFolder goes up to the outermost folder of a package and looks for its metadata beside it: NAME-VERSION.dist-info or .egg-info.
+// packageFolder goes up to the outermost folder of a package and looks for its metadata beside it:
+// NAME-VERSION.dist-info or .egg-info.
 func packageFolder(folder string) string {
 	top := ""
 	for range packageDepth {

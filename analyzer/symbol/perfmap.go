@@ -20,7 +20,8 @@ const (
 	maxPerfLine                = 64 << 10
 )
 
-// trampoline is how CPython's own map (-X perf) names the code that stands between its loop and a Python function: py::NAME:FILE.
+// trampoline is how CPython's own map (-X perf) names the code that stands between its loop and a Python function:
+// py::NAME:FILE.
 const trampoline = "py::"
 
 // perfMap is the functions that a compiler made while the program ran.
@@ -46,8 +47,8 @@ func perfMapPath(o *Options, info trace.Info) string {
 	return fmt.Sprintf("/tmp/perf-%d.map", pid)
 }
 
-// openPerfMap reads the map of a run; nil if there is none. A map that is found by the process's number must be of the same host and user, and be younger than
-// the run's first record.
+// openPerfMap reads the map of a run; nil if there is none. A map that is found by the process's number must be of the
+// same host and user, and be younger than the run's first record.
 func openPerfMap(o *Options, info trace.Info) (*perfMap, error) {
 	path := perfMapPath(o, info)
 	if path == "" {
@@ -74,8 +75,8 @@ func ofRun(st os.FileInfo, info trace.Info) bool {
 	return err == nil && ok && int(owner.Uid) == os.Getuid() && st.ModTime().UnixNano() >= start
 }
 
-// readPerfMap reads lines of "START SIZE NAME", the numbers hexadecimal. A later function replaces the earlier ones that it overlaps: memory of compiled code
-// is used again. Lines of another form are passed over.
+// readPerfMap reads lines of "START SIZE NAME", the numbers hexadecimal. A later function replaces the earlier ones
+// that it overlaps: memory of compiled code is used again. Lines of another form are passed over.
 func readPerfMap(r io.Reader) (*perfMap, error) {
 	var all []jitFunction
 	lines := bufio.NewScanner(io.LimitReader(r, maxPerfMap))

@@ -9,7 +9,8 @@ import (
 	"memtrace/trace"
 )
 
-// Resolver names the frames of one trace. It is for one goroutine at a time. Frames that it returns belong to it and must not be changed.
+// Resolver names the frames of one trace. It is for one goroutine at a time. Frames that it returns belong to it and
+// must not be changed.
 type Resolver struct {
 	tables  *trace.Tables
 	info    trace.Info
@@ -36,8 +37,8 @@ type moduleKey struct {
 
 func keyOf(m trace.Module) moduleKey { return moduleKey{m.Path, m.BuildID, m.Size, m.ModTime} }
 
-// New returns a resolver for the frames of a trace. The tables may still grow; an address is looked up when it is first asked for, when its module has to
-// be in the tables.
+// New returns a resolver for the frames of a trace. The tables may still grow; an address is looked up when it is first
+// asked for, when its module has to be in the tables.
 func New(tables *trace.Tables, info trace.Info, o Options) *Resolver {
 	return &Resolver{
 		tables:   tables,
@@ -65,8 +66,8 @@ func (r *Resolver) Native(pc uint64) []Frame {
 	return frames
 }
 
-// Warm looks many addresses up at once, several object files at a time, and keeps what it found in the cache, if there is one. Native gives the same with and
-// without it.
+// Warm looks many addresses up at once, several object files at a time, and keeps what it found in the cache, if there
+// is one. Native gives the same with and without it.
 func (r *Resolver) Warm(pcs []uint64) {
 	r.warmed = true
 	r.look(pcs)
@@ -78,7 +79,8 @@ func (r *Resolver) Warm(pcs []uint64) {
 	}
 }
 
-// Close keeps what was found in the cache and gives the files back. What was found stays; what is asked for afterwards is looked up anew.
+// Close keeps what was found in the cache and gives the files back. What was found stays; what is asked for afterwards
+// is looked up anew.
 func (r *Resolver) Close() {
 	for _, ob := range r.objects {
 		ob.save()

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// answers is what a resolver says of addresses of a file that lies at 0, as text. Modules are left out: copies have other paths.
+// answers is what a resolver says of addresses of a file that lies at 0, as text. Modules are left out: copies have
+// other paths.
 func answers(r *Resolver, addresses []uint64) []string {
 	r.Warm(pcsOf(addresses))
 	all := make([]string, len(addresses))
@@ -47,7 +48,8 @@ func sameAnswers(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// strippedProgram builds a program and takes its debug information into a file of its own. want is what the whole program says.
+// strippedProgram builds a program and takes its debug information into a file of its own. want is what the whole
+// program says.
 func strippedProgram(t *testing.T, flags ...string) (path, debugFile string, addresses []uint64, want []string) {
 	t.Helper()
 	whole := compiled(t, "gcc", "inlined.c", append([]string{"-O2", "-g"}, flags...)...)

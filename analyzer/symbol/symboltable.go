@@ -17,7 +17,8 @@ const (
 	maxSymbolName = 64 << 10
 )
 
-// symbolTable is the functions of one ELF symbol table. Names stay in the file until they are asked for: they are many times larger than the rest.
+// symbolTable is the functions of one ELF symbol table. Names stay in the file until they are asked for: they are many
+// times larger than the rest.
 type symbolTable struct {
 	entries []function // by start
 	reach   []uint64   // reach[i] is the highest end among entries[:i+1]: how far back a search has to look
@@ -86,7 +87,8 @@ func (t *symbolTable) read(im *image, section *elf.Section) error {
 	return nil
 }
 
-// symbolRank orders the names of one address: global before weak before local, and what is no function, only a label in code, last.
+// symbolRank orders the names of one address: global before weak before local, and what is no function, only a label in
+// code, last.
 func symbolRank(info byte) (rank uint8, isCode bool) {
 	switch elf.ST_BIND(info) {
 	case elf.STB_GLOBAL, elf.STB_LOOS: // the latter: STB_GNU_UNIQUE
@@ -120,8 +122,8 @@ func (t *symbolTable) sort() {
 	}
 }
 
-// at returns the function that covers an address, the innermost one, by its best name. bounds is what the unwind table says of the function there, for symbols
-// without a size.
+// at returns the function that covers an address, the innermost one, by its best name. bounds is what the unwind table
+// says of the function there, for symbols without a size.
 func (t *symbolTable) at(address uint64, bounds span) (name string, where span, ok bool) {
 	after := sort.Search(len(t.entries), func(i int) bool { return t.entries[i].start > address })
 	for i := after - 1; i >= 0 && t.reach[i] > address; i-- {

@@ -46,7 +46,8 @@ type location struct {
 	inlined bool
 }
 
-// locate returns the functions at an address, innermost inlined one first. It returns nil if the unit says nothing of the address. Damage is in u.err.
+// locate returns the functions at an address, innermost inlined one first. It returns nil if the unit says nothing of
+// the address. Damage is in u.err.
 func (u *unit) locate(address uint64) []location {
 	if !u.loaded {
 		u.loaded = true

@@ -14,7 +14,8 @@ const (
 	maxUnwindEntry = 64 << 10  // bytes of one CIE
 )
 
-// How pointers in unwind tables are written (DW_EH_PE_*): the format in the low half, what they count from in the high one.
+// How pointers in unwind tables are written (DW_EH_PE_*): the format in the low half, what they count from in the high
+// one.
 const (
 	pointerAbsolute = 0x00
 	pointerLEB      = 0x01
@@ -129,7 +130,8 @@ func (u *unwindIndex) at(address uint64) (span, bool) {
 	return have.bounds, true
 }
 
-// entry reads the entry of .eh_frame at an address. Its size is 0 at the end of the section and where nothing can be read; ok is true for functions (FDEs).
+// entry reads the entry of .eh_frame at an address. Its size is 0 at the end of the section and where nothing can be
+// read; ok is true for functions (FDEs).
 func (u *unwindIndex) entry(at uint64) (size uint64, bounds span, ok bool) {
 	head, err := u.read(at, 8)
 	if err != nil {
@@ -168,7 +170,8 @@ func (u *unwindIndex) code(at uint64) (uint8, bool) {
 	return code, code != pointerOmitted
 }
 
-// readCode reads a CIE: length, 0, version, augmentation, two LEB128 numbers, a register, and what the augmentation announces.
+// readCode reads a CIE: length, 0, version, augmentation, two LEB128 numbers, a register, and what the augmentation
+// announces.
 func (u *unwindIndex) readCode(at uint64) uint8 {
 	head, err := u.read(at, 8)
 	if err != nil {

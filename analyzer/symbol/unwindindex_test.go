@@ -9,7 +9,8 @@ import (
 // fdeLine is how readelf shows where a function begins and ends.
 var fdeLine = regexp.MustCompile(`(?m) FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)`)
 
-// TestBoundsAgainstReadelf: the unwind table's functions are those that readelf lists, with and without the sorted table.
+// TestBoundsAgainstReadelf: the unwind table's functions are those that readelf lists, with and without the sorted
+// table.
 func TestBoundsAgainstReadelf(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"program":         {"-O2"},

@@ -30,8 +30,8 @@ func (y *tally) remove(s *slot) {
 	}
 }
 
-// count adds up the changes that wait. goesOn: the iteration does not end with them. What it costs grows with these, not with what is live: a program that leaks may have more
-// of that than of anything else.
+// count adds up the changes that wait. goesOn: the iteration does not end with them. What it costs grows with these,
+// not with what is live: a program that leaks may have more of that than of anything else.
 func (t *Tracker) count(goesOn bool) {
 	for _, n := range t.moved {
 		if s := &t.slots[n]; s.moved && s.closed == stillLive {
@@ -56,7 +56,8 @@ func (t *Tracker) count(goesOn bool) {
 	t.compact()
 }
 
-// replay goes through the changes, keeps what was highest, and returns the positions of the highest moments; -1: none of them, or before the first change.
+// replay goes through the changes, keeps what was highest, and returns the positions of the highest moments; -1: none
+// of them, or before the first change.
 func (t *Tracker) replay(held []uint64) (positions [momentCount]int32) {
 	o := &t.open
 	positions = [momentCount]int32{-1, -1, -1, -1}

@@ -24,8 +24,8 @@ const (
 
 var momentNames = [momentCount]string{"peak", "forward", "backward", "optimizer"}
 
-// Tracker divides a run into iterations. What a block is for is often known only after it is gone: a gradient has its name when the optimizer has stepped. So the changes
-// of an iteration are kept until it ends, and counted then.
+// Tracker divides a run into iterations. What a block is for is often known only after it is gone: a gradient has its
+// name when the optimizer has stepped. So the changes of an iteration are kept until it ends, and counted then.
 type Tracker struct {
 	by      string
 	words   string
@@ -90,7 +90,8 @@ type failure struct {
 	done bool
 }
 
-// maxChanges bounds what waits to be counted. An iteration that has more is counted in several turns, by what is known then.
+// maxChanges bounds what waits to be counted. An iteration that has more is counted in several turns, by what is known
+// then.
 const maxChanges = 4 << 20
 
 type moduleClass struct {
@@ -245,7 +246,8 @@ func (t *Tracker) moduleOf(v *profile.Cell) uint32 {
 	return v.ModuleNumber - 1
 }
 
-// Event looks for the ends and beginnings of iterations. Those that begin with an allocation must be asked before it is replayed.
+// Event looks for the ends and beginnings of iterations. Those that begin with an allocation must be asked before it is
+// replayed.
 func (t *Tracker) Event(e *trace.Event) {
 	switch e.Kind {
 	case trace.EventStep:

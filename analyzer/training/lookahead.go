@@ -11,7 +11,8 @@ import (
 	"memtrace/trace"
 )
 
-// Lookahead is what a first reading of a trace finds out, so that the second one knows every name from its first event on.
+// Lookahead is what a first reading of a trace finds out, so that the second one knows every name from its first event
+// on.
 type Lookahead struct {
 	Framework bool // a framework reported blocks
 	Modules   profile.ModuleNames
@@ -126,7 +127,8 @@ func (p *Lookahead) iterationsBy() string {
 	return report.IterationsByNothing
 }
 
-// mainOptimizer returns the optimizer that stepped most often; of several, the one whose first step came last, so that an iteration ends after all of them stepped.
+// mainOptimizer returns the optimizer that stepped most often; of several, the one whose first step came last, so that
+// an iteration ends after all of them stepped.
 func (p *Lookahead) mainOptimizer() (object uint64, o *optimizer) {
 	for handle, other := range p.stepped {
 		if o == nil || other.count > o.count || other.count == o.count && other.first > o.first {

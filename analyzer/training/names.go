@@ -9,10 +9,13 @@ import (
 	"memtrace/trace"
 )
 
-// BlockNames are the names of a framework's blocks, found in a reading of their own, so that filters know them when a block begins, and iterations that end before a name is said.
+// BlockNames are the names of a framework's blocks, found in a reading of their own, so that filters know them when a
+// block begins, and iterations that end before a name is said.
 //
-// In a run of hours millions of blocks are named, gradients of every few steps most of all, but with few different names. So a name is kept in four bytes or so, in pages by order
-// number of the allocation. Blocks begin in the order of these numbers, or nearly: the page that they are in is laid out as an array, and the next block costs one look into it.
+// In a run of hours millions of blocks are named, gradients of every few steps most of all, but with few different
+// names. So a name is kept in four bytes or so, in pages by order number of the allocation. Blocks begin in the order
+// of these numbers, or nearly: the page that they are in is laid out as an array, and the next block costs one look
+// into it.
 type BlockNames struct {
 	heap  *heap.Heap // of the framework's blocks alone: no other is named for good
 	named heap.Locator
@@ -123,7 +126,8 @@ func (n *BlockNames) layOut(page uint64) {
 	n.open = page + 1
 }
 
-// KeepsName reports whether a block keeps the name that it has when it is given another one. Whole: the name is that of a whole block of the driver.
+// KeepsName reports whether a block keeps the name that it has when it is given another one. Whole: the name is that of
+// a whole block of the driver.
 func KeepsName(old, next trace.Category, whole bool) bool {
 	switch {
 	case next == trace.CategoryFree:

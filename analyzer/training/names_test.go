@@ -8,8 +8,8 @@ import (
 	"memtrace/trace"
 )
 
-// TestForetoldNames: the names of a long run's blocks are found under their allocations' numbers, in whatever order these are asked for, and a block that took an address over
-// does not inherit what the one before was called.
+// TestForetoldNames: the names of a long run's blocks are found under their allocations' numbers, in whatever order
+// these are asked for, and a block that took an address over does not inherit what the one before was called.
 func TestForetoldNames(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	names, want := newBlockNames(), make(map[uint64]blockName)

@@ -79,7 +79,8 @@ func (l *ParameterList) find(id trace.StringID, tables *trace.Tables) int {
 	return i
 }
 
-// stateOf returns what an optimizer calls a state: exp_avg of exp_avg:h.0.weight, mean of optimizer_state:mean:fc1_weight.
+// stateOf returns what an optimizer calls a state: exp_avg of exp_avg:h.0.weight, mean of
+// optimizer_state:mean:fc1_weight.
 func stateOf(name string) string {
 	state := name[:max(strings.LastIndexByte(name, ':'), 0)]
 	return strings.TrimPrefix(state, "optimizer_state:")

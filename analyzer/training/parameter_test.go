@@ -9,7 +9,8 @@ import (
 	"memtrace/trace"
 )
 
-// TestParameters: copies on several devices add up, what is said again replaces what was said, an object counts under its last name, and what an optimizer keeps for itself is no parameter.
+// TestParameters: copies on several devices add up, what is said again replaces what was said, an object counts under
+// its last name, and what an optimizer keeps for itself is no parameter.
 func TestParameters(t *testing.T) {
 	var tables trace.Tables
 	for i, name := range []string{"", "fc.weight", "exp_avg:fc.weight", "old.weight", "new.weight", "running_mean", "flat (of 2)", "in_arg:conv", "arg_grad:conv", "optimizer_state:mean:conv", "qmap:Adam8bit"} {

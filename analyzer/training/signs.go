@@ -65,7 +65,8 @@ func rangeOf(tag string) string {
 	return ""
 }
 
-// periodWatch looks for an allocation that returns at even distances, counted in allocations: a program's loop that nobody told us of.
+// periodWatch looks for an allocation that returns at even distances, counted in allocations: a program's loop that
+// nobody told us of.
 type periodWatch struct {
 	count uint64 // allocations so far
 	seen  map[callstack.Pair]*recurrence
@@ -121,7 +122,8 @@ func (w *periodWatch) find(pair callstack.Pair) *recurrence {
 	return r
 }
 
-// anchor returns the allocation that marks iterations: of those that return at one and the same distance, for at least half of the run, the one with the longest distance.
+// anchor returns the allocation that marks iterations: of those that return at one and the same distance, for at least
+// half of the run, the one with the longest distance.
 func (w *periodWatch) anchor() *recurrence {
 	var best *recurrence
 	for _, r := range w.seen {

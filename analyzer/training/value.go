@@ -11,7 +11,8 @@ import (
 	"memtrace/trace"
 )
 
-// Value is what reports are made of, by the rules of set. The iteration that runs stays open; now ends it, in nanoseconds.
+// Value is what reports are made of, by the rules of set. The iteration that runs stays open; now ends it, in
+// nanoseconds.
 func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Parameter, now int64) *report.Training {
 	v := &report.Training{Level: t.Account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: parameters, Highest: t.highest}
 	v.Adapters = make(map[string]string)
@@ -49,7 +50,8 @@ func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Par
 	return v
 }
 
-// columns lists the classes that ever held something, in the order of the rules; rules.Others is always there, at the end.
+// columns lists the classes that ever held something, in the order of the rules; rules.Others is always there, at the
+// end.
 func (t *Tracker) columns(list []report.Iteration) []int {
 	used := make([]bool, len(t.classes.names))
 	for i := range list {
@@ -110,7 +112,8 @@ func (t *Tracker) tree(held [momentCount]map[moduleClass]uint64, columns []int) 
 	return &v
 }
 
-// maxModuleDepth bounds how deep modules are nested; what is deeper stands in the last one's name. A name of a MiB may have half a million parts, each with a path.
+// maxModuleDepth bounds how deep modules are nested; what is deeper stands in the last one's name. A name of a MiB may
+// have half a million parts, each with a path.
 const maxModuleDepth = 128
 
 // treeNode is a module in the making.

@@ -34,7 +34,8 @@ func newApp(stdin io.Reader, stdout, stderr *os.File) *app {
 
 // execute runs one command line and returns the exit status.
 func (a *app) execute(args []string) int {
-	// A write to a closed pipe must come back as an error instead of ending this process: run still has a program to wait for.
+	// A write to a closed pipe must come back as an error instead of ending this process: run still has a program to
+	// wait for.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	root := a.rootCommand()
 	root.SetArgs(args)
@@ -117,7 +118,8 @@ func (a *app) logLevel() zerolog.Level {
 	return zerolog.WarnLevel
 }
 
-// newLogger writes lines such as "memtrace: warning: text key=value": what a terminal shows beside the program's own words.
+// newLogger writes lines such as "memtrace: warning: text key=value": what a terminal shows beside the program's own
+// words.
 func newLogger(w *os.File, level zerolog.Level) zerolog.Logger {
 	words := map[string]string{"warn": "warning"}
 	colour := term.IsTerminal(int(w.Fd())) && os.Getenv("NO_COLOR") == ""

@@ -17,8 +17,9 @@ import (
 	"memtrace/trace/spool"
 )
 
-// A program lost 22 % of its records because its threads left the drainer no processor, and the report's peak was twenty times what could be live. Here a program overflows a small
-// spool again and again, under a drainer that looks only when something is lost already.
+// A program lost 22 % of its records because its threads left the drainer no processor, and the report's peak was
+// twenty times what could be live. Here a program overflows a small spool again and again, under a drainer that looks
+// only when something is lost already.
 func TestOverflowHasBounds(t *testing.T) {
 	for _, test := range []struct {
 		name    string

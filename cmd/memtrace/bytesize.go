@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// byteUnits are the suffixes that a size may carry, in lower case and without a trailing b or ib. All are binary, as in the reports.
+// byteUnits are the suffixes that a size may carry, in lower case and without a trailing b or ib. All are binary, as in
+// the reports.
 var byteUnits = map[string]int{"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 // byteSize is a flag value: a number of bytes such as 65536, 64M, 24 MB or 1.5GiB.

@@ -30,8 +30,8 @@ func (o outcome) signalName() string {
 	return fmt.Sprintf("signal %d", o.signal)
 }
 
-// runChild starts argv with the given environment and this process's standard streams, passes signals on, and waits. An error means that the program
-// never ran; it carries the exit status that a shell would give.
+// runChild starts argv with the given environment and this process's standard streams, passes signals on, and waits. An
+// error means that the program never ran; it carries the exit status that a shell would give.
 func runChild(argv, environment []string) (outcome, error) {
 	path, err := lookProgram(argv[0])
 	if err != nil {

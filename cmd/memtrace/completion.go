@@ -51,7 +51,8 @@ func completeValues(values ...string) cobra.CompletionFunc {
 	}
 }
 
-// completeList offers the values of a flag that takes several, separated by commas: what was typed before the last comma stays.
+// completeList offers the values of a flag that takes several, separated by commas: what was typed before the last
+// comma stays.
 func completeList(values ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		prefix := typed[:strings.LastIndex(typed, ",")+1]

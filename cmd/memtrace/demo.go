@@ -24,7 +24,8 @@ const demoExample = `  memtrace demo
   memtrace demo --python /opt/venv/bin/python
   memtrace demo -o demo.bin && memtrace export flamegraph demo.bin -o demo.svg`
 
-// demoFolders are where the demo's files may lie, seen from the folder of this executable: a wheel and a build tree, then an installation.
+// demoFolders are where the demo's files may lie, seen from the folder of this executable: a wheel and a build tree,
+// then an installation.
 var demoFolders = []string{".", "../lib/memtrace"}
 
 // torchProbe prints PyTorch's version and whether it finds a GPU.
@@ -98,7 +99,8 @@ func (a *app) demo(o demoOptions) error {
 	return nil
 }
 
-// newDemoGuest chooses the program: in PyTorch where the interpreter has one that finds a GPU, else in C on the null GPU.
+// newDemoGuest chooses the program: in PyTorch where the interpreter has one that finds a GPU, else in C on the null
+// GPU.
 func newDemoGuest(python string, env []string) (demoGuest, error) {
 	folder, err := findDemo("demo/train.py")
 	if err != nil {
@@ -124,7 +126,8 @@ func newDemoGuest(python string, env []string) (demoGuest, error) {
 	return demoGuest{[]string{filepath.Join(folder, "demo/train")}, env, "a small program in C on the null GPU, since " + why}, nil
 }
 
-// probeTorch asks an interpreter for its PyTorch; "" without one. A report on what goes wrong inside it is not the demo's business.
+// probeTorch asks an interpreter for its PyTorch; "" without one. A report on what goes wrong inside it is not the
+// demo's business.
 func probeTorch(python string, env []string) (version string, usable bool) {
 	probe := exec.Command(python, "-c", torchProbe)
 	probe.Env = env

@@ -110,8 +110,8 @@ func (a *app) dump(o dumpOptions, path string) error {
 	})
 }
 
-// openDump prefers the plain file where no spool continues it: only there the text can show where blocks of events end, and is then, whole, the
-// text of exactly this file.
+// openDump prefers the plain file where no spool continues it: only there the text can show where blocks of events end,
+// and is then, whole, the text of exactly this file.
 func (a *app) openDump(path string, partly bool) (trace.Source, func() error, error) {
 	run, err := a.openTrace(path)
 	if err != nil {

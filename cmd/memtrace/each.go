@@ -16,8 +16,9 @@ type shown[T any] struct {
 	form visible.Form // of what show writes
 }
 
-// toFile shows every trace that args name, in order, in one output. A trace that cannot be read does not keep the others from being shown: the errors
-// come back together. In JSON, one file gives its value, and several files or a folder an array.
+// toFile shows every trace that args name, in order, in one output. A trace that cannot be read does not keep the
+// others from being shown: the errors come back together. In JSON, one file gives its value, and several files or a
+// folder an array.
 func (s shown[T]) toFile(a *app, args []string, path string, force bool) error {
 	inputs, err := expandInputs(args)
 	if err != nil {

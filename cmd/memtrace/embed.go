@@ -164,7 +164,8 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 	return embedding{addresses: len(symbols), had: run.Tables().Symbols(), bytes: after.Size() - before.Size(), took: time.Since(start), problems: problems}, nil
 }
 
-// lockTrace keeps other commands from adding names to a trace at the same time; readers need not wait. Where the file system has no locks it does without.
+// lockTrace keeps other commands from adding names to a trace at the same time; readers need not wait. Where the file
+// system has no locks it does without.
 func lockTrace(path string) (unlock func(), err error) {
 	file, err := regular.Open(path)
 	if err != nil {

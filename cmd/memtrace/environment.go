@@ -15,7 +15,8 @@ const defaultOutput = "memtrace.%e.%p.bin"
 // outputPlaceholders are the letters that may follow a percent sign in an output pattern; %q{NAME} is checked apart.
 const outputPlaceholders = "pehtrn%"
 
-// guestSettings are the recorder's settings that run has flags for. A zero value leaves the variable as the user's environment has it.
+// guestSettings are the recorder's settings that run has flags for. A zero value leaves the variable as the user's
+// environment has it.
 type guestSettings struct {
 	library     string // absolute path
 	runDir      string
@@ -30,7 +31,8 @@ type guestSettings struct {
 	force       bool
 }
 
-// apply returns base with the recorder preloaded and its settings in place. Of a variable that base names twice only the new value remains.
+// apply returns base with the recorder preloaded and its settings in place. Of a variable that base names twice only
+// the new value remains.
 func (g guestSettings) apply(base []string) []string {
 	env := slices.Clone(base)
 	env = setVariable(env, "LD_PRELOAD", prependPreload(lookupVariable(env, "LD_PRELOAD"), g.library))
@@ -65,7 +67,8 @@ func (g guestSettings) apply(base []string) []string {
 	return env
 }
 
-// prependPreload puts the recorder in front, where it sees a call before any other preloaded library, and nowhere else in the list.
+// prependPreload puts the recorder in front, where it sees a call before any other preloaded library, and nowhere else
+// in the list.
 func prependPreload(existing, library string) string {
 	others := strings.FieldsFunc(existing, func(r rune) bool { return r == ':' || r == ' ' })
 	others = slices.DeleteFunc(others, func(path string) bool { return filepath.Base(path) == libraryName })
@@ -104,8 +107,8 @@ func setVariable(env []string, name, value string) []string {
 	return append(env, name+"="+value)
 }
 
-// outputPattern checks a pattern of -o and makes it absolute, so that it means the same after the program has changed its folder. Without
-// placeholders the pattern is one file, which must not exist unless it may be replaced.
+// outputPattern checks a pattern of -o and makes it absolute, so that it means the same after the program has changed
+// its folder. Without placeholders the pattern is one file, which must not exist unless it may be replaced.
 func outputPattern(pattern string, force bool) (string, error) {
 	if err := checkPattern(pattern); err != nil {
 		return "", err

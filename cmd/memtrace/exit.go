@@ -37,7 +37,8 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// statusError carries an exit status. Without err there is nothing left to print: whoever made it has said what there was to say.
+// statusError carries an exit status. Without err there is nothing left to print: whoever made it has said what there
+// was to say.
 type statusError struct {
 	status int
 	err    error
@@ -52,7 +53,8 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-// finish prints what err has to say and returns the exit status that belongs to it. cmd is the verb that failed, or the root.
+// finish prints what err has to say and returns the exit status that belongs to it. cmd is the verb that failed, or the
+// root.
 func (a *app) finish(cmd *cobra.Command, err error) int {
 	if err == nil || errors.Is(err, syscall.EPIPE) {
 		return exitOK // whoever read our output has seen enough

@@ -208,7 +208,8 @@ func exportPath(path string, format *exportFormat) string {
 	return strings.TrimSuffix(path, traceSuffix) + format.extension
 }
 
-// readStacks returns the stacks of the wanted level, "" for the main one; with both, the other level's follow if it has any.
+// readStacks returns the stacks of the wanted level, "" for the main one; with both, the other level's follow if it has
+// any.
 func (a *app) readStacks(path, level string, both bool, count analyzer.Options) ([]*analyzer.StackSet, []trace.Module, error) {
 	set, modules, err := a.readLevel(path, level, count)
 	if err != nil {

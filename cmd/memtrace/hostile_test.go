@@ -15,8 +15,8 @@ import (
 	"memtrace/trace"
 )
 
-// evil is what a terminal obeys, as Go writes it in quotes: a title, a cleared screen, colours in seven bits and in eight, marks of direction, a forged line, and bytes
-// that are no text.
+// evil is what a terminal obeys, as Go writes it in quotes: a title, a cleared screen, colours in seven bits and in
+// eight, marks of direction, a forged line, and bytes that are no text.
 const evil = `\x1b]0;pwned\x07\x1b[2J\x1b[31m\u202e\u2066\u200e\u009b31m\u0085<script>&\"'\r\nforged: line\x00\x7f\xff`
 
 // evilTrace is a trace whose every text is evil.
@@ -62,7 +62,8 @@ const evilRules = "name = \"x\"\n[[rule]]\ncategory = \"EVIL\"\nlibrary = \"noth
 // evilRun plays a recorded program: it leaves the trace that it is given, and says so.
 const evilRun = `cp "$1" "$2"; printf '%s\n' "$2" > "$MEMTRACE_RUN_DIR/$$.0"; kill -9 $$`
 
-// evilCommands has command lines for every verb. <trace> is the hostile trace, under a hostile name; <cut> is the same without its end, <folder> holds both.
+// evilCommands has command lines for every verb. <trace> is the hostile trace, under a hostile name; <cut> is the same
+// without its end, <folder> holds both.
 var evilCommands = map[string][][]string{
 	"report": {{"report", "<trace>"}, {"report", "<cut>", "--strict"}, {"report", "<folder>"}, {"report", "--json", "<folder>"}, {"report", "--full-stacks", "--by", "site", "<trace>"},
 		{"report", "--by", "tag,name,module,phase,api,library,device,thread,site,function,file,line,category", "<trace>"}, {"report", "--by", "category", "--rules", "<rules>", "<trace>"},
@@ -91,8 +92,9 @@ var evilCommands = map[string][][]string{
 
 var ownColours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// `memtrace info` and the warnings of `memtrace export` printed what a trace says as it stood there: a title for the terminal, a cleared screen, a line such as "damage none".
-// Whatever a trace, a rule or a file is called, no verb prints a control character but line ends, and no line of its own making.
+// `memtrace info` and the warnings of `memtrace export` printed what a trace says as it stood there: a title for the
+// terminal, a cleared screen, a line such as "damage none". Whatever a trace, a rule or a file is called, no verb
+// prints a control character but line ends, and no line of its own making.
 func TestEveryVerbIsHarmless(t *testing.T) {
 	words := strings.NewReplacer(evilFiles(t)...)
 	t.Setenv("MEMTRACE_LIBRARY", emptyLibrary(t))

@@ -22,8 +22,8 @@ type input struct {
 	fromFolder bool // found in a folder that the user named: another program's *.bin may be passed over
 }
 
-// expandInputs turns arguments into traces, in order: a file stands for itself, a folder for the traces and left-over spools in it. A spool whose trace
-// is in the list is dropped, since reading the trace reads the spool beside it.
+// expandInputs turns arguments into traces, in order: a file stands for itself, a folder for the traces and left-over
+// spools in it. A spool whose trace is in the list is dropped, since reading the trace reads the spool beside it.
 func expandInputs(args []string) ([]input, error) {
 	var inputs []input
 	for _, arg := range args {
@@ -74,7 +74,8 @@ func expandInput(arg string) ([]input, error) {
 	return inputs, nil
 }
 
-// passOver reports, and says, that what was found in a folder is not the user's to worry about: another program's file, or what somebody put there that is no file at all.
+// passOver reports, and says, that what was found in a folder is not the user's to worry about: another program's file,
+// or what somebody put there that is no file at all.
 func (a *app) passOver(in input, err error) bool {
 	switch {
 	case !in.fromFolder:

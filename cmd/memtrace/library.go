@@ -13,7 +13,8 @@ const libraryName = "libmemtrace.so"
 // libraryEnv overrides the search for the recorder.
 const libraryEnv = "MEMTRACE_LIBRARY"
 
-// libraryFolders are where the recorder may lie, seen from the folder of this executable: a build tree, then the two usual layouts of an installation.
+// libraryFolders are where the recorder may lie, seen from the folder of this executable: a build tree, then the two
+// usual layouts of an installation.
 var libraryFolders = []string{".", "../lib/memtrace", "../lib"}
 
 // findLibrary returns the absolute path of the recorder that is to be preloaded.
@@ -43,7 +44,8 @@ func searchLibrary() (string, error) {
 	return filepath.Join(folder, libraryName), nil
 }
 
-// findBeside returns the first of some folders, seen from that of this executable, that has a regular file of this name. The advice closes the error's sentence.
+// findBeside returns the first of some folders, seen from that of this executable, that has a regular file of this
+// name. The advice closes the error's sentence.
 func findBeside(name string, folders []string, advice string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {

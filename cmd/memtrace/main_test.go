@@ -38,7 +38,8 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// emptyLibrary builds a library that can be preloaded and does nothing: the scripts' guests play the recorder's part themselves.
+// emptyLibrary builds a library that can be preloaded and does nothing: the scripts' guests play the recorder's part
+// themselves.
 func emptyLibrary(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "libmemtrace.so")

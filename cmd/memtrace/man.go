@@ -10,7 +10,8 @@ import (
 	"memtrace/internal/version"
 )
 
-// manCommand writes the man pages; make install calls it. SOURCE_DATE_EPOCH sets their date, so that a build can be repeated.
+// manCommand writes the man pages; make install calls it. SOURCE_DATE_EPOCH sets their date, so that a build can be
+// repeated.
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

@@ -14,8 +14,8 @@ import (
 	"memtrace/internal/regular"
 )
 
-// manifestEnv names the folder in which each recorded process drops one small file per trace: the trace's absolute path and a newline. The file is
-// called PID.N, N counting the traces of the process.
+// manifestEnv names the folder in which each recorded process drops one small file per trace: the trace's absolute path
+// and a newline. The file is called PID.N, N counting the traces of the process.
 const manifestEnv = "MEMTRACE_RUN_DIR"
 
 // manifestEntryLimit bounds what is read of one entry: the longest path that Linux accepts, and its newline.
@@ -36,7 +36,8 @@ func newManifest() (*manifest, error) {
 
 func (m *manifest) remove() { _ = os.RemoveAll(m.dir) }
 
-// traces returns the paths that were dropped, in order of process and number, each once, and an error for each entry that cannot be read.
+// traces returns the paths that were dropped, in order of process and number, each once, and an error for each entry
+// that cannot be read.
 func (m *manifest) traces() (paths []string, bad []error) {
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {

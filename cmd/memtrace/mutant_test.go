@@ -23,8 +23,9 @@ import (
 	"memtrace/trace/spool"
 )
 
-// TestMutantsOfTraces: whatever becomes of a trace, every verb reads what stands before the damage as it was, says that there is damage where checksums tell, and gives figures that do not
-// contradict each other. No verb panics, runs on without end, or takes memory that the file does not justify.
+// TestMutantsOfTraces: whatever becomes of a trace, every verb reads what stands before the damage as it was, says that
+// there is damage where checksums tell, and gives figures that do not contradict each other. No verb panics, runs on
+// without end, or takes memory that the file does not justify.
 func TestMutantsOfTraces(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // each verb throws everything away
@@ -65,7 +66,8 @@ type seedTrace struct {
 	figures *report.Summary
 }
 
-// seedTraces makes the traces of the golden reports, some that are like a training's, and one of a process that was killed.
+// seedTraces makes the traces of the golden reports, some that are like a training's, and one of a process that was
+// killed.
 func seedTraces(t *testing.T) []*seedTrace {
 	t.Helper()
 	var seeds []*seedTrace
@@ -142,7 +144,8 @@ func recordKilled(t *testing.T) []byte {
 	return data
 }
 
-// checkEvents reads a mutant's events: those of blocks wholly before the damage are what they were, there are no more than the file can hold, and damage that a checksum covers is seen where it is.
+// checkEvents reads a mutant's events: those of blocks wholly before the damage are what they were, there are no more
+// than the file can hold, and damage that a checksum covers is seen where it is.
 func checkEvents(m *mutant.Mutant, seed *seedTrace, damaged mutant.TraceMutant) {
 	reader, err := trace.NewReader(bytes.NewReader(damaged.Data), int64(len(damaged.Data)))
 	if err != nil {
@@ -187,7 +190,8 @@ func checkEvents(m *mutant.Mutant, seed *seedTrace, damaged mutant.TraceMutant) 
 	}
 }
 
-// checkDamageIsSeen wants damage with wrong checksums to be reported at the section where it begins. A file that was cut between two sections looks like that of a killed program.
+// checkDamageIsSeen wants damage with wrong checksums to be reported at the section where it begins. A file that was
+// cut between two sections looks like that of a killed program.
 func checkDamageIsSeen(m *mutant.Mutant, seed *seedTrace, damaged mutant.TraceMutant, h trace.Health) {
 	start, _ := seed.SectionAt(damaged.First)
 	between := damaged.First == len(damaged.Data) && damaged.First == start
@@ -206,7 +210,8 @@ func checkDamageIsSeen(m *mutant.Mutant, seed *seedTrace, damaged mutant.TraceMu
 	}
 }
 
-// checkSaysSo wants a summary that differs from the seed's to be called incomplete, or its run killed. Sections came or went as a whole, so no checksum tells.
+// checkSaysSo wants a summary that differs from the seed's to be called incomplete, or its run killed. Sections came or
+// went as a whole, so no checksum tells.
 func checkSaysSo(m *mutant.Mutant, seed *seedTrace, s *report.Summary) {
 	if !s.Health.Complete || s.Process.Ended != seed.figures.Process.Ended || !seed.figures.Health.Complete {
 		return

@@ -65,7 +65,8 @@ func (r *verbReader) run(m *mutant.Mutant, events uint64, args ...string) (text 
 	return text, status == exitOK
 }
 
-// eventLine is the beginning of an event in a dump. It may have nothing that all of them have: a number of 0 is left out.
+// eventLine is the beginning of an event in a dump. It may have nothing that all of them have: a number of 0 is left
+// out.
 var eventLine = func() *regexp.Regexp {
 	var names []string
 	for i := range trace.EventSpecs {
@@ -74,7 +75,8 @@ var eventLine = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^(` + strings.Join(names, "|") + `)( |$)`)
 }()
 
-// read lets every verb read the trace at path, compares what they say, and returns the summary, nil if the trace cannot be read.
+// read lets every verb read the trace at path, compares what they say, and returns the summary, nil if the trace cannot
+// be read.
 func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *report.Summary {
 	text, ok := r.run(m, 1<<16, "report", "--json", path)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// openTrace opens a trace, together with the spool that its process may have left beside it, and warns of what only looks like one. Its errors name the file and say
-// what to do.
+// openTrace opens a trace, together with the spool that its process may have left beside it, and warns of what only
+// looks like one. Its errors name the file and say what to do.
 func (a *app) openTrace(path string) (*spool.Run, error) {
 	run, err := openAgain(path)
 	if err != nil {
@@ -54,7 +54,8 @@ func openError(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// readError words a failure of the disk or the network file system while a trace was read. Damage in the file itself is no error, see trace.Health.
+// readError words a failure of the disk or the network file system while a trace was read. Damage in the file itself is
+// no error, see trace.Health.
 func readError(path string, run *spool.Run, err error) error {
 	return fmt.Errorf("%s: offset %d: %w; copy the file and try again", path, run.Offset(), err)
 }

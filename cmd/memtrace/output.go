@@ -14,7 +14,8 @@ import (
 
 const outputBuffer = 64 << 10
 
-// destination is where a verb writes its result: standard output, or a file that appears under its name only when it is whole.
+// destination is where a verb writes its result: standard output, or a file that appears under its name only when it is
+// whole.
 type destination struct {
 	*bufio.Writer
 	file  *os.File
@@ -23,8 +24,8 @@ type destination struct {
 	temp  string // what file is called until commit, or ""
 }
 
-// openDestination opens path for writing; "" and "-" mean standard output. An existing file is replaced only with force. The caller ends with either
-// commit or discard.
+// openDestination opens path for writing; "" and "-" mean standard output. An existing file is replaced only with
+// force. The caller ends with either commit or discard.
 func (a *app) openDestination(path string, force bool) (*destination, error) {
 	if path == "" || path == "-" {
 		return &destination{Writer: bufio.NewWriterSize(a.stdout, outputBuffer), file: a.stdout, name: "standard output"}, nil
@@ -59,7 +60,8 @@ func newDestination(file *os.File, name, temp string) *destination {
 	return &destination{Writer: bufio.NewWriterSize(file, outputBuffer), file: file, owned: true, name: name, temp: temp}
 }
 
-// commit writes out what is buffered and gives the file its name. After an error nothing is left under a temporary name.
+// commit writes out what is buffered and gives the file its name. After an error nothing is left under a temporary
+// name.
 func (d *destination) commit() error {
 	err := d.Flush()
 	if d.owned {
@@ -89,8 +91,8 @@ func (d *destination) discard() {
 	}
 }
 
-// writeTo opens the destination, lets produce fill it, and commits it if produce succeeds. form is what produce writes: whatever a trace holds, nothing else than that
-// comes out.
+// writeTo opens the destination, lets produce fill it, and commits it if produce succeeds. form is what produce writes:
+// whatever a trace holds, nothing else than that comes out.
 func (a *app) writeTo(path string, force bool, form visible.Form, produce func(io.Writer) error) error {
 	out, err := a.openDestination(path, force)
 	if err != nil {
@@ -98,7 +100,8 @@ func (a *app) writeTo(path string, force bool, form visible.Form, produce func(i
 	}
 	safe := visible.NewWriter(out, form)
 	if err := errors.Join(produce(safe), safe.Flush()); err != nil {
-		// A reader who closes the pipe early has still been served; an error of ours must not eat what was already made.
+		// A reader who closes the pipe early has still been served; an error of ours must not eat what was already
+		// made.
 		if out.temp == "" {
 			_ = out.Flush()
 		}

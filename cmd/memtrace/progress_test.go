@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// progressOutput runs use on a progress that writes into a file as if that were a terminal, and returns what was written.
+// progressOutput runs use on a progress that writes into a file as if that were a terminal, and returns what was
+// written.
 func progressOutput(t *testing.T, total int64, next time.Time, use func(*progress)) string {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "terminal"))

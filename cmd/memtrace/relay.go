@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relayed are the signals that people and job managers send to a program and that must reach it although they are sent to this process.
+// relayed are the signals that people and job managers send to a program and that must reach it although they are sent
+// to this process.
 var relayed = []syscall.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
 }
@@ -19,8 +20,8 @@ var fromTerminal = map[syscall.Signal]bool{syscall.SIGINT: true, syscall.SIGQUIT
 // relayQueue holds signals that arrive faster than they are passed on; the kernel merges equal ones before that.
 const relayQueue = 64
 
-// relay passes signals on to the program. The program stays in this process's group, so that a terminal, a shell's job control and a kill of the group
-// treat both as one job.
+// relay passes signals on to the program. The program stays in this process's group, so that a terminal, a shell's job
+// control and a kill of the group treat both as one job.
 type relay struct {
 	queue    chan os.Signal
 	done     chan struct{}
@@ -28,7 +29,8 @@ type relay struct {
 	stopping bool // we were asked to stop: we do once the program has
 }
 
-// newRelay begins to collect signals. A signal that was ignored when this process began stays ignored, here and in the program (nohup).
+// newRelay begins to collect signals. A signal that was ignored when this process began stays ignored, here and in the
+// program (nohup).
 func newRelay() *relay {
 	r := &relay{queue: make(chan os.Signal, relayQueue), done: make(chan struct{})}
 	signal.Notify(r.queue, syscall.SIGCHLD)
@@ -71,16 +73,16 @@ func (r *relay) handle(s syscall.Signal) {
 	case syscall.SIGCONT:
 		r.stopping = false
 	}
-	// Having caught the stop we owe it to the shell that waits for us, but not before the program: it may refuse, or save its screen first. The news
-	// of its stop may overtake the signal that asked for it, hence the look after both.
+	// Having caught the stop we owe it to the shell that waits for us, but not before the program: it may refuse, or
+	// save its screen first. The news of its stop may overtake the signal that asked for it, hence the look after both.
 	if r.stopping && stopped(r.process.Pid) {
 		r.stopping = false
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	}
 }
 
-// pass sends one signal on. Who sent it cannot be told, only where it probably comes from: a process in the foreground of its terminal gets its
-// interrupts from the keyboard, and the program has then got its own.
+// pass sends one signal on. Who sent it cannot be told, only where it probably comes from: a process in the foreground
+// of its terminal gets its interrupts from the keyboard, and the program has then got its own.
 func (r *relay) pass(s syscall.Signal) {
 	if !fromTerminal[s] || !inForeground() {
 		// os.Process refuses to signal a process that has been waited for, so a reused pid is never hit.

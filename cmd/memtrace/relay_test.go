@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guestScript is a program that notes each signal it gets, one line each, until it is told to go. It ends with status 3.
+// guestScript is a program that notes each signal it gets, one line each, until it is told to go. It ends with status
+// 3.
 const guestScript = `
 note() { echo $1 >> got; }
 for s in HUP INT QUIT TERM USR1 USR2 WINCH; do trap "note $s" $s; done
@@ -32,7 +33,8 @@ type guest struct {
 	cmd *exec.Cmd
 }
 
-// startGuest starts memtrace with extra lines in the guest, as a process group of its own, and waits until the guest is ready.
+// startGuest starts memtrace with extra lines in the guest, as a process group of its own, and waits until the guest is
+// ready.
 func startGuest(t *testing.T, extra string, attr *syscall.SysProcAttr, terminal *os.File) *guest {
 	t.Helper()
 	g := &guest{T: t, dir: t.TempDir(), cmd: exec.Command("memtrace", "run", "-q", "--", "sh", "guest.sh")}

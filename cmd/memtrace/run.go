@@ -161,7 +161,8 @@ func (a *app) guestLogLevel() string {
 	return ""
 }
 
-// finishedTraces returns the traces that the program's processes wrote. What a killed process left in its spool is moved into its trace.
+// finishedTraces returns the traces that the program's processes wrote. What a killed process left in its spool is
+// moved into its trace.
 func (a *app) finishedTraces(list *manifest, ended outcome) []string {
 	paths, problems := list.traces()
 	for _, err := range problems {

@@ -46,8 +46,8 @@ func (s *scaleTrace) encode(t *testing.T, path string) {
 	}
 }
 
-// scales are what a trace may have many of, and what is to be asked of it then. How many of each there are for one of n is such
-// that a search for each of them would show.
+// scales are what a trace may have many of, and what is to be asked of it then. How many of each there are for one of n
+// is such that a search for each of them would show.
 var scales = []struct {
 	name string
 	fill func(s *scaleTrace, n int)
@@ -132,10 +132,12 @@ var scales = []struct {
 	}, []string{"report", "report --view modules --depth 1000000", "report --view parameters"}},
 }
 
-// A report of a hundred thousand tags took a minute and a word of a million letters hung it for longer: rows were searched for one by one, a word was copied for each of
-// its lines, live blocks were counted anew for each iteration. Ten times as much may cost ten times as much and a little, but not a hundred times.
+// A report of a hundred thousand tags took a minute and a word of a million letters hung it for longer: rows were
+// searched for one by one, a word was copied for each of its lines, live blocks were counted anew for each iteration.
+// Ten times as much may cost ten times as much and a little, but not a hundred times.
 //
-// What is compared is processor time in one process, the best of several tries, so the machine's speed and load do not count. SCALE is the larger number.
+// What is compared is processor time in one process, the best of several tries, so the machine's speed and load do not
+// count. SCALE is the larger number.
 func TestCostGrowsWithSize(t *testing.T) {
 	const most = 30 // linear work that falls out of the caches gets to 15; what was mended got to between 40 and 95, or never came to its end
 	large := 20_000

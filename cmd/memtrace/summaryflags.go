@@ -30,7 +30,8 @@ const (
 
 const defaultRows = 12
 
-// summaryFlags are the flags that report and diff share: what to count, and how to show it. export takes those about what to count.
+// summaryFlags are the flags that report and diff share: what to count, and how to show it. export takes those about
+// what to count.
 type summaryFlags struct {
 	by      []string
 	rules   string   // what --by category goes by
@@ -278,7 +279,8 @@ func (a *app) summarizeAny(path string, o analyzer.Options) (*report.Summary, er
 	return summary, nil
 }
 
-// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the events, or a moment is told by what comes behind it. The caller calls done.
+// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the
+// events, or a moment is told by what comes behind it. The caller calls done.
 func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
 	if o.Focus == nil && o.Ignore == nil && !o.Training && !o.At.NeedsAhead() {
 		return func() {}, nil

@@ -64,7 +64,8 @@ func (v *viewFlags) has(name string) bool {
 	return slices.Contains(v.names, name)
 }
 
-// check finds the views and completes the style, before any trace is read. changed tells flags that were given from those that were not.
+// check finds the views and completes the style, before any trace is read. changed tells flags that were given from
+// those that were not.
 func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag string) bool, style *render.Options) ([]*render.View, error) {
 	if err := v.checkCross(); err != nil {
 		return nil, err

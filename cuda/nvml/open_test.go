@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// go-nvml leaves 428 names undefined. Whatever of them is not in symbols_list.h keeps the command from starting under LD_BIND_NOW=1, and ends it when it is called on a
-// driver that lacks it.
+// go-nvml leaves 428 names undefined. Whatever of them is not in symbols_list.h keeps the command from starting under
+// LD_BIND_NOW=1, and ends it when it is called on a driver that lacks it.
 func TestNoSymbolIsLeftOpen(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -100,7 +100,8 @@ func library(t *testing.T, source string) string {
 	return "LD_LIBRARY_PATH=" + dir
 }
 
-// A library that is there but has none of the functions, as no driver has all: each is "not found", and nothing jumps to address 0.
+// A library that is there but has none of the functions, as no driver has all: each is "not found", and nothing jumps
+// to address 0.
 func TestOpenWithoutFunctions(t *testing.T) {
 	env := library(t, "int nothing;")
 	for _, more := range []string{"LD_BIND_NOW=", "LD_BIND_NOW=1"} {

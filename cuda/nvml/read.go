@@ -51,7 +51,8 @@ var failures = map[nvml.Return]string{
 	nvml.ERROR_ARGUMENT_VERSION_MISMATCH: "the driver knows another version of this question (NVML error 25)",
 }
 
-// Read asks for all devices and their processes. A device that does not answer is in the snapshot with its problem; an error means that nothing was learnt.
+// Read asks for all devices and their processes. A device that does not answer is in the snapshot with its problem; an
+// error means that nothing was learnt.
 func (l *Library) Read() (Snapshot, error) {
 	var s Snapshot
 	if v, ret := l.api.SystemGetDriverVersion(); ret == nvml.SUCCESS {
@@ -168,7 +169,8 @@ func (d *Device) readProcesses(handle nvml.Device) {
 	slices.SortFunc(d.Processes, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
 }
 
-// process returns the entry of a process, made if it is new. Both lists give the same figure for the whole process, so it is taken once.
+// process returns the entry of a process, made if it is new. Both lists give the same figure for the whole process, so
+// it is taken once.
 func (d *Device) process(p nvml.ProcessInfo) *Process {
 	i := slices.IndexFunc(d.Processes, func(have Process) bool { return have.PID == p.Pid })
 	if i < 0 {

@@ -101,7 +101,8 @@ func TestProcessInBothLists(t *testing.T) {
 	}
 }
 
-// Under WSL and in some containers the library knows the processes but not what they use: that is not zero bytes and not 16 EiB.
+// Under WSL and in some containers the library knows the processes but not what they use: that is not zero bytes and
+// not 16 EiB.
 func TestProcessFigureNotReported(t *testing.T) {
 	device := fakeDevice("GPU-1")
 	device.GetComputeRunningProcessesFunc = processes(nvml.ProcessInfo{Pid: 10, UsedGpuMemory: math.MaxUint64})
@@ -116,7 +117,8 @@ func TestProcessFigureNotReported(t *testing.T) {
 	}
 }
 
-// A divided GPU has its instances behind it, each with its own memory and processes; the GPU itself names no process a second time.
+// A divided GPU has its instances behind it, each with its own memory and processes; the GPU itself names no process a
+// second time.
 func TestMIG(t *testing.T) {
 	instance := fakeDevice("MIG-1")
 	instance.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {

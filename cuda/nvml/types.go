@@ -1,6 +1,8 @@
-// Package nvml asks NVIDIA's management library what occupies the devices: the only package that knows go-nvml, and not to be linked into the traced process.
+// Package nvml asks NVIDIA's management library what occupies the devices: the only package that knows go-nvml, and not
+// to be linked into the traced process.
 //
-// The management library is loaded at run time. A machine without one, and a command that was built without cgo, get an error from Open and lose nothing else.
+// The management library is loaded at run time. A machine without one, and a command that was built without cgo, get an
+// error from Open and lose nothing else.
 package nvml
 
 import "errors"
@@ -36,7 +38,8 @@ type Device struct {
 	Problems []string // what could not be asked, in words
 }
 
-// Memory is how full a device is. Reserved, which neither used nor free includes, is what the driver keeps for itself; 0 where the driver counts it as used.
+// Memory is how full a device is. Reserved, which neither used nor free includes, is what the driver keeps for itself;
+// 0 where the driver counts it as used.
 type Memory struct{ Total, Used, Free, Reserved uint64 }
 
 // Process is a process that has a context on a device.

@@ -16,8 +16,9 @@ import (
 
 const module = "memtrace/"
 
-// ours lists, for every package that ships, which packages of the module it may import directly. Packages below internal/ that are not listed are tools and
-// helpers of the tests: they may import what they like but the two mains, and nothing that ships may import them.
+// ours lists, for every package that ships, which packages of the module it may import directly. Packages below
+// internal/ that are not listed are tools and helpers of the tests: they may import what they like but the two mains,
+// and nothing that ships may import them.
 var ours = map[string][]string{
 	"cuda":                    {},
 	"cuda/nvml":               {"cuda"},
@@ -56,7 +57,8 @@ var ours = map[string][]string{
 	"internal/version":        {},
 }
 
-// theirs lists who may import a module of others directly. Modules that are not listed may be imported where the package's own rules allow it.
+// theirs lists who may import a module of others directly. Modules that are not listed may be imported where the
+// package's own rules allow it.
 var theirs = map[string][]string{
 	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/offheap", "internal/regular"},
 	"github.com/rs/zerolog":        {"interpose", "cmd/memtrace"},
@@ -71,8 +73,8 @@ var theirs = map[string][]string{
 	"C":                            {"interpose", "cuda/nvml"},
 }
 
-// guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols, with which LD_BIND_NOW=1 ends every
-// program at its start; the others are dead weight in somebody's process.
+// guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols,
+// with which LD_BIND_NOW=1 ends every program at its start; the others are dead weight in somebody's process.
 var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/plot", module + "analyzer/rules/rulefile",
 	module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
 	"net/http", "os/exec"}
@@ -84,8 +86,8 @@ type pkg struct {
 	Deps                               []string
 }
 
-// root returns the module's root folder. It also opens every folder in it: a test's result is cached until something that the test opened changes, and what a
-// command opens on its behalf does not count.
+// root returns the module's root folder. It also opens every folder in it: a test's result is cached until something
+// that the test opened changes, and what a command opens on its behalf does not count.
 func root(t *testing.T) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)

@@ -40,8 +40,9 @@ var opensItself = map[string]string{
 	"cmd/memtrace/writeManifestEntry": "makes a file in the folder of an enclosing run, through no link",
 }
 
-// Files that somebody else may have named or put there were opened in a dozen places, and eight of them hung for ever on a FIFO that stood under the name. Now there is
-// one place that knows what may be opened, and nothing that ships opens files by itself.
+// Files that somebody else may have named or put there were opened in a dozen places, and eight of them hung for ever
+// on a FIFO that stood under the name. Now there is one place that knows what may be opened, and nothing that ships
+// opens files by itself.
 func TestFilesAreOpenedInOnePlace(t *testing.T) {
 	var found []string
 	top := root(t)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// rooms lists the folders of the C half from the bottom up. A room may use itself and those before it, and the contracts that lie in cshim itself.
+// rooms lists the folders of the C half from the bottom up. A room may use itself and those before it, and the
+// contracts that lie in cshim itself.
 var rooms = []string{"elf", "base", "unwind", "spool", "python", "record", "hooks", "device", "nvtx", "adapters", "process"}
 
 // contracts may be included by every room.
@@ -102,7 +103,8 @@ func TestRoomsIncludeDownwards(t *testing.T) {
 	}
 }
 
-// TestRoomsCallDownwards counts from the objects, where no declaration by hand can hide a use. It needs those of the present sources: make lib.
+// TestRoomsCallDownwards counts from the objects, where no declaration by hand can hide a use. It needs those of the
+// present sources: make lib.
 func TestRoomsCallDownwards(t *testing.T) {
 	build := filepath.Join(root(t), "build", "cshim")
 	archive, err := os.Stat(filepath.Join(build, "libcshim.a"))

@@ -19,7 +19,8 @@ const (
 	linesOfFunction = 60
 )
 
-// large lists what is larger and why: "folder", "folder/file" or "folder/file:function". A row whose subject has shrunk fails the test, so that the list only gets shorter.
+// large lists what is larger and why: "folder", "folder/file" or "folder/file:function". A row whose subject has shrunk
+// fails the test, so that the list only gets shorter.
 var large = map[string]string{
 	"analyzer/render":       "a file for each table and its text; ends when the tables are a package of their own",
 	"cmd/memtrace":          "a file for each verb and its parts; ends when the live view is a package of its own",
@@ -33,7 +34,8 @@ var large = map[string]string{
 	"cuda/nvml/symbols_list.h":                "a list of names, one a line: stays",
 }
 
-// production reports whether a file is part of what ships or of its tools: not a test, a generated file, or data of tests.
+// production reports whether a file is part of what ships or of its tools: not a test, a generated file, or data of
+// tests.
 func production(path string) bool {
 	for _, part := range []string{"testdata/", "/ctest/", "/test/", "internal/e2e/", "internal/hostile/", "build/"} {
 		if strings.Contains("/"+path, "/"+strings.TrimPrefix(part, "/")) {
@@ -145,7 +147,8 @@ func receiver(of ast.Expr) string {
 	return "?"
 }
 
-// cFunction matches the first line of a function as our C has it: it begins at the margin and ends in the brace of its body.
+// cFunction matches the first line of a function as our C has it: it begins at the margin and ends in the brace of its
+// body.
 var cFunction = regexp.MustCompile(`^[a-z_].*?\b(\w+)\(.*\)[^;=]*\{$`)
 
 // functionsOfC returns the lines of each function that has more than one.

@@ -25,7 +25,8 @@ type change struct {
 	size   uint64
 }
 
-// driverLog reads what the null driver wrote about itself, without what no hooked call asks for: pools' reserves, contexts, globals, refused requests.
+// driverLog reads what the null driver wrote about itself, without what no hooked call asks for: pools' reserves,
+// contexts, globals, refused requests.
 func driverLog(t *testing.T, path string) []change {
 	t.Helper()
 	file, err := os.Open(path)
@@ -60,7 +61,8 @@ func driverLog(t *testing.T, path string) []change {
 	return changes
 }
 
-// account replays a trace's driver level into the changes of the device's account: for VMM memory the end is the later of release and last unmap.
+// account replays a trace's driver level into the changes of the device's account: for VMM memory the end is the later
+// of release and last unmap.
 type account struct {
 	t       *testing.T
 	changes []change
@@ -157,7 +159,8 @@ func (a *account) end(space string, addr uint64) {
 	a.changes = append(a.changes, c)
 }
 
-// compareAccounts demands that trace and driver agree about every change, in order: then their totals agree at every moment.
+// compareAccounts demands that trace and driver agree about every change, in order: then their totals agree at every
+// moment.
 func compareAccounts(t *testing.T, r *result) {
 	t.Helper()
 	want, got := driverLog(t, r.log), traceAccount(t, r.trace)

@@ -71,7 +71,8 @@ func (n *node) chain() chain {
 // gradientOf stands in exported stacks between the frames of a forward operator and those of its backward.
 const gradientOf = "(gradient of)"
 
-// tiedChains returns the bytes of all allocations of the backward pass by what memtrace says that they are the gradient of, and the bytes of those with a line of the script in it.
+// tiedChains returns the bytes of all allocations of the backward pass by what memtrace says that they are the gradient
+// of, and the bytes of those with a line of the script in it.
 func tiedChains(t *testing.T, path, script string) (tied map[chain]uint64, lined uint64) {
 	t.Helper()
 	tied = map[chain]uint64{}
@@ -104,7 +105,8 @@ func tiedChains(t *testing.T, path, script string) (tied map[chain]uint64, lined
 	return tied, lined
 }
 
-// backwardBytes says how many bytes the backward passes of a trace took, and by operator; and which operators took memory themselves.
+// backwardBytes says how many bytes the backward passes of a trace took, and by operator; and which operators took
+// memory themselves.
 func backwardBytes(t *testing.T, path string) (all uint64, byOperator map[uint32]uint64, allocated map[uint32]bool) {
 	t.Helper()
 	events, _ := readEvents(t, path)
@@ -130,9 +132,10 @@ func agreement(a, b map[string]uint64) (same uint64) {
 	return same
 }
 
-// TestBackwardTies: what the backward pass takes is tied to a module and a line of the script, and to the line that PyTorch's own anomaly mode names: to the very call stack where
-// the forward operator took memory itself, and near it where it made a view, which leaves no trace. A loss that the training loop computes has no module; most models compute it
-// themselves.
+// TestBackwardTies: what the backward pass takes is tied to a module and a line of the script, and to the line that
+// PyTorch's own anomaly mode names: to the very call stack where the forward operator took memory itself, and near it
+// where it made a view, which leaves no trace. A loss that the training loop computes has no module; most models
+// compute it themselves.
 func TestBackwardTies(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -214,9 +217,10 @@ func compareTies(t *testing.T, r *result, script string, lossOutside bool) {
 	}
 }
 
-// TestBackwardCases: Python code as backward, parts that are computed again, gradients of gradients, and two devices at once: everything is tied to the function that was its
-// forward. Threads that train on one device, or hand their graphs to others, number their operators alike, and so does the thread of the backward pass, where a part that is computed again has gradients of its
-// own: each has its own lines, to the byte.
+// TestBackwardCases: Python code as backward, parts that are computed again, gradients of gradients, and two devices at
+// once: everything is tied to the function that was its forward. Threads that train on one device, or hand their graphs
+// to others, number their operators alike, and so does the thread of the backward pass, where a part that is computed
+// again has gradients of its own: each has its own lines, to the byte.
 func TestBackwardCases(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -239,7 +243,8 @@ func TestBackwardCases(t *testing.T) {
 	}
 }
 
-// tiedFunctions returns the bytes of the backward pass by the functions that its stacks are the gradient of, by their bare names.
+// tiedFunctions returns the bytes of the backward pass by the functions that its stacks are the gradient of, by their
+// bare names.
 func tiedFunctions(t *testing.T, path string) map[string]uint64 {
 	t.Helper()
 	tied := map[string]uint64{}

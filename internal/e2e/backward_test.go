@@ -10,8 +10,8 @@ import (
 	"memtrace/trace"
 )
 
-// What the backward pass takes is tied to the operator whose backward runs, also where that is Python code; what a checkpoint computes once more in the middle of it is
-// tied to the operators that run then.
+// What the backward pass takes is tied to the operator whose backward runs, also where that is Python code; what a
+// checkpoint computes once more in the middle of it is tied to the operators that run then.
 func TestBackwardOperators(t *testing.T) {
 	t.Parallel()
 	for _, c := range []combination{{torch27, "3.11"}, {torch215, "3.11"}} {

@@ -17,7 +17,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// Profilers of the processor and of host memory work beside the library: both tell all that they know, and the program says the same.
+// Profilers of the processor and of host memory work beside the library: both tell all that they know, and the program
+// says the same.
 func TestBesideProfilers(t *testing.T) {
 	t.Parallel()
 	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"resnet.py", "--steps", "3", "--memory-stats", "STATS"}}
@@ -65,7 +66,8 @@ func (p program) beside(t *testing.T, before, module []string) *result {
 	return r
 }
 
-// checkProfile wants what the profiler wrote to be whole: a picture that shows the program's functions, or a file that can be read again.
+// checkProfile wants what the profiler wrote to be whole: a picture that shows the program's functions, or a file that
+// can be read again.
 func (p program) checkProfile(t *testing.T, path string) {
 	t.Helper()
 	if filepath.Ext(path) == ".svg" {

@@ -27,8 +27,9 @@ func (p program) ends(t *testing.T) (stdout, stderr string, status int, r *resul
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode(), r
 }
 
-// A program with everything that a script inside it could stumble over, or wake: proxies, classes that lie, methods and hooks that raise, modules that go in the middle of a step,
-// tracers, timeouts by signals. It runs as without the library: every byte of its output and errors is the same, and so is its exit status. Addresses are not its own.
+// A program with everything that a script inside it could stumble over, or wake: proxies, classes that lie, methods and
+// hooks that raise, modules that go in the middle of a step, tracers, timeouts by signals. It runs as without the
+// library: every byte of its output and errors is the same, and so is its exit status. Addresses are not its own.
 func TestAdapterBreaking(t *testing.T) {
 	t.Parallel()
 	for _, run := range []struct {

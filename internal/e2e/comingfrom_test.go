@@ -79,7 +79,8 @@ func trimmed(lines []string) []string {
 	return lines
 }
 
-// TestPages types what the pages say into a shell, in their order, and compares what it prints with what they show, every figure of it.
+// TestPages types what the pages say into a shell, in their order, and compares what it prints with what they show,
+// every figure of it.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for _, path := range pages {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// `memtrace run` as the README has it: the program's output and status pass through, one closing line names the next command, and that command works.
+// `memtrace run` as the README has it: the program's output and status pass through, one closing line names the next
+// command, and that command works.
 func TestRunCommand(t *testing.T) {
 	t.Parallel()
 	cmd, r := program{framework: torch27, args: []string{"lstm.py"}, plain: true}.start(t)
@@ -65,8 +66,8 @@ print("done", torch.cuda.max_memory_allocated())
 	}
 }
 
-// A program that has the library beside it but the null GPU's device memory is too small even for a context still ends as it does alone, and the command says
-// what is wrong with files that are no traces.
+// A program that has the library beside it but the null GPU's device memory is too small even for a context still ends
+// as it does alone, and the command says what is wrong with files that are no traces.
 func TestReportOfNoTrace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "no.bin")

@@ -10,7 +10,8 @@ import (
 	"memtrace/trace"
 )
 
-// TestCUDAGraphs: a step that is captured and replayed, and a model made of graphs. PyTorch's counters agree to the byte, categories add up to them, and what the model has keeps its names.
+// TestCUDAGraphs: a step that is captured and replayed, and a model made of graphs. PyTorch's counters agree to the
+// byte, categories add up to them, and what the model has keeps its names.
 func TestCUDAGraphs(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -29,7 +30,8 @@ func TestCUDAGraphs(t *testing.T) {
 	}
 }
 
-// compareGraphNames: four steps are seen, the replays being none, and each weight has its gradient and Adam's two states.
+// compareGraphNames: four steps are seen, the replays being none, and each weight has its gradient and Adam's two
+// states.
 func compareGraphNames(t *testing.T, tr *training) {
 	t.Helper()
 	if tr.IterationsBy != "optimizer" || len(tr.Iterations) != 5 {
@@ -57,7 +59,8 @@ func compareGraphNames(t *testing.T, tr *training) {
 	}
 }
 
-// comparePool: what the graph holds in a pool of its own is what was taken from the device while it was captured; the blocks that are in use there were made then and live on.
+// comparePool: what the graph holds in a pool of its own is what was taken from the device while it was captured; the
+// blocks that are in use there were made then and live on.
 func comparePool(t *testing.T, r *result) {
 	t.Helper()
 	var want struct{ Reserved, Allocated uint64 }

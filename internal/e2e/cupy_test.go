@@ -38,8 +38,8 @@ func TestCuPy(t *testing.T) {
 	}
 }
 
-// Whatever pool CuPy uses, the trace has what the pool says it holds, or, where the driver keeps the pool, what it says is in use, to the byte; every block is CuPy's and has the
-// program's line, and pinned memory stands apart.
+// Whatever pool CuPy uses, the trace has what the pool says it holds, or, where the driver keeps the pool, what it says
+// is in use, to the byte; every block is CuPy's and has the program's line, and pinned memory stands apart.
 func TestCuPyPools(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -81,7 +81,8 @@ func TestCuPyPools(t *testing.T) {
 	}
 }
 
-// CuPy gives its pool's idle blocks back before it gives up: one story, with the line that asked. What its own limit refuses never reaches the driver.
+// CuPy gives its pool's idle blocks back before it gives up: one story, with the line that asked. What its own limit
+// refuses never reaches the driver.
 func TestCuPyOutOfMemory(t *testing.T) {
 	t.Parallel()
 	r := program{framework: cupy, args: []string{"cupy_pools.py", "--limit", "10000000"}}.run(t)
@@ -101,7 +102,8 @@ func TestCuPyOutOfMemory(t *testing.T) {
 	}
 }
 
-// A rule about a tag that stands before those about libraries wins over them, whether the program's own call set the tag or CuPy's NVTX.
+// A rule about a tag that stands before those about libraries wins over them, whether the program's own call set the
+// tag or CuPy's NVTX.
 func TestTagsBeforeLibraries(t *testing.T) {
 	t.Parallel()
 	r := program{framework: cupy, args: []string{"cupy_pools.py", "--memory-stats", "STATS"}}.run(t)

@@ -9,7 +9,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// TestEightBitAdam: what the real bitsandbytes keeps for each parameter has its names, to the byte. What it keeps for itself, two tables of 256 numbers, is no parameter.
+// TestEightBitAdam: what the real bitsandbytes keeps for each parameter has its names, to the byte. What it keeps for
+// itself, two tables of 256 numbers, is no parameter.
 func TestEightBitAdam(t *testing.T) {
 	t.Parallel()
 	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"names_eight_bit.py"}}

@@ -14,7 +14,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// An interpreter that a C program loads after its first CUDA call is found, in threads that C made, too, and left alone once it has ended.
+// An interpreter that a C program loads after its first CUDA call is found, in threads that C made, too, and left alone
+// once it has ended.
 func TestStacksOfEmbeddedPython(t *testing.T) {
 	t.Parallel()
 	driver := filepath.Join(guest.Root(), "build", "nullcuda", "lib", "libcuda.so.1")

@@ -11,8 +11,9 @@ import (
 	"memtrace/internal/guest"
 )
 
-// Where a trainer runs the loop, one line of the program has nearly all memory. The report's first sentences name the library's line, the operator and the modules instead; the library is known for one by
-// the metadata beside it, as it lies in no folder called site-packages.
+// Where a trainer runs the loop, one line of the program has nearly all memory. The report's first sentences name the
+// library's line, the operator and the modules instead; the library is known for one by the metadata beside it, as it
+// lies in no folder called site-packages.
 func TestTrainerIsSeenThrough(t *testing.T) {
 	t.Parallel()
 	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"finetune.py", "--memory-stats", "STATS"}}

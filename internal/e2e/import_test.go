@@ -12,7 +12,8 @@ import (
 	"memtrace/analyzer"
 )
 
-// A snapshot of PyTorch's, made a trace, has PyTorch's own figures at every step, and those of the trace that memtrace records of the same run.
+// A snapshot of PyTorch's, made a trace, has PyTorch's own figures at every step, and those of the trace that memtrace
+// records of the same run.
 func TestImportedSnapshots(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {

@@ -43,8 +43,9 @@ func buffersOf(t *testing.T, counters map[string]any) map[uint64]uint64 {
 	return buffers
 }
 
-// With its platform and its asynchronous allocator JAX asks the driver for every buffer: the live blocks are the live arrays, address by address and to the byte, and the
-// asynchronous allocator's own counter is their sum. Every block has the line of the program that made the array.
+// With its platform and its asynchronous allocator JAX asks the driver for every buffer: the live blocks are the live
+// arrays, address by address and to the byte, and the asynchronous allocator's own counter is their sum. Every block
+// has the line of the program that made the array.
 func TestJAXBuffers(t *testing.T) {
 	t.Parallel()
 	for allocator, mem := range map[string]cuda.MemoryKind{"platform": cuda.MemoryDevice, "cuda_async": cuda.MemoryAsync} {
@@ -79,7 +80,8 @@ func TestJAXBuffers(t *testing.T) {
 	}
 }
 
-// By default JAX takes three quarters of the device at once and cuts its buffers from that: the driver gives one block, of as many bytes as JAX says that its pool has.
+// By default JAX takes three quarters of the device at once and cuts its buffers from that: the driver gives one block,
+// of as many bytes as JAX says that its pool has.
 func TestJAXPreallocates(t *testing.T) {
 	t.Parallel()
 	r := runJAX(t, "default")
@@ -90,7 +92,8 @@ func TestJAXPreallocates(t *testing.T) {
 	byLibraries(t, r.trace).only(t, "JAX and XLA")
 }
 
-// An array that does not fit is refused by the driver, and JAX goes on: the trace has the request, what held the memory then, and the line that asked.
+// An array that does not fit is refused by the driver, and JAX goes on: the trace has the request, what held the memory
+// then, and the line that asked.
 func TestJAXOutOfMemory(t *testing.T) {
 	t.Parallel()
 	r := runJAX(t, "platform", "--too-large", "99000000000")
@@ -109,8 +112,8 @@ func TestJAXOutOfMemory(t *testing.T) {
 	}
 }
 
-// What lies in the block that JAX takes at its start, it says itself: the trace has its own memory profile, whose buffers are the live arrays, to the byte, each with the line
-// that made it. Without the adapter there is none.
+// What lies in the block that JAX takes at its start, it says itself: the trace has its own memory profile, whose
+// buffers are the live arrays, to the byte, each with the line that made it. Without the adapter there is none.
 func TestJAXOwnAccount(t *testing.T) {
 	t.Parallel()
 	for adapters, want := range map[string]int{"jax": 1, "torch,mxnet": 0} {

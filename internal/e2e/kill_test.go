@@ -30,7 +30,8 @@ func kills(t *testing.T) int {
 	return n
 }
 
-// A training process that is killed at any moment leaves everything that was committed until then, and the report says that it was killed.
+// A training process that is killed at any moment leaves everything that was committed until then, and the report says
+// that it was killed.
 func TestKilledTraining(t *testing.T) {
 	t.Parallel()
 	p := program{framework: torch27, args: []string{"zygote.py"}}
@@ -68,7 +69,8 @@ func TestKilledTraining(t *testing.T) {
 	t.Logf("%d of %d kills came after the drainer had written a block", inFile, rounds)
 }
 
-// killOne starts a child, kills it some time after its first count, and compares. It reports whether the trace file itself held events already.
+// killOne starts a child, kills it some time after its first count, and compares. It reports whether the trace file
+// itself held events already.
 func killOne(t *testing.T, dir string, in io.Writer, out *bufio.Scanner, random *rand.Rand, round int) bool {
 	t.Helper()
 	counts := filepath.Join(dir, fmt.Sprintf("count%d", round))

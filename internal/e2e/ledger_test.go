@@ -109,7 +109,8 @@ func writeGrowing(t *testing.T) string {
 	return script
 }
 
-// settledShare waits until a running guest's trace holds a settled sample that tells processes apart and at which the guest used so much.
+// settledShare waits until a running guest's trace holds a settled sample that tells processes apart and at which the
+// guest used so much.
 func settledShare(t *testing.T, g *pausedGuest, own uint64) deviceReport {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
@@ -127,7 +128,8 @@ func settledShare(t *testing.T, g *pausedGuest, own uint64) deviceReport {
 	}
 }
 
-// checkLedger demands that a ledger adds up to what the device says, and that this is what the null driver has charged to everybody, to the byte.
+// checkLedger demands that a ledger adds up to what the device says, and that this is what the null driver has charged
+// to everybody, to the byte.
 func checkLedger(t *testing.T, what string, l deviceLedger, own, others uint64) {
 	t.Helper()
 	s := l.Sample
@@ -162,8 +164,8 @@ func (r *deviceReport) ledgers(moment string) (list []deviceLedger) {
 	return list
 }
 
-// Two programs train on one device, with pinned memory beside. At every sample of both, what the device says is used = this process by owner + other
-// processes + context + what the driver keeps, and nothing remains.
+// Two programs train on one device, with pinned memory beside. At every sample of both, what the device says is used =
+// this process by owner + other processes + context + what the driver keeps, and nothing remains.
 func TestDeviceLedger(t *testing.T) {
 	t.Parallel()
 	script, env := writeGrowing(t), ledgerEnv(t)

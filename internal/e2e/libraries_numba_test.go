@@ -11,7 +11,8 @@ import (
 
 const numba = "numba-cuda==0.30.4"
 
-// The driver's blocks are the arrays that Numba counts as allocated and those whose frees it has put off, to the byte, each kind of memory for itself.
+// The driver's blocks are the arrays that Numba counts as allocated and those whose frees it has put off, to the byte,
+// each kind of memory for itself.
 func TestNumba(t *testing.T) {
 	t.Parallel()
 	// At its exit Numba resets the device's context, with which all blocks die: there would be no call to compare.

@@ -15,8 +15,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// RMM's packages link the vendor's runtime statically, which does not run on the null GPU. Up to 24.12 RMM consists of headers: a program that includes them links to a runtime
-// of its own choice.
+// RMM's packages link the vendor's runtime statically, which does not run on the null GPU. Up to 24.12 RMM consists of
+// headers: a program that includes them links to a runtime of its own choice.
 var rmmPackages = []string{"librmm-cu12==24.12.0", "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-crt==13.5.37"}
 
 // buildRMM compiles the program and returns its path.
@@ -58,7 +58,8 @@ var rmmHeaders = sync.OnceValues(func() (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, "complete"), nil, 0o600)
 })
 
-// Whatever resource a C++ program takes its memory from, the trace has what RMM's own adaptor counted below it, to the byte, and every block is RMM's.
+// Whatever resource a C++ program takes its memory from, the trace has what RMM's own adaptor counted below it, to the
+// byte, and every block is RMM's.
 func TestRMM(t *testing.T) {
 	t.Parallel()
 	binary := buildRMM(t, t.TempDir())
@@ -95,7 +96,8 @@ func TestRMM(t *testing.T) {
 	}
 }
 
-// rmmSites: the sites are lines of the program, not of RMM's headers, which are part of its object file; of RMM the report keeps what the program called.
+// rmmSites: the sites are lines of the program, not of RMM's headers, which are part of its object file; of RMM the
+// report keeps what the program called.
 func rmmSites(t *testing.T, trace, resource string) {
 	t.Helper()
 	var column string // the line that fills a column, or that makes the pool

@@ -23,11 +23,13 @@ type trackerRow struct {
 	} `json:"modules"`
 }
 
-// seed is the block of the gradient of a loss, which `backward()` makes before it enters the backward pass: to MemTracker an activation, to memtrace a gradient.
+// seed is the block of the gradient of a loss, which `backward()` makes before it enters the backward pass: to
+// MemTracker an activation, to memtrace a gradient.
 const seed = 512
 
-// TestMemTracker: category by category and module by module memtrace agrees with PyTorch's MemTracker, to the byte but for what docs/memtracker.md explains. Expandable segments
-// let the allocator round to 512 bytes and no more, which is what MemTracker assumes.
+// TestMemTracker: category by category and module by module memtrace agrees with PyTorch's MemTracker, to the byte but
+// for what docs/memtracker.md explains. Expandable segments let the allocator round to 512 bytes and no more, which is
+// what MemTracker assumes.
 func TestMemTracker(t *testing.T) {
 	t.Parallel()
 	for framework, list := range map[string][]model{torch27: modelsOn("neumf", "lstm", "resnet50", "llama-lora"), torch215: modelsOn("gpt2", "llama-checkpointing", "llama-lora")} {
@@ -63,7 +65,8 @@ func (l ledger) sum(categories ...string) (total uint64) {
 	return total
 }
 
-// compareTracker compares every iteration. inOperators: peaks are inside of operators, where MemTracker does not look: sums with buffers of their own, convolutions with columns.
+// compareTracker compares every iteration. inOperators: peaks are inside of operators, where MemTracker does not look:
+// sums with buffers of their own, convolutions with columns.
 func compareTracker(t *testing.T, tr *training, rows []trackerRow, inOperators bool) {
 	t.Helper()
 	if len(rows) < 3 || len(tr.Iterations) != len(rows)+1 {
@@ -87,7 +90,8 @@ func compareTracker(t *testing.T, tr *training, rows []trackerRow, inOperators b
 // activations are what MemTracker calls everything that was made outside of the backward pass and of the optimizer.
 var activations = []string{"Feature maps", "Recomputed feature maps", "Input data", "Others"}
 
-// compareEnds compares what is left when an optimizer finished a step: no temporary memory, and nothing that could hide in another moment.
+// compareEnds compares what is left when an optimizer finished a step: no temporary memory, and nothing that could hide
+// in another moment.
 func compareEnds(t *testing.T, got ledger, want kinds) {
 	t.Helper()
 	equal(t, "end: parameters and buffers", got["Parameters"], want["Parameter"]+want["Buffer"])
@@ -97,8 +101,9 @@ func compareEnds(t *testing.T, got ledger, want kinds) {
 	equal(t, "end: the rest", got.sum("Temporary", "Intermediate gradients"), want["Temp"])
 }
 
-// comparePeaks compares the highest moments, and says whether they are the same one. MemTracker looks when an operator has ended: what operators take and free inside of it does
-// not see, so that the true peak may be another moment, and higher. Itself it holds what operators are given, which may make its own account a little higher.
+// comparePeaks compares the highest moments, and says whether they are the same one. MemTracker looks when an operator
+// has ended: what operators take and free inside of it does not see, so that the true peak may be another moment, and
+// higher. Itself it holds what operators are given, which may make its own account a little higher.
 func comparePeaks(t *testing.T, got ledger, want kinds, phase string) bool {
 	t.Helper()
 	equal(t, "peak: parameters and buffers", got["Parameters"], want["Parameter"]+want["Buffer"])

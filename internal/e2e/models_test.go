@@ -44,7 +44,8 @@ var models = []model{
 	{"accelerate", []string{"accelerated.py"}, true}, // an optimizer in a wrapper, two batches a step, half precision
 }
 
-// program returns the model as a run under a framework. It cannot import memtrace's package, so that nothing but the framework itself says where an iteration ends.
+// program returns the model as a run under a framework. It cannot import memtrace's package, so that nothing but the
+// framework itself says where an iteration ends.
 func (m model) program(t *testing.T, framework string) program {
 	t.Helper()
 	p := program{framework: framework, python: interpreter(t, "3.11"), args: m.args, env: []string{"PYTHONPATH="}}
@@ -54,7 +55,8 @@ func (m model) program(t *testing.T, framework string) program {
 	return p
 }
 
-// modelsOn lists the models to train on a version of PyTorch: those that are named, or with MODELS=all, for nightly runs, all.
+// modelsOn lists the models to train on a version of PyTorch: those that are named, or with MODELS=all, for nightly
+// runs, all.
 func modelsOn(names ...string) []model {
 	var list []model
 	for _, m := range models {
@@ -69,7 +71,8 @@ func modelNamed(name string) model {
 	return models[slices.IndexFunc(models, func(m model) bool { return m.name == name })]
 }
 
-// TestIterations: iteration by iteration a trace says what PyTorch's own counters say, to the byte, and the categories add up to it. What an optimizer works on has names.
+// TestIterations: iteration by iteration a trace says what PyTorch's own counters say, to the byte, and the categories
+// add up to it. What an optimizer works on has names.
 func TestIterations(t *testing.T) {
 	t.Parallel()
 	for framework, list := range map[string][]model{
@@ -123,7 +126,8 @@ func compareIterations(t *testing.T, tr *training, rows []iterationRow) {
 	}
 }
 
-// checkPhases: the moments of the phases add up, are no higher than the peak, and one of them is the peak where its phase says so.
+// checkPhases: the moments of the phases add up, are no higher than the peak, and one of them is the peak where its
+// phase says so.
 func checkPhases(t *testing.T, it *iteration, others int) {
 	t.Helper()
 	phases := map[string]*moment{"forward": it.Forward, "backward": it.Backward, "optimizer": it.Optimizer}
@@ -170,7 +174,8 @@ func compareSizes(t *testing.T, tr *training, want iterationRow) {
 	equal(t, "states", states, want.States)
 }
 
-// TestNamesOnOldPyTorch: without a hook for all optimizers names are the same. The scripts of other tests ask for more than 1.13 has.
+// TestNamesOnOldPyTorch: without a hook for all optimizers names are the same. The scripts of other tests ask for more
+// than 1.13 has.
 func TestNamesOnOldPyTorch(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"names_optimizers.py"}, {"names_modules.py"}, {"names_inference.py", "end"}, {"names_inference.py", "oom"}} {
@@ -193,8 +198,9 @@ var neumfWeights = map[string]uint64{
 
 const neumfTotal = 127_330_308
 
-// TestNeuMF: a script that knows nothing of memtrace, and the table that one had to patch a framework for: every weight, its gradient, and what Adam keeps for it. What forward
-// leaves for backward, and what backward hands on, is the same in every iteration.
+// TestNeuMF: a script that knows nothing of memtrace, and the table that one had to patch a framework for: every
+// weight, its gradient, and what Adam keeps for it. What forward leaves for backward, and what backward hands on, is
+// the same in every iteration.
 func TestNeuMF(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215, torch113} {
@@ -271,7 +277,8 @@ func checkSteady(t *testing.T, tr *training, steps int) {
 	}
 }
 
-// TestCountersUnchanged: PyTorch counts the same with the library and without it, step by step. An adapter that keeps what it read, a frame's variables for one, would keep tensors.
+// TestCountersUnchanged: PyTorch counts the same with the library and without it, step by step. An adapter that keeps
+// what it read, a frame's variables for one, would keep tensors.
 func TestCountersUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {

@@ -103,7 +103,8 @@ func sizesOf(t *testing.T, r *result) map[string]uint64 {
 	return sizes
 }
 
-// compare checks that names and sizes are the same, to the byte, and that the states of each parameter add up. It returns the kinds of states that there are.
+// compare checks that names and sizes are the same, to the byte, and that the states of each parameter add up. It
+// returns the kinds of states that there are.
 func (n named) compare(t *testing.T, sizes map[string]uint64) []string {
 	t.Helper()
 	got, want, kinds := map[string]uint64{}, map[string]uint64{}, map[string]bool{}
@@ -137,8 +138,9 @@ func (n named) compare(t *testing.T, sizes map[string]uint64) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-// TestMXNetNames: parameters, their gradients and auxiliary states have the names that MXNet gives them and the bytes that shapes and types make, with eager and with
-// compiled graphs. What MXNet's pool rounds them to is a number of its own, and the preset of the GPU memory profiler puts the very same blocks under Parameters.
+// TestMXNetNames: parameters, their gradients and auxiliary states have the names that MXNet gives them and the bytes
+// that shapes and types make, with eager and with compiled graphs. What MXNet's pool rounds them to is a number of its
+// own, and the preset of the GPU memory profiler puts the very same blocks under Parameters.
 func TestMXNetNames(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"mxnet_bert.py", "mxnet_resnet.py"} {
@@ -275,7 +277,8 @@ func TestMXNetOptimizers(t *testing.T) {
 	}
 }
 
-// TestMXNetDevices: with two devices each has its own of everything, under the same names, whether or not the key-value store updates.
+// TestMXNetDevices: with two devices each has its own of everything, under the same names, whether or not the key-value
+// store updates.
 func TestMXNetDevices(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"0", "1"} {
@@ -288,7 +291,8 @@ func TestMXNetDevices(t *testing.T) {
 	}
 }
 
-// TestMXNetModule: what the Module API binds, its inputs and outputs among it, and what an updater keeps that the program calls itself. Each step is told once.
+// TestMXNetModule: what the Module API binds, its inputs and outputs among it, and what an updater keeps that the
+// program calls itself. Each step is told once.
 func TestMXNetModule(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -312,7 +316,8 @@ func TestMXNetModule(t *testing.T) {
 	}
 }
 
-// TestMXNetSparse: of a gradient that has only some rows, the rows and their numbers are named, wherever a step puts them.
+// TestMXNetSparse: of a gradient that has only some rows, the rows and their numbers are named, wherever a step puts
+// them.
 func TestMXNetSparse(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []string{"3", "60"} {
@@ -321,7 +326,8 @@ func TestMXNetSparse(t *testing.T) {
 	}
 }
 
-// TestMXNetWorkers: processes that feed a model have nothing to name, and get on without the adapter that they inherit; the model's names are what they are without them.
+// TestMXNetWorkers: processes that feed a model have nothing to name, and get on without the adapter that they inherit;
+// the model's names are what they are without them.
 func TestMXNetWorkers(t *testing.T) {
 	t.Parallel()
 	r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "6", "--workers", "2", "--memory-stats", "STATS"}}.run(t)
@@ -333,7 +339,8 @@ func TestMXNetWorkers(t *testing.T) {
 	}
 }
 
-// TestMXNetInference: without an optimizer nothing steps; what is there when the interpreter ends has its name all the same.
+// TestMXNetInference: without an optimizer nothing steps; what is there when the interpreter ends has its name all the
+// same.
 func TestMXNetInference(t *testing.T) {
 	t.Parallel()
 	r := program{framework: mxnet, args: []string{"mxnet_inference.py", "STATS"}}.run(t)
@@ -342,7 +349,8 @@ func TestMXNetInference(t *testing.T) {
 	}
 }
 
-// TestMXNetReplaced: names go with what they were given to. The pool keeps the memory, in which nothing has a name until it is something again.
+// TestMXNetReplaced: names go with what they were given to. The pool keeps the memory, in which nothing has a name
+// until it is something again.
 func TestMXNetReplaced(t *testing.T) {
 	t.Parallel()
 	r := program{framework: mxnet, args: []string{"mxnet_replaced.py", "--steps", "5", "--memory-stats", "STATS"}, env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
@@ -353,7 +361,8 @@ func TestMXNetReplaced(t *testing.T) {
 	}
 }
 
-// TestMXNetUnchanged: a program that looks at everything that the adapter could have touched sees the same as without it.
+// TestMXNetUnchanged: a program that looks at everything that the adapter could have touched sees the same as without
+// it.
 func TestMXNetUnchanged(t *testing.T) {
 	t.Parallel()
 	var texts [2]string

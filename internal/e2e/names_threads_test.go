@@ -10,9 +10,11 @@ import (
 	"memtrace/trace"
 )
 
-// A look reads what other threads have while these train, and PyTorch changes much of that without the interpreter's lock. A program of six threads died of a gradient that was freed twice: a look
-// had read it in the middle of another thread's backward pass. So did one whose TorchScript module put new tensors in its buffers' place. Here everything is looked at hundreds of times while
-// threads replace whatever a look reads; it ends well, and what the threads have was seen.
+// A look reads what other threads have while these train, and PyTorch changes much of that without the interpreter's
+// lock. A program of six threads died of a gradient that was freed twice: a look had read it in the middle of another
+// thread's backward pass. So did one whose TorchScript module put new tensors in its buffers' place. Here everything is
+// looked at hundreds of times while threads replace whatever a look reads; it ends well, and what the threads have was
+// seen.
 func TestNamesThreads(t *testing.T) {
 	t.Parallel()
 	own := []string{"step SGD", "parameter weight", "module watched", "parameter watched.weight"} // of the thread that looks, and of those that train without an optimizer

@@ -138,7 +138,8 @@ func compareBlocks(t *testing.T, r *result, mark string, want nameAccount, fault
 	}
 }
 
-// Parameters, buffers, gradients and everything an optimizer keeps are called what PyTorch calls them, for every optimizer and every kind of it.
+// Parameters, buffers, gradients and everything an optimizer keeps are called what PyTorch calls them, for every
+// optimizer and every kind of it.
 func TestNamesOptimizers(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -153,8 +154,9 @@ func TestNamesOptimizers(t *testing.T) {
 	}
 }
 
-// Modules in every shape, models that change while they train, tensors without a module, several in one piece of memory; optimizers in wrappers, quantised and sharded
-// states, tensors made of tensors; models wrapped for several processes.
+// Modules in every shape, models that change while they train, tensors without a module, several in one piece of
+// memory; optimizers in wrappers, quantised and sharded states, tensors made of tensors; models wrapped for several
+// processes.
 func TestNamesShapes(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -168,7 +170,8 @@ func TestNamesShapes(t *testing.T) {
 	}
 }
 
-// A model that never trains has its names at the end, when memory runs out, and, in a function that returns before either, from a look while it is in use.
+// A model that never trains has its names at the end, when memory runs out, and, in a function that returns before
+// either, from a look while it is in use.
 func TestNamesInference(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -182,7 +185,8 @@ func TestNamesInference(t *testing.T) {
 	}
 }
 
-// A program that is over before a thread of the library's came to ask for names has them all the same. It was without any for a tenth of a second after its first call.
+// A program that is over before a thread of the library's came to ask for names has them all the same. It was without
+// any for a tenth of a second after its first call.
 func TestNamesShort(t *testing.T) {
 	t.Parallel()
 	parameters := []string{"model.0.bias (parameter)", "model.0.weight (parameter)", "model.1.bias (parameter)", "model.1.weight (parameter)"}
@@ -211,7 +215,8 @@ func TestNamesShort(t *testing.T) {
 	}
 }
 
-// The compiler counts the same graphs, breaks and recompilations with and without the library, and the names of what is compiled are right.
+// The compiler counts the same graphs, breaks and recompilations with and without the library, and the names of what is
+// compiled are right.
 func TestNamesCompiled(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -227,7 +232,8 @@ func TestNamesCompiled(t *testing.T) {
 	}
 }
 
-// A program in which every access that the library's script could make by mistake would be seen does the same with and without the library, and has its names.
+// A program in which every access that the library's script could make by mistake would be seen does the same with and
+// without the library, and has its names.
 func TestNamesBreaking(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {

@@ -129,8 +129,8 @@ type torchAccount struct {
 	Tags      map[string]uint64 `json:"tags"`
 }
 
-// A training that does not fit ends as it would without the library; text, trace and report name the owners of the device's memory as PyTorch itself has them, to
-// the byte.
+// A training that does not fit ends as it would without the library; text, trace and report name the owners of the
+// device's memory as PyTorch itself has them, to the byte.
 func TestOOMTraining(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, framework, mem, conf string }{
@@ -209,7 +209,8 @@ func compareOOM(t *testing.T, r *result) {
 	}
 }
 
-// comparePlaces compares what lines of the script hold with what the tags around these lines do, and returns the first line among the owners.
+// comparePlaces compares what lines of the script hold with what the tags around these lines do, and returns the first
+// line among the owners.
 func comparePlaces(t *testing.T, l oomLedger, tags map[string]uint64) (first string) {
 	t.Helper()
 	if l.By != "site" {
@@ -281,7 +282,8 @@ func checkSidecar(t *testing.T, r *result, name, largest, site string) {
 	}
 }
 
-// What goes on after the allocator gave back its cache is no failure: no text, unless all are asked for, but the report knows.
+// What goes on after the allocator gave back its cache is no failure: no text, unless all are asked for, but the report
+// knows.
 func TestOOMRecovered(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -398,7 +400,8 @@ func TestOOMPlainRecovered(t *testing.T) {
 	}
 }
 
-// The text comes while the program runs; and a program that is killed at once leaves what the report needs to tell the same.
+// The text comes while the program runs; and a program that is killed at once leaves what the report needs to tell the
+// same.
 func TestOOMKilled(t *testing.T) {
 	t.Parallel()
 	for _, patient := range []bool{true, false} {

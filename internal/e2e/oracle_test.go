@@ -33,7 +33,8 @@ func (p pyLine) String() string {
 	return fmt.Sprintf("%s:%d:%s (%s)", p.file, p.line, p.name, p.qualname)
 }
 
-// place finds the same call in the oracle's log and in a trace: calls of one thread that are the same keep their order in both.
+// place finds the same call in the oracle's log and in a trace: calls of one thread that are the same keep their order
+// in both.
 type place struct {
 	thread int32
 	level  cuda.Level
@@ -110,7 +111,8 @@ func (s *stacks) takePython(tables *trace.Tables, id trace.StackID) {
 	}
 }
 
-// readStacks returns what a trace says of the calls that the oracle sees, and of the interpreter: where its loop lies, and whether that pops frames.
+// readStacks returns what a trace says of the calls that the oracle sees, and of the interpreter: where its loop lies,
+// and whether that pops frames.
 func readStacks(t *testing.T, path string) (all []stacks, loop []span, popping bool) {
 	t.Helper()
 	events, r := readEvents(t, path)
@@ -254,8 +256,9 @@ func within(spans []span, pc uint64) bool {
 	return slices.ContainsFunc(spans, func(s span) bool { return pc >= s.start && pc < s.end })
 }
 
-// compareEntries demands a Python frame with which C code entered the interpreter for each native frame of the interpreter's loop: by that the two stacks are merged.
-// From 3.12 on, what a frame held is freed when it no longer is a frame, but its loop still runs: that loop has none, and is the innermost.
+// compareEntries demands a Python frame with which C code entered the interpreter for each native frame of the
+// interpreter's loop: by that the two stacks are merged. From 3.12 on, what a frame held is freed when it no longer is
+// a frame, but its loop still runs: that loop has none, and is the innermost.
 func (s *tally) compareEntries(got stacks, want sample, loop []span) string {
 	if want.greenlet || got.pythonEnd != trace.StackWhole {
 		return "" // what both stacks have in common is not known

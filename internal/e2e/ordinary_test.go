@@ -52,7 +52,8 @@ var ordinaries = []ordinary{
 	{name: "hooks", short: true},
 }
 
-// ordinariesOf lists the ways for a framework: every one, or where others are tried as well, a selection. ORDINARY=all, for nightly runs, has every one everywhere.
+// ordinariesOf lists the ways for a framework: every one, or where others are tried as well, a selection. ORDINARY=all,
+// for nightly runs, has every one everywhere.
 func ordinariesOf(t *testing.T, framework string, all bool) (list []ordinary) {
 	t.Helper()
 	r := program{framework: framework, args: []string{"ordinary.py", ordinaryName(framework)}, plain: true}.run(t)
@@ -77,7 +78,8 @@ func ordinaryName(framework string) string {
 	return "torch"
 }
 
-// What programs in Python do beside training they do with the library as without it: standard output, standard error and exit status are the same, but for addresses.
+// What programs in Python do beside training they do with the library as without it: standard output, standard error
+// and exit status are the same, but for addresses.
 func TestOrdinaryPrograms(t *testing.T) {
 	t.Parallel()
 	everywhere := os.Getenv("ORDINARY") == "all"

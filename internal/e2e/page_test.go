@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// Pages of the documentation show what people type and what they see. A block that begins with ```console holds commands, each after "$ ", and below each one its whole output,
-// standard error included; a line "…" stands for any lines, also none. A block that begins with ```toml and a comment "# NAME.toml" is a file.
+// Pages of the documentation show what people type and what they see. A block that begins with ```console holds
+// commands, each after "$ ", and below each one its whole output, standard error included; a line "…" stands for any
+// lines, also none. A block that begins with ```toml and a comment "# NAME.toml" is a file.
 
 // example is a command of a page and what it prints.
 type example struct {
@@ -96,7 +97,8 @@ var differs = []struct {
 	{regexp.MustCompile(`^\[\d\d:\d\d:\d\d\] `), "[TIME] "}, // MXNet's log
 }
 
-// field is the first line of a field of a report, hanging what it is continued by: where lines break depends on how long the number of a process is.
+// field is the first line of a field of a report, hanging what it is continued by: where lines break depends on how
+// long the number of a process is.
 var (
 	field   = regexp.MustCompile(`^  \S[\S ]{0,9} {2,}\S`)
 	hanging = regexp.MustCompile(`^ {13}(\S.*)$`)
@@ -137,7 +139,8 @@ func settled(lines []string) []string {
 
 const leftOut = "…"
 
-// agrees compares what a page shows with what came. Of what does not agree it returns the first line of the page for which there is none.
+// agrees compares what a page shows with what came. Of what does not agree it returns the first line of the page for
+// which there is none.
 func agrees(shown, came []string) (ok bool, missing string) {
 	shown, came = settled(shown), settled(came)
 	reached := make([]bool, len(came)+1) // reached[n]: the lines of the page so far may stand for the first n

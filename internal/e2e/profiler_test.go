@@ -48,7 +48,8 @@ func profiled(t *testing.T, args ...string) (*result, []figures) {
 	return r, list
 }
 
-// TestMemoryProfiler: the tables that the three calls print while the program runs hold PyTorch's own figures, in the shape of the TBD profiler, and so does the CSV.
+// TestMemoryProfiler: the tables that the three calls print while the program runs hold PyTorch's own figures, in the
+// shape of the TBD profiler, and so does the CSV.
 func TestMemoryProfiler(t *testing.T) {
 	t.Parallel()
 	r, list := profiled(t)
@@ -91,8 +92,8 @@ func TestMemoryProfiler(t *testing.T) {
 	}
 }
 
-// TestIterationsAsCSV: the CSV of every iteration has the bytes of every weight and gradient, and of the reserved memory at its end; feature maps and gradients between layers
-// are there and do not grow.
+// TestIterationsAsCSV: the CSV of every iteration has the bytes of every weight and gradient, and of the reserved
+// memory at its end; feature maps and gradients between layers are there and do not grow.
 func TestIterationsAsCSV(t *testing.T) {
 	t.Parallel()
 	r, list := profiled(t)
@@ -122,7 +123,8 @@ func TestIterationsAsCSV(t *testing.T) {
 		}
 	}
 	for _, column := range []string{"total_feature_map_usage", "intermediate_gradients"} {
-		// PyTorch's allocator gives blocks as a whole where less than 1 MiB would be left of them, so that equal iterations differ a little.
+		// PyTorch's allocator gives blocks as a whole where less than 1 MiB would be left of them, so that equal
+		// iterations differ a little.
 		var highest [3]uint64 // by epoch
 		for _, row := range rows[1:] {
 			epoch := at(row, "epoch")[0] - '0'
@@ -138,11 +140,13 @@ func TestIterationsAsCSV(t *testing.T) {
 	}
 }
 
-// TestLeakIsTold: a program that keeps 2 MiB of every iteration is told so, with the bytes and the category; the same program without the leak is not.
+// TestLeakIsTold: a program that keeps 2 MiB of every iteration is told so, with the bytes and the category; the same
+// program without the leak is not.
 func TestLeakIsTold(t *testing.T) {
 	t.Parallel()
 	leaky, _ := profiled(t, "--leak", "2097152")
-	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it: some of the blocks are a little larger.
+	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it: some of the blocks are a
+	// little larger.
 	grows := regexp.MustCompile(`GROWS by 2\.\d+ MiB per iteration, from [^:]*: Others \+1\d\.\d MiB`)
 	if text := memtrace(t, "report", leaky.trace); !strings.Contains(text, "Memory grows: ") {
 		t.Errorf("the leak is not told:\n%s", text)

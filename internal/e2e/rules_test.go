@@ -29,8 +29,9 @@ func (c *categories) bytes(key string) uint64 {
 	return 0
 }
 
-// TestCategoriesOfTraining: with three groupings by rules at once, the categories of each add up to PyTorch's own peak, to the byte. Those that call stacks can tell hold what
-// the model and its optimizer must have: parameters, and twice as much for Adam's state.
+// TestCategoriesOfTraining: with three groupings by rules at once, the categories of each add up to PyTorch's own peak,
+// to the byte. Those that call stacks can tell hold what the model and its optimizer must have: parameters, and twice
+// as much for Adam's state.
 func TestCategoriesOfTraining(t *testing.T) {
 	t.Parallel()
 	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"gpt2.py", "--steps", "3", "--memory-stats", "STATS"}}
@@ -58,7 +59,8 @@ func TestCategoriesOfTraining(t *testing.T) {
 		}
 	}
 	byTorch, paper, who := rep.Categories[0], rep.Categories[1], rep.Categories[2]
-	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it, so that equal tensors differ a little.
+	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it, so that equal tensors
+	// differ a little.
 	parameters, state := byTorch.bytes("Parameters"), byTorch.bytes("Optimizer state")
 	if state < 2*parameters*99/100 || state > 2*parameters*101/100 {
 		t.Errorf("optimizer state %d, parameters %d: Adam's is twice as large", state, parameters)

@@ -18,7 +18,8 @@ import (
 
 var interpreters sync.Map // version -> func() (string, error)
 
-// interpreter returns the path of a CPython of this version; the test is skipped where there is none and none can be fetched.
+// interpreter returns the path of a CPython of this version; the test is skipped where there is none and none can be
+// fetched.
 func interpreter(t *testing.T, version string) string {
 	t.Helper()
 	find, _ := interpreters.LoadOrStore(version, sync.OnceValues(func() (string, error) {
@@ -63,8 +64,8 @@ func runOracle(t *testing.T, c combination, env []string, args ...string) (*resu
 	return r, sum
 }
 
-// The stacks of a training run are those that libgcc and the interpreter see, in the interpreter's threads and in those of autograd, and nearly every event of a thread that has
-// Python frames has a Python stack.
+// The stacks of a training run are those that libgcc and the interpreter see, in the interpreter's threads and in those
+// of autograd, and nearly every event of a thread that has Python frames has a Python stack.
 func TestStacksOfTraining(t *testing.T) {
 	t.Parallel()
 	for _, c := range torches {
@@ -79,7 +80,8 @@ func TestStacksOfTraining(t *testing.T) {
 	}
 }
 
-// steps is how long to train: STACKS_STEPS, for nightly runs, or as given. Five of GPT-2 are ten thousand points, and so are four hundred of MXNet.
+// steps is how long to train: STACKS_STEPS, for nightly runs, or as given. Five of GPT-2 are ten thousand points, and
+// so are four hundred of MXNet.
 func steps(usual string) string { return cmp.Or(os.Getenv("STACKS_STEPS"), usual) }
 
 // With everything asked for, the native stacks are whole.
@@ -96,7 +98,8 @@ func TestStacksWhole(t *testing.T) {
 	}
 }
 
-// Generators, coroutines, greenlets, recursion, exec, callbacks through C and whatever else can stand between two Python frames.
+// Generators, coroutines, greenlets, recursion, exec, callbacks through C and whatever else can stand between two
+// Python frames.
 func TestStacksOfShapes(t *testing.T) {
 	t.Parallel()
 	for _, c := range torches {
@@ -149,7 +152,8 @@ func needPackage(t *testing.T, c combination, name string) {
 	}
 }
 
-// checkCoverage demands a native stack of every event that a call of the program made, and a Python stack of 99.5 % of those in threads that have any.
+// checkCoverage demands a native stack of every event that a call of the program made, and a Python stack of 99.5 % of
+// those in threads that have any.
 func checkCoverage(t *testing.T, path string) {
 	t.Helper()
 	events, r := readEvents(t, path)
@@ -178,7 +182,8 @@ func checkCoverage(t *testing.T, path string) {
 	}
 }
 
-// Segments that grow, memory that runs out and comes back, another allocator: the framework's other ways of allocating have stacks, too.
+// Segments that grow, memory that runs out and comes back, another allocator: the framework's other ways of allocating
+// have stacks, too.
 func TestStacksOfModes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []combination{{torch27, "3.11"}, {torch215, "3.14"}} {

@@ -15,8 +15,9 @@ import (
 	"memtrace/internal/guest"
 )
 
-// Threads that fork, load and unload libraries, raise through C++, take signals on other stacks, run fibers, generators, coroutines and greenlets, and allocate all
-// the while, compute what they compute without the library, and leave traces that are whole. STRESS_SECONDS is for how long, 60 if unset; STRESS_SEED where to begin.
+// Threads that fork, load and unload libraries, raise through C++, take signals on other stacks, run fibers,
+// generators, coroutines and greenlets, and allocate all the while, compute what they compute without the library, and
+// leave traces that are whole. STRESS_SECONDS is for how long, 60 if unset; STRESS_SEED where to begin.
 func TestStress(t *testing.T) {
 	t.Parallel()
 	seconds, seed := 60, 1
@@ -72,7 +73,8 @@ func stressOnce(t *testing.T, c combination, built string, seed, round int) (eve
 	for _, path := range paths {
 		rep := jsonReport(t, path)
 		events += rep.Health.Events
-		// A thread that a busy machine left inside of a free for half a second hands its events in late, which the report says.
+		// A thread that a busy machine left inside of a free for half a second hands its events in late, which the
+		// report says.
 		whole := rep.Health.Complete || rep.LostRecords > 0 || rep.Health.LateEvents > 0
 		if !whole || rep.Process.Ended == "killed" {
 			t.Errorf("seed %d: %s: %+v", seed, path, rep)

@@ -77,7 +77,8 @@ func TestEmbedSymbolsAtTheEnd(t *testing.T) {
 	}
 }
 
-// `memtrace run --embed-symbols` names what a program recorded, also where it was killed, and ends with the program's status.
+// `memtrace run --embed-symbols` names what a program recorded, also where it was killed, and ends with the program's
+// status.
 func TestEmbedSymbolsAfterRun(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "killed.py")

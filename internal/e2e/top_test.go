@@ -177,8 +177,9 @@ func (top *topOutput) process(pid int) *topProcess {
 	return nil
 }
 
-// Two programs train on one device. What top says of the device and of each process is what the null driver has charged, to the byte; what it says of their owners
-// adds up to the driver memory that each program holds, and the rest of the process's memory is its context.
+// Two programs train on one device. What top says of the device and of each process is what the null driver has
+// charged, to the byte; what it says of their owners adds up to the driver memory that each program holds, and the rest
+// of the process's memory is its context.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	const context = 300 << 20
@@ -240,7 +241,8 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// Without the management library, the same processes have the same owners, and a trace's folder named by hand finds no process twice.
+// Without the management library, the same processes have the same owners, and a trace's folder named by hand finds no
+// process twice.
 func checkTopWithoutLibrary(t *testing.T, guests []*pausedGuest) {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,7 +19,8 @@ func name(p program) string {
 	return strings.TrimSuffix(p.args[0], ".py") + "/" + strings.Join(p.env, ",")
 }
 
-// The framework level equals torch's own counters to the byte, on every device, and the driver level equals the driver's account change by change.
+// The framework level equals torch's own counters to the byte, on every device, and the driver level equals the
+// driver's account change by change.
 func TestTorchCounters(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -35,7 +36,8 @@ func TestTorchCounters(t *testing.T) {
 	}
 }
 
-// compareTorch compares the report with torch.cuda.memory_stats() as of the mark that the program set when it read them.
+// compareTorch compares the report with torch.cuda.memory_stats() as of the mark that the program set when it read
+// them.
 func compareTorch(t *testing.T, r *result) {
 	t.Helper()
 	rep := jsonReport(t, r.trace, "--at", "mark:stats")
@@ -74,7 +76,8 @@ func compareTorch(t *testing.T, r *result) {
 	}
 }
 
-// Other allocators of torch: the driver level is complete under each; the framework level where torch reports it, and where it does not, the report says so.
+// Other allocators of torch: the driver level is complete under each; the framework level where torch reports it, and
+// where it does not, the report says so.
 func TestTorchBackends(t *testing.T) {
 	t.Parallel()
 	modes := []struct {
@@ -141,7 +144,8 @@ func stable(text string) string {
 	return strings.Join(words, " ")
 }
 
-// An allocation that does not fit raises what it raises without the library, and the trace has the refusal and torch's own report of it.
+// An allocation that does not fit raises what it raises without the library, and the trace has the refusal and torch's
+// own report of it.
 func TestTorchOutOfMemory(t *testing.T) {
 	t.Parallel()
 	p := program{framework: torch27, args: []string{"gpt2.py", "--steps", "1"}, env: []string{"NULLCUDA_MEM=1G"}}

@@ -108,7 +108,8 @@ func trainingOf(t *testing.T, trace string, args ...string) *training {
 	return rep.Training
 }
 
-// watchedBy returns the run of a training script by one of the oracles in Python, which writes to result.stats. Arguments are the script below testdata/train and its own.
+// watchedBy returns the run of a training script by one of the oracles in Python, which writes to result.stats.
+// Arguments are the script below testdata/train and its own.
 func (p program) watchedBy(oracle string) program {
 	script := filepath.Join(guest.Root(), "testdata", "train", p.args[0])
 	p.args = append([]string{filepath.Join("..", "oracle", oracle), "STATS", script}, p.args[1:]...)
@@ -130,7 +131,8 @@ func oracleJSON[T any](t *testing.T, r *result) (value T) {
 
 var packageFolders sync.Map // interpreter and requirements -> func() (string, error)
 
-// packageFolder returns a folder with what a file of testdata/python requires, for a program's interpreter; the test is skipped where it cannot be fetched.
+// packageFolder returns a folder with what a file of testdata/python requires, for a program's interpreter; the test is
+// skipped where it cannot be fetched.
 func (p program) packageFolder(t *testing.T, requirements string) string {
 	t.Helper()
 	python := filepath.Join(venv(t, p.framework, p.python), "bin", "python")

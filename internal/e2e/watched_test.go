@@ -8,9 +8,11 @@ import (
 	"testing"
 )
 
-// The library once found out by a small forward and backward pass of its own how PyTorch's nodes look. The program's profiles had rows of it, its operators had other numbers than
-// without, and a child that it forked could run no backward pass, for PyTorch's threads were there. Whatever in PyTorch tells what a program does tells the same with the library:
-// keys, counts, shapes, bytes and stacks of profiles and Kineto's file, modes, hooks, numbers of operators and threads.
+// The library once found out by a small forward and backward pass of its own how PyTorch's nodes look. The program's
+// profiles had rows of it, its operators had other numbers than without, and a child that it forked could run no
+// backward pass, for PyTorch's threads were there. Whatever in PyTorch tells what a program does tells the same with
+// the library: keys, counts, shapes, bytes and stacks of profiles and Kineto's file, modes, hooks, numbers of operators
+// and threads.
 func TestWatchedWork(t *testing.T) {
 	t.Parallel()
 	usdt := regexp.MustCompile(`(?m)^USDT:.*\n`) // Kineto says when it starts

@@ -20,7 +20,8 @@ type outcome struct {
 	stdout, stderr string
 }
 
-// runScript runs a Python text with and without the library, and demands the same output and status. It returns the reports of the traces, by path.
+// runScript runs a Python text with and without the library, and demands the same output and status. It returns the
+// reports of the traces, by path.
 func runScript(t *testing.T, script string, args ...string) (outcome, map[string]report) {
 	t.Helper()
 	var got [2]outcome
@@ -103,7 +104,8 @@ class Numbers(Dataset):
     def __getitem__(self, i): return torch.full((8,), float(i))
 `
 
-// DataLoader workers by every way to start them, with shared memory and pinning, and as they stay alive over epochs. The workers never touch CUDA and leave no file.
+// DataLoader workers by every way to start them, with shared memory and pinning, and as they stay alive over epochs.
+// The workers never touch CUDA and leave no file.
 func TestDataLoaders(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][]string{{"fork"}, {"fork", "persistent"}, {"spawn"}, {"forkserver", "persistent"}} {
@@ -132,7 +134,8 @@ if __name__ == "__main__":
 	}
 }
 
-// Workers that train, by every way to start them. Each counts its own allocations and ends by os._exit, as multiprocessing has it; every trace has that number.
+// Workers that train, by every way to start them. Each counts its own allocations and ends by os._exit, as
+// multiprocessing has it; every trace has that number.
 func TestTrainingWorkers(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"fork", "spawn", "forkserver"} {

@@ -1,4 +1,5 @@
-// Command genadapters writes the scripts in cshim/adapters as one C file for the library. The rule in cshim/cshim.mk runs it.
+// Command genadapters writes the scripts in cshim/adapters as one C file for the library. The rule in cshim/cshim.mk
+// runs it.
 package main
 
 import (
@@ -10,7 +11,8 @@ import (
 	"strings"
 )
 
-// scripts in the order of enum mt_framework: the name of a framework's module, and the files that are its script, one after the other.
+// scripts in the order of enum mt_framework: the name of a framework's module, and the files that are its script, one
+// after the other.
 var scripts = []struct {
 	name  string
 	files []string

@@ -1,5 +1,6 @@
-// Command genapi makes cuda/api_gen.go from cshim/hooks.def, the only hook list, so that the numbers in traces and the names in reports cannot drift
-// apart. Run it by `go generate ./cuda`; `make check-generate` fails when the committed file is stale.
+// Command genapi makes cuda/api_gen.go from cshim/hooks.def, the only hook list, so that the numbers in traces and the
+// names in reports cannot drift apart. Run it by `go generate ./cuda`; `make check-generate` fails when the committed
+// file is stale.
 package main
 
 import (

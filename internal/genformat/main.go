@@ -1,5 +1,5 @@
-// Command genformat writes the tables of docs/format.md, from the event table that the reader and the writer use, between the markers of that file.
-// It is run by go generate ./trace; a test fails while the file is stale.
+// Command genformat writes the tables of docs/format.md, from the event table that the reader and the writer use,
+// between the markers of that file. It is run by go generate ./trace; a test fails while the file is stale.
 package main
 
 import (

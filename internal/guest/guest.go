@@ -1,4 +1,5 @@
-// Package guest compiles the C programs that tests run: recorders made of the library's own C half without Go, and small CUDA guests.
+// Package guest compiles the C programs that tests run: recorders made of the library's own C half without Go, and
+// small CUDA guests.
 package guest
 
 import (
@@ -18,8 +19,8 @@ func Root() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
-// Compile builds an executable from the sources, which are paths below the root or file contents that end in a newline, and returns its path. Flags are passed
-// to the compiler after the sources. The test fails if the compiler does.
+// Compile builds an executable from the sources, which are paths below the root or file contents that end in a newline,
+// and returns its path. Flags are passed to the compiler after the sources. The test fails if the compiler does.
 func Compile(t testing.TB, name string, sources []string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,13 +44,15 @@ func Compile(t testing.TB, name string, sources []string, flags ...string) strin
 	return out
 }
 
-// recorders holds what Recorder built: it takes seconds, and the tests of a package want the same program again and again.
+// recorders holds what Recorder built: it takes seconds, and the tests of a package want the same program again and
+// again.
 var recorders struct {
 	sync.Mutex
 	built map[string][]byte
 }
 
-// Recorder builds an executable from the library's C half and one main program: it records into a spool like a traced process, but nothing drains it.
+// Recorder builds an executable from the library's C half and one main program: it records into a spool like a traced
+// process, but nothing drains it.
 func Recorder(t testing.TB, source string, flags ...string) string {
 	t.Helper()
 	recorders.Lock()

@@ -1,5 +1,5 @@
-// Package hooklist compares the hook list with what CUDA has: the functions that its headers declare (testdata/headers) and those that the null CUDA exports. It also
-// writes docs/hooks.md.
+// Package hooklist compares the hook list with what CUDA has: the functions that its headers declare (testdata/headers)
+// and those that the null CUDA exports. It also writes docs/hooks.md.
 package hooklist
 
 import (

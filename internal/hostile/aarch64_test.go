@@ -12,7 +12,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// A library for aarch64 loads, records a C program exactly, with stacks, and writes a trace that is read here. `make test-aarch64` builds what this runs: the library and the null driver.
+// A library for aarch64 loads, records a C program exactly, with stacks, and writes a trace that is read here. `make
+// test-aarch64` builds what this runs: the library and the null driver.
 func TestAarch64(t *testing.T) {
 	for _, tool := range []string{"aarch64-linux-gnu-gcc", "qemu-aarch64"} {
 		if _, err := exec.LookPath(tool); err != nil {

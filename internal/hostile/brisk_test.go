@@ -19,8 +19,8 @@ func (r run) least(t *testing.T) time.Duration {
 	return best
 }
 
-// A process whose first thread left by pthread_exit lived on for half a second after its last thread, until the library looked who was left. It takes about as long as one
-// that waits for that thread.
+// A process whose first thread left by pthread_exit lived on for half a second after its last thread, until the library
+// looked who was left. It takes about as long as one that waits for that thread.
 func TestEndsWithItsLastThread(t *testing.T) {
 	program := endings(t)
 	joined := run{program: program, args: []string{"joined"}, preload: []string{""}}.least(t)

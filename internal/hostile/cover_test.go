@@ -32,7 +32,8 @@ func (c change) String() string {
 	return fmt.Sprintf("free %#x, %d bytes", c.addr, c.size)
 }
 
-// account is what happened, in order, to each kind of memory in the null driver's words. Blocks that go at once, as a context's do, go in order of address.
+// account is what happened, in order, to each kind of memory in the null driver's words. Blocks that go at once, as a
+// context's do, go in order of address.
 type account map[string][]change
 
 func (a account) add(kind string, c change) {
@@ -165,8 +166,8 @@ func replay(events []trace.Event) *replayed {
 	return r
 }
 
-// compareAccounts compares every change of every kind whose events the driver logs. The memory of a graph's nodes is logged when a launch needs it, which the trace
-// does not claim to know; what is logged must be a node of that size.
+// compareAccounts compares every change of every kind whose events the driver logs. The memory of a graph's nodes is
+// logged when a launch needs it, which the trace does not claim to know; what is logged must be a node of that size.
 func compareAccounts(t *testing.T, driver account, r *replayed) {
 	t.Helper()
 	var async []change
@@ -268,7 +269,8 @@ func checkCover(t *testing.T, got result) recorded {
 
 var refusedCall = regexp.MustCompile(`(?m)^cu\w* 2$`)
 
-// compareTotals compares what the summary says is live at the end: what occupies the device in one account, everything else apart.
+// compareTotals compares what the summary says is live at the end: what occupies the device in one account, everything
+// else apart.
 func compareTotals(t *testing.T, driver account, r *replayed, s *report.Summary) {
 	t.Helper()
 	want := map[string]uint64{
@@ -315,7 +317,8 @@ func hookedNames(t *testing.T, level string) (names []string) {
 	return names
 }
 
-// isMarker tells hooks that make no event: they tell the others when streams are captured, and which contexts are green.
+// isMarker tells hooks that make no event: they tell the others when streams are captured, and which contexts are
+// green.
 func isMarker(name string) bool {
 	return strings.HasPrefix(name, "cuStreamBeginCapture") || strings.HasPrefix(name, "cuStreamEndCapture") || name == "cuCtxFromGreenCtx"
 }
@@ -344,7 +347,8 @@ func coverRun(t *testing.T, level, route, version string) run {
 	return r
 }
 
-// Every hooked driver function by every route: the program cannot tell, and the trace agrees with the driver, change by change.
+// Every hooked driver function by every route: the program cannot tell, and the trace agrees with the driver, change by
+// change.
 func TestCoverDriver(t *testing.T) {
 	loaded := coverProgram(t, "cover")
 	linked := coverProgram(t, "cover-linked", append([]string{"-DCOVER_LINKED_DRIVER", "-Wl,--no-as-needed"}, withDriver(t)...)...)
@@ -418,8 +422,9 @@ func namelessOn(name, version string) string {
 	return ""
 }
 
-// checkRuntimeNames asks that every runtime call is named by an event. A runtime that is built in, or whose functions were asked for with dlvsym, does not lead
-// through the hooks: then only the driver's calls are seen, and they are all that counts.
+// checkRuntimeNames asks that every runtime call is named by an event. A runtime that is built in, or whose functions
+// were asked for with dlvsym, does not lead through the hooks: then only the driver's calls are seen, and they are all
+// that counts.
 func checkRuntimeNames(t *testing.T, r recorded, version string, unseen bool) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -10,7 +10,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// What cuGetProcAddress hands out for every base name, version and flag is the wrapper of what the driver would have given.
+// What cuGetProcAddress hands out for every base name, version and flag is the wrapper of what the driver would have
+// given.
 func TestCoverVersions(t *testing.T) {
 	program := compile(t, "cover-versions", []string{"testdata/guest/cover_versions.c"})
 	for _, driver := range []string{"11040", "12040", "12090", "13000", "13990"} {
@@ -55,8 +56,9 @@ func traceInfo(t *testing.T, got result) string {
 	return string(text)
 }
 
-// Somebody else's interposer before or after the library, which finds the functions behind itself or in the libraries that define them. It is called as often as
-// without the library, the program does the same, and every block is recorded once.
+// Somebody else's interposer before or after the library, which finds the functions behind itself or in the libraries
+// that define them. It is called as often as without the library, the program does the same, and every block is
+// recorded once.
 func TestCoverBetween(t *testing.T) {
 	const source = "testdata/guest/cover_between.c"
 	others := map[string]string{
@@ -87,8 +89,9 @@ func TestCoverBetween(t *testing.T) {
 	}
 }
 
-// A tile was the last to keep a handle's memory alive, and the number of its unmapping was drawn after the driver had done it: another thread could be given the same handle in
-// between, under a lower number. The new memory then ended with the old tile. Here somebody behind the library asks for the new memory at just that moment.
+// A tile was the last to keep a handle's memory alive, and the number of its unmapping was drawn after the driver had
+// done it: another thread could be given the same handle in between, under a lower number. The new memory then ended
+// with the old tile. Here somebody behind the library asks for the new memory at just that moment.
 func TestCoverTileEnds(t *testing.T) {
 	behind := compile(t, "libbehind.so", []string{`#define _GNU_SOURCE
 #include <dlfcn.h>

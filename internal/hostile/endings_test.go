@@ -14,7 +14,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// surroundings are the libraries that other tools preload, before ours and behind it. Each has a beginning and an end of its own, at another time than ours.
+// surroundings are the libraries that other tools preload, before ours and behind it. Each has a beginning and an end
+// of its own, at another time than ours.
 var surroundings = []struct {
 	name, file string
 	before     bool // the other library stands before ours
@@ -27,7 +28,8 @@ var surroundings = []struct {
 	{name: "tcmalloc", file: "libtcmalloc_minimal.so.4", before: true},
 }
 
-// outspoken are the endings in which the library says something of its own by default, and nothing else may differ: docs/manners.md.
+// outspoken are the endings in which the library says something of its own by default, and nothing else may differ:
+// docs/manners.md.
 var outspoken = map[string]string{
 	"fsize": "limit on file size", "fsize-0": "limit on file size", "fsize-later": "memtrace: ", "fsize-later-ignored": "memtrace: ", // no trace can be written, or no whole one
 	"no-openat":     "recording is off",               // nothing can be written at all
@@ -83,9 +85,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Every end of a program, alone and beside other preloaded libraries: output, errors and exit status are those of the run without the library. It ended by SIGSEGV in a third of the
-// runs before libfaketime, whose destructor unmaps what its fstat waits on: ours came after it. A first thread that a filter killed left status 0. A limit on address space, set
-// later, took the program's memory or its life. ENDINGS=N runs all of it, N times where chance decides.
+// Every end of a program, alone and beside other preloaded libraries: output, errors and exit status are those of the
+// run without the library. It ended by SIGSEGV in a third of the runs before libfaketime, whose destructor unmaps what
+// its fstat waits on: ours came after it. A first thread that a filter killed left status 0. A limit on address space,
+// set later, took the program's memory or its life. ENDINGS=N runs all of it, N times where chance decides.
 func TestEndings(t *testing.T) {
 	program := endings(t)
 	modes := modesOf(t, program)
@@ -124,7 +127,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// sweepFaketime removes the shared memory that libfaketime leaves behind in processes that are killed, with the library and without.
+// sweepFaketime removes the shared memory that libfaketime leaves behind in processes that are killed, with the library
+// and without.
 func sweepFaketime() {
 	files, _ := filepath.Glob("/dev/shm/*faketime_*")
 	for _, file := range files {

@@ -11,8 +11,10 @@ import (
 	"memtrace/trace/spool"
 )
 
-// A child whose driver does what it asks for has a whole trace of its own, from its first allocation on and with the stack of that; one whose calls are refused, as CUDA refuses them in every child of a
-// process that uses it, has none. Each of two hundred children made two files and a spool of megabytes, which took fourteen times as long as the forks themselves.
+// A child whose driver does what it asks for has a whole trace of its own, from its first allocation on and with the
+// stack of that; one whose calls are refused, as CUDA refuses them in every child of a process that uses it, has none.
+// Each of two hundred children made two files and a spool of megabytes, which took fourteen times as long as the forks
+// themselves.
 func TestForkedChildren(t *testing.T) {
 	const children, each = 20, 10
 	for _, c := range []struct {

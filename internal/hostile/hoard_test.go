@@ -42,8 +42,9 @@ func runHoard(t *testing.T, cmd *exec.Cmd) int {
 	return most
 }
 
-// A program that holds ten million blocks grew by a gigabyte under the recorder: the replay that would tell of running out of memory knew no bound. Past MEMTRACE_GUEST_MEMORY it
-// is given up, and the report tells what the text would have told.
+// A program that holds ten million blocks grew by a gigabyte under the recorder: the replay that would tell of running
+// out of memory knew no bound. Past MEMTRACE_GUEST_MEMORY it is given up, and the report tells what the text would have
+// told.
 func TestManyLiveBlocks(t *testing.T) {
 	blocks := hoardBlocks(t)
 	for _, c := range []struct {

@@ -1,5 +1,5 @@
-// Package hostile holds tests of the preloaded library inside programs that are not written for it: each program runs with and without the library on the null
-// GPU, and must not be able to tell.
+// Package hostile holds tests of the preloaded library inside programs that are not written for it: each program runs
+// with and without the library on the null GPU, and must not be able to tell.
 package hostile
 
 import (
@@ -166,8 +166,8 @@ func (r run) environment(t *testing.T) []string {
 	return append(env, "LD_PRELOAD="+strings.Join(paths, ":"))
 }
 
-// both runs the program without and with the library, compares exit status, stdout and stderr, and returns the run with the library. If own is not empty, the
-// library may say lines of its own on stderr, own among them.
+// both runs the program without and with the library, compares exit status, stdout and stderr, and returns the run with
+// the library. If own is not empty, the library may say lines of its own on stderr, own among them.
 func (r run) both(t *testing.T, own string) result {
 	t.Helper()
 	plain := r

@@ -8,7 +8,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// A program that ended while other threads were inside calls left gaps among the order numbers and blocks without their free, and its whole trace was called incomplete.
+// A program that ended while other threads were inside calls left gaps among the order numbers and blocks without their
+// free, and its whole trace was called incomplete.
 func TestEndsAmidCalls(t *testing.T) {
 	inFlight := uint64(0)
 	for round := range 12 {

@@ -113,8 +113,8 @@ func (b *busy) check(t *testing.T, path, ended string) {
 	}
 }
 
-// Killed at any moment under full load, so often in the middle of a flush: what was committed is there, for two readers at once, and still when the spool was
-// merged into the trace.
+// Killed at any moment under full load, so often in the middle of a flush: what was committed is there, for two readers
+// at once, and still when the spool was merged into the trace.
 func TestKilledUnderLoad(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	for round := range kills(8) {

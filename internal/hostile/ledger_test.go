@@ -16,8 +16,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// ledgerRun is one run of the random ledger, a program that does at random with memory whatever the hooked functions can and keeps its own account
-// (testdata/guest/ledger).
+// ledgerRun is one run of the random ledger, a program that does at random with memory whatever the hooked functions
+// can and keeps its own account (testdata/guest/ledger).
 type ledgerRun struct {
 	seed             int
 	threads, devices int
@@ -32,7 +32,8 @@ func (l ledgerRun) String() string {
 	return fmt.Sprintf("seed %d, %d threads, %d devices, %d steps, runtime %s, %s %v killed %v", l.seed, l.threads, l.devices, l.steps, l.runtime, l.words, l.env, l.killed)
 }
 
-// ledgerOf chooses a run by its seed: every other one is serial, every fifth is killed; what has to be there in any few seeds in a row goes by the seed, the rest by chance.
+// ledgerOf chooses a run by its seed: every other one is serial, every fifth is killed; what has to be there in any few
+// seeds in a row goes by the seed, the rest by chance.
 func ledgerOf(seed, steps int) ledgerRun {
 	random := rand.New(rand.NewPCG(uint64(seed), 15))
 	l := ledgerRun{seed: seed, threads: 1 << random.IntN(8), devices: 1 + seed%3, steps: steps, killed: seed%5 == 4}
@@ -76,7 +77,8 @@ func ledgerProgram(t *testing.T, runtime string) string {
 // ledgerFew is as many seeds as it takes to have every kind of run.
 const ledgerFew = 5
 
-// ledgerSetting is a number from the environment: LEDGER_SEEDS, how many, LEDGER_FROM, the first one, LEDGER_STEPS, how much each does.
+// ledgerSetting is a number from the environment: LEDGER_SEEDS, how many, LEDGER_FROM, the first one, LEDGER_STEPS, how
+// much each does.
 func ledgerSetting(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n >= 0 {
 		return n
@@ -84,8 +86,9 @@ func ledgerSetting(name string, otherwise int) int {
 	return otherwise
 }
 
-// The program's own account, what `memtrace report` says, a second replay of the dump and the null driver's log agree to the byte, in runs of one thread and of many,
-// on one device and several, ended by themselves and killed. Every hooked function is called in them.
+// The program's own account, what `memtrace report` says, a second replay of the dump and the null driver's log agree
+// to the byte, in runs of one thread and of many, on one device and several, ended by themselves and killed. Every
+// hooked function is called in them.
 func TestLedger(t *testing.T) {
 	calls := map[string]int{}
 	from, count, steps := ledgerSetting("LEDGER_FROM", 0), ledgerSetting("LEDGER_SEEDS", ledgerFew), ledgerSetting("LEDGER_STEPS", 20000)
@@ -156,7 +159,8 @@ func killInTheMiddle(t *testing.T, cmd *exec.Cmd, dir string, seed int) {
 	killLedger(cmd, dir)
 }
 
-// killLedger kills one process. The other one ends by itself, since nobody asks anything of it any more: it has when only the first one's spool is left.
+// killLedger kills one process. The other one ends by itself, since nobody asks anything of it any more: it has when
+// only the first one's spool is left.
 func killLedger(cmd *exec.Cmd, dir string) {
 	cmd.Process.Signal(syscall.SIGKILL)
 	for range 6000 {
@@ -297,7 +301,8 @@ func checkInfo(t *testing.T, replay *textReplay, trace string) {
 	}
 }
 
-// checkPeaks asks that each peak lies between what was certainly live and what may have been, which are the same in a serial run, and that both replays say the same.
+// checkPeaks asks that each peak lies between what was certainly live and what may have been, which are the same in a
+// serial run, and that both replays say the same.
 func checkPeaks(t *testing.T, book ledgerBook, r ledgerReport, replay *textReplay) {
 	t.Helper()
 	devices := map[int]ledgerLevel{}
@@ -328,7 +333,8 @@ var ledgerKinds = map[string]string{"device": "driver", "async": "driver", "vmm"
 // poolChunk is the least that a pool of the null driver's takes from the device; the ledger's graphs ask for less.
 const poolChunk = 32 << 20
 
-// checkDriver compares the null driver's log. It has no addresses and no nodes of graphs; their memory, which comes with a launch, is left out. Host memory is of one kind there.
+// checkDriver compares the null driver's log. It has no addresses and no nodes of graphs; their memory, which comes
+// with a launch, is left out. Host memory is of one kind there.
 func checkDriver(t *testing.T, settled statement, open []statement, replay *textReplay, log string) {
 	t.Helper()
 	have, want := newStatement(), newStatement()

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// place is where figures are kept: an account as reports name it and a device, -1 for accounts that reports do not divide by device.
+// place is where figures are kept: an account as reports name it and a device, -1 for accounts that reports do not
+// divide by device.
 type ledgerPlace struct {
 	account string
 	device  int
@@ -103,7 +104,8 @@ type ledgerBook struct {
 	Calls map[string]int
 }
 
-// ledgerThread is one thread's page. One that was killed in the middle of a call also says how things are if the call took effect.
+// ledgerThread is one thread's page. One that was killed in the middle of a call also says how things are if the call
+// took effect.
 type ledgerThread struct {
 	Thread  uint64
 	Calling bool
@@ -149,8 +151,8 @@ func (b ledgerBook) cut() bool {
 	return slices.ContainsFunc(b.Threads, func(p ledgerThread) bool { return p.Calling })
 }
 
-// settle compares the pages with what a trace has of each thread and returns what they come to together. What a thread was about to do when it was killed may have
-// happened or not; open holds those calls that the trace does not have.
+// settle compares the pages with what a trace has of each thread and returns what they come to together. What a thread
+// was about to do when it was killed may have happened or not; open holds those calls that the trace does not have.
 func (b ledgerBook) settle(t *testing.T, have map[uint64]statement) (sum statement, open []statement) {
 	t.Helper()
 	sum = newStatement()

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A second replay of a trace, from the text of `memtrace dump` and by the words of the documentation alone: nothing of the analyzer is used. It repairs nothing, and
-// says whatever it cannot explain.
+// A second replay of a trace, from the text of `memtrace dump` and by the words of the documentation alone: nothing of
+// the analyzer is used. It repairs nothing, and says whatever it cannot explain.
 
 // textEvent is one line of the dump.
 type textEvent struct {
@@ -147,7 +147,8 @@ func (r *textReplay) apply(e textEvent) {
 	}
 }
 
-// textKinds says of each kind of memory which account it belongs to and in which space its addresses are; "device" is also where frees look for it.
+// textKinds says of each kind of memory which account it belongs to and in which space its addresses are; "device" is
+// also where frees look for it.
 var textKinds = map[string]struct{ account, space string }{
 	"device": {"driver", "device"}, "async": {"driver", "device"}, "array": {"driver", "device"}, "module": {"driver", "device"}, "managed": {"managed", "device"},
 	"foreign": {"foreign", "device"}, "vmm": {"driver", "handle"}, "imported": {"foreign", "handle"}, "multicast": {"multicast", "handle"}, "host": {"host", "host"},
@@ -312,7 +313,8 @@ func (r *textReplay) unmap(e textEvent) {
 	}
 }
 
-// destroy ends what belongs to a context, a graph or a module. Without a handle it is the primary context of a device. Variables of modules also end with the last context of their device.
+// destroy ends what belongs to a context, a graph or a module. Without a handle it is the primary context of a device.
+// Variables of modules also end with the last context of their device.
 func (r *textReplay) destroy(e textEvent) {
 	if e.number("status") != 0 || e.has(textReference) {
 		return

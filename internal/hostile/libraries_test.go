@@ -11,7 +11,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// A library that allocates before main and after it: in a constructor that runs before ours, and in a destructor that would run after ours.
+// A library that allocates before main and after it: in a constructor that runs before ours, and in a destructor that
+// would run after ours.
 func TestEarlyAndLate(t *testing.T) {
 	early := compile(t, "libearly.so", []string{"testdata/guest/early.c"}, append([]string{"-shared", "-fPIC"}, withDriver(t)...)...)
 	program := compile(t, "early", []string{"void use_early(void);\nint main(void) { use_early(); return 6; }\n"}, append([]string{early}, withDriver(t)...)...)
@@ -35,8 +36,8 @@ func TestReopenedDriver(t *testing.T) {
 	}
 }
 
-// A host that is itself Go with cgo keeps its signals and its runtime; ours sleeps on, and everything stays in the spool. Go ends processes by itself, so nobody
-// can say how this one ended.
+// A host that is itself Go with cgo keeps its signals and its runtime; ours sleeps on, and everything stays in the
+// spool. Go ends processes by itself, so nobody can say how this one ended.
 func TestGoHost(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "gohost")
 	build := exec.Command("go", "build", "-o", program, ".")

@@ -129,8 +129,8 @@ int main(void) {
 	}
 }
 
-// A report of a run that goes on, by several readers at once, again and again while the drainer flushes: each sees everything that was committed when it began, says
-// that the program still runs, and disturbs nothing.
+// A report of a run that goes on, by several readers at once, again and again while the drainer flushes: each sees
+// everything that was committed when it began, says that the program still runs, and disturbs nothing.
 func TestReadersOfARunningProgram(t *testing.T) {
 	b := startBusy(t, 1, 1000, nil)
 	counted := func() int { return b.counts()[0] }

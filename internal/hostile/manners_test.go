@@ -11,7 +11,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// Modes of the guest that end by themselves and leave one whole trace, with the number of allocations of 1000 bytes in it.
+// Modes of the guest that end by themselves and leave one whole trace, with the number of allocations of 1000 bytes in
+// it.
 func TestCleanEnds(t *testing.T) {
 	for mode, want := range map[string]int{
 		"plain": 100, "vfork": 200, "vfork-leave": 400, "spawn": 200, "fork-after": 200, "fork-busy": 100, "threads": 64 * 16 * 5, "small-start": 100,
@@ -28,7 +29,8 @@ func TestCleanEnds(t *testing.T) {
 	}
 }
 
-// A program with a file of its own in the place of standard error, and a library that has much to say: nothing of it stands in the file.
+// A program with a file of its own in the place of standard error, and a library that has much to say: nothing of it
+// stands in the file.
 func TestForeignStderr(t *testing.T) {
 	got := run{program: manners(t), args: []string{"stderr"}, env: []string{"MEMTRACE_LOG=debug"}}.both(t, "").only(t)
 	if n := got.allocations(1000); n != 200 {
@@ -80,7 +82,8 @@ func TestSuddenEnds(t *testing.T) {
 	}
 }
 
-// A child leaves its parent's trace alone. If the parent has made no call, the child's are recorded in a trace of its own; otherwise CUDA refuses them.
+// A child leaves its parent's trace alone. If the parent has made no call, the child's are recorded in a trace of its
+// own; otherwise CUDA refuses them.
 func TestForks(t *testing.T) {
 	for mode, want := range map[string]struct {
 		parent, child, children int
@@ -115,7 +118,8 @@ func TestForks(t *testing.T) {
 	}
 }
 
-// Eight threads make the first call of their process at once, again and again: each process starts once and loses nothing.
+// Eight threads make the first call of their process at once, again and again: each process starts once and loses
+// nothing.
 func TestRaceToStart(t *testing.T) {
 	got := run{program: manners(t), args: []string{"race"}}.both(t, "")
 	got.each(t, got.traces(t), 30, 888, 8)
@@ -134,7 +138,8 @@ func (r result) each(t *testing.T, paths []string, want int, size uint64, alloca
 	}
 }
 
-// A hundred processes at once, each under a name of its own, all under one name that must not be replaced, and with their spools in one folder.
+// A hundred processes at once, each under a name of its own, all under one name that must not be replaced, and with
+// their spools in one folder.
 func TestHundredProcesses(t *testing.T) {
 	for name, env := range map[string][]string{
 		"by pid":   nil,

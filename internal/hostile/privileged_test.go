@@ -13,7 +13,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// Programs with more rights than who runs them: the loader leaves LD_PRELOAD out, so they run as ever, nothing is recorded, and `memtrace run` says why.
+// Programs with more rights than who runs them: the loader leaves LD_PRELOAD out, so they run as ever, nothing is
+// recorded, and `memtrace run` says why.
 func TestPrivileged(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to give a program rights")

@@ -51,8 +51,8 @@ func TestPythonExit(t *testing.T) {
 	}
 }
 
-// Pools of worker processes, by every way to start them: each worker that uses CUDA has a whole trace, the parent its own if it uses CUDA, and the helper
-// processes in between have none. Workers end by os._exit.
+// Pools of worker processes, by every way to start them: each worker that uses CUDA has a whole trace, the parent its
+// own if it uses CUDA, and the helper processes in between have none. Workers end by os._exit.
 func TestPythonMultiprocessing(t *testing.T) {
 	script := useCUDA + `
 import multiprocessing
@@ -128,7 +128,8 @@ if __name__ == "__main__":
 	}
 }
 
-// No signal of the program may ever reach a thread of ours, on whose small stack its handler would run. Two are the C library's own.
+// No signal of the program may ever reach a thread of ours, on whose small stack its handler would run. Two are the C
+// library's own.
 func TestOurThreadsBlockSignals(t *testing.T) {
 	script := useCUDA + `
 import time
@@ -156,7 +157,8 @@ if len(sys.argv) > 1 and not seen: print("no thread was seen")
 	}
 }
 
-// The drainer's threads stand back behind the program's; the program's own keep what they had, whoever makes them and when.
+// The drainer's threads stand back behind the program's; the program's own keep what they had, whoever makes them and
+// when.
 func TestOurThreadsStandBack(t *testing.T) {
 	script := useCUDA + `
 import threading, time

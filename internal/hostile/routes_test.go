@@ -136,7 +136,8 @@ func TestSecondInterposer(t *testing.T) {
 	}
 }
 
-// TestGroup: a library that names no library for CUDA's functions has them from those that were loaded along with it, and nobody else has.
+// TestGroup: a library that names no library for CUDA's functions has them from those that were loaded along with it,
+// and nobody else has.
 func TestGroup(t *testing.T) {
 	const visible = `__attribute__((visibility("default"))) `
 	runtime := filepath.Join(nullGPU(t), "libcudart.so.12")
@@ -154,8 +155,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// Two threads that needed one of the driver's answers for the first time at once: the second one took the function that the first was still looking up for missing. Its
-// variable then had no size, or its allocation no device and no owner.
+// Two threads that needed one of the driver's answers for the first time at once: the second one took the function that
+// the first was still looking up for missing. Its variable then had no size, or its allocation no device and no owner.
 func TestFirstQuestion(t *testing.T) {
 	program := compile(t, "question", []string{`#include <pthread.h>
 #include <stdlib.h>

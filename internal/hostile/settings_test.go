@@ -10,7 +10,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// Nonsense was taken in silence: a spool of -1 bytes, a sample every three million years. Each setting is named once, in one line with its value and what is used instead, and the recording goes on.
+// Nonsense was taken in silence: a spool of -1 bytes, a sample every three million years. Each setting is named once,
+// in one line with its value and what is used instead, and the recording goes on.
 func TestNonsenseIsNamed(t *testing.T) {
 	for setting, used := range map[string]string{
 		"MEMTRACE_SPOOL_MAX=-1": "64M is used", "MEMTRACE_SPOOL_MAX=99999999999999999999": "64M is used", "MEMTRACE_NVML=99999999999999": "3600 is used",
@@ -33,7 +34,8 @@ func TestNonsenseIsNamed(t *testing.T) {
 	}
 }
 
-// Each child that was the first of its family to record named it again: a server that forks a hundred workers did so a hundred times.
+// Each child that was the first of its family to record named it again: a server that forks a hundred workers did so a
+// hundred times.
 func TestNonsenseIsNamedOnce(t *testing.T) {
 	settings := []string{"MEMTRACE_SPOOL_MAX=-1", "MEMTRACE_NVML=99999999999999", "MEMTRACE_OUTPT=x"}
 	for _, mode := range []string{"hundred", "threads", "race", "fork-after", "fork-calls", "vfork", "spawn"} {
@@ -71,7 +73,8 @@ func TestOutputThatIsNoFile(t *testing.T) {
 	}
 }
 
-// A runtime that gets no more memory ends the process, by SIGABRT, without a word. The recording must go on without it, and everything must be in the spool.
+// A runtime that gets no more memory ends the process, by SIGABRT, without a word. The recording must go on without it,
+// and everything must be in the spool.
 func TestRuntimeThatCannotGoOn(t *testing.T) {
 	got := run{program: endings(t), args: []string{"nothing-later"}}.both(t, outspoken["nothing-later"])
 	paths := got.traces(t)

@@ -34,7 +34,8 @@ func storm(t *testing.T, settings []string, args ...string) (*exec.Cmd, string) 
 	return stormGuest(t, "storm", settings, args...)
 }
 
-// stormGuest compiles a guest and the driver that hands out numbers, and returns how the guest is run under the library, with the trace's path.
+// stormGuest compiles a guest and the driver that hands out numbers, and returns how the guest is run under the
+// library, with the trace's path.
 func stormGuest(t *testing.T, name string, settings []string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	drivers := filepath.Join(programs.dir, "numbers")
@@ -97,8 +98,9 @@ func runStorm(t *testing.T, settings []string, args ...string) stormResult {
 	return r
 }
 
-// Threads that keep all processors busy recorded faster than the drainer, standing behind them, took away: with the usual settings a fifth of their records were lost, with a
-// thousand threads nearly half, some threads had no ring, and lost frees made the peak too high.
+// Threads that keep all processors busy recorded faster than the drainer, standing behind them, took away: with the
+// usual settings a fifth of their records were lost, with a thousand threads nearly half, some threads had no ring, and
+// lost frees made the peak too high.
 func TestStormsLoseNothing(t *testing.T) {
 	for _, threads := range []int{1, 4, 64, 1000} {
 		for _, spin := range []int{0, 600} {
@@ -113,7 +115,8 @@ func TestStormsLoseNothing(t *testing.T) {
 	}
 }
 
-// Where there is room for no more, threads wait for a moment, for a bounded time in all; what is lost then is counted, and frees are kept as long as there is any room.
+// Where there is room for no more, threads wait for a moment, for a bounded time in all; what is lost then is counted,
+// and frees are kept as long as there is any room.
 func TestStormInASmallSpool(t *testing.T) {
 	const events = 400_000
 	small := []string{"MEMTRACE_SPOOL_MAX=1M", "MEMTRACE_SPOOL_HARD_MAX=1M"}

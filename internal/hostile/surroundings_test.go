@@ -74,7 +74,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// File systems that have files but no shared mapping of a file like ours: message queues cannot be mapped at all, huge pages only in whole ones.
+// File systems that have files but no shared mapping of a file like ours: message queues cannot be mapped at all, huge
+// pages only in whole ones.
 func TestNoSharedMapping(t *testing.T) {
 	for _, kind := range []string{"mqueue", "hugetlbfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -108,8 +109,8 @@ func mount(t *testing.T, kind, options string) string {
 	return dir
 }
 
-// Programs that filter their system calls, before recording starts and after, and programs in containers old and new. Where a filter may end the process there
-// is no drainer, and everything stays in the spool.
+// Programs that filter their system calls, before recording starts and after, and programs in containers old and new.
+// Where a filter may end the process there is no drainer, and everything stays in the spool.
 func TestFilters(t *testing.T) {
 	for mode, want := range map[string]struct {
 		allocations int
@@ -134,7 +135,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Variables of other tools and of Go's own runtime, sense and nonsense: the program sees them as they are, and they are not ours to read.
+// Variables of other tools and of Go's own runtime, sense and nonsense: the program sees them as they are, and they are
+// not ours to read.
 func TestVariables(t *testing.T) {
 	for name, env := range map[string][]string{
 		"bind now":    {"LD_BIND_NOW=1"},
@@ -158,7 +160,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// A process that gives up root, by setuid() in the middle: every thread of ours must take part, and what can no longer be removed stays and does no harm.
+// A process that gives up root, by setuid() in the middle: every thread of ours must take part, and what can no longer
+// be removed stays and does no harm.
 func TestGivesUpRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
@@ -184,7 +187,8 @@ func open(t *testing.T) string {
 	return dir
 }
 
-// A user who may have no more threads gets none of ours. All is in the spool if the limit was there first; later, we have what we need.
+// A user who may have no more threads gets none of ours. All is in the spool if the limit was there first; later, we
+// have what we need.
 func TestNoThreads(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
@@ -202,7 +206,8 @@ func TestNoThreads(t *testing.T) {
 	}
 }
 
-// Messages to a stderr that nobody reads do not end the program, whichever half says them: this one makes the drainer fail.
+// Messages to a stderr that nobody reads do not end the program, whichever half says them: this one makes the drainer
+// fail.
 func TestBrokenStderr(t *testing.T) {
 	script := `exec 3>&1; { sleep 0.1; LD_PRELOAD="$1" "$2" fsize-later; echo "exit $?" >&3; } 2>&1 >/dev/null | true`
 	got := run{program: "/bin/bash", args: []string{"-c", script, "sh", library(t), manners(t)}, env: []string{"MEMTRACE_LOG=debug"}}.do(t)
@@ -218,7 +223,8 @@ func TestDisabled(t *testing.T) {
 	}
 }
 
-// The random ledger where its trace has little room or loses its folder: the program does what it does, and a trace that claims to be whole is.
+// The random ledger where its trace has little room or loses its folder: the program does what it does, and a trace
+// that claims to be whole is.
 func TestLedgerWithoutRoom(t *testing.T) {
 	l := ledgerRun{seed: 9, threads: 8, devices: 2, steps: 10000, words: []string{"ends"}, runtime: "12"}
 	program := ledgerProgram(t, l.runtime)

@@ -11,7 +11,8 @@ import (
 
 const precious = "precious\n"
 
-// swapping runs a program in whose folder a file of the library's is exchanged, and returns the run, with a file beside it that nobody may touch.
+// swapping runs a program in whose folder a file of the library's is exchanged, and returns the run, with a file beside
+// it that nobody may touch.
 func swapping(t *testing.T, kind, file string, env ...string) (got result, untouched func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,8 +33,9 @@ func swapping(t *testing.T, kind, file string, env ...string) (got result, untou
 	}
 }
 
-// The drainer opened the trace and the spool by their names, some milliseconds after C had made them. In a folder that others can write to, somebody who put a link there
-// in between had the trace written over any file of the user's: 20 of 20 times.
+// The drainer opened the trace and the spool by their names, some milliseconds after C had made them. In a folder that
+// others can write to, somebody who put a link there in between had the trace written over any file of the user's: 20
+// of 20 times.
 func TestSwappedTrace(t *testing.T) {
 	for _, kind := range []string{"link", "pipe", "file"} {
 		t.Run(kind, func(t *testing.T) {
@@ -61,7 +63,8 @@ func TestSwappedSpool(t *testing.T) {
 	}
 }
 
-// At the end the spool goes, and with MEMTRACE_SPOOL_DIR what the link beside the trace leads to. Where somebody had turned that link elsewhere, the file there went.
+// At the end the spool goes, and with MEMTRACE_SPOOL_DIR what the link beside the trace leads to. Where somebody had
+// turned that link elsewhere, the file there went.
 func TestSwappedSpoolAtTheEnd(t *testing.T) {
 	for _, distant := range []bool{false, true} {
 		var env []string

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Programs that somebody watches: debuggers and tracers stop them in the middle of calls, and valgrind runs them on a processor of its own.
+// Programs that somebody watches: debuggers and tracers stop them in the middle of calls, and valgrind runs them on a
+// processor of its own.
 
 // watcher returns a tool's path. A machine without it, or one that forbids tracing, cannot run the test.
 func watcher(t *testing.T, name string, try ...string) string {
@@ -42,8 +43,8 @@ func watched(t *testing.T, l ledgerRun, before ...string) {
 	checkLedger(t, ledgerProgram(t, l.runtime), dir, false)
 }
 
-// Every call into the system stops: by ptrace alone, and with a filter that stops some, which the program then has as if it had laid it itself. What it records is
-// whole in the spool.
+// Every call into the system stops: by ptrace alone, and with a filter that stops some, which the program then has as
+// if it had laid it itself. What it records is whole in the spool.
 func TestUnderStrace(t *testing.T) {
 	strace := watcher(t, "strace", "-o", "/dev/null", "true")
 	l := ledgerRun{seed: 5, threads: 8, devices: 2, steps: 3000, words: []string{"ends"}, runtime: "12"}
@@ -53,7 +54,8 @@ func TestUnderStrace(t *testing.T) {
 	})
 }
 
-// Breakpoints in the wrappers and in the driver's functions, which have the same names; each stops all threads, ours among them.
+// Breakpoints in the wrappers and in the driver's functions, which have the same names; each stops all threads, ours
+// among them.
 func TestUnderGDB(t *testing.T) {
 	gdb := watcher(t, "gdb", "-q", "-batch", "-nx", "-ex", "run", "true")
 	script := filepath.Join(t.TempDir(), "commands")
@@ -93,8 +95,9 @@ func TestAttached(t *testing.T) {
 	checkLedger(t, ledgerProgram(t, l.runtime), dir, true)
 }
 
-// Valgrind hides the vdso from its program, which is where the Go runtime looked for the clock, in the kernel's own list: every program died under every tool. (The random
-// ledger does not run there at all: the null driver maps memory in a way that valgrind does not know.)
+// Valgrind hides the vdso from its program, which is where the Go runtime looked for the clock, in the kernel's own
+// list: every program died under every tool. (The random ledger does not run there at all: the null driver maps memory
+// in a way that valgrind does not know.)
 func TestUnderValgrind(t *testing.T) {
 	valgrind := watcher(t, "valgrind", "-q", "--tool=none", "true")
 	program := compile(t, "totals", []string{"testdata/guest/totals.c"}, withDriver(t)...)

@@ -8,17 +8,20 @@ import (
 	"fmt"
 )
 
-// Where the Go runtime gives up, it ends the process: as a library by SIGABRT, else by exit_group, or, where not even that can be done in order, by an instruction that faults.
-// In somebody else's process a fault of ours may end the recording and nothing else, so the beginnings of these functions become a jump to mt_go_ended (cshim/process/goend.c), which
-// keeps the thread for ever.
+// Where the Go runtime gives up, it ends the process: as a library by SIGABRT, else by exit_group, or, where not even
+// that can be done in order, by an instruction that faults. In somebody else's process a fault of ours may end the
+// recording and nothing else, so the beginnings of these functions become a jump to mt_go_ended
+// (cshim/process/goend.c), which keeps the thread for ever.
 //
-// The functions are written in assembler and known by their code, since the library has no symbols; one that is not found exactly once ends the build.
+// The functions are written in assembler and known by their code, since the library has no symbols; one that is not
+// found exactly once ends the build.
 type ending struct {
 	name string
 	code []byte
 }
 
-// functionAlign is how functions in assembler are laid out; runtime.exitThread ends like runtime.abort, and is not what is looked for.
+// functionAlign is how functions in assembler are laid out; runtime.exitThread ends like runtime.abort, and is not what
+// is looked for.
 const functionAlign = 16
 
 var endings = map[elf.Machine][]ending{

@@ -1,13 +1,16 @@
-// Command lazyrela finishes libmemtrace.so after the linker: it takes the relocations of the sleeping Go half away from the loader.
+// Command lazyrela finishes libmemtrace.so after the linker: it takes the relocations of the sleeping Go half away from
+// the loader.
 //
 //	lazyrela FILE
 //
-// A Go shared object has thousands of relative relocations, and the loader would apply them, page after page, in every process that the library is preloaded
-// into, though hardly any of those processes ever runs Go. lazyrela sorts the table so that those of Go's own data sections come last, shortens the table that
-// the loader sees, and tells the C half where the rest is (section mt_lazy_rela, struct mt_lazy_rela in cshim/process/relocate.c), which applies it before it starts the
-// runtime. The linker script keeps the C half's own data out of these sections.
+// A Go shared object has thousands of relative relocations, and the loader would apply them, page after page, in every
+// process that the library is preloaded into, though hardly any of those processes ever runs Go. lazyrela sorts the
+// table so that those of Go's own data sections come last, shortens the table that the loader sees, and tells the C
+// half where the rest is (section mt_lazy_rela, struct mt_lazy_rela in cshim/process/relocate.c), which applies it
+// before it starts the runtime. The linker script keeps the C half's own data out of these sections.
 //
-// It also keeps the runtime away from the program's signals (signals.go) and from ending the process (ends.go). The C half never starts the Go half of a library that was not treated.
+// It also keeps the runtime away from the program's signals (signals.go) and from ending the process (ends.go). The C
+// half never starts the Go half of a library that was not treated.
 package main
 
 import (
@@ -113,7 +116,8 @@ func inLazySection(file *elf.File, addr uint64) bool {
 	return false
 }
 
-// shorten states the size of the loader's part of the table, in bytes, and how many relative relocations it begins with.
+// shorten states the size of the loader's part of the table, in bytes, and how many relative relocations it begins
+// with.
 func shorten(data []byte, file *elf.File, size, relatives uint64) error {
 	dynamic := file.Section(".dynamic")
 	if dynamic == nil || dynamic.Offset+dynamic.Size > uint64(len(data)) {

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// The Go runtime's table of signals: one {flags int32; name string} each. The flags say which signals the runtime takes over at its start, for which handlers it
-// adds SA_ONSTACK, and which it unblocks on every thread of its own. In somebody else's process it has no business with any of them: a handler of the program
-// that ran on a goroutine's stack of two kilobytes would write over its neighbours. With zero flags it leaves dispositions alone and unblocks nothing.
+// The Go runtime's table of signals: one {flags int32; name string} each. The flags say which signals the runtime takes
+// over at its start, for which handlers it adds SA_ONSTACK, and which it unblocks on every thread of its own. In
+// somebody else's process it has no business with any of them: a handler of the program that ran on a goroutine's stack
+// of two kilobytes would write over its neighbours. With zero flags it leaves dispositions alone and unblocks nothing.
 const (
 	signalEntrySize  = 24
 	signalNameOffset = 8
@@ -22,11 +23,12 @@ const (
 // signalNames are some names by number, to know the table by.
 var signalNames = map[int]string{0: firstSignalName, 11: "SIGSEGV: ", 17: "SIGCHLD: ", 27: "SIGPROF: ", 31: "SIGSYS: ", 64: "signal 64"}
 
-// keptSignals are the C library's own, which it sends to every thread in setuid() and pthread_cancel() and waits for: the runtime must let them in, on a stack
-// that is large enough.
+// keptSignals are the C library's own, which it sends to every thread in setuid() and pthread_cancel() and waits for:
+// the runtime must let them in, on a stack that is large enough.
 var keptSignals = []int{32, 33}
 
-// quietSignals clears the flags inside data, which is the whole file, and notes that it did, in the third word of the note.
+// quietSignals clears the flags inside data, which is the whole file, and notes that it did, in the third word of the
+// note.
 func quietSignals(data []byte, file *elf.File) error {
 	note, names := file.Section(noteSection), file.Section(".rodata")
 	if note == nil || note.Size < noteSize || note.Offset+note.Size > uint64(len(data)) || names == nil || names.Offset+names.Size > uint64(len(data)) {

@@ -9,7 +9,8 @@ import (
 	"slices"
 )
 
-// words are numbers at which readers stumble: ends of types, and the limits of the formats and their neighbours. The length of what is mutated comes to them.
+// words are numbers at which readers stumble: ends of types, and the limits of the formats and their neighbours. The
+// length of what is mutated comes to them.
 var words = []uint64{0, 1, 2, 7, 8, 63, 64, 127, 128, 255, 256, 4095, 4096, 4097, 16383, 16384, 65535, 65536, 65537, 1 << 20, 1<<20 + 1, 1 << 24, 1<<24 + 1, math.MaxInt32, 1 << 31,
 	math.MaxUint32, 1 << 32, 1 << 40, 1 << 56, 1 << 57, 1<<57 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
 

@@ -1,7 +1,8 @@
-// Package mutant damages traces and spools at random and watches what readers make of them. It is used by tests only: one goes through every reader of traces, one
-// through those of spools.
+// Package mutant damages traces and spools at random and watches what readers make of them. It is used by tests only:
+// one goes through every reader of traces, one through those of spools.
 //
-// A mutant has a number, and the seed of the campaign and its number are all that it is made from, so that it can be made again:
+// A mutant has a number, and the seed of the campaign and its number are all that it is made from, so that it can be
+// made again:
 //
 //	MUTANTS=100000        how many there are, instead of a few
 //	MUTANTS_FROM=5000     the number of the first one
@@ -25,7 +26,8 @@ import (
 const (
 	// mostFindings ends a campaign that finds one fault again and again.
 	mostFindings = 20
-	// patience is how long a mutant may take. It is no measure of speed: a loop that ends at all has ended long before, however busy the machine is.
+	// patience is how long a mutant may take. It is no measure of speed: a loop that ends at all has ended long before,
+	// however busy the machine is.
 	patience = 5 * time.Minute
 )
 
@@ -60,7 +62,8 @@ func (m *Mutant) Write(t *testing.T, name string) string {
 	return path
 }
 
-// Run makes mutants of the things that what names, few of them unless MUTANTS says how many, and prints how many there were and how many broke something.
+// Run makes mutants of the things that what names, few of them unless MUTANTS says how many, and prints how many there
+// were and how many broke something.
 func Run(t *testing.T, what string, few int, try func(m *Mutant)) {
 	t.Helper()
 	seed, from, count, only := number(t, "MUTANTS_SEED", 1), number(t, "MUTANTS_FROM", 0), number(t, "MUTANTS", few), number(t, "MUTANT", -1)
@@ -109,7 +112,8 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// watch turns a panic into a finding. A loop without end dies with the stacks of all goroutines, as does a panic of another goroutine; the files then still lie in the folder.
+// watch turns a panic into a finding. A loop without end dies with the stacks of all goroutines, as does a panic of
+// another goroutine; the files then still lie in the folder.
 func (m *Mutant) watch(seed int, try func()) {
 	hangs := time.AfterFunc(patience, func() {
 		stacks := make([]byte, 1<<20)

@@ -23,7 +23,8 @@ func (c *checker) require(ok bool, format string, args ...any) {
 	}
 }
 
-// Faults lists where a summary contradicts itself, whatever trace it was made from: rows that do not add up to their total, more live than there ever was, totals that wrapped around.
+// Faults lists where a summary contradicts itself, whatever trace it was made from: rows that do not add up to their
+// total, more live than there ever was, totals that wrapped around.
 func Faults(s *report.Summary) []string {
 	c := checker{upper: s.Bounds == nil || s.Bounds.RecordedIsUpper}
 	c.level("driver", s.Driver)
@@ -215,7 +216,8 @@ func (c *checker) training(t *report.Training) {
 	}
 }
 
-// saidByOthers is what others said, which is passed on as it is: a device's samples and size, a framework's own counters, what was asked for and refused.
+// saidByOthers is what others said, which is passed on as it is: a device's samples and size, a framework's own
+// counters, what was asked for and refused.
 var saidByOthers = map[string]bool{"Sample": true, "Samples": true, "Reported": true, "TotalBytes": true, "OOM": true, "Untrackable": true, "Parameters": true, "Health": true, "LostRecords": true,
 	"OwnAccounts": true}
 

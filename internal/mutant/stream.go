@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// stream writes the text of a trace like one of a training: two devices, three threads, segments of the driver's and blocks of a framework's in them, tags, stacks of both kinds with their code and
-// names of functions, steps, marks, samples, names of tensors, records that came late or were lost, and memory that ran out.
+// stream writes the text of a trace like one of a training: two devices, three threads, segments of the driver's and
+// blocks of a framework's in them, tags, stacks of both kinds with their code and names of functions, steps, marks,
+// samples, names of tensors, records that came late or were lost, and memory that ran out.
 type stream struct {
 	strings.Builder
 	r         *rand.Rand
@@ -24,7 +25,8 @@ type streamBlock struct {
 	device     int
 }
 
-// Stream returns such a text with so many events, more or less. ended: the program ended by itself; lossy: records were lost.
+// Stream returns such a text with so many events, more or less. ended: the program ended by itself; lossy: records were
+// lost.
 func Stream(seed uint64, events int, ended, lossy bool) string {
 	s := &stream{r: rand.New(rand.NewPCG(seed, 0)), lossy: lossy}
 	s.head()

@@ -207,7 +207,8 @@ func moveSections(r *rand.Rand, list []Section, others []*Trace) ([]Section, str
 	return slices.Insert(list, i, other.Sections[n]), fmt.Sprintf(" section %d of %s (kind %d) at %d", n, other.Name, other.Sections[n].Kind, i)
 }
 
-// SectionAt returns where the section begins that holds the byte at offset; the end of the last one for an offset behind it.
+// SectionAt returns where the section begins that holds the byte at offset; the end of the last one for an offset
+// behind it.
 func (t *Trace) SectionAt(offset int) (start int, kind uint32) {
 	start = traceHead
 	for _, s := range t.Sections {

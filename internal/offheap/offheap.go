@@ -1,4 +1,5 @@
-// Package offheap hands out memory that the garbage collector neither scans nor multiplies, for large tables without pointers in a process that is not ours.
+// Package offheap hands out memory that the garbage collector neither scans nor multiplies, for large tables without
+// pointers in a process that is not ours.
 package offheap
 
 import (
@@ -13,7 +14,8 @@ var mapped atomic.Int64
 // Bytes returns how many bytes are handed out. Pages count from their first use on, so that the process may hold fewer.
 func Bytes() int64 { return mapped.Load() }
 
-// Make returns n zeroed elements, which Free has to give back. T must not contain pointers. Children of a fork do not get a copy. The errors are those of mmap.
+// Make returns n zeroed elements, which Free has to give back. T must not contain pointers. Children of a fork do not
+// get a copy. The errors are those of mmap.
 func Make[T any](n int) ([]T, error) {
 	var element T
 	size := uintptr(n) * unsafe.Sizeof(element)

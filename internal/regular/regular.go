@@ -1,13 +1,15 @@
-// Package regular opens files whose names come from outside: from the command line, from a folder that others can write to, or from a trace. Everything that
-// memtrace reads under such a name is opened here.
+// Package regular opens files whose names come from outside: from the command line, from a folder that others can write
+// to, or from a trace. Everything that memtrace reads under such a name is opened here.
 //
 // # Invariants
 //
-//  1. Only regular files are opened. A FIFO that nobody writes to would hold the reader for ever, a device may do something when it is opened, and either may
+//  1. Only regular files are opened. A FIFO that nobody writes to would hold the reader for ever, a device may do
+//     something when it is opened, and either may
 //     have no end.
 //  2. Opening never waits, whatever takes the name's place between the look at it and the opening.
 //  3. What is read ends where the file ended when it was opened, unless the caller means to follow a file that grows.
-//  4. Nothing is written through a link, or into another file than the one that the caller knows by its identity. Otherwise whoever can write to the folder
+//  4. Nothing is written through a link, or into another file than the one that the caller knows by its identity.
+//     Otherwise whoever can write to the folder
 //     would choose what is overwritten.
 package regular
 
@@ -23,7 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxSize is the size from which on a file is refused where the caller has no lower limit: 1 TiB, some 200 billion events.
+// MaxSize is the size from which on a file is refused where the caller has no lower limit: 1 TiB, some 200 billion
+// events.
 const MaxSize = 1 << 40
 
 var (
@@ -35,14 +38,16 @@ var (
 	ErrLink = fmt.Errorf("%w but a link", ErrNotRegular)
 	// ErrTooLarge is returned for a file above the limit.
 	ErrTooLarge = errors.New("larger than memtrace reads")
-	// ErrReplaced is returned where another file stands under the name than the one that is to be written to or removed.
+	// ErrReplaced is returned where another file stands under the name than the one that is to be written to or
+	// removed.
 	ErrReplaced = errors.New("another file has taken its place")
 )
 
 // neverWait keeps the opening from waiting for a pipe's other end and from making a terminal the command's own.
 const neverWait = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
-// Open opens a regular file of at most MaxSize bytes for reading, through links if there are any. Its errors are *fs.PathError, as of os.Open.
+// Open opens a regular file of at most MaxSize bytes for reading, through links if there are any. Its errors are
+// *fs.PathError, as of os.Open.
 func Open(path string) (*os.File, error) { return OpenUpTo(path, MaxSize) }
 
 // OpenUpTo is Open with another limit, in bytes.
@@ -62,8 +67,8 @@ func OpenUnlinked(path string, limit int64) (*os.File, error) {
 	return open(path, os.O_RDONLY|syscall.O_NOFOLLOW, limit)
 }
 
-// OpenToWrite opens an existing regular file for writing, with flag os.O_WRONLY or os.O_RDWR, if it is the one that is known by own. It is never created, cut, or
-// reached through a link.
+// OpenToWrite opens an existing regular file for writing, with flag os.O_WRONLY or os.O_RDWR, if it is the one that is
+// known by own. It is never created, cut, or reached through a link.
 func OpenToWrite(path string, flag int, own Identity) (*os.File, error) {
 	file, err := open(path, flag|syscall.O_NOFOLLOW, MaxSize)
 	if err != nil {
@@ -175,8 +180,8 @@ func named(path string, err error) error {
 	return &fs.PathError{Op: "open", Path: path, Err: err}
 }
 
-// Identity tells a file from every other one as long as it exists. When it has been deleted, its inode may become another file's; the owner keeps that from being
-// somebody else's.
+// Identity tells a file from every other one as long as it exists. When it has been deleted, its inode may become
+// another file's; the owner keeps that from being somebody else's.
 type Identity struct{ Device, Inode, Owner uint64 }
 
 // IdentityOf returns the identity of the file that os.Stat or Stat of an open file described.
@@ -196,7 +201,8 @@ func ParseIdentity(text string) (id Identity, err error) {
 
 func (id Identity) String() string { return fmt.Sprintf("%d:%d:%d", id.Device, id.Inode, id.Owner) }
 
-// Remove removes a name, if it is that of the file known by own. The folder is held meanwhile, so that neither it nor a folder above it can be exchanged.
+// Remove removes a name, if it is that of the file known by own. The folder is held meanwhile, so that neither it nor a
+// folder above it can be exchanged.
 func Remove(path string, own Identity) error {
 	failed := func(err error) error { return &fs.PathError{Op: "remove", Path: path, Err: err} }
 	folder, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // one that may not be listed can be had so, too

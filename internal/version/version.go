@@ -1,4 +1,5 @@
-// Package version holds the one version number of the library and the command, which are always built and installed together.
+// Package version holds the one version number of the library and the command, which are always built and installed
+// together.
 package version
 
 // String is the version; releases set it with -ldflags -X.

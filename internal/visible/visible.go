@@ -1,8 +1,10 @@
-// Package visible makes text safe to show. Traces hold names that their programs chose, folders hold files that anybody may have put there, and a terminal obeys what
-// is in them: control characters move the cursor, change the title, answer questions as if the user had typed; those of C1 do the same in one byte; marks of direction
-// let a line read as another one; a line end forges a line.
+// Package visible makes text safe to show. Traces hold names that their programs chose, folders hold files that anybody
+// may have put there, and a terminal obeys what is in them: control characters move the cursor, change the title,
+// answer questions as if the user had typed; those of C1 do the same in one byte; marks of direction let a line read as
+// another one; a line end forges a line.
 //
-// Text is for one piece of text, where it is put into a line. A Writer stands before what leaves the program and lets nothing through that a piece was forgotten in.
+// Text is for one piece of text, where it is put into a line. A Writer stands before what leaves the program and lets
+// nothing through that a piece was forgotten in.
 package visible
 
 import (
@@ -120,7 +122,8 @@ func (v *Writer) pass(text []byte) error {
 	return err
 }
 
-// next returns the size of the character or sequence that a text begins with, 0 if its end has not come yet, and whether it may pass.
+// next returns the size of the character or sequence that a text begins with, 0 if its end has not come yet, and
+// whether it may pass.
 func (v *Writer) next(text []byte) (size int, ok bool) {
 	switch c := text[0]; {
 	case c >= ' ' && c < 0x7f, c == '\n':
@@ -140,7 +143,8 @@ func (v *Writer) next(text []byte) (size int, ok bool) {
 // maxColour bounds a sequence that chooses colours.
 const maxColour = 32
 
-// colour looks for ESC [ 1;31 m. Of any other sequence only its first character is taken, which is enough to make it harmless.
+// colour looks for ESC [ 1;31 m. Of any other sequence only its first character is taken, which is enough to make it
+// harmless.
 func colour(text []byte) (size int, ok bool) {
 	for i, c := range text[:min(len(text), maxColour)] {
 		switch {

@@ -1,5 +1,5 @@
-// Package build writes a whole trace from facts that another tool recorded: it interns names, Python frames and stacks, hands out ids and order numbers, and leaves the
-// file's form to the trace package's own writer.
+// Package build writes a whole trace from facts that another tool recorded: it interns names, Python frames and stacks,
+// hands out ids and order numbers, and leaves the file's form to the trace package's own writer.
 package build
 
 import (
@@ -16,8 +16,8 @@ type Frame struct {
 	Line           int32
 }
 
-// Builder writes one trace. Its memory is bounded by distinct names, frames and stacks. It is not safe for use by several goroutines. The first failed write is kept
-// and returned by Close.
+// Builder writes one trace. Its memory is bounded by distinct names, frames and stacks. It is not safe for use by
+// several goroutines. The first failed write is kept and returned by Close.
 type Builder struct {
 	out     *trace.Writer
 	err     error
@@ -77,7 +77,8 @@ func (b *Builder) code(f Frame) trace.CodeID {
 	return id
 }
 
-// PyStack interns a Python stack, innermost frame first; the empty one has id 0. Frames beyond what the format holds are left out at the outer end.
+// PyStack interns a Python stack, innermost frame first; the empty one has id 0. Frames beyond what the format holds
+// are left out at the outer end.
 func (b *Builder) PyStack(frames []Frame) trace.StackID {
 	if len(frames) == 0 {
 		return 0

@@ -67,7 +67,8 @@ type liveBlock struct {
 	allocated             bool // in use by the program, not only waiting for a stream
 }
 
-// Torch imports a pickle written by torch.cuda.memory._dump_snapshot. The snapshot is held in memory while it is replayed.
+// Torch imports a pickle written by torch.cuda.memory._dump_snapshot. The snapshot is held in memory while it is
+// replayed.
 func Torch(out *trace.Writer, r io.Reader) (Result, error) {
 	v, err := unpickle(r)
 	if err != nil {

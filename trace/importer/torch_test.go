@@ -52,8 +52,8 @@ func snapshot(t testing.TB) []byte {
 	return data
 }
 
-// The program printed PyTorch's own counters when it took the snapshot: three steps of Adam on the null GPU, recorded from the beginning. PyTorch writes down what was
-// asked for; the sizes of blocks are found again by the importer.
+// The program printed PyTorch's own counters when it took the snapshot: three steps of Adam on the null GPU, recorded
+// from the beginning. PyTorch writes down what was asked for; the sizes of blocks are found again by the importer.
 func TestTorchAgreesWithItsCounters(t *testing.T) {
 	const allocated, peak, reserved = 46286848, 54687744, 56623104
 	events, result, err := imported(t, snapshot(t))

@@ -2,8 +2,8 @@ package importer
 
 import "sort"
 
-// PyTorch records what was asked for, while its counters add up blocks. blocks finds the size of the block behind each request by cutting and joining blocks
-// as the caching allocator does, from the addresses that it recorded.
+// PyTorch records what was asked for, while its counters add up blocks. blocks finds the size of the block behind each
+// request by cutting and joining blocks as the caching allocator does, from the addresses that it recorded.
 type blocks struct {
 	segments []blockSegment // by address
 	free     map[uint64]uint64

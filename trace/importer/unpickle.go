@@ -16,7 +16,8 @@ type list struct{ items []any }
 // dict is a dictionary of a pickle: keys and values in turn, as written. Later ones win.
 type dict struct{ pairs []any }
 
-// maxKeys bounds what get looks through, since a file may refer to one huge dictionary many times. Records of PyTorch have about twenty keys.
+// maxKeys bounds what get looks through, since a file may refer to one huge dictionary many times. Records of PyTorch
+// have about twenty keys.
 const maxKeys = 512
 
 // get returns the value of a key, nil if there is none or no dictionary.
@@ -34,8 +35,8 @@ func (d *dict) get(key string) any {
 
 type mark struct{}
 
-// unpickler reads the data part of pickle protocols 2 to 5: numbers, texts, lists, tuples and dictionaries. What would name or call a Python object is refused, so
-// that no file can make it run anything.
+// unpickler reads the data part of pickle protocols 2 to 5: numbers, texts, lists, tuples and dictionaries. What would
+// name or call a Python object is refused, so that no file can make it run anything.
 type unpickler struct {
 	r     *bufio.Reader
 	at    int64 // bytes read

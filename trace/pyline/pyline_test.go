@@ -61,7 +61,8 @@ func (s sample) decoded() string {
 	return strings.Join(parts, ",")
 }
 
-// checkSamples compares every code object that r tells of, and the lines of instructions of each, and returns how many there were.
+// checkSamples compares every code object that r tells of, and the lines of instructions of each, and returns how many
+// there were.
 func checkSamples(t *testing.T, r io.Reader) (codes int) {
 	t.Helper()
 	lines := bufio.NewReader(r)
@@ -85,7 +86,8 @@ func checkSamples(t *testing.T, r io.Reader) (codes int) {
 	}
 }
 
-// checkDecode asks for the line of every instruction of the first kilobyte. Where the line changes was compared already.
+// checkDecode asks for the line of every instruction of the first kilobyte. Where the line changes was compared
+// already.
 func checkDecode(t *testing.T, s sample) {
 	t.Helper()
 	want, changes := "-", strings.Split(s.changes, ",")
@@ -104,7 +106,8 @@ func checkDecode(t *testing.T, s sample) {
 	}
 }
 
-// interpreters finds what CPython there is, by version: in PATH, under pyenv, and where testdata/python/interpreters.py keeps what it fetched. It fetches nothing.
+// interpreters finds what CPython there is, by version: in PATH, under pyenv, and where testdata/python/interpreters.py
+// keeps what it fetched. It fetches nothing.
 func interpreters(t *testing.T) map[string]string {
 	t.Helper()
 	var candidates []string
@@ -167,8 +170,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestStandardLibrary: the code objects of every 20th module of the standard library, of every interpreter that is there. LINES_STEP=1 takes all modules, which takes
-// minutes.
+// TestStandardLibrary: the code objects of every 20th module of the standard library, of every interpreter that is
+// there. LINES_STEP=1 takes all modules, which takes minutes.
 func TestStandardLibrary(t *testing.T) {
 	step := 20
 	if text := os.Getenv("LINES_STEP"); text != "" {
@@ -246,7 +249,8 @@ func TestCutTables(t *testing.T) {
 	}
 }
 
-// FuzzRanges: any bytes give ranges that follow each other without gaps, within what the table can cover, and Decode agrees with them.
+// FuzzRanges: any bytes give ranges that follow each other without gaps, within what the table can cover, and Decode
+// agrees with them.
 func FuzzRanges(f *testing.F) {
 	f.Add(uint8(trace.LinesLnotab), []byte{0, 1, 255, 127, 0, 127, 6, 128}, int32(1), uint32(3))
 	f.Add(uint8(trace.LinesRanges), []byte{0, 1, 254, 127, 0, 128, 6, 129}, int32(-1), uint32(255))

@@ -14,7 +14,8 @@ import (
 // removed stands for a sentence that may hold anything.
 const removed = "(removed)"
 
-// Anonymizer does what Strip does and replaces the user's names by pseudonyms: the same name by the same one, in all traces that are edited with one key.
+// Anonymizer does what Strip does and replaces the user's names by pseudonyms: the same name by the same one, in all
+// traces that are edited with one key.
 type Anonymizer struct {
 	Strip
 	pseudonyms *pseudonyms
@@ -22,8 +23,8 @@ type Anonymizer struct {
 	files      map[string]bool         // base names of those that everybody knows
 }
 
-// NewAnonymizer returns an Anonymizer whose pseudonyms depend on a secret key of at least MinKey bytes; nil stands for a random one. Who has the key can tell by trying
-// whether a pseudonym is that of a certain name, and nobody else can.
+// NewAnonymizer returns an Anonymizer whose pseudonyms depend on a secret key of at least MinKey bytes; nil stands for
+// a random one. Who has the key can tell by trying whether a pseudonym is that of a certain name, and nobody else can.
 func NewAnonymizer(strip Strip, key []byte) (*Anonymizer, error) {
 	p, err := newPseudonyms(key)
 	if err != nil {
@@ -57,7 +58,8 @@ func (a *Anonymizer) Info(key, value string) (edited string, keep bool) {
 // passedSelfTest matches what the recorder says of Python stacks that it compared with the interpreter's own.
 var passedSelfTest = regexp.MustCompile(`^passed: [0-9]+ frames$`)
 
-// sentence keeps what memtrace says of itself. What names a file, a library or a function keeps only the word before the colon, which reports go by.
+// sentence keeps what memtrace says of itself. What names a file, a library or a function keeps only the word before
+// the colon, which reports go by.
 func sentence(key, text string) string {
 	if strings.HasPrefix(key, "nvml.") && !strings.Contains(text, "/") {
 		return text // about the device
@@ -174,7 +176,8 @@ var (
 	sourceEnding = regexp.MustCompile(`\.(py|pyx|pxd|pyi|ipynb|so|c|cc|cpp|cxx|cu|cuh|h|hpp|hh|rs|go|S|s)$`)
 )
 
-// file replaces the parts of a shortened path, but for the language that its ending names and for folders that the reports go by.
+// file replaces the parts of a shortened path, but for the language that its ending names and for folders that the
+// reports go by.
 func (a *Anonymizer) file(name string) string {
 	if m := typed.FindStringSubmatch(name); m != nil {
 		return "<" + m[1] + ">"
@@ -212,8 +215,8 @@ func (a *Anonymizer) Symbol(y trace.Symbol) (edited trace.Symbol, keep bool) {
 	return y, true
 }
 
-// native replaces the name of compiled code, but for what says that it stands for a Python function in CPython's map for perf: reports leave such frames to the Python
-// stack.
+// native replaces the name of compiled code, but for what says that it stands for a Python function in CPython's map
+// for perf: reports leave such frames to the Python stack.
 func (a *Anonymizer) native(name string) string {
 	const trampoline = "py::"
 	if rest, ok := strings.CutPrefix(name, trampoline); ok {

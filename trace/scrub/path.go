@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	// installed and standard match up to the end of the folder that a package's or the standard library's own path begins in. What stands behind says nothing about
-	// the machine, and the folder's name tells the reports that the code is not the user's.
+	// installed and standard match up to the end of the folder that a package's or the standard library's own path
+	// begins in. What stands behind says nothing about the machine, and the folder's name tells the reports that the
+	// code is not the user's.
 	installed = regexp.MustCompile(`(?:^|/)((?:site|dist)-packages/)`)
 	standard  = regexp.MustCompile(`(?:^|/)(lib(?:64)?/python3\.[0-9]+t?/)|(?:^|/)(python3[0-9]+\.zip/)`)
 	// generated is where PyTorch's compiler puts the code that it makes up; the folder is named after the user.
@@ -20,7 +21,8 @@ var (
 var systemFolders = []string{"/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/", "/usr/local/lib/", "/usr/local/lib64/", "/usr/local/cuda/",
 	"/opt/conda/lib/", "/nix/store/"}
 
-// knownFile matches object files that are public wherever they lie: in an environment, in a container, beside a program.
+// knownFile matches object files that are public wherever they lie: in an environment, in a container, beside a
+// program.
 var knownFile = regexp.MustCompile(`^(python[0-9.]*|ld-linux[a-z0-9_-]*|ld-musl[a-z0-9_-]*|ld|lib(` + strings.Join([]string{
 	`memtrace|python[0-9.]+t?|c|m|dl|rt|pthread|util|resolv|z|stdc\+\+|gcc_s|gomp|iomp5|mkl_[a-z0-9_]+|openblas[a-z0-9_.-]*`,
 	`cu(da|dart|blas|blasLt|dnn|dnn_[a-z_]+|fft|fftw|rand|solver|solverMg|sparse|sparseLt|pti|file)|nccl|npp[a-z]+`,
@@ -70,7 +72,8 @@ func shortModule(file string) string {
 	return folder + path.Base(file)
 }
 
-// publicModule reports whether an object file's name is known to everybody. What an administrator put under /usr/local may be the site's own.
+// publicModule reports whether an object file's name is known to everybody. What an administrator put under /usr/local
+// may be the site's own.
 func publicModule(file string) bool {
 	if file == "" || file[0] == '[' || strings.HasPrefix(file, "linux-vdso.so") {
 		return true
@@ -84,7 +87,8 @@ func publicModule(file string) bool {
 	return knownFile.MatchString(path.Base(file))
 }
 
-// shortFile is what is needed of a Python file's path: from the folder of packages on, or its last two parts. Names in angle brackets are no paths.
+// shortFile is what is needed of a Python file's path: from the folder of packages on, or its last two parts. Names in
+// angle brackets are no paths.
 func shortFile(file string) string {
 	if strings.HasPrefix(file, "<") {
 		return file
@@ -98,7 +102,8 @@ func shortFile(file string) string {
 	return lastParts(file, 2)
 }
 
-// frozen matches the parts of the standard library that are built into the interpreter, whose files have names in angle brackets.
+// frozen matches the parts of the standard library that are built into the interpreter, whose files have names in angle
+// brackets.
 var frozen = regexp.MustCompile(`^<frozen (importlib\.[a-z_.]+|runpy|zipimport|abc|codecs|io|os|posixpath|genericpath|site|stat|_collections_abc|_sitebuiltins|__main__)>$`)
 
 // publicFile reports whether a Python file belongs to CPython or to an installed package.

@@ -13,14 +13,16 @@ import (
 // MinKey is the least number of bytes of a key.
 const MinKey = 16
 
-// pseudonyms replaces names by what cannot be guessed back without the key: an HMAC of the name. Two names of a file never share one.
+// pseudonyms replaces names by what cannot be guessed back without the key: an HMAC of the name. Two names of a file
+// never share one.
 type pseudonyms struct {
 	mac   hash.Hash
 	names map[string]string // by name
 	taken map[string]bool
 }
 
-// newPseudonyms uses a random key if it gets none. Pseudonyms of different files then have nothing to do with each other.
+// newPseudonyms uses a random key if it gets none. Pseudonyms of different files then have nothing to do with each
+// other.
 func newPseudonyms(key []byte) (*pseudonyms, error) {
 	if key == nil {
 		key = make([]byte, 32)
@@ -34,7 +36,8 @@ func newPseudonyms(key []byte) (*pseudonyms, error) {
 	return &pseudonyms{mac: hmac.New(sha256.New, key), names: make(map[string]string), taken: make(map[string]bool)}, nil
 }
 
-// A pseudonym is pseudonymMark and pseudonymLength characters of 5 bits: a word in every language, so that it is one in a path, a tag and a qualified name.
+// A pseudonym is pseudonymMark and pseudonymLength characters of 5 bits: a word in every language, so that it is one in
+// a path, a tag and a qualified name.
 const (
 	pseudonymMark   = "x"
 	pseudonymLength = 10

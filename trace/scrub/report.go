@@ -15,8 +15,8 @@ type place struct {
 	index  int    // in a list
 }
 
-// editReport passes every text of a JSON report through edit, which may also leave it out. Names of values stay; numbers stay as they are written. A report that is no
-// JSON is left out as a whole.
+// editReport passes every text of a JSON report through edit, which may also leave it out. Names of values stay;
+// numbers stay as they are written. A report that is no JSON is left out as a whole.
 func editReport(report string, edit func(at place, text string) (edited string, keep bool)) (edited string, keep bool) {
 	in := json.NewDecoder(bytes.NewReader([]byte(report)))
 	in.UseNumber()

@@ -15,7 +15,8 @@ import (
 	"memtrace/trace"
 )
 
-// recorded is a trace of a user whose every name has "acme" in it, wherever a trace can hold a name; %s stands for a report of running out of memory.
+// recorded is a trace of a user whose every name has "acme" in it, wherever a trace can hold a name; %s stands for a
+// report of running out of memory.
 const recorded = `trace version=1
 info key="clock.source" value="tsc"
 info key="drain" value="off: cannot write /home/acme/out/acme.bin: no space left"

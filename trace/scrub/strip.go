@@ -8,7 +8,8 @@ import (
 	"memtrace/trace"
 )
 
-// Strip leaves out the environment, the working directory, arguments, the host's name, symbols and line tables, and shortens paths.
+// Strip leaves out the environment, the working directory, arguments, the host's name, symbols and line tables, and
+// shortens paths.
 type Strip struct {
 	KeepSymbols bool // symbols stay, their source files shortened
 	KeepLines   bool // Python's line tables stay
@@ -37,7 +38,8 @@ var harmless = []string{"format.writer", "process.pid", "process.start_unix_ns",
 // sentences lists facts that are sentences of memtrace's; a path may stand in them.
 var sentences = []string{"drain", "blind", "nvtx", "nvml", "nvml.share", "nvml.list", "nvml.slice", "nvml.device", "nvml.exit", "python.stacks", "python.selftest"}
 
-// unhooked is what the names of calls stand behind that the program asked for in a version that the recorder does not know.
+// unhooked is what the names of calls stand behind that the program asked for in a version that the recorder does not
+// know.
 const unhooked = "unhooked."
 
 // Info implements trace.Editor.
@@ -58,7 +60,8 @@ func (s *Strip) Info(key, value string) (edited string, keep bool) {
 	return "", false
 }
 
-// program is what is left of a command line: the program's name, and -c where there was one, since reports then take code without a file for the user's.
+// program is what is left of a command line: the program's name, and -c where there was one, since reports then take
+// code without a file for the user's.
 func program(args []string) []string {
 	if len(args) == 0 || args[0] == "" {
 		return nil

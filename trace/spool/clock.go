@@ -9,8 +9,8 @@ type pair struct {
 	realtime  int64 // ns since 1970
 }
 
-// clock turns ticks into nanoseconds since the first pair. It is anchored at the latest pair, whose error is tens of nanoseconds, and takes the rate from the
-// whole distance between the two.
+// clock turns ticks into nanoseconds since the first pair. It is anchored at the latest pair, whose error is tens of
+// nanoseconds, and takes the rate from the whole distance between the two.
 type clock struct {
 	first, last pair
 	rate        float64 // ns per tick

@@ -19,8 +19,9 @@ type key struct {
 
 // Cursor reads a spool's committed records in order of their numbers, again and again while the recorder runs.
 //
-// A round takes the records of a range of numbers. A number is given out once, so that the range bounds the records, however many rings they lie in, and a ring
-// whose next number is higher costs one comparison. What a round does grows with its records, not with the number of rings.
+// A round takes the records of a range of numbers. A number is given out once, so that the range bounds the records,
+// however many rings they lie in, and a ring whose next number is higher costs one comparison. What a round does grows
+// with its records, not with the number of rings.
 type Cursor struct {
 	spool  *Spool
 	rings  []ringCursor
@@ -32,12 +33,14 @@ type Cursor struct {
 	low    uint64 // every number below was handed out, except late ones
 }
 
-// NewCursor returns a cursor at the place that was last published (see Release), which is the start for a spool that nobody drains.
+// NewCursor returns a cursor at the place that was last published (see Release), which is the start for a spool that
+// nobody drains.
 func NewCursor(s *Spool) *Cursor { return &Cursor{spool: s, low: s.load64(offDrainedSeq) + 1} }
 
-// Collect returns records that are complete: all those numbered below the returned watermark that were not returned before, ordered, plus stragglers flagged
-// late. While a thread is inside a free, numbers from its own on are held back; force hands them out all the same. more tells that further records are complete. The
-// events are valid until the next call.
+// Collect returns records that are complete: all those numbered below the returned watermark that were not returned
+// before, ordered, plus stragglers flagged late. While a thread is inside a free, numbers from its own on are held
+// back; force hands them out all the same. more tells that further records are complete. The events are valid until the
+// next call.
 func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, more bool) {
 	c.clock = c.spool.readClock()
 	watermark = max(c.visible(force), c.low)
@@ -56,7 +59,8 @@ func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, mo
 	return c.events, watermark, more
 }
 
-// visible returns the number below which every record that is to come was committed; with force, below which every number was given out.
+// visible returns the number below which every record that is to come was committed; with force, below which every
+// number was given out.
 func (c *Cursor) visible(force bool) uint64 {
 	s := c.spool
 	bound := s.drawn() + 1
@@ -75,7 +79,8 @@ func (c *Cursor) visible(force bool) uint64 {
 	return bound
 }
 
-// look returns the lowest number of all records that were not taken, and notes each ring's; the highest number there is if all were taken.
+// look returns the lowest number of all records that were not taken, and notes each ring's; the highest number there is
+// if all were taken.
 func (c *Cursor) look() uint64 {
 	lowest := uint64(math.MaxUint64 - maxCollect)
 	for i := range c.rings {
@@ -91,7 +96,8 @@ func (c *Cursor) look() uint64 {
 	return lowest
 }
 
-// lossAfter returns the number, above the given one, from which on records of a ring may be missing: what stands before it is handed out alone, so that Losses need not doubt it.
+// lossAfter returns the number, above the given one, from which on records of a ring may be missing: what stands before
+// it is handed out alone, so that Losses need not doubt it.
 func (c *Cursor) lossAfter(first uint64) uint64 {
 	lowest := uint64(math.MaxUint64)
 	for i := range c.rings {
@@ -139,8 +145,9 @@ func (s *Spool) record(at *position) (seq, off uint64, ok bool) {
 	return 0, 0, false
 }
 
-// take appends the keys of ring i's records below the watermark that were not taken before, and moves its cursor up to the first that stays. It returns false where it
-// stopped at more records than the watermark allows, which only a damaged spool has.
+// take appends the keys of ring i's records below the watermark that were not taken before, and moves its cursor up to
+// the first that stays. It returns false where it stopped at more records than the watermark allows, which only a
+// damaged spool has.
 func (c *Cursor) take(i uint32, watermark uint64) bool {
 	r := &c.rings[i]
 	most := min(4*maxCollect, len(c.spool.data)/recordSize) // no more fit
@@ -177,7 +184,8 @@ func (c *Cursor) decode() {
 	}
 }
 
-// Dictionary passes on the dictionary entries that are new since the last call. Call it after Collect and before writing the events.
+// Dictionary passes on the dictionary entries that are new since the last call. Call it after Collect and before
+// writing the events.
 func (c *Cursor) Dictionary(out Dictionary) error { return c.dict.read(c.spool, out) }
 
 // Backlog returns how many numbers were drawn whose records Collect has not handed out.

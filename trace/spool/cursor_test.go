@@ -10,7 +10,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// A drainer keeps up with threads that come and go in a spool far too small for all their records at once: nothing is lost, nothing doubled, order holds.
+// A drainer keeps up with threads that come and go in a spool far too small for all their records at once: nothing is
+// lost, nothing doubled, order holds.
 func TestDrainWhileRecording(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
 	cmd, path := record(t, program, []string{"MEMTRACE_SPOOL_MAX=16M"}, "4", "2000", "churn")

@@ -18,8 +18,8 @@ func writeSpool(t *testing.T, s *smallSpool) string {
 	return path
 }
 
-// A header that says that fewer numbers were drawn than there are hid all records above them, and nothing told: no number up to the highest one read was missing. A number for which there is no room
-// in the file is still none.
+// A header that says that fewer numbers were drawn than there are hid all records above them, and nothing told: no
+// number up to the highest one read was missing. A number for which there is no room in the file is still none.
 func TestHeaderThatHidesRecords(t *testing.T) {
 	for _, drawn := range []uint64{0, 18, 1<<64 - 1} {
 		s := whole()
@@ -40,7 +40,8 @@ func TestHeaderThatHidesRecords(t *testing.T) {
 	}
 }
 
-// The highest records of a killed process were gone without a trace of them: gaps were counted up to the highest number that was read.
+// The highest records of a killed process were gone without a trace of them: gaps were counted up to the highest number
+// that was read.
 func TestMissingAtTheEnd(t *testing.T) {
 	s := whole()
 	s.put64(seedRingsAt+ringSize+ringFirstSegment, 0) // both records of the second ring
@@ -64,7 +65,8 @@ func TestMissingAtTheEnd(t *testing.T) {
 	}
 }
 
-// One record of no kind, such as a page that never came to the disk leaves, kept a killed process's spool from being merged for ever.
+// One record of no kind, such as a page that never came to the disk leaves, kept a killed process's spool from being
+// merged for ever.
 func TestMergeWithRecordOfNoKind(t *testing.T) {
 	for _, kind := range []byte{0, 99} {
 		s := whole()
@@ -87,7 +89,8 @@ func TestMergeWithRecordOfNoKind(t *testing.T) {
 	}
 }
 
-// A record that had come to bear another one's number took that one's place, and nothing told where its own was in the trace already, so that no number was missing.
+// A record that had come to bear another one's number took that one's place, and nothing told where its own was in the
+// trace already, so that no number was missing.
 func TestTwoRecordsOfOneNumber(t *testing.T) {
 	s := whole()
 	path := filepath.Join(t.TempDir(), "t.bin")

@@ -34,7 +34,8 @@ func (s *Spool) Drained() {
 	s.futex(offControl, futexWake, 1<<30, nil)
 }
 
-// Wait sleeps for d, or until the recorder has begun that many more segments (16 KiB each); fewer where not so many are left.
+// Wait sleeps for d, or until the recorder has begun that many more segments (16 KiB each); fewer where not so many are
+// left.
 func (s *Spool) Wait(d time.Duration, segments uint32) {
 	wake := s.load32(offDrainWake)
 	atomic.StoreUint32(s.word32(offDrainWakeAt), s.wakeAt(segments))
@@ -45,7 +46,8 @@ func (s *Spool) Wait(d time.Duration, segments uint32) {
 	atomic.StoreUint32(s.word32(offDrainWakeAt), 0)
 }
 
-// wakeAt is how many segments are in use when more of them have been begun. Most of what is in use was read already, and waits for the trace to be written.
+// wakeAt is how many segments are in use when more of them have been begun. Most of what is in use was read already,
+// and waits for the trace to be written.
 func (s *Spool) wakeAt(more uint32) uint32 {
 	used := s.load32(offSegmentsUsed) - s.load32(offSegmentsFree)
 	left := s.load32(offSegmentsMax) - used

@@ -17,11 +17,12 @@ import (
 // ErrRunning is returned by Finalize while the process is alive and drains its own spool.
 var ErrRunning = errors.New("the process is still running")
 
-// Finalize moves what a dead process left in the spool of the trace at path into the trace, and removes the spool. Without a spool it does nothing. It may be
-// interrupted and repeated: records are never lost and never doubled.
+// Finalize moves what a dead process left in the spool of the trace at path into the trace, and removes the spool.
+// Without a spool it does nothing. It may be interrupted and repeated: records are never lost and never doubled.
 func Finalize(path string) error { return FinalizeEnded(path, 0, "") }
 
-// FinalizeEnded is Finalize where it is known that a signal ended the process with that number, which the trace is then told: nobody else can. "" is not known.
+// FinalizeEnded is Finalize where it is known that a signal ended the process with that number, which the trace is then
+// told: nobody else can. "" is not known.
 func FinalizeEnded(path string, pid int, signal string) error {
 	spoolPath := path + Extension
 	if _, err := os.Stat(spoolPath); errors.Is(err, os.ErrNotExist) {
@@ -124,7 +125,8 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	return w.Flush(last + 1)
 }
 
-// OpenToWrite opens the trace file that was read once more, for writing: through no link, and only if it is still the same file.
+// OpenToWrite opens the trace file that was read once more, for writing: through no link, and only if it is still the
+// same file.
 func (r *Run) OpenToWrite(path string) (*os.File, error) {
 	if r.look.file == nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
@@ -136,8 +138,9 @@ func (r *Run) OpenToWrite(path string) (*os.File, error) {
 	return regular.OpenToWrite(path, os.O_RDWR, regular.IdentityOf(st))
 }
 
-// Remove removes the spool, which is that of the trace at tracePath: the name beside the trace and, where that is a link made for MEMTRACE_SPOOL_DIR, what it leads
-// to. Whoever can write to the folder may have put something else there meanwhile, such as a link to a file of ours: nothing but this spool is removed.
+// Remove removes the spool, which is that of the trace at tracePath: the name beside the trace and, where that is a
+// link made for MEMTRACE_SPOOL_DIR, what it leads to. Whoever can write to the folder may have put something else there
+// meanwhile, such as a link to a file of ours: nothing but this spool is removed.
 func (s *Spool) Remove(tracePath string) error {
 	path := tracePath + Extension
 	beside, err := os.Lstat(path)

@@ -13,15 +13,17 @@ import (
 	"memtrace/trace"
 )
 
-// snapshotTries bounds how often a look into the spool is repeated because the drainer moved records to the file meanwhile, which it does about once a second.
+// snapshotTries bounds how often a look into the spool is repeated because the drainer moved records to the file
+// meanwhile, which it does about once a second.
 const snapshotTries = 8
 
-// Follower reads the recording of a running process again and again, each time only what is new. It is a trace.Source whose ReadBatch returns io.EOF when it has
-// caught up; Refresh lets it go on. A Run is a Follower that looks once.
+// Follower reads the recording of a running process again and again, each time only what is new. It is a trace.Source
+// whose ReadBatch returns io.EOF when it has caught up; Refresh lets it go on. A Run is a Follower that looks once.
 //
-// Order: the spool is looked at before the file is read on. What the drainer moves in between is then found in the file, and what is found in both places is
-// told by its number. The other way round, records could slip through between the two. Records that a thread commits after others with higher numbers were
-// returned come flagged late, like those of the spool that are numbered below the file's watermark and those that the file has as late.
+// Order: the spool is looked at before the file is read on. What the drainer moves in between is then found in the
+// file, and what is found in both places is told by its number. The other way round, records could slip through between
+// the two. Records that a thread commits after others with higher numbers were returned come flagged late, like those
+// of the spool that are numbered below the file's watermark and those that the file has as late.
 type Follower struct {
 	path   string // of the trace; "": a spool alone
 	file   *os.File
@@ -52,8 +54,8 @@ type Follower struct {
 	stuckSize int64
 }
 
-// Follow opens a running process's recording: tracePath, its trace, and spoolPath, the spool that it has mapped. Either may be empty, not both. Nothing is read before
-// the first Refresh. The errors are those of OpenRun.
+// Follow opens a running process's recording: tracePath, its trace, and spoolPath, the spool that it has mapped. Either
+// may be empty, not both. Nothing is read before the first Refresh. The errors are those of OpenRun.
 func Follow(tracePath, spoolPath string) (*Follower, error) {
 	f := &Follower{path: tracePath, tables: &trace.Tables{}, info: trace.Info{}, stuckAt: -1}
 	if spoolPath != "" {
@@ -121,7 +123,8 @@ func (f *Follower) seek(offset int64) error {
 	return nil
 }
 
-// begin reads the head of the file, once there is one. A process that was killed before its first flush has all in the spool.
+// begin reads the head of the file, once there is one. A process that was killed before its first flush has all in the
+// spool.
 func (f *Follower) begin() error {
 	if err := f.seek(0); err != nil { // another look may have found half a head
 		return err
@@ -150,8 +153,9 @@ func (f *Follower) noteDamage() {
 	}
 }
 
-// Damage returns where and why the file cannot be read on; ok is false while it can. A section that was half written when it was seen is no damage: the file
-// has to grow by more than a section behind it, or the reader to give up on what it holds.
+// Damage returns where and why the file cannot be read on; ok is false while it can. A section that was half written
+// when it was seen is no damage: the file has to grow by more than a section behind it, or the reader to give up on
+// what it holds.
 func (f *Follower) Damage() (offset int64, reason string, ok bool) {
 	if f.reader == nil {
 		return 0, "", false
@@ -190,7 +194,8 @@ func (f *Follower) snapshot() error {
 	return nil
 }
 
-// positions says how far the drainer has published that it read. While they stay as they are, no segment that a cursor looks at is given back.
+// positions says how far the drainer has published that it read. While they stay as they are, no segment that a cursor
+// looks at is given back.
 func (f *Follower) positions() []uint64 {
 	s := f.spool
 	list := []uint64{s.load64(offDrainedSeq)}
@@ -214,8 +219,8 @@ func (f *Follower) collect(cursor *Cursor) {
 	}
 }
 
-// keep adds what a cursor collected to what is pending. A record whose slot was given back while it was read no longer has the number under which it was found: it
-// is in the file.
+// keep adds what a cursor collected to what is pending. A record whose slot was given back while it was read no longer
+// has the number under which it was found: it is in the file.
 func (f *Follower) keep(keys []key, events []trace.Event) {
 	for i, e := range events {
 		if e.Seq != keys[i].seq || f.spool.load64(keys[i].offset+recSeq) != e.Seq {
@@ -270,8 +275,8 @@ func (f *Follower) ReadBatch() ([]trace.Event, error) {
 	return events, nil
 }
 
-// follows enters events whose numbers go on without a hole above all that were returned, as nearly all in a file do, at once. It returns false, and does nothing,
-// where they are not like that.
+// follows enters events whose numbers go on without a hole above all that were returned, as nearly all in a file do, at
+// once. It returns false, and does nothing, where they are not like that.
 func (f *Follower) follows(events []trace.Event) bool {
 	first, last := events[0].Seq, events[len(events)-1].Seq
 	if top, ok := f.have.Max(); ok && first <= top || last < first {
@@ -287,7 +292,8 @@ func (f *Follower) follows(events []trace.Event) bool {
 	return true
 }
 
-// skipReturned keeps what was not returned before, in place, and flags what comes behind higher numbers or, out of the spool, behind the file's watermark.
+// skipReturned keeps what was not returned before, in place, and flags what comes behind higher numbers or, out of the
+// spool, behind the file's watermark.
 func (f *Follower) skipReturned(events []trace.Event, fromSpool bool) []trace.Event {
 	top, _ := f.have.Max()
 	if fromSpool && f.reader != nil {
@@ -366,7 +372,8 @@ func (f *Follower) books() trace.Health {
 	return h
 }
 
-// Ended says how things stand: EndedClean once the trace's end was read, else EndedRunning; whether the process still lives is for the caller to know.
+// Ended says how things stand: EndedClean once the trace's end was read, else EndedRunning; whether the process still
+// lives is for the caller to know.
 func (f *Follower) Ended() string {
 	if _, ok := f.End(); ok {
 		return EndedClean
@@ -400,5 +407,6 @@ func (f *Follower) Close() error {
 	return err
 }
 
-// Moved reports whether records of this spool were moved to a trace, so that the spool alone no longer tells everything.
+// Moved reports whether records of this spool were moved to a trace, so that the spool alone no longer tells
+// everything.
 func (s *Spool) Moved() bool { return s.load64(offDrainedSeq) != 0 }

@@ -15,7 +15,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// drain plays the drainer of the process that records at path: a round for every receive from turns, and closes the trace when turns is closed.
+// drain plays the drainer of the process that records at path: a round for every receive from turns, and closes the
+// trace when turns is closed.
 func drain(t *testing.T, path string, turns <-chan bool, done chan<- error) {
 	t.Helper()
 	s, err := spool.Open(path+spool.Extension, true)
@@ -112,8 +113,8 @@ func waitForSpool(t *testing.T, path string) {
 	}
 }
 
-// A follower that looks while threads record and a drainer moves records and gives segments back returns every event once, whichever of the two places it found
-// it in, and knows what its stacks and tags are.
+// A follower that looks while threads record and a drainer moves records and gives segments back returns every event
+// once, whichever of the two places it found it in, and knows what its stacks and tags are.
 func TestFollow(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
 	const threads, each = 4, 400000

@@ -13,7 +13,8 @@ import (
 	"memtrace/trace"
 )
 
-// smallSpool lays out a spool by hand: two rings, the first with two segments in a chain, one dictionary entry of each kind, one record of each kind.
+// smallSpool lays out a spool by hand: two rings, the first with two segments in a chain, one dictionary entry of each
+// kind, one record of each kind.
 type smallSpool struct {
 	data []byte
 	dict uint64 // bytes of dictionary data so far
@@ -109,7 +110,8 @@ func whole() *smallSpool {
 	return s
 }
 
-// damaged lists what a hostile file does: chains that bite their tail, two rings in one segment, counts far beyond the file, numbers that were never drawn.
+// damaged lists what a hostile file does: chains that bite their tail, two rings in one segment, counts far beyond the
+// file, numbers that were never drawn.
 func damaged() [][]byte {
 	change := func(f func(*smallSpool)) []byte {
 		s := whole()
@@ -201,7 +203,8 @@ func TestDamagedSpools(t *testing.T) {
 	}
 }
 
-// FuzzSpool: any bytes give a run or an error; a run can be read to its end, drained and finished, within memory that its size justifies.
+// FuzzSpool: any bytes give a run or an error; a run can be read to its end, drained and finished, within memory that
+// its size justifies.
 func FuzzSpool(f *testing.F) {
 	seed := whole().data
 	f.Add(seed)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// newGrowingSpool lays out a spool of one ring in a file that holds the first of its two segments, and returns it with a view of the same file that holds both, as the recorder's does once it has
-// made the file larger.
+// newGrowingSpool lays out a spool of one ring in a file that holds the first of its two segments, and returns it with
+// a view of the same file that holds both, as the recorder's does once it has made the file larger.
 func newGrowingSpool(t *testing.T) (small, whole *Spool) {
 	t.Helper()
 	layout := newWideSpool(1, 2)
@@ -40,8 +40,8 @@ func newGrowingSpool(t *testing.T) (small, whole *Spool) {
 	return small, view(len(layout.data))
 }
 
-// A thread wrote on where the spool had just grown and ended, between the drainer's reading and its giving back: its ring was taken for read to its end, and what stood there was
-// overwritten without being counted as lost.
+// A thread wrote on where the spool had just grown and ended, between the drainer's reading and its giving back: its
+// ring was taken for read to its end, and what stood there was overwritten without being counted as lost.
 func TestRingGoesOnWhereTheSpoolHasGrown(t *testing.T) {
 	s, recorder := newGrowingSpool(t)
 	at, seq := position{1, 1}, uint64(1)

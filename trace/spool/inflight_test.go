@@ -8,8 +8,9 @@ import (
 	"memtrace/trace/spool"
 )
 
-// Threads that were inside a free when the process ended or was killed left gaps among the order numbers, and the run was called incomplete. The ring of each says so; a free whose thread
-// ended inside of it says nothing, and its number stays a gap. Merging the spool into a trace keeps all that.
+// Threads that were inside a free when the process ended or was killed left gaps among the order numbers, and the run
+// was called incomplete. The ring of each says so; a free whose thread ended inside of it says nothing, and its number
+// stays a gap. Merging the spool into a trace keeps all that.
 func TestCallsInFlight(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
 	for _, c := range []struct {
@@ -34,7 +35,8 @@ func TestCallsInFlight(t *testing.T) {
 	}
 }
 
-// A trace that a killed drainer left cut was called damaged where a call was in flight, although the spool made the cut good.
+// A trace that a killed drainer left cut was called damaged where a call was in flight, although the spool made the cut
+// good.
 func TestCutWithCallsInFlight(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
 	cmd, path := record(t, program, nil, "3", "10", "hold-kill")

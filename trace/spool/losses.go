@@ -7,8 +7,8 @@ import (
 	"memtrace/trace"
 )
 
-// lossBooks keep account of which lost records were told of, by the drainer in the file or here. The drainer tells of them when it looks at the counters; what it did not come
-// to tell was lost after all that it wrote.
+// lossBooks keep account of which lost records were told of, by the drainer in the file or here. The drainer tells of
+// them when it looks at the counters; what it did not come to tell was lost after all that it wrote.
 type lossBooks struct {
 	lost, enders   uint64 // records that the spool's counters count; of them, those that ended memory
 	file, reported uint64 // records that the file told of so far, and those that were told of in all
@@ -35,7 +35,8 @@ func (l *lossBooks) look(s *Spool) {
 	}
 }
 
-// correct makes a lost event of the file speak of those records alone that were not told of before, and reports whether there are any.
+// correct makes a lost event of the file speak of those records alone that were not told of before, and reports whether
+// there are any.
 func (l *lossBooks) correct(e *trace.Event) bool {
 	l.file += e.Count
 	if l.file <= l.reported {
@@ -51,8 +52,8 @@ func (l *lossBooks) correct(e *trace.Event) bool {
 	return true
 }
 
-// unreported returns a lost event for what was not told of yet, and its place among the spool's events; top is the highest number
-// that was returned before, 0 if these are the first events.
+// unreported returns a lost event for what was not told of yet, and its place among the spool's events; top is the
+// highest number that was returned before, 0 if these are the first events.
 func (l *lossBooks) unreported(top uint64, events []trace.Event) (e trace.Event, at int, ok bool) {
 	if l.lost <= l.reported {
 		return trace.Event{}, 0, false
@@ -88,20 +89,24 @@ type Losses struct {
 // ringLosses are what a ring's counters count: records that ended memory, and others.
 type ringLosses struct{ others, enders uint64 }
 
-// heldLoss is a lost event that nothing that was handed out so far needs to know of: a spool is full at its newest end, and read at its oldest.
+// heldLoss is a lost event that nothing that was handed out so far needs to know of: a spool is full at its newest end,
+// and read at its oldest.
 type heldLoss struct {
 	event trace.Event
 	first uint64
 }
 
-// maxHeld bounds the lost events that are held; what comes beyond is counted with the last of them, as if it had been lost when that was.
+// maxHeld bounds the lost events that are held; what comes beyond is counted with the last of them, as if it had been
+// lost when that was.
 const maxHeld = 1 << 12
 
 // NewLosses returns the losses of the spool that a cursor reads, none of which was told yet.
 func NewLosses(c *Cursor) *Losses { return &Losses{cursor: c} }
 
-// Take returns lost events for records that were dropped. Call it right after Collect and write what it returns before what Collect returned: what was lost before one of these events is
-// counted by then, since a call that may have lost its record holds the watermark back. Events that concern later records only are held until those are collected; all tells that none will be.
+// Take returns lost events for records that were dropped. Call it right after Collect and write what it returns before
+// what Collect returned: what was lost before one of these events is counted by then, since a call that may have lost
+// its record holds the watermark back. Events that concern later records only are held until those are collected; all
+// tells that none will be.
 func (l *Losses) Take(all bool) []trace.Event {
 	first := l.look()
 	var due []trace.Event
@@ -116,7 +121,8 @@ func (l *Losses) Take(all bool) []trace.Event {
 	return due
 }
 
-// look counts what is new, and returns what first becomes. Numbers are read before the counters, and those that calls have drawn before they lose their record; the last number behind them.
+// look counts what is new, and returns what first becomes. Numbers are read before the counters, and those that calls
+// have drawn before they lose their record; the last number behind them.
 func (l *Losses) look() (first uint64) {
 	c := l.cursor
 	first = c.spool.load64(offSeq) + 1

@@ -7,11 +7,13 @@ import (
 )
 
 const (
-	// growth is in which steps the drainer's mapping grows, so that it need not be made anew each time that the recorder gives the file a little more room.
+	// growth is in which steps the drainer's mapping grows, so that it need not be made anew each time that the
+	// recorder gives the file a little more room.
 	growth = 64 << 20
 )
 
-// mapFile maps the file, which has that many bytes. What lies behind its end may be mapped, but is not part of data: touching it would end the process.
+// mapFile maps the file, which has that many bytes. What lies behind its end may be mapped, but is not part of data:
+// touching it would end the process.
 func (s *Spool) mapFile(size uint64) error {
 	length, protection := size, unix.PROT_READ
 	if s.writable {
@@ -30,8 +32,8 @@ func (s *Spool) mapFile(size uint64) error {
 	return nil
 }
 
-// mapUnlocked maps a file. In a program that has all its memory locked, what is mapped later included (mlockall), each page of it would be read at once; what cannot be
-// touched yet is not.
+// mapUnlocked maps a file. In a program that has all its memory locked, what is mapped later included (mlockall), each
+// page of it would be read at once; what cannot be touched yet is not.
 func mapUnlocked(fd, length, protection int) ([]byte, error) {
 	mapped, err := unix.Mmap(fd, 0, length, unix.PROT_NONE, unix.MAP_SHARED)
 	if err != nil {
@@ -54,11 +56,12 @@ func (s *Spool) unmap() error {
 	return unix.Munmap(mapped)
 }
 
-// Unreadable returns why a part of the file that is in use cannot be read; nil while all of it can. A drainer that goes on regardless loses what is there.
+// Unreadable returns why a part of the file that is in use cannot be read; nil while all of it can. A drainer that goes
+// on regardless loses what is there.
 func (s *Spool) Unreadable() error { return s.unreadable }
 
-// follow looks at how far the recorder has grown the file, where it uses segments that were not there before. A file that cannot be mapped further is read as far as it is,
-// and Unreadable says so from then on.
+// follow looks at how far the recorder has grown the file, where it uses segments that were not there before. A file
+// that cannot be mapped further is read as far as it is, and Unreadable says so from then on.
 func (s *Spool) follow() {
 	used := min(s.load32(offSegmentsUsed), s.segmentsPlanned)
 	if used <= s.segmentsMax || s.opened == nil {

@@ -11,8 +11,8 @@ import (
 	"memtrace/trace"
 )
 
-// moved writes what a drainer had written of a small spool when it was killed: its events from 1 to 10 and 15, then one lost record, with the watermark 20; cut bytes of a
-// last section behind that.
+// moved writes what a drainer had written of a small spool when it was killed: its events from 1 to 10 and 15, then one
+// lost record, with the watermark 20; cut bytes of a last section behind that.
 func moved(t *testing.T, path string, s *smallSpool, cut int) {
 	t.Helper()
 	if err := os.WriteFile(path+Extension, s.data, 0o600); err != nil {
@@ -64,7 +64,8 @@ func readRest(t *testing.T, src trace.Source) []trace.Event {
 	}
 }
 
-// A file that was cut, continued by its spool, has every event once, stragglers flagged late, and counts what was lost once; merging the two changes none of it.
+// A file that was cut, continued by its spool, has every event once, stragglers flagged late, and counts what was lost
+// once; merging the two changes none of it.
 func TestRunMerges(t *testing.T) {
 	for _, cut := range []int{0, 5, 40} {
 		path := filepath.Join(t.TempDir(), "t.bin")
@@ -110,7 +111,8 @@ func TestRunMerges(t *testing.T) {
 	}
 }
 
-// A slot that the drainer gives back while it is read, before or after it is decoded, gives no event: neither an empty one nor one under another's number.
+// A slot that the drainer gives back while it is read, before or after it is decoded, gives no event: neither an empty
+// one nor one under another's number.
 func TestSlotGivenBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s"+Extension)
 	if err := os.WriteFile(path, whole().data, 0o600); err != nil {

@@ -21,8 +21,9 @@ import (
 	"memtrace/trace"
 )
 
-// TestMutantsOfSpools: whatever becomes of a spool, or of the trace beside it, it is read within bounds by everybody who reads spools; what is missing then is said; events whose records and ways to them were
-// left alone come out as they were; and merging spool and trace changes no figure. A spool has no checksums: what a record holds is believed.
+// TestMutantsOfSpools: whatever becomes of a spool, or of the trace beside it, it is read within bounds by everybody
+// who reads spools; what is missing then is said; events whose records and ways to them were left alone come out as
+// they were; and merging spool and trace changes no figure. A spool has no checksums: what a record holds is believed.
 func TestMutantsOfSpools(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	seeds := seedSpools(t)
@@ -338,7 +339,8 @@ func compact(t *testing.T, path string) []byte {
 	return out
 }
 
-// seedSpools are a spool that was laid out by hand, alone and beside a trace to which its first records were moved, and those of killed processes: of one with calls in flight, and of one that ran out of room.
+// seedSpools are a spool that was laid out by hand, alone and beside a trace to which its first records were moved, and
+// those of killed processes: of one with calls in flight, and of one that ran out of room.
 func seedSpools(t *testing.T) []*seedSpool {
 	t.Helper()
 	half := filepath.Join(t.TempDir(), "half.bin")

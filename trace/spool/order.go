@@ -1,12 +1,14 @@
 package spool
 
-// keyOrder sorts keys by number. Every ring's come nearly in order, so that there are few ascending runs, which are merged; a general sort compares three times as often.
+// keyOrder sorts keys by number. Every ring's come nearly in order, so that there are few ascending runs, which are
+// merged; a general sort compares three times as often.
 type keyOrder struct {
 	spare []key
 	ends  []int // of the runs
 }
 
-// sort returns the keys in order. They may lie in a buffer of its own, which the next call overwrites; the given one is overwritten, too.
+// sort returns the keys in order. They may lie in a buffer of its own, which the next call overwrites; the given one is
+// overwritten, too.
 func (o *keyOrder) sort(keys []key) []key {
 	o.ends = o.ends[:0]
 	for i := 1; i < len(keys); i++ {

@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alive reports whether the recording process still writes to this spool: same machine since the same boot, same pid namespace, same pid, same start time, and
-// the spool mapped. Without the last, a process that replaced its program by exec would seem to record for ever: it keeps pid and start time. The program that
-// recorded is gone then, as after a kill.
+// Alive reports whether the recording process still writes to this spool: same machine since the same boot, same pid
+// namespace, same pid, same start time, and the spool mapped. Without the last, a process that replaced its program by
+// exec would seem to record for ever: it keeps pid and start time. The program that recorded is gone then, as after a
+// kill.
 func (s *Spool) Alive() bool {
 	if s.u64(offBootHash) != bootHash() || s.u64(offPIDNamespace) != pidNamespace() {
 		return false
@@ -22,8 +23,8 @@ func (s *Spool) Alive() bool {
 	return ok && p.start == s.u64(offProcessStart) && p.maps(s.name, s.file.Inode)
 }
 
-// leftByItself reports whether the process, which is dead, ended by exit or _exit: it asked for a last flush, and whether or not that came to its end, the spool
-// holds what is missing.
+// leftByItself reports whether the process, which is dead, ended by exit or _exit: it asked for a last flush, and
+// whether or not that came to its end, the spool holds what is missing.
 func (s *Spool) leftByItself() bool { return s.load32(offControl) != controlRecording }
 
 func bootHash() uint64 {
@@ -49,8 +50,8 @@ type process struct {
 	start uint64 // in clock ticks since boot
 }
 
-// findProcess looks a process up; ok is false if there is none or only its zombie. The first thread of a process may have ended before the others: then it
-// looks like a zombie, and has no memory map, while the process goes on.
+// findProcess looks a process up; ok is false if there is none or only its zombie. The first thread of a process may
+// have ended before the others: then it looks like a zombie, and has no memory map, while the process goes on.
 func findProcess(pid int) (process, bool) {
 	folder := "/proc/" + strconv.Itoa(pid)
 	state, start, ok := ReadStat(folder)
@@ -75,8 +76,8 @@ func findProcess(pid int) (process, bool) {
 // Running tells the states of a thread that goes on from those of one that has ended.
 func Running(state byte) bool { return state != 'Z' && state != 'X' }
 
-// ReadStat reads what a process, or one of its threads, is doing and when it began, in clock ticks since boot, from its folder in /proc: fields 3 and 22 of its stat
-// file. ok is false when it is gone.
+// ReadStat reads what a process, or one of its threads, is doing and when it began, in clock ticks since boot, from its
+// folder in /proc: fields 3 and 22 of its stat file. ok is false when it is gone.
 func ReadStat(folder string) (state byte, start uint64, ok bool) {
 	text, err := os.ReadFile(folder + "/stat")
 	if err != nil {
@@ -90,8 +91,9 @@ func ReadStat(folder string) (state byte, start uint64, ok bool) {
 	return fields[0][0], start, err == nil
 }
 
-// maps reports whether the process has a file mapped, known by its inode or its name: some file systems show different inodes in a map and in a folder, and a
-// process may know the file by another path. A map that may not be read counts as one that has it.
+// maps reports whether the process has a file mapped, known by its inode or its name: some file systems show different
+// inodes in a map and in a folder, and a process may know the file by another path. A map that may not be read counts
+// as one that has it.
 func (p process) maps(name string, inode uint64) bool {
 	file, err := os.Open(p.task + "/maps")
 	if err != nil {

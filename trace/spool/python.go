@@ -65,8 +65,9 @@ func passCode(out Dictionary, id uint32, b []byte) error {
 	return out.WriteCode(c)
 }
 
-// pythonText decodes a text as Python keeps it, with 1, 2 or 4 bytes a character. What is no character (half of a pair of surrogates, which Python uses for bytes of
-// file names that are no UTF-8; a number beyond Unicode) becomes U+FFFD. A text that is longer than a trace may hold is cut.
+// pythonText decodes a text as Python keeps it, with 1, 2 or 4 bytes a character. What is no character (half of a pair
+// of surrogates, which Python uses for bytes of file names that are no UTF-8; a number beyond Unicode) becomes U+FFFD.
+// A text that is longer than a trace may hold is cut.
 func pythonText(b []byte, width uint8) string {
 	var unit func(b []byte) rune
 	switch width {

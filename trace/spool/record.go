@@ -70,7 +70,8 @@ func (s *Spool) decode(e *trace.Event, off uint64, c *clock) {
 	}
 }
 
-// A framework's counts of bytes share their words with the halves of the operator: from below its number, its thread and a flag.
+// A framework's counts of bytes share their words with the halves of the operator: from below its number, its thread
+// and a flag.
 const (
 	countBits    = 44
 	countMask    = 1<<countBits - 1

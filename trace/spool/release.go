@@ -2,8 +2,9 @@ package spool
 
 import "sync/atomic"
 
-// Release tells the recorder that everything handed out by Collect is safe in the trace file: read positions are published, used-up segments and the rings of
-// ended threads go back to it. Only the process's own drainer may call it, on a writable spool, after a successful write.
+// Release tells the recorder that everything handed out by Collect is safe in the trace file: read positions are
+// published, used-up segments and the rings of ended threads go back to it. Only the process's own drainer may call it,
+// on a writable spool, after a successful write.
 func (c *Cursor) Release() {
 	for i := range c.rings {
 		c.releaseRing(uint32(i))
@@ -46,7 +47,8 @@ func (c *Cursor) releaseRing(i uint32) {
 	}
 }
 
-// ends reports whether nothing was committed at a position or behind it. What the thread wrote since the last Collect may lie where the file has grown since.
+// ends reports whether nothing was committed at a position or behind it. What the thread wrote since the last Collect
+// may lie where the file has grown since.
 func (s *Spool) ends(at position) bool {
 	s.follow()
 	if _, _, ok := s.record(&at); ok {
@@ -56,8 +58,9 @@ func (s *Spool) ends(at position) bool {
 	return valid && (at.slot < segmentSlots || s.load32(base+segmentNext) == 0)
 }
 
-// recycle zeroes a used-up segment, so that its slots read as not committed, and pushes it on the recorder's free list. The tag in the upper half of the list
-// head changes with every push and pop, so that neither side mistakes a head that went and came back.
+// recycle zeroes a used-up segment, so that its slots read as not committed, and pushes it on the recorder's free list.
+// The tag in the upper half of the list head changes with every push and pop, so that neither side mistakes a head that
+// went and came back.
 func (s *Spool) recycle(number uint32) {
 	base, ok := s.segmentOffset(number)
 	if !ok {

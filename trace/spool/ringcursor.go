@@ -7,11 +7,12 @@ import (
 	"memtrace/trace"
 )
 
-// scanAhead is how many records of a ring are looked through for numbers lower than those before them: a thread commits nested calls before the call around them.
-// What stands behind more records of calls inside comes flagged late.
+// scanAhead is how many records of a ring are looked through for numbers lower than those before them: a thread commits
+// nested calls before the call around them. What stands behind more records of calls inside comes flagged late.
 const scanAhead = 64
 
-// position is a place in a ring's chain: the slot to read next, 1..segmentSlots; segmentSlots means that the segment is used up.
+// position is a place in a ring's chain: the slot to read next, 1..segmentSlots; segmentSlots means that the segment is
+// used up.
 type position struct{ segment, slot uint32 }
 
 // ringCursor is how far one ring was read.
@@ -71,7 +72,8 @@ func (r *ringCursor) hides(watermark uint64) bool {
 	return slices.ContainsFunc(r.lower, func(seq uint64) bool { return seq < watermark })
 }
 
-// isNew notes that the cursor comes past a record below the watermark, while one before it stays or not, and returns whether it was not taken before.
+// isNew notes that the cursor comes past a record below the watermark, while one before it stays or not, and returns
+// whether it was not taken before.
 func (r *ringCursor) isNew(seq uint64, stays bool) bool {
 	if len(r.ahead) > 0 {
 		if _, taken := r.ahead[seq]; taken {

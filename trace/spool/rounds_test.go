@@ -46,7 +46,8 @@ func (s *Spool) commit(at *position, seq uint64) {
 	}
 }
 
-// A thousand threads that each run for a while in turn were drained 64 numbers a round: each round looked at all rings, took from one, and drained nothing to speak of.
+// A thousand threads that each run for a while in turn were drained 64 numbers a round: each round looked at all rings,
+// took from one, and drained nothing to speak of.
 func TestRoundsDoNotGrowWithRings(t *testing.T) {
 	for _, rings := range []int{1, 4, 1000} {
 		const total = 200_000
@@ -73,7 +74,8 @@ func TestRoundsDoNotGrowWithRings(t *testing.T) {
 	}
 }
 
-// Whatever threads do in which order, every record comes once, in order below the watermark, and never above it; calls that nest a few levels deep come late to nobody.
+// Whatever threads do in which order, every record comes once, in order below the watermark, and never above it; calls
+// that nest a few levels deep come late to nobody.
 func TestCollectAgainstOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for round := range 60 {
@@ -121,7 +123,8 @@ func TestCollectAgainstOrder(t *testing.T) {
 	}
 }
 
-// writingThread does what a thread of the program does: calls that draw a number at once and commit it behind those of the calls inside.
+// writingThread does what a thread of the program does: calls that draw a number at once and commit it behind those of
+// the calls inside.
 type writingThread struct {
 	at   position
 	open []uint64

@@ -16,13 +16,15 @@ const (
 	EndedRunning = "running"
 )
 
-// A program that ended by itself while its drainer could not write the end section: what the spool said about that goes to the trace's info.
+// A program that ended by itself while its drainer could not write the end section: what the spool said about that goes
+// to the trace's info.
 const (
 	endedKey    = "process.ended"
 	endedByExit = "exit"
 )
 
-// Run is one process's recording as it was when it was opened: its trace file, continued by what a killed or running process has in its spool. It is a trace.Source.
+// Run is one process's recording as it was when it was opened: its trace file, continued by what a killed or running
+// process has in its spool. It is a trace.Source.
 type Run struct {
 	look  *Follower
 	alive bool
@@ -31,8 +33,9 @@ type Run struct {
 	signal string // that ended the process, where somebody said so
 }
 
-// OpenRun opens the recording at path: a trace, whose spool is looked for beside it, or a spool alone. Besides the system's errors it returns trace.ErrNotTrace,
-// trace.ErrVersion, trace.ErrEmpty, ErrNotSpool and ErrVersion, wrapped with the path.
+// OpenRun opens the recording at path: a trace, whose spool is looked for beside it, or a spool alone. Besides the
+// system's errors it returns trace.ErrNotTrace, trace.ErrVersion, trace.ErrEmpty, ErrNotSpool and ErrVersion, wrapped
+// with the path.
 func OpenRun(path string) (*Run, error) {
 	spoolPath := path + Extension
 	if strings.HasSuffix(path, Extension) {
@@ -86,8 +89,8 @@ func (r *Run) OOMReports() []string {
 // Lost implements trace.Source. The spool's counters include what the file says.
 func (r *Run) Lost() (records, rings, dict uint64) { return r.look.Lost() }
 
-// Health implements trace.Source. A cut tail that the spool makes good is no damage: no number is missing but those of calls in flight, or as many as the recorder says that it
-// dropped.
+// Health implements trace.Source. A cut tail that the spool makes good is no damage: no number is missing but those of
+// calls in flight, or as many as the recorder says that it dropped.
 func (r *Run) Health() trace.Health {
 	h := r.look.books()
 	if h.Truncated && r.HasSpool() && (r.alive || h.Gaps <= r.look.spool.dropped()) {
@@ -96,8 +99,8 @@ func (r *Run) Health() trace.Health {
 	return h
 }
 
-// Ended says how the run ended: EndedClean, EndedKilled or EndedRunning. A run whose program was replaced by exec counts as killed: the program that recorded
-// got no chance to say goodbye. It is final after the last ReadBatch.
+// Ended says how the run ended: EndedClean, EndedKilled or EndedRunning. A run whose program was replaced by exec
+// counts as killed: the program that recorded got no chance to say goodbye. It is final after the last ReadBatch.
 func (r *Run) Ended() string {
 	if r.alive {
 		return EndedRunning
@@ -114,7 +117,8 @@ func (r *Run) Size() int64 { return r.look.Size() }
 // Offset returns how many bytes of the trace file were read.
 func (r *Run) Offset() int64 { return r.look.Offset() }
 
-// NotSpool says why what stands under the name of the trace's spool was left alone: it is no regular file, so no recorder made it. It is nil where nothing stands there.
+// NotSpool says why what stands under the name of the trace's spool was left alone: it is no regular file, so no
+// recorder made it. It is nil where nothing stands there.
 func (r *Run) NotSpool() error { return r.look.notSpool }
 
 // HasSpool reports whether records outside the trace file belong to the run.

@@ -49,7 +49,8 @@ func readAll(t *testing.T, path string) ([]trace.Event, *spool.Run) {
 	}
 }
 
-// perThread checks that each recorder thread's events are there from the first on without a hole, and returns how many each has.
+// perThread checks that each recorder thread's events are there from the first on without a hole, and returns how many
+// each has.
 func perThread(t *testing.T, events []trace.Event) map[uint64]uint64 {
 	t.Helper()
 	have := map[uint64]uint64{}
@@ -150,8 +151,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// dropLostTail keeps events as they are when nothing was lost; when the rings were full, later events of a thread are missing from some point on, which
-// perThread accepts as a shorter run.
+// dropLostTail keeps events as they are when nothing was lost; when the rings were full, later events of a thread are
+// missing from some point on, which perThread accepts as a shorter run.
 func dropLostTail(events []trace.Event, _ *spool.Run) []trace.Event { return events }
 
 func TestOverflowIsCounted(t *testing.T) {
@@ -218,7 +219,8 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// TestFinalizeTellsTheSignal: who saw a process end by a signal has it written into that process's trace, and into no other.
+// TestFinalizeTellsTheSignal: who saw a process end by a signal has it written into that process's trace, and into no
+// other.
 func TestFinalizeTellsTheSignal(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
 	for _, test := range []struct {

@@ -1,13 +1,16 @@
-// Package spool reads what the recording half of memtrace writes: a mapped file of per-thread rings and an append-only dictionary (cshim/spool.h). It is the
-// only reader of that layout and has three callers: the drainer inside the traced process, `memtrace run` after the process has died, and `memtrace report`
-// on what a killed process left behind.
+// Package spool reads what the recording half of memtrace writes: a mapped file of per-thread rings and an append-only
+// dictionary (cshim/spool.h). It is the only reader of that layout and has three callers: the drainer inside the traced
+// process, `memtrace run` after the process has died, and `memtrace report` on what a killed process left behind.
 //
 // Invariants
 //
-//  1. Nothing in the file is believed: every offset is checked against the mapping. Otherwise a damaged file would take down a drainer that lives in
+//  1. Nothing in the file is believed: every offset is checked against the mapping. Otherwise a damaged file would take
+//     down a drainer that lives in
 //     somebody's training run.
-//  2. A record exists once its sequence number is stored, which the recorder does last. Otherwise a kill could show half of one.
-//  3. The reader publishes how far it has read only after the events are in the trace file. Otherwise a kill in between would lose them; this way it can
+//  2. A record exists once its sequence number is stored, which the recorder does last. Otherwise a kill could show
+//     half of one.
+//  3. The reader publishes how far it has read only after the events are in the trace file. Otherwise a kill in between
+//     would lose them; this way it can
 //     only show them twice, and sequence numbers tell.
 package spool
 
@@ -50,7 +53,8 @@ type Spool struct {
 // maxSize bounds a spool file, in bytes.
 const maxSize = 1 << 40
 
-// Open maps the spool at path; writable for what plays its drainer, read-only for everyone else. The errors are ErrNotSpool and ErrVersion, wrapped, or the system's.
+// Open maps the spool at path; writable for what plays its drainer, read-only for everyone else. The errors are
+// ErrNotSpool and ErrVersion, wrapped, or the system's.
 func Open(path string, writable bool) (*Spool, error) {
 	file, err := regular.OpenUpTo(path, maxSize)
 	if err == nil && writable {
@@ -72,7 +76,8 @@ func reopen(file *os.File) (*os.File, error) {
 	return regular.OpenToWrite(file.Name(), os.O_RDWR, regular.IdentityOf(st))
 }
 
-// OpenOwn maps the spool that its process made, for its drainer: path without links, and own to tell it from what somebody put into its place.
+// OpenOwn maps the spool that its process made, for its drainer: path without links, and own to tell it from what
+// somebody put into its place.
 func OpenOwn(path string, own regular.Identity) (*Spool, error) {
 	file, err := regular.OpenToWrite(path, os.O_RDWR, own)
 	if err != nil {
@@ -163,7 +168,8 @@ func (s *Spool) in(off, n uint64) bool {
 func (s *Spool) u32(off uint64) uint32 { return binary.LittleEndian.Uint32(s.data[off:]) }
 func (s *Spool) u64(off uint64) uint64 { return binary.LittleEndian.Uint64(s.data[off:]) }
 
-// word32 and word64 give the shared words that both sides change. The callers' offsets are aligned by layout and checked by slicing.
+// word32 and word64 give the shared words that both sides change. The callers' offsets are aligned by layout and
+// checked by slicing.
 func (s *Spool) word32(off uint64) *uint32 {
 	b := s.data[off : off+4 : off+4]
 	return (*uint32)(unsafe.Pointer(&b[0]))
@@ -193,7 +199,8 @@ func (s *Spool) ringsUsed() uint32 {
 	return min(s.load32(offRingsUsed), s.ringsMax)
 }
 
-// Lost returns what the recorder had to drop so far: records, threads for which it found no ring (their records are among the first), dictionary entries.
+// Lost returns what the recorder had to drop so far: records, threads for which it found no ring (their records are
+// among the first), dictionary entries.
 func (s *Spool) Lost() (records, rings, dict uint64) {
 	for i := range s.ringsUsed() {
 		others, enders := s.lostOf(i)
@@ -208,7 +215,8 @@ func (s *Spool) lostOf(i uint32) (others, enders uint64) {
 	return s.load64(off + ringLostOthers), s.load64(off + ringLostFrees)
 }
 
-// lostFrom returns the lowest number that the first record that ring i dropped can have had, once it dropped any. Everything before it is there, as far as this ring goes.
+// lostFrom returns the lowest number that the first record that ring i dropped can have had, once it dropped any.
+// Everything before it is there, as far as this ring goes.
 func (s *Spool) lostFrom(i uint32) uint64 { return s.load64(s.ringOffset(i) + ringLostFrom) }
 
 // PID returns the recording process's id in its own pid namespace.

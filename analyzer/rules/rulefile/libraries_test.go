@@ -6,7 +6,8 @@ import (
 	"memtrace/analyzer/rules"
 )
 
-// TestLibraries asks the preset about stacks as they stand in traces: file names of the vendor's and the frameworks' packages, functions as their symbol tables have them.
+// TestLibraries asks the preset about stacks as they stand in traces: file names of the vendor's and the frameworks'
+// packages, functions as their symbol tables have them.
 func TestLibraries(t *testing.T) {
 	const site = "/v/lib/python3.11/site-packages/"
 	native := func(function, library string) *rules.Frame {

@@ -28,7 +28,8 @@ func Load(path string) (*rules.Set, error) {
 	return Parse(path, text)
 }
 
-// Parse reads the text of a file; path stands in errors and, without its folder and extension, for a set that has no name of its own.
+// Parse reads the text of a file; path stands in errors and, without its folder and extension, for a set that has no
+// name of its own.
 func Parse(path string, text []byte) (*rules.Set, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("%s: a file of rules may have %d bytes", path, maxFile)
