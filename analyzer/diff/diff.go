@@ -161,14 +161,14 @@ func Groupings() []string {
 }
 
 // ShowDefaults chooses the groupings that say most, as a report does: by tag if either run has any, else by site, or
-// where one place holds most by what divides it; and by category, the grouping by rules, if the programs train. Both
-// summaries must have been made with DiffGroupings and Options.Sites.
+// where the same place holds most in both by what divides it; and by category, the grouping by rules, if the programs
+// train. Both summaries must have been made with DiffGroupings and Options.Sites.
 func (d *Diff) ShowDefaults(base, changed *report.Summary, category string) {
 	first := "site"
 	switch {
 	case base.HasKeys("tag", report.Untagged) || changed.HasKeys("tag", report.Untagged):
 		first = "tag"
-	case changed.Division != nil:
+	case changed.Division != nil && base.Division != nil && base.Division.Site == changed.Division.Site:
 		first = changed.Division.By
 	case !base.HasKeys("site", report.NoStack) && !changed.HasKeys("site", report.NoStack):
 		first = "library"

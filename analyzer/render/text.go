@@ -104,13 +104,33 @@ func process(proc report.Process) string {
 	if proc.PID != 0 {
 		text = fmt.Sprintf("pid %d", proc.PID)
 	}
+	if name := rankName(proc); name != "" {
+		text = name + ", " + text
+	}
 	if proc.Host != "" {
 		text += " on " + clean(proc.Host)
+	}
+	if proc.Pod != "" {
+		text += ", pod " + clean(proc.Pod)
+	}
+	if proc.Container != "" {
+		text += ", container " + clean(proc.Container)
 	}
 	if started, err := time.Parse(time.RFC3339Nano, proc.Started); err == nil {
 		text += ", started " + started.Format("2006-01-02 15:04:05 MST")
 	}
 	return text
+}
+
+// rankName is a process's place in a distributed run, "" where there is none.
+func rankName(proc report.Process) string {
+	switch {
+	case proc.Rank == nil:
+		return ""
+	case proc.WorldSize > 0:
+		return fmt.Sprintf("rank %d of %d", *proc.Rank, proc.WorldSize)
+	}
+	return fmt.Sprintf("rank %d", *proc.Rank)
 }
 
 func run(proc report.Process) string {

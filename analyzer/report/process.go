@@ -1,6 +1,7 @@
 package report
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,46 @@ func ProcessOf(info trace.Info) Process {
 	if ns, err := strconv.ParseInt(info["process.start_unix_ns"], 10, 64); err == nil {
 		p.Started = time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
 	}
+	p.Rank = firstNumber(info, "env.RANK", "env.OMPI_COMM_WORLD_RANK", "env.PMIX_RANK", "env.PMI_RANK", "env.SLURM_PROCID", "env.MV2_COMM_WORLD_RANK")
+	if n := firstNumber(info, "env.WORLD_SIZE", "env.OMPI_COMM_WORLD_SIZE", "env.PMI_SIZE", "env.SLURM_NTASKS", "env.MV2_COMM_WORLD_SIZE"); n != nil {
+		p.WorldSize = *n
+	}
+	p.Container, p.Pod = containerOf(info["process.cgroup"]), info["env.POD_NAME"]
+	if p.Pod == "" {
+		p.Pod = podOf(info["process.cgroup"])
+	}
 	return p
+}
+
+// firstNumber is the first of some values that is a number as ranks are; nil if none is.
+func firstNumber(info trace.Info, keys ...string) *int {
+	for _, key := range keys {
+		if n, err := strconv.ParseUint(info[key], 10, 31); err == nil {
+			return new(int(n))
+		}
+	}
+	return nil
+}
+
+// Control groups name the container by its whole id, and Kubernetes the pod by its own.
+var (
+	containerID = regexp.MustCompile(`(?:^|[^0-9a-f])([0-9a-f]{64})(?:\.scope)?(?:$|[^0-9a-f])`)
+	podID       = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
+)
+
+// containerOf finds the container in the text of /proc/PID/cgroup.
+func containerOf(cgroup string) string {
+	if m := containerID.FindStringSubmatch(cgroup); m != nil {
+		return m[1][:12]
+	}
+	return ""
+}
+
+func podOf(cgroup string) string {
+	if m := podID.FindStringSubmatch(cgroup); m != nil {
+		return strings.ReplaceAll(m[1], "_", "-")
+	}
+	return ""
 }
 
 // Versions takes from info which versions of CUDA, Python and frameworks ran, by name.

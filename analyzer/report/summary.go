@@ -68,6 +68,10 @@ type Process struct {
 	Ended      string   `json:"ended"`            // EndedClean, EndedKilled or EndedRunning
 	Signal     string   `json:"signal,omitempty"` // that ended it, such as "SIGFPE"; "" unknown
 	DurationNS int64    `json:"duration_ns"`
+	Rank       *int     `json:"rank,omitempty"`        // in a distributed run; nil if nothing says that it is one
+	WorldSize  int      `json:"world_size,omitempty"`  // how many ranks there are; 0 unknown
+	Container  string   `json:"container,omitempty"`   // id of the container that the process ran in, shortened as container tools do; "" outside, or unknown
+	Pod        string   `json:"pod,omitempty"`         // of Kubernetes: its name, or its id; "" outside, or unknown
 	ExitStatus *int     `json:"exit_status,omitempty"` // what the program passed to exit, 0 to 255; nil if it did not or that is not known
 }
 

@@ -12,9 +12,11 @@ import (
 const reportLong = `Show where the memory was: the peak and who stood at it, what was live at the
 end, and what happened on the way.
 
-Several traces give one report each, in order; a folder stands for the traces in
-it. With --json, one file gives an object, and several files or a folder an
-array. A trace whose program was killed, or still runs, is read as far as it
+A folder with several traces is taken for one run, such as the ranks of a
+distributed training: a table sets its processes side by side and says which of
+them differs and why, and the report of the one to look at follows; with --all
+the report of each. Several files give one report each, in order. With --json,
+one file gives an object, and several files or a folder an array. A trace whose program was killed, or still runs, is read as far as it
 goes.
 
 ` + viewHelp + `
@@ -51,6 +53,7 @@ func (a *app) reportCommand() *cobra.Command {
 	views.define(cmd)
 	flags.defineEntries(cmd)
 	cmd.Flags().BoolVar(&flags.details, "details", false, "show everything: call stacks, device ledgers, lifetimes, notes")
+	cmd.Flags().BoolVar(&flags.allProcesses, "all", false, "for a folder: show the report of every process, not only of the one to look at")
 	cmd.Flags().BoolVar(&flags.full, "full-stacks", false, "show every frame of call stacks, also what libraries do among themselves")
 	return cmd
 }
@@ -83,6 +86,9 @@ func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, chan
 			return err
 		}
 		args = []string{path}
+	}
+	if len(views) == 0 && !flags.json && sideBySide(args) {
+		return a.reportRanks(flags, args[0], options, style)
 	}
 	var damaged damageList
 	reports := shown[readSummary]{json: flags.json, form: flags.form(style)}

@@ -33,21 +33,22 @@ const defaultRows = 12
 // summaryFlags are the flags that report and diff share: what to count, and how to show it. export takes those about
 // what to count.
 type summaryFlags struct {
-	by      []string
-	rules   string   // what --by category goes by
-	groups  []string // NAME=FILE|PRESET
-	at      string
-	since   string
-	devices []string
-	focus   string
-	ignore  string
-	tag     string
-	library string
-	own     []string
-	full    bool // report only
-	details bool // report only
-	entries int  // of a category; report only
-	sum     string
+	by           []string
+	rules        string   // what --by category goes by
+	groups       []string // NAME=FILE|PRESET
+	at           string
+	since        string
+	devices      []string
+	focus        string
+	ignore       string
+	tag          string
+	library      string
+	own          []string
+	full         bool // report only
+	allProcesses bool // report only
+	details      bool // report only
+	entries      int  // of a category; report only
+	sum          string
 
 	rows   int
 	asked  func(flag string) bool // a flag was given; nil: none was

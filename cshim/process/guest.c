@@ -68,7 +68,8 @@ static void note_file(const char *key, const char *path) {
 }
 
 static void note_environment(void) {
-  static const char *const names[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SLURM_JOB_ID"};
+  static const char *const names[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "POD_NAME",
+                                      "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SLURM_JOB_ID"};
   char key[64] = "env.";
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const char *value = mt_config_variable(names[i]);
@@ -86,6 +87,7 @@ static void note_process(void) {
   if (n > 0) mt_dict_info("process.exe", exe, (size_t)n);
   if (mt_sys_getcwd(exe, sizeof exe)) mt_dict_info("process.cwd", exe, strlen(exe));
   if (mt_sys_hostname(exe, 256)) mt_dict_info("process.host", exe, strlen(exe));
+  note_file("process.cgroup", "/proc/thread-self/cgroup");
   note_environment();
   mt_nvtx_note();
 }

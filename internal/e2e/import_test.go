@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"memtrace/analyzer"
+	values "memtrace/analyzer/report"
 )
 
 // A snapshot of PyTorch's, made a trace, has PyTorch's own figures at every step, and those of the trace that memtrace
@@ -38,7 +38,7 @@ func TestImportedSnapshots(t *testing.T) {
 				equal(t, what+"peak", got.Framework.PeakBytes, want.Peak)
 				equal(t, what+"reserved", got.Driver.LiveBytes, want.Reserved)
 				var sum struct {
-					Framework analyzer.Level `json:"framework"`
+					Framework values.Level `json:"framework"`
 				}
 				if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", imported)), &sum); err != nil || sum.Framework.RequestedLive == nil {
 					t.Fatalf("%srequests %+v: %v", what, sum.Framework, err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer"
+	values "memtrace/analyzer/report"
 	"memtrace/cuda"
 )
 
@@ -125,7 +125,7 @@ func TestJAXOwnAccount(t *testing.T) {
 				t.Errorf("the program said %s%s", r.stdout, r.stderr)
 			}
 			var rep struct {
-				Accounts []analyzer.OwnAccount `json:"own_accounts"`
+				Accounts []values.OwnAccount `json:"own_accounts"`
 			}
 			if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &rep); err != nil {
 				t.Fatal(err)

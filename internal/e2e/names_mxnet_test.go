@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/profile"
+	values "memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/trace"
 )
@@ -160,7 +162,7 @@ func TestMXNetNames(t *testing.T) {
 }
 
 // trained is the summary of a trace with all that it says of training, by a preset.
-func trained(t *testing.T, path, preset string) *analyzer.Summary {
+func trained(t *testing.T, path, preset string) *values.Summary {
 	t.Helper()
 	set, err := rulefile.Preset(preset)
 	if err != nil {
@@ -181,7 +183,7 @@ func trained(t *testing.T, path, preset string) *analyzer.Summary {
 			t.Fatal(err)
 		}
 	}
-	s, err := analyzer.Summarize(sources[0], analyzer.Options{Groupings: []string{preset}, RuleSets: []analyzer.RuleGrouping{{Name: preset, Rules: set}}, Training: true, Ahead: sources[1]})
+	s, err := analyzer.Summarize(sources[0], analyzer.Options{Groupings: []string{preset}, RuleSets: []profile.RuleGrouping{{Name: preset, Rules: set}}, Training: true, Ahead: sources[1]})
 	if err != nil {
 		t.Fatal(err)
 	}

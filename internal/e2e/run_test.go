@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"memtrace/analyzer"
+	values "memtrace/analyzer/report"
 	"memtrace/internal/guest"
 )
 
@@ -116,7 +116,7 @@ type level struct {
 	FreeCount  uint64 `json:"free_count"`
 	AllocBytes uint64 `json:"alloc_bytes"`
 
-	Requested *analyzer.Requested `json:"requested"` // at a moment
+	Requested *values.Requested `json:"requested"` // at a moment
 }
 
 type device struct {

@@ -1,0 +1,144 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memtrace/analyzer/ranks"
+	"memtrace/analyzer/report"
+)
+
+// Ranks writes the processes of one run side by side: what differs in a sentence, then a row for each. Options.Path is
+// the folder that their traces lie in.
+func Ranks(w io.Writer, r *ranks.Ranks, o Options) error {
+	p := &page{w: w, o: o}
+	p.title("memtrace report  " + clean(o.Path))
+	p.gap()
+	for _, sentence := range append([]string{ranksVerdict(r)}, strayVerdict(r)...) {
+		for _, part := range wrap(sentence, o.width()-2) {
+			p.line("  %s", o.paint(strong, part))
+		}
+	}
+	p.gap()
+	p.ranksTable(r)
+	p.gap()
+	if p.err != nil {
+		return fmt.Errorf("write the table of processes: %w", p.err)
+	}
+	return nil
+}
+
+// ranksVerdict says how far the peaks lie apart, and which process differs from the others by what.
+func ranksVerdict(r *ranks.Ranks) string {
+	var hosts []string
+	var peaks []uint64
+	failed := 0
+	for i := range r.Processes {
+		s := r.Processes[i].Summary
+		if !slices.Contains(hosts, s.Process.Host) {
+			hosts = append(hosts, s.Process.Host)
+		}
+		peaks = append(peaks, s.Main().PeakBytes)
+		if s.OOM.Count > 0 {
+			failed++
+		}
+	}
+	text := fmt.Sprintf("%d processes", len(r.Processes))
+	if len(hosts) > 1 {
+		text += fmt.Sprintf(" on %d hosts", len(hosts))
+	}
+	text += fmt.Sprintf(", with peaks from %s to %s", Bytes(slices.Min(peaks)), Bytes(slices.Max(peaks)))
+	if failed > 0 {
+		text += fmt.Sprintf("; %d of them ran out of memory", failed)
+	}
+	if r.Outlier < 0 {
+		if len(peaks) > 2 {
+			text += ", all within 5% of the median"
+		}
+		return text + "."
+	}
+	return text + fmt.Sprintf(". %s differs most. Compared with %s: %s", upperFirst(processName(r.Processes[r.Outlier].Summary.Process)), processName(r.Processes[r.Typical].Summary.Process), DiffVerdict(r.Diff))
+}
+
+// strayVerdict says which processes hold memory on a device that another one uses, and how to mend that.
+func strayVerdict(r *ranks.Ranks) []string {
+	var who []string
+	var most ranks.Use
+	for i := range r.Processes {
+		for _, use := range r.Processes[i].Stray {
+			if name := processName(r.Processes[i].Summary.Process); !slices.Contains(who, name) {
+				who = append(who, name)
+			}
+			if use.Bytes >= most.Bytes {
+				most = use
+			}
+		}
+	}
+	if len(who) == 0 {
+		return nil
+	}
+	shown := strings.Join(who, ", ")
+	if len(who) > 4 {
+		shown = strings.Join(who[:3], ", ") + fmt.Sprintf(" and %d others", len(who)-3)
+	}
+	return []string{fmt.Sprintf("Memory on another process's device: %s, up to %s on %s. Call torch.cuda.set_device(LOCAL_RANK) before the first use of CUDA, or set CUDA_VISIBLE_DEVICES for each process.",
+		shown, Bytes(most.Bytes), deviceName(most.Device))}
+}
+
+func (p *page) ranksTable(r *ranks.Ranks) {
+	columns := []column{{title: "process"}, {title: "host", optional: 3}, {title: "device", right: true}, {title: "peak", right: true}, {title: "vs median", right: true, optional: 2}, {title: "at end", right: true},
+		{title: "ended", optional: 1}}
+	median := r.Processes[r.Typical].Summary.Main().PeakBytes
+	var rows [][]cell
+	for i := range r.Processes {
+		q := &r.Processes[i]
+		s := q.Summary
+		style := plain
+		if i == r.Outlier || s.OOM.Count > 0 {
+			style = alarm
+		}
+		device := "-"
+		if q.Device >= 0 {
+			device = strconv.Itoa(int(q.Device))
+		}
+		for _, use := range q.Stray {
+			device += fmt.Sprintf(" +%d", use.Device)
+		}
+		level := s.Main()
+		away := "-"
+		if median > 0 && len(r.Processes) > 2 {
+			away = fmt.Sprintf("%+.1f%%", 100*(float64(level.PeakBytes)-float64(median))/float64(median))
+		}
+		rows = append(rows, []cell{{processName(s.Process), style}, {clean(s.Process.Host), plain}, {device, plain}, {Bytes(level.PeakBytes), style}, {away, style}, {Bytes(level.LiveBytes), plain}, {ending(s), style}})
+	}
+	p.table(columns, rows)
+}
+
+// ending says in a few words how a process ended.
+func ending(s *report.Summary) string {
+	if s.OOM.Count > 0 {
+		return "out of memory"
+	}
+	switch {
+	case s.Process.Ended == report.EndedRunning:
+		return "running"
+	case s.Process.ExitStatus != nil:
+		return fmt.Sprintf("exit status %d", *s.Process.ExitStatus)
+	case s.Process.Signal != "":
+		return clean(s.Process.Signal)
+	case s.Process.Ended == report.EndedKilled:
+		return "killed"
+	}
+	return "exited"
+}
+
+// processName names one of several processes: by rank if it has one, else by its number.
+func processName(p report.Process) string {
+	if p.Rank != nil {
+		return fmt.Sprintf("rank %d", *p.Rank)
+	}
+	return fmt.Sprintf("pid %d", p.PID)
+}
