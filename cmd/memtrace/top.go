@@ -25,12 +25,18 @@ the processes on them come from NVIDIA's management library. On a machine withou
 it, recorded processes are still shown.
 
 On a terminal the view fills the screen: q quits, ? lists the other keys. Elsewhere,
-and with --once, it is printed once.`
+and with --once, it is printed once.
+
+--listen and --textfile show nothing but publish the same figures as metrics, for
+Prometheus and others: at http://ADDRESS/metrics, or in a file that is replaced every
+--interval. Only processes of this user, and those behind FILE and DIR, have owners there.`
 
 const topExample = `  memtrace top
   memtrace top --once
   memtrace top --device 0 --by library --interval 5s
-  memtrace top --json | jq '.processes[].owners.rows[0]'`
+  memtrace top --json | jq '.processes[].owners.rows[0]'
+  memtrace top --listen 127.0.0.1:9464
+  memtrace top --textfile /var/lib/node_exporter/textfile/memtrace.prom`
 
 // minInterval keeps top from stalling the programs that it looks at: a question for a device's processes takes milliseconds under a lock of the driver.
 const minInterval = time.Second
@@ -43,6 +49,9 @@ type topFlags struct {
 	devices    []int
 	by         string
 	rows       int
+
+	listen, textfile string
+	intervalGiven    bool
 }
 
 func (a *app) topCommand() *cobra.Command {
@@ -53,7 +62,10 @@ func (a *app) topCommand() *cobra.Command {
 		Long:              topLong,
 		Example:           topExample,
 		ValidArgsFunction: completeTraces,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.top(&flags, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags.intervalGiven = cmd.Flags().Changed("interval")
+			return a.top(&flags, args)
+		},
 	}
 	flags.define(cmd)
 	return cmd
@@ -68,8 +80,10 @@ func (f *topFlags) define(cmd *cobra.Command) {
 	flags.StringVar(&f.by, "by", "", "group owners by `NAME`: "+strings.Join(profile.GroupingNames(), ", ")+" (default: what says most)")
 	flags.IntVarP(&f.rows, "rows", "n", defaultTopRows, "`ROWS` of owners of each process, 0 for all")
 	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
+	flags.StringVar(&f.listen, "listen", "", "serve metrics at http://`ADDRESS`/metrics, such as 127.0.0.1:9464, for Prometheus")
+	flags.StringVar(&f.textfile, "textfile", "", "write metrics to a `FILE`.prom every --interval (15s if not given), for node_exporter; -: to standard output")
 	mustComplete(cmd, "by", completeValues(profile.GroupingNames()...))
-	for _, name := range []string{"interval", "device", "rows"} {
+	for _, name := range []string{"interval", "device", "rows", "listen"} {
 		mustComplete(cmd, name, completeValues())
 	}
 }
@@ -89,7 +103,7 @@ func (f *topFlags) check() error {
 	if f.rows < 0 {
 		return usagef("-n %d: name a number of rows, 0 for all", f.rows)
 	}
-	return nil
+	return f.checkMetrics()
 }
 
 func (a *app) top(flags *topFlags, args []string) error {
@@ -105,6 +119,9 @@ func (a *app) top(flags *topFlags, args []string) error {
 	}
 	sampler := newTopSampler(flags, args)
 	defer sampler.close()
+	if flags.metrics() {
+		return a.topMetrics(sampler, flags)
+	}
 	terminal := term.IsTerminal(int(a.stdout.Fd()))
 	if flags.json || flags.once || !terminal || os.Getenv("TERM") == "dumb" {
 		return a.topOnce(sampler, flags, terminal)

@@ -380,7 +380,7 @@ func TestDescribeProcess(t *testing.T) {
 
 // Reading a trace that cannot be read, and one whose spool is cut while it is read, ends in words.
 func TestTopReaderProblem(t *testing.T) {
-	r := newTopReader(topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "")
+	r := newTopReader(topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
 	<-r.advance()
 	if owners, problem, fraction := r.state(); owners != nil || fraction != nil || !strings.Contains(problem, "no such file") {
 		t.Errorf("owners %v, problem %q, fraction %v", owners, problem, fraction)

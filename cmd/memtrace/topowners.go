@@ -25,6 +25,19 @@ type topOwners struct {
 	Bounds         *report.Bounds     `json:"bounds,omitempty"` // what lost records mean for the figures; nil if none were
 	Trend          *report.Trend      `json:"trend,omitempty"`  // how memory grows; nil if it does not, or that cannot be told
 	Problem        string             `json:"problem"`          // why the figures may be wrong
+	Rank           string             `json:"rank"`             // in a distributed run, as its launcher numbers it; "" without one
+	OutOfMemory    topOOM             `json:"out_of_memory"`
+
+	parts  []topPart               // by device, for metrics only
+	levels map[string]report.Level // of all devices
+
+	trendKnown bool // Trend is nil because nothing grows
+}
+
+// topOOM counts the times at which memory ran out.
+type topOOM struct {
+	Failed    uint64 `json:"failed"`    // the program did not get it
+	Recovered uint64 `json:"recovered"` // it got it after giving something back
 }
 
 // topTracked is what a trace knows of one device.
@@ -73,7 +86,8 @@ func (o *topOwners) lostWords() string {
 // ownersOf takes from a summary what top shows.
 func ownersOf(s *report.Summary) *topOwners {
 	o := &topOwners{LostRecords: s.LostRecords, Bounds: s.Bounds, DriverLower: s.Driver.LiveBytesLower, FrameworkLower: s.Framework.LiveBytesLower, DriverBytes: s.Driver.LiveBytes, FrameworkBytes: s.Framework.LiveBytes, OtherBytes: map[string]uint64{},
-		Devices: []topTracked{}, Rows: []report.LedgerRow{}, Framework: "framework"}
+		Devices: []topTracked{}, Rows: []report.LedgerRow{}, Framework: "framework",
+		OutOfMemory: topOOM{s.OOM.Count, s.OOM.RecoveredCount}, levels: map[string]report.Level{levelDriver: s.Driver, levelFramework: s.Framework}}
 	for name := range s.Versions {
 		if name == "torch" || name == "mxnet" {
 			o.Framework = name
@@ -90,6 +104,7 @@ func ownersOf(s *report.Summary) *topOwners {
 	if s.Trend != nil && s.Trend.Kind == report.GrowthSteady {
 		o.Trend = s.Trend
 	}
+	o.trendKnown = s.Trend != nil && s.Trend.Kind == report.GrowthNone
 	if len(s.By) > 0 {
 		o.By = s.By[0]
 	}

@@ -15,8 +15,9 @@ const readShare = 4
 
 // topReader follows one recorded process. Reading runs on a goroutine of its own, one at a time, so that a long trace delays nothing but its own figures.
 type topReader struct {
-	found topFound
-	by    string
+	found    topFound
+	by       string
+	detailed bool // asks for topOwners.parts
 
 	mu       sync.Mutex
 	done     chan struct{} // closed when the reading that is under way ends; nil if there is none
@@ -24,12 +25,15 @@ type topReader struct {
 	next     time.Time // not before
 	source   *spool.Follower
 	live     *analyzer.Live
+	apart    map[int16]*topFollower // of a process with several devices, each of them; metrics only
 	owners   *topOwners
 	problem  string
 	fraction float64 // of the first reading
 }
 
-func newTopReader(found topFound, by string) *topReader { return &topReader{found: found, by: by} }
+func newTopReader(found topFound, by string, detailed bool) *topReader {
+	return &topReader{found: found, by: by, detailed: detailed}
+}
 
 // advance starts to read what is new, unless the last reading goes on or was so long that it is too early for another. The channel is closed when nothing is being
 // read; nil means that nothing is.
@@ -90,7 +94,12 @@ func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
 		return nil, fmt.Errorf("%s: %w", r.found.name(), err)
 	}
 	owners := ownersOf(summary)
-	owners.ReadAt = begin
+	owners.ReadAt, owners.Rank = begin, rankOf(r.source.Info(), r.found.key.pid)
+	if r.detailed {
+		if err := r.addParts(owners, summary); err != nil {
+			return nil, err
+		}
+	}
 	if offset, reason, damaged := r.source.Damage(); damaged {
 		owners.Problem = fmt.Sprintf("the trace is damaged at offset %d (%s): the figures are as of there", offset, reason)
 	}
@@ -98,27 +107,35 @@ func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
 }
 
 func (r *topReader) begin() error {
-	source, err := spool.Follow(r.found.tracePath, r.found.spoolPath)
+	opts, err := r.options()
 	if err != nil {
-		return openError(r.found.name(), err)
+		return err
 	}
+	opts.Progress = r.progress
+	f, err := r.follow(opts)
+	if err != nil {
+		return err
+	}
+	r.source, r.live = f.source, f.live
+	return nil
+}
+
+// options are what every reading of the trace asks for.
+func (r *topReader) options() (analyzer.Options, error) {
 	at, err := analyzer.ParseAt("exit")
 	if err != nil {
-		return err
+		return analyzer.Options{}, err
 	}
-	opts := analyzer.Options{At: at, Progress: r.progress, Symbols: symbolOptions(), Own: ownPatterns(nil)}
-	if r.by != "" {
+	opts := analyzer.Options{At: at, Symbols: symbolOptions(), Own: ownPatterns(nil)}
+	switch {
+	case r.detailed:
+		return opts, askForParts(&opts, r.by)
+	case r.by != "":
 		opts.Groupings = []string{r.by}
-	} else {
+	default:
 		opts.Sites = true // lines of the program say more than libraries
 	}
-	live, err := analyzer.NewLive(source, opts)
-	if err != nil {
-		_ = source.Close() // read only
-		return err
-	}
-	r.source, r.live = source, live
-	return nil
+	return opts, nil
 }
 
 func (r *topReader) progress(read int64) {
@@ -160,5 +177,8 @@ func (r *topReader) release() {
 	if r.source != nil {
 		_ = r.source.Close() // read only
 	}
-	r.source, r.live = nil, nil
+	for _, f := range r.apart {
+		f.close()
+	}
+	r.source, r.live, r.apart = nil, nil, nil
 }

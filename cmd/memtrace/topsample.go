@@ -193,7 +193,7 @@ func (t *topSampler) follow(byPID map[int]*topProcess, patience time.Duration) {
 			r = nil
 		}
 		if r == nil {
-			r = newTopReader(f, t.flags.by)
+			r = newTopReader(f, t.flags.by, t.flags.metrics())
 			t.readers[f.key] = r
 		}
 		if done := r.advance(); done != nil {

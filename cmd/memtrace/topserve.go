@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"memtrace/internal/metrics"
+	"memtrace/internal/visible"
+)
+
+const (
+	textfileInterval = 15 * time.Second // as often as node_exporter is commonly asked
+	textfileSuffix   = ".prom"          // node_exporter reads no other files
+	lastAnswers      = 2 * time.Second  // that a scrape under way has when the server ends
+)
+
+// metrics reports whether the figures are published instead of shown.
+func (f *topFlags) metrics() bool { return f.listen != "" || f.textfile != "" }
+
+func (f *topFlags) checkMetrics() error {
+	if !f.metrics() {
+		return nil
+	}
+	if f.json {
+		return usagef("--json with --listen or --textfile: choose one")
+	}
+	if f.once && f.textfile == "" {
+		return usagef("--once with --listen: a server that stops at once serves nobody; leave out --once, or use --textfile")
+	}
+	if f.listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(f.listen)
+	if number, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
+		return usagef("--listen %s: name an address and a port, such as 127.0.0.1:9464", f.listen)
+	} else if number == 0 && host == "" {
+		return usagef("--listen %s: any port of any address can be found by nobody; name a port, such as 127.0.0.1:9464", f.listen)
+	}
+	return nil
+}
+
+// topPublisher makes metrics for whoever asks, one sample at a time and at most one an interval: asking the devices costs the programs on them.
+type topPublisher struct {
+	mu       sync.Mutex
+	sampler  *topSampler
+	metrics  *topMetrics
+	interval time.Duration
+	made     time.Time
+	families []*metrics.Family
+}
+
+// collect returns metrics that are not older than an interval. The list is not changed afterwards.
+func (t *topPublisher) collect(patience time.Duration) ([]*metrics.Family, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.families == nil || time.Since(t.made) >= t.interval {
+		sample := t.sampler.sample(patience)
+		t.families, t.made = t.metrics.families(&sample), time.Now()
+	}
+	return t.families, nil
+}
+
+// topMetrics publishes until it is told to end.
+func (a *app) topMetrics(sampler *topSampler, flags *topFlags) error {
+	publisher := &topPublisher{sampler: sampler, metrics: newTopMetrics(), interval: flags.interval}
+	if flags.once {
+		return a.writeMetrics(flags.textfile, publisher, math.MaxInt64)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	var served chan error
+	if flags.listen != "" {
+		listener, err := a.listenForMetrics(flags.listen)
+		if err != nil {
+			return err
+		}
+		address, _ := listener.Addr().(*net.TCPAddr)
+		server := metrics.NewServer(publisher.collect, address != nil && address.IP.IsLoopback())
+		served = make(chan error, 1)
+		go func() { served <- server.Serve(listener) }()
+		defer func() {
+			last, cancel := context.WithTimeout(context.Background(), lastAnswers)
+			defer cancel()
+			_ = server.Shutdown(last) // the process ends in any case
+		}()
+	}
+	if flags.textfile == "" {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-served:
+			return fmt.Errorf("serve metrics: %w", err)
+		}
+	}
+	return a.keepTextfile(ctx, flags, publisher, served)
+}
+
+func (a *app) listenForMetrics(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		hint := ""
+		if errors.Is(err, syscall.EADDRINUSE) {
+			hint = "; another program has that port: name another one"
+		}
+		return nil, fmt.Errorf("listen: %w%s", err, hint)
+	}
+	bound, _ := listener.Addr().(*net.TCPAddr)
+	if bound == nil || !bound.IP.IsLoopback() {
+		a.log.Warn().Msgf("whoever reaches %s can read the names of processes, users, files and functions: there is neither encryption nor a password; 127.0.0.1 keeps them on this machine", listener.Addr())
+	}
+	if !a.quiet {
+		a.say("metrics at http://%s%s", listener.Addr(), metrics.Path)
+	}
+	return listener, nil
+}
+
+// keepTextfile writes the file every interval, and removes it in the end: node_exporter would go on telling its last figures as if they were the present ones. A write that fails is told, and the
+// next one tried, for disks fill up and are cleaned again.
+func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topPublisher, served <-chan error) error {
+	interval := flags.interval
+	if !flags.intervalGiven {
+		interval = textfileInterval
+	}
+	toFile := flags.textfile != "-"
+	if toFile && !strings.HasSuffix(flags.textfile, textfileSuffix) {
+		a.log.Warn().Msgf("%s: node_exporter reads only files that end in %s", flags.textfile, textfileSuffix)
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	said := ""
+	for written := false; ; written = true {
+		err := a.writeMetrics(flags.textfile, publisher, interval)
+		switch {
+		case err != nil && (!written || !toFile):
+			return err
+		case err != nil && err.Error() != said:
+			a.log.Warn().Msgf("%v; it is tried again every %s", err, interval)
+			said = err.Error()
+		case err == nil:
+			said = ""
+		}
+		select {
+		case <-tick.C:
+		case err := <-served:
+			return fmt.Errorf("serve metrics: %w", err)
+		case <-ctx.Done():
+			if !toFile {
+				return nil
+			}
+			if err := os.Remove(flags.textfile); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("take back the metrics: %w", err)
+			}
+			return nil
+		}
+	}
+}
+
+// writeMetrics replaces the file in one step, so that nobody reads half of it. On standard output texts follow each other, each with its end mark.
+func (a *app) writeMetrics(path string, publisher *topPublisher, patience time.Duration) error {
+	format := metrics.Classic // the only one that node_exporter's textfile collector reads
+	if path == "-" {
+		format = metrics.OpenMetrics
+	} else if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return usagef("--textfile %s: not a regular file; name a file that may be replaced", path)
+	}
+	families, err := publisher.collect(patience)
+	if err != nil {
+		return err
+	}
+	return a.writeTo(path, true, visible.Lines, func(w io.Writer) error { return metrics.Write(w, families, format) })
+}
