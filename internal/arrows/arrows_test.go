@@ -52,6 +52,7 @@ var ours = map[string][]string{
 	"analyzer/plot":           {"analyzer/report", "analyzer/rules", "internal/visible"},
 	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/metrics", "internal/pyroscope", "internal/regular", "internal/version", "internal/visible"},
 	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
+	"internal/metrics":        {"internal/visible"},
 	"internal/offheap":        {},
 	"internal/pyroscope":      {},
 	"internal/regular":        {},
