@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -31,12 +32,16 @@ the end, those of all allocations, and the number of allocations. They add up to
 what 'memtrace report' says of the level. Stacks are folded as in the report:
 --full-stacks keeps the frames of interpreters, dispatchers and allocators.
 
+--push sends the profile of pprof to a server instead of writing a file: Pyroscope,
+or one that takes what Pyroscope takes.
+
 %s`
 
 const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
   memtrace export pprof --value allocated memtrace.python3.4711.bin
   memtrace export speedscope --focus 'attn|mlp' -o attention.json memtrace.python3.4711.bin
-  memtrace export collapsed --no-lines -o - memtrace.python3.4711.bin | sort -nrk2 | head`
+  memtrace export collapsed --no-lines -o - memtrace.python3.4711.bin | sort -nrk2 | head
+  memtrace export --push http://localhost:4040 memtrace.python3.4711.bin`
 
 // exportFormat is one way to write stacks. A new format is a row of exportFormats.
 type exportFormat struct {
@@ -71,6 +76,7 @@ type exportFlags struct {
 	noLines bool
 	output  string
 	force   bool
+	push    pushFlags
 }
 
 func (a *app) exportCommand() *cobra.Command {
@@ -87,7 +93,7 @@ func (a *app) exportCommand() *cobra.Command {
 		Long:    fmt.Sprintf(exportLong, list.String(), filterHelp),
 		Example: exportExample,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
+			if len(args) != 2 && !(len(args) == 1 && flags.push.asked()) {
 				return usagef("name a format (%s) and a trace", strings.Join(exportNames(), ", "))
 			}
 			return nil
@@ -98,7 +104,12 @@ func (a *app) exportCommand() *cobra.Command {
 			}
 			return completeTraces(cmd, args, typed)
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.export(&flags, args[0], args[1]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 { // a server takes nothing else
+				args = []string{"pprof", args[0]}
+			}
+			return a.export(cmd.Context(), &flags, args[0], args[1])
+		},
 	}
 	flags.define(cmd)
 	return cmd
@@ -122,6 +133,7 @@ func (e *exportFlags) define(cmd *cobra.Command) {
 	f.StringVar(&e.filters.at, "at", "", "take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
 	e.filters.defineFilters(cmd)
 	f.StringVarP(&e.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
+	e.push.define(cmd)
 	f.BoolVarP(&e.force, "force", "f", false, "replace that file if it exists")
 	mustComplete(cmd, "value", completeValues(export.ValueNames()...))
 	mustComplete(cmd, "at", completeMoments)
@@ -145,8 +157,12 @@ func (e *exportFlags) check() (analyzer.Options, export.Options, error) {
 	return count, export.Options{Value: value, NoLines: e.noLines, Full: e.full, Writer: "memtrace " + version.String}, nil
 }
 
-func (a *app) export(flags *exportFlags, name, arg string) error {
+func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) error {
 	format, err := findExport(name)
+	if err != nil {
+		return err
+	}
+	target, err := flags.push.target(format, flags.output)
 	if err != nil {
 		return err
 	}
@@ -175,6 +191,9 @@ func (a *app) export(flags *exportFlags, name, arg string) error {
 		return err
 	}
 	options.Modules = modules
+	if target != nil {
+		return a.push(ctx, target, path, &flags.push, sets[0], options)
+	}
 	if err := a.writeTo(output, flags.force, format.form, func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
 		return err
 	}
@@ -251,6 +270,19 @@ func (a *app) readLevel(path, level string, count analyzer.Options) (*analyzer.S
 
 // sayExported tells on stderr where the file is, how to open it, and what keeps it from saying more.
 func (a *app) sayExported(path, output string, format *exportFormat, sets []*analyzer.StackSet, o export.Options) {
+	a.warnExported(path, sets, o)
+	if output == "-" || a.quiet {
+		return
+	}
+	hint := format.hint
+	if strings.Contains(hint, "%s") {
+		hint = "open it with: " + fmt.Sprintf(hint, shellWord(output))
+	}
+	a.say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
+}
+
+// warnExported says what keeps a file from saying more.
+func (a *app) warnExported(path string, sets []*analyzer.StackSet, o export.Options) {
 	if len(sets[0].Rows) == 0 {
 		a.log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level, filtered(sets[0]))
 	} else if o.Value.Sum(sets[0]) == 0 {
@@ -265,14 +297,6 @@ func (a *app) sayExported(path, output string, format *exportFormat, sets []*ana
 	for _, problem := range sets[0].Problems {
 		a.log.Warn().Msg(problem)
 	}
-	if output == "-" || a.quiet {
-		return
-	}
-	hint := format.hint
-	if strings.Contains(hint, "%s") {
-		hint = "open it with: " + fmt.Sprintf(hint, shellWord(output))
-	}
-	a.say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
 }
 
 func mayBeMore(b *report.Bounds) string {

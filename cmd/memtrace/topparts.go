@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
@@ -153,23 +153,40 @@ func (r *topReader) onDevice(device int16) (*report.Summary, error) {
 // rankVariables name a process's rank, in the order of docs/environment.md.
 var rankVariables = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK"}
 
-// rankOf returns the number that a process's launcher gave it, "" if there is none: from the trace, or from the environment that the process was started with.
+// rankOf returns the number that a running process's launcher gave it, "" if there is none: from its trace, or from the environment that it was started with.
 func rankOf(info trace.Info, pid int) string {
-	started, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	var lines []string
-	if err == nil {
-		for line := range bytes.SplitSeq(started, []byte{0}) {
-			lines = append(lines, string(line))
-		}
+	if rank := rankIn(info); rank != "" {
+		return rank
 	}
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return "" // gone, or another user's
+	}
+	started := strings.Split(string(text), "\x00")
 	for _, name := range rankVariables {
-		for _, value := range []string{info["env."+name], lookupVariable(lines, name)} {
-			if number, err := strconv.ParseUint(value, 10, 32); err == nil {
-				return strconv.FormatUint(number, 10)
-			}
+		if rank := rankNumber(lookupVariable(started, name)); rank != "" {
+			return rank
 		}
 	}
 	return ""
+}
+
+// rankIn returns the rank that a trace tells.
+func rankIn(info trace.Info) string {
+	for _, name := range rankVariables {
+		if rank := rankNumber(info["env."+name]); rank != "" {
+			return rank
+		}
+	}
+	return ""
+}
+
+func rankNumber(text string) string {
+	number, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatUint(number, 10)
 }
 
 // part returns what a process has on a device as the management library names it. Without names, as some containers hide them, only what is alone on both sides is the same.

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/export"
+	"memtrace/internal/pyroscope"
+)
+
+// pushTokenEnv holds a token for the server. A command line is no place for one: every process of the machine can read it.
+const pushTokenEnv = "MEMTRACE_PUSH_TOKEN"
+
+// pushTypes are the values of the profile's samples, as export.Pprof writes them.
+var pushTypes = []pyroscope.SampleType{
+	{Name: "alloc_objects", Unit: "count"}, {Name: "alloc_space", Unit: "bytes"}, {Name: "inuse_objects", Unit: "count", Average: true}, {Name: "inuse_space", Unit: "bytes", Average: true},
+	{Name: "peak_space", Unit: "bytes", Average: true},
+}
+
+// pushFlags say where a profile is sent, and under which labels.
+type pushFlags struct {
+	url             string
+	labels, headers []string
+}
+
+func (p *pushFlags) asked() bool { return p.url != "" }
+
+func (p *pushFlags) define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&p.url, "push", "", "send pprof's profile to the server at `URL` instead of writing a file; the token in "+pushTokenEnv+" goes with it")
+	f.StringArrayVar(&p.labels, "push-label", nil, "add the label `NAME=VALUE` to what is sent; service_name is what the program is called (repeatable)")
+	f.StringArrayVar(&p.headers, "push-header", nil, "add the header `'NAME: VALUE'` to the request, such as X-Scope-OrgID (repeatable)")
+	for _, name := range []string{"push", "push-label", "push-header"} {
+		mustComplete(cmd, name, completeValues())
+	}
+}
+
+var (
+	pushLabelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	pushHeaderName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+)
+
+// target checks the flags; nil if nothing is to be sent.
+func (p *pushFlags) target(format *exportFormat, output string) (*pyroscope.Target, error) {
+	if !p.asked() {
+		if len(p.labels)+len(p.headers) > 0 {
+			return nil, usagef("--push-label and --push-header: name a server with --push")
+		}
+		return nil, nil
+	}
+	if format.name != "pprof" {
+		return nil, usagef("--push with %s: servers take pprof's profiles; leave out the format", format.name)
+	}
+	if output != "" {
+		return nil, usagef("--push with -o: choose one")
+	}
+	target, err := pyroscope.ParseTarget(p.url)
+	if err != nil {
+		return nil, usagef("--push: %w; such as http://localhost:4040", err)
+	}
+	for _, text := range p.labels {
+		if name, value, found := strings.Cut(text, "="); !found || value == "" || !pushLabelName.MatchString(name) || strings.HasPrefix(name, "__") {
+			return nil, usagef("--push-label %s: give it as NAME=VALUE, such as team=vision", text)
+		}
+	}
+	for _, text := range p.headers {
+		name, value, found := strings.Cut(text, ":")
+		if value = strings.TrimSpace(value); !found || !pushHeaderName.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
+			return nil, usagef("--push-header %s: give it as 'NAME: VALUE'", name)
+		}
+		target.Header(name, value)
+	}
+	if token := strings.TrimSpace(os.Getenv(pushTokenEnv)); token != "" {
+		target.Header("Authorization", "Bearer "+token)
+	}
+	return target, nil
+}
+
+// push sends what export writes for pprof.
+func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, flags *pushFlags, set *analyzer.StackSet, o export.Options) error {
+	rank, err := a.rankOfTrace(path)
+	if err != nil {
+		return err
+	}
+	began, err := time.Parse(time.RFC3339Nano, set.Process.Started)
+	if err != nil {
+		began = time.Now().Add(-time.Duration(set.Process.DurationNS)) // an imported snapshot does not tell
+	}
+	p := &pyroscope.Profile{Service: programName(strings.Join(set.Process.Args, " ")), From: began, Until: began.Add(time.Duration(set.Process.DurationNS)), Types: pushTypes,
+		Labels: map[string]string{"host": set.Process.Host, "rank": rank, "level": set.Level}}
+	if set.Process.PID > 0 {
+		p.Labels["process_pid"] = strconv.FormatInt(set.Process.PID, 10)
+	}
+	if p.Service == "" {
+		p.Service = strings.TrimSuffix(filepath.Base(path), traceSuffix)
+	}
+	for _, text := range flags.labels {
+		name, value, _ := strings.Cut(text, "=")
+		if p.Labels[name] = value; name == "service_name" {
+			p.Service = value
+			delete(p.Labels, name)
+		}
+	}
+	// A profile's time is when it was complete: servers refuse what is old, and of a run of days that would be its beginning.
+	dated := *set
+	dated.Process.Started = p.Until.UTC().Format(time.RFC3339Nano)
+	var profile bytes.Buffer
+	if err := export.Pprof(&profile, &dated, o); err != nil {
+		return err
+	}
+	p.Pprof = profile.Bytes()
+	a.warnExported(path, []*analyzer.StackSet{set}, o)
+	if err := target.Push(ctx, p); err != nil {
+		return err
+	}
+	if !a.quiet {
+		a.say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)), o.Value.Words(set))
+	}
+	return nil
+}
+
+// rankOfTrace returns the rank that a trace tells, which stands before the first events.
+func (a *app) rankOfTrace(path string) (string, error) {
+	run, err := a.openTrace(path)
+	if err != nil {
+		return "", err
+	}
+	defer run.Close()
+	if _, err := run.ReadBatch(); err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return rankIn(run.Info()), nil
+}
