@@ -47,6 +47,7 @@ type topFlags struct {
 	ascii      bool
 	interval   time.Duration
 	devices    []int
+	pids       []int
 	by         string
 	rows       int
 
@@ -77,13 +78,14 @@ func (f *topFlags) define(cmd *cobra.Command) {
 	flags.BoolVar(&f.json, "json", false, "print JSON once, with exact bytes and all rows")
 	flags.DurationVar(&f.interval, "interval", f.interval, "`TIME` between two looks, at least 1s")
 	flags.IntSliceVar(&f.devices, "device", nil, "only this device `INDEX`, as nvidia-smi counts (repeatable)")
+	flags.IntSliceVar(&f.pids, "pid", nil, "only the process with this `NUMBER` (repeatable)")
 	flags.StringVar(&f.by, "by", "", "group owners by `NAME`: "+strings.Join(profile.GroupingNames(), ", ")+" (default: what says most)")
 	flags.IntVarP(&f.rows, "rows", "n", defaultTopRows, "`ROWS` of owners of each process, 0 for all")
 	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
 	flags.StringVar(&f.listen, "listen", "", "serve metrics at http://`ADDRESS`/metrics, such as 127.0.0.1:9464, for Prometheus")
 	flags.StringVar(&f.textfile, "textfile", "", "write metrics to a `FILE`.prom every --interval (15s if not given), for node_exporter; -: to standard output")
 	mustComplete(cmd, "by", completeValues(profile.GroupingNames()...))
-	for _, name := range []string{"interval", "device", "rows", "listen"} {
+	for _, name := range []string{"interval", "device", "rows", "listen", "pid"} {
 		mustComplete(cmd, name, completeValues())
 	}
 }
@@ -95,6 +97,11 @@ func (f *topFlags) check() error {
 	for _, index := range f.devices {
 		if index < 0 {
 			return usagef("--device %d: name the device's number, such as 0", index)
+		}
+	}
+	for _, pid := range f.pids {
+		if pid <= 0 {
+			return usagef("--pid %d: name the number of a process", pid)
 		}
 	}
 	if f.by != "" && !slices.Contains(profile.GroupingNames(), f.by) {

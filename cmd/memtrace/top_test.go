@@ -107,6 +107,18 @@ func TestTopDeviceFilter(t *testing.T) {
 	}
 }
 
+func TestTopPIDFilter(t *testing.T) {
+	open := devices(oneDevice(0, nvml.Process{PID: 1 << 30, Used: bytesOf(1)}, nvml.Process{PID: 1<<30 + 1, Used: bytesOf(2)}))
+	if s := sampleOf(t, topFlags{pids: []int{1<<30 + 1}}, open); len(s.Devices) != 1 || len(s.Processes) != 1 || s.Processes[0].PID != 1<<30+1 {
+		t.Errorf("%+v", s)
+	}
+	f := newTopFinder(nil)
+	f.pids = []int{os.Getppid()}
+	if running := f.running(); len(running) != 1 {
+		t.Errorf("%v", running)
+	}
+}
+
 // MIG instances are rows of their own behind their GPU, which lists no process.
 func TestTopMIG(t *testing.T) {
 	whole := oneDevice(0)

@@ -48,6 +48,7 @@ func (f *topFound) complete() bool { return f.problem == "" && f.tracePath != ""
 // topFinder finds the processes that memtrace records: by the spool that each of them has mapped, and in folders and files that the user names.
 type topFinder struct {
 	args   []string
+	pids   []int  // of which nothing else is looked at; none: all
 	proc   string // "/proc"
 	known  map[topKey]topFound
 	looked map[topKey]time.Time // when a process was last looked at in vain
@@ -96,7 +97,7 @@ func (t *topFinder) running() map[topKey]bool {
 	list := make(map[topKey]bool, len(entries))
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == os.Getpid() {
+		if err != nil || pid == os.Getpid() || len(t.pids) > 0 && !slices.Contains(t.pids, pid) {
 			continue
 		}
 		if start, ok := processStart(t.proc, pid); ok {

@@ -139,7 +139,9 @@ type topSampler struct {
 }
 
 func newTopSampler(flags *topFlags, args []string) *topSampler {
-	return &topSampler{flags: flags, finder: newTopFinder(args), readers: make(map[topKey]*topReader), users: userNames{}, open: openManagement}
+	finder := newTopFinder(args)
+	finder.pids = flags.pids
+	return &topSampler{flags: flags, finder: finder, readers: make(map[topKey]*topReader), users: userNames{}, open: openManagement}
 }
 
 // close gives everything back, unless a sample is being taken: then the command is about to end, and a driver that does not answer must not keep it.
@@ -277,6 +279,9 @@ func (t *topSampler) addDevices(s *topSample, devices []nvml.Device, byPID map[i
 		}
 		s.Devices = append(s.Devices, row)
 		for _, p := range d.Processes {
+			if len(t.flags.pids) > 0 && !slices.Contains(t.flags.pids, int(p.PID)) {
+				continue
+			}
 			share := topShare{Index: d.Index, Instance: row.Instance, UUID: d.UUID, Used: p.Used, Compute: p.Compute, Graphics: p.Graphics}
 			entry := t.processOf(byPID, int(p.PID))
 			entry.Devices = append(entry.Devices, share)

@@ -155,8 +155,9 @@ func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topP
 		case err := <-served:
 			return fmt.Errorf("serve metrics: %w", err)
 		case <-ctx.Done():
-			if !toFile {
-				return nil
+			if !toFile { // whoever collects these has the state at the end
+				publisher.interval = 0
+				return a.writeMetrics(flags.textfile, publisher, lastAnswers)
 			}
 			if err := os.Remove(flags.textfile); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("take back the metrics: %w", err)

@@ -18,6 +18,7 @@ then count from there on; of earlier marks, steps and epochs the latest 64 are r
 
 library_path says where the recording library lies, for launchers that take an LD_PRELOAD.
 In a notebook, `%load_ext memtrace` gives `%%memtrace`, which shows the report of a cell.
+memtrace.sinks sends this program's figures to Weights & Biases or MLflow while it runs.
 memory_profiler has the three calls of the TBD memory profiler for PyTorch, for programs that use it.
 """
 
