@@ -20,7 +20,8 @@ import (
 	"memtrace/internal/pyroscope"
 )
 
-// pushTokenEnv holds a token for the server. A command line is no place for one: every process of the machine can read it.
+// pushTokenEnv holds a token for the server. A command line is no place for one: every process of the machine can read
+// it.
 const pushTokenEnv = "MEMTRACE_PUSH_TOKEN"
 
 // pushTypes are the values of the profile's samples, as export.Pprof writes them.
@@ -113,7 +114,8 @@ func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, f
 			delete(p.Labels, name)
 		}
 	}
-	// A profile's time is when it was complete: servers refuse what is old, and of a run of days that would be its beginning.
+	// A profile's time is when it was complete: servers refuse what is old, and of a run of days that would be its
+	// beginning.
 	dated := *set
 	dated.Process.Started = p.Until.UTC().Format(time.RFC3339Nano)
 	var profile bytes.Buffer

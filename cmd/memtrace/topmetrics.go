@@ -20,7 +20,8 @@ const (
 	maxMetricKeys      = 20 // categories, likewise
 )
 
-// topMetrics turns samples into metrics. Names are published in docs/metrics.md; those of devices are OpenTelemetry's, as its rules for Prometheus write them.
+// topMetrics turns samples into metrics. Names are published in docs/metrics.md; those of devices are OpenTelemetry's,
+// as its rules for Prometheus write them.
 type topMetrics struct {
 	choosers map[chooserKey]*metrics.Chooser
 }
@@ -190,7 +191,8 @@ func (s *topSet) addProcess(p *topProcess) {
 	}
 }
 
-// deviceLabel numbers a device as nvidia-smi does if it is among those that were asked, else as the process does; "" if the trace does not tell which one it is.
+// deviceLabel numbers a device as nvidia-smi does if it is among those that were asked, else as the process does; "" if
+// the trace does not tell which one it is.
 func (s *topSet) deviceLabel(part *topPart) string {
 	for _, d := range s.sample.Devices {
 		if d.UUID == part.UUID && d.UUID != "" {
@@ -285,7 +287,8 @@ func (l labelSet) with(pairs ...string) labelSet {
 	return list
 }
 
-// programName shortens a command line to the names of the program and of the script or module that it runs: its other arguments may hold what is nobody else's business, such as tokens.
+// programName shortens a command line to the names of the program and of the script or module that it runs: its other
+// arguments may hold what is nobody else's business, such as tokens.
 func programName(command string) string {
 	words := strings.Fields(command)
 	if len(words) == 0 {

@@ -85,8 +85,9 @@ func (f *topFollower) close() {
 	_ = f.source.Close() // read only
 }
 
-// askForParts adds to options what a topPart needs. Without a grouping, owners are tags where the program sets them and lines of the program elsewhere: which of all groupings says most may change
-// while a program runs, and with it the names of all series.
+// askForParts adds to options what a topPart needs. Without a grouping, owners are tags where the program sets them and
+// lines of the program elsewhere: which of all groupings says most may change while a program runs, and with it the
+// names of all series.
 func askForParts(o *analyzer.Options, by string) error {
 	set, err := rulefile.Open(rulefile.Default)
 	if err != nil {
@@ -100,7 +101,8 @@ func askForParts(o *analyzer.Options, by string) error {
 	return nil
 }
 
-// addParts divides what a process holds among its devices. Where it has one, the summary has all of it; where it has several, each is followed on its own.
+// addParts divides what a process holds among its devices. Where it has one, the summary has all of it; where it has
+// several, each is followed on its own.
 func (r *topReader) addParts(o *topOwners, s *report.Summary) error {
 	by := r.by
 	if by == "" {
@@ -153,7 +155,8 @@ func (r *topReader) onDevice(device int16) (*report.Summary, error) {
 // rankVariables name a process's rank, in the order of docs/environment.md.
 var rankVariables = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK"}
 
-// rankOf returns the number that a running process's launcher gave it, "" if there is none: from its trace, or from the environment that it was started with.
+// rankOf returns the number that a running process's launcher gave it, "" if there is none: from its trace, or from the
+// environment that it was started with.
 func rankOf(info trace.Info, pid int) string {
 	if rank := rankIn(info); rank != "" {
 		return rank
@@ -189,7 +192,8 @@ func rankNumber(text string) string {
 	return strconv.FormatUint(number, 10)
 }
 
-// part returns what a process has on a device as the management library names it. Without names, as some containers hide them, only what is alone on both sides is the same.
+// part returns what a process has on a device as the management library names it. Without names, as some containers
+// hide them, only what is alone on both sides is the same.
 func (p *topProcess) part(s *topShare) *topPart {
 	at := slices.IndexFunc(p.Owners.parts, func(part topPart) bool { return part.UUID == s.UUID && s.UUID != "" })
 	if at < 0 && len(p.Owners.parts) == 1 && len(p.Devices) == 1 {

@@ -50,7 +50,8 @@ func (f *topFlags) checkMetrics() error {
 	return nil
 }
 
-// topPublisher makes metrics for whoever asks, one sample at a time and at most one an interval: asking the devices costs the programs on them.
+// topPublisher makes metrics for whoever asks, one sample at a time and at most one an interval: asking the devices
+// costs the programs on them.
 type topPublisher struct {
 	mu       sync.Mutex
 	sampler  *topSampler
@@ -125,8 +126,9 @@ func (a *app) listenForMetrics(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// keepTextfile writes the file every interval, and removes it in the end: node_exporter would go on telling its last figures as if they were the present ones. A write that fails is told, and the
-// next one tried, for disks fill up and are cleaned again.
+// keepTextfile writes the file every interval, and removes it in the end: node_exporter would go on telling its last
+// figures as if they were the present ones. A write that fails is told, and the next one tried, for disks fill up and
+// are cleaned again.
 func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topPublisher, served <-chan error) error {
 	interval := flags.interval
 	if !flags.intervalGiven {
@@ -167,7 +169,8 @@ func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topP
 	}
 }
 
-// writeMetrics replaces the file in one step, so that nobody reads half of it. On standard output texts follow each other, each with its end mark.
+// writeMetrics replaces the file in one step, so that nobody reads half of it. On standard output texts follow each
+// other, each with its end mark.
 func (a *app) writeMetrics(path string, publisher *topPublisher, patience time.Duration) error {
 	format := metrics.Classic // the only one that node_exporter's textfile collector reads
 	if path == "-" {

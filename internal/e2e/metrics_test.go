@@ -169,8 +169,9 @@ func scrape(t *testing.T, at, accept string) []byte {
 	return text
 }
 
-// Two programs train on one device, one of them under hostile tags. What a scrape says of each is what the null driver charged and what PyTorch counts, to the byte; owners, slack and remainder add up
-// to what the driver says; and both formats say the same.
+// Two programs train on one device, one of them under hostile tags. What a scrape says of each is what the null driver
+// charged and what PyTorch counts, to the byte; owners, slack and remainder add up to what the driver says; and both
+// formats say the same.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	const context = 300 << 20
@@ -256,7 +257,8 @@ func waitForOwner(t *testing.T, at, owner string, processes int) {
 	}
 }
 
-// sameInBothFormats compares series by name: the classic format, by HTTP and as a file, has those that the other one has.
+// sameInBothFormats compares series by name: the classic format, by HTTP and as a file, has those that the other one
+// has.
 func sameInBothFormats(t *testing.T, at string, env []string, path string) {
 	t.Helper()
 	var want []string

@@ -30,7 +30,8 @@ func trackers(t *testing.T, python string) string {
 	return found[0]
 }
 
-// A PyTorch program sends its figures to wandb, offline, and to mlflow. Both keep what PyTorch counted, and the program's own rows of wandb keep their steps.
+// A PyTorch program sends its figures to wandb, offline, and to mlflow. Both keep what PyTorch counted, and the
+// program's own rows of wandb keep their steps.
 func TestSinks(t *testing.T) {
 	t.Parallel()
 	cmd, _ := program{framework: torch27, args: []string{"sinks.py", t.TempDir()}}.start(t)

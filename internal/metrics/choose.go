@@ -19,8 +19,9 @@ type Part struct {
 // maxRemembered bounds the keys that a Chooser follows.
 const maxRemembered = 4096
 
-// Chooser picks the keys that have series of their own, and remembers them: which keys are the largest changes from moment to moment, and a series that comes and goes cannot be
-// drawn. A key is judged by the most that it ever had. The zero value is not ready: see NewChooser.
+// Chooser picks the keys that have series of their own, and remembers them: which keys are the largest changes from
+// moment to moment, and a series that comes and goes cannot be drawn. A key is judged by the most that it ever had. The
+// zero value is not ready: see NewChooser.
 type Chooser struct {
 	limit   int
 	highest map[string]float64
@@ -30,8 +31,9 @@ type Chooser struct {
 // NewChooser returns a Chooser of so many keys.
 func NewChooser(limit int) *Chooser { return &Chooser{limit: limit, highest: make(map[string]float64)} }
 
-// Choose divides parts into those with series of their own and the rest, which comes last as Others if there ever was any. Values add up to those of parts. Keys that had something before and
-// have nothing now are 0. Keys are cleaned, and those that are the same then are one.
+// Choose divides parts into those with series of their own and the rest, which comes last as Others if there ever was
+// any. Values add up to those of parts. Keys that had something before and have nothing now are 0. Keys are cleaned,
+// and those that are the same then are one.
 func (c *Chooser) Choose(parts []Part) []Part {
 	now := make(map[string]float64, len(parts))
 	for _, p := range parts {

@@ -14,7 +14,8 @@ func sum(parts []Part) (total float64) {
 	return total
 }
 
-// Whatever comes and goes, there are never more than the limit and the rest, nothing is lost, and a key that has a series keeps it until a larger one comes.
+// Whatever comes and goes, there are never more than the limit and the rest, nothing is lost, and a key that has a
+// series keeps it until a larger one comes.
 func TestChooser(t *testing.T) {
 	c := NewChooser(3)
 	for _, step := range []struct {

@@ -1,4 +1,5 @@
-// Package metrics writes figures as Prometheus and OpenMetrics read them, and serves them over HTTP. It knows nothing of memtrace's own figures.
+// Package metrics writes figures as Prometheus and OpenMetrics read them, and serves them over HTTP. It knows nothing
+// of memtrace's own figures.
 //
 // # Invariants
 //
@@ -47,14 +48,15 @@ type Family struct {
 	seen map[string]int // index of a series by its labels
 }
 
-// maxLabelRunes bounds the value of a label. Prometheus itself has no bound, but its servers are commonly set to refuse longer ones with all samples beside them.
+// maxLabelRunes bounds the value of a label. Prometheus itself has no bound, but its servers are commonly set to refuse
+// longer ones with all samples beside them.
 const maxLabelRunes = 200
 
 // cutMark stands for what was cut out of a value.
 const cutMark = "…"
 
-// Clean returns what a label shows of a text that others chose: printable characters only, and not too many of them. Of a long text the beginning and the end stay, since paths differ
-// in their ends.
+// Clean returns what a label shows of a text that others chose: printable characters only, and not too many of them. Of
+// a long text the beginning and the end stay, since paths differ in their ends.
 func Clean(text string) string {
 	text = visible.Text(text)
 	runes := []rune(text)
@@ -65,7 +67,8 @@ func Clean(text string) string {
 	return string(runes[:head]) + cutMark + string(runes[len(runes)-(maxLabelRunes-head-1):])
 }
 
-// Add adds a sample, with cleaned labels; those without a value are left out, which means the same to Prometheus. Samples with the same labels become one: their values are added up.
+// Add adds a sample, with cleaned labels; those without a value are left out, which means the same to Prometheus.
+// Samples with the same labels become one: their values are added up.
 func (f *Family) Add(value float64, labels ...Label) {
 	kept := make([]Label, 0, len(labels))
 	var key strings.Builder

@@ -22,8 +22,9 @@ const (
 	maxPatience  = 5 * time.Second // half of Prometheus's usual timeout
 )
 
-// NewServer returns a server of what collect returns. collect is told how long the answer may take. With ownHostsOnly, only requests that name this machine by a loopback address or as localhost are
-// answered: otherwise a web page could read the metrics by a name of its own that it lets point here.
+// NewServer returns a server of what collect returns. collect is told how long the answer may take. With ownHostsOnly,
+// only requests that name this machine by a loopback address or as localhost are answered: otherwise a web page could
+// read the metrics by a name of its own that it lets point here.
 func NewServer(collect func(patience time.Duration) ([]*Family, error), ownHostsOnly bool) *http.Server {
 	turns := make(chan struct{}, maxScrapes)
 	handler := func(w http.ResponseWriter, r *http.Request) {

@@ -51,7 +51,8 @@ func value(m *dto.Metric) float64 {
 	return m.Gauge.GetValue()
 }
 
-// What is written in the classic format is what Prometheus's parser reads: every name, label and value, and no more than that.
+// What is written in the classic format is what Prometheus's parser reads: every name, label and value, and no more
+// than that.
 func TestClassicIsRead(t *testing.T) {
 	var text bytes.Buffer
 	families := hostileFamilies()

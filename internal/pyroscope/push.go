@@ -1,7 +1,9 @@
-// Package pyroscope sends profiles to a server that keeps them over time: Grafana Pyroscope, Grafana Alloy, or another one that has Pyroscope's interface.
+// Package pyroscope sends profiles to a server that keeps them over time: Grafana Pyroscope, Grafana Alloy, or another
+// one that has Pyroscope's interface.
 //
-// Two requests are documented. Push, of Pyroscope 1.0 and later, is POST /push.v1.PusherService/Push with a JSON object (the Connect protocol): every kind of sample in the profile becomes a series of its
-// own. Ingest, the older one, is POST /ingest with a form: there the kinds of samples have to be described.
+// Two requests are documented. Push, of Pyroscope 1.0 and later, is POST /push.v1.PusherService/Push with a JSON object
+// (the Connect protocol): every kind of sample in the profile becomes a series of its own. Ingest, the older one, is
+// POST /ingest with a form: there the kinds of samples have to be described.
 package pyroscope
 
 import (
@@ -54,8 +56,8 @@ type Target struct {
 	head   http.Header
 }
 
-// ParseTarget reads an address: that of a server, or of the request on it, http or https. A path that ends in /ingest asks for the older request. A user and a password in the address are sent as HTTP's
-// basic authentication.
+// ParseTarget reads an address: that of a server, or of the request on it, http or https. A path that ends in /ingest
+// asks for the older request. A user and a password in the address are sent as HTTP's basic authentication.
 func ParseTarget(text string) (*Target, error) {
 	u, err := url.Parse(text)
 	switch {
