@@ -3,9 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -91,16 +88,12 @@ func (p *pushFlags) target(format *exportFormat, output string) (*pyroscope.Targ
 
 // push sends what export writes for pprof.
 func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, flags *pushFlags, set *analyzer.StackSet, o export.Options) error {
-	rank, err := a.rankOfTrace(path)
-	if err != nil {
-		return err
-	}
 	began, err := time.Parse(time.RFC3339Nano, set.Process.Started)
 	if err != nil {
 		began = time.Now().Add(-time.Duration(set.Process.DurationNS)) // an imported snapshot does not tell
 	}
 	p := &pyroscope.Profile{Service: programName(strings.Join(set.Process.Args, " ")), From: began, Until: began.Add(time.Duration(set.Process.DurationNS)), Types: pushTypes,
-		Labels: map[string]string{"host": set.Process.Host, "rank": rank, "level": set.Level}}
+		Labels: map[string]string{"host": set.Process.Host, "pod": set.Process.Pod, "rank": rankText(set.Process.Rank), "level": set.Level}}
 	if set.Process.PID > 0 {
 		p.Labels["process_pid"] = strconv.FormatInt(set.Process.PID, 10)
 	}
@@ -131,17 +124,4 @@ func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, f
 		a.say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)), o.Value.Words(set))
 	}
 	return nil
-}
-
-// rankOfTrace returns the rank that a trace tells, which stands before the first events.
-func (a *app) rankOfTrace(path string) (string, error) {
-	run, err := a.openTrace(path)
-	if err != nil {
-		return "", err
-	}
-	defer run.Close()
-	if _, err := run.ReadBatch(); err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return rankIn(run.Info()), nil
 }

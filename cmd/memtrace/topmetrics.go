@@ -154,8 +154,8 @@ func (s *topSet) addProcess(p *topProcess) {
 	labels := labelSet{{Name: "process_pid", Value: strconv.Itoa(p.PID)}}
 	about := []metrics.Label{{Name: "process_owner", Value: p.User}, {Name: "process_command", Value: programName(p.Command)}, {Name: "recorded", Value: strconv.FormatBool(p.Traced)}}
 	if o != nil {
-		labels = labels.with("rank", o.Rank)
-		about = append(about, metrics.Label{Name: "framework", Value: o.Framework})
+		labels = labels.with("rank", rankText(o.Rank))
+		about = append(about, metrics.Label{Name: "framework", Value: o.Framework}, metrics.Label{Name: "container_id", Value: o.container}, metrics.Label{Name: "pod", Value: o.pod})
 	}
 	s.process.Add(1, append(labels.with(), about...)...)
 	if p.Traced && p.Reading == nil {

@@ -15,7 +15,6 @@ import (
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/metrics"
-	"memtrace/trace"
 )
 
 // series reads families back with Prometheus's parser and lists every sample as name{labels} value.
@@ -55,7 +54,9 @@ func measuredSample() topSample {
 	s := busySample()
 	s.Devices[0].UUID, s.Processes[0].Devices[0].UUID = "GPU-a", "GPU-a"
 	p := &s.Processes[0]
-	p.Owners.Rank, p.Owners.OutOfMemory, p.Owners.LostRecords = "3", topOOM{Failed: 2, Recovered: 1}, 7
+	rank := 3
+	p.Owners.container, p.Owners.pod = "0123456789ab", "trainer-3"
+	p.Owners.Rank, p.Owners.OutOfMemory, p.Owners.LostRecords = &rank, topOOM{Failed: 2, Recovered: 1}, 7
 	p.Owners.Trend = &report.Trend{BytesPerSecond: 1536.5}
 	p.Owners.levels = map[string]report.Level{levelDriver: {AllocCount: 4, AllocBytes: 1 << 30}, levelFramework: {AllocCount: 5, AllocBytes: 2 << 30}}
 	p.Owners.parts = []topPart{{Index: 4, UUID: "GPU-a", By: "tag", Level: levelFramework, Slack: 32 << 20, Rows: p.Owners.Rows,
@@ -75,7 +76,7 @@ func TestTopMetrics(t *testing.T) {
 		"hw_gpu_memory_limit_bytes{hw_id=GPU-a,hw_name=Mock GPU,hw_vendor=NVIDIA,device=0}": 16 << 30,
 		"hw_gpu_memory_usage_bytes{hw_id=GPU-a,hw_name=Mock GPU,hw_vendor=NVIDIA,device=0}": 5 << 30,
 
-		"memtrace_process_info{" + own + ",process_owner=ada,process_command=python train.py,recorded=true,framework=torch}": 1,
+		"memtrace_process_info{" + own + ",process_owner=ada,process_command=python train.py,recorded=true,framework=torch,container_id=0123456789ab,pod=trainer-3}": 1,
 		"memtrace_process_info{" + other + ",process_owner=bob,process_command=game,recorded=false}":                         1,
 		"memtrace_process_info{process_pid=43,process_owner=eve,process_command=serve,recorded=true}":                        1,
 
@@ -164,18 +165,6 @@ func TestProgramName(t *testing.T) {
 		if got := programName(command); got != want {
 			t.Errorf("%q: %q, want %q", command, got, want)
 		}
-	}
-}
-
-func TestRankOf(t *testing.T) {
-	none := 1 << 30
-	for want, info := range map[string]trace.Info{"": {}, "7": {"env.RANK": "7"}, "2": {"env.PMI_RANK": "2"}} {
-		if got := rankOf(info, none); got != want {
-			t.Errorf("%v: rank %q", info, got)
-		}
-	}
-	if got := rankOf(trace.Info{"env.RANK": "\"} 1\n"}, none); got != "" {
-		t.Errorf("rank %q", got)
 	}
 }
 

@@ -25,11 +25,12 @@ type topOwners struct {
 	Bounds         *report.Bounds     `json:"bounds,omitempty"` // what lost records mean for the figures; nil if none were
 	Trend          *report.Trend      `json:"trend,omitempty"`  // how memory grows; nil if it does not, or that cannot be told
 	Problem        string             `json:"problem"`          // why the figures may be wrong
-	Rank           string             `json:"rank"`             // in a distributed run, as its launcher numbers it; "" without one
+	Rank           *int               `json:"rank"`             // in a distributed run, as its launcher numbers it; nil without one
 	OutOfMemory    topOOM             `json:"out_of_memory"`
 
-	parts  []topPart               // by device, for metrics only
-	levels map[string]report.Level // of all devices
+	parts          []topPart               // by device, for metrics only
+	levels         map[string]report.Level // of all devices
+	container, pod string                  // that the process runs in; "" outside, or unknown
 
 	trendKnown bool // Trend is nil because nothing grows
 }
@@ -87,7 +88,7 @@ func (o *topOwners) lostWords() string {
 func ownersOf(s *report.Summary) *topOwners {
 	o := &topOwners{LostRecords: s.LostRecords, Bounds: s.Bounds, DriverLower: s.Driver.LiveBytesLower, FrameworkLower: s.Framework.LiveBytesLower, DriverBytes: s.Driver.LiveBytes, FrameworkBytes: s.Framework.LiveBytes, OtherBytes: map[string]uint64{},
 		Devices: []topTracked{}, Rows: []report.LedgerRow{}, Framework: "framework",
-		OutOfMemory: topOOM{s.OOM.Count, s.OOM.RecoveredCount}, levels: map[string]report.Level{levelDriver: s.Driver, levelFramework: s.Framework}}
+		Rank: s.Process.Rank, container: s.Process.Container, pod: s.Process.Pod, OutOfMemory: topOOM{s.OOM.Count, s.OOM.RecoveredCount}, levels: map[string]report.Level{levelDriver: s.Driver, levelFramework: s.Framework}}
 	for name := range s.Versions {
 		if name == "torch" || name == "mxnet" {
 			o.Framework = name

@@ -2,16 +2,13 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/trace"
 	"memtrace/trace/spool"
 )
 
@@ -152,44 +149,12 @@ func (r *topReader) onDevice(device int16) (*report.Summary, error) {
 	return f.update()
 }
 
-// rankVariables name a process's rank, in the order of docs/environment.md.
-var rankVariables = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK"}
-
-// rankOf returns the number that a running process's launcher gave it, "" if there is none: from its trace, or from the
-// environment that it was started with.
-func rankOf(info trace.Info, pid int) string {
-	if rank := rankIn(info); rank != "" {
-		return rank
-	}
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return "" // gone, or another user's
-	}
-	started := strings.Split(string(text), "\x00")
-	for _, name := range rankVariables {
-		if rank := rankNumber(lookupVariable(started, name)); rank != "" {
-			return rank
-		}
-	}
-	return ""
-}
-
-// rankIn returns the rank that a trace tells.
-func rankIn(info trace.Info) string {
-	for _, name := range rankVariables {
-		if rank := rankNumber(info["env."+name]); rank != "" {
-			return rank
-		}
-	}
-	return ""
-}
-
-func rankNumber(text string) string {
-	number, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
+// rankText writes a rank, "" for a process that is part of no distributed run.
+func rankText(rank *int) string {
+	if rank == nil {
 		return ""
 	}
-	return strconv.FormatUint(number, 10)
+	return strconv.Itoa(*rank)
 }
 
 // part returns what a process has on a device as the management library names it. Without names, as some containers

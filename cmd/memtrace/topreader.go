@@ -94,7 +94,7 @@ func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
 		return nil, fmt.Errorf("%s: %w", r.found.name(), err)
 	}
 	owners := ownersOf(summary)
-	owners.ReadAt, owners.Rank = begin, rankOf(r.source.Info(), r.found.key.pid)
+	owners.ReadAt = begin
 	if r.detailed {
 		if err := r.addParts(owners, summary); err != nil {
 			return nil, err

@@ -34,7 +34,6 @@ var opensItself = map[string]string{
 	"cmd/memtrace/mappedSpools":       "/proc",
 	"cmd/memtrace/namespacePIDs":      "/proc",
 	"cmd/memtrace/describe":           "/proc",
-	"cmd/memtrace/rankOf":             "/proc",
 	"cmd/memtrace/keyboard":           "/dev/tty",
 	"cmd/memtrace/inForeground":       "/dev/tty",
 	"cmd/memtrace/openDestination":    "makes a new file, O_EXCL, or writes to the device or pipe that the user named",
