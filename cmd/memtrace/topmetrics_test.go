@@ -77,8 +77,8 @@ func TestTopMetrics(t *testing.T) {
 		"hw_gpu_memory_usage_bytes{hw_id=GPU-a,hw_name=Mock GPU,hw_vendor=NVIDIA,device=0}": 5 << 30,
 
 		"memtrace_process_info{" + own + ",process_owner=ada,process_command=python train.py,recorded=true,framework=torch,container_id=0123456789ab,pod=trainer-3}": 1,
-		"memtrace_process_info{" + other + ",process_owner=bob,process_command=game,recorded=false}":                         1,
-		"memtrace_process_info{process_pid=43,process_owner=eve,process_command=serve,recorded=true}":                        1,
+		"memtrace_process_info{" + other + ",process_owner=bob,process_command=game,recorded=false}":                                                                 1,
+		"memtrace_process_info{process_pid=43,process_owner=eve,process_command=serve,recorded=true}":                                                                1,
 
 		"memtrace_trace_readable{" + own + "}":                 1,
 		"memtrace_read_timestamp_seconds{" + own + "}":         float64(s.Processes[0].Owners.ReadAt.Unix()),
