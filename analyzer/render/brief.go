@@ -353,33 +353,39 @@ func (p *page) shortNotes(s *report.Summary) {
 	}
 }
 
-// shortNext proposes the commands that show the rest.
-func (p *page) shortNext(s *report.Summary) {
+// nextCommand is a command that shows more, and what.
+type nextCommand struct{ command, shows string }
+
+// nextCommands are what to type next, the most useful first; none where the trace holds nothing to show.
+func nextCommands(s *report.Summary, path string) []nextCommand {
 	if nothingSeen(s) && len(s.Notes) == 0 {
-		return
+		return nil
 	}
-	path := p.o.Path
 	if path == "" {
 		path = "FILE"
 	}
 	path = shellWord(clean(path))
+	list := []nextCommand{{"memtrace report --details " + path, "call stacks, device ledger, lifetimes, notes"}}
+	switch {
+	case s.OOM.Count > 0:
+		list = append(list, nextCommand{"memtrace report --at oom " + path, "every table at the moment memory ran out"})
+	case modulesKnown(s):
+		list = append(list, nextCommand{"memtrace report --view modules " + path, "by layer of the model"})
+	case s.Sites != nil && worthShowing(s.Sites) && !slices.Contains(s.By, "site"):
+		list = append(list, nextCommand{"memtrace report --by site " + path, "by line of the program"})
+	}
+	return list
+}
+
+// shortNext proposes the commands that show the rest.
+func (p *page) shortNext(s *report.Summary) {
 	label := "Next:"
-	say := func(command, shows string) {
-		command += " " + path
-		text := p.o.paint(strong, label) + " " + command
-		if room := p.o.width() - len(label) - 1 - widthOf(command) - 2; room >= widthOf(shows)+2 {
-			text += "  " + p.o.paint(faint, "# "+shows)
+	for _, next := range nextCommands(s, p.o.Path) {
+		text := p.o.paint(strong, label) + " " + next.command
+		if room := p.o.width() - len(label) - 1 - widthOf(next.command) - 2; room >= widthOf(next.shows)+2 {
+			text += "  " + p.o.paint(faint, "# "+next.shows)
 		}
 		p.line("%s", text)
 		label = "     "
-	}
-	say("memtrace report --details", "call stacks, device ledger, lifetimes, notes")
-	switch {
-	case s.OOM.Count > 0:
-		say("memtrace report --at oom", "every table at the moment memory ran out")
-	case modulesKnown(s):
-		say("memtrace report --view modules", "by layer of the model")
-	case s.Sites != nil && worthShowing(s.Sites) && !slices.Contains(s.By, "site"):
-		say("memtrace report --by site", "by line of the program")
 	}
 }

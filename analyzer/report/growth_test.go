@@ -47,3 +47,17 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("per iteration: %d, want 10", got)
 	}
 }
+
+// TestVerdictGrowsByIteration: the verdict's figure says what its sentence says, also where the run was too short for a
+// trend over time.
+func TestVerdictGrowsByIteration(t *testing.T) {
+	s := &Summary{Framework: Level{AllocCount: 1, PeakBytes: 1}, Trend: &Trend{Kind: GrowthNone}, Training: leaving(100, 100, 110, 120, 130, 140)}
+	s.Training.IterationsBy, s.Training.Highest = IterationsByStep, -1
+	if got := s.Verdict().Growth; got != GrowthSteady {
+		t.Errorf("growth %q", got)
+	}
+	s.Training.IterationsBy = IterationsByPeriod // guessed iterations prove nothing
+	if got := s.Verdict().Growth; got != GrowthNone {
+		t.Errorf("growth %q by guessed iterations", got)
+	}
+}

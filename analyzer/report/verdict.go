@@ -62,12 +62,21 @@ func (s *Summary) Verdict() *Verdict {
 	if s.Trend != nil {
 		v.Growth = s.Trend.Kind
 	}
+	if s.growsByIteration() {
+		v.Growth = GrowthSteady
+	}
 	v.peakOfTraining(s.Training)
 	v.largestOwner(s)
 	if v.Owner != nil && v.Owner.By == "inner" {
 		v.lookThrough(s)
 	}
 	return v
+}
+
+// growsByIteration reports whether each iteration leaves more behind than the one before, which shows in runs that are
+// too short for a trend over time.
+func (s *Summary) growsByIteration() bool {
+	return s.Training != nil && s.Training.IterationsBy != IterationsByPeriod && s.Training.Growth().Kind == GrowthSteady
 }
 
 // lookThrough names the operator and the module that hold most.

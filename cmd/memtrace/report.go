@@ -33,6 +33,7 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --by site --full-stacks memtrace.python3.4711.bin
   memtrace report --view modules --depth 2 memtrace.python3.4711.bin
   memtrace report --view iterations --csv iterations.csv --units MB memtrace.python3.4711.bin
+  memtrace report --brief memtrace.python3.4711.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
 func (a *app) reportCommand() *cobra.Command {
@@ -53,6 +54,7 @@ func (a *app) reportCommand() *cobra.Command {
 	views.define(cmd)
 	flags.defineEntries(cmd)
 	cmd.Flags().BoolVar(&flags.details, "details", false, "show everything: call stacks, device ledgers, lifetimes, notes")
+	cmd.Flags().BoolVar(&flags.brief, "brief", false, "print the answer, what it rests on and what to run next as JSON of at most 6,000 bytes")
 	cmd.Flags().BoolVar(&flags.allProcesses, "all", false, "for a folder: show the report of every process, not only of the one to look at")
 	cmd.Flags().BoolVar(&flags.full, "full-stacks", false, "show every frame of call stacks, also what libraries do among themselves")
 	return cmd
@@ -87,11 +89,14 @@ func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, chan
 		}
 		args = []string{path}
 	}
-	if len(views) == 0 && !flags.json && sideBySide(args) {
+	if err := flags.checkBrief(len(views)); err != nil {
+		return err
+	}
+	if len(views) == 0 && !flags.json && !flags.brief && sideBySide(args) {
 		return a.reportRanks(flags, args[0], options, style)
 	}
 	var damaged damageList
-	reports := shown[readSummary]{json: flags.json, form: flags.form(style)}
+	reports := shown[readSummary]{json: flags.json || flags.brief, form: flags.form(style)}
 	reports.load = func(path string) (readSummary, error) {
 		summary, err := a.summarize(path, options)
 		if err == nil {
@@ -103,6 +108,11 @@ func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, chan
 		return readSummary{path, summary}, err
 	}
 	reports.show = func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }
+	if flags.brief {
+		reports.show = func(w io.Writer, r readSummary) error {
+			return render.BriefJSON(w, r.summary, render.Options{Path: r.path})
+		}
+	}
 	if len(views) > 0 && !flags.json {
 		reports.show = func(w io.Writer, r readSummary) error { return a.showViews(w, viewed, flags.force, views, r, style) }
 	}
@@ -115,4 +125,17 @@ func renderSummary(w io.Writer, r readSummary, asJSON bool, style render.Options
 	}
 	style.Path = r.path
 	return render.Text(w, r.summary, style)
+}
+
+// checkBrief refuses what --brief leaves no room for.
+func (f *summaryFlags) checkBrief(views int) error {
+	switch {
+	case !f.brief:
+		return nil
+	case f.json:
+		return usagef("--brief and --json exclude each other: both print JSON")
+	case views > 0 || f.details || f.full:
+		return usagef("--brief goes without --view, --details and --full-stacks: they show more than it may print")
+	}
+	return nil
 }

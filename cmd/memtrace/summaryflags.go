@@ -47,6 +47,7 @@ type summaryFlags struct {
 	full         bool // report only
 	allProcesses bool // report only
 	details      bool // report only
+	brief        bool // report only
 	entries      int  // of a category; report only
 	sum          string
 
