@@ -95,7 +95,7 @@ func TestDiffNotes(t *testing.T) {
 	base := &report.Summary{Process: report.Process{Ended: report.EndedClean}, Health: report.Health{Complete: true}, Versions: map[string]string{"torch": "2.7"}, NullGPU: true}
 	changed := &report.Summary{Process: report.Process{Ended: report.EndedKilled, Signal: "SIGFPE"}, Versions: map[string]string{"torch": "2.8"}, Framework: report.Level{AllocCount: 1}}
 	got := strings.Join(diff.New(base, changed).Notes, "\n")
-	for _, want := range []string{"new run is not complete", "new run did not end by itself (SIGFPE)", "Only one of the runs used a real GPU",
+	for _, want := range []string{"new run is not complete", "new run did not exit normally (SIGFPE)", "Only one of the runs used a real GPU",
 		"torch differs: 2.7 in the base, 2.8", "Only one of the runs has blocks of a framework"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no note says %q:\n%s", want, got)

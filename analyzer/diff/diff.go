@@ -354,7 +354,7 @@ func diffNotes(base, changed *report.Summary) []string {
 			list = append(list, "The "+side.name+" is not complete; differences may come from what is missing.")
 		}
 		if side.s.Process.Ended != report.EndedClean {
-			list = append(list, "The "+side.name+" did not end by itself ("+cmp.Or(side.s.Process.Signal, side.s.Process.Ended)+").")
+			list = append(list, "The "+side.name+" did not exit normally ("+cmp.Or(side.s.Process.Signal, side.s.Process.Ended)+").")
 		}
 	}
 	if base.NullGPU != changed.NullGPU {

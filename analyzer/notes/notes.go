@@ -198,7 +198,7 @@ func noteMismatches(s *report.Summary, _ trace.Info) string {
 		return ""
 	}
 	return "The framework's own counters differ from what was recorded: " + strings.Join(parts, ", ") +
-		". Its words stand beside the recorded figures under \"reported\" in the JSON report."
+		". Its values are listed as \"reported\" in the JSON report, next to the recorded ones."
 }
 
 func noteSlack(s *report.Summary, _ trace.Info) string {

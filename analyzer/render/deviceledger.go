@@ -69,7 +69,7 @@ func noSamples(r *report.DeviceReport) string {
 	if why == "" {
 		why = "no sample was taken"
 	}
-	return "it did not say what is in use (" + clean(why) + "): what other processes, the CUDA context and code hold is not known"
+	return "device usage unavailable (" + clean(why) + "): other processes, the CUDA context and code are not counted"
 }
 
 // deviceOwner is a printed row: the same owner at each moment.

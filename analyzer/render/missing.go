@@ -47,7 +47,7 @@ func unnamed(s *report.Summary) string {
 	case "":
 		return fmt.Sprintf("the recorder asked %s for none, because MEMTRACE_ADAPTERS left it out, no Python runs in the program, or the trace is older than names; record again with MEMTRACE_ADAPTERS unset", name)
 	case "on":
-		return fmt.Sprintf("%s told of no model with memory on a GPU up to the trace's end", name)
+		return fmt.Sprintf("%s reported no model with memory on a GPU", name)
 	default:
 		return fmt.Sprintf("the recorder could not ask %s for them (%s)", name, clean(state))
 	}

@@ -43,7 +43,7 @@ func (p *page) modules(s *report.Summary) {
 	p.gap()
 	p.item("Each row counts what lies below it, too; own is what the module itself held at the peak. forward, backward and optimizer are the highest moments of the iteration at which that phase allocated.")
 	if words := legend(t.Categories, m.used); words != "" && shown[len(shown)-1] {
-		p.item(fmt.Sprintf("Of it, at the peak, by the rules %s, is: %s.", clean(t.Rules), words))
+		p.item(fmt.Sprintf("Abbreviations, at the peak (rule set %s): %s.", clean(t.Rules), words))
 	}
 	if m.deep {
 		p.item(fmt.Sprintf("Modules below level %d are part of those above them; --depth shows more.", p.o.depth()))

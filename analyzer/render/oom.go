@@ -31,7 +31,7 @@ func (p *page) oom(s *report.Summary) {
 			break
 		}
 		if shown == 1 {
-			p.title("Also short of memory")
+			p.title("Other out-of-memory events")
 			p.gap()
 		}
 		p.item(fmt.Sprintf("oom:%d at %s: %s", i+1, moment(list[i].TimeNS), oomLine(&list[i])))
@@ -165,7 +165,7 @@ func oomDevice(e *report.OOMEvent) string {
 	}
 	text += ", " + Bytes(e.FreeBytes) + " free"
 	if e.Sample.UsedBytes == e.UsedBytes {
-		return text + "; the device itself says the same"
+		return text + "; NVML agrees"
 	}
 	return text + fmt.Sprintf("; the device itself said %s in use at %s", Bytes(e.Sample.UsedBytes), moment(e.Sample.TimeNS))
 }

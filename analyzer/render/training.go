@@ -84,7 +84,7 @@ func (p *page) iterationLines(t *report.Training) {
 	ended := endedIterations(t)
 	switch {
 	case t.IterationsBy == report.IterationsByNothing:
-		p.field("iterations", "not told apart: nothing marks them, and no allocation returns regularly; memtrace.step() in the program's loop would")
+		p.field("iterations", "none detected; call memtrace.step() in the training loop")
 		return
 	case len(ended) == 0:
 		p.field("iterations", "the first one did not end, by "+clean(t.Iterated))

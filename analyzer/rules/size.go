@@ -40,7 +40,7 @@ var sizeText = regexp.MustCompile(`^\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)
 func ParseSize(text string) (uint64, error) {
 	m := sizeText.FindStringSubmatch(text)
 	if m == nil {
-		return 0, fmt.Errorf("%q is no size; write a number with a unit, such as 11.2GiB: %s", text, unitNames)
+		return 0, fmt.Errorf("%q is not a size; write a number with a unit, such as 11.2GiB: %s", text, unitNames)
 	}
 	return parseBytes(m[1], m[2])
 }

@@ -73,9 +73,9 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help-verb"})
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{inWords(err)} })
-	root.Flags().BoolP("version", "V", false, "print the version and stop")
+	root.Flags().BoolP("version", "V", false, "print the version and exit")
 	root.PersistentFlags().CountVarP(&a.verbose, "verbose", "v", "say what is being done (twice: in detail)")
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors")
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only")
 	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.topCommand(), a.htmlCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(), a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
 		a.stripCommand(), a.anonymizeCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
 	return root
@@ -91,7 +91,7 @@ func inWords(err error) error {
 	if errors.Is(number, strconv.ErrRange) {
 		return fmt.Errorf("%s: the number is too large", text)
 	}
-	return fmt.Errorf("%s: name a number", text)
+	return fmt.Errorf("%s: must be a number", text)
 }
 
 // unknownVerb words the mistake of a first argument that is no verb, with the nearest verbs.
@@ -101,9 +101,9 @@ func unknownVerb(cmd *cobra.Command, args []string) error {
 	}
 	near := cmd.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return usagef("there is no verb %q; to record a program type: memtrace run -- %s", args[0], strings.Join(args, " "))
+		return usagef("unknown command %q; to record a program type: memtrace run -- %s", args[0], strings.Join(args, " "))
 	}
-	return usagef("there is no verb %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	return usagef("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
 }
 
 func (a *app) logLevel() zerolog.Level {

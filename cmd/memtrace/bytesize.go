@@ -39,7 +39,7 @@ func parseBytes(text string) (int64, error) {
 	number, err := strconv.ParseFloat(trimmed[:end], 64)
 	bytes := math.Round(math.Ldexp(number, shift))
 	if err != nil || !known || bytes < 1 || bytes >= math.MaxInt64 {
-		return 0, fmt.Errorf("%q is no size; write bytes, or a number with K, M, G or T, such as 64M", text)
+		return 0, fmt.Errorf("%q is not a size; write bytes, or a number with K, M, G or T, such as 64M", text)
 	}
 	return int64(bytes), nil
 }

@@ -178,7 +178,7 @@ func whyNothing(program string) string {
 		return "; " + program + " is setuid or setgid, and such programs ignore LD_PRELOAD"
 	}
 	if size, err := unix.Getxattr(path, "security.capability", nil); err == nil && size > 0 {
-		return "; " + program + " has capabilities of its own (setcap), and such programs ignore LD_PRELOAD"
+		return "; " + program + " has file capabilities (setcap), and such programs ignore LD_PRELOAD"
 	}
 	opened, err := regular.Open(path)
 	if err != nil {

@@ -107,7 +107,7 @@ func (f *diffFlags) neededViews() ([]*render.View, error) {
 	switch {
 	case len(needed) == 0:
 	case len(f.by)+len(f.groups) > 0:
-		return nil, usagef("--view shows a table of its own: leave out --by and --group, or --view")
+		return nil, usagef("--view shows its own table: leave out --by and --group, or --view")
 	case f.at != "" || f.to != "":
 		return nil, usagef("--at and --to do not go with --view: it compares what belongs to parameters, whenever that is")
 	}

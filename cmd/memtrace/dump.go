@@ -17,7 +17,7 @@ import (
 
 const dumpLong = `Print a trace as text: one line for each event, dictionary entry and fact about
 the run. --encode goes the other way and turns such a text back into a trace, for
-tests and for reports of mistakes.
+tests and for bug reports.
 
 --from, --to, --kind and -n choose events, whose order numbers are their seq; of the
 dictionary what they refer to is printed with them, and no facts about the run.`
@@ -165,7 +165,7 @@ func parseKind(name string) (trace.EventKind, bool) {
 
 func (a *app) encode(o dumpOptions, path string) error {
 	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
-		return usagef("a trace is no text for a terminal; name a file with -o")
+		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
 	}
 	text, name := a.stdin, "standard input"
 	if path != "-" {

@@ -184,7 +184,7 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 	case output == "":
 		output = exportPath(path, format)
 	case output == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.stdout.Fd())):
-		return usagef("%s is no text for a terminal; name a file with -o", format.name)
+		return usagef("refusing to write %s to a terminal; name a file with -o", format.name)
 	}
 	sets, modules, err := a.readStacks(path, flags.level, format.bothLevels, count)
 	if err != nil {

@@ -58,7 +58,7 @@ func (a *app) htmlCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.filters.defineFilters(cmd)
-	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold so many `BLOCKS` at most, those that held most for longest; some 7 bytes of file each")
+	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; about 7 bytes of file each")
 	f.StringVarP(&flags.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace that file if it exists")
 	mustComplete(cmd, "blocks", completeValues())
@@ -67,7 +67,7 @@ func (a *app) htmlCommand() *cobra.Command {
 
 func (a *app) html(flags *htmlFlags, arg string) error {
 	if flags.blocks < 1 {
-		return usagef("--blocks %d: name a number of blocks, at least 1", flags.blocks)
+		return usagef("--blocks %d: must be at least 1", flags.blocks)
 	}
 	options, err := flags.filters.options()
 	if err != nil {

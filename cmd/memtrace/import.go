@@ -54,7 +54,7 @@ func (a *app) importCommand() *cobra.Command {
 
 func (a *app) importFile(o importOptions, path string) error {
 	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
-		return usagef("a trace is no text for a terminal; name a file with -o")
+		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
 	}
 	in, err := regular.Open(path)
 	if err != nil {

@@ -104,7 +104,7 @@ func (a *app) infoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "info FILE|DIR...",
 		Short:             "Print the header and the health of a trace",
-		Long:              "Print what the recorder wrote down about a run, and how whole its trace is.",
+		Long:              "Print what the recorder knows about a run, and whether its trace is complete.",
 		Example:           infoExample,
 		ValidArgsFunction: completeTraces,
 		Args:              someTraces,

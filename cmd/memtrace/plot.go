@@ -59,7 +59,7 @@ func (a *app) plotCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&flags.kind, "kind", "", "the `KIND` of picture: "+strings.Join(plot.Names(), ", "))
 	f.StringVar(&flags.show.Title, "title", "", "the `TEXT` above the picture")
-	f.Float64Var(&flags.show.MinShare, "min-share", 0, "join categories below this `PERCENT` of the whole")
+	f.Float64Var(&flags.show.MinShare, "min-share", 0, "join categories below this `PERCENT` of the total")
 	f.BoolVar(&flags.show.Baseline, "baseline", false, "overlay: take off what each run held at first")
 	f.BoolVar(&flags.show.Align, "align", false, "overlay: let each run begin at its first allocation")
 	f.StringVar(&flags.axis, "axis", "time", "timeline: what it goes by, `AXIS` time, or events, as wide as each other")

@@ -104,7 +104,7 @@ func (s *summaryFlags) addRules(o *analyzer.Options) error {
 	}
 	switch {
 	case len(o.RuleSets) == 0:
-		return usagef("--expected-sum goes with --by category, --rules or --group")
+		return usagef("--expected-sum requires --by category, --rules or --group")
 	case s.focus != "" || s.ignore != "" || s.tag != "" || s.library != "":
 		return usagef("--expected-sum does not go with --focus, --ignore, --tag and --library, which leave memory out")
 	}

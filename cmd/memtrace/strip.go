@@ -19,31 +19,31 @@ import (
 	"memtrace/trace/scrub"
 )
 
-const stripLong = `Write a copy of a trace that leaves out what nobody needs in order to read it
+const stripLong = `Write a copy of a trace without the parts that are not needed to read it
 elsewhere: embedded symbols, Python's line tables, the environment, the working
 directory, the host's name and arguments. Paths are shortened: of object files to
 their base names, of Python files to what lies behind site-packages or the standard
 library's folder, or to their last two parts.
 
 Without line tables a report tells call sites in Python apart by their functions
-alone; --keep lines keeps them. Names of the program's own functions, files, tags and threads stay: 'memtrace
-anonymize' replaces them. Events and all numbers stay as they are, and so do the
-addresses in stacks and of Python objects. Parts of a file that this version does not
+alone; --keep lines keeps them. Names of the program's own functions, files, tags and
+threads stay: 'memtrace anonymize' replaces them. Events and all numbers stay as they
+are, and so do the addresses in stacks and of Python objects. Parts of a file that this version does not
 know are left out, since they may hold anything, and so is what stands behind damage.
 What was left out or replaced is counted on standard error.`
 
 const stripExample = `  memtrace strip memtrace.python3.4711.bin -o small.bin
   memtrace strip --keep symbols,lines memtrace.python3.4711.bin -o shared.bin`
 
-const anonymizeLong = `Write a copy of a trace that tells nothing of whose it is. Names are replaced by
+const anonymizeLong = `Write a copy of a trace that does not reveal who made it. Names are replaced by
 pseudonyms: tags, marks and threads, the program and its own libraries, and files and
 functions of code that belongs neither to CPython nor to a package in site-packages nor
 to the system. Packages that are installed there keep their names, whoever wrote them.
-Besides, what 'memtrace strip' leaves out is left out, but for what the figures of call
-sites rest on: symbols, with the user's replaced, and Python's line tables, which are
+Everything that 'memtrace strip' removes is removed as well, except what the figures of
+call sites need: symbols, with the user's replaced, and Python's line tables, which are
 numbers. --keep chooses among these.
 
-The same name has the same pseudonym in the whole file. With --key that holds across
+The same name has the same pseudonym throughout the file. With --key that holds across
 files, and only who has the key can find out by trying whether a pseudonym is that of a
 certain name; without it a random key is used and forgotten.
 
@@ -119,7 +119,7 @@ func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
 
 func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
 	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
-		return usagef("a trace is no text for a terminal; name a file with -o")
+		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
 	}
 	strip, err := o.strip()
 	if err != nil {

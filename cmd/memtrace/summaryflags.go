@@ -83,7 +83,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	s.defineFilters(cmd)
 	s.asked = f.Changed
 	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")
-	f.BoolVar(&s.noFold, "no-fold", false, "give each of repeated modules and parameters, such as layers.{0..7}.mlp, a row of its own")
+	f.BoolVar(&s.noFold, "no-fold", false, "list repeated modules and parameters, such as layers.{0..7}.mlp, one by one")
 	f.BoolVar(&s.json, "json", false, "print JSON, with exact bytes and all rows")
 	f.StringVar(&s.color, "color", "auto", "`WHEN` to use colours: auto, always or never")
 	f.IntVar(&s.width, "width", 0, "`COLUMNS` to use (default: the terminal's, or 100)")
@@ -204,7 +204,7 @@ func (s *summaryFlags) style(out *os.File) (render.Options, error) {
 	}
 	switch {
 	case s.rows < 0:
-		return o, usagef("-n %d: name a number of rows, 0 for all", s.rows)
+		return o, usagef("-n %d: must be a number of rows, or 0 for all", s.rows)
 	case s.asked == nil || !s.asked("rows"):
 		o.Rows = 0 // render's word for as many as fit
 	case s.rows == 0:

@@ -19,7 +19,7 @@ import (
 const topLong = `Show the devices, the processes on them and, for those that memtrace records, who
 owns their memory right now.
 
-Recorded processes of this user are found by themselves; FILE and DIR name further
+Recorded processes of this user are found automatically; FILE and DIR name further
 traces, such as those of a process that another user lets you read. Devices and
 the processes on them come from NVIDIA's management library. On a machine without
 it, recorded processes are still shown.
@@ -74,9 +74,9 @@ func (a *app) topCommand() *cobra.Command {
 
 func (f *topFlags) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.once, "once", false, "print once and stop")
+	flags.BoolVar(&f.once, "once", false, "print once and exit")
 	flags.BoolVar(&f.json, "json", false, "print JSON once, with exact bytes and all rows")
-	flags.DurationVar(&f.interval, "interval", f.interval, "`TIME` between two looks, at least 1s")
+	flags.DurationVar(&f.interval, "interval", f.interval, "refresh `TIME`, at least 1s")
 	flags.IntSliceVar(&f.devices, "device", nil, "only this device `INDEX`, as nvidia-smi counts (repeatable)")
 	flags.IntSliceVar(&f.pids, "pid", nil, "only the process with this `NUMBER` (repeatable)")
 	flags.StringVar(&f.by, "by", "", "group owners by `NAME`: "+strings.Join(profile.GroupingNames(), ", ")+" (default: what says most)")
@@ -108,7 +108,7 @@ func (f *topFlags) check() error {
 		return usagef("--by %s: choose from %s", f.by, strings.Join(profile.GroupingNames(), ", "))
 	}
 	if f.rows < 0 {
-		return usagef("-n %d: name a number of rows, 0 for all", f.rows)
+		return usagef("-n %d: must be a number of rows, or 0 for all", f.rows)
 	}
 	return f.checkMetrics()
 }

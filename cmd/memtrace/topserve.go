@@ -36,7 +36,7 @@ func (f *topFlags) checkMetrics() error {
 		return usagef("--json with --listen or --textfile: choose one")
 	}
 	if f.once && f.textfile == "" {
-		return usagef("--once with --listen: a server that stops at once serves nobody; leave out --once, or use --textfile")
+		return usagef("--once with --listen: the server would exit at once; leave out --once, or use --textfile")
 	}
 	if f.listen == "" {
 		return nil

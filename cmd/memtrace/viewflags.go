@@ -49,7 +49,7 @@ func (v *viewFlags) define(cmd *cobra.Command) {
 	f.StringVar(&v.csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
 	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and in the table of tbd (default MB)")
 	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3, not counting those that only wrap another)")
-	f.IntVar(&v.period, "period", 0, "list every so many `ITERATIONS` (default 1), in the table of tbd")
+	f.IntVar(&v.period, "period", 0, "list only every Nth iteration: the number of `ITERATIONS` (default 1), in the table of tbd")
 	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of tbd")
 	mustComplete(cmd, "view", completeList(viewNames()...))
 	mustComplete(cmd, "units", completeValues(render.Units()...))
@@ -81,35 +81,35 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 	tbd := v.has("tbd")
 	switch {
 	case v.csv != "" && len(views) == 0:
-		return nil, usagef("--csv goes with --view: name what to write, one of %s", strings.Join(viewNames(), ", "))
+		return nil, usagef("--csv requires --view, one of %s", strings.Join(viewNames(), ", "))
 	case v.csv != "" && len(views) > 1:
-		return nil, usagef("--csv goes with one --view: %s would share a file", strings.Join(v.names, " and "))
+		return nil, usagef("--csv requires a single --view: %s would share a file", strings.Join(v.names, " and "))
 	case v.csv != "" && len(traces) > 1:
-		return nil, usagef("--csv goes with one trace; got %d", len(traces))
+		return nil, usagef("--csv requires a single trace; got %d", len(traces))
 	case v.csv != "" && s.json:
 		return nil, usagef("--csv and --json: choose one of them")
 	case v.csv != "" && (v.csv == "-" && s.output != "" || v.csv == s.output):
 		return nil, usagef("--csv %s and -o %s: name two files", v.csv, s.output)
 	case len(views) > 0 && len(s.by)+len(s.groups) > 0:
-		return nil, usagef("--view shows a table of its own: leave out --by and --group, or --view")
+		return nil, usagef("--view shows its own table: leave out --by and --group, or --view")
 	case len(views) > 0 && s.at != "" && !(v.has("cross") && len(views) == 1):
-		return nil, usagef("--at goes with the report; a view has moments of its own")
+		return nil, usagef("--at does not apply to views, which have their own moments")
 	case len(views) > 0 && s.since != "":
-		return nil, usagef("--since goes with the report; a view is of the whole run")
+		return nil, usagef("--since does not apply to views, which cover the entire run")
 	case len(views) > 0 && s.sum != "":
-		return nil, usagef("--expected-sum goes with --by category, --rules or --group, not with --view")
+		return nil, usagef("--expected-sum requires --by category, --rules or --group, and does not apply to views")
 	case changed("units") && v.csv == "" && !tbd:
-		return nil, usagef("--units goes with --csv and --view tbd; other sizes have their unit beside them")
+		return nil, usagef("--units requires --csv or --view tbd; other sizes show their unit")
 	case changed("depth") && !v.has("modules"):
-		return nil, usagef("--depth goes with --view modules")
+		return nil, usagef("--depth requires --view modules")
 	case changed("depth") && v.depth < 0:
-		return nil, usagef("--depth %d: name a number of levels, 0 for the root alone", v.depth)
+		return nil, usagef("--depth %d: must be a number of levels, or 0 for the root alone", v.depth)
 	case changed("period") && !tbd:
-		return nil, usagef("--period goes with --view tbd")
+		return nil, usagef("--period requires --view tbd")
 	case changed("period") && v.period < 1:
-		return nil, usagef("--period %d: name a number of iterations, at least 1", v.period)
+		return nil, usagef("--period %d: must be at least 1", v.period)
 	case changed("epoch") && !tbd:
-		return nil, usagef("--epoch goes with --view tbd")
+		return nil, usagef("--epoch requires --view tbd")
 	case changed("epoch") && v.epoch < 1:
 		return nil, usagef("--epoch %d: name an epoch, the first is 1", v.epoch)
 	}

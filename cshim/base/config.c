@@ -90,7 +90,7 @@ static void set_nvml(const char *v) {
 static void set_spool_max(const char *v) {
   uint64_t n = mt_parse_size(v);
   if (n) mt_config.spool_max = n < MT_SPOOL_MIN ? MT_SPOOL_MIN : n > MT_SPOOL_LIMIT ? MT_SPOOL_LIMIT : n;
-  else if (*v) complain("SPOOL_MAX", v, "is no size; 64M is used");
+  else if (*v) complain("SPOOL_MAX", v, "is not a size; 64M is used");
   if (n && n < MT_SPOOL_MIN) complain("SPOOL_MAX", v, "is too little; 1M is used");
   if (n > MT_SPOOL_LIMIT) complain("SPOOL_MAX", v, "is too much; 64G is used");
 }
@@ -98,7 +98,7 @@ static void set_spool_max(const char *v) {
 static void set_spool_hard_max(const char *v) {
   uint64_t n = mt_parse_size(v);
   if (n) mt_config.spool_hard_max = n < MT_SPOOL_LIMIT ? n : MT_SPOOL_LIMIT;
-  else if (*v) complain("SPOOL_HARD_MAX", v, "is no size; the usual is used");
+  else if (*v) complain("SPOOL_HARD_MAX", v, "is not a size; the default is used");
   if (n > MT_SPOOL_LIMIT) complain("SPOOL_HARD_MAX", v, "is too much; 64G is used");
 }
 
@@ -106,7 +106,7 @@ static void set_guest_memory(const char *v) {
   uint64_t n = mt_parse_size(v);
   if (n) mt_config.guest_memory = n < MT_GUEST_MEMORY_MIN ? MT_GUEST_MEMORY_MIN : n;
   else if (!truthy(v)) mt_config.guest_memory = 0;
-  else complain("GUEST_MEMORY", v, "is no size; 256M is used");
+  else complain("GUEST_MEMORY", v, "is not a size; 256M is used");
   if (n && n < MT_GUEST_MEMORY_MIN) complain("GUEST_MEMORY", v, "is too little; 16M is used");
 }
 

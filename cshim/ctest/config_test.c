@@ -44,7 +44,7 @@ static void values(void) {
   load("MEMTRACE_SPOOL_MAX=1T", "MEMTRACE_DISABLE=0", "MEMTRACE_FORCE=off");
   CHECK_EQ(mt_config.spool_max, 64ull << 30);
   CHECK(!mt_config.disabled && !mt_config.force);
-  CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=nonsense is no size; 64M is used");
+  CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=nonsense is not a size; 64M is used");
   CHECK_COMPLAINT("MEMTRACE_LOG=nonsense is no level; warn is used");
   CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=1 is too little; 1M is used");
   CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=1T is too much; 64G is used");
@@ -55,8 +55,8 @@ static void values(void) {
 static void nonsense(void) {
   static const struct {
     const char *text, *complaint;
-  } cases[] = {{"SPOOL_MAX=-1", " is no size; 64M is used"},
-               {"SPOOL_MAX=99999999999999999999", " is no size; 64M is used"},
+  } cases[] = {{"SPOOL_MAX=-1", " is not a size; 64M is used"},
+               {"SPOOL_MAX=99999999999999999999", " is not a size; 64M is used"},
                {"NVML=99999999999999", " is too much; 3600 is used"},
                {"NVML=bogus", " is no number of seconds; 1 is used"},
                {"LOG=bogus", " is no level; warn is used"},
@@ -98,7 +98,7 @@ static void guest_memory(void) {
     const char *text;
     uint64_t bytes;
     const char *complaint;
-  } cases[] = {{"64M", 64 << 20, ""}, {"0", 0, ""}, {"off", 0, ""}, {"300", 16 << 20, " is too little; 16M is used"}, {"8G", 8ull << 30, ""}, {"much", 256 << 20, " is no size; 256M is used"}};
+  } cases[] = {{"64M", 64 << 20, ""}, {"0", 0, ""}, {"off", 0, ""}, {"300", 16 << 20, " is too little; 16M is used"}, {"8G", 8ull << 30, ""}, {"much", 256 << 20, " is not a size; 256M is used"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char setting[64] = "MEMTRACE_GUEST_MEMORY=", wanted[128];
     mt_config.guest_memory = 256 << 20;
