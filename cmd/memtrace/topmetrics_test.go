@@ -119,6 +119,37 @@ func TestTopMetrics(t *testing.T) {
 	}
 }
 
+// A program without a framework has owners at the driver's level and no allocator whose slack could be told; each of its
+// devices is named as the management library names it, or as the process does.
+func TestTopMetricsOfDevices(t *testing.T) {
+	s := measuredSample()
+	o := s.Processes[0].Owners
+	o.parts = nil
+	for i, uuid := range []string{"GPU-b", "GPU-a", ""} {
+		bytes := uint64(100 * (i + 1))
+		o.parts = append(o.parts, topPart{Index: int16(i) - 1, UUID: uuid, By: "site", Level: levelDriver,
+			Levels: map[string]report.Level{levelDriver: {LiveBytes: bytes}},
+			Rows:   []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "main.c:7 main", Bytes: bytes}}})
+	}
+	got := series(t, newTopMetrics().families(&s))
+	const own, owner = "{process_pid=41,rank=3,", "level=driver,grouping=site,owner=main.c:7 main}"
+	for name, want := range map[string]float64{
+		"memtrace_owner_memory_bytes" + own + "hw_id=GPU-b," + owner:          100,
+		"memtrace_owner_memory_bytes" + own + "device=0,hw_id=GPU-a," + owner: 200,
+		"memtrace_owner_memory_bytes" + own + "device=1," + owner:             300,
+		"memtrace_remainder_bytes" + own + "device=0,hw_id=GPU-a}":            1324<<20 - 200,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+	for name := range got {
+		if strings.HasPrefix(name, "memtrace_slack_bytes") || strings.HasPrefix(name, "memtrace_remainder_bytes") && !strings.Contains(name, "GPU-a") {
+			t.Errorf("there is %s %v", name, got[name])
+		}
+	}
+}
+
 // Whatever runs, and whatever it calls its memory, there is a bound to the series, and sums are right.
 func TestTopMetricsAreBounded(t *testing.T) {
 	s := measuredSample()

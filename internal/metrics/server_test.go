@@ -34,7 +34,7 @@ func TestNegotiate(t *testing.T) {
 		if got := Negotiate(accept); got != want {
 			t.Errorf("%q: format %d, want %d", accept, got, want)
 		}
-		theirs := expfmt.NegotiateIncludingOpenMetrics(http.Header{"Accept": {accept}})
+		theirs := expfmt.NegotiateAccept(http.Header{"Accept": {accept}}, expfmt.DefaultOpenMetricsAcceptedFormats()...)
 		if kind := theirs.FormatType(); (kind == expfmt.TypeOpenMetrics) != (want == OpenMetrics) && kind != expfmt.TypeProtoDelim && !strings.Contains(accept, "q=") {
 			t.Errorf("%q: Prometheus's library chooses %s", accept, theirs)
 		}

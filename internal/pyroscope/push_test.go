@@ -154,7 +154,7 @@ func TestPushFails(t *testing.T) {
 			w.WriteHeader(400)
 			_, _ = w.Write([]byte(`{"code":"invalid_argument","message":"profile too old"}`))
 		},
-		"the server answers 401 Unauthorized (who are you?)": func(w http.ResponseWriter) { http.Error(w, "who are you?", 401) },
+		"the server answers 401 Unauthorized (who are you?)": func(w http.ResponseWriter) { http.Error(w, "who are you?", http.StatusUnauthorized) },
 		"the server answers 500 Internal Server Error":       func(w http.ResponseWriter) { w.WriteHeader(500) },
 		"name the address that it sends to": func(w http.ResponseWriter) {
 			w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
