@@ -135,7 +135,7 @@ func (f *summaryFlags) checkBrief(views int) error {
 	case f.json:
 		return usagef("--brief and --json exclude each other: both print JSON")
 	case views > 0 || f.details || f.full:
-		return usagef("--brief goes without --view, --details and --full-stacks: they show more than it may print")
+		return usagef("--brief excludes --view, --details and --full-stacks: they show more than it may print")
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func cGraph(root string) (graph, error) {
 		}
 		texts = append(texts, text)
 		if room := filepath.Base(filepath.Dir(file)); room != "ctest" && room != "include" {
-			g[room] = g[room]
+			g[room] = nil
 		}
 	}
 	for i, text := range texts {
