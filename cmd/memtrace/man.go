@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -30,7 +32,32 @@ func (a *app) manCommand() *cobra.Command {
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("write the man pages into %s: %w", args[0], err)
 			}
-			return nil
+			return addManSections(root, args[0])
 		},
 	}
+}
+
+// addManSections completes the page of a command and of those below it.
+func addManSections(c *cobra.Command, folder string) error {
+	path := filepath.Join(folder, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1")
+	page, err := os.ReadFile(path)
+	if err != nil && (c.Hidden || os.IsNotExist(err)) {
+		return nil // hidden commands have no page
+	}
+	if err != nil {
+		return fmt.Errorf("complete a man page: %w", err)
+	}
+	text, rest, _ := strings.Cut(string(page), ".SH SEE ALSO")
+	if rest != "" {
+		rest = ".SH SEE ALSO" + rest
+	}
+	if err := os.WriteFile(path, []byte(strings.TrimRight(text, "\n")+"\n\n"+manSections(c)+"\n"+rest), 0o644); err != nil {
+		return fmt.Errorf("complete a man page: %w", err)
+	}
+	for _, below := range c.Commands() {
+		if err := addManSections(below, folder); err != nil {
+			return err
+		}
+	}
+	return nil
 }
