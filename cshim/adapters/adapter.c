@@ -152,7 +152,7 @@ static bool run_script(enum mt_framework framework) {
 /* Without being told of the interpreter's end nothing would say when what is kept of it is gone. */
 static enum state begin(enum mt_framework framework) {
   mt_pyend_arm();
-  if (!mt_pyend_told()) return note(framework, "off: the interpreter does not tell of its end"), OFF;
+  if (!mt_pyend_notified()) return note(framework, "off: the interpreter does not tell of its end"), OFF;
   bool on = run_script(framework);
   note(framework, on ? "on" : "off: the script failed");
   return on ? ON : OFF;

@@ -35,7 +35,7 @@ static struct {
   struct mt_tlsword search;
 } learning;
 
-static uint64_t first_told, last_told; /* threads' numbers */
+static uint64_t first_known, last_known; /* threads' numbers */
 
 /* The variables of a loaded object. */
 struct variables {
@@ -170,7 +170,7 @@ static uint32_t *count_of(const struct mt_node_owner *owner, enum mt_node_layout
   return (uint32_t *)((char *)(layout == MT_NODE_SHARED ? owner->block : owner->node) + MT_NODE_COUNT);
 }
 
-static void give_back(const struct mt_node_owner *owner, enum mt_node_layout layout) {
+static void drop_references(const struct mt_node_owner *owner, enum mt_node_layout layout) {
   __atomic_fetch_sub(count_of(owner, layout), 1, __ATOMIC_ACQ_REL); /* never the last one: the engine holds the node while it runs */
 }
 
@@ -187,7 +187,7 @@ static bool counts_owners(const struct mt_node_owner *first, enum mt_node_layout
     same = after == before + 1;
     taken++;
   }
-  while (same && taken--) give_back(first, layout);
+  while (same && taken--) drop_references(first, layout);
   return same;
 }
 
@@ -196,17 +196,17 @@ static const uint64_t *words_of(const void *node, enum mt_node_layout layout) {
 }
 
 /* Numbers of threads are small, so that a word may equal one by accident. The words before it must look right, too. */
-static bool may_tell_thread(const uint64_t *words) { return !(words[HEIGHT] >> 32) && (words[POINTED] & 0xff) <= 1 && words[THREAD] && !(words[THREAD] >> 32); }
+static bool may_hold_thread(const uint64_t *words) { return !(words[HEIGHT] >> 32) && (words[POINTED] & 0xff) <= 1 && words[THREAD] && !(words[THREAD] >> 32); }
 
-static bool tells_known_thread(const uint64_t *words) { return words[THREAD] == __atomic_load_n(&first_told, __ATOMIC_RELAXED) || words[THREAD] == __atomic_load_n(&last_told, __ATOMIC_RELAXED); }
+static bool holds_known_thread(const uint64_t *words) { return words[THREAD] == __atomic_load_n(&first_known, __ATOMIC_RELAXED) || words[THREAD] == __atomic_load_n(&last_known, __ATOMIC_RELAXED); }
 
 /* Whether nodes keep their maker's number: each of those that are looked at could, and one tells a thread that is known. */
 static void learn_thread(const void *node, bool last_look) {
   static bool seen;
   if (!learning.last) seen = false;
   uint64_t words[WORDS];
-  bool can = mt_safe_read(words, (uintptr_t)words_of(node, mt_backward.layout), sizeof words) && may_tell_thread(words);
-  seen = seen || (can && tells_known_thread(words));
+  bool can = mt_safe_read(words, (uintptr_t)words_of(node, mt_backward.layout), sizeof words) && may_hold_thread(words);
+  seen = seen || (can && holds_known_thread(words));
   if (!mt_backward.thread || (can && !(last_look && !seen))) return;
   mt_backward.thread = NULL;
   change();
@@ -241,7 +241,7 @@ static const void *running(void) {
     if (!counts_owners(&owner, layout)) return refuse("off: this version counts a node's owners in a place that is not known"), NULL;
     __atomic_store_n(&proven, 1, __ATOMIC_RELEASE);
   }
-  give_back(&owner, layout);
+  drop_references(&owner, layout);
   learn(owner.node);
   return owner.node;
 }
@@ -269,8 +269,8 @@ void mt_backward_meet(struct mt_thread *self) {
 
 uint64_t mt_backward_thread(struct mt_thread *self) {
   uint64_t thread = mt_backward.thread ? mt_backward.thread() : 0;
-  if (!__atomic_load_n(&first_told, __ATOMIC_RELAXED)) __atomic_store_n(&first_told, thread, __ATOMIC_RELAXED);
-  __atomic_store_n(&last_told, thread, __ATOMIC_RELAXED);
+  if (!__atomic_load_n(&first_known, __ATOMIC_RELAXED)) __atomic_store_n(&first_known, thread, __ATOMIC_RELAXED);
+  __atomic_store_n(&last_known, thread, __ATOMIC_RELAXED);
   self->op_thread = (thread & MT_OP_THREAD) << MT_OP_BITS;
   self->op_told = 1;
   return self->op_thread;

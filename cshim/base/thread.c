@@ -67,7 +67,7 @@ static bool is_capturing(const struct mt_thread *thread, uint64_t epoch, uint32_
 }
 
 /* A forked child keeps the blocks of threads that it does not have: they are of another epoch, or it does not record. */
-void mt_threads_settle(unsigned limit_ms) {
+void mt_threads_wait_captures(unsigned limit_ms) {
   uint64_t epoch = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)mt_sys_getpid() ? __atomic_load_n(&mt_last_epoch, __ATOMIC_RELAXED) : 0;
   uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
   if (!epoch) return;

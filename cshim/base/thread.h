@@ -157,7 +157,7 @@ static inline void mt_thread_unmark(struct mt_thread *self) {
 }
 
 /* Waits until each other thread of this process that is capturing now has finished with that, but at most so long. */
-void mt_threads_settle(unsigned limit_ms);
+void mt_threads_wait_captures(unsigned limit_ms);
 
 /* Returns the calling thread's state if this process records already, attaching the thread if need be; NULL if no CUDA call was made yet. */
 struct mt_thread *mt_thread_recording_now(void);

@@ -98,7 +98,7 @@ static void write_record(struct mt_call *call, const struct mt_outcome *o, uint1
   mt_record_commit(self, r, call->seq);
 }
 
-static void tell(struct mt_call *call, struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
+static void record_outcome(struct mt_call *call, struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
   if (MT_UNLIKELY(is_nothing(o))) return;
   complete(call, o);
   write_record(call, o, runtime, flags);
@@ -197,7 +197,7 @@ static void leave_driver(struct mt_call *call) {
 }
 
 /* Another interposer behind us may have come back to our wrapper on its way to the driver. What was told there is not told again: it is nearer to the truth. */
-static bool told_below(struct mt_call *call, const struct mt_outcome *o) {
+static bool recorded_below(struct mt_call *call, const struct mt_outcome *o) {
   struct mt_thread *self = call->self;
   bool taken = call->seq && self->reserved_seq != call->seq;
   if (MT_LIKELY(self->told_count == call->told) || self->told_kind != o->kind || self->told_addr != o->addr) {
@@ -215,8 +215,8 @@ void mt_driver_close(struct mt_call *call, struct mt_outcome *outcome) {
     call->caller = self->runtime_caller;
     self->driver_events += outcome->kind == MT_ALLOC;
   }
-  if (!told_below(call, outcome)) {
-    tell(call, outcome, runtime, 0);
+  if (!recorded_below(call, outcome)) {
+    record_outcome(call, outcome, runtime, 0);
     self->told_count++;
     self->told_kind = outcome->kind;
     self->told_addr = outcome->addr;
@@ -270,7 +270,7 @@ void mt_runtime_close(struct mt_call *call, struct mt_outcome *outcome) {
   self->runtime = 0;
   if (alone) {
     call->caller = self->runtime_caller;
-    tell(call, outcome, call->id, MT_FLAG_RUNTIME_ONLY);
+    record_outcome(call, outcome, call->id, MT_FLAG_RUNTIME_ONLY);
   }
   end(call);
   unframe_call(call);

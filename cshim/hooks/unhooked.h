@@ -7,7 +7,7 @@
 void mt_unhooked_add(const char *base, int version);
 
 /* Writes what is remembered into the trace's information, as "unhooked.NAME" = version. For the start of recording and its end. */
-void mt_unhooked_tell(void);
+void mt_unhooked_report(void);
 
 /* Set once anybody reached CUDA by a way that leads through the hooks. */
 extern uint32_t mt_unhooked_reached;

@@ -289,7 +289,7 @@ void mt_boot_go_ended(void) {
 }
 
 /* By the sampler's thread, which has the program's descriptors. */
-static void tell_go_end(void) {
+static void notify_go_end(void) {
   uint32_t ended = GO_ENDED;
   if (!__atomic_compare_exchange_n(&go_ended, &ended, GO_END_TOLD, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
   static const char why[] = "the Go runtime could not go on";
@@ -323,7 +323,7 @@ static void *boot_thread(void *unused) {
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !start_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
   if (why) return mt_sampler_off(why), stay_without(why), NULL;
-  mt_sampler_run(&alone, tell_go_end);
+  mt_sampler_run(&alone, notify_go_end);
   if (alone_status && ends_as_its_last()) _exit(0);
   if (alone_status & 0x7f) end_by_signal(alone_status & 0x7f);
   if (alone_status) _exit(alone_status >> 8 & 0xff); /* it left behind the C library's back */
@@ -362,7 +362,7 @@ void mt_boot_start(void) {
   mt_sys_set_blocked(before);
 }
 
-void mt_boot_settle(unsigned limit_ms) {
+void mt_boot_wait(unsigned limit_ms) {
   uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
   while (__atomic_load_n(&mt_drainer, __ATOMIC_ACQUIRE) == MT_DRAINER_BOOTS && mt_clock_monotonic() < give_up) mt_sys_sleep(500000);
 }

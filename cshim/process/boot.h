@@ -15,7 +15,7 @@ void mt_boot_prepare(void);
 void mt_boot_start(void);
 
 /* Waits until the runtime is up, or will not be, but at most so long. */
-void mt_boot_settle(unsigned limit_ms);
+void mt_boot_wait(unsigned limit_ms);
 
 /* The Go runtime found that it cannot go on (goend.h): nobody drains any more, and the caller's thread does what must be done all the same. May not return. */
 void mt_boot_go_ended(void);

@@ -27,7 +27,7 @@ extern int on_exit(void (*function)(int status, void *argument), void *argument)
 extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribute__((weak));
 
 /* A process that recorded nothing, though it used a GPU, says so on stderr and in a trace of its own. */
-static void tell_unseen(void) {
+static void report_unrecorded(void) {
   const char *how = mt_unhooked_check();
   if (!how) return;
   mt_guest_confess("blind", how);
@@ -36,11 +36,11 @@ static void tell_unseen(void) {
 
 static void at_end(int status, void *unused) {
   (void)unused;
-  tell_unseen();
+  report_unrecorded();
   mt_guest_end(status);
 }
 
-static void at_end_untold(void *unused) {
+static void at_exit_without_status(void *unused) {
   at_end(MT_STATUS_UNKNOWN, unused);
 }
 
@@ -54,7 +54,7 @@ static void at_quick_end(void *unused) {
  * destructors of all libraries: what they free is still recorded. A destructor of this library would run before theirs. */
 void mt_exit_hooks_prepare(void) {
   if (on_exit) on_exit(at_end, NULL);
-  else __cxa_atexit(at_end_untold, NULL, NULL);
+  else __cxa_atexit(at_exit_without_status, NULL, NULL);
   if (__cxa_at_quick_exit) __cxa_at_quick_exit(at_quick_end, NULL);
   next_exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_exit");
   next_Exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_Exit");

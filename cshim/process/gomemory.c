@@ -137,7 +137,7 @@ int __wrap_munmap(void *at, size_t size) {
   return result;
 }
 
-static bool give_back(const struct mt_map *map, void *unused) {
+static bool release_map(const struct mt_map *map, void *unused) {
   (void)unused;
   for (unsigned i = 0; i < count && map->permissions[0] == '-' && map->permissions[1] == '-'; i++) {
     uintptr_t start = map->start > reserved[i].start ? map->start : reserved[i].start, end = map->end < reserved[i].end ? map->end : reserved[i].end;
@@ -146,9 +146,9 @@ static bool give_back(const struct mt_map *map, void *unused) {
   return true;
 }
 
-void mt_go_give_back(void) {
+void mt_go_release_memory(void) {
   if (!is_here() || !lock()) return;
-  if (mt_maps_each(give_back, NULL))
+  if (mt_maps_each(release_map, NULL))
     for (unsigned i = 0; i < count; i++) reserved[i].given_back = true;
   unlock();
 }

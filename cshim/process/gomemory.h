@@ -13,7 +13,7 @@ extern size_t mt_go_stack;
 
 /* Gives back what the runtime has reserved and does not use. From then on it takes what it needs at the places that it had reserved, if they are still free; if not, or if a
  * limit does not allow it, it cannot go on (goend.h). */
-void mt_go_give_back(void);
+void mt_go_release_memory(void);
 
 /* How much memory it has taken so far, without what is only reserved. */
 uint64_t mt_go_memory_held(void);

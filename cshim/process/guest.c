@@ -126,7 +126,7 @@ static bool start(void) {
     if (!__atomic_compare_exchange_n(&mt_life, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     if (!start_here()) return false;
     __atomic_store_n(&mt_live->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
-    mt_unhooked_tell();
+    mt_unhooked_report();
     mt_life_set(MT_READY);
     mt_boot_start();
     return true;
@@ -196,7 +196,7 @@ struct mt_thread *mt_thread_attach(void) {
   int error = errno;
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* an event in a signal handler would wait for the very thread it interrupts */
   struct mt_thread *self = attach();
-  if (self) mt_tag_tell_early();
+  if (self) mt_tag_flush_early();
   mt_sys_set_blocked(before);
   errno = error;
   return self;

@@ -80,8 +80,8 @@ static int set(struct shift *s, int resource, const struct rlimit *limit) {
   show(s, &told);
   if (!is_tight(resource, limit) && !s->active) return real_set(resource, limit);
   if (mt_guest_records_here()) { /* and not only the process that it was forked from */
-    mt_boot_settle(MT_LIMIT_WAIT_MS);
-    if (resource == RLIMIT_AS) mt_go_give_back();
+    mt_boot_wait(MT_LIMIT_WAIT_MS);
+    if (resource == RLIMIT_AS) mt_go_release_memory();
   }
   uint64_t by = held(resource);
   struct rlimit real = {raised(limit->rlim_cur, by), raised(limit->rlim_max, by)};

@@ -48,7 +48,7 @@ static uint64_t word_at(const char *block, uint16_t offset) {
 
 /* What lies at a code object that is met for the first time is believed only as far as it can be read. One that was looked at before is running code of a trusted
  * interpreter: it is looked at again with every event. */
-static bool peek(void *to, uintptr_t address, size_t size, bool checked) {
+static bool read_checked(void *to, uintptr_t address, size_t size, bool checked) {
   if (checked) return mt_safe_read(to, address, size);
   memcpy(to, (const void *)address, size);
   return true;
@@ -57,7 +57,7 @@ static bool peek(void *to, uintptr_t address, size_t size, bool checked) {
 static bool is_text(uintptr_t type, bool checked) {
   const struct mt_interpreter *py = &mt_interpreter;
   uint64_t flags = 0;
-  return type == py->text_type || (type && peek(&flags, type + py->layout.type_flags, sizeof flags, checked) && flags & MT_PY_SUBCLASS_OF_TEXT);
+  return type == py->text_type || (type && read_checked(&flags, type + py->layout.type_flags, sizeof flags, checked) && flags & MT_PY_SUBCLASS_OF_TEXT);
 }
 
 static bool readable(uintptr_t data, uint64_t bytes) {
@@ -70,13 +70,13 @@ static bool read_text(uintptr_t object, struct text *text, bool checked) {
   char head[128];
   *text = (struct text){"", 0, 1};
   if (!object) return true;
-  if (!peek(head, object, l->text_ascii, checked) || !is_text(word_at(head, l->object_type), checked)) return false;
+  if (!read_checked(head, object, l->text_ascii, checked) || !is_text(word_at(head, l->object_type), checked)) return false;
   uint32_t state;
   memcpy(&state, head + l->text_state, sizeof state);
   uint32_t width = state >> l->kind_bit & 7, compact = state >> (l->kind_bit + 3) & 1, ascii = state >> (l->kind_bit + 4) & 1;
   uint64_t length = word_at(head, l->text_length), data = object + (compact && ascii ? l->text_ascii : l->text_compact);
   if ((width != 1 && width != 2 && width != 4) || length > UINT32_MAX) return false;
-  if (!compact && !peek(&data, data, sizeof data, checked)) return false;
+  if (!compact && !read_checked(&data, data, sizeof data, checked)) return false;
   uint64_t bytes = length * width;
   if (bytes > MT_PY_TEXT_MAX) bytes = MT_PY_TEXT_MAX;
   if (checked && !readable(data, bytes)) return false;
@@ -96,7 +96,7 @@ struct code {
 static bool read_lines(uintptr_t object, struct code *c, bool checked) {
   const struct mt_interpreter *py = &mt_interpreter;
   char head[64];
-  if (!peek(head, object, py->layout.bytes_data, checked) || word_at(head, py->layout.object_type) != py->bytes_type) return false;
+  if (!read_checked(head, object, py->layout.bytes_data, checked) || word_at(head, py->layout.object_type) != py->bytes_type) return false;
   uint64_t bytes = word_at(head, py->layout.bytes_length);
   if (bytes > MT_PY_LINES_MAX) return true;
   if (checked && !readable(object + py->layout.bytes_data, bytes)) return false;
@@ -111,7 +111,7 @@ static bool read_code(uint64_t code, struct code *c, bool checked) {
   const struct mt_pylayout *l = &py->layout;
   char block[256];
   *c = (struct code){.table = MT_LINES_NONE, .lines = "", .qualname = {"", 0, 1}};
-  if (!peek(block, code, l->code_lines + 8u, checked) || word_at(block, l->object_type) != py->code_type) return false;
+  if (!read_checked(block, code, l->code_lines + 8u, checked) || word_at(block, l->object_type) != py->code_type) return false;
   memcpy(&c->first_line, block + l->code_line, sizeof c->first_line);
   return read_text(word_at(block, l->code_name), &c->name, checked) && read_text(word_at(block, l->code_file), &c->file, checked) &&
          (!l->code_qualname || read_text(word_at(block, l->code_qualname), &c->qualname, checked)) && read_lines(word_at(block, l->code_lines), c, checked);

@@ -101,7 +101,7 @@ static void *at_exit(void *self, void *arguments) {
   main_goes_on = pthread_equal(pthread_self(), main_thread);
   __atomic_store_n(&mt_pyend_process, (uint32_t)mt_sys_getpid(), __ATOMIC_RELEASE);
   order_threads();
-  mt_threads_settle(MT_PYEND_WAIT_MS);
+  mt_threads_wait_captures(MT_PYEND_WAIT_MS);
   errno = error;
   api.take(api.none);
   return api.none;
@@ -139,7 +139,7 @@ bool mt_pyend_arm(void) {
   return armed;
 }
 
-bool mt_pyend_told(void) { return told_at_end; }
+bool mt_pyend_notified(void) { return told_at_end; }
 
 bool mt_pyend_left_behind(void) {
   if (__atomic_load_n(&mt_pyend_process, __ATOMIC_ACQUIRE) != (uint32_t)mt_sys_getpid()) return false; /* a child that was forked meanwhile goes on */

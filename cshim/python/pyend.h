@@ -25,7 +25,7 @@ void mt_pyend_prepare_barrier(void);
 bool mt_pyend_arm(void);
 
 /* Whether it tells at least when nothing is left of it, as it does once it was asked. With the interpreter's lock. */
-bool mt_pyend_told(void);
+bool mt_pyend_notified(void);
 
 /* Whether an interpreter ended since this was last asked, so that the next one is to be tested anew. */
 bool mt_pyend_over(void);

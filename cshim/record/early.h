@@ -11,4 +11,4 @@
 void mt_early_keep(uint8_t kind, uint64_t number, const char *name, size_t size);
 
 /* Hands over what was kept, the oldest first, once for each start of recording. The name lives until the call returns. */
-void mt_early_tell(void (*tell)(uint8_t kind, uint64_t number, const char *name, size_t size));
+void mt_early_flush(void (*tell)(uint8_t kind, uint64_t number, const char *name, size_t size));

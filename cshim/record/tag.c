@@ -171,12 +171,12 @@ static void note(uint8_t kind, uint64_t number, uint64_t name) {
   mt_seq_end(self, outer);
 }
 
-static void tell_early(uint8_t kind, uint64_t number, const char *name, size_t size) {
+static void flush_early(uint8_t kind, uint64_t number, const char *name, size_t size) {
   uint32_t id = size ? mt_dict_intern(MT_DICT_STRING, name, size) : 0;
   if (id || !size) note(kind, number, id);
 }
 
-void mt_tag_tell_early(void) { mt_early_tell(tell_early); }
+void mt_tag_flush_early(void) { mt_early_flush(flush_early); }
 
 uint32_t mt_tag_mark(const char *name, size_t size) {
   if (!size || !mt_thread_recording_now()) return 0;
