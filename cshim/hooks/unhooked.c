@@ -24,7 +24,7 @@ static struct {
   uint64_t told_in; /* epoch of the spool that has it */
 } rows[MT_UNHOOKED];
 
-static void count_row(unsigned i) {
+static void note_row(unsigned i) {
   char key[16 + MT_UNHOOKED_NAME] = "unhooked.", text[12];
   int n = sizeof text, version = rows[i].version;
   uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);
@@ -42,15 +42,15 @@ void mt_unhooked_add(const char *base, int version) {
       strncpy(rows[i].name, base, MT_UNHOOKED_NAME - 1);
       rows[i].version = version;
       __atomic_store_n(&rows[i].state, 2, __ATOMIC_RELEASE);
-      return count_row(i);
+      return note_row(i);
     }
-    if (state == 2 && rows[i].version == version && !strncmp(rows[i].name, base, MT_UNHOOKED_NAME - 1)) return count_row(i);
+    if (state == 2 && rows[i].version == version && !strncmp(rows[i].name, base, MT_UNHOOKED_NAME - 1)) return note_row(i);
   }
 }
 
 void mt_unhooked_report(void) {
   for (unsigned i = 0; i < MT_UNHOOKED; i++)
-    if (__atomic_load_n(&rows[i].state, __ATOMIC_ACQUIRE) == 2) count_row(i);
+    if (__atomic_load_n(&rows[i].state, __ATOMIC_ACQUIRE) == 2) note_row(i);
 }
 
 uint32_t mt_unhooked_reached;
