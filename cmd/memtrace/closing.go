@@ -116,7 +116,7 @@ func after(first, second string) string {
 func closingWords(program string, summaries []readSummary, wrote int) []string {
 	switch {
 	case wrote == 0:
-		return []string{"no CUDA memory call was made, so there is no trace" + whyNothing(program)}
+		return []string{"no trace was written: no CUDA memory call was recorded" + whyNothing(program)}
 	case len(summaries) == 0:
 		return []string{"no trace could be read"}
 	}

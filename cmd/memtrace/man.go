@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 
 	"memtrace/internal/version"
 )
@@ -47,7 +49,7 @@ func addManSections(c *cobra.Command, folder string) error {
 	if err != nil {
 		return fmt.Errorf("complete a man page: %w", err)
 	}
-	text, rest, _ := strings.Cut(string(page), ".SH SEE ALSO")
+	text, rest, _ := strings.Cut(flagTerms(c, string(page)), ".SH SEE ALSO")
 	if rest != "" {
 		rest = ".SH SEE ALSO" + rest
 	}
@@ -60,4 +62,27 @@ func addManSections(c *cobra.Command, folder string) error {
 		}
 	}
 	return nil
+}
+
+// flagLine is what the generator writes for a flag: its names, and its default where the name of its value belongs.
+var flagLine = regexp.MustCompile(`(?m)^((?:\\fB-\w\\fP, )?\\fB--([\w-]+)\\fP).*\n(.*)$`)
+
+// flagTerms names the values of flags as --help does, and says what they are if not given.
+func flagTerms(c *cobra.Command, page string) string {
+	page = flagLine.ReplaceAllStringFunc(page, func(lines string) string {
+		m := flagLine.FindStringSubmatch(lines)
+		f := c.Flag(m[2])
+		if f == nil {
+			return lines
+		}
+		term, text := m[1], m[3]
+		if value, _ := pflag.UnquoteUsage(f); value != "" {
+			term += " \\fI" + roff(value) + "\\fP"
+		}
+		if d := f.DefValue; d != "" && d != "false" && d != "0" && d != "[]" && !strings.Contains(text, "(default") {
+			text += " (default " + roff(d) + ")"
+		}
+		return ".TP\n" + term + "\n" + strings.TrimLeft(text, "\t")
+	})
+	return strings.ReplaceAll(page, ".PP\n.TP\n", ".TP\n")
 }

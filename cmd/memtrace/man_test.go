@@ -26,6 +26,9 @@ func TestManPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if bad := regexp.MustCompile(`(?m)^\\fB-[^ ]*\\fP=.*$`).FindString(string(page)); bad != "" {
+			t.Errorf("%s: a flag without the name of its value: %s", filepath.Base(path), bad)
+		}
 		for _, section := range []string{".SH NAME", ".SH EXIT STATUS", ".SH ENVIRONMENT", ".SH FILES"} {
 			if strings.Count(string(page), section+"\n") != 1 {
 				t.Errorf("%s: section %s", filepath.Base(path), section)

@@ -51,9 +51,18 @@ func (a *app) openDestination(path string, force bool) (*destination, error) {
 	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("open the output: %w", err)
+		return nil, fmt.Errorf("%s cannot be created: %w; name another file with -o", path, reason(err))
 	}
 	return newDestination(f, path, temp), nil
+}
+
+// reason is what the system says, without the name of the file that is written in the meantime.
+func reason(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 func newDestination(file *os.File, name, temp string) *destination {

@@ -45,6 +45,16 @@ void mt_fail(const char *what, int error) {
   if (error) mt_log(MT_LOG_ERROR, "the system says: ", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", "");
 }
 
+/* The trace, or the spool, has no place: says which file that was, and what to do. */
+static void fail_file(const char *what) {
+  int error = errno;
+  char text[64 + MT_PATH_MAX];
+  bool is_file = !strncmp(what, "creating", 8);
+  if (is_file) stpcpy(stpcpy(stpcpy(text, what), " "), mt_config.spool_dir[0] && strstr(what, "spool") ? mt_region.output.spool : mt_region.output.trace);
+  mt_fail(is_file ? text : what, error);
+  if (is_file) mt_log(MT_LOG_ERROR, "set MEMTRACE_OUTPUT to a file in a folder that can be written to, such as /tmp/memtrace.%e.%p.bin", "", "");
+}
+
 static void announce_to_runner(void) {
   if (!mt_config.run_dir[0]) return;
   char path[2 * MT_PATH_MAX];
@@ -98,7 +108,7 @@ static bool start_here(void) {
   else mt_sys_forget_lock();
   if (!mt_live_make()) return mt_fail("cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)", errno), false;
   mt_region_forget();
-  if (mt_region_create(&what)) return mt_fail(what, errno), false;
+  if (mt_region_create(&what)) return fail_file(what), false;
   if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;
   mt_module_start();
   if (mt_capture_start()) return mt_fail("no memory for the stack table", errno), false;
