@@ -59,7 +59,7 @@ int main(void) {
 	}{
 		{"none", "0", "", func() {}},
 		{"setuid", "1", "is setuid or setgid", func() { os.Chmod(program, 0o755|os.ModeSetuid) }},
-		{"setcap", "1", "has capabilities of its own", func() {
+		{"setcap", "1", "has file capabilities", func() {
 			setcap, err := exec.LookPath("setcap")
 			if err != nil {
 				t.Skip("setcap is not installed")
