@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -38,7 +39,7 @@ var ordinaries = []ordinary{
 	{name: "plain", env: []string{"PYTHONMALLOC=malloc"}},
 	{name: "plain", env: []string{"PYTHONTRACEMALLOC=5"}},
 	{name: "plain", env: []string{"PYTHONHASHSEED=1", "PYTHONUNBUFFERED=1"}},
-	{name: "crash", status: -1, mxnet: 255, short: true}, // by its handler of signals
+	{name: "crash", status: -1, mxnet: 255, short: true}, // by its handler of signals: see tries
 	{name: "abort", status: -1},
 	{name: "interrupt", status: -1, short: true},
 	{name: "quick_end", status: 7},
@@ -102,25 +103,52 @@ func TestOrdinaryPrograms(t *testing.T) {
 	}
 }
 
+// tries is how often a program may be run until it ends as it should. MXNet's signal handler calls exit, which joins
+// MXNet's threads. Of 100 such runs without the library, 3 broke there: a thread that ends finds its arena of malloc
+// damaged, and either aborts, or gets into the handler once more and waits for the arena's lock forever.
+func (o ordinary) tries(framework string) int {
+	if o.name == "crash" && framework == mxnet {
+		return 6
+	}
+	return 1
+}
+
 var address = regexp.MustCompile(`0x[0-9a-f]+`)
 
 // compare runs the case without the library and with it.
 func (o ordinary) compare(t *testing.T, c combination) {
 	t.Helper()
-	without, with := o.run(t, c, true), o.run(t, c, false)
-	if without != with { // the first one in a new environment compiles modules, and tells what the compiler thinks of them
-		without = o.run(t, c, true)
-	}
-	if without != with {
-		t.Errorf("without the library\n%d\n%s%s\nwith it\n%d\n%s%s", without.status, without.stdout, without.stderr, with.status, with.stdout, with.stderr)
-	}
 	want := o.status
 	if c.framework == mxnet && o.mxnet != 0 {
 		want = o.mxnet
 	}
+	until := func(plain bool) (got outcome) {
+		for try := range o.tries(c.framework) {
+			if got = o.run(t, c, plain); got.status == want {
+				break
+			}
+			t.Logf("try %d: exit status %d:\n%s", try+1, got.status, got.stderr)
+		}
+		return got
+	}
+	without, with := until(true), until(false)
+	if without != with { // the first one in a new environment compiles modules, and tells what the compiler thinks of them
+		without = until(true)
+	}
+	if without != with {
+		t.Errorf("without the library\n%d\n%s%s\nwith it\n%d\n%s%s", without.status, without.stdout, without.stderr, with.status, with.stdout, with.stderr)
+	}
 	if with.status != want {
 		t.Errorf("exit status %d, want %d:\n%s", with.status, want, with.stderr)
 	}
+}
+
+// withTimeout returns the command as timeout runs it, far longer than it takes.
+func withTimeout(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	timed := exec.Command("timeout", append([]string{"--signal=KILL", "60"}, cmd.Args...)...)
+	timed.Dir, timed.Env = cmd.Dir, cmd.Env
+	return timed
 }
 
 // run runs the case once. A flag stands before the script, which nullcuda-run gets as its second argument.
@@ -133,6 +161,9 @@ func (o ordinary) run(t *testing.T, c combination, plain bool) outcome {
 	cmd, r := p.start(t)
 	at := slices.Index(cmd.Args, filepath.Join(guest.Root(), "testdata", "train", "ordinary.py"))
 	cmd.Args = slices.Insert(cmd.Args, at, o.flags...)
+	if o.tries(c.framework) > 1 { // one that hangs is tried again
+		cmd = withTimeout(t, cmd)
+	}
 	got := runOne(t, cmd)
 	got.stdout, got.stderr = address.ReplaceAllString(got.stdout, "ADDRESS"), address.ReplaceAllString(got.stderr, "ADDRESS")
 	if plain {

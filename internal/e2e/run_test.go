@@ -130,8 +130,9 @@ type device struct {
 }
 
 type report struct {
-	Schema      string `json:"schema"`
-	LostRecords uint64 `json:"lost_records"`
+	Schema      string            `json:"schema"`
+	LostRecords uint64            `json:"lost_records"`
+	Versions    map[string]string `json:"versions"`
 	Process     struct {
 		PID        int    `json:"pid"`
 		Command    string `json:"command"`
