@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"memtrace/cuda"
 	"memtrace/internal/regular"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -44,6 +46,7 @@ type drainer struct {
 	watermark uint64
 	progress  time.Time // when the watermark last moved, or nothing was held back
 	looked    bool      // versions were looked up
+	framework bool      // a framework's blocks have come
 	pacer     *pacer
 	packages  *packageFinder
 	memory    guestMemory
@@ -184,8 +187,13 @@ func (d *drainer) write(events []trace.Event, now time.Time) error {
 		d.oldest = now
 	}
 	d.unflushed += len(events)
+	if !d.framework && slices.ContainsFunc(events, ofFramework) {
+		d.framework, d.looked = true, false // the first look may have come before the program loaded it
+	}
 	return d.writer.WriteEvents(events)
 }
+
+func ofFramework(e trace.Event) bool { return e.Level == cuda.LevelFramework }
 
 func (d *drainer) flush() error {
 	if !d.looked {

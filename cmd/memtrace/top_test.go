@@ -410,6 +410,38 @@ func TestTopReaderProblem(t *testing.T) {
 	}
 }
 
+// The last figures are those of a reading that began after they were asked for: neither one under way counts, nor the
+// rest that a reader takes after a long one.
+func TestTopLatestReadsAgain(t *testing.T) {
+	r := newTopReader(topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
+	r.owners = &topOwners{}
+	r.next = time.Now().Add(time.Hour)
+	if r.advance() != nil {
+		t.Fatal("the reader takes no rest")
+	}
+	wasRead := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.problem != ""
+	}
+	<-r.latest()
+	if !wasRead() {
+		t.Error("the trace was not read")
+	}
+	r.mu.Lock()
+	r.problem, r.done = "", make(chan struct{})
+	r.mu.Unlock()
+	latest := r.latest()
+	r.mu.Lock()
+	close(r.done) // a long reading that began earlier ends
+	r.done, r.next = nil, time.Now().Add(time.Hour)
+	r.mu.Unlock()
+	<-latest
+	if !wasRead() {
+		t.Error("the trace was read only as far as it had been before")
+	}
+}
+
 // Quitting does not wait for a driver that does not answer.
 func TestTopCloseWhileSampling(t *testing.T) {
 	asked, answer := make(chan bool), make(chan bool)

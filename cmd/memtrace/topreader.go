@@ -50,6 +50,27 @@ func (r *topReader) advance() <-chan struct{} {
 	return r.done
 }
 
+// latest returns a channel that is closed when a reading that began after the call has ended, however soon it comes after the last one.
+func (r *topReader) latest() <-chan struct{} {
+	r.mu.Lock()
+	earlier := r.done
+	r.mu.Unlock()
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		if earlier != nil {
+			<-earlier
+		}
+		r.mu.Lock()
+		r.next = time.Time{}
+		r.mu.Unlock()
+		if done := r.advance(); done != nil {
+			<-done
+		}
+	}()
+	return finished
+}
+
 // read does one refresh. A fault in reading, such as a spool that somebody cuts while it is mapped, is told like any error: the view goes on, and its terminal is in
 // a state in which nobody could read a crash.
 func (r *topReader) read() {

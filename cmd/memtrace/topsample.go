@@ -161,11 +161,20 @@ func (t *topSampler) close() {
 // sample looks once. It waits at most so long for the traces to be read to their present ends; what takes longer goes on beside, and the sample has what was
 // read before.
 func (t *topSampler) sample(patience time.Duration) topSample {
+	return t.take(patience, (*topReader).advance)
+}
+
+// last is a sample for which every trace is read once more, also those that were read a moment ago.
+func (t *topSampler) last(patience time.Duration) topSample {
+	return t.take(patience, (*topReader).latest)
+}
+
+func (t *topSampler) take(patience time.Duration, read func(*topReader) <-chan struct{}) topSample {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := topSample{Schema: topSchema, Time: time.Now(), Devices: []topDevice{}, Processes: []topProcess{}}
 	byPID := map[int]*topProcess{}
-	t.follow(byPID, patience)
+	t.follow(byPID, patience, read)
 	// The devices after the traces: what is read last is the smaller part, so that both tell of nearly the same moment.
 	t.askDevices(&s, byPID)
 	for _, p := range byPID {
@@ -183,7 +192,7 @@ func (t *topSampler) sample(patience time.Duration) topSample {
 }
 
 // follow finds the recorded processes and lets each one's reader go on.
-func (t *topSampler) follow(byPID map[int]*topProcess, patience time.Duration) {
+func (t *topSampler) follow(byPID map[int]*topProcess, patience time.Duration, read func(*topReader) <-chan struct{}) {
 	found := t.finder.find(time.Now())
 	alive := make(map[topKey]bool, len(found))
 	var reading []<-chan struct{}
@@ -198,7 +207,7 @@ func (t *topSampler) follow(byPID map[int]*topProcess, patience time.Duration) {
 			r = newTopReader(f, t.flags.by, t.flags.metrics())
 			t.readers[f.key] = r
 		}
-		if done := r.advance(); done != nil {
+		if done := read(r); done != nil {
 			reading = append(reading, done)
 		}
 	}

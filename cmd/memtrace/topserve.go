@@ -23,6 +23,7 @@ const (
 	textfileInterval = 15 * time.Second // as often as node_exporter is commonly asked
 	textfileSuffix   = ".prom"          // node_exporter reads no other files
 	lastAnswers      = 2 * time.Second  // that a scrape under way has when the server ends
+	lastFigures      = 25 * time.Second // that the last reading of the traces may take; python/memtrace/_figures.py waits longer
 )
 
 // metrics reports whether the figures are published instead of shown.
@@ -66,17 +67,28 @@ func (t *topPublisher) collect(patience time.Duration) ([]*metrics.Family, error
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.families == nil || time.Since(t.made) >= t.interval {
-		sample := t.sampler.sample(patience)
-		t.families, t.made = t.metrics.families(&sample), time.Now()
+		t.publish(t.sampler.sample(patience))
 	}
 	return t.families, nil
+}
+
+// collectLast returns metrics of what the traces hold now.
+func (t *topPublisher) collectLast(patience time.Duration) ([]*metrics.Family, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.publish(t.sampler.last(patience))
+	return t.families, nil
+}
+
+func (t *topPublisher) publish(sample topSample) {
+	t.families, t.made = t.metrics.families(&sample), time.Now()
 }
 
 // topMetrics publishes until it is told to end.
 func (a *app) topMetrics(sampler *topSampler, flags *topFlags) error {
 	publisher := &topPublisher{sampler: sampler, metrics: newTopMetrics(), interval: flags.interval}
 	if flags.once {
-		return a.writeMetrics(flags.textfile, publisher, math.MaxInt64)
+		return a.writeMetrics(flags.textfile, publisher.collect, math.MaxInt64)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -142,7 +154,7 @@ func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topP
 	defer tick.Stop()
 	said := ""
 	for written := false; ; written = true {
-		err := a.writeMetrics(flags.textfile, publisher, interval)
+		err := a.writeMetrics(flags.textfile, publisher.collect, interval)
 		switch {
 		case err != nil && (!written || !toFile):
 			return err
@@ -158,8 +170,7 @@ func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topP
 			return fmt.Errorf("serve metrics: %w", err)
 		case <-ctx.Done():
 			if !toFile { // whoever collects these has the state at the end
-				publisher.interval = 0
-				return a.writeMetrics(flags.textfile, publisher, lastAnswers)
+				return a.writeMetrics(flags.textfile, publisher.collectLast, lastFigures)
 			}
 			if err := os.Remove(flags.textfile); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("take back the metrics: %w", err)
@@ -171,14 +182,14 @@ func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topP
 
 // writeMetrics replaces the file in one step, so that nobody reads half of it. On standard output texts follow each
 // other, each with its end mark.
-func (a *app) writeMetrics(path string, publisher *topPublisher, patience time.Duration) error {
+func (a *app) writeMetrics(path string, collect func(time.Duration) ([]*metrics.Family, error), patience time.Duration) error {
 	format := metrics.Classic // the only one that node_exporter's textfile collector reads
 	if path == "-" {
 		format = metrics.OpenMetrics
 	} else if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return usagef("--textfile %s: not a regular file; name a file that may be replaced", path)
 	}
-	families, err := publisher.collect(patience)
+	families, err := collect(patience)
 	if err != nil {
 		return err
 	}

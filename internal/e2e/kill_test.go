@@ -119,3 +119,38 @@ func killOne(t *testing.T, dir string, in io.Writer, out *bufio.Scanner, random 
 	}
 	return st.Size() > 4096
 }
+
+// A program may use CUDA long before it loads its framework. While it runs, and should it be killed, its trace names
+// the framework all the same.
+func TestFrameworkLoadedLate(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "late.py")
+	const text = `
+import ctypes, sys, time
+driver = ctypes.CDLL("libcuda.so.1")
+context, block = ctypes.c_void_p(), ctypes.c_uint64()
+assert driver.cuInit(0) == driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == driver.cuCtxSetCurrent(context) == 0
+assert driver.cuMemAlloc_v2(ctypes.byref(block), 1 << 20) == 0
+time.sleep(3)  # long enough for the drainer to write its first block, in which it names what the program is made of
+import torch
+kept = torch.ones(1024, device="cuda")
+print("ready", torch.cuda.memory_allocated(), flush=True)
+sys.stdin.readline()
+`
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := startPaused(t, script, 0)
+	g.waitReady(t)
+	for try := 0; jsonReport(t, g.trace).Versions["torch"] == ""; try++ {
+		if try == 300 {
+			t.Fatal("the trace of the running program does not name PyTorch")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	g.cmd.Process.Kill()
+	g.cmd.Wait()
+	if rep := jsonReport(t, g.trace); rep.Process.Ended != "killed" || rep.Versions["torch"] == "" {
+		t.Errorf("ended %q, versions %v", rep.Process.Ended, rep.Versions)
+	}
+}
