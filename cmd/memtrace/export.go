@@ -22,7 +22,7 @@ import (
 )
 
 const exportLong = `Write what a trace says about call stacks in the format of another tool, or as a
-picture:
+picture, or its tables as CSV:
 
 %s
 The file lies beside the trace, under its name with another ending, unless -o
@@ -32,6 +32,11 @@ the end, those of all allocations, and the number of allocations. They add up to
 what 'memtrace report' says of the level. Stacks are folded as in the report:
 --full-stacks keeps the frames of interpreters, dispatchers and allocators.
 
+csv writes the tables of the report, those that have rows, for spreadsheets and
+other programs. Sizes are whole bytes, times seconds since the start. A name that a
+spreadsheet would calculate, such as '=1+1', has an apostrophe before it.
+
+%s
 --push sends the profile of pprof to a server instead of writing a file: Pyroscope,
 or one that takes what Pyroscope takes.
 
@@ -41,6 +46,7 @@ const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
   memtrace export pprof --value allocated memtrace.python3.4711.bin
   memtrace export speedscope --focus 'attn|mlp' -o attention.json memtrace.python3.4711.bin
   memtrace export collapsed --no-lines -o - memtrace.python3.4711.bin | sort -nrk2 | head
+  memtrace export csv -o tables memtrace.python3.4711.bin
   memtrace export --push http://localhost:4040 memtrace.python3.4711.bin`
 
 // exportFormat is one way to write stacks. A new format is a row of exportFormats.
@@ -87,10 +93,12 @@ func (a *app) exportCommand() *cobra.Command {
 		fmt.Fprintf(&list, "  %-12s %s (%s)\n", f.name, f.doc, f.extension)
 		names = append(names, cobra.CompletionWithDesc(f.name, f.doc))
 	}
+	fmt.Fprintf(&list, "  %-12s %s (%s)\n", exportCSVName, "a folder with each table of the report", exportCSVExtension)
+	names = append(names, cobra.CompletionWithDesc(exportCSVName, "a folder with each table of the report"))
 	cmd := &cobra.Command{
 		Use:     "export [flags] FORMAT FILE",
-		Short:   "Write call stacks as a flame graph, or for pprof, speedscope and others",
-		Long:    fmt.Sprintf(exportLong, list.String(), filterHelp),
+		Short:   "Write call stacks as a flame graph, or for pprof and others; tables as CSV",
+		Long:    fmt.Sprintf(exportLong, list.String(), csvTables(), filterHelp),
 		Example: exportExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 && !(len(args) == 1 && flags.push.asked()) {
@@ -108,6 +116,9 @@ func (a *app) exportCommand() *cobra.Command {
 			if len(args) == 1 { // a server takes nothing else
 				args = []string{"pprof", args[0]}
 			}
+			if args[0] == exportCSVName {
+				return a.exportCSV(&flags, args[1], cmd.Flags().Changed)
+			}
 			return a.export(cmd.Context(), &flags, args[0], args[1])
 		},
 	}
@@ -120,7 +131,7 @@ func exportNames() []string {
 	for _, f := range exportFormats {
 		names = append(names, f.name)
 	}
-	return names
+	return append(names, exportCSVName)
 }
 
 func (e *exportFlags) define(cmd *cobra.Command) {
@@ -132,7 +143,7 @@ func (e *exportFlags) define(cmd *cobra.Command) {
 	f.BoolVar(&e.noLines, "no-lines", false, "do not tell lines of a function apart")
 	f.StringVar(&e.filters.at, "at", "", "take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
 	e.filters.defineFilters(cmd)
-	f.StringVarP(&e.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
+	f.StringVarP(&e.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace); for csv a folder")
 	e.push.define(cmd)
 	f.BoolVarP(&e.force, "force", "f", false, "replace that file if it exists")
 	mustComplete(cmd, "value", completeValues(export.ValueNames()...))

@@ -106,6 +106,7 @@ func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *repor
 		r.run(m, events, "report", "--view", "modules,parameters,iterations", path)
 	case 1:
 		r.run(m, events, "export", "speedscope", "-o", filepath.Join(r.dir, "x"), "-f", path)
+		r.run(m, events, "export", "csv", "-o", filepath.Join(r.dir, "tables"), "-f", path)
 	case 2:
 		r.run(m, events, "export", "flamegraph", "-o", filepath.Join(r.dir, "x"), "-f", path)
 	case 3:

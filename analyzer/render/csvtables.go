@@ -1,0 +1,188 @@
+package render
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memtrace/analyzer/report"
+)
+
+// CSVTable is a table of a summary for other programs: bytes as whole numbers, times in seconds since the trace's time
+// base, names as they are but for those that a spreadsheet would take for a formula.
+type CSVTable struct {
+	Name, Doc string
+
+	columns []string
+	rows    func(s *report.Summary) iter.Seq[[]string]
+}
+
+var csvTables = []CSVTable{
+	{Name: "totals", Doc: "each level, of all devices and of each", rows: csvTotals, columns: []string{"device", "level", "peak_bytes", "peak_seconds", "live_bytes", "alloc_count", "free_count",
+		"alloc_bytes", "failed_count"}},
+	{Name: "owners", Doc: "the rows of every grouping; of each grouping and level they add up", rows: csvOwners, columns: []string{"by", "level", "key", "peak_bytes", "live_bytes",
+		"alloc_count", "free_count", "alloc_bytes"}},
+	{Name: "ledgers", Doc: "where all of the driver's memory was at the peak, or at --at", rows: csvLedgers, columns: []string{"by", "level", "moment", "seconds", "owner", "key", "bytes"}},
+	{Name: "categories", Doc: "what it was for at that moment", rows: csvCategories, columns: []string{"rules", "level", "moment", "seconds", "category", "bytes"}},
+	{Name: "moment", Doc: "the rows of every grouping at --at", rows: csvMoment, columns: []string{"moment", "seconds", "by", "level", "key", "live_bytes"}},
+	{Name: "lifetimes", Doc: "how long blocks lived that were freed", rows: csvLifetimes, columns: []string{"level", "below_seconds", "count", "bytes"}},
+	{Name: "marks", Doc: "named moments", rows: csvMarks, columns: []string{"name", "count", "first_seconds", "last_seconds", "driver_live_bytes", "framework_live_bytes"}},
+	{Name: "out_of_memory", Doc: "the times at which memory ran out", rows: csvOutOfMemory, columns: []string{"seconds", "device", "outcome", "level", "requested_bytes", "attempts", "allocated_bytes",
+		"reserved_bytes", "driver_live_bytes", "total_bytes", "site", "tag", "thread", "call"}},
+	{Name: "device_ledgers", Doc: "what filled each device", rows: csvDeviceLedgers, columns: []string{"device", "by", "moment", "seconds", "owner", "key", "bytes"}},
+	{Name: "device_samples", Doc: "what each device said", rows: csvDeviceSamples, columns: []string{"device", "seconds", "occasion", "used_bytes", "own_bytes", "others_bytes", "kept_bytes", "tracked_bytes",
+		"context_bytes", "remainder_bytes"}},
+	{Name: "iterations", Doc: "peak of each iteration of a training loop, divided by category", rows: csvIterations},
+	viewTable("modules", "the tree of modules of a model"),
+	viewTable("parameters", "weight, gradient and optimizer state of each parameter"),
+}
+
+// viewTable is a view's table, whose first row names the columns.
+func viewTable(name, doc string) CSVTable {
+	return CSVTable{Name: name, Doc: doc, rows: func(s *report.Summary) iter.Seq[[]string] {
+		v := FindView(name)
+		if v.Missing(s) != "" {
+			return func(func([]string) bool) {}
+		}
+		return v.table(s, Options{}, UnitB.exact)
+	}}
+}
+
+// CSVTables lists every table, in the order in which help texts show them.
+func CSVTables() []CSVTable { return csvTables }
+
+// Empty reports whether a summary has nothing for the table.
+func (t *CSVTable) Empty(s *report.Summary) bool {
+	for range t.rows(s) {
+		return false
+	}
+	return true
+}
+
+// Write writes the table as RFC 4180 has it, but with line feeds; the first line names the columns.
+func (t *CSVTable) Write(w io.Writer, s *report.Summary) error {
+	out := csv.NewWriter(w)
+	if len(t.columns) > 0 {
+		if err := out.Write(t.columns); err != nil {
+			return fmt.Errorf("write CSV: %w", err)
+		}
+	}
+	for row := range t.rows(s) {
+		for i, cell := range row {
+			row[i] = withoutFormula(cell)
+		}
+		if err := out.Write(row); err != nil {
+			return fmt.Errorf("write CSV: %w", err)
+		}
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	return nil
+}
+
+// withoutFormula puts an apostrophe before a name that a spreadsheet would calculate, as a program chooses the names of
+// its tags. Numbers stay.
+func withoutFormula(cell string) string {
+	if cell == "" || !strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return cell
+	}
+	if _, err := strconv.ParseFloat(cell, 64); err == nil {
+		return cell
+	}
+	return "'" + cell
+}
+
+func number[T uint64 | int64 | int16](n T) string { return fmt.Sprint(n) }
+
+// secondsOf writes nanoseconds without rounding them.
+func secondsOf(ns int64) string {
+	sign := ""
+	if ns < 0 {
+		sign, ns = "-", -ns
+	}
+	return fmt.Sprintf("%s%d.%09d", sign, ns/1e9, ns%1e9)
+}
+
+func csvTotals(s *report.Summary) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		row := func(device, level string, l report.Level) bool {
+			return l.Empty() || yield([]string{device, level, number(l.PeakBytes), secondsOf(l.PeakTimeNS), number(l.LiveBytes), number(l.AllocCount), number(l.FreeCount), number(l.AllocBytes),
+				number(l.FailedCount)})
+		}
+		if !row("all", report.LevelFramework, s.Framework) || !row("all", report.LevelDriver, s.Driver) {
+			return
+		}
+		for _, kind := range slices.Sorted(maps.Keys(s.Other)) {
+			if !row("all", kind, s.Other[kind]) {
+				return
+			}
+		}
+		for i := range s.Devices {
+			d := &s.Devices[i]
+			if !row(number(d.Index), report.LevelFramework, d.Framework) || !row(number(d.Index), report.LevelDriver, d.Driver) {
+				return
+			}
+		}
+	}
+}
+
+func csvOwners(s *report.Summary) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for _, g := range s.Groups {
+			for _, r := range g.Rows {
+				if !yield([]string{g.By, g.Level, r.Key, number(r.PeakBytes), number(r.LiveBytes), number(r.AllocCount), number(r.FreeCount), number(r.AllocBytes)}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func csvLedgers(s *report.Summary) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for _, l := range s.Ledgers {
+			for _, r := range l.Rows {
+				if !yield([]string{l.By, l.Level, l.Moment, secondsOf(l.TimeNS), r.Owner, r.Key, number(r.Bytes)}) {
+					return
+				}
+			}
+			if l.SlackBytes < 0 && !yield([]string{l.By, l.Level, l.Moment, secondsOf(l.TimeNS), report.OwnerSlack, "", number(l.SlackBytes)}) {
+				return
+			}
+		}
+	}
+}
+
+func csvCategories(s *report.Summary) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for _, c := range s.Categories {
+			for _, r := range c.Rows {
+				if !yield([]string{c.Rules, c.Level, c.Moment, secondsOf(c.TimeNS), r.Key, number(r.Bytes)}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func csvMoment(s *report.Summary) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		if s.At == nil {
+			return
+		}
+		for _, g := range s.At.Groups {
+			for _, r := range g.Rows {
+				if !yield([]string{s.At.What, secondsOf(s.At.TimeNS), g.By, g.Level, r.Key, number(r.LiveBytes)}) {
+					return
+				}
+			}
+		}
+	}
+}

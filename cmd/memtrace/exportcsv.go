@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/render"
+	"memtrace/internal/visible"
+)
+
+// exportCSVName is the one format that is a folder: a file for each table of the report.
+const exportCSVName = "csv"
+
+const exportCSVExtension = ".csv"
+
+// csvTables lists what the files hold, for the help text.
+func csvTables() string {
+	var list strings.Builder
+	for _, t := range render.CSVTables() {
+		fmt.Fprintf(&list, "  %-18s %s\n", t.Name+exportCSVExtension, t.Doc)
+	}
+	return list.String()
+}
+
+// checkCSV refuses flags that are about call stacks.
+func (e *exportFlags) checkCSV(changed func(flag string) bool) error {
+	for _, flag := range []string{"value", "level", "full-stacks", "no-lines"} {
+		if changed(flag) {
+			return usagef("--%s does not apply to %s, which has tables; leave it out", flag, exportCSVName)
+		}
+	}
+	switch {
+	case e.push.asked():
+		return usagef("--push sends pprof's profile; leave out %s", exportCSVName)
+	case e.output == "-":
+		return usagef("%s writes a file for each table; name a folder with -o", exportCSVName)
+	}
+	return nil
+}
+
+// exportCSV writes the report's tables into a folder, one file each. Tables without a row are left out.
+func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string) bool) error {
+	if err := flags.checkCSV(changed); err != nil {
+		return err
+	}
+	options, _, err := flags.check()
+	if err != nil {
+		return err
+	}
+	path, err := oneInput(arg)
+	if err != nil {
+		return err
+	}
+	options.Groupings, options.Sites = profile.GroupingNames(), true
+	if err := askForCSV(&options); err != nil {
+		return err
+	}
+	folder := flags.output
+	if folder == "" {
+		folder = exportPath(path, &exportFormat{extension: exportCSVExtension})
+	}
+	if err := makeFolder(folder); err != nil {
+		return err
+	}
+	s, err := a.summarize(path, options)
+	if err != nil {
+		return errors.Join(err, removeEmpty(folder))
+	}
+	written := 0
+	for _, t := range render.CSVTables() {
+		if t.Empty(s) {
+			continue
+		}
+		if err := a.writeTo(filepath.Join(folder, t.Name+exportCSVExtension), flags.force, visible.Lines, func(w io.Writer) error { return t.Write(w, s) }); err != nil {
+			return errors.Join(err, removeEmpty(folder))
+		}
+		written++
+	}
+	if !s.Health.Complete {
+		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
+	}
+	switch {
+	case written == 0:
+		return errors.Join(fmt.Errorf("%s: the program made no CUDA memory call, so there is no table", path), removeEmpty(folder))
+	case !a.quiet:
+		a.say("wrote %s, %d tables", folder, written)
+	}
+	return nil
+}
+
+// askForCSV asks for categories, and for what belongs to a training program.
+func askForCSV(o *analyzer.Options) error {
+	groupings := o.Groupings
+	if err := (&viewFlags{names: []string{"modules"}}).askForTraining(&summaryFlags{}, o); err != nil {
+		return err
+	}
+	o.Groupings = append(groupings, byCategory)
+	return nil
+}
+
+// makeFolder makes a folder unless it is there.
+func makeFolder(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s is a file; name a folder with -o", path)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("open the output: %w", err)
+	}
+	if err := os.Mkdir(path, 0o777); err != nil {
+		return fmt.Errorf("%s cannot be created: %w; name another folder with -o", path, reason(err))
+	}
+	return nil
+}
+
+// removeEmpty removes a folder that nothing was written to.
+func removeEmpty(path string) error {
+	if entries, err := os.ReadDir(path); err != nil || len(entries) > 0 {
+		return nil
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("take back the folder: %w", err)
+	}
+	return nil
+}
