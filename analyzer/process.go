@@ -46,8 +46,10 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 	if end, ok := src.End(); ok {
 		unrecorded = c.heap.DisplacedSince(end.Time)
 	}
-	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 && h.UnmatchedFrees == 0 &&
-		h.UnmatchedMaps == 0 && h.UnmatchedReferences == 0 && h.UnmatchedUnmaps == 0 && h.Displaced <= h.LateFrees+t.InFlight+unrecorded && h.ImplausibleSizes == 0
+	late := src.Info()[trace.StartKey] == trace.StartedLate // then memory is given back that nobody saw being taken
+	unmatched := h.UnmatchedFrees + h.UnmatchedMaps + h.UnmatchedReferences + h.UnmatchedUnmaps
+	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 && (unmatched == 0 || late) &&
+		h.Displaced <= h.LateFrees+t.InFlight+unrecorded && h.ImplausibleSizes == 0
 	return lostRecords, health
 }
 

@@ -71,7 +71,7 @@ compile() {
   shift
   mkdir -p "$out/$variant"
   make -s -f cshim/cshim.mk -j "$jobs" CC="$cc" CSHIM_OUT="$out/$variant/cshim" CSHIM_EXTRA="$*" cshim || return 1
-  (cd "$out/$variant" && ar x cshim/libcshim.a && rm route.o limithooks.o) || return 1
+  (cd "$out/$variant" && ar x cshim/libcshim.a && rm route.o start.o limithooks.o) || return 1
   for source in cshim/ctest/check.c cshim/ctest/oracle.c; do
     $cc $flags "$@" -c "$source" -o "$out/$variant/$(basename "$source" .c).o" || return 1
   done
@@ -139,7 +139,7 @@ test_header() {
 
 expected_exports() {
   sed -nE 's/^MT_(HOOK|CUSTOM)\([0-9]+, [A-Z]+, ([A-Za-z0-9_]+),.*/\2/p; s/^MT_REPORT\([0-9]+, [A-Za-z0-9_]+, ([A-Za-z0-9_]+),.*/\1/p' cshim/hooks.def
-  printf '%s\n' dlsym dlclose _exit _Exit getenv getrlimit getrlimit64 setrlimit setrlimit64 prlimit prlimit64 InitializeInjectionNvtx2 cuGetProcAddress cuGetProcAddress_v2
+  printf '%s\n' dlsym dlclose _exit _Exit getenv getrlimit getrlimit64 setrlimit setrlimit64 prlimit prlimit64 InitializeInjectionNvtx2 cuGetProcAddress cuGetProcAddress_v2 memtrace_seed_block memtrace_seed_segment
   sed -nE 's/^MEMTRACE_API .*(memtrace_[a-z_]+)\(.*/\1/p' cshim/include/memtrace.h
 }
 
@@ -170,7 +170,7 @@ test_imports() {
   rm -rf "${out:?}/imports"
   compile imports || failed=$((failed + 1))
   rm -f "$out"/imports/{check,oracle}.o
-  ln -f -t "$out/imports" "$out"/imports/cshim/process/limithooks.o "$out"/imports/cshim/hooks/route.o
+  ln -f -t "$out/imports" "$out"/imports/cshim/process/limithooks.o "$out"/imports/cshim/process/start.o "$out"/imports/cshim/hooks/route.o
   check "asked of other libraries, or listed and not asked for (cshim/imports.txt): $(imports | tr '\n' ' ')" test -z "$(imports)"
 }
 

@@ -21,6 +21,7 @@ import (
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version
 //	python.libraries                         packages in folders whose names do not say so, separated by NUL: pip --target put them there
+//	start                                    "early", or "late": after CUDA was used; when the program called memtrace_start, absent under LD_PRELOAD
 //	nullgpu                                  "1" where no real GPU was used
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
 //	import.kind, import.lacks                what an imported trace was made from, and what that does not hold, in sentences
@@ -29,6 +30,13 @@ type Info map[string]string
 
 // SignalKey is the key of the signal that ended a program, such as SIGFPE, where somebody saw it: `memtrace run`.
 const SignalKey = "process.signal"
+
+// StartKey is the key of when a program called memtrace.start(), and StartedLate what it says where CUDA was used
+// before.
+const (
+	StartKey    = "start"
+	StartedLate = "late"
+)
 
 // ExitStatusKey is the key of a program's exit status.
 const ExitStatusKey = "process.exit_status"

@@ -3,6 +3,7 @@ package callstack
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -152,8 +153,17 @@ func (c *Stacks) resolve(pair Pair) *Stack {
 		if s.Site.User && !slices.Contains(s.All[:s.own], s.Site) {
 			s.Key = s.Backward + s.Key
 		}
+		if slices.ContainsFunc(s.All, isBeforeStart) {
+			s.Key = report.BeforeStart
+		}
 	}
 	return s
+}
+
+// isBeforeStart recognizes the function of python/memtrace/_start.py that records what PyTorch
+// held when memtrace.start() was called: nobody knows who allocated that.
+func isBeforeStart(f *Frame) bool {
+	return f.Function == "_record_before" && strings.HasSuffix(f.File, "memtrace/_start.py")
 }
 
 // BackwardOf is what sites of a backward pass begin with: of the forward operator itself, and of what is near it.

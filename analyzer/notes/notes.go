@@ -28,6 +28,7 @@ var notes = []Note{
 	noteNothing,
 	noteSilentTorch,
 	noteOOMReplay,
+	noteStartedLate,
 	noteMismatches,
 	noteSlack,
 	noteEstimates,
@@ -186,9 +187,21 @@ func noteSilentTorch(s *report.Summary, info trace.Info) string {
 	return "PyTorch was loaded but reported no blocks: either it did not allocate, or another allocator was plugged in; the driver level is complete."
 }
 
-func noteMismatches(s *report.Summary, _ trace.Info) string {
+// noteStartedLate says what is not known of a program that used CUDA before it called memtrace.start().
+func noteStartedLate(s *report.Summary, info trace.Info) string {
+	if info[trace.StartKey] != trace.StartedLate {
+		return ""
+	}
+	text := "The program used CUDA before it called memtrace.start(): of memory from before only PyTorch's blocks are known, by PyTorch's own account"
+	if n := s.Health.UnmatchedFrees + s.Health.UnmatchedMaps; n > 0 {
+		text += "; " + report.Count(n, "call", "calls") + " gave back driver memory from before, so the driver level is too small"
+	}
+	return text + "."
+}
+
+func noteMismatches(s *report.Summary, info trace.Info) string {
 	var parts []string
-	if n := s.Health.ReservedMismatches; n > 0 {
+	if n := s.Health.ReservedMismatches; n > 0 && info[trace.StartKey] != trace.StartedLate {
 		parts = append(parts, "reserved bytes at "+report.Count(n, "event", "events"))
 	}
 	if n := s.Health.AllocatedMismatches; n > 0 {

@@ -4,11 +4,15 @@ import (
 	"strings"
 
 	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/report"
 )
 
 // InnerKey names that line, else the site.
 func InnerKey(r *Resolver, id uint64) string {
 	stack := r.Stacks.Of(callstack.PairOf(id))
+	if stack.Key == report.BeforeStart {
+		return stack.Key
+	}
 	f, gradient, ok := r.Stacks.Classifier.Inner(stack)
 	switch key := ""; {
 	case !ok:

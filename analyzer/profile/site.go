@@ -13,8 +13,8 @@ func StackID(_ *Resolver, o *Origin) uint64 {
 // placed makes a key from the site of a stack.
 func placed(r *Resolver, id uint64, text func(j *callstack.Classifier, f *callstack.Frame) string) string {
 	stack := r.Stacks.Of(callstack.PairOf(id))
-	if stack.Site == nil {
-		return report.NoStack
+	if stack.Site == nil || stack.Key == report.BeforeStart {
+		return stack.Key
 	}
 	return text(&r.Stacks.Classifier, stack.Site)
 }

@@ -193,6 +193,9 @@ func categoryWords(name string) string {
 
 // ownerWords says where or by whom something was allocated.
 func ownerWords(o *report.VerdictShare) string {
+	if o.Name == report.BeforeStart {
+		return o.Name
+	}
 	switch o.By {
 	case "site", "inner":
 		return "at " + clean(o.Name)

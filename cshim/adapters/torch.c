@@ -6,14 +6,27 @@
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
 #include "adapters/requested.h"
+#include "adapters/torch.h"
 #include "base/clock.h"
 #include "base/wake.h"
+#include "elf/symbol.h"
 #include "hooks/call.h"
 #include "hooks/real.h"
 #include "record/capture.h"
 #include "spool/ring.h"
 
 #define MT_C10_CUDA 1 /* c10::DeviceType */
+
+/* The numbers of calls. */
+#define MT_HOOK(number, level, symbol, ...) MT_ID_##symbol = number,
+#define MT_CUSTOM(number, level, symbol, ...) MT_ID_##symbol = number,
+#define MT_REPORT(number, symbol, mangled, shape) MT_ID_##symbol = number,
+enum mt_id {
+#include "hooks.def"
+};
+#undef MT_HOOK
+#undef MT_CUSTOM
+#undef MT_REPORT
 
 /* The original behind a reporting function, for a call site. A thread that records remembers it with the caller; one that does not asks the slot. */
 static void *original(struct mt_slot *slot, const char *name, uintptr_t caller) {
@@ -47,30 +60,41 @@ static __attribute__((noinline)) void put_rest(struct mt_record *r) {
   r->tag |= (uint32_t)(rest >> MT_REST_LOW) << MT_ID_BITS;
 }
 
-static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
-  struct mt_thread *self = mt_thread_get();
-  if (!self) return;
-  struct mt_stacks stacks = mt_capture(self, frame, frame->caller, kind);
-  struct mt_record *r = mt_record_open(self, kind);
+/* What an event of torch's says beside the thread's own. */
+struct report {
+  uint16_t id;
+  uint8_t kind;
+  int device;
+  uint64_t addr, size, allocated, reserved;
+};
+
+static inline __attribute__((always_inline)) void write(struct mt_thread *self, const struct report *report, struct mt_stacks stacks) {
+  struct mt_record *r = mt_record_open(self, report->kind);
   if (MT_UNLIKELY(!r)) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
   r->ticks = mt_clock_ticks();
-  r->addr = addr;
-  r->size = size;
-  r->allocated = allocated & ((1ull << MT_COUNT_BITS) - 1);
+  r->addr = report->addr;
+  r->size = report->size;
+  r->allocated = report->allocated & ((1ull << MT_COUNT_BITS) - 1);
   r->stack = stacks.native;
   r->pystack = stacks.python;
   r->tag = self->tag;
-  r->api = id;
-  r->kind = kind;
-  r->device = (int8_t)device;
-  r->reserved = reserved & ((1ull << MT_COUNT_BITS) - 1);
-  if (kind == MT_ALLOC) {
+  r->api = report->id;
+  r->kind = report->kind;
+  r->device = (int8_t)report->device;
+  r->reserved = report->reserved & ((1ull << MT_COUNT_BITS) - 1);
+  if (report->kind == MT_ALLOC) {
     if (mt_requested.rounded | mt_requested.storage) put_rest(r);
     if (mt_backward_known()) put_operator(self, r, stacks.python);
   }
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
+}
+
+static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
+  struct mt_thread *self = mt_thread_get();
+  if (!self) return;
+  write(self, &(struct report){id, kind, device, addr, size, allocated, reserved}, mt_capture(self, frame, frame->caller, kind));
 }
 
 static inline __attribute__((always_inline)) void usage(uint16_t id, const struct mt_frame *frame, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
@@ -79,6 +103,31 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
   uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
   mt_adapter_seen(MT_TORCH);
   record(id, size < 0 ? MT_FREE : MT_ALLOC, frame, (uint64_t)ptr, bytes, allocated, reserved, index);
+}
+
+/* In the library that has the allocator. */
+static uintptr_t allocator(void) { return (uintptr_t)mt_symbol_object("libc10_cuda.so").dynamic; }
+
+void mt_torch_record_block(const struct mt_torch_block *block) {
+  struct mt_thread *self = mt_thread_get();
+  if (!self) return;
+  mt_adapter_seen(MT_TORCH);
+  mt_requested = (struct mt_requested){.rounded = block->requested};
+  write(self, &(struct report){MT_ID_reportMemoryUsageToProfiler, MT_ALLOC, block->device, block->address, block->size, block->allocated, block->reserved},
+        mt_capture_for(self, allocator()));
+}
+
+void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
+  struct mt_thread *self = mt_thread_get();
+  if (!self) return;
+  struct mt_stacks stacks = mt_capture_for(self, allocator());
+  struct mt_record *r = mt_record_open(self, MT_ALLOC);
+  if (!r) return;
+  uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
+  *r = (struct mt_record){.ticks = mt_clock_ticks(), .addr = address, .size = size, .stack = stacks.native, .pystack = stacks.python, .tag = self->tag,
+                          .api = MT_ID_cuMemAlloc_v2, .kind = MT_ALLOC, .device = (int8_t)device, .mem = MT_MEM_DEVICE};
+  mt_record_commit(self, r, seq);
+  mt_seq_end(self, outer);
 }
 
 #define MT_HOOK(...)

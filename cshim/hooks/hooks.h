@@ -1,6 +1,7 @@
 /* The hook table: what routes need to know to hand out wrappers, and what wrappers written by hand have in common. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "hooks/abi.h"
@@ -41,6 +42,12 @@ extern struct mt_slot mt_slots[MT_ROWS];
 
 /* The row's wrapper: the exported function. */
 void *mt_hook_wrapper(enum mt_row row);
+
+/* Where the library was loaded after the program: leads what is loaded, and what will be, to the wrappers. False, and errno set, where the system forbids it. */
+bool mt_route_rebind(void);
+
+/* Where CUDA was used before that: leads addresses of driver functions that libraries have fetched to the wrappers. Returns how many there were. */
+unsigned mt_route_replace(void);
 
 /* The head of every wrapper's definition. */
 #define MT_HOOKED(symbol, params) \

@@ -41,6 +41,8 @@ static dlsym_function next_dlsym(void) {
   return next;
 }
 
+void mt_real_chain(void *other) { __atomic_store_n(&mt_dlsym_next, (dlsym_function)other, __ATOMIC_RELEASE); }
+
 bool mt_real_ready(void) { return next_dlsym() != NULL; }
 
 void *mt_real_dlsym(void *handle, const char *name) {
@@ -63,8 +65,13 @@ static void *from_object(const char *path, const char *name) {
 
 void *mt_driver_symbol(const char *name) { return from_object("libcuda.so.1", name); }
 
+static bool attached; /* loaded by the program: nobody found us by asking for the next one */
+
+void mt_real_attach(void) { __atomic_store_n(&attached, true, __ATOMIC_RELAXED); }
+
 /* True if object's own definition is what the program finds first: it stands in front of us, and got our wrapper by asking for the next one. */
 static bool in_front(void *own, const char *name) {
+  if (__atomic_load_n(&attached, __ATOMIC_RELAXED)) return false;
   void *program = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD); /* by a handle: RTLD_DEFAULT finds ourselves, as we are linked symbolically */
   if (!program) return false;
   bool first = mt_real_dlsym(program, name) == own;
@@ -77,7 +84,8 @@ static bool in_front(void *own, const char *name) {
  * loader tells those apart by symbol versions, which are lost here. An interposer in front of us must not get itself. */
 static void *from_scope(struct link_map *caller, const char *name, void *given) {
   void *next = mt_real_dlsym(RTLD_NEXT, name);
-  void *own = caller && caller->l_name[0] ? from_object(caller->l_name, name) : NULL;
+  bool named = caller && caller->l_name[0]; /* the program itself is not; its scope is everybody's, where somebody else may stand in front of us */
+  void *own = named || (caller && __atomic_load_n(&attached, __ATOMIC_RELAXED)) ? from_object(named ? caller->l_name : NULL, name) : NULL;
   if (own && mt_module_find((uintptr_t)own) == caller && in_front(own, name)) return next;
   if (next && !mt_module_is_cuda((uintptr_t)next)) return given && caller && !mt_module_imports(caller, name) ? given : next;
   if (own || next) return own ? own : next;
@@ -147,6 +155,14 @@ bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller) {
     remember(slot, map, real);
   }
   return real != NULL;
+}
+
+void mt_slot_keep(struct mt_slot *slot, uintptr_t caller, void *real) {
+  struct link_map *map = mt_module_find(caller);
+  if (!map) return;
+  mt_unhooked_reach();
+  enlist(slot);
+  remember(slot, map, real);
 }
 
 static void forget(struct mt_slot *slot) {

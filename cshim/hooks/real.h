@@ -30,6 +30,9 @@ void *mt_slot_learn(struct mt_slot *slot, void *real);
  * there is none. */
 bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller);
 
+/* Keeps an original that the object at caller called until now. */
+void mt_slot_keep(struct mt_slot *slot, uintptr_t caller, void *real);
+
 /* True if function is one of our wrappers. */
 bool mt_real_is_ours(void *function);
 
@@ -41,6 +44,12 @@ void mt_real_forget(void);
 
 /* Finds the next dlsym in line; later calls cost one load. False on a C library without one. */
 bool mt_real_ready(void);
+
+/* The library was not preloaded: whoever calls a wrapper was led to it. */
+void mt_real_attach(void);
+
+/* Another library's dlsym, which the program called until now, becomes the next in line. */
+void mt_real_chain(void *dlsym);
 
 /* dlsym as the next library in line defines it. */
 void *mt_real_dlsym(void *handle, const char *name);

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "attach/pointers.h"
+#include "attach/rebind.h"
 #include "base/thread.h"
 #include "hooks/hooks.h"
 #include "hooks/query.h"
@@ -144,6 +146,7 @@ static bool in_other_namespace(void *handle) {
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller);
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller) {
   if (!mt_real_ready()) return NULL;
+  mt_rebind_new(); /* what was loaded is first asked for something here */
   void *wrapper;
   if (!name || name[0] != 'c' || name[1] != 'u') return NULL;
   struct mt_slot *slot = slot_of(name, &wrapper);
@@ -152,6 +155,46 @@ __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, c
   if (!real || in_other_namespace(handle)) return NULL;
   if (mt_real_is_ours(real)) return mt_slot_promise(slot, name, caller) ? NULL : pretend_absent(name);
   return handle != RTLD_DEFAULT && mt_module_is_cuda((uintptr_t)real) && mt_slot_learn(slot, real) == real ? wrapper : NULL;
+}
+
+/* What a word held that is about to lead to us is its object's original, unless it is code of the object's own that would look it up: then the object's scope says. */
+static bool choose_word(const struct mt_relocation *word, void *original) {
+  void *wrapper;
+  struct mt_slot *slot = word->name[0] == 'c' && word->name[1] == 'u' ? slot_of(word->name, &wrapper) : NULL;
+  struct link_map *target = mt_module_find((uintptr_t)original);
+  bool resolved = target && target != mt_module_find((uintptr_t)word->word);
+  if (resolved && slot) mt_slot_keep(slot, (uintptr_t)word->word, original);
+  if (resolved && !strcmp(word->name, "dlsym")) mt_real_chain(original);
+  return word->table || (slot && mt_module_is_cuda((uintptr_t)original));
+}
+
+bool mt_route_rebind(void) {
+  mt_real_attach();
+  return mt_rebind_start(choose_word);
+}
+
+/* Keeps the list sorted. Two names of one function are the same to whoever fetched it. */
+static unsigned add_pointer(struct mt_pointer *list, unsigned count, struct mt_slot *slot, const char *name, void *wrapper) {
+  void *original = mt_driver_symbol(name);
+  unsigned at = count;
+  if (!original) return count;
+  for (; at && list[at - 1].original > (uintptr_t)original; at--) list[at] = list[at - 1];
+  if (at && list[at - 1].original == (uintptr_t)original) {
+    for (; at < count; at++) list[at] = list[at + 1];
+    return count;
+  }
+  list[at] = (struct mt_pointer){(uintptr_t)original, (uintptr_t)wrapper};
+  mt_slot_learn(slot, original);
+  return count + 1;
+}
+
+unsigned mt_route_replace(void) {
+  struct mt_pointer list[MT_ROWS + 3];
+  unsigned count = add_pointer(list, 0, &slot_v1, "cuGetProcAddress", (void *)cuGetProcAddress);
+  count = add_pointer(list, count, &slot_v2, "cuGetProcAddress_v2", (void *)cuGetProcAddress_v2);
+  for (enum mt_row row = 0; row < MT_ROWS; row++)
+    if (mt_hooks[row].base[0]) count = add_pointer(list, count, &mt_slots[row], mt_hooks[row].symbol, mt_hook_wrapper(row));
+  return mt_pointers_replace(list, count);
 }
 
 /* Libraries come and go, and with them the originals that wrappers remember. */

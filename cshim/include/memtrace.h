@@ -56,6 +56,11 @@
 #define MEMTRACE_ERR_DEPTH (-2) /* the thread already has MEMTRACE_TAG_DEPTH_MAX levels */
 #define MEMTRACE_ERR_FULL (-3)  /* the path would exceed MEMTRACE_TAG_PATH_MAX, or the recording has no room left for a new path */
 
+/* Results of memtrace_start, beside MEMTRACE_OK. */
+#define MEMTRACE_LATE 1          /* it records from now on, but the program used CUDA before: what it allocated then is not known */
+#define MEMTRACE_ERR_OFF (-1)    /* recording is switched off (MEMTRACE_DISABLE), has stopped, or cannot work with this C library */
+#define MEMTRACE_ERR_SYSTEM (-2) /* the system forbids what it takes, for some libraries or all: see standard error */
+
 #if defined(__GNUC__) && !defined(MEMTRACE_NO_API)
 #define MEMTRACE_HAVE_API 1
 #else
@@ -100,6 +105,11 @@ MEMTRACE_API void memtrace_epoch(uint64_t n);
 
 /* Returns 1 if memory events are being recorded or will be from the first CUDA call on, 0 if recording is switched off or has stopped. */
 MEMTRACE_API int memtrace_active(void);
+
+/* For a program that runs without memtrace and loads libmemtrace.so by itself, with dlopen(path, RTLD_NOW | RTLD_GLOBAL) and dlsym: the
+ * library then records as if it had been preloaded, whatever is loaded already or later. Call it before the first CUDA call. Where the
+ * library was preloaded it does nothing. Returns MEMTRACE_OK, MEMTRACE_LATE or an error. Thread-safe. */
+MEMTRACE_API int memtrace_start(void);
 
 #ifdef __cplusplus
 }

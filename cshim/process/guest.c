@@ -25,6 +25,7 @@
 #include "process/boot.h"
 #include "process/exithooks.h"
 #include "process/limit.h"
+#include "process/start.h"
 #include "python/pyend.h"
 #include "python/python.h"
 #include "record/capture.h"
@@ -38,6 +39,7 @@
 #define MT_STOP_WAIT_MS 5000u
 
 #pragma weak strerrordesc_np
+#pragma weak mt_start_note /* sanitizers keep their own dlsym, and with it start.c out */
 
 void mt_fail(const char *what, int error) {
   mt_life_set(MT_OFF);
@@ -100,6 +102,7 @@ static void note_process(void) {
   note_file("process.cgroup", "/proc/thread-self/cgroup");
   note_environment();
   mt_nvtx_note();
+  if (mt_start_note) mt_start_note();
 }
 
 static bool start_here(void) {

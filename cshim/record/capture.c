@@ -87,6 +87,17 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
   return memo->id;
 }
 
+struct mt_stacks mt_capture_for(struct mt_thread *self, uintptr_t address) {
+  struct mt_stacks stacks = {0, 0};
+  if (mt_config.python_depth && !self->capturing) {
+    mt_thread_mark(self);
+    stacks.python = mt_python_capture(self, mt_config.python_depth);
+    mt_thread_unmark(self);
+  }
+  stacks.native = intern_address(stacks.python ? MT_STACK_INTERPRETER : MT_STACK_WHOLE, address);
+  return stacks;
+}
+
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller, uint8_t kind) {
   struct mt_stacks stacks = {0, 0};
   bool bare = self->capturing || (kind == MT_FREE && mt_config.no_free_stacks);

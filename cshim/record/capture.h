@@ -14,6 +14,9 @@ struct mt_stacks {
  * (enum mt_kind): frees may be left out. */
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller, uint8_t kind);
 
+/* The calling thread's Python stack, and as its native one an address that stands for whoever made what is told now, long ago. */
+struct mt_stacks mt_capture_for(struct mt_thread *self, uintptr_t address);
+
 /* Fresh tables for a fresh spool. Returns 0, or -1 when memory is refused. */
 int mt_capture_start(void);
 

@@ -10,6 +10,7 @@
 
 #include "base/config.h"
 #include "base/sys.h"
+#include "elf/relocation.h"
 #include "spool/dict.h"
 
 /* Weak: glibc before 2.35 lacks it, and an undefined symbol here would end every program at its start. */
@@ -76,30 +77,10 @@ bool mt_module_is_cuda(uintptr_t pc) {
   return !strncmp(name, "libcuda.so", 10) || !strncmp(name, "libcudart.so", 12) || !strncmp(name, "libcudart-", 10);
 }
 
-/* The dynamic section holds addresses, or offsets where the loader leaves it alone. */
-static const void *table(const struct link_map *map, const ElfW(Dyn) *entry) {
-  return (const void *)(entry->d_un.d_ptr < map->l_addr ? entry->d_un.d_ptr + map->l_addr : entry->d_un.d_ptr);
-}
+static bool is_named(const struct mt_relocation *relocation, void *name) { return !strcmp(relocation->name, name); }
 
 bool mt_module_imports(const struct link_map *map, const char *name) {
-  const ElfW(Sym) *symbols = NULL;
-  const char *strings = NULL;
-  const ElfW(Rela) *relocations[2] = {NULL, NULL}; /* of calls, of data */
-  size_t bytes[2] = {0, 0};
-  for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) switch (entry->d_tag) {
-      case DT_SYMTAB: symbols = table(map, entry); break;
-      case DT_STRTAB: strings = table(map, entry); break;
-      case DT_JMPREL: relocations[0] = table(map, entry); break;
-      case DT_PLTRELSZ: bytes[0] = entry->d_un.d_val; break;
-      case DT_RELA: relocations[1] = table(map, entry); break;
-      case DT_RELASZ: bytes[1] = entry->d_un.d_val; break;
-    }
-  for (int kind = 0; symbols && strings && kind < 2; kind++)
-    for (size_t i = 0; relocations[kind] && i < bytes[kind] / sizeof(ElfW(Rela)); i++) {
-      size_t symbol = ELF64_R_SYM(relocations[kind][i].r_info);
-      if (symbol && !strcmp(strings + symbols[symbol].st_name, name)) return true;
-    }
-  return false;
+  return mt_relocation_each(&(struct mt_loaded){map->l_addr, map->l_ld}, is_named, (void *)name);
 }
 
 /* Where start is noted, or could be; NULL if the table is full, which is far larger than any program's module count. */

@@ -37,6 +37,32 @@ func TestAarch64(t *testing.T) {
 	checkSites(t, got.traces(t)[0])
 }
 
+// TestAarch64Start: a program for aarch64 that loads the library by itself is recorded.
+func TestAarch64Start(t *testing.T) {
+	built := filepath.Join(guest.Root(), "build", "aarch64")
+	drivers, dir := filepath.Join(built, "lib"), t.TempDir()
+	program := filepath.Join(dir, "starts")
+	compiler := exec.Command("aarch64-linux-gnu-gcc", "-O2", "-g", "-o", program, "testdata/guest/starts.c", "-Itestdata/guest", "-L"+drivers, "-l:libcuda.so.1", "-pthread", "-Wl,-z,now", "-Wl,-z,relro")
+	compiler.Dir = guest.Root()
+	if text, err := compiler.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for mode, size := range map[string]uint64{"linked": 12001, "used": 12003, "pointer": 12004, "fetched": 12005} {
+		late := "0"
+		if mode == "used" || mode == "fetched" {
+			late = "1"
+		}
+		args := []string{"-L", "/usr/aarch64-linux-gnu", "-E", "LD_LIBRARY_PATH=" + drivers, program, mode, filepath.Join(built, "libmemtrace.so")}
+		got := run{program: "qemu-aarch64", args: args}.do(t)
+		if got.exit != 0 || got.stdout != "start "+late+"\nend\n" || got.stderr != "" {
+			t.Fatalf("%s: exit %d\n%s%s", mode, got.exit, got.stdout, got.stderr)
+		}
+		if n := got.only(t).allocations(size); n != 1 {
+			t.Errorf("%s: %d allocations", mode, n)
+		}
+	}
+}
+
 // checkSites wants every allocation to be that of the guest's function, inlined in its threads' one.
 func checkSites(t *testing.T, path string) {
 	t.Helper()

@@ -11,11 +11,12 @@
         train(batch)
     memtrace.mark("trained")                # a moment: memtrace report --at mark:trained
 
-The functions talk to the recording library that `memtrace run` (or LD_PRELOAD) has put into the process. Where there is none they check their
+The functions talk to the recording library that `memtrace run` (or LD_PRELOAD, or start) has put into the process. Where there is none they check their
 arguments and do nothing, so a program behaves the same with and without it. Tags belong to threads: each thread has its own stack, and a
 new thread starts with an empty one. All functions may be called from any thread. Recording starts with the first CUDA call: tags that are open
 then count from there on; of earlier marks, steps and epochs the latest 64 are recorded as its first moment.
 
+start records a program that was started without memtrace: call it before the first CUDA call.
 library_path says where the recording library lies, for launchers that take an LD_PRELOAD.
 In a notebook, `%load_ext memtrace` gives `%%memtrace`, which shows the report of a cell.
 memtrace.sinks sends this program's figures to Weights & Biases or MLflow while it runs.
@@ -27,9 +28,10 @@ from __future__ import annotations
 from ._files import library_path
 from ._moments import active, epoch, mark, step
 from ._profiler import memory_profiler
+from ._start import start
 from ._tag import tag
 
-__all__ = ["active", "epoch", "library_path", "mark", "memory_profiler", "step", "tag"]
+__all__ = ["active", "epoch", "library_path", "mark", "memory_profiler", "start", "step", "tag"]
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False

@@ -29,6 +29,10 @@ class Calls:
     active: Callable[[], object]
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Looks the functions up again at the next call: the library may have been loaded since."""
         for name in self.__slots__:
             setattr(self, name, self._resolving(name))
 

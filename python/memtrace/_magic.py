@@ -9,14 +9,12 @@ from itertools import count
 from . import _moments
 from ._files import NotFound
 from ._profiler import run_command
+from ._start import start
 from ._trace import find_command, find_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-NOT_RECORDED = ("memtrace: this kernel is not recorded, so there is nothing to show; start the notebook by: memtrace run -- jupyter lab "
-                "(or: memtrace run -- ipython)")
 
 _numbers = count(1)
 
@@ -30,9 +28,17 @@ def register(shell: Any) -> None:
             %memtrace [FLAG...]      at the peak of all that ran so far
             %%memtrace [FLAG...]     runs the cell, and shows its peak: the highest from its beginning to its end
 
-        The flags are those of `memtrace report`, such as --details or --by category. The kernel must have been started under memtrace: memtrace run -- jupyter lab
+        The flags are those of `memtrace report`, such as --details or --by category. In a kernel that was not started under memtrace
+        (memtrace run -- jupyter lab) recording begins here, as by memtrace.start().
         """
         flags = shlex.split(line)
+        try:
+            start()
+        except (OSError, RuntimeError) as problem:
+            print(f"memtrace: this kernel cannot be recorded: {problem}")
+            if cell is not None:
+                shell.run_cell(cell)
+            return
         if cell is None:
             _show(flags)
             return
@@ -45,9 +51,6 @@ def register(shell: Any) -> None:
 
 
 def _show(flags: list[str]) -> None:
-    if not _moments.active():
-        print(NOT_RECORDED)
-        return
     try:
         print(run_command([find_command(), "--quiet", "report", *flags, find_trace()]), end="")
     except (NotFound, OSError) as problem:

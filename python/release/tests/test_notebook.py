@@ -52,10 +52,18 @@ def test_cells(package, tmp_path):
     assert [report["filter"] for report in reports] == [["peaks since mark:cell-1"], ["peaks since mark:cell-2"], ["peaks since mark:cell-3"], []]
 
 
-def test_not_recorded(package, tmp_path):
-    """The cells run all the same, and each says how to have a report."""
+def test_kernel_that_was_started_without(package, tmp_path):
+    """Recording begins with the first such cell."""
     cells = run_shell(package, tmp_path)
+    reports = [json.loads(cell) for cell in cells]
+    assert [report["driver"]["peak_bytes"] for report in reports] == [48 * MIB, 148 * MIB, 58 * MIB, 148 * MIB]
+    assert len(list(tmp_path.glob("memtrace.*.bin"))) == 1
+
+
+def test_kernel_that_cannot_be_recorded(package, tmp_path):
+    """The cells run all the same, and each says why there is no report."""
+    cells = run_shell(package, tmp_path, "env", "MEMTRACE_DISABLE=1")
     assert len(cells) == 4
     for cell in cells:
-        assert cell.startswith("memtrace: this kernel is not recorded, so there is nothing to show; start the notebook by: memtrace run -- jupyter lab")
+        assert cell.startswith("memtrace: this kernel cannot be recorded: recording is switched off (MEMTRACE_DISABLE)")
     assert list(tmp_path.glob("*.bin")) == []

@@ -1,0 +1,18 @@
+/* What torch's allocator holds and nobody reported, because the library was not there yet. */
+#pragma once
+
+#include <stdint.h>
+
+/* What torch says of a block that it handed out before. */
+struct mt_torch_block {
+  uint64_t address, size;
+  uint64_t requested;           /* bytes, 0 unknown */
+  uint64_t allocated, reserved; /* bytes of the device, this block included */
+  int device;
+};
+
+/* Records the block as if it were handed out now, on the calling thread. */
+void mt_torch_record_block(const struct mt_torch_block *block);
+
+/* The same for memory that the allocator took from the driver. */
+void mt_torch_record_segment(uint64_t address, uint64_t size, int device);
