@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/page"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
 	"memtrace/trace/spool"
@@ -69,16 +67,10 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 	if flags.blocks < 1 {
 		return usagef("--blocks %d: must be at least 1", flags.blocks)
 	}
-	options, err := flags.filters.options()
+	options, err := flags.filters.pageOptions(flags.blocks)
 	if err != nil {
 		return err
 	}
-	set, err := rulefile.Open(rulefile.Default)
-	if err != nil {
-		return err
-	}
-	options.Sites, options.Training, options.HistoryBlocks = true, true, flags.blocks
-	options.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
 	path, err := oneInput(arg)
 	if err != nil {
 		return err

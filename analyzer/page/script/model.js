@@ -238,7 +238,7 @@ function columns(model, from, to, count, layerOf, layers, byEvents) {
     bytes.set(now, c * layers);
   }
   for (let c = 0; c <= count; c++) times[c] = timeOf(model, from + c * width, byEvents);
-  return {event, total, bytes, times};
+  return {event, total, bytes, times, layers};
 }
 
 function timeOf(model, position, byEvents) {

@@ -54,9 +54,10 @@ async function redraw() {
   const mine = ++asked, {event, edge, from, to, byEvents} = state;
   const width = Math.max(1, Math.floor(plotOf(element("picture").clientWidth, 100).w));
   const find = wanted();
-  const [picture, now, list, at, segments] = await Promise.all([source.columns({from, to, count: width, byEvents, layers}), source.moment({event, edge}),
-    source.largest({event, limit: blocksShown, keep: (owner) => blockName(owner).toLowerCase().includes(find)}), source.position(event, byEvents), source.segments(event)]);
-  if (mine !== asked) return;
+  const answers = await Promise.all([source.columns({from, to, count: width, byEvents, layers}), source.moment({event, edge}),
+    source.largest({event, limit: blocksShown, keep: (owner) => blockName(owner).toLowerCase().includes(find)}), source.position(event, byEvents), source.segments(event)]).catch(refused);
+  if (mine !== asked || !answers) return;
+  const [picture, now, list, at, segments] = answers;
   const words = (event === facts.peak ? "peak " : "") + sizeText(now.live.total) + " at " + timeText(now.time);
   shown = {picture, now, count: width, from, to, byEvents, cursor: at, words, list, segments};
   element("picture").setAttribute("aria-label", "Memory over time, " + timeText(picture.times[0]) + " to " + timeText(picture.times[width]) + ": " + words);
