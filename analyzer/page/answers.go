@@ -137,18 +137,30 @@ func (a *Answers) moment(v *values) any {
 }
 
 func (a *Answers) largest(v *values) any {
-	var owners map[uint32]bool
-	if v.given.Has("owners") {
-		owners = make(map[uint32]bool)
-		for _, owner := range v.list("owners", len(a.data.Owners)) {
-			owners[uint32(owner)] = true
-		}
-	}
 	event, limit := a.event(v, "event"), v.below("limit", 1001)
 	if v.err != nil {
 		return nil
 	}
+	find := strings.ToLower(v.given.Get("find"))
+	owners := make([]bool, len(a.data.Owners))
+	for i := range owners {
+		owners[i] = strings.Contains(strings.ToLower(a.blockName(i)), find)
+	}
 	return a.past.largest(event, limit, owners)
+}
+
+// blockName is what tables call a block of an owner: see blockName of tables.js.
+func (a *Answers) blockName(owner int) string {
+	keys := a.data.Owners[owner].Keys
+	place, module := max(slices.Index(a.data.By, "inner"), 0), slices.Index(a.data.By, "module")
+	name := a.data.Keys[place][keys[place]]
+	if module < 0 {
+		return name
+	}
+	if in := a.data.Keys[module][keys[module]]; in != "" && (in[0] == '_' || in[0]|0x20 >= 'a' && in[0]|0x20 <= 'z') {
+		return name + "  ·  " + in
+	}
+	return name
 }
 
 // values are those of a question; the first one that is wrong stays as the error, and 0 is taken for it.

@@ -237,3 +237,41 @@ func TestModel(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// The script writes sizes as the report does, to the last digit: a peak of 2.125 MiB was 2.12 MiB in the report's
+// sentence and 2.13 MiB in the page's table.
+func TestSizesAsInTheReport(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed: the page's script is not tested")
+	}
+	var list []uint64
+	for unit := range 5 {
+		for eighth := range uint64(2000) {
+			list = append(list, (eighth<<(10*unit))/8)
+		}
+		for n := range uint64(500) {
+			list = append(list, n*n*n*7919<<unit)
+		}
+	}
+	list = append(list, 1<<20-1, 1<<30-1, 10<<20-1, 1<<53-1)
+	given, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(node, "-e", `const {sizeText} = require("./script/words.js"); let text = ""; process.stdin.on("data", (d) => (text += d)).on("end", () => console.log(JSON.stringify(JSON.parse(text).map(sizeText))))`)
+	cmd.Stdin = bytes.NewReader(given)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	if err := json.Unmarshal(out, &texts); err != nil || len(texts) != len(list) {
+		t.Fatalf("%v, %d texts", err, len(texts))
+	}
+	for i, text := range texts {
+		if want := render.Bytes(list[i]); text != want {
+			t.Errorf("%d: %s, the report says %s", list[i], text, want)
+		}
+	}
+}

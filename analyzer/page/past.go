@@ -150,11 +150,11 @@ type large struct {
 	Until *int64 `json:"until"` // nil: never freed
 }
 
-// largest lists the largest blocks behind an event, of some owners; nil: of all.
-func (p *past) largest(event, limit int, owners map[uint32]bool) []large {
+// largest lists the largest blocks behind an event, of some owners.
+func (p *past) largest(event, limit int, owners []bool) []large {
 	var blocks []*report.HistoryBlock
 	p.eachLive(event, func(b *report.HistoryBlock) {
-		if owners == nil || owners[b.Owner] {
+		if owners[b.Owner] {
 			blocks = append(blocks, b)
 		}
 	})

@@ -48,7 +48,7 @@ var ours = map[string][]string{
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
 	"analyzer/render":         {"analyzer/diff", "analyzer/ranks", "analyzer/fold", "analyzer/report", "analyzer/rules", "internal/visible"},
 	"analyzer/export":         {"analyzer/callstack", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
-	"analyzer/page":           {"analyzer/render", "analyzer/report"},
+	"analyzer/page":           {"analyzer/diff", "analyzer/render", "analyzer/report"},
 	"analyzer/plot":           {"analyzer/report", "analyzer/rules", "internal/visible"},
 	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/version", "internal/visible"},
 	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},

@@ -30,7 +30,7 @@ function mapSentence(answer, all) {
 function keeps(s) {
   if (!s.blocks.length) return "no block";
   const most = s.blocks.reduce((a, b) => (b.size > a.size ? b : a));
-  return s.blocks.length === 1 ? "One block of " + sizeText(most.size) + " (" + blockName(most.owner) + ")" : countText(s.blocks.length) + " blocks of " + sizeText(s.held) + " (the largest: " + blockName(most.owner) + ")";
+  return s.blocks.length === 1 ? "One block of " + sizeText(most.size) + " (" + blockName(facts, most.owner) + ")" : countText(s.blocks.length) + " blocks of " + sizeText(s.held) + " (the largest: " + blockName(facts, most.owner) + ")";
 }
 
 function drawMap(list) {
@@ -63,5 +63,5 @@ function mapReading(pointer) {
   const most = shown.map.reduce((highest, segment) => Math.max(highest, segment.size), 1), room = box.width - margin.left - margin.right;
   const at = (pointer.clientX - box.left - margin.left) / (Math.max(room * (s.size / most), 6) / s.size);
   const block = s.blocks.find((b) => b.at <= at && at < b.at + b.size), hole = s.holes.find((h) => h.at <= at && at < h.at + h.size);
-  element("mapreading").textContent = block ? sizeText(block.size) + ": " + blockName(block.owner) : hole ? sizeText(hole.size) + " free" : "";
+  element("mapreading").textContent = block ? sizeText(block.size) + ": " + blockName(facts, block.owner) : hole ? sizeText(hole.size) + " free" : "";
 }

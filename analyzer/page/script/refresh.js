@@ -36,7 +36,7 @@ function follow(first) {
         live = now.live;
         version = await takePage();
       }
-      say(now.problem || (live ? "live" : first.live ? "the process has ended" : ""), now.problem ? "problem" : live ? "running" : "");
+      say(now.problem || (live ? "live, " + timeText(facts ? facts.end : 0) : first.live ? "the process has ended" : ""), now.problem ? "problem" : live ? "running" : "");
       if (!live && !now.problem) return;
     } catch (failure) {
       say("not refreshed: " + (failure instanceof TypeError ? "memtrace serve has ended" : failure.message), "problem");
@@ -44,7 +44,7 @@ function follow(first) {
     }
     setTimeout(look, pause);
   };
-  say(live ? "live" : "", live ? "running" : "");
+  say(live ? "live, " + timeText(first.end) : "", live ? "running" : "");
   if (live) setTimeout(look, refreshEvery);
 }
 
