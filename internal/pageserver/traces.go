@@ -66,6 +66,7 @@ type shown struct {
 	files   string    // as of Version, when it was read
 	problem string    // why the latest reading failed
 	now     *moment   // nil: it was not read
+	before  *moment   // the one before, about which pages may still ask; nil without one
 }
 
 // moment is a trace as it was when it was read. It does not change.
@@ -159,7 +160,21 @@ func (t *Traces) refresh(s *shown) {
 		s.problem = err.Error()
 		return
 	}
-	s.now = now
+	if now != s.now {
+		s.now, s.before = now, s.now
+	}
+}
+
+// of returns the state of a number, if that is still known.
+func (s *shown) of(number string) *moment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range []*moment{s.now, s.before} {
+		if m != nil && strconv.Itoa(m.number) == number {
+			return m
+		}
+	}
+	return nil
 }
 
 // read makes the page of a trace's present state, unless that is the one before. A fault in reading, such as a spool
@@ -234,19 +249,25 @@ func (t *Traces) state(id string) (state, error) {
 	return state{strconv.Itoa(m.number), m.live, problem}, nil
 }
 
-// errNewer is the error of a question about a state that is not the latest: events and owners may have other numbers.
-var errNewer = errors.New("there is a newer state of the trace")
+// errNewer is the error of a question about a state that is not known any more: in others, events and owners may have
+// other numbers.
+var errNewer = errors.New("there is a newer state of the trace: load the page again")
 
-// answer answers a question about the blocks of the state that was read last.
+// answer answers a question about the blocks of one of the states that were read last.
 func (t *Traces) answer(id, question string, values url.Values) (any, error) {
-	m, _, err := t.latest(id)
-	switch {
-	case err != nil:
+	if _, _, err := t.latest(id); err != nil { // reads a trace that was forgotten
 		return nil, err
+	}
+	s, err := t.find(id)
+	if err != nil {
+		return nil, err
+	}
+	m := s.of(values.Get("version"))
+	switch {
+	case m == nil:
+		return nil, errNewer
 	case m.answers == nil:
 		return nil, errNoPage
-	case values.Get("version") != strconv.Itoa(m.number):
-		return nil, errNewer
 	}
 	answer, err := m.answers.Answer(question, values)
 	if err != nil && !errors.Is(err, page.ErrQuestion) {
