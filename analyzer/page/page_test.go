@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,6 +238,30 @@ func TestModel(t *testing.T) {
 	}
 	if out, err := exec.Command(node, "--test", "script/test").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The page's own script stays small: what people wait for is the blocks.
+func TestScriptIsSmall(t *testing.T) {
+	const most = 150_000
+	size := 0
+	files, err := filepath.Glob("script/*.js")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%v, %d files", err, len(files))
+	}
+	used := append(slices.Clone(scriptOrder), diffOrder...)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(text)
+		if !slices.Contains(used, strings.TrimSuffix(filepath.Base(file), ".js")) {
+			t.Errorf("%s is part of no page", file)
+		}
+	}
+	if size > most {
+		t.Errorf("%d bytes of script, more than %d", size, most)
 	}
 }
 

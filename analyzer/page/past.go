@@ -63,7 +63,7 @@ const (
 // at is the last event at or before a position, -1 without one.
 func (p *past) at(position float64, by axis) int {
 	if by == byEvents {
-		return int(min(math.Floor(position), float64(len(p.h.Times)-1)))
+		return int(max(min(math.Floor(position), float64(len(p.h.Times)-1)), -1))
 	}
 	return sort.Search(len(p.h.Times), func(i int) bool { return float64(p.h.Times[i]) > position }) - 1
 }
@@ -71,7 +71,7 @@ func (p *past) at(position float64, by axis) int {
 // before is the last event before a position.
 func (p *past) before(position float64, by axis) int {
 	if by == byEvents {
-		return int(min(math.Ceil(position), float64(len(p.h.Times)))) - 1
+		return int(max(min(math.Ceil(position), float64(len(p.h.Times))), 0)) - 1
 	}
 	return sort.Search(len(p.h.Times), func(i int) bool { return float64(p.h.Times[i]) >= position }) - 1
 }

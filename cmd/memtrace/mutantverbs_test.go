@@ -117,6 +117,7 @@ func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *repor
 		r.copied(m, summary, path, "anonymize")
 	case 6:
 		r.run(m, events, "html", "--blocks", "100", "-o", filepath.Join(r.dir, "x"), "-f", path)
+		r.run(m, events, "html", "-o", filepath.Join(r.dir, "x"), "-f", seed.path, path)
 	}
 	if m.Number%4 == 0 {
 		r.embedded(m, summary)

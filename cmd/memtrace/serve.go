@@ -33,9 +33,10 @@ then stay here and every moment can still be asked for, and for a run that goes
 on: its page shows what is new every few seconds.
 
 DIR stands for the traces in it, also those that come later. The address that is
-printed holds a secret: whoever has it can read the pages, nobody else can. Only
-programs on this machine reach it; from elsewhere, forward the port, such as by
-'ssh -L 8123:127.0.0.1:8123 HOST' with --port 8123. Ctrl-C ends it.
+printed holds a secret, without which no page is shown: give it to those only who
+may read the traces. It can be reached from this machine only; from elsewhere,
+forward the port, such as by 'ssh -L 8123:127.0.0.1:8123 HOST' with --port 8123.
+Ctrl-C ends it.
 
 %s`
 
@@ -122,7 +123,9 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 	if err := a.writeTo("", false, visible.Lines, func(w io.Writer) error { _, err := fmt.Fprintln(w, address); return err }); err != nil {
 		return err
 	}
-	a.say("open this address in a browser on this machine; Ctrl-C ends it")
+	if !a.quiet {
+		a.say("open this address in a browser on this machine; Ctrl-C ends it")
+	}
 	return serveUntil(ctx, listener, pageserver.NewServer(token, traces))
 }
 

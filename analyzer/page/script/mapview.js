@@ -20,7 +20,8 @@ function mapSentence(answer, all) {
   if (!answer.segments.length) return "The allocator held no memory of the driver.";
   const free = all.size - all.held;
   let text = sizeText(all.size) + " in " + countText(answer.segments.length) + (answer.segments.length === 1 ? " segment, " : " segments, ") + sizeText(all.held) + " of it in blocks; ";
-  text += free ? sizeText(free) + " free in " + countText(all.holes) + " holes, the largest " + sizeText(all.largest) + ". " + sizeText(all.whole) + " lies in segments without blocks, which can go back to the driver." : "nothing is free.";
+  text += free ? sizeText(free) + " free in " + countText(all.holes) + (all.holes === 1 ? " hole" : " holes, the largest " + sizeText(all.largest)) + "." : "nothing is free.";
+  if (all.whole) text += " " + sizeText(all.whole) + " of that lies in segments without blocks, which can go back to the driver.";
   if (all.pin) text += " " + keeps(all.pin) + " " + (all.pin.blocks.length === 1 ? "keeps" : "keep") + " a segment of " + sizeText(all.pin.size) + ".";
   if (answer.outside) text += " " + sizeText(answer.outside) + " of blocks lie outside of known segments.";
   return text;
