@@ -216,7 +216,7 @@ async function readFacts(from) {
   const next = JSON.parse(from.getElementById("facts").textContent);
   sections = (name) => inflate(from.getElementById(name).textContent);
   if (!next.events) return null;
-  const made = next.remote ? remoteSource(next, ask) : localSource(next, unpack(await sections("columns"), next.events, next.blocks, next.sizes), sections);
+  const made = next.remote ? remoteSource(next, ask) : localSource(next, unpack(await sections("columns"), next), sections);
   return {facts: next, source: made};
 }
 
