@@ -45,7 +45,7 @@ func segmentStory(seed uint64) (s *story, want [][]uint64) {
 				delete(mapped, at)
 			} else {
 				s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, Handle: 1000 + n, Addr: 1000 + n, Size: size, Stack: stackAllocator})
-				s.add(trace.Event{Kind: trace.EventMap, Level: cuda.LevelDriver, Handle: 1000 + n, Addr: at, Size: size, Stack: stackAllocator})
+				s.add(trace.Event{Kind: trace.EventMap, Level: cuda.LevelDriver, Handle: 1000 + n, Addr: at, Size: size, Stack: stackAllocator, Device: -1})
 				mapped[at] = size
 			}
 		case 2:
@@ -70,6 +70,9 @@ func TestSegmentsAreThoseOfAPlainList(t *testing.T) {
 		for event := range h.Times {
 			var got []uint64
 			for _, segment := range h.Segments {
+				if segment.Device != 0 {
+					t.Fatalf("seed %d: a segment of device %d: the thread that maps memory need not have its device", seed, segment.Device)
+				}
 				if int(segment.Born) <= event && event < int(segment.Died) {
 					got = append(got, segment.Addr, segment.Size)
 				}

@@ -85,18 +85,49 @@ func (p *servedPage) allocated(t *testing.T) (version string, live bool, bytes u
 	for _, row := range moment.Live {
 		bytes += row[1]
 	}
+	p.checkMap(t, facts.Served, facts.Events-1, bytes)
 	return facts.Served, facts.Live, bytes
+}
+
+// checkMap wants every block in a segment. The backward pass maps memory in threads that have no device of their own:
+// such segments were taken for another device's, and blocks across their borders lay outside.
+func (p *servedPage) checkMap(t *testing.T, version string, event int, bytes uint64) {
+	t.Helper()
+	var m struct {
+		Outside  uint64
+		Segments []struct{ Held, Size uint64 }
+	}
+	if err := json.Unmarshal([]byte(p.get(t, fmt.Sprintf("/segments?version=%s&event=%d", version, event))), &m); err != nil {
+		t.Fatal(err)
+	}
+	var held uint64
+	for _, s := range m.Segments {
+		held += s.Held
+	}
+	if held != bytes || m.Outside != 0 {
+		t.Errorf("%d bytes lie in segments and %d outside, of %d", held, m.Outside, bytes)
+	}
 }
 
 // The page of a program that trains says what PyTorch says it has allocated, to the byte, stage after stage, and when
 // the program has ended.
 func TestServeFollowsTheProgram(t *testing.T) {
 	t.Parallel()
+	for _, allocator := range []string{"expandable_segments:False", "expandable_segments:True"} {
+		t.Run(allocator, func(t *testing.T) {
+			t.Parallel()
+			followProgram(t, "PYTORCH_CUDA_ALLOC_CONF="+allocator)
+		})
+	}
+}
+
+func followProgram(t *testing.T, env string) {
+	t.Helper()
 	script := filepath.Join(t.TempDir(), "pausing.py")
 	if err := os.WriteFile(script, []byte(pausing), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := startPaused(t, script, 256)
+	g := startPaused(t, script, 2048, env)
 	g.waitReady(t)
 	p := startServe(t, "--blocks", "1", g.trace)
 	wait := func(live bool, want uint64) {
