@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/page"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
@@ -41,11 +42,12 @@ const (
 )
 
 type htmlFlags struct {
-	filters summaryFlags
-	blocks  int
-	full    bool
-	output  string
-	force   bool
+	filters  summaryFlags
+	blocks   int
+	full     bool
+	noSource bool
+	output   string
+	force    bool
 
 	blocksGiven bool
 }
@@ -76,6 +78,7 @@ func (a *app) htmlCommand() *cobra.Command {
 	flags.filters.defineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; about 7 bytes of file each")
 	f.BoolVar(&flags.full, "full", false, "hold every block")
+	f.BoolVar(&flags.noSource, "no-source", false, "replace names of the program's files, functions, tags and marks by pseudonyms")
 	f.StringVarP(&flags.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace that file if it exists")
 	mustComplete(cmd, "blocks", completeValues())
@@ -96,11 +99,16 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 	if err != nil {
 		return err
 	}
+	read, done, err := flags.sources(a, arg)
+	defer done()
+	if err != nil {
+		return err
+	}
 	path, err := oneInput(arg)
 	if err != nil {
 		return err
 	}
-	summary, err := a.summarize(path, options)
+	summary, err := a.summarize(read[0], options)
 	if err != nil {
 		return err
 	}
@@ -123,9 +131,19 @@ func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 		return err
 	}
 	options.HistoryBlocks = flags.blocks
-	result, err := a.difference(&compared, options, nil, basePath, newPath, true)
+	read, done, err := flags.sources(a, basePath, newPath)
+	defer done()
 	if err != nil {
 		return err
+	}
+	result, err := a.difference(&compared, options, nil, read[0], read[1], true)
+	if err != nil {
+		return err
+	}
+	for i, side := range []*diff.Side{&result.diff.Base, &result.diff.New} {
+		if side.Path, err = oneInput([]string{basePath, newPath}[i]); err != nil {
+			return err
+		}
 	}
 	about := page.Options{Writer: "memtrace " + version.String}
 	return a.writePage(flags, pageName(result.diff.New.Path, diffPageExtension), func(w io.Writer) error {

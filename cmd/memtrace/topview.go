@@ -255,7 +255,7 @@ func (v *topView) footer(lines, room int) string {
 	if v.flags.ascii {
 		arrows = "jk"
 	}
-	text := fmt.Sprintf("q quit  %s select  enter owners  a all  s sort: %s  ? help", arrows, topOrderNames[v.order])
+	text := fmt.Sprintf("q quit  %s select  enter owners  a all  s sort: %s  w page  ? help", arrows, topOrderNames[v.order])
 	if lines > room {
 		text += fmt.Sprintf("  lines %d-%d of %d", v.offset+1, min(v.offset+room, lines), lines)
 	}
