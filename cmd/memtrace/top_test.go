@@ -279,7 +279,7 @@ func TestTopKeys(t *testing.T) {
 		t.Errorf("no command for the page:\n%s", s)
 	}
 	v.key("down")
-	if s := v.screen(); !strings.Contains(s, "is not recorded: it has no page") {
+	if s := v.screen(); !strings.Contains(s, "it has no page") {
 		t.Errorf("a page of a program that is not recorded:\n%s", s)
 	}
 	v.key("w")

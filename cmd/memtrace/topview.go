@@ -265,11 +265,11 @@ func (v *topView) footer(lines, room int) string {
 // pageCommand is what to type for a page of the selected process that shows what is new.
 func (v *topView) pageCommand() string {
 	for i := range v.sample.Processes {
-		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Traced {
+		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Trace != "" {
 			return "memtrace serve " + render.Path(shortPath(p.Trace))
 		}
 	}
-	return "process " + strconv.Itoa(v.selected) + " is not recorded: it has no page"
+	return "process " + strconv.Itoa(v.selected) + " is not recorded, or its trace was not found: it has no page"
 }
 
 // scroll keeps the selected process, and as many of its owners as there is room for, on the screen.
