@@ -47,6 +47,7 @@ type collector struct {
 	named      heap.Locator
 	links      *callstack.LinkedStacks
 	lookahead  *training.BlockNames // where the trace was read ahead
+	thin       bool                 // what is replayed now was thinned
 	modules    profile.ModuleNames
 	parameters training.ParameterList
 	aside      profile.Cells // of accounts without detail: they hold what the filter said
@@ -301,7 +302,9 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	}
 	c.heights[b.Account].Set(d.Total.Current, e.Time)
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.Ordinal+1
-	d.Life.Add(b.Size, e.Time-b.Time, temporary)
+	if !c.thin { // of short lives few were kept
+		d.Life.Add(b.Size, e.Time-b.Time, temporary)
+	}
 }
 
 // cellNumber returns the number of a block's cell: the only one where nobody asked where blocks come from.
