@@ -80,6 +80,7 @@ var evilCommands = map[string][][]string{
 	"rules":      {{"rules"}, {"rules", "torch"}, {"rules", "\x1b[2J"}},
 	"embed":      {{"embed", "<trace>"}, {"-v", "embed", "<trace>"}, {"embed", "<cut>"}, {"embed", "<folder>"}},
 	"strip":      {{"strip", "-f", "-o", "<out>", "<trace>"}, {"strip", "-f", "-o", "<out>", "<cut>"}, {"strip", "--keep", "\x1b[2J", "-o", "<out>", "<trace>"}, {"strip", "-o", "<trace>", "<cut>"}},
+	"compact":    {{"compact", "-f", "-o", "<out>", "<trace>"}, {"compact", "-f", "-o", "<out>", "<cut>"}, {"compact", "--max", "\x1b[2J", "-o", "<out>", "<trace>"}, {"compact", "-o", "<out>", "<text>"}, {"compact", "-o", "<trace>", "<cut>"}},
 	"import":     {{"import", "-f", "-o", "<out>", "<trace>"}, {"import", "-f", "-o", "<out>", "<text>"}, {"import", "gone-\x1b[2J"}},
 	"anonymize":  {{"anonymize", "-f", "-o", "<out>", "<cut>"}, {"anonymize", "--key", "\x1b[2J\n", "-o", "<out>", "<trace>"}},
 	"top":        {{"top", "--once", "<folder>"}, {"top", "--json", "<folder>"}, {"top", "gone-\x1b[2J"}, {"top", "--by", "\x1b[2J"}},
