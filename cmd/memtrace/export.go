@@ -57,6 +57,8 @@ type exportFormat struct {
 	bothLevels           bool   // a file holds all levels unless one was asked for
 	hint                 string // a command that opens the file, which stands for %s; "": there is no such command
 	write                func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error
+	replay               func(w io.Writer, run *export.Run, o export.Options) (*export.Written, error) // instead of write: blocks, as they came and went
+	takes                []string                                                                      // of the flags about what to write, those that apply to a format that is replayed
 }
 
 var exportFormats = []exportFormat{
@@ -68,6 +70,10 @@ var exportFormats = []exportFormat{
 		hint: "open it at https://www.speedscope.app, which keeps it in your browser", write: export.Speedscope},
 	{name: "collapsed", extension: ".collapsed.txt", doc: "one line for each stack, for flamegraph.pl and others",
 		hint: "flamegraph.pl --countname bytes %s", write: oneSet(export.Collapsed)},
+	{name: "dhat", extension: ".dhat.json", doc: "for Valgrind's dh_view: lifetimes and peak of each stack", form: visible.JSON,
+		hint: "open dh_view.html of Valgrind in a browser and load it there", replay: export.DHAT, takes: []string{"level", "at", "full-stacks", "no-lines"}},
+	{name: "perfetto", extension: ".pftrace", doc: "for Perfetto's viewer: memory over time, slices, marks", form: visible.Bytes,
+		hint: "open it at https://ui.perfetto.dev, which keeps it in your browser", replay: export.Perfetto, takes: []string{"limit"}},
 }
 
 func oneSet(write func(io.Writer, *analyzer.StackSet, export.Options) error) func(io.Writer, []*analyzer.StackSet, export.Options) error {
@@ -83,6 +89,8 @@ type exportFlags struct {
 	output  string
 	force   bool
 	push    pushFlags
+	limit   int                    // of blocks or events held
+	changed func(flag string) bool // a flag was given
 }
 
 func (a *app) exportCommand() *cobra.Command {
@@ -145,7 +153,10 @@ func (e *exportFlags) define(cmd *cobra.Command) {
 	e.filters.defineFilters(cmd)
 	f.StringVarP(&e.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace); for csv a folder")
 	e.push.define(cmd)
+	e.changed = f.Changed
+	f.IntVar(&e.limit, "limit", exportLimit, "hold at most this `NUMBER` of blocks (perfetto) or events (memory_viz)")
 	f.BoolVarP(&e.force, "force", "f", false, "replace that file if it exists")
+	mustComplete(cmd, "limit", completeValues())
 	mustComplete(cmd, "value", completeValues(export.ValueNames()...))
 	mustComplete(cmd, "at", completeMoments)
 	mustComplete(cmd, "level", completeValues(levels...))
@@ -177,6 +188,9 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 	if err != nil {
 		return err
 	}
+	if err := flags.checkApplies(format); err != nil {
+		return err
+	}
 	count, options, err := flags.check()
 	if err != nil {
 		return err
@@ -184,6 +198,9 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 	path, err := oneInput(arg)
 	if err != nil {
 		return err
+	}
+	if format.replay != nil {
+		return a.exportReplayed(flags, format, path, count, options)
 	}
 	if format.labels {
 		if err := labelStacks(&count); err != nil {

@@ -47,7 +47,7 @@ var ours = map[string][]string{
 	"analyzer/diff":           {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report"},
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
 	"analyzer/render":         {"analyzer/diff", "analyzer/ranks", "analyzer/fold", "analyzer/report", "analyzer/rules", "internal/visible"},
-	"analyzer/export":         {"analyzer/callstack", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
+	"analyzer/export":         {"cuda", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
 	"analyzer/page":           {"analyzer/render", "analyzer/report"},
 	"analyzer/plot":           {"analyzer/report", "analyzer/rules", "internal/visible"},
 	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/metrics", "internal/pyroscope", "internal/regular", "internal/version", "internal/visible"},
