@@ -22,14 +22,15 @@ func (p *perfettoWatch) divide(s *report.Summary) {
 	}
 	for rank, name := range append(by, "site") {
 		if i := slices.Index(h.By, name); i >= 0 && !slices.Contains(append(by, "site")[:rank], name) {
-			p.divideBy(h, i, rankDivisions+rank)
+			p.divideBy(s, i, rankDivisions+rank)
 		}
 	}
 }
 
 // divideBy writes a counter for each of the keys that held most at some moment, and one for all others, which is the
-// level without these. The sum is the level's at every moment of the history.
-func (p *perfettoWatch) divideBy(h *report.History, by, rank int) {
+// level without these. The sum is the level's at every moment of the history, and at the end of the run.
+func (p *perfettoWatch) divideBy(s *report.Summary, by, rank int) {
+	h := s.History
 	changes := changesOf(h, by)
 	largest := changes.largest(perfettoOwners)
 	if len(largest) < 2 && changes.keys[0][:1] == "(" { // "(untagged)": nothing to tell apart
@@ -56,6 +57,9 @@ func (p *perfettoWatch) divideBy(h *report.History, by, rank int) {
 			p.file.set(others, h.Times[i], rest)
 			last = rest
 		}
+	}
+	if live := s.Main().LiveBytes; others != 0 && live-min(shown, live) != last {
+		p.file.set(others, s.Process.DurationNS, live-min(shown, live))
 	}
 }
 

@@ -105,20 +105,6 @@ func Torch(out *trace.Writer, r io.Reader) (Result, error) {
 	return t.result, t.out.Close()
 }
 
-func (t *torchImport) lacks(root *dict, history []entry) []string {
-	lacks := []string{"The snapshot was exported from a trace of memtrace: it holds device memory, its blocks and Python frames, no other memory, no tags, no threads, no native frames."}
-	if root.get(writerKey) == nil {
-		lacks[0] = "The snapshot holds what PyTorch's caching allocator did: no memory of CUDA contexts, libraries or other allocators, no threads, no native frames."
-	}
-	if len(history) == 0 {
-		lacks = append(lacks, "It holds no history: figures are those of its one moment (call torch.cuda.memory._record_memory_history() first).")
-	}
-	if host, _ := root.get("host_traces").(*list); host != nil && len(host.items) > 0 {
-		lacks = append(lacks, "Its pinned host memory was left out.")
-	}
-	return lacks
-}
-
 func integer(v any) int64 {
 	n, _ := v.(int64)
 	return n
