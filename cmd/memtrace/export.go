@@ -32,6 +32,12 @@ the end, those of all allocations, and the number of allocations. They add up to
 what 'memtrace report' says of the level. Stacks are folded as in the report:
 --full-stacks keeps the frames of interpreters, dispatchers and allocators.
 
+dhat, perfetto and memory_viz tell of blocks as they came and went. A snapshot for
+memory_viz holds what stands at its end, and its readers take the history back from
+there: with --at it ends at that moment, not with the run. --limit bounds what is
+held in memory: the blocks that perfetto divides among owners, the latest events of
+a snapshot's history. What does not fit is reported.
+
 csv writes the tables of the report, those that have rows, for spreadsheets and
 other programs. Sizes are whole bytes, times seconds since the start. A name that a
 spreadsheet would calculate, such as '=1+1', has an apostrophe before it.
@@ -46,6 +52,8 @@ const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
   memtrace export pprof --value allocated memtrace.python3.4711.bin
   memtrace export speedscope --focus 'attn|mlp' -o attention.json memtrace.python3.4711.bin
   memtrace export collapsed --no-lines -o - memtrace.python3.4711.bin | sort -nrk2 | head
+  memtrace export perfetto memtrace.python3.4711.bin
+  memtrace export memory_viz --at oom memtrace.python3.4711.bin
   memtrace export csv -o tables memtrace.python3.4711.bin
   memtrace export --push http://localhost:4040 memtrace.python3.4711.bin`
 
@@ -74,7 +82,7 @@ var exportFormats = []exportFormat{
 		hint: "open dh_view.html of Valgrind in a browser and load it there", replay: export.DHAT, takes: []string{"level", "at", "full-stacks", "no-lines"}},
 	{name: "perfetto", extension: ".pftrace", doc: "for Perfetto's viewer: memory over time, slices, marks", form: visible.Bytes,
 		hint: "open it at https://ui.perfetto.dev, which keeps it in your browser", replay: export.Perfetto, takes: []string{"limit"}},
-	{name: "memory_viz", extension: ".pickle", doc: "a memory snapshot for PyTorch's memory_viz, other libraries' memory in it", form: visible.Bytes,
+	{name: "memory_viz", extension: ".pickle", doc: "a snapshot for PyTorch's memory_viz, with all device memory", form: visible.Bytes,
 		hint: "drop it on https://pytorch.org/memory_viz, which keeps it in your browser", replay: export.Snapshot, takes: []string{"at", "full-stacks", "limit"}},
 }
 
@@ -107,7 +115,7 @@ func (a *app) exportCommand() *cobra.Command {
 	names = append(names, cobra.CompletionWithDesc(exportCSVName, "a folder with each table of the report"))
 	cmd := &cobra.Command{
 		Use:     "export [flags] FORMAT FILE",
-		Short:   "Write call stacks as a flame graph, or for pprof and others; tables as CSV",
+		Short:   "Write a flame graph, files for pprof, Perfetto and others, tables as CSV",
 		Long:    fmt.Sprintf(exportLong, list.String(), csvTables(), filterHelp),
 		Example: exportExample,
 		Args: func(_ *cobra.Command, args []string) error {
