@@ -70,6 +70,7 @@ var theirs = map[string][]string{
 	"charm.land":                   {"cmd/memtrace"},
 	"github.com/charmbracelet":     {"cmd/memtrace"},
 	"github.com/google/pprof":      {"analyzer/export"},
+	"google.golang.org/protobuf":   {"analyzer/export"},
 	"gonum.org/v1/plot":            {"analyzer/plot"},
 	"codeberg.org/go-pdf/fpdf":     {"analyzer/plot"},
 	"github.com/pelletier/go-toml": {"analyzer/rules/rulefile"},
