@@ -65,14 +65,6 @@ func (r *Run) stacks() (set *analyzer.StackSet, err error) {
 	return analyzer.Stacks(src, o, r.Level)
 }
 
-// level returns the level that a file is about.
-func (r *Run) level(s *report.Summary) string {
-	if r.Level != "" {
-		return r.Level
-	}
-	return s.MainLevel()
-}
-
 // narrowed reports whether filters leave out some of a device's memory, so that what devices and allocators count
 // themselves does not belong to what is left.
 func (r *Run) narrowed() bool {

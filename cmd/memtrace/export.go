@@ -217,12 +217,9 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 			return err
 		}
 	}
-	output := flags.output
-	switch {
-	case output == "":
-		output = exportPath(path, format)
-	case output == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.stdout.Fd())):
-		return usagef("refusing to write %s to a terminal; name a file with -o", format.name)
+	output, err := a.exportOutput(flags.output, path, format)
+	if err != nil {
+		return err
 	}
 	sets, modules, err := a.readStacks(path, flags.level, format.bothLevels, count)
 	if err != nil {
@@ -237,6 +234,17 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 	}
 	a.sayExported(path, output, format, sets, options)
 	return nil
+}
+
+// exportOutput is the file to write: the one that was named, else one beside the trace.
+func (a *app) exportOutput(named, path string, format *exportFormat) (string, error) {
+	switch {
+	case named == "":
+		return exportPath(path, format), nil
+	case named == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.stdout.Fd())):
+		return "", usagef("refusing to write %s to a terminal; name a file with -o", format.name)
+	}
+	return named, nil
 }
 
 // labelStacks asks for what pprof's samples are labelled with. Categories are those of the default rules.

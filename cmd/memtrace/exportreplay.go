@@ -6,14 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
-
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/visible"
 	"memtrace/trace"
 )
 
@@ -39,12 +36,9 @@ func (e *exportFlags) checkApplies(format *exportFormat) error {
 
 // exportReplayed writes a format that is made of blocks as they came and went.
 func (a *app) exportReplayed(flags *exportFlags, format *exportFormat, path string, count analyzer.Options, options export.Options) error {
-	output := flags.output
-	switch {
-	case output == "":
-		output = exportPath(path, format)
-	case output == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.stdout.Fd())):
-		return usagef("refusing to write %s to a terminal; name a file with -o", format.name)
+	output, err := a.exportOutput(flags.output, path, format)
+	if err != nil {
+		return err
 	}
 	first, err := a.openTrace(path) // what cannot be read is an error before a file is made
 	if err != nil {
