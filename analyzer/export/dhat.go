@@ -22,15 +22,15 @@ const dhatShortLived = 1000
 // that the options name, and what was left at the end. Times are microseconds. The trace is read twice: for the names of
 // stacks, of which several may read the same, and for their blocks.
 func DHAT(w io.Writer, run *Run, o Options) (*Written, error) {
-	run.Count.RuleSets, run.Count.HistoryBlocks = nil, 0
-	set, err := run.stacks()
+	plain := *run
+	plain.Count.RuleSets, plain.Count.HistoryBlocks = nil, 0
+	set, err := plain.stacks()
 	if err != nil {
 		return nil, err
 	}
 	points := newDHATPoints(set, &o)
-	count := run.Count
-	count.Groupings = []string{"tag"}
-	followed, err := run.followed(count, func(trace.Source) analyzer.Watcher { return points })
+	plain.Count.Groupings = []string{"tag"}
+	followed, err := plain.followed(plain.Count, func(trace.Source) analyzer.Watcher { return points })
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ type dhatPoint struct {
 
 	allocs, allocBytes uint64
 	bytes, blocks      meter.Share
-	born, died         uint64    // sums of the times, in nanoseconds, at which its blocks came and went
+	lived              int64     // sum of the times, in nanoseconds, at which its blocks went, less those at which they came
 	most               dhatState // when its own bytes were highest
 	at                 dhatState // at the moment of the set
 }
@@ -133,7 +133,7 @@ func (p *dhatPoints) Opened(_ uint32, b *heap.Block, _ *trace.Event) {
 	}
 	v.allocs++
 	v.allocBytes += b.Size
-	v.born += uint64(b.Time)
+	v.lived -= b.Time
 	v.bytes.Grow(b.Size, p.total.Epoch)
 	v.blocks.Grow(1, p.total.Epoch)
 	if v.bytes.Current > v.most.bytes {
@@ -148,7 +148,7 @@ func (p *dhatPoints) Closed(_ uint32, b *heap.Block, e *trace.Event) {
 	if v == nil {
 		return
 	}
-	v.died += uint64(max(e.Time, b.Time))
+	v.lived += max(e.Time, b.Time)
 	v.bytes.Shrink(b.Size, p.total.Epoch)
 	v.blocks.Shrink(1, p.total.Epoch)
 	p.total.Shrink(b.Size)
@@ -179,7 +179,7 @@ func (p *dhatPoints) end(f *analyzer.Followed) {
 	chosen, _ := f.Moment.([]dhatState)
 	for i := range p.list {
 		v := &p.list[i]
-		v.died += v.blocks.Current * uint64(f.Summary.Process.DurationNS)
+		v.lived += int64(v.blocks.Current) * f.Summary.Process.DurationNS
 		if v.at = (dhatState{v.bytes.Peak(p.total.Epoch), v.blocks.Peak(p.total.Epoch)}); chosen != nil {
 			v.at = chosen[i]
 		}
@@ -230,7 +230,7 @@ func (p *dhatPoints) write(w io.Writer, set *analyzer.StackSet, o *Options) erro
 	out.text(",\"pps\":[\n")
 	for i := range list {
 		v := &list[i]
-		out.comma(i).value(dhatRecord{v.allocBytes, v.allocs, (v.died - min(v.born, v.died)) / 1000, v.most.bytes, v.most.blocks, v.at.bytes, v.at.blocks,
+		out.comma(i).value(dhatRecord{v.allocBytes, v.allocs, uint64(max(v.lived, 0)) / 1000, v.most.bytes, v.most.blocks, v.at.bytes, v.at.blocks,
 			v.bytes.Current, v.blocks.Current, v.frames})
 		out.text("\n")
 	}

@@ -78,7 +78,8 @@ type perfettoWatch struct {
 
 	process, levels, events perfettoTrack
 	tracks                  map[perfettoLevel]*perfettoCounter
-	several                 bool // devices
+	several                 bool  // devices
+	time                    int64 // of the latest counter; a viewer sorts by it, so that it must not go back
 	steps, epochs           perfettoRange
 	tags                    perfettoTags
 }
@@ -145,6 +146,7 @@ func (p *perfettoWatch) title(l perfettoLevel) string {
 // change adds to the counters of a block's account.
 func (p *perfettoWatch) change(b *heap.Block, time int64, by uint64) {
 	p.start()
+	p.time = max(p.time, time)
 	levels := []perfettoLevel{{b.Account, perfettoBlocks, b.Device}, {b.Account, perfettoAll, -1}}
 	if !p.several {
 		levels = levels[:1]
@@ -152,7 +154,7 @@ func (p *perfettoWatch) change(b *heap.Block, time int64, by uint64) {
 	for _, l := range levels {
 		c := p.counter(l)
 		c.bytes += by
-		p.file.set(c.track, time, c.bytes)
+		p.file.set(c.track, p.time, c.bytes)
 	}
 }
 
@@ -198,6 +200,7 @@ func (p *perfettoWatch) reported(kind perfettoKind, e *trace.Event, bytes uint64
 	c := p.counter(perfettoLevel{heap.AccountFramework, kind, e.Device})
 	if c.bytes != bytes {
 		c.bytes = bytes
-		p.file.set(c.track, e.Time, bytes)
+		p.time = max(p.time, e.Time)
+		p.file.set(c.track, p.time, bytes)
 	}
 }

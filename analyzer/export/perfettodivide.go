@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"memtrace/analyzer/report"
 )
@@ -33,7 +34,7 @@ func (p *perfettoWatch) divideBy(s *report.Summary, by, rank int) {
 	h := s.History
 	changes := changesOf(h, by)
 	largest := changes.largest(perfettoOwners)
-	if len(largest) < 2 && changes.keys[0][:1] == "(" { // "(untagged)": nothing to tell apart
+	if len(largest) == 0 || len(largest) == 1 && strings.HasPrefix(changes.keys[largest[0]], "(") { // "(untagged)": nothing to tell apart
 		return
 	}
 	parent := p.file.track(p.process, "By "+h.By[by], rank)
@@ -47,19 +48,21 @@ func (p *perfettoWatch) divideBy(s *report.Summary, by, rank int) {
 	}
 	live := make([]uint64, len(changes.keys))
 	var shown, last uint64
+	var time int64 // a viewer sorts by it: it must not go back
 	for i, c := range changes.list {
+		time = max(time, h.Times[i])
 		live[c.key] += c.by
 		if track := tracks[c.key]; track != 0 {
 			shown += c.by
-			p.file.set(track, h.Times[i], live[c.key])
+			p.file.set(track, time, live[c.key])
 		}
 		if rest := h.Levels[i] - min(shown, h.Levels[i]); others != 0 && (rest != last || i == 0) {
-			p.file.set(others, h.Times[i], rest)
+			p.file.set(others, time, rest)
 			last = rest
 		}
 	}
 	if live := s.Main().LiveBytes; others != 0 && live-min(shown, live) != last {
-		p.file.set(others, s.Process.DurationNS, live-min(shown, live))
+		p.file.set(others, max(time, s.Process.DurationNS), live-min(shown, live))
 	}
 }
 

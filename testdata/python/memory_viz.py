@@ -21,6 +21,49 @@ def added(text, state):
     return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines() if f";{state};" in line and ";<gaps> " not in line)
 
 
+
+
+def cut(pieces, start, end):
+    """Takes a range out of the one piece that holds it."""
+    (first, last), = [piece for piece in pieces if piece[0] <= start and end <= piece[1]]
+    pieces.remove((first, last))
+    pieces += [piece for piece in ((first, start), (end, last)) if piece[0] < piece[1]]
+
+
+def take_back(device, history):
+    """What the viewer in the browser does: from the state at the end to any event before it. Each allocation must be there, each segment whole, and each block in one."""
+    pieces = [(s["address"], s["address"] + s["total_size"]) for s in snapshot["segments"] if s["device"] == device]
+    blocks = {b["address"] for s in snapshot["segments"] if s["device"] == device for b in s["blocks"] if b["state"] == "active_allocated"}
+    for entry in reversed(history):
+        start, end = entry["addr"], entry["addr"] + entry["size"]
+        if entry["action"] in ("segment_alloc", "segment_map"):
+            assert not any(start <= block < end for block in blocks), entry
+            cut(pieces, start, end)
+        elif entry["action"] in ("segment_free", "segment_unmap"):
+            assert not any(first < end and start < last for first, last in pieces), entry
+            pieces.append((start, end))
+            pieces[:] = joined(pieces) if entry["action"] == "segment_unmap" else pieces
+        elif entry["action"] == "alloc":
+            blocks.remove(start)
+        elif entry["action"] == "free_completed":
+            assert start not in blocks and any(first <= start and end <= last for first, last in pieces), entry
+            blocks.add(start)
+    assert not blocks and not pieces, (blocks, pieces)
+
+
+def joined(pieces):
+    """Neighbours as one."""
+    whole = []
+    for first, last in sorted(pieces):
+        if whole and whole[-1][1] == first:
+            whole[-1] = (whole[-1][0], last)
+        else:
+            whole.append((first, last))
+    return whole
+
+
+for number, entries in enumerate(snapshot["device_traces"]):
+    take_back(number, entries)
 folded, by_line = viz.segments(snapshot, lambda text: text), viz.memory(snapshot, lambda text: text)
 assert added(by_line, "active_allocated") == added(folded, "active_allocated")
 history = viz.trace(snapshot)
