@@ -115,6 +115,9 @@ func appendText(b []byte, field protowire.Number, text string) []byte {
 
 // readable makes a name of a trace fit to be shown.
 func readable(name string) string {
+	if most := 8 * pfNameCharacters; len(name) > most { // what is between is clipped anyway
+		name = name[:most/2] + name[len(name)-most/2:]
+	}
 	return clipMiddle(render.Clean(strings.ToValidUTF8(name, "\ufffd")), pfNameCharacters)
 }
 

@@ -37,6 +37,9 @@ func (r *perfettoRange) close(time int64) {
 	}
 }
 
+// perfettoNested is how many tags lie in each other at most; the last one has the rest of the path.
+const perfettoNested = 32
+
 // perfettoTags are the tags of each thread, nested as they were. A trace knows a thread's tag at its allocations and
 // frees: a slice goes from the first to the last of them.
 type perfettoTags struct {
@@ -80,7 +83,7 @@ func (t *perfettoTags) event(e *trace.Event) {
 func (t *perfettoThread) change(file *perfettoFile, time int64, path string) {
 	var parts []string
 	if path != "" {
-		parts = strings.Split(path, ".")
+		parts = strings.SplitN(path, ".", perfettoNested)
 	}
 	same := 0
 	for same < min(len(parts), len(t.parts)) && parts[same] == t.parts[same] {
