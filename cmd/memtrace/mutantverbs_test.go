@@ -104,13 +104,16 @@ func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *repor
 	switch m.Number % 8 {
 	case 0:
 		r.run(m, events, "report", "--view", "modules,parameters,iterations", path)
+		r.run(m, events, "export", "perfetto", "--limit", "100", "-o", filepath.Join(r.dir, "x"), "-f", path)
 	case 1:
 		r.run(m, events, "export", "speedscope", "-o", filepath.Join(r.dir, "x"), "-f", path)
 		r.run(m, events, "export", "csv", "-o", filepath.Join(r.dir, "tables"), "-f", path)
 	case 2:
 		r.run(m, events, "export", "flamegraph", "-o", filepath.Join(r.dir, "x"), "-f", path)
+		r.run(m, events, "export", "dhat", "-o", filepath.Join(r.dir, "x"), "-f", path)
 	case 3:
 		r.run(m, events, "export", "pprof", "-o", filepath.Join(r.dir, "x"), "-f", path)
+		r.run(m, events, "export", "memory_viz", "--limit", "100", "-o", filepath.Join(r.dir, "x"), "-f", path)
 	case 4:
 		r.copied(m, summary, path, "strip")
 	case 5:
