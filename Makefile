@@ -146,6 +146,7 @@ nightly: all nullcuda ## the long forms of the tests, for hours
 	STACKS_STEPS=5 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfTraining -v ./internal/e2e
 	STACKS_STEPS=400 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfMXNet -v ./internal/e2e
 	scripts/mutants.sh $(or $(MUTANTS),100000)
+	scripts/fuzz.sh $(or $(FUZZTIME),5m)
 	STRESS_SECONDS=$(or $(STRESS_SECONDS),3600) $(GO) test -tags e2e -count=1 -timeout 180m -run Stress -v ./internal/e2e
 
 bench: all nullcuda ## overhead and speed, as ratios against a plain run
