@@ -39,6 +39,7 @@ var opensItself = map[string]string{
 	"cmd/memtrace/keyboard":           "/dev/tty",
 	"cmd/memtrace/inForeground":       "/dev/tty",
 	"cmd/memtrace/openDestination":    "makes a new file, O_EXCL, or writes to the device or pipe that the user named",
+	"cmd/memtrace/copy":               "makes a new file, O_EXCL, in a folder that it made",
 	"cmd/memtrace/writeManifestEntry": "makes a file in the folder of an enclosing run, through no link",
 }
 
