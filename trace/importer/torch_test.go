@@ -18,7 +18,7 @@ func imported(t testing.TB, pickle []byte) ([]trace.Event, Result, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := Torch(w, bytes.NewReader(pickle))
+	result, err := Find("torch").Import(w, bytes.NewReader(pickle), int64(len(pickle)), Options{})
 	if err != nil {
 		return nil, result, err
 	}
