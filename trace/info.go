@@ -24,7 +24,7 @@ import (
 //	start                                    "early", or "late": after CUDA was used; when the program called memtrace_start, absent under LD_PRELOAD
 //	nullgpu                                  "1" where no real GPU was used
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
-//	import.kind, import.lacks                what an imported trace was made from, and what that does not hold, in sentences
+//	import.kind, import.brief, import.lacks  what an imported trace was made from, and what that does not hold, in a phrase and in sentences
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
 

@@ -18,6 +18,9 @@ type Fact struct {
 // Facts says who ran, on what, and whether the trace is complete.
 func Facts(s *report.Summary) []Fact {
 	list := []Fact{{Name: "command", Value: orUnknown(command(s.Process)), Long: true}, {Name: "run", Value: process(s.Process) + "; " + run(s.Process)}}
+	if s.Process.Imported != "" {
+		list = []Fact{{Name: "imported", Value: clean(s.Process.Imported)}}
+	}
 	if text := software(s.Versions); text != "" {
 		list = append(list, Fact{Name: "software", Value: text, Long: true})
 	}

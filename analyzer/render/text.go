@@ -58,13 +58,19 @@ func (p *page) begin(s *report.Summary) {
 	}
 	p.title(name)
 	p.gap()
+	if s.Process.Imported != "" {
+		p.field("imported", clean(s.Process.Imported))
+		return
+	}
 	p.field("command", orUnknown(command(s.Process)))
 }
 
 func (p *page) heading(s *report.Summary) {
 	p.begin(s)
-	p.field("process", process(s.Process))
-	p.field("run", run(s.Process))
+	if s.Process.Imported == "" {
+		p.field("process", process(s.Process))
+		p.field("run", run(s.Process))
+	}
 	if text := software(s.Versions); text != "" {
 		p.field("software", text)
 	}

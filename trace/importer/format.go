@@ -14,6 +14,7 @@ import (
 // Keys of facts about an imported trace.
 const (
 	KindKey  = "import.kind"  // what the trace was made from
+	BriefKey = "import.brief" // what that does not hold, as a phrase
 	LacksKey = "import.lacks" // what that does not hold, in sentences
 )
 
@@ -30,6 +31,7 @@ type Options struct {
 // Result says what an import found.
 type Result struct {
 	Kind   string // what the file is
+	Brief  string // what it lacks, as a phrase
 	Events int
 	Lacks  []string // sentences
 }

@@ -38,7 +38,9 @@ func isTagSizes(file *io.SectionReader) bool {
 		if len(line) == 0 && !l.long {
 			continue
 		}
-		if _, _, err := tagSize(line); err != nil || l.long || bytes.ContainsAny(line, "\x00\"") {
+		if _, _, err := tagSize(line); err != nil && !l.ended && seen > 0 {
+			break // cut
+		} else if err != nil || l.long || bytes.ContainsAny(line, "\x00\"") {
 			return false
 		}
 		seen++
@@ -64,7 +66,7 @@ func readTagSizes(out *trace.Writer, file *io.SectionReader, _ Options) (Result,
 			break
 		}
 		if err == nil {
-			err = r.block(tag, 0, size, 0, false)
+			err = r.block(tag, 0, size, nil)
 		}
 		if err != nil {
 			return Result{}, l.bad(line, err)
@@ -76,5 +78,5 @@ func readTagSizes(out *trace.Writer, file *io.SectionReader, _ Options) (Result,
 	if r.events == 0 {
 		return Result{}, errors.New("no line has a tag and a size in MiB")
 	}
-	return r.close(tagSizesKind, lacks)
+	return r.close(tagSizesKind, "no times, frees, call stacks or addresses", lacks)
 }

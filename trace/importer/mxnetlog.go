@@ -70,7 +70,7 @@ func readLog(out *trace.Writer, file *io.SectionReader, _ Options) (Result, erro
 	case allocations == 0:
 		return Result{}, errNoLog
 	}
-	return g.rows.close(logKind, g.lacks())
+	return g.rows.close(logKind, "no times, frees, call stacks or addresses", g.lacks())
 }
 
 // line takes in a line with a record; made is 1 if that is an allocation.
@@ -80,7 +80,7 @@ func (g *logImport) line(line []byte) (made int, err error) {
 		if err != nil || size > maxBlock {
 			return 0, errors.New("the size is more than any device has")
 		}
-		return 1, g.rows.block(string(m[2]), 0, size, 0, false)
+		return 1, g.rows.block(string(m[2]), 0, size, nil)
 	}
 	if m := logFree.FindSubmatch(line); m != nil {
 		free, err1 := bytesOf(string(m[1]), mebibyte)
@@ -111,12 +111,12 @@ func (g *logImport) lacks() []string {
 	lacks := []string{"The log names what MXNet's pool took from the device: no times (records are 1 µs apart), no addresses, no call stacks, no threads, and one device for all.",
 		"Sizes hold the 32 bytes that the pool adds to each request, and a block that the pool hands out again keeps its first tag."}
 	if g.releases > 0 {
-		lacks = append(lacks, fmt.Sprintf("%d releases name no block, so nothing is freed here: figures are sums of all that was ever taken.", g.releases))
+		lacks = append(lacks, fmt.Sprintf("Releases name no block (%d of them), so nothing is freed here: figures are sums of all that was ever taken.", g.releases))
 	} else {
 		lacks = append(lacks, "Nothing was released in it.")
 	}
 	if g.unread > 0 {
-		lacks = append(lacks, fmt.Sprintf("%d lines with [mem] could not be read and were left out.", g.unread))
+		lacks = append(lacks, fmt.Sprintf("Lines with [mem] that could not be read were left out: %d.", g.unread))
 	}
 	return lacks
 }

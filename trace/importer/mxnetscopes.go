@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,9 @@ import (
 // MXNet 2's profiler writes gpu_memory_profile-pid_N.csv: the blocks that were held when it was written, with a heading
 // and sizes in bytes.
 var scopesHeading = []string{"Attribute Name", "Requested Size", "Device", "Actual Size", "Reuse?"}
+
+// scopesRow is a line of it: quotes in a name are not doubled.
+var scopesRow = regexp.MustCompile(`^"(.*)","([^"]*)","([^"]*)","([^"]*)","([^"]*)"$`)
 
 const (
 	scopesKind  = "GPU memory profile of MXNet 2"
@@ -38,11 +42,11 @@ func isHeading(fields []string) bool {
 }
 
 type scopesImport struct {
-	rows    *rows
-	held    map[int16]uint64
-	amends  int
-	reused  int
-	skipped bool
+	rows   *rows
+	held   map[int16]uint64
+	amends int
+	reused int
+	cut    bool
 }
 
 func readScopes(out *trace.Writer, file *io.SectionReader, _ Options) (Result, error) {
@@ -63,7 +67,7 @@ func readScopes(out *trace.Writer, file *io.SectionReader, _ Options) (Result, e
 		}
 		err := m.row(string(line))
 		if err != nil && !l.ended && !l.long {
-			m.skipped = true
+			m.cut = true
 			break
 		}
 		if err != nil {
@@ -76,17 +80,16 @@ func readScopes(out *trace.Writer, file *io.SectionReader, _ Options) (Result, e
 	case m.rows.events == 0:
 		return Result{}, errors.New("the memory profile holds no block")
 	}
-	return m.rows.close(scopesKind, m.lacks())
+	return m.rows.close(scopesKind, "one moment; no times, call stacks or addresses", m.lacks())
 }
 
-// row takes in a line. It is read alone, so that a quote that is never closed costs no more than its line.
+// row takes in a line.
 func (m *scopesImport) row(line string) error {
-	reader := csv.NewReader(strings.NewReader(line))
-	reader.LazyQuotes = true // those of a name are not doubled
-	fields, err := reader.Read()
-	if err != nil || len(fields) != len(scopesHeading) {
-		return fmt.Errorf("a row has %d fields, as the heading says", len(scopesHeading))
+	fields := scopesRow.FindStringSubmatch(line)
+	if fields == nil {
+		return fmt.Errorf("a row has %d fields in quotes, as the heading says", len(scopesHeading))
 	}
+	fields = fields[1:]
 	device, err := deviceNumber(fields[2])
 	if err != nil {
 		return err
@@ -103,7 +106,7 @@ func (m *scopesImport) row(line string) error {
 		m.reused++
 	}
 	m.held[device] += actual
-	return m.rows.block(fields[0], device, actual, requested, true)
+	return m.rows.block(fields[0], device, actual, &inPool{requested, m.held[device]})
 }
 
 // amend writes a sample of what the process uses on the device, of which the blocks before are a part.
@@ -134,12 +137,12 @@ func (m *scopesImport) lacks() []string {
 	lacks := []string{"The profile lists the blocks that were held when it was written: no times (records are 1 µs apart), nothing that was freed before, no addresses, no call stacks, no threads. " +
 		"Blocks that rest in MXNet's pool stand under their last owner. Figures are those of that moment, not of the peak."}
 	if m.reused > 0 {
-		lacks = append(lacks, fmt.Sprintf("%d blocks were handed out again by the pool.", m.reused))
+		lacks = append(lacks, fmt.Sprintf("Blocks that the pool had handed out before: %d.", m.reused))
 	}
 	if m.amends == 0 {
 		lacks = append(lacks, "It does not say what the process used on the device beyond them.")
 	}
-	if m.skipped {
+	if m.cut {
 		lacks = append(lacks, "The last line is cut and was left out.")
 	}
 	return lacks

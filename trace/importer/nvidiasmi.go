@@ -109,7 +109,7 @@ const (
 var errNoSMI = errors.New("no line has a number of MiB; log it with: nvidia-smi --query-gpu=timestamp,index,memory.used --format=csv -lms 10")
 
 func readNvidiaSMI(out *trace.Writer, file *io.SectionReader, o Options) (Result, error) {
-	m := &smiImport{interval: o.Interval.Nanoseconds(), devices: map[string]*smiDevice{}, columns: smiColumns{0, -1, -1, -1, -1}, result: Result{Kind: smiKind}}
+	m := &smiImport{interval: o.Interval.Nanoseconds(), devices: map[string]*smiDevice{}, columns: smiColumns{0, -1, -1, -1, -1}, result: Result{Kind: smiKind, Brief: "samples of whole devices; no owners, call stacks or blocks"}}
 	m.out = build.New(out, trace.Info{KindKey: smiKind})
 	m.thread = m.out.Thread("(whole devices)")
 	l, cut, heading := newLines(file), false, false
@@ -245,7 +245,7 @@ func (m *smiImport) lacks(cut bool) []string {
 		lacks = append(lacks, "It does not say which device a sample is of: all count as one.")
 	}
 	if m.missing > 0 {
-		lacks = append(lacks, fmt.Sprintf("%d samples without a value were left out.", m.missing))
+		lacks = append(lacks, fmt.Sprintf("Samples without a value were left out: %d.", m.missing))
 	}
 	if cut {
 		lacks = append(lacks, "The last line is cut and was left out.")

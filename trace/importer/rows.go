@@ -32,29 +32,35 @@ func newRows(out *trace.Writer, info trace.Info) *rows {
 }
 
 // close ends the trace, which says what it was made from.
-func (r *rows) close(kind string, lacks []string) (Result, error) {
-	return finish(r.out, Result{Kind: kind, Events: r.events, Lacks: lacks})
+func (r *rows) close(kind, brief string, lacks []string) (Result, error) {
+	return finish(r.out, Result{Kind: kind, Brief: brief, Events: r.events, Lacks: lacks})
 }
 
 // finish writes down what an import found and ends the trace.
 func finish(out *build.Builder, result Result) (Result, error) {
-	out.Info(trace.Info{KindKey: result.Kind, LacksKey: strings.Join(result.Lacks, " ")})
+	out.Info(trace.Info{KindKey: result.Kind, BriefKey: result.Brief, LacksKey: strings.Join(result.Lacks, " ")})
 	return result, out.Close()
 }
 
 var errTooMuch = errors.New("the sizes add up to more than there are addresses")
 
-// block writes an allocation of the driver's, and with a request the framework's block in it.
-func (r *rows) block(tag string, device int16, size uint64, request uint64, framework bool) error {
+// inPool is what a framework says of its block that takes up a driver's.
+type inPool struct {
+	request uint64 // bytes
+	held    uint64 // bytes of all blocks on the device, this one included
+}
+
+// block writes an allocation of the driver's, and the framework's block in it, if there is one.
+func (r *rows) block(tag string, device int16, size uint64, pool *inPool) error {
 	if r.sum += size; r.sum > maxSum {
 		return errTooMuch
 	}
 	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Device: device, Addr: r.next, Size: size, Thread: r.thread, Tag: r.out.String(tag)}
 	r.write(e)
-	if framework {
-		e.Level = cuda.LevelFramework
-		if request <= size {
-			e.Rest = 1 + size - request
+	if pool != nil {
+		e.Level, e.Allocated, e.Reserved = cuda.LevelFramework, pool.held, pool.held
+		if pool.request <= size {
+			e.Rest = 1 + size - pool.request
 		}
 		r.time -= rowTime // the same moment
 		r.write(e)

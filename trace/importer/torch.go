@@ -212,16 +212,16 @@ func (t *torchImport) lacks(recorded bool) []string {
 	if !recorded {
 		lacks = append(lacks, "It holds no history: figures are those of its one moment (call torch.cuda.memory._record_memory_history() first).")
 	} else if t.older > 0 {
-		lacks = append(lacks, fmt.Sprintf("The history begins late: %d blocks are older, and those that were freed in it have no call stack.", t.older))
+		lacks = append(lacks, fmt.Sprintf("The history begins late: of blocks that are older (%d), those freed in it have no call stack.", t.older))
 	}
 	if t.hosted {
 		lacks = append(lacks, "Pinned host memory is what PyTorch pinned, not what it handed out of that.")
 	}
 	if t.inexact > 0 {
-		lacks = append(lacks, fmt.Sprintf("%d blocks were cut from segments older than the history: their sizes are the requests, rounded up to %d bytes.", t.inexact, blockUnit))
+		lacks = append(lacks, fmt.Sprintf("Of blocks cut from segments older than the history (%d), the size is the request, rounded up to %d bytes.", t.inexact, blockUnit))
 	}
 	if t.unknown > 0 {
-		lacks = append(lacks, fmt.Sprintf("%d records of unknown kind were left out.", t.unknown))
+		lacks = append(lacks, fmt.Sprintf("Records of unknown kind were left out: %d.", t.unknown))
 	}
 	return lacks
 }

@@ -30,7 +30,7 @@ func (t *torchImport) replay() (Result, error) {
 	if t.base > 0 && t.base < math.MaxInt64/1000 {
 		t.out.Info(trace.Info{"clock.base_unix_ns": fmt.Sprint(t.base * 1000)})
 	}
-	return finish(t.out, Result{Kind: torchKind, Events: t.events, Lacks: t.lacks(recorded)})
+	return finish(t.out, Result{Kind: torchKind, Brief: "PyTorch's own memory only; no threads or native frames", Events: t.events, Lacks: t.lacks(recorded)})
 }
 
 // merge replays streams by time; within a stream the order of the records stays.
