@@ -21,9 +21,9 @@ type Run struct {
 type Options struct {
 	Title    string  // "": made from the runs
 	MinShare float64 // percent; categories below are joined in one bar
-	Baseline bool    // overlay: less the first value of each run
+	Baseline bool    // overlay: less what each run held at first
 	Align    bool    // overlay: time counts from each run's first allocation
-	Events   bool    // timeline: every allocation and free is as wide as the next one
+	Events   bool    // timeline, overlay: every allocation and free is as wide as the next one
 }
 
 // Kind is a sort of picture. A new one is a row of Kinds.
@@ -322,6 +322,9 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 	if o.Align {
 		c.XLabel = "time since the first allocation"
 	}
+	if o.Events {
+		c.XLabel, c.Time = "allocations and frees", false
+	}
 	if o.Baseline {
 		notes = append(notes, "less what each run held at first")
 	}
@@ -340,17 +343,9 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 			return nil, fmt.Errorf("%s: it has no %s, unlike the others", run.Name, levelName(level))
 		}
 		s := heightSeries(run.Name+", peak "+report.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.Process.DurationNS)
-		if first := slices.IndexFunc(s.Bytes, func(b int64) bool { return b > 0 }); first > 0 && o.Align {
-			start := s.X[first]
-			s.X, s.Bytes = s.X[first:], s.Bytes[first:]
-			for j := range s.X {
-				s.X[j] -= start
-			}
-		}
-		if base := s.Bytes[0]; o.Baseline {
-			for j := range s.Bytes {
-				s.Bytes[j] -= base
-			}
+		s, err := placed(s, run, level, o)
+		if err != nil {
+			return nil, err
 		}
 		c.Series = append(c.Series, s)
 	}

@@ -128,7 +128,7 @@ func TestValues(t *testing.T) {
 		t.Errorf("categories: %+v", c.Panels)
 	}
 	c = mustMake(t, "overlay", Options{Align: true, Baseline: true}, s, s)
-	if one := c.Series[1]; one.X[0] != 0 || one.Bytes[0] != 0 || slices.Max(one.Bytes) != 2<<30 {
+	if one := c.Series[1]; one.X[0] != 0 || one.Bytes[0] != 1<<30 || slices.Max(one.Bytes) != 3<<30 {
 		t.Errorf("overlay: %+v", one)
 	}
 }
