@@ -36,6 +36,7 @@ type collector struct {
 	heights  [heap.AccountCount]meter.HeightSeries
 	requests profile.Requests
 	past     [heap.AccountCount]*history // nil unless the summary has the blocks' history
+	segments *segmentHistory             // nil unless past has the framework's
 	device   device.State
 	picks    deviceMoments
 
@@ -127,10 +128,14 @@ func (c *collector) event(e *trace.Event) {
 		if c.want.kind == momentTeardown { // asked first, since events are many
 			c.keepIfWanted(e)
 		}
-	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
+	case trace.EventCreate:
 		c.heap.Apply(e)
+	case trace.EventMap, trace.EventUnmap:
+		c.heap.Apply(e)
+		c.followMappings(e)
 	case trace.EventDestroy:
 		c.heap.Apply(e)
+		c.followMappings(e)
 		c.device.Sizes.Forget(e)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !c.heap.EndedSince(e) {
@@ -190,6 +195,9 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.doubt(e.Seq) // its size may be that of another mapping
 	}
 	c.device.Opened(b, c.resolver.Libraries, c.frameworkEpoch())
+	if c.segments != nil {
+		c.segmentOpened(id, b)
+	}
 	d := c.details[b.Account]
 	if d == nil {
 		if b.Hidden = c.filter != nil && c.hides(b); b.Hidden {
@@ -268,6 +276,9 @@ func (c *collector) countFlags(e *trace.Event) {
 // Closed implements Observer.
 func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	c.device.Closed(b, c.resolver.Libraries, c.frameworkEpoch())
+	if c.segments != nil {
+		c.segmentClosed(id, b)
+	}
 	if b.Hidden {
 		return
 	}

@@ -18,7 +18,7 @@ var historyGroupings = []string{"module", "inner", "site", "tag", "operator", "l
 type pastBlock struct {
 	born, died     uint64 // events of the level, counted
 	bornNS, diedNS int64
-	size           uint64
+	size, addr     uint64
 	owner          uint32
 	device         int16
 }
@@ -59,7 +59,7 @@ func (h *history) owner(o *profile.Origin) uint32 {
 
 func (h *history) closed(id uint32, b *heap.Block, o *profile.Origin, time int64) {
 	h.events++
-	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, b.Time, time, b.Size, h.owner(o), b.Device})
+	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, b.Time, time, b.Size, b.Addr, h.owner(o), b.Device})
 	h.born[id] = 0
 	if len(h.blocks) >= 2*h.limit {
 		h.trim()
@@ -131,12 +131,15 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	all := history{limit: h.limit, blocks: slices.Clone(h.blocks), leftOut: h.leftOut, leftOutBytes: h.leftOutBytes}
 	for id, born := range h.born {
 		if b := c.heap.Block(uint32(id)); born > 0 && b.Account == a {
-			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device})
+			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, b.Addr, h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device})
 		}
 	}
 	all.trim()
 	v := &report.History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
-	placeBlocks(v, all.blocks, h.events)
+	placed := placeBlocks(v, all.blocks, h.events)
+	if a == heap.AccountFramework && c.filter == nil {
+		v.Segments = c.segments.placed(c.device.Holdings.Library, placed)
+	}
 	by := c.historyGroupings()
 	for _, g := range by {
 		v.By = append(v.By, g.Name)
@@ -148,8 +151,9 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	return v
 }
 
-// placeBlocks numbers the events that kept blocks begin and end with, in their order.
-func placeBlocks(v *report.History, blocks []pastBlock, last uint64) {
+// placeBlocks numbers the events that kept blocks begin and end with, in their order. It returns those events' numbers
+// among all of the level.
+func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []uint64) {
 	type moment struct {
 		event uint64
 		block uint32
@@ -166,20 +170,23 @@ func placeBlocks(v *report.History, blocks []pastBlock, last uint64) {
 	v.Times = make([]int64, len(moments))
 	placed := make([]report.HistoryBlock, len(blocks))
 	order := make([]uint32, 0, len(blocks)) // by beginning
+	events = make([]uint64, len(moments))
 	for n, m := range moments {
+		events[n] = m.event
 		b, p := &blocks[m.block], &placed[m.block]
 		if m.ends {
 			v.Times[n], p.Died = b.diedNS, uint32(n)
 			continue
 		}
 		v.Times[n] = b.bornNS
-		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Owner: b.owner, Device: b.device}
+		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Addr: b.addr, Owner: b.owner, Device: b.device}
 		order = append(order, m.block)
 	}
 	v.Blocks = make([]report.HistoryBlock, 0, len(blocks))
 	for _, i := range order {
 		v.Blocks = append(v.Blocks, placed[i])
 	}
+	return events
 }
 
 // historyGroupings are those of historyGroupings, behind the categories where there are rules.

@@ -6,8 +6,9 @@ package page
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -25,6 +26,11 @@ const DefaultBlocks = 200_000
 type Options struct {
 	Path   string // of the trace, for commands
 	Writer string // the program and its version
+
+	// Of a page that a program serves: which state of the trace it shows, and whether it answers questions about the
+	// blocks instead of putting them on the page.
+	Served string
+	Remote bool
 }
 
 //go:embed page.html
@@ -33,11 +39,26 @@ var pageText string
 //go:embed style.css
 var styleText string
 
-//go:embed model.js
-var modelText string
+//go:embed script
+var scripts embed.FS
 
-//go:embed view.js
-var viewText string
+// scriptOrder is how the parts of the page's script follow each other: what is used as it is read comes first.
+var scriptOrder = []string{"words", "model", "segments", "source", "elements", "picture", "tables", "stacks", "mapview", "refresh", "view"}
+
+// scriptText is one script of the parts.
+func scriptText(parts []string) string {
+	var b strings.Builder
+	b.WriteString("(() => {\n")
+	for _, name := range parts {
+		text, err := scripts.ReadFile("script/" + name + ".js")
+		if err != nil {
+			panic(err) // they are part of this program
+		}
+		b.Write(text)
+	}
+	b.WriteString("})();\n")
+	return b.String()
+}
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
@@ -46,7 +67,9 @@ type content struct {
 	Title, Command, Writer string
 	Style                  template.CSS
 	Script, Data           template.JS
+	Sections               template.HTML // of columns
 	StyleHash, ScriptHash  string
+	Connect                string // where the script may ask: nowhere, or the server of the page
 
 	Answer    string
 	Alarm     bool
@@ -62,6 +85,8 @@ type content struct {
 
 	Ledgers  []ledger
 	Tables   []table
+	OOM      []render.Sheet
+	Sheets   []render.Sheet
 	Notes    []string
 	Text     string
 	Commands []render.Fact // Value is the command, Name what it shows
@@ -89,8 +114,12 @@ type row struct {
 // Write writes the page of a summary, which must have Sites, and Training and History as far as the trace has them. The
 // same summary gives the same bytes.
 func Write(w io.Writer, s *report.Summary, o Options) error {
-	script := "(() => {\n" + modelText + viewText + "})();\n"
-	data, err := dataOf(s, o)
+	script := scriptText(scriptOrder)
+	d, packed, err := dataOf(s, o)
+	if err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	data, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
@@ -99,8 +128,17 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 		return err
 	}
 	answer := render.Verdict(s)
-	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data), StyleHash: hash(styleText), ScriptHash: hash(script),
+	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data), Sections: packed.elements(), StyleHash: hash(styleText), ScriptHash: hash(script),
 		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(), LevelName: "of " + render.LevelName(s), Commands: commands(s, o)}
+	for _, sheet := range render.OOMSheets(s, ownerRows) {
+		if len(sheet.Fields)+len(sheet.Rows) > 0 || len(c.Advice) == 0 { // else what to try, which stands above
+			c.OOM = append(c.OOM, sheet)
+		}
+	}
+	c.Sheets = append(render.DeviceSheets(s, ownerRows), render.ParameterSheets(s, parameterRows)...)
+	if o.Served != "" {
+		c.Connect = "; connect-src 'self'"
+	}
 	c.Command = c.Facts[0].Value
 	c.Facts = c.Facts[1:]
 	c.Title = "memtrace: " + c.Command
@@ -154,6 +192,7 @@ func (c *content) drawTimeline(s *report.Summary) {
 
 const (
 	ownerRows     = 12
+	parameterRows = 24
 	tableRows     = 10
 	iterationRows = 14
 )

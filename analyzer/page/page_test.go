@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -81,24 +80,63 @@ func factsOf(t *testing.T, page string) (d data) {
 	return d
 }
 
-// The columns on the page add up to the report: at the event that is called the peak, all blocks together and by tag.
-func TestPageAddsUp(t *testing.T) {
-	s := traced(t, "encoder", 300)
-	d := factsOf(t, pageOf(t, s, "x.bin"))
-	packed, err := base64.StdEncoding.DecodeString(d.Columns)
+// sectionOf opens a section of columns.
+func sectionOf(t *testing.T, page, id string) []byte {
+	t.Helper()
+	found := regexp.MustCompile(`<script type="application/octet-stream" id="` + id + `">([^<]*)</script>`).FindStringSubmatch(page)
+	if found == nil {
+		t.Fatalf("the page has no section %s", id)
+	}
+	packed, err := base64.StdEncoding.DecodeString(found[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	times, sizes := make([]float64, d.Events), make([]float64, d.Blocks)
-	born, died, owners := make([]uint32, d.Blocks), make([]uint32, d.Blocks), make([]uint32, d.Blocks)
-	raw := flate.NewReader(bytes.NewReader(packed))
-	for _, column := range []any{times, sizes, born, died, owners} {
-		if err := binary.Read(raw, binary.LittleEndian, column); err != nil {
-			t.Fatal(err)
+	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// The columns on the page add up to the report: at the event that is called the peak, all blocks together and by tag.
+func TestPageAddsUp(t *testing.T) {
+	s := traced(t, "encoder", 300)
+	page := pageOf(t, s, "x.bin")
+	d := factsOf(t, page)
+	life, sizeOf, owners := make([]uint64, d.Blocks), make([]uint64, d.Blocks), make([]uint64, d.Blocks)
+	times := make([]uint64, d.Events)
+	raw := sectionOf(t, page, "columns")
+	for _, c := range []struct {
+		column []uint64
+		planes int
+	}{{life, 4}, {sizeOf, 4}, {owners, 4}, {times, 8}} {
+		for plane := range c.planes {
+			for row := range c.column {
+				c.column[row] |= uint64(raw[row]) << (8 * plane)
+			}
+			raw = raw[len(c.column):]
 		}
 	}
-	if n, _ := io.Copy(io.Discard, raw); n != 0 {
-		t.Errorf("%d bytes behind the columns", n)
+	if len(raw) != 0 {
+		t.Errorf("%d bytes behind the columns", len(raw))
+	}
+	var time uint64
+	for i := range times {
+		time += times[i]
+		times[i] = time
+	}
+	sizes, born, died := make([]float64, d.Blocks), make([]int, 0, d.Blocks), make([]int, d.Blocks)
+	ends := map[int]bool{}
+	for event := range d.Events {
+		if ends[event] {
+			continue
+		}
+		b := len(born)
+		born, sizes[b], died[b] = append(born, event), float64(d.Sizes[sizeOf[b]]), d.Events
+		if life[b] > 0 {
+			died[b] = event + int(life[b])
+			ends[died[b]] = true
+		}
 	}
 	tag := -1
 	for i, by := range d.By {
@@ -109,7 +147,7 @@ func TestPageAddsUp(t *testing.T) {
 	var total float64
 	by := map[string]float64{}
 	for i := range sizes {
-		if int(born[i]) <= d.Peak && d.Peak < int(died[i]) {
+		if born[i] <= d.Peak && d.Peak < died[i] {
 			total += sizes[i]
 			by[d.Keys[tag][d.Owners[owners[i]].Keys[tag]]] += sizes[i]
 		}
@@ -127,8 +165,8 @@ func TestPageAddsUp(t *testing.T) {
 // No name of a trace, and no path, leaves the place that it stands in.
 func TestPageEscapesNames(t *testing.T) {
 	page := pageOf(t, traced(t, hostile, 10), hostile)
-	if n := strings.Count(page, "<script"); n != 2 {
-		t.Errorf("%d elements of scripts, want 2", n)
+	if n := strings.Count(page, "<script"); n != 3 {
+		t.Errorf("%d elements of scripts, want the facts, the columns and the script", n)
 	}
 	for _, text := range []string{"<img", "\x1b", "\u202e"} {
 		if strings.Contains(page, text) {
@@ -195,7 +233,7 @@ func TestModel(t *testing.T) {
 	if err != nil {
 		t.Skip("node is not installed: the page's script is not tested")
 	}
-	if out, err := exec.Command(node, "--test", "model.test.js").CombinedOutput(); err != nil {
+	if out, err := exec.Command(node, "--test", "script/test").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
