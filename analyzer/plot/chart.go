@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Chart is one picture before it is drawn. It has either Series over one axis, or Panels of bars, or Stacks. Texts may
-// hold what a trace says: drawing cleans them.
+// Chart is one picture before it is drawn. It has either Series over one axis, or one of the others below them. Texts
+// may hold what a trace says: drawing cleans them.
 type Chart struct {
 	Kind  string
 	Title string
@@ -26,6 +26,8 @@ type Chart struct {
 
 	Panels []Panel
 	Stacks []Panel // columns that stand beside each other
+	Sizes  []SizeClass
+	Flame  *Flame
 }
 
 // Series are values over X: nanoseconds, or numbers of iterations.
@@ -71,6 +73,12 @@ const (
 // CSV writes the values of a chart, exact, one a row.
 func (c *Chart) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
+	switch {
+	case len(c.Sizes) > 0:
+		return out.WriteAll(sizeRows(c.Sizes))
+	case c.Flame != nil:
+		return out.WriteAll(flameRows(c.Flame))
+	}
 	x := "x"
 	if c.Time {
 		x = "time_ns"

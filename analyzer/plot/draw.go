@@ -63,6 +63,8 @@ func (c *Chart) Draw(w io.Writer, format string) error {
 		high = min(high, 120*pixel+vg.Length(len(c.Panels[0].Bars))*30*pixel)
 	case n > 1:
 		high = 70*pixel + vg.Length((n+1)/2)*panelHeight
+	case c.Flame != nil:
+		high = c.Flame.height()
 	}
 	var canvas interface {
 		vg.CanvasSizer
@@ -94,6 +96,10 @@ func (c *Chart) drawAll(dc draw.Canvas) {
 		c.drawPanels(body)
 	case len(c.Stacks) > 0:
 		c.drawStacks(body)
+	case len(c.Sizes) > 0:
+		c.drawSizes(body)
+	case c.Flame != nil:
+		c.Flame.draw(body)
 	default:
 		c.drawSeries(body)
 	}

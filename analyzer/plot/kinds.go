@@ -15,6 +15,7 @@ import (
 type Run struct {
 	Name    string // in legends
 	Summary *report.Summary
+	Flame   *Flame // nil unless call stacks were read, for a flame graph
 }
 
 // Options say how values are shown.
@@ -33,6 +34,9 @@ type Kind struct {
 	make      func(runs []Run, o Options) (*Chart, error)
 }
 
+// KindFlame is the kind that needs Run.Flame.
+const KindFlame = "flamegraph"
+
 // Kinds lists all sorts of pictures.
 var Kinds = []Kind{
 	{"timeline", "bytes over time, stacked by category, with the peak, iterations and out-of-memory errors", false, timeline},
@@ -40,6 +44,8 @@ var Kinds = []Kind{
 	{"categories", "bars of what the memory was for at the peak, a panel for each run", true, categories},
 	{"bars", "two stacked bars: the peak divided by two sets of rules", false, twoBars},
 	{"overlay", "bytes over time of several runs, above each other", true, overlay},
+	{KindFlame, "call stacks: a box is as wide as what was allocated in it and below it", false, flame},
+	{"sizes", "sizes of blocks: bytes at the peak and allocations, by power of two", false, sizes},
 }
 
 // Make draws up a chart; with kind "", the one that fits the runs best.
@@ -57,6 +63,9 @@ func Make(kind string, runs []Run, o Options) (*Chart, error) {
 			return nil, fmt.Errorf("%s cannot be drawn from %d traces: name one, or choose overlay or categories", kind, len(runs))
 		}
 		chart, err := k.make(runs, o)
+		if err != nil && kind == KindFlame { // nothing else was read
+			return nil, fmt.Errorf("%s cannot be drawn: %w", kind, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot be drawn: %w; what there is gives %s", kind, err, possible(runs, o))
 		}

@@ -32,7 +32,7 @@ func TestOverlayAcrossEvents(t *testing.T) {
 	}
 	short := sampled()
 	short.History.LeftOut = 1
-	if _, err := Make("overlay", []Run{{"a", sampled()}, {"b", short}}, Options{Events: true}); err == nil || !strings.Contains(err.Error(), "b: not every block of its driver memory is known") {
+	if _, err := Make("overlay", []Run{{Name: "a", Summary: sampled()}, {Name: "b", Summary: short}}, Options{Events: true}); err == nil || !strings.Contains(err.Error(), "b: not every block of its driver memory is known") {
 		t.Errorf("blocks are missing: %v", err)
 	}
 	many := &report.History{Times: make([]int64, 100_000)}

@@ -48,7 +48,7 @@ func mustMake(t *testing.T, kind string, o Options, summaries ...*report.Summary
 	t.Helper()
 	var runs []Run
 	for i, s := range summaries {
-		runs = append(runs, Run{fmt.Sprintf("run %d <&>\x00", i), s})
+		runs = append(runs, Run{Name: fmt.Sprintf("run %d <&>\x00", i), Summary: s, Flame: stacks()})
 	}
 	c, err := Make(kind, runs, o)
 	if err != nil {
@@ -61,9 +61,13 @@ func mustMake(t *testing.T, kind string, o Options, summaries ...*report.Summary
 // is only text.
 func TestPictures(t *testing.T) {
 	for _, kind := range Names() {
-		c := mustMake(t, kind, Options{Title: "</svg>\x1b"}, training())
+		s := training()
+		if kind == "sizes" || kind == "segments" {
+			s = placedBlocks()
+		}
+		c := mustMake(t, kind, Options{Title: "</svg>\x1b"}, s)
 		for _, format := range Formats {
-			first, again := picture(t, c, format), picture(t, mustMake(t, kind, Options{Title: "</svg>\x1b"}, training()), format)
+			first, again := picture(t, c, format), picture(t, mustMake(t, kind, Options{Title: "</svg>\x1b"}, s), format)
 			if !bytes.Equal(first, again) {
 				t.Errorf("%s as %s: bytes differ", kind, format)
 			}
@@ -148,11 +152,11 @@ func TestEdges(t *testing.T) {
 		}
 	}
 	for _, kind := range Names() {
-		if _, err := Make(kind, []Run{{"empty", &report.Summary{}}}, Options{}); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "gives none") {
+		if _, err := Make(kind, []Run{{Name: "empty", Summary: &report.Summary{}}}, Options{}); err == nil || strings.Contains(err.Error(), "\n") || kind != KindFlame && !strings.Contains(err.Error(), "gives none") {
 			t.Errorf("%s of nothing: %v", kind, err)
 		}
 	}
-	if _, err := Make("timeline", []Run{{"a", point}, {"b", point}}, Options{}); err == nil {
+	if _, err := Make("timeline", []Run{{Name: "a", Summary: point}, {Name: "b", Summary: point}}, Options{}); err == nil {
 		t.Error("a timeline of two runs")
 	}
 }

@@ -112,7 +112,11 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	runs, err := a.readRuns(args, count)
+	read := a.readRuns
+	if flags.kind == plot.KindFlame {
+		read = a.readFlames
+	}
+	runs, err := read(args, count)
 	if err != nil {
 		return err
 	}
@@ -139,6 +143,11 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 	return nil
 }
 
+// runName is what a trace is called in pictures.
+func runName(path string) string {
+	return strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), traceSuffix), "memtrace.")
+}
+
 // readRuns reads the traces that a picture is of.
 func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error) {
 	inputs, err := expandInputs(args)
@@ -154,8 +163,7 @@ func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error
 			}
 			return nil, err
 		}
-		name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(in.path), traceSuffix), "memtrace.")
-		runs = append(runs, plot.Run{Name: name, Summary: summary})
+		runs = append(runs, plot.Run{Name: runName(in.path), Summary: summary})
 	}
 	if len(runs) == 0 {
 		return nil, noTracesError(args[0])
