@@ -28,6 +28,7 @@ type Chart struct {
 	Stacks []Panel // columns that stand beside each other
 	Sizes  []SizeClass
 	Flame  *Flame
+	Map    *Map
 }
 
 // Series are values over X: nanoseconds, or numbers of iterations.
@@ -78,6 +79,8 @@ func (c *Chart) CSV(w io.Writer) error {
 		return out.WriteAll(sizeRows(c.Sizes))
 	case c.Flame != nil:
 		return out.WriteAll(flameRows(c.Flame))
+	case c.Map != nil:
+		return out.WriteAll(mapRows(c.Map))
 	}
 	x := "x"
 	if c.Time {

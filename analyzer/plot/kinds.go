@@ -46,6 +46,7 @@ var Kinds = []Kind{
 	{"overlay", "bytes over time of several runs, above each other", true, overlay},
 	{KindFlame, "call stacks: a box is as wide as what was allocated in it and below it", false, flame},
 	{"sizes", "sizes of blocks: bytes at the peak and allocations, by power of two", false, sizes},
+	{"segments", "what the framework's allocator took: blocks, holes, and what pins them", false, segments},
 }
 
 // Make draws up a chart; with kind "", the one that fits the runs best.
@@ -274,19 +275,20 @@ func categories(runs []Run, o Options) (*Chart, error) {
 
 // joinSmall replaces bars below a share by one that has their sum: nothing is lost.
 func joinSmall(bars []Bar, total int64, percent float64) []Bar {
-	var kept []Bar
-	rest, count := int64(0), 0
-	for _, b := range bars {
-		if b.Look == Plain && float64(b.Bytes)*100 < percent*float64(total) {
-			rest, count = rest+b.Bytes, count+1
-			continue
-		}
-		kept = append(kept, b)
+	small := func(b Bar) bool { return b.Look == Plain && float64(b.Bytes)*100 < percent*float64(total) }
+	kept, rest := slices.DeleteFunc(slices.Clone(bars), small), slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool { return !small(b) })
+	if len(rest) < 2 { // its own name takes no more room
+		return bars
 	}
-	if count > 0 {
-		kept = append(kept, Bar{Name: fmt.Sprintf("%d smaller", count), Bytes: rest})
+	joined := Bar{Name: fmt.Sprintf("%d smaller", len(rest))}
+	for _, b := range rest {
+		joined.Bytes += b.Bytes
 	}
-	return kept
+	at := slices.IndexFunc(kept, func(b Bar) bool { return b.Look != Plain })
+	if at < 0 {
+		at = len(kept)
+	}
+	return slices.Insert(kept, at, joined)
 }
 
 // mostBars are what a panel has room for.

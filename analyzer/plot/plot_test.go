@@ -128,7 +128,7 @@ func TestValues(t *testing.T) {
 		t.Errorf("bars: %+v", c.Stacks)
 	}
 	c = mustMake(t, "categories", Options{MinShare: 10}, s, s)
-	if len(c.Panels) != 2 || !slices.Equal(c.Panels[0].Bars, []Bar{{"a", 900, Plain}, {rules.Others, 6, Others}, {"2 smaller", 94, Plain}}) {
+	if len(c.Panels) != 2 || !slices.Equal(c.Panels[0].Bars, []Bar{{"a", 900, Plain}, {"2 smaller", 94, Plain}, {rules.Others, 6, Others}}) {
 		t.Errorf("categories: %+v", c.Panels)
 	}
 	c = mustMake(t, "overlay", Options{Align: true, Baseline: true}, s, s)
