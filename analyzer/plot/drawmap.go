@@ -126,7 +126,7 @@ func (m *Map) draw(dc draw.Canvas) {
 	y := dc.Max.Y - vg.Length(rows)*mapLine - down - 12*pixel
 	for n, i := range m.pins() {
 		if n == 0 {
-			dc.FillText(style(12.5, ink), vg.Point{X: dc.Min.X, Y: y}, "Little keeps much from going back to the driver:")
+			dc.FillText(style(12.5, ink), vg.Point{X: dc.Min.X, Y: y}, "Small blocks that keep large segments from going back to the driver:")
 		}
 		s := &m.Segments[i]
 		at := vg.Point{X: dc.Min.X + 9*pixel, Y: y - vg.Length(n+1)*pinLine + 4*pixel}

@@ -19,7 +19,7 @@ func TestSegments(t *testing.T) {
 	}
 	svg := picture(t, c, "svg")
 	wellFormed(t, svg)
-	for _, want := range []string{"Little keeps much", "keeps 40.0 MiB<", ">largest hole: 40.0 MiB<", "62.0 MiB in 3 segments, 22.0 MiB of it in blocks; 40.0 MiB free in 2 holes, 0 B in segments without blocks"} {
+	for _, want := range []string{"Small blocks that keep large segments", "keeps 40.0 MiB<", ">largest hole: 40.0 MiB<", "62.0 MiB in 3 segments, 22.0 MiB of it in blocks; 40.0 MiB free in 2 holes, 0 B in segments without blocks"} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("no %q in the picture", want)
 		}

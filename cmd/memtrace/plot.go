@@ -27,7 +27,9 @@ const plotExample = `  memtrace plot -o memory.png memtrace.python3.4711.bin
   memtrace plot --kind iterations -o iterations.svg memtrace.python3.4711.bin
   memtrace plot --kind categories --min-share 1 -o runs.pdf small.bin large.bin
   memtrace plot --kind bars --group layer=mxnet-layers --group data=mine.toml -o bars.png memtrace.python3.4711.bin
-  memtrace plot --align --baseline --data values.csv -o kernels.png fft.bin winograd.bin`
+  memtrace plot --align --baseline --data values.csv -o kernels.png fft.bin winograd.bin
+  memtrace plot --kind flamegraph -o stacks.png memtrace.python3.4711.bin
+  memtrace plot --kind segments --at oom -o map.png memtrace.python3.4711.bin`
 
 type plotFlags struct {
 	filters summaryFlags
@@ -49,7 +51,7 @@ func (a *app) plotCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:               "plot [flags] -o FILE TRACE...",
-		Short:             "Draw memory over time, by category or by iteration",
+		Short:             "Draw memory over time, by category, iteration, size, call stack or segment",
 		Long:              fmt.Sprintf(plotLong, list.String(), filterHelp),
 		Example:           plotExample,
 		Args:              someTraces,
