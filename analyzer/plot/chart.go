@@ -6,6 +6,8 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
+
+	"memtrace/internal/visible"
 )
 
 // Chart is one picture before it is drawn. It has either Series over one axis, or one of the others below them. Texts
@@ -71,16 +73,25 @@ const (
 	Untrackable      // in no trace: hatched
 )
 
-// CSV writes the values of a chart, exact, one a row.
+// CSV writes the values of a chart, exact, one a row. Names are escaped, so that each row is a line.
 func (c *Chart) CSV(w io.Writer) error {
-	out := csv.NewWriter(w)
+	rows := c.rows()
+	for _, row := range rows {
+		for i := range row {
+			row[i] = visible.Text(row[i])
+		}
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
+
+func (c *Chart) rows() [][]string {
 	switch {
 	case len(c.Sizes) > 0:
-		return out.WriteAll(sizeRows(c.Sizes))
+		return sizeRows(c.Sizes)
 	case c.Flame != nil:
-		return out.WriteAll(flameRows(c.Flame))
+		return flameRows(c.Flame)
 	case c.Map != nil:
-		return out.WriteAll(mapRows(c.Map))
+		return mapRows(c.Map)
 	}
 	x := "x"
 	if c.Time {
@@ -97,5 +108,5 @@ func (c *Chart) CSV(w io.Writer) error {
 			rows = append(rows, []string{p.Title, b.Name, "", strconv.FormatInt(b.Bytes, 10)})
 		}
 	}
-	return out.WriteAll(rows)
+	return rows
 }
