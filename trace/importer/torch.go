@@ -23,6 +23,12 @@ func isPickle(file *io.SectionReader) bool {
 	return len(first) > 0 && first[0] == 0x80 || string(first) == "(dp" || len(first) > 1 && string(first[:2]) == "}q"
 }
 
+// mostSegments bounds the ranges that a device's memory may be cut into, for they are kept in order. An allocator that
+// held 128 GiB in its smallest segments would have as many.
+const mostSegments = 1 << 16
+
+var errSegments = fmt.Errorf("the snapshot has more than %d segments on one device", mostSegments)
+
 // hostDevice stands for pinned host memory among devices.
 const hostDevice = -1
 
@@ -190,7 +196,9 @@ func (t *torchImport) take(key string, device int16, v any) error {
 		case "device_traces", "host_traces":
 			t.hosted = t.hosted || device == hostDevice
 			d := t.device(device)
-			d.before.observe(v)
+			if d.before.observe(v); len(d.before.covered) > mostSegments {
+				return errSegments
+			}
 			return d.history.add(v)
 		}
 	}

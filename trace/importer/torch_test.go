@@ -2,6 +2,8 @@ package importer
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -151,4 +153,21 @@ func spelled(r *trace.Reader, events []trace.Event) (list []string) {
 		list = append(list, fmt.Sprintf("%+v %q %q %d", e, tag, name, len(frames)))
 	}
 	return list
+}
+
+// Ranges that are kept in order must not cost the square of their number.
+func TestTorchBoundsSegments(t *testing.T) {
+	var pickle bytes.Buffer
+	pickle.WriteString("\x80\x02}(U\x08segments]U\x0ddevice_traces](](")
+	for i := range mostSegments + 2 {
+		at := binary.LittleEndian.AppendUint32(nil, uint32(1<<30-2048*i))
+		pickle.WriteString("}(U\x06actionU\x0dsegment_allocU\x04addrJ" + string(at) + "U\x04sizeM\x00\x04u")
+		if i%1000 == 999 {
+			pickle.WriteString("e(")
+		}
+	}
+	pickle.WriteString("eeu.")
+	if _, _, err := imported(t, pickle.Bytes()); !errors.Is(err, errSegments) {
+		t.Errorf("%v", err)
+	}
 }

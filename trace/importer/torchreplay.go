@@ -21,6 +21,9 @@ func (t *torchImport) replay() (Result, error) {
 	for _, index := range slices.Sorted(maps.Keys(t.devices)) {
 		d := t.devices[index]
 		recorded = recorded || d.history.count > 0
+		if len(d.before.end)+len(d.before.returned) > mostSegments {
+			return Result{}, errSegments
+		}
 		t.begin(d)
 		streams = append(streams, d)
 	}
@@ -60,7 +63,9 @@ func (t *torchImport) merge(streams []*torchDevice) error {
 			}
 		}
 		h := &heads[first]
-		t.record(h.of, &h.entry)
+		if t.record(h.of, &h.entry); len(h.of.segments) > mostSegments || h.of.blocks != nil && len(h.of.blocks.segments) > mostSegments {
+			return errSegments
+		}
 		e, ok, err := h.of.history.next()
 		if err != nil {
 			return err
