@@ -102,8 +102,8 @@ type smiRise struct {
 
 // Tags of what was in use when a log begins, and of what came later.
 const (
-	smiFirst = "in use at the first sample"
-	smiLater = "in use since"
+	smiFirst = "at the first sample"
+	smiLater = "after the first sample"
 )
 
 var errNoSMI = errors.New("no line has a number of MiB; log it with: nvidia-smi --query-gpu=timestamp,index,memory.used --format=csv -lms 10")
