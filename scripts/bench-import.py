@@ -24,8 +24,9 @@ LAYERS = 400             # blocks of one step, each of them freed before the nex
 class Pickle:
     """Writes instructions and numbers what they make, as Python's pickler does."""
 
-    def __init__(self, file) -> None:
-        self.file, self.count, self.texts = file, 0, {}
+    def __init__(self) -> None:
+        self.count = 0
+        self.texts: "dict[str, int]" = {}
 
     def numbered(self, code: bytes) -> bytes:
         self.count += 1
@@ -56,10 +57,9 @@ class Pickle:
 
 def write(path: str, megabytes: int) -> "dict[str, int]":
     with open(path, "wb", buffering=1 << 20) as file:
-        p = Pickle(file)
+        p = Pickle()
         file.write(b"\x80\x04" + p.numbered(b"}") + b"(" + p.text("segments") + p.numbered(b"]"))
-        file.write(p.text("device_traces") + p.numbered(b"]"))
-        trace = p.numbered(b"]")
+        file.write(p.text("device_traces") + p.numbered(b"]") + p.numbered(b"]"))
         frames: "dict[int, int]" = {}
 
         def frame(n: int) -> bytes:
@@ -74,8 +74,6 @@ def write(path: str, megabytes: int) -> "dict[str, int]":
             return p.dict([("action", lambda: p.text(action)), ("addr", p.number(addr)), ("size", p.number(size)), ("stream", b"K\x00"), ("time_us", p.number(1_700_000_000_000_000 + when)),
                            ("frames", stack)])
 
-        file.write(trace)
-        live = {}
         allocated = peak = events = 0
         file.write(b"(" + record("segment_alloc", SEGMENT, 64 << 30, 0, 0))
         pending, when, step = 1, 1, 0  # records of the batch that is open

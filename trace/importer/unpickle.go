@@ -141,15 +141,6 @@ func (u *unpickler) text(b []byte) {
 	u.push(v)
 }
 
-func (u *unpickler) pop() (any, error) {
-	if len(u.stack) == 0 {
-		return nil, damaged("a value is missing")
-	}
-	v := u.stack[len(u.stack)-1]
-	u.stack = u.stack[:len(u.stack)-1]
-	return v, nil
-}
-
 // marked takes what stands above the last mark. It is valid until the next push.
 func (u *unpickler) marked() ([]any, error) {
 	for i := len(u.stack) - 1; i >= 0; i-- {
