@@ -78,7 +78,7 @@ func (c *Chart) Draw(w io.Writer, format string) error {
 	case "svg":
 		canvas = vgsvg.New(width, high)
 	case "pdf":
-		canvas = vgpdf.New(width, high)
+		canvas = pdfCanvas{vgpdf.New(width, high)}
 	default:
 		return fmt.Errorf("no picture is called .%s: the output's name ends in .png, .svg or .pdf", format)
 	}

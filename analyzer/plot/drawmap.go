@@ -167,11 +167,10 @@ func (r *mapRow) draw(s *MapSegment, largest bool) {
 	}
 	for _, b := range s.Blocks {
 		if x0, x1, ok := r.span(b.At, b.Size); ok {
-			edge := vg.Length(0)
+			r.dc.FillPolygon(layerColor(b.Layer), rectangle(x0, low, max(x1, x0+0.8*pixel), high))
 			if x1-x0 > 3*pixel { // a line between neighbours
-				edge = 0.5 * pixel
+				r.dc.StrokeLine2(draw.LineStyle{Color: color.White, Width: 0.8 * pixel}, x1, low, x1, high)
 			}
-			r.dc.FillPolygon(layerColor(b.Layer), rectangle(x0, low, max(x1-edge, x0+0.8*pixel), high))
 		}
 	}
 	r.dc.StrokeLines(draw.LineStyle{Color: palette[7], Width: 0.8 * pixel}, append(box, box[0]))

@@ -88,7 +88,11 @@ func (f *Flame) draw(dc draw.Canvas) {
 	for _, b := range f.Boxes {
 		left, right := dc.Min.X+vg.Length(float64(b.From)*scale), dc.Min.X+vg.Length(float64(b.From+b.Value)*scale)
 		top := dc.Max.Y - flameTop - vg.Length(b.Depth)*flameRow
-		dc.FillPolygon(flameColours[b.Class], rectangle(left, top-flameRow+pixel, max(right-pixel, left+0.4*pixel), top))
+		box := rectangle(left, top-flameRow, max(right, left+0.4*pixel), top)
+		dc.FillPolygon(flameColours[b.Class], box)
+		if right-left > 1.5*pixel {
+			dc.StrokeLines(draw.LineStyle{Color: color.White, Width: pixel}, append(box, box[0]))
+		}
 		text := style(11, ink)
 		if name := fit(text, b.Names, b.Size, right-left-8*pixel); name != "" {
 			dc.FillText(text, vg.Point{X: left + 4*pixel, Y: top - 13.5*pixel}, name)

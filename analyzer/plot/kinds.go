@@ -309,7 +309,7 @@ func joinTail(bars []Bar) []Bar {
 	return append(append(plain[:keep:keep], rest), special...)
 }
 
-func twoBars(runs []Run, _ Options) (*Chart, error) {
+func twoBars(runs []Run, o Options) (*Chart, error) {
 	groups := runs[0].Summary.Categories
 	if len(groups) < 2 {
 		return nil, errors.New("it needs two sets of rules, such as --group layer=mxnet-layers --group data=mxnet-data-structures")
@@ -321,7 +321,7 @@ func twoBars(runs []Run, _ Options) (*Chart, error) {
 		if len(p.Bars) == 0 {
 			return nil, errNothing
 		}
-		p.Bars = joinTail(p.Bars)
+		p.Bars = joinTail(joinSmall(p.Bars, p.Total, o.MinShare))
 		c.Stacks = append(c.Stacks, p)
 	}
 	return c, nil
