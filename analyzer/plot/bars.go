@@ -88,10 +88,11 @@ func drawStack(dc draw.Canvas, p Panel, most int64) {
 	scale := (dc.Max.Y - dc.Min.Y - 22*pixel) / vg.Length(most)
 	left, right := dc.Min.X+10*pixel, dc.Min.X+130*pixel
 	y := dc.Min.Y
+	paint := colours(namesOf(p.Bars, func(b Bar) string { return b.Name }))
 	for i := len(p.Bars) - 1; i >= 0; i-- { // the largest on top
 		b := p.Bars[i]
 		top := y + vg.Length(b.Bytes)*scale
-		fillBar(dc, b.Look, stackColor(i), left, y, right, top)
+		fillBar(dc, b.Look, paint[i], left, y, right, top)
 		if b.Bytes*20 >= p.Total {
 			bracket(dc, right+5*pixel, y+pixel, top-pixel, percentOf(b.Bytes, p.Total))
 		}
@@ -105,12 +106,10 @@ func drawStack(dc draw.Canvas, p Panel, most int64) {
 	for i, b := range p.Bars {
 		line := dc.Max.Y - 22*pixel - vg.Length(i)*step
 		x := right + 75*pixel
-		fillBar(dc, b.Look, stackColor(i), x, line-10*pixel, x+14*pixel, line)
+		fillBar(dc, b.Look, paint[i], x, line-10*pixel, x+14*pixel, line)
 		dc.FillText(style(12, ink), vg.Point{X: x + 20*pixel, Y: line - 9*pixel}, clip(b.Name, 22)+"  "+sizeOf(b.Bytes))
 	}
 }
-
-func stackColor(i int) color.RGBA { return palette[i%len(palette)] }
 
 func bracket(dc draw.Canvas, x, low, high vg.Length, text string) {
 	dc.StrokeLines(draw.LineStyle{Color: ink, Width: pixel}, []vg.Point{{X: x, Y: low}, {X: x + 5*pixel, Y: low}, {X: x + 5*pixel, Y: high}, {X: x, Y: high}})

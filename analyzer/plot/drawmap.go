@@ -107,7 +107,7 @@ func (m *Map) draw(dc draw.Canvas) {
 			largest = i
 		}
 	}
-	down, last := vg.Length(0), int16(-1)
+	down, last, paint := vg.Length(0), int16(-1), m.paint()
 	for _, p := range parts {
 		s := &m.Segments[p.segment]
 		if s.Device != last && m.devices() > 1 {
@@ -116,7 +116,7 @@ func (m *Map) draw(dc draw.Canvas) {
 		}
 		last = s.Device
 		top := dc.Max.Y - vg.Length(p.row)*mapLine - down
-		one := mapRow{dc, p, dc.Min.X + p.x, top, scale}
+		one := mapRow{dc, p, paint, dc.Min.X + p.x, top, scale}
 		one.draw(s, p.segment == largest)
 		if n := number[p.segment]; n > 0 && p.from == 0 {
 			one.badge(n)
@@ -143,6 +143,7 @@ func (m *Map) draw(dc draw.Canvas) {
 type mapRow struct {
 	dc    draw.Canvas
 	part  mapPart
+	paint []color.RGBA
 	left  vg.Length
 	top   vg.Length
 	scale float64
@@ -167,7 +168,11 @@ func (r *mapRow) draw(s *MapSegment, largest bool) {
 	}
 	for _, b := range s.Blocks {
 		if x0, x1, ok := r.span(b.At, b.Size); ok {
-			r.dc.FillPolygon(layerColor(b.Layer), rectangle(x0, low, max(x1, x0+0.8*pixel), high))
+			layer := b.Layer
+			if layer < 0 {
+				layer = len(r.paint) - 1
+			}
+			r.dc.FillPolygon(r.paint[layer], rectangle(x0, low, max(x1, x0+0.8*pixel), high))
 			if x1-x0 > 3*pixel { // a line between neighbours
 				r.dc.StrokeLine2(draw.LineStyle{Color: color.White, Width: 0.8 * pixel}, x1, low, x1, high)
 			}
@@ -176,12 +181,8 @@ func (r *mapRow) draw(s *MapSegment, largest bool) {
 	r.dc.StrokeLines(draw.LineStyle{Color: palette[7], Width: 0.8 * pixel}, append(box, box[0]))
 }
 
-func layerColor(layer int) color.RGBA {
-	if layer < 0 {
-		return palette[7]
-	}
-	return palette[layer%7]
-}
+// paint returns the colours of layers; that of all others is the last one.
+func (m *Map) paint() []color.RGBA { return append(colours(m.Layers), palette[8]) }
 
 func (r *mapRow) badge(n int) {
 	drawBadge(r.dc, vg.Point{X: r.left + 8*pixel, Y: r.top - mapBar/2}, n)
@@ -213,11 +214,13 @@ func (m *Map) legend(dc draw.Canvas) {
 	for _, s := range m.Segments {
 		others = others || slices.ContainsFunc(s.Blocks, func(b MapBlock) bool { return b.Layer < 0 })
 	}
-	for i, name := range m.Layers {
-		entry(name, func(x0, y0, x1, y1 vg.Length) { dc.FillPolygon(layerColor(i), rectangle(x0, y0, x1, y1)) })
-	}
+	paint := m.paint()
+	names := m.Layers
 	if others {
-		entry("others", func(x0, y0, x1, y1 vg.Length) { dc.FillPolygon(layerColor(-1), rectangle(x0, y0, x1, y1)) })
+		names = append(names[:len(names):len(names)], "others")
+	}
+	for i, name := range names {
+		entry(name, func(x0, y0, x1, y1 vg.Length) { dc.FillPolygon(paint[i], rectangle(x0, y0, x1, y1)) })
 	}
 	outline := func(x0, y0, x1, y1 vg.Length) {
 		box := rectangle(x0, y0, x1, y1)

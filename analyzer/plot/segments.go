@@ -58,7 +58,7 @@ func segments(runs []Run, _ Options) (*Chart, error) {
 	case h.LeftOut > 0:
 		return nil, errors.New("not every block is known, and those that are missing would look like holes")
 	}
-	event, when := peakEvent(h), "at the peak"
+	event, when := h.PeakEvent(), "at the peak"
 	if s.At != nil {
 		event, when = eventAt(h, s.At.TimeNS), "at "+s.At.What
 	}
@@ -100,7 +100,11 @@ func mapAt(h *report.History, event uint32) *Map {
 	slices.SortFunc(live, func(a, b *report.HistoryBlock) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Addr, b.Addr))
 	})
-	by := grouping(h, live)
+	owners := make([]report.HistoryOwner, 0, len(live))
+	for _, b := range live {
+		owners = append(owners, h.Owners[b.Owner])
+	}
+	by := grouping(len(h.By), owners)
 	layer := m.layers(h, live, by)
 	n := 0
 	for _, b := range live {
@@ -141,18 +145,6 @@ func segmentsAt(h *report.History, event uint32) (list []MapSegment) {
 		list, joins = append(list, MapSegment{Device: s.Device, Address: s.Addr, Size: signed(s.Size)}), s.Joins
 	}
 	return list
-}
-
-// grouping is the first of a history's groupings that tells the blocks of a moment apart.
-func grouping(h *report.History, live []*report.HistoryBlock) int {
-	for by := range h.By {
-		for _, b := range live {
-			if h.Owners[b.Owner].Keys[by] != h.Owners[live[0].Owner].Keys[by] {
-				return by
-			}
-		}
-	}
-	return 0
 }
 
 // layers names those keys that hold most, and returns the layer of an owner.

@@ -87,3 +87,17 @@ func TestSegmentsOfWhat(t *testing.T) {
 		}
 	}
 }
+
+// An imported trace knows no modules: its picture over time is divided by lines.
+func TestTimelineIsDividedByWhatTellsApart(t *testing.T) {
+	s := placedBlocks()
+	s.Heights = []report.Heights{{Level: "framework", WidthNS: 50, PeakBytes: []uint64{22*mib + 512}}}
+	s.History.By[0] = "module"
+	for i := range s.History.Owners {
+		s.History.Owners[i].Keys[0] = "(no module)"
+	}
+	c := mustMake(t, "timeline", Options{}, s)
+	if len(c.Series) != 2 || c.Series[0].Name != "train.py:1" || !strings.HasSuffix(c.Note, "by site") || s.History.By[0] != "module" {
+		t.Errorf("%+v", c)
+	}
+}

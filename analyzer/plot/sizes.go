@@ -8,8 +8,6 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
-	"memtrace/analyzer/report"
 )
 
 // SizeClass has the blocks of at least From and less than To bytes.
@@ -30,7 +28,7 @@ func sizes(runs []Run, _ Options) (*Chart, error) {
 		return nil, errors.New("not every block is known")
 	}
 	var classes [65]SizeClass
-	peak := peakEvent(h)
+	peak := h.PeakEvent()
 	low, high := len(classes), 0
 	for _, b := range h.Blocks {
 		n := max(bits.Len64(b.Size), 1)
@@ -47,22 +45,6 @@ func sizes(runs []Run, _ Options) (*Chart, error) {
 		c.Sizes = append(c.Sizes, classes[n])
 	}
 	return c, nil
-}
-
-// peakEvent is the first event behind which most is live.
-func peakEvent(h *report.History) uint32 {
-	change := make([]int64, len(h.Times)+1)
-	for _, b := range h.Blocks {
-		change[b.Born] += signed(b.Size)
-		change[b.Died] -= signed(b.Size)
-	}
-	best, live, most := 0, int64(0), int64(0)
-	for i := range h.Times {
-		if live += change[i]; live > most {
-			most, best = live, i
-		}
-	}
-	return uint32(best)
 }
 
 // sizeRows are the values of a picture of sizes.

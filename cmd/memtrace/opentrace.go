@@ -38,7 +38,7 @@ func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, trace.ErrNotTrace):
 		if f := foreignFormat(path); f != nil {
-			return fmt.Errorf("%s: not a trace, but it looks like the %s; type: memtrace import %s -o imported.bin", path, f.Doc, shellWord(path))
+			return fmt.Errorf("%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin", path, f.Name, shellWord(path))
 		}
 		return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path, trace.ErrNotTrace)
 	case errors.Is(err, spool.ErrNotSpool), errors.Is(err, spool.ErrVersion):

@@ -171,3 +171,39 @@ func TestTorchBoundsSegments(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A history that begins late, of two devices: what stood before is found, and records are in the order of their time. A
+// range that is unmapped may reach over what was mapped at its own time.
+func TestTorchOfTwoDevices(t *testing.T) {
+	events, result, err := imported(t, sample(t, "late.pickle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, reserved, last := map[int16]uint64{}, map[int16]uint64{}, int64(0)
+	var told []string
+	for _, e := range events {
+		if e.Time < last {
+			t.Errorf("event %d is older than the one before", e.Seq)
+		}
+		last = e.Time
+		sums := live
+		if e.Level == cuda.LevelDriver {
+			sums = reserved
+		}
+		if sums[e.Device] += e.Size; e.Kind == trace.EventFree {
+			sums[e.Device] -= 2 * e.Size
+		}
+		if e.Time == 0 && e.PyStack == 0 {
+			told = append(told, fmt.Sprintf("%d:%x+%d", e.Device, e.Addr, e.Size))
+		}
+	}
+	const mib = 1 << 20
+	if live[0] != 2*mib-1024 || live[1] != 5120 || reserved[0] != 4*mib || reserved[1] != 2*mib+4*mib {
+		t.Errorf("live %v, reserved %v", live, reserved)
+	}
+	want := []string{"0:30000000+2097152", "0:30000000+1024", "0:30000400+2096128", "1:20000000+2097152", "1:40000000+4194304", "1:40400000+8388608"}
+	if !slices.Equal(told, want) {
+		t.Errorf("before: %v, want %v", told, want)
+	}
+	says(t, result, "of blocks that are older (2)")
+}
