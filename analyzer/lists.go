@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/trace"
 )
 
 func (c *collector) deviceList() []report.Device {
@@ -173,4 +174,12 @@ func drivenByLibrary(s *report.Summary) bool {
 // ownSites reports whether places of the program itself were found by name.
 func ownSites(s *report.Summary) bool {
 	return s.Sites != nil && slices.ContainsFunc(s.Sites.Places, func(p report.Site) bool { return p.User && p.Named })
+}
+
+func addIteration(i *report.Iterations, e *trace.Event) {
+	if i.Count == 0 {
+		i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
+	}
+	i.Count++
+	i.LastNumber, i.LastTimeNS = e.Count, e.Time
 }

@@ -78,11 +78,12 @@ func (c *collector) followMappings(e *trace.Event) {
 		}
 		return
 	}
-	if size, seq, is := c.heap.Mapped(e.Addr); is && seq == e.Seq && e.Addr>>63 == 0 {
+	b := c.heap.Behind(e.Addr) // it knows its device, which the thread that maps it need not
+	if size, seq, is := c.heap.Mapped(e.Addr); is && seq == e.Seq && b != nil && e.Addr>>63 == 0 {
 		if at, known := h.mapped[e.Addr]; known {
 			h.end(at, events)
 		}
-		h.mapped[e.Addr] = h.open(pastSegment{born: events, addr: e.Addr, size: size, device: e.Device, library: c.resolver.Libraries.Of(e.Stack), joins: true})
+		h.mapped[e.Addr] = h.open(pastSegment{born: events, addr: e.Addr, size: size, device: b.Device, library: c.resolver.Libraries.Of(b.Stack), joins: true})
 	}
 }
 

@@ -33,6 +33,7 @@ func replay(src trace.Source, c *collector, progress func(int64)) error {
 	c.ooms.Info = src.Info
 	for {
 		events, err := src.ReadBatch()
+		c.enterPart(src.Info())
 		for i := range events {
 			c.event(&events[i])
 		}
@@ -102,6 +103,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		}
 	}
 	c.bound(s)
+	c.addThinned(s, info)
 	s.Groups = c.groupList(s)
 	s.Heights = []report.Heights{}
 	for _, a := range c.detailed(s) {

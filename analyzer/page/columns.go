@@ -56,7 +56,8 @@ func (s *section) text() (string, error) {
 
 // packBlocks writes how long each block lives, its size and owner, and the times of events: all that is needed for
 // any moment but for where blocks lie. Sizes are an index of the list that it returns.
-func packBlocks(h *report.History) (text string, sizes []uint64, err error) {
+// Times are in multiples of so many nanoseconds, cut off.
+func packBlocks(h *report.History, unit int64) (text string, sizes []uint64, err error) {
 	var s section
 	s.column(4, len(h.Blocks), func(row int) uint64 {
 		if b := &h.Blocks[row]; int(b.Died) < len(h.Times) {
@@ -69,7 +70,7 @@ func packBlocks(h *report.History) (text string, sizes []uint64, err error) {
 	s.column(4, len(h.Blocks), func(row int) uint64 { return uint64(h.Blocks[row].Owner) })
 	before := int64(0)
 	s.column(8, len(h.Times), func(row int) uint64 {
-		passed := max(h.Times[row]-before, 0)
+		passed := max(h.Times[row]/unit-before, 0)
 		before += passed
 		return uint64(passed)
 	})

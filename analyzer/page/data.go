@@ -14,6 +14,7 @@ import (
 type data struct {
 	Events   int          `json:"events"`
 	Blocks   int          `json:"blocks"`
+	Unit     int64        `json:"unit"`     // nanoseconds that times in the columns are multiples of
 	Sizes    []uint64     `json:"sizes"`    // that blocks have, in bytes
 	Places   int          `json:"places"`   // addresses in the section of places; 0: there is none
 	Segments [][6]float64 `json:"segments"` // born, died, address, size, device, and 1 if a block may reach into the next one
@@ -85,8 +86,23 @@ func (b binary) elements() template.HTML {
 	return template.HTML(text.String())
 }
 
-// manyBlocks is from which number of blocks on a page goes without places, which would make it half as large again.
-const manyBlocks = 1_000_000
+// In a page of more than manyBlocks, times are in multiples of manyUnit nanoseconds, which makes it half as large.
+const (
+	manyBlocks = 1_000_000
+	manyUnit   = 1000
+)
+
+// maxPlaces is how long the section of places may be; a program that asks for memory at ever new addresses has a longer
+// one, which is left out.
+const maxPlaces = 4 << 20
+
+// unit is what times on the page are multiples of.
+func unit(h *report.History) int64 {
+	if len(h.Blocks) > manyBlocks {
+		return manyUnit
+	}
+	return 1
+}
 
 // dataOf returns what the script reads. Its JSON is safe inside of a script element: encoding/json escapes <, > and &.
 func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
@@ -105,12 +121,16 @@ func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
 		d.Crowded, d.Segmented = crowded(h, d.End), len(h.Segments) > 0
 		return d, b, nil
 	}
-	if b.Columns, d.Sizes, err = packBlocks(h); err != nil {
+	d.Unit = unit(h)
+	if b.Columns, d.Sizes, err = packBlocks(h, d.Unit); err != nil {
 		return d, b, err
 	}
-	if len(h.Segments) > 0 && len(h.Blocks) <= manyBlocks {
-		b.Places, d.Places, err = packPlaces(h)
-		d.Segments = segmentRows(h)
+	if len(h.Segments) > 0 {
+		if b.Places, d.Places, err = packPlaces(h); len(b.Places) > maxPlaces {
+			b.Places, d.Places = "", 0
+		} else {
+			d.Segments = segmentRows(h)
+		}
 	}
 	return d, b, err
 }

@@ -43,7 +43,7 @@ var styleText string
 var scripts embed.FS
 
 // scriptOrder is how the parts of the page's script follow each other: what is used as it is read comes first.
-var scriptOrder = []string{"words", "model", "segments", "source", "elements", "picture", "tables", "stacks", "mapview", "refresh", "view"}
+var scriptOrder = []string{"words", "model", "segments", "source", "elements", "theme", "picture", "tables", "stacks", "mapview", "refresh", "view"}
 
 // scriptText is one script of the parts.
 func scriptText(parts []string) string {
@@ -146,7 +146,7 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 		c.Answer, c.Sentences = answer[0], answer[1:]
 	}
 	c.Alarm = s.OOM.Count > 0 || s.Bounds != nil
-	c.drawTimeline(s)
+	c.drawTimeline(s, &d)
 	c.listOwners(s)
 	c.listIterations(s)
 	if err := pageTemplate.Execute(w, &c); err != nil {
@@ -167,7 +167,7 @@ const (
 )
 
 // drawTimeline draws the main level as an area, for readers without scripts and for print.
-func (c *content) drawTimeline(s *report.Summary) {
+func (c *content) drawTimeline(s *report.Summary, d *data) {
 	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) == 0 || s.History == nil || len(s.History.Blocks) == 0 {
 		return
 	}
@@ -184,8 +184,14 @@ func (c *content) drawTimeline(s *report.Summary) {
 	main := s.Main()
 	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.", render.LevelName(s), render.Bytes(main.PeakBytes),
 		render.Duration(main.PeakTimeNS), render.Duration(s.Process.DurationNS), render.Bytes(main.LiveBytes))
+	if d.Unit > 1 {
+		c.LeftOut = fmt.Sprintf("Of so many blocks, times are rounded down to %s; memtrace serve shows them exactly. ", render.Duration(d.Unit))
+	}
+	if !d.Remote && d.Places == 0 && len(s.History.Segments) > 0 {
+		c.LeftOut += "The map of the allocator's memory would take too much room and is left out; memtrace serve shows it. "
+	}
 	if h := s.History; h.LeftOut > 0 {
-		c.LeftOut = fmt.Sprintf("Blocks that held most for longest are on the page, %s in number; %s smaller or shorter ones are part of the outline only (memtrace html --blocks holds more).",
+		c.LeftOut += fmt.Sprintf("Blocks that held most for longest are on the page, %s in number; %s smaller or shorter ones are part of the outline only (memtrace html --blocks holds more).",
 			render.Count(uint64(len(h.Blocks))), render.Count(h.LeftOut))
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,5 +238,67 @@ func TestModel(t *testing.T) {
 	}
 	if out, err := exec.Command(node, "--test", "script/test").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The page's own script stays small: what people wait for is the blocks.
+func TestScriptIsSmall(t *testing.T) {
+	const most = 150_000
+	size := 0
+	files, err := filepath.Glob("script/*.js")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%v, %d files", err, len(files))
+	}
+	used := append(slices.Clone(scriptOrder), diffOrder...)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(text)
+		if !slices.Contains(used, strings.TrimSuffix(filepath.Base(file), ".js")) {
+			t.Errorf("%s is part of no page", file)
+		}
+	}
+	if size > most {
+		t.Errorf("%d bytes of script, more than %d", size, most)
+	}
+}
+
+// The script writes sizes as the report does, to the last digit: a peak of 2.125 MiB was 2.12 MiB in the report's
+// sentence and 2.13 MiB in the page's table.
+func TestSizesAsInTheReport(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed: the page's script is not tested")
+	}
+	var list []uint64
+	for unit := range 5 {
+		for eighth := range uint64(2000) {
+			list = append(list, (eighth<<(10*unit))/8)
+		}
+		for n := range uint64(500) {
+			list = append(list, n*n*n*7919<<unit)
+		}
+	}
+	list = append(list, 1<<20-1, 1<<30-1, 10<<20-1, 1<<53-1)
+	given, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(node, "-e", `const {sizeText} = require("./script/words.js"); let text = ""; process.stdin.on("data", (d) => (text += d)).on("end", () => console.log(JSON.stringify(JSON.parse(text).map(sizeText))))`)
+	cmd.Stdin = bytes.NewReader(given)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	if err := json.Unmarshal(out, &texts); err != nil || len(texts) != len(list) {
+		t.Fatalf("%v, %d texts", err, len(texts))
+	}
+	for i, text := range texts {
+		if want := render.Bytes(list[i]); text != want {
+			t.Errorf("%d: %s, the report says %s", list[i], text, want)
+		}
 	}
 }

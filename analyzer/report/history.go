@@ -4,7 +4,8 @@ package report
 // over the blocks, is the level's exactly, unless blocks were left out.
 type History struct {
 	Level  string
-	Times  []int64 // nanoseconds since the trace's base, of each event that a block begins or ends with
+	Times  []int64  // nanoseconds since the trace's base, of each event that a block begins or ends with
+	Levels []uint64 // bytes of the level behind each of these events, those of missing blocks among them
 	Blocks []HistoryBlock
 	Owners []HistoryOwner
 	By     []string // what HistoryOwner.Keys are keys of

@@ -23,6 +23,7 @@ type Lookahead struct {
 	period    periodWatch
 	Blocks    *BlockNames
 	LastAlloc [heap.AccountCount]uint64 // order number of each account's last allocation
+	thin      bool                      // what is read was thinned, so that nothing in it returns regularly
 }
 
 // optimizer is one whose steps were reported.
@@ -39,6 +40,7 @@ func ReadAhead(src trace.Source) (*Lookahead, error) {
 	skipFields(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread)
 	for {
 		events, err := src.ReadBatch()
+		p.thin = trace.IsThin(src.Info())
 		for i := range events {
 			p.event(&events[i])
 		}
@@ -101,7 +103,7 @@ func (p *Lookahead) alloc(e *trace.Event) {
 		p.Framework = true
 		p.period = periodWatch{} // the driver's blocks are not those that count
 	}
-	if p.ended() {
+	if p.ended() || p.thin {
 		return
 	}
 	if p.ranges.begins(e) {

@@ -58,7 +58,9 @@ func (s *spill) add(e *entry) error {
 	s.buf = binary.AppendVarint(s.buf, int64(e.addr-s.last.addr))
 	s.buf = binary.AppendUvarint(s.buf, e.size)
 	s.buf = binary.AppendUvarint(s.buf, e.stream)
+	s.buf = binary.AppendUvarint(s.buf, e.block)
 	s.buf = binary.AppendVarint(s.buf, e.time-s.last.time)
+	s.buf = binary.AppendVarint(s.buf, e.order-s.last.order)
 	s.buf = binary.AppendUvarint(s.buf, uint64(e.stack))
 	s.buf = binary.AppendUvarint(s.buf, uint64(e.tag))
 	s.last = *e
@@ -121,8 +123,9 @@ func (s *spill) next() (e entry, ok bool, err error) {
 	}
 	e.action = action(code)
 	e.addr = s.last.addr + uint64(signed())
-	e.size, e.stream = unsigned(), unsigned()
+	e.size, e.stream, e.block = unsigned(), unsigned(), unsigned()
 	e.time = s.last.time + signed()
+	e.order = s.last.order + signed()
 	e.stack, e.tag = trace.StackID(unsigned()), trace.StringID(unsigned())
 	if failed {
 		return e, false, errSpill

@@ -24,8 +24,8 @@ func isPickle(file *io.SectionReader) bool {
 }
 
 // mostSegments bounds the ranges that a device's memory may be cut into, for they are kept in order. An allocator that
-// held 128 GiB in its smallest segments would have as many.
-const mostSegments = 1 << 16
+// held 64 GiB in its smallest segments would have as many.
+const mostSegments = 1 << 15
 
 var errSegments = fmt.Errorf("the snapshot has more than %d segments on one device", mostSegments)
 
@@ -45,7 +45,7 @@ type torchImport struct {
 	events  int
 
 	inexact, unknown, older int
-	hosted                  bool
+	hosted, ours            bool
 }
 
 // torchDevice is the state of one device while its history is replayed.
@@ -81,6 +81,7 @@ func readTorch(out *trace.Writer, file *io.SectionReader, o Options) (Result, er
 	if !ok1 || !ok2 {
 		return Result{}, ErrNotSnapshot
 	}
+	t.ours = root.get(writerKey) != nil
 	t.u = nil // nothing is needed of it any more
 	return t.replay()
 }
@@ -187,6 +188,9 @@ func (t *torchImport) take(key string, device int16, v any) error {
 			t.device(hostDevice).before.ended(v)
 		}
 	case *entry:
+		if v.beside {
+			return nil
+		}
 		if v.time != 0 {
 			t.base = min(t.base, v.time)
 		}
@@ -216,7 +220,10 @@ func (t *torchImport) device(index int16) *torchDevice {
 
 // lacks says what the trace does not hold.
 func (t *torchImport) lacks(recorded bool) []string {
-	lacks := []string{"The snapshot holds what PyTorch's caching allocator did: no memory of CUDA contexts, libraries or other allocators, no threads, no native frames."}
+	lacks := []string{"The snapshot was exported from a trace of memtrace: it holds device memory, its blocks and Python frames, no other memory, no tags, no threads, no native frames."}
+	if !t.ours {
+		lacks[0] = "The snapshot holds what PyTorch's caching allocator did: no memory of CUDA contexts, libraries or other allocators, no threads, no native frames."
+	}
 	if !recorded {
 		lacks = append(lacks, "It holds no history: figures are those of its one moment (call torch.cuda.memory._record_memory_history() first).")
 	} else if t.older > 0 {

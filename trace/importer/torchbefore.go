@@ -13,7 +13,8 @@ import (
 type torchBefore struct {
 	decided  map[uint64]struct{} // addresses of blocks
 	freed    map[uint64]block    // that are older than the history
-	covered  spans               // addresses of segments
+	given    map[uint64]struct{} // addresses of segments that come and go as a whole
+	covered  spans               // what was mapped or unmapped of expandable segments
 	returned []torchSegment      // to the driver, and older than the history
 	end      []*segment
 }
@@ -27,7 +28,7 @@ type torchSegment struct {
 }
 
 func newTorchBefore() torchBefore {
-	return torchBefore{decided: map[uint64]struct{}{}, freed: map[uint64]block{}}
+	return torchBefore{decided: map[uint64]struct{}{}, freed: map[uint64]block{}, given: map[uint64]struct{}{}}
 }
 
 // ended takes in a segment that stood at the end.
@@ -53,13 +54,20 @@ func (b *torchBefore) observe(e *entry) {
 	case actionFreeRequested:
 		if _, known := b.decided[e.addr]; !known {
 			b.decided[e.addr] = struct{}{}
-			b.freed[e.addr] = block{addr: e.addr, size: round(e.size), request: e.size}
+			b.freed[e.addr] = block{addr: e.addr, size: cmp.Or(e.block, round(e.size)), request: e.size}
 		}
-	case actionSegmentAlloc, actionSegmentMap:
+	case actionSegmentAlloc:
+		b.given[e.addr] = struct{}{}
+	case actionSegmentFree:
+		if _, known := b.given[e.addr]; !known {
+			b.given[e.addr] = struct{}{}
+			b.returned = append(b.returned, torchSegment{span: span{e.addr, e.addr + e.size}, tag: e.tag})
+		}
+	case actionSegmentMap:
 		b.covered.add(span{e.addr, e.addr + e.size})
-	case actionSegmentFree, actionSegmentUnmap:
+	case actionSegmentUnmap:
 		for _, s := range b.covered.add(span{e.addr, e.addr + e.size}) {
-			b.returned = append(b.returned, torchSegment{span: s, expandable: e.action == actionSegmentUnmap, stack: 0, tag: e.tag})
+			b.returned = append(b.returned, torchSegment{span: s, expandable: true, tag: e.tag})
 		}
 	}
 }
@@ -69,7 +77,7 @@ func (b *torchBefore) state() ([]torchSegment, []block) {
 	segments := b.returned
 	live := slices.Collect(maps.Values(b.freed))
 	for _, s := range b.end {
-		for _, r := range b.covered.add(span{s.addr, s.addr + s.size}) {
+		for _, r := range b.older(s) {
 			segments = append(segments, torchSegment{r, s.small, s.expandable, s.stack, s.tag})
 		}
 		for _, one := range s.blocks {
@@ -82,4 +90,17 @@ func (b *torchBefore) state() ([]torchSegment, []block) {
 	slices.SortFunc(segments, func(a, c torchSegment) int { return cmp.Compare(a.start, c.start) })
 	slices.SortFunc(live, func(a, c block) int { return cmp.Compare(a.addr, c.addr) })
 	return segments, live
+}
+
+// older returns what of a segment that stood at the end stood before the history.
+func (b *torchBefore) older(s *segment) []span {
+	whole := span{s.addr, s.addr + s.size}
+	switch _, known := b.given[s.addr]; {
+	case s.virtual || !s.expandable && known:
+		return nil
+	case s.expandable:
+		return b.covered.add(whole)
+	}
+	b.given[s.addr] = struct{}{}
+	return []span{whole}
 }

@@ -58,7 +58,7 @@ func (t *torchImport) merge(streams []*torchDevice) error {
 	for len(heads) > 0 {
 		first := 0
 		for i := range heads {
-			if heads[i].time < heads[first].time {
+			if cmp.Or(cmp.Compare(heads[i].time, heads[first].time), cmp.Compare(heads[i].order, heads[first].order)) < 0 {
 				first = i
 			}
 		}
@@ -139,9 +139,12 @@ func (t *torchImport) alloc(d *torchDevice, e *entry) {
 	if size, ok := d.live[e.addr]; ok { // its free is missing
 		d.allocated -= size
 	}
-	size, exact := d.blocks.alloc(e.addr, e.size)
-	if !exact {
-		t.inexact++
+	size := e.block
+	if size == 0 {
+		var exact bool
+		if size, exact = d.blocks.alloc(e.addr, e.size); !exact {
+			t.inexact++
+		}
 	}
 	d.live[e.addr] = size
 	d.allocated += size
@@ -152,10 +155,12 @@ func (t *torchImport) alloc(d *torchDevice, e *entry) {
 // trace's blocks end whole.
 func (t *torchImport) unmap(d *torchDevice, e *entry) {
 	gone := span{e.addr, e.addr + e.size}
+	touched := d.segments.touching(gone)
 	if e.action == actionSegmentFree {
 		d.blocks.removeSegment(e.addr)
+		touched, gone = d.segments.at(e.addr)
 	}
-	for _, p := range d.segments.take(gone) {
+	for _, p := range d.segments.take(touched) {
 		t.emit(d, trace.EventFree, cuda.LevelDriver, p.start, p.end-p.start, e)
 		d.reserved -= min(d.reserved, min(p.end, gone.end)-max(p.start, gone.start))
 		for _, rest := range []span{{p.start, gone.start}, {gone.end, p.end}} {
@@ -185,20 +190,35 @@ func (p *pieces) put(s span) {
 	*p = slices.Insert(*p, i, s)
 }
 
-// take removes and returns the ranges that r touches.
-func (p *pieces) take(r span) []span {
+// places are the indexes [first, last) of pieces.
+type places struct{ first, last int }
+
+// touching are the ranges that r touches.
+func (p *pieces) touching(r span) (at places) {
 	if r.end <= r.start {
-		return nil
+		return places{}
 	}
-	first := p.find(r.start)
-	if first > 0 && (*p)[first-1].end > r.start {
-		first--
+	at.first = p.find(r.start)
+	if at.first > 0 && (*p)[at.first-1].end > r.start {
+		at.first--
 	}
-	last := first
-	for last < len(*p) && (*p)[last].start < r.end {
-		last++
+	for at.last = at.first; at.last < len(*p) && (*p)[at.last].start < r.end; at.last++ {
 	}
-	taken := slices.Clone((*p)[first:last])
-	*p = slices.Delete(*p, first, last)
+	return at
+}
+
+// at is the range that begins at an address, and the range itself.
+func (p *pieces) at(start uint64) (places, span) {
+	i := p.find(start)
+	if i == len(*p) || (*p)[i].start != start {
+		return places{}, span{}
+	}
+	return places{i, i + 1}, (*p)[i]
+}
+
+// take removes and returns ranges.
+func (p *pieces) take(at places) []span {
+	taken := slices.Clone((*p)[at.first:at.last])
+	*p = slices.Delete(*p, at.first, at.last)
 	return taken
 }

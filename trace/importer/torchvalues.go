@@ -28,7 +28,10 @@ type (
 	entry struct {
 		action             action
 		addr, size, stream uint64
-		time               int64 // microseconds
+		block              uint64 // bytes of the block, where memtrace wrote the snapshot; 0 unknown
+		time               int64  // microseconds
+		order              int64  // among those of all devices at one time, where memtrace wrote the snapshot
+		beside             bool   // its segment says all of it
 		stack              trace.StackID
 		tag                trace.StringID // of a mark: its name
 	}
@@ -37,11 +40,13 @@ type (
 		addr, size, request uint64
 		stack               trace.StackID
 		active, allocated   bool // active without allocated: waiting for a stream
+		beside              bool // its segment says all of it
 	}
 	segment struct {
 		device             int64
 		addr, size, stream uint64
 		small, expandable  bool
+		virtual            bool // there is none, but its blocks are
 		stack              trace.StackID
 		tag                trace.StringID
 		blocks             []block
@@ -173,6 +178,12 @@ func (t *torchValues) entry(d *dict) *entry {
 			e.stream = uint64(integer(v))
 		case "time_us":
 			e.time = integer(v)
+		case blockSizeKey:
+			e.block = uint64(integer(v))
+		case orderKey:
+			e.order = integer(v)
+		case besideKey:
+			e.beside, _ = v.(bool)
 		case "user_metadata":
 			said = text(v)
 		case "compile_context":
@@ -221,6 +232,8 @@ func (t *torchValues) block(d *dict) *block {
 			b.size = uint64(integer(v))
 		case "requested_size":
 			b.request = uint64(integer(v))
+		case besideKey:
+			b.beside, _ = v.(bool)
 		case "state":
 			b.active, b.allocated = strings.HasPrefix(text(v), "active"), text(v) == "active_allocated"
 		case "frames":
@@ -248,6 +261,8 @@ func (t *torchValues) segment(d *dict) *segment {
 			s.small = text(v) == "small"
 		case "is_expandable":
 			s.expandable, _ = v.(bool)
+		case virtualKey:
+			s.virtual, _ = v.(bool)
 		case "segment_pool_id":
 			pool, _ := v.(pair)
 			s.tag = t.tag(pool, "", "")
@@ -267,7 +282,7 @@ func (t *torchValues) segment(d *dict) *segment {
 func (t *torchValues) blocks(l *list) []block {
 	var found []block
 	for _, v := range l.items {
-		if b, ok := v.(*block); ok && b.active {
+		if b, ok := v.(*block); ok && b.active && !b.beside {
 			found = append(found, *b)
 		} else if ok {
 			found = append(found, block{addr: b.addr, size: b.size})

@@ -20,7 +20,8 @@ function mapSentence(answer, all) {
   if (!answer.segments.length) return "The allocator held no memory of the driver.";
   const free = all.size - all.held;
   let text = sizeText(all.size) + " in " + countText(answer.segments.length) + (answer.segments.length === 1 ? " segment, " : " segments, ") + sizeText(all.held) + " of it in blocks; ";
-  text += free ? sizeText(free) + " free in " + countText(all.holes) + " holes, the largest " + sizeText(all.largest) + ". " + sizeText(all.whole) + " lies in segments without blocks, which can go back to the driver." : "nothing is free.";
+  text += free ? sizeText(free) + " free in " + countText(all.holes) + (all.holes === 1 ? " hole" : " holes, the largest " + sizeText(all.largest)) + "." : "nothing is free.";
+  if (all.whole) text += " " + sizeText(all.whole) + " of that lies in segments without blocks, which can go back to the driver.";
   if (all.pin) text += " " + keeps(all.pin) + " " + (all.pin.blocks.length === 1 ? "keeps" : "keep") + " a segment of " + sizeText(all.pin.size) + ".";
   if (answer.outside) text += " " + sizeText(answer.outside) + " of blocks lie outside of known segments.";
   return text;
@@ -30,7 +31,7 @@ function mapSentence(answer, all) {
 function keeps(s) {
   if (!s.blocks.length) return "no block";
   const most = s.blocks.reduce((a, b) => (b.size > a.size ? b : a));
-  return s.blocks.length === 1 ? "One block of " + sizeText(most.size) + " (" + blockName(most.owner) + ")" : countText(s.blocks.length) + " blocks of " + sizeText(s.held) + " (the largest: " + blockName(most.owner) + ")";
+  return s.blocks.length === 1 ? "One block of " + sizeText(most.size) + " (" + blockName(facts, most.owner) + ")" : countText(s.blocks.length) + " blocks of " + sizeText(s.held) + " (the largest: " + blockName(facts, most.owner) + ")";
 }
 
 function drawMap(list) {
@@ -63,5 +64,5 @@ function mapReading(pointer) {
   const most = shown.map.reduce((highest, segment) => Math.max(highest, segment.size), 1), room = box.width - margin.left - margin.right;
   const at = (pointer.clientX - box.left - margin.left) / (Math.max(room * (s.size / most), 6) / s.size);
   const block = s.blocks.find((b) => b.at <= at && at < b.at + b.size), hole = s.holes.find((h) => h.at <= at && at < h.at + h.size);
-  element("mapreading").textContent = block ? sizeText(block.size) + ": " + blockName(block.owner) : hole ? sizeText(hole.size) + " free" : "";
+  element("mapreading").textContent = block ? sizeText(block.size) + ": " + blockName(facts, block.owner) : hole ? sizeText(hole.size) + " free" : "";
 }

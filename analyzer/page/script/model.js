@@ -16,11 +16,11 @@ function reader(buffer) {
 }
 
 // unpack reads how long blocks live, their sizes and owners, and the times of events.
-function unpack(buffer, events, blocks, sizes) {
+function unpack(buffer, {events, blocks, sizes, unit}) {
   const take = reader(buffer);
   const life = take(4, blocks, new Uint32Array(blocks)), sizeOf = take(4, blocks, new Uint32Array(blocks)), owner = take(4, blocks, new Uint32Array(blocks));
   const times = take(8, events, new Float64Array(events));
-  for (let e = 1; e < events; e++) times[e] += times[e - 1];
+  for (let e = 0, time = 0; e < events; e++) times[e] = (time += times[e]) * unit;
   const size = Float64Array.from(sizeOf, (n) => sizes[n]), born = new Uint32Array(blocks), died = new Uint32Array(blocks).fill(events);
   const change = new Int32Array(events); // by event: 1 + the block that begins, or minus that for one that ends
   for (let e = 0, b = 0; e < events; e++) { // an event at which nothing ends is the next block's beginning
@@ -160,19 +160,23 @@ function bornSince(model, edge, event) {
   return {bytes, count, total};
 }
 
-// lifetimes counts the blocks that ended behind edge and up to event by powers of ten of nanoseconds that they lived.
+// lifetimes counts the blocks that ended behind edge and up to event by powers of ten of nanoseconds that they lived. It goes on from the last answer: moments that are looked at one after the other lie close together.
 function lifetimes(model, edge, event) {
-  const rows = new Map();
-  for (let e = Math.max(edge + 1, 0); e <= event; e++) {
+  let last = model.lives;
+  if (!last || last.edge !== edge) last = model.lives = {edge, event: Math.max(edge, -1), rows: new Map()};
+  const count = (e, sign) => {
     const b = -model.change[e] - 1;
-    if (b < 0) continue;
+    if (b < 0) return;
     const below = 10 ** Math.max(3, Math.floor(Math.log10(Math.max(model.times[e] - model.times[model.born[b]], 1))) + 1);
-    const row = rows.get(below) || {below, count: 0, bytes: 0};
-    row.count++;
-    row.bytes += model.size[b];
-    rows.set(below, row);
-  }
-  return [...rows.values()].sort((a, b) => a.below - b.below);
+    const row = last.rows.get(below) || {below, count: 0, bytes: 0};
+    row.count += sign;
+    row.bytes += sign * model.size[b];
+    last.rows.set(below, row);
+  };
+  model.visited += Math.abs(event - last.event);
+  for (; last.event < event; last.event++) count(last.event + 1, 1);
+  for (; last.event > event && last.event > edge; last.event--) count(last.event, -1);
+  return [...last.rows.values()].filter((row) => row.count).map((row) => ({...row})).sort((a, b) => a.below - b.below);
 }
 
 // largest are the largest blocks behind an event, so many of those that keep accepts.
@@ -238,7 +242,7 @@ function columns(model, from, to, count, layerOf, layers, byEvents) {
     bytes.set(now, c * layers);
   }
   for (let c = 0; c <= count; c++) times[c] = timeOf(model, from + c * width, byEvents);
-  return {event, total, bytes, times};
+  return {event, total, bytes, times, layers};
 }
 
 function timeOf(model, position, byEvents) {

@@ -27,8 +27,8 @@ function draw() {
     g.beginPath();
     for (let c = 0; c < count; c++) {
       let below = 0;
-      for (let under = 0; under < layer; under++) below += picture.bytes[c * layers.count + under];
-      const bytes = picture.bytes[c * layers.count + layer];
+      for (let under = 0; under < layer; under++) below += picture.bytes[c * picture.layers + under];
+      const bytes = picture.bytes[c * picture.layers + layer];
       if (bytes > 0) g.rect(plot.x + (c * plot.w) / count, y(below + bytes), plot.w / count + 0.2, y(below) - y(below + bytes));
     }
     g.fill();
@@ -177,7 +177,7 @@ function twin() {
     let best = first;
     for (let c = first; c < behind && c < count; c++) if (picture.total[c] > picture.total[best]) best = c;
     const numbers = [sizeText(picture.total[best])];
-    for (let layer = 0; layer < layers.count; layer++) numbers.push(sizeText(picture.bytes[best * layers.count + layer]));
+    for (let layer = 0; layer < layers.count; layer++) numbers.push(sizeText(picture.bytes[best * picture.layers + layer]));
     rows.push(line(timeText(picture.times[first]), numbers));
   }
   element("twin").replaceChildren(...rows);
@@ -186,7 +186,7 @@ function twin() {
 // reading says what is under the pointer.
 function reading(c) {
   const parts = [], {picture} = shown;
-  for (let layer = 0; layer < layers.count; layer++) parts.push([picture.bytes[c * layers.count + layer], layerName(layer)]);
+  for (let layer = 0; layer < layers.count; layer++) parts.push([picture.bytes[c * picture.layers + layer], layerName(layer)]);
   parts.sort((a, b) => b[0] - a[0]);
   element("reading").textContent = timeText(picture.times[c]) + ": " + sizeText(picture.total[c]) + " live. " + parts.filter((part) => part[0] > 0).slice(0, 3).map((part) => sizeText(part[0]) + " " + part[1]).join("; ");
 }

@@ -5,9 +5,17 @@ const refreshEvery = 2000, refreshAfterFailure = 6000;
 
 // ask asks the server that the page came from.
 async function ask(name, values) {
-  const answer = await fetch(location.pathname + "/" + name + "?" + new URLSearchParams(values), {cache: "no-store", credentials: "omit"});
+  const answer = await fetch(location.pathname + "/" + name + "?" + new URLSearchParams({version: facts ? facts.served : "", ...values}), {cache: "no-store", credentials: "omit"});
   if (!answer.ok) throw new Error((await answer.text()).trim() || answer.statusText);
   return answer.json();
+}
+
+// refused says that the server did not answer a question, so that what is shown is older than what was asked for.
+function refused(failure) {
+  const badge = element("live");
+  badge.hidden = false;
+  badge.className = "problem";
+  badge.textContent = "not answered: " + (failure instanceof TypeError ? "memtrace serve has ended" : failure.message);
 }
 
 // follow shows whether the process still runs, and takes what is new from time to time.
@@ -28,7 +36,7 @@ function follow(first) {
         live = now.live;
         version = await takePage();
       }
-      say(now.problem || (live ? "live" : first.live ? "the process has ended" : ""), now.problem ? "problem" : live ? "running" : "");
+      say(now.problem || (live ? "live, " + timeText(facts ? facts.end : 0) : first.live ? "the process has ended" : ""), now.problem ? "problem" : live ? "running" : "");
       if (!live && !now.problem) return;
     } catch (failure) {
       say("not refreshed: " + (failure instanceof TypeError ? "memtrace serve has ended" : failure.message), "problem");
@@ -36,7 +44,7 @@ function follow(first) {
     }
     setTimeout(look, pause);
   };
-  say(live ? "live" : "", live ? "running" : "");
+  say(live ? "live, " + timeText(first.end) : "", live ? "running" : "");
   if (live) setTimeout(look, refreshEvery);
 }
 

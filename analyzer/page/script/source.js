@@ -1,6 +1,13 @@
 "use strict";
 // Where answers about moments come from: the blocks on the page, or the program that serves it, which holds the blocks of a trace that is too large for a page. Both answer with the same values, later.
 
+// blockName is what tables call a block of an owner: its innermost line, and its module.
+function blockName(facts, owner) {
+  const place = Math.max(facts.by.indexOf("inner"), 0), module = facts.by.indexOf("module"), keys = facts.owners[owner].k;
+  const name = facts.keys[place][keys[place]];
+  return module < 0 || !/^[A-Za-z_]/.test(facts.keys[module][keys[module]]) ? name : name + "  ·  " + facts.keys[module][keys[module]];
+}
+
 // localSource answers from the blocks on the page. open gives the section of places, which is unpacked when it is first asked for.
 function localSource(facts, model, open) {
   const groupOf = (by) => facts.owners.map((owner) => owner.k[by]);
@@ -20,9 +27,9 @@ function localSource(facts, model, open) {
       }
       return answer;
     },
-    async largest({event, limit, keep}) {
+    async largest({event, limit, find}) {
       const time = (e) => (e < model.events ? model.times[e] : null);
-      return largest(model, event, limit, (b) => keep(model.owner[b])).map((b) => ({size: model.size[b], owner: model.owner[b], since: time(model.born[b]), until: time(model.died[b])}));
+      return largest(model, event, limit, (b) => blockName(facts, model.owner[b]).toLowerCase().includes(find)).map((b) => ({size: model.size[b], owner: model.owner[b], since: time(model.born[b]), until: time(model.died[b])}));
     },
     async weights({by}) {
       return weights(model, groupOf(by), facts.keys[by].length, facts.end);
@@ -71,10 +78,7 @@ function remoteSource(facts, ask) {
       const answer = await ask("moment", edge === null ? {event} : {event, edge});
       return {event, time: answer.time, live: held(answer.live), before: edge === null ? null : held(answer.before), since: edge === null ? null : held(answer.since), edgeTime: answer.edge_time, lives: answer.lives};
     },
-    async largest({event, limit, keep}) {
-      const owners = facts.owners.map((_, owner) => owner), kept = owners.filter(keep);
-      return ask("largest", kept.length === owners.length ? {event, limit} : {event, limit, owners: kept.slice(0, 500).join(",")});
-    },
+    largest: ({event, limit, find}) => ask("largest", {event, limit, find}),
     weights: ({by}) => ask("weights", {by}),
     eventAt: (position, byEvents) => number("event", {position, axis: byEvents ? "events" : "time"}),
     highest: (from, to, byEvents) => number("highest", {from, to, axis: byEvents ? "events" : "time"}),

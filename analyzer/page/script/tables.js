@@ -58,16 +58,10 @@ function cross(live) {
   fillTable("cross", named ? [...rows, last] : []);
 }
 
-function blockName(owner) {
-  const place = Math.max(facts.by.indexOf("inner"), 0), module = facts.by.indexOf("module"), keys = facts.owners[owner].k;
-  const name = facts.keys[place][keys[place]];
-  return module < 0 || !/^[A-Za-z_]/.test(facts.keys[module][keys[module]]) ? name : name + "  ·  " + facts.keys[module][keys[module]];
-}
-
 function blocks(list) {
   element("blocks").replaceChildren(...list.map((block) => {
     const row = make("tr");
-    row.append(make("td", sizeText(block.size), "n"), make("td", timeText(block.since), "n"), make("td", block.until === null ? "the end" : timeText(block.until), "n"), make("td", blockName(block.owner), "name"));
+    row.append(make("td", sizeText(block.size), "n"), make("td", timeText(block.since), "n"), make("td", block.until === null ? "the end" : timeText(block.until), "n"), make("td", blockName(facts, block.owner), "name"));
     return row;
   }));
 }

@@ -54,9 +54,10 @@ async function redraw() {
   const mine = ++asked, {event, edge, from, to, byEvents} = state;
   const width = Math.max(1, Math.floor(plotOf(element("picture").clientWidth, 100).w));
   const find = wanted();
-  const [picture, now, list, at, segments] = await Promise.all([source.columns({from, to, count: width, byEvents, layers}), source.moment({event, edge}),
-    source.largest({event, limit: blocksShown, keep: (owner) => blockName(owner).toLowerCase().includes(find)}), source.position(event, byEvents), source.segments(event)]);
-  if (mine !== asked) return;
+  const answers = await Promise.all([source.columns({from, to, count: width, byEvents, layers}), source.moment({event, edge}),
+    source.largest({event, limit: blocksShown, find}), source.position(event, byEvents), source.segments(event)]).catch(refused);
+  if (mine !== asked || !answers) return;
+  const [picture, now, list, at, segments] = answers;
   const words = (event === facts.peak ? "peak " : "") + sizeText(now.live.total) + " at " + timeText(now.time);
   shown = {picture, now, count: width, from, to, byEvents, cursor: at, words, list, segments};
   element("picture").setAttribute("aria-label", "Memory over time, " + timeText(picture.times[0]) + " to " + timeText(picture.times[width]) + ": " + words);
@@ -173,16 +174,7 @@ function listenToPicture() {
   });
 }
 
-async function copyCommand(click) {
-  const command = facts.command + " --at " + (shown.now.time / 1e9).toFixed(9) + "s --by " + facts.by[state.by] + " " + facts.path;
-  try {
-    await navigator.clipboard.writeText(command);
-    click.target.textContent = "Copied";
-  } catch {
-    window.prompt("The command:", command);
-  }
-  setTimeout(() => (element("copy").textContent = "Copy as command"), 1500);
-}
+const copyCommand = () => copied(element("copy"), facts.command + " --at " + (shown.now.time / 1e9).toFixed(9) + "s --by " + facts.by[state.by] + " " + facts.path);
 
 function listen() {
   listenToPicture();
@@ -219,28 +211,17 @@ function listen() {
   }).observe(element("timeline"));
 }
 
-// themes lets the button change between light and dark, from what the system says at first.
-function themes() {
-  const dark = matchMedia("(prefers-color-scheme: dark)"), again = () => source && (legend(), paint());
-  element("theme").addEventListener("click", () => {
-    const is = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : dark.matches;
-    document.documentElement.dataset.theme = is ? "light" : "dark";
-    again();
-  });
-  dark.addEventListener("change", again);
-}
-
 // readFacts takes what the page holds out of a document: this one, or one that the server sent later.
 async function readFacts(from) {
   const next = JSON.parse(from.getElementById("facts").textContent);
   sections = (name) => inflate(from.getElementById(name).textContent);
   if (!next.events) return null;
-  const made = next.remote ? remoteSource(next, ask) : localSource(next, unpack(await sections("columns"), next.events, next.blocks, next.sizes), sections);
+  const made = next.remote ? remoteSource(next, ask) : localSource(next, unpack(await sections("columns"), next), sections);
   return {facts: next, source: made};
 }
 
 async function begin() {
-  themes();
+  themes(() => source && (legend(), paint()));
   const read = await readFacts(document);
   if (!read) {
     follow(JSON.parse(element("facts").textContent));

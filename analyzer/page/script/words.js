@@ -3,6 +3,12 @@
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
+// fixed writes a number with 1 or 2 digits behind the point. Where two are equally near, the even one is taken, as the report does: toFixed takes the larger.
+function fixed(value, digits) {
+  const tie = (value * (digits === 1 ? 4 : 8)) % 2 === 1, scale = 10 ** digits, low = Math.floor(value * scale);
+  return (tie && low % 2 === 0 ? low / scale : value).toFixed(digits);
+}
+
 // sizeText writes bytes with three digits, as the report does.
 function sizeText(bytes) {
   let unit = 0, value = Math.abs(bytes);
@@ -11,7 +17,7 @@ function sizeText(bytes) {
     unit++;
   }
   if (unit === 0) return (bytes < 0 ? "-" : "") + value + " B";
-  let text = value.toFixed(value < 10 ? 2 : 1);
+  let text = fixed(value, value < 10 ? 2 : 1);
   if (Number(text) >= 1024 && unit + 1 < units.length) {
     text = "1.00";
     unit++;
@@ -26,7 +32,7 @@ const changeText = (bytes) => (bytes > 0 ? "+" : "") + sizeText(bytes);
 
 const countText = (count) => count.toLocaleString("en");
 
-const partText = (bytes, whole) => (whole ? ((100 * bytes) / whole).toFixed(1) + "%" : "");
+const partText = (bytes, whole) => (whole ? fixed((100 * bytes) / whole, 1) + "%" : "");
 
 // timeText writes nanoseconds with three or four digits.
 function timeText(ns) {

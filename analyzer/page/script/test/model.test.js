@@ -106,6 +106,11 @@ test("what came since a moment and stayed, and how long the rest lived", () => {
   for (const row of rows) assert.equal(row.count, ended.filter((b) => times[b.died] - times[b.born] < row.below && (times[b.died] - times[b.born] >= row.below / 10 || row.below === 1000)).length);
 });
 
+test("lifetimes are the same from wherever the last answer was", () => {
+  const {model} = story(300, 11), fresh = () => story(300, 11).model;
+  for (const [edge, event] of [[-1, 200], [-1, 201], [-1, 50], [20, 50], [20, 299], [20, 20], [20, 10], [-1, 0], [-1, 299]]) assert.deepEqual(m.lifetimes(model, edge, event), m.lifetimes(fresh(), edge, event), edge + " to " + event);
+});
+
 test("the largest blocks are those of a plain list", () => {
   const {blocks, model} = story(400, 6), want = liveIn(blocks, 300).filter((b) => b.owner !== 2).map((b) => b.size).sort((a, b) => b - a).slice(0, 5);
   assert.deepEqual(m.largest(model, 300, 5, (b) => model.owner[b] !== 2).map((b) => model.size[b]), want);

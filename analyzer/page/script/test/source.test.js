@@ -12,7 +12,8 @@ test("the page answers for moments, stretches and peaks", async () => {
   assert.equal(now.before.total, sum(liveIn(blocks, 50)));
   assert.equal(now.since.total, sum(liveIn(blocks, 200).filter((b) => b.born > 50)));
   assert.equal((await source.moment({event: 200, edge: null})).since, null);
-  assert.equal((await source.largest({event: 200, limit: 1, keep: () => true}))[0].size, Math.max(...liveIn(blocks, 200).map((b) => b.size)));
+  assert.equal((await source.largest({event: 200, limit: 1, find: ""}))[0].size, Math.max(...liveIn(blocks, 200).map((b) => b.size)));
+  assert.deepEqual((await source.largest({event: 200, limit: 9, find: "odd"})).map((b) => b.size), liveIn(blocks, 200).filter((b) => b.owner % 2).map((b) => b.size).sort((a, b) => b - a).slice(0, 9));
   const weights = await source.weights({by: 0});
   assert.equal(weights.length, 2);
   const peak = await source.highest(0, 1e12, false);
@@ -31,7 +32,7 @@ test("a server's answers are put into the same shape", async () => {
   assert.deepEqual([now.live.total, now.live.bytes[4], now.live.count[1], now.before.total, now.since.total, now.edgeTime], [15, 5, 2, 3, 0, 2]);
   assert.equal(await source.eventAt(5.5, true), 12);
   await source.columns({from: 0, to: 9, count: 3, byEvents: false, layers: {by: 0, shown: [1, 0]}});
-  await source.largest({event: 3, limit: 2, keep: (owner) => owner > 2});
+  await source.largest({event: 3, limit: 2, find: "odd"});
   await source.segments(3);
-  assert.deepEqual(asked, ["moment?event=3&edge=1", "event?position=5.5&axis=events", "columns?from=0&to=9&count=3&axis=time&by=0&shown=1%2C0", "largest?event=3&limit=2&owners=3%2C4", "segments?event=3"]);
+  assert.deepEqual(asked, ["moment?event=3&edge=1", "event?position=5.5&axis=events", "columns?from=0&to=9&count=3&axis=time&by=0&shown=1%2C0", "largest?event=3&limit=2&find=odd", "segments?event=3"]);
 });

@@ -14,7 +14,7 @@ function pack(times, blocks) {
   const sizes = [...new Set(blocks.map((b) => b.size))];
   const bytes = [planes(4, blocks.map((b) => (b.died < times.length ? b.died - b.born : 0))), planes(4, blocks.map((b) => sizes.indexOf(b.size))), planes(4, blocks.map((b) => b.owner)),
     planes(8, times.map((time, e) => time - (e ? times[e - 1] : 0)))];
-  return m.unpack(Uint8Array.from(bytes.flat()).buffer, times.length, blocks.length, sizes);
+  return m.unpack(Uint8Array.from(bytes.flat()).buffer, {events: times.length, blocks: blocks.length, sizes, unit: 1});
 }
 
 // story makes blocks that come and go by a simple generator of numbers.
