@@ -157,6 +157,8 @@ func spelled(r *trace.Reader, events []trace.Event) (list []string) {
 
 // Ranges that are kept in order must not cost the square of their number.
 func TestTorchBoundsSegments(t *testing.T) {
+	defer func(most int) { mostSegments = most }(mostSegments)
+	mostSegments = 1 << 10
 	var pickle bytes.Buffer
 	pickle.WriteString("\x80\x02}(U\x08segments]U\x0ddevice_traces](](")
 	for i := range mostSegments + 2 {
