@@ -170,7 +170,7 @@ func (c *collector) keepIfWanted(e *trace.Event) {
 func (c *collector) report(e *trace.Event, epoch uint64) {
 	c.device.Report(e, c.resolver.Libraries, epoch)
 	if c.iterations != nil {
-		c.iterations.Report(e)
+		c.iterations.Reserved(e.Device, e.Reserved)
 	}
 }
 
@@ -212,7 +212,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.vouch(b, e, d, n)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.Opened(id, b, e, d)
+		c.requests.Opened(id, b, e.Rest, d)
 	}
 	d.Open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {

@@ -6,7 +6,6 @@ import (
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/trace"
 )
 
 // Holdings knows which library holds how much driver memory on which device, whatever the filters are. From it comes
@@ -68,13 +67,22 @@ func (h *Holdings) CloseDriver(slot int, library uint32, size, epoch uint64) {
 	h.Devices[slot].ByLibrary[library].Shrink(size, epoch)
 }
 
+// Counters are what a framework's event says of its allocator after it.
+type Counters struct {
+	Seq       uint64 // of the event
+	Allocated uint64 // bytes
+	Reserved  uint64 // bytes
+	Device    int16
+	Late      bool
+}
+
 // Report takes in the counters of a framework event, whose block has already been replayed, and checks them; epoch is
 // that of the framework's total before the event, so that a new maximum finds this event's counter. Late events are not
 // checked: the state they describe has passed.
-func (h *Holdings) Report(e *trace.Event, epoch uint64) {
+func (h *Holdings) Report(e *Counters, epoch uint64) {
 	d := h.Device(profile.DeviceSlot(e.Device))
 	d.Seen = e.Seq
-	if e.Allocated == 0 && e.Reserved == 0 || e.Flags&trace.FlagLate != 0 {
+	if e.Allocated == 0 && e.Reserved == 0 || e.Late {
 		return
 	}
 	if max(e.Allocated, e.Reserved) > heap.MaxBlockBytes { // a damaged trace's

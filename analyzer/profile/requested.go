@@ -6,7 +6,6 @@ import (
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/report"
-	"memtrace/trace"
 )
 
 // requestShares are the parts of one meter's total that Requested is made of.
@@ -49,10 +48,11 @@ type Requests struct {
 }
 
 // Opened comes before the detail counts the block, closed as well: see meter.grow.
-func (r *Requests) Opened(id uint32, b *heap.Block, e *trace.Event, d *AccountStats) {
+// word is the event's on the bytes beyond the request, 1 + their number, 0 unknown.
+func (r *Requests) Opened(id uint32, b *heap.Block, word uint64, d *AccountStats) {
 	rest := uint32(0)
-	if e.Rest > 0 && e.Rest <= math.MaxUint32 && e.Rest <= b.Size {
-		rest, r.known = uint32(e.Rest), true
+	if word > 0 && word <= math.MaxUint32 && word <= b.Size {
+		rest, r.known = uint32(word), true
 	}
 	*meter.Slot(&r.rests, int(id)) = rest
 	slot := DeviceSlot(b.Device)

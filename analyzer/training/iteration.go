@@ -269,6 +269,11 @@ func (t *Tracker) Event(e *trace.Event) {
 	}
 }
 
+// FromAllocations reports whether iterations begin with certain allocations, which Event must see.
+func (t *Tracker) FromAllocations() bool {
+	return t.by == report.IterationsByRange || t.by == report.IterationsByPeriod
+}
+
 // begin ends the iteration before, if there was one.
 func (t *Tracker) begin(e *trace.Event) {
 	if t.started {
@@ -284,13 +289,13 @@ func (t *Tracker) Stepped(e *trace.Event) {
 	}
 }
 
-// Report takes in what the framework's allocator holds.
-func (t *Tracker) Report(e *trace.Event) {
-	reserved := meter.Slot(&t.reserved, profile.DeviceSlot(e.Device))
-	if *reserved == e.Reserved || e.Reserved > heap.MaxBlockBytes {
+// Reserved takes in what the framework's allocator holds on a device.
+func (t *Tracker) Reserved(device int16, held uint64) {
+	reserved := meter.Slot(&t.reserved, profile.DeviceSlot(device))
+	if *reserved == held || held > heap.MaxBlockBytes {
 		return
 	}
-	*reserved = e.Reserved
+	*reserved = held
 	var sum uint64
 	for _, bytes := range t.reserved {
 		sum += bytes
