@@ -68,6 +68,9 @@ type collector struct {
 	ooms        oom.Tracker
 	moment      *moment
 	iterations  *training.Tracker // nil unless the summary has training
+
+	run     frameworkRun
+	rowRoom []trace.Event // where events become rows
 }
 
 type markCount struct {

@@ -131,6 +131,23 @@ func (c *Columns) Values(f Field) []uint64 {
 	return c.batch.values[f][c.start:][:c.n:c.n]
 }
 
+// Column is one field of several events: a value for each, or one for all.
+type Column struct {
+	values []uint64
+	mask   int // what a position is cut to: 0 for one value
+}
+
+// At returns the value of event i.
+func (v Column) At(i int) uint64 { return v.values[i&v.mask] }
+
+// Column returns a field, fixed or not.
+func (c *Columns) Column(f Field) Column {
+	if c.varying>>f&1 == 0 {
+		return Column{c.fixed[f : f+1], 0}
+	}
+	return Column{c.Values(f), -1}
+}
+
 // Rows writes the events to rows, of which there are as many.
 func (c *Columns) Rows(rows []Event) { c.rows(0, rows) }
 

@@ -12,7 +12,16 @@ type LinkedStacks struct {
 	operators operatorTable
 	pairs     []linkedPair
 	ids       map[uint64]trace.StackID     // of pairs with nothing above, by both stacks: nearly all
+	recent    [recentPairs]recentPair      // some of them
 	between   map[linkedPair]trace.StackID // of the others
+}
+
+// recentPairs is how many pairs are found without a look into a map: a step of a large model has some hundreds.
+const recentPairs = 1 << 9
+
+type recentPair struct {
+	key uint64
+	id  trace.StackID
 }
 
 // linkedPair is what a tied stack is made of. Where the forward operator itself allocated nothing, above is set: it ran
@@ -69,6 +78,19 @@ func (l *LinkedStacks) backward(a *Asker) trace.StackID {
 // id returns the id of a tied stack, the same one for the same pair.
 func (l *LinkedStacks) id(pair linkedPair) trace.StackID {
 	key := uint64(pair.Backward)<<32 | uint64(pair.forward)
+	recent := &l.recent[(pair.forward^pair.Backward*31)%recentPairs]
+	if pair.above == 0 && recent.key == key { // no pair has the key 0, for none is without a forward operator
+		return recent.id
+	}
+	id := l.lookUp(pair, key)
+	if pair.above == 0 {
+		*recent = recentPair{key, id}
+	}
+	return id
+}
+
+// lookUp is id for a pair that did not come up lately.
+func (l *LinkedStacks) lookUp(pair linkedPair, key uint64) trace.StackID {
 	known, next := l.ids[key], LinkedBit|trace.StackID(len(l.pairs))
 	if pair.above != 0 {
 		known = l.between[pair]
