@@ -187,18 +187,43 @@ func (c *columnCursor) nextValue() error {
 }
 
 func (c *columnCursor) nextRuns(out []uint64) error {
-	for len(out) > 0 {
+	for i := 0; i < len(out); {
 		if c.run == 0 {
+			if i += c.singles(out[i:]); i == len(out) {
+				break
+			}
 			if err := c.nextValue(); err != nil {
 				return err
 			}
 		}
-		n := int(min(c.run, uint64(len(out))))
-		fill(out[:n], c.previous)
-		out = out[n:]
+		n := int(min(c.run, uint64(len(out)-i)))
+		fill(out[i:][:n], c.previous)
+		i += n
 		c.run -= uint64(n)
 	}
 	return nil
+}
+
+// singles takes runs of one small value each, as far as they follow each other, and returns how many there were.
+func (c *columnCursor) singles(out []uint64) (n int) {
+	data, at, v := c.data, c.at, c.previous
+	for ; n < len(out) && at+2 < len(data) && data[at] == 1; n++ {
+		if next := data[at+1]; next < 0x80 {
+			v = uint64(next)
+			at += 2
+		} else if more := data[at+2]; more < 0x80 {
+			v = uint64(next&0x7f) | uint64(more)<<7
+			at += 3
+		} else {
+			break
+		}
+		if c.signed {
+			v = uint64(unzigzag(v))
+		}
+		out[n] = v
+	}
+	c.at, c.previous = at, v
+	return n
 }
 
 func fill(out []uint64, v uint64) {

@@ -95,8 +95,10 @@ func (h *Holdings) Report(e *Counters, epoch uint64) {
 	d.Last.AllocatedBytesPeak = max(d.Last.AllocatedBytesPeak, e.Allocated)
 	d.Last.ReservedBytes = e.Reserved
 	d.Last.ReservedBytesPeak = max(d.Last.ReservedBytesPeak, e.Reserved)
-	d.Reserved.Sync(epoch)
-	d.Reserved.Current = e.Reserved
+	if d.Reserved.Current != e.Reserved {
+		d.Reserved.Sync(epoch)
+		d.Reserved.Current = e.Reserved
+	}
 	h.Allocated = h.Allocated.compare(e.Allocated, d.Blocks)
 	if d.Blocks != e.Allocated {
 		h.AllocatedMismatches++
