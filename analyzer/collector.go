@@ -239,7 +239,8 @@ func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 
 	if c.kept == nil {
 		return 0
 	}
-	o := profile.OriginOf(b)
+	var o profile.Origin
+	o.Set(b)
 	o.SizeClass, o.Module = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack)
 	if n, known := c.lookahead.Of(b.Seq); known {
 		o.Category, o.Name = n.Category, n.Name

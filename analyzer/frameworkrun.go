@@ -52,20 +52,13 @@ func (c *collector) rows(events []trace.Event) {
 
 // straight reports whether nothing has to be looked for in events but what they do to the framework's blocks.
 func (c *collector) straight(columns *trace.Columns) bool {
-	level, levelFixed := columns.Fixed(trace.FieldLevel)
-	status, statusFixed := columns.Fixed(trace.FieldStatus)
-	mem, memFixed := columns.Fixed(trace.FieldMem)
 	switch {
-	case !levelFixed || cuda.Level(level) != cuda.LevelFramework,
-		!statusFixed || status != 0,
-		!memFixed || cuda.MemoryKind(mem) == cuda.MemoryHost || cuda.MemoryKind(mem) == cuda.MemoryRegistered:
-		return false
 	case c.want.kind == momentTime && c.moment == nil || c.want.kind == momentTeardown || c.since.kind != momentNone,
 		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Pending(),
 		c.iterations != nil && (c.iterations.FromAllocations() || c.iterations.Account != heap.AccountFramework):
 		return false
 	}
-	return c.heap.Straight()
+	return c.heap.Straight() && heap.IsStraight(columns)
 }
 
 func (c *collector) frameworkRun(columns *trace.Columns) {
@@ -122,7 +115,7 @@ func (r *frameworkRun) open(i int) bool {
 		return false
 	}
 	c, d := r.c, r.d
-	r.fill(i, b, addr, size)
+	r.fill(i, b, size)
 	c.device.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += size
 	n := c.cell(&d.Cells, b, d.Total.Epoch)
 	v := &d.Cells.List[n]
@@ -141,8 +134,8 @@ func (r *frameworkRun) open(i int) bool {
 	return true
 }
 
-// fill makes a block of an allocation.
-func (r *frameworkRun) fill(i int, b *heap.Block, addr, size uint64) {
+// fill gives a new block what its allocation says.
+func (r *frameworkRun) fill(i int, b *heap.Block, size uint64) {
 	thread, device, pystack := trace.ThreadID(r.thread.At(i)), int16(r.device.At(i)), trace.StackID(r.pystack.At(i))
 	if op := uint32(r.op.At(i)); op != 0 {
 		pystack = r.c.links.StackOf(&callstack.Asker{PyStack: pystack, Op: op, OpThread: uint16(r.opThread.At(i)), Device: device, Thread: thread,
@@ -152,8 +145,10 @@ func (r *frameworkRun) fill(i int, b *heap.Block, addr, size uint64) {
 	if call == cuda.APINone {
 		call = cuda.API(r.api.At(i))
 	}
-	*b = heap.Block{Addr: addr, Size: size, Seq: r.seq.At(i), Time: int64(r.time.At(i)), Stack: trace.StackID(r.stack.At(i)), PyStack: pystack,
-		Tag: trace.StringID(r.tag.At(i)), Thread: thread, Call: call, Device: device, Account: heap.AccountFramework, Mem: r.mem, Ordinal: r.c.nextOrdinal(thread)}
+	// One by one: a whole block would be put together elsewhere and copied in wide pieces, for which the processor waits.
+	b.Size, b.Seq, b.Time = size, r.seq.At(i), int64(r.time.At(i))
+	b.Stack, b.PyStack, b.Tag = trace.StackID(r.stack.At(i)), pystack, trace.StringID(r.tag.At(i))
+	b.Thread, b.Ordinal, b.Call, b.Device, b.Mem = thread, r.c.nextOrdinal(thread), call, device, r.mem
 }
 
 // close replays a free, and does nothing but return false if it is not one that goes the straight way.
