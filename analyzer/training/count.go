@@ -160,15 +160,19 @@ func (t *Tracker) apply(to *tally, position int32) {
 	}
 }
 
-// compact forgets the changes and the blocks that are gone.
+// compact brings the tally of what was live up to now, and forgets the changes and the blocks that are gone. Most of
+// them came and went since the last count: the tally never had them.
 func (t *Tracker) compact() {
-	t.apply(&t.before, int32(len(t.changes)-1))
 	for i, change := range t.changes {
 		switch s := &t.slots[change.slot]; {
 		case s.closed == int32(i):
+			if s.opened < 0 {
+				t.before.remove(s)
+			}
 			*s = slot{closed: int32(i)}
 			t.unused = append(t.unused, change.slot)
 		case s.closed == stillLive:
+			t.before.add(s)
 			s.opened = -1
 		}
 	}
