@@ -2,7 +2,6 @@ package analyzer
 
 import (
 	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
@@ -188,9 +187,9 @@ func (r *frameworkRun) report(i int, epoch uint64) {
 	if c.device.Holdings.Library == callstack.UnknownLibrary {
 		c.device.ReportFrom(trace.StackID(r.stack.At(i)), c.resolver.Libraries)
 	}
-	counters := device.Counters{Seq: r.seq.At(i), Allocated: r.allocated.At(i), Reserved: r.reserved.At(i), Device: int16(r.device.At(i))}
-	c.device.Holdings.Report(&counters, epoch)
+	device, reserved := int16(r.device.At(i)), r.reserved.At(i)
+	c.device.Holdings.Report(device, r.seq.At(i), r.allocated.At(i), reserved, epoch)
 	if c.iterations != nil {
-		c.iterations.Reserved(counters.Device, counters.Reserved)
+		c.iterations.Reserved(device, reserved)
 	}
 }

@@ -41,7 +41,11 @@ func (s *State) Closed(b *heap.Block, libraries *callstack.Libraries, epoch uint
 // Report takes in the counters of a framework's event. epoch is that of the framework's total before the event.
 func (s *State) Report(e *trace.Event, libraries *callstack.Libraries, epoch uint64) {
 	s.ReportFrom(e.Stack, libraries)
-	s.Holdings.Report(&Counters{e.Seq, e.Allocated, e.Reserved, e.Device, e.Flags&trace.FlagLate != 0}, epoch)
+	if e.Flags&trace.FlagLate != 0 {
+		s.Holdings.ReportLate(e.Device, e.Seq)
+		return
+	}
+	s.Holdings.Report(e.Device, e.Seq, e.Allocated, e.Reserved, epoch)
 }
 
 // ReportFrom looks for the library that makes the framework's reports, until it is known.
