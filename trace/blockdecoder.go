@@ -163,14 +163,27 @@ func (b *blockDecoder) decodeFields(c *Columns) error {
 			if err := column.next(values, by); err != nil {
 				return fmt.Errorf("%w: field %s", err, FieldSpecs[f].Name)
 			}
-			c.varying |= 1 << f
 			fits = allFit(f, values)
+			if column.encoding == EncodingSame && allSame(values) { // at the beginning of a block they look new
+				c.fixed[f] = values[0]
+			} else {
+				c.varying |= 1 << f
+			}
 		}
 		if !fits {
 			return fmt.Errorf("%w: field %s: a value is out of range", errColumn, FieldSpecs[f].Name)
 		}
 	}
 	return nil
+}
+
+func allSame(values []uint64) bool {
+	for _, v := range values {
+		if v != values[0] {
+			return false
+		}
+	}
+	return true
 }
 
 // columnLanes computes the lanes of columns, each when it is first asked for.

@@ -40,7 +40,8 @@ func (h *Heap) OpenFramework(addr uint64) (id uint32, b *Block) {
 }
 
 // CloseFramework takes the block at an address away from there, and does nothing, with b nil, if none is live there that
-// is older than the event with an order number, or if there is more to do. The caller has b until it calls Recycle.
+// is older than the event with an order number, or if there is more to do. Blocks on the host have an account of their
+// own. The caller has b until it calls Recycle.
 func (h *Heap) CloseFramework(addr, seq uint64) (id uint32, b *Block) {
 	live := &h.live[SpaceFramework]
 	if live.used == 0 {
@@ -50,7 +51,7 @@ func (h *Heap) CloseFramework(addr, seq uint64) (id uint32, b *Block) {
 	if !found {
 		return 0, nil
 	}
-	if b = &h.blocks.list[id]; b.Seq > seq || b.link|uint32(b.state) != 0 {
+	if b = &h.blocks.list[id]; b.Seq > seq || b.Account != AccountFramework || b.link|uint32(b.state) != 0 {
 		return 0, nil
 	}
 	live.remove(slot)
