@@ -53,7 +53,7 @@ func (c *collector) rows(events []trace.Event) {
 func (c *collector) straight(columns *trace.Columns) bool {
 	switch {
 	case c.want.kind == momentTime && c.moment == nil || c.want.kind == momentTeardown || c.since.kind != momentNone,
-		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Pending(),
+		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Pending() || c.thin || c.watcher != nil,
 		c.iterations != nil && (c.iterations.FromAllocations() || c.iterations.Account != heap.AccountFramework):
 		return false
 	}

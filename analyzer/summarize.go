@@ -49,12 +49,14 @@ func replay(src trace.Source, c *collector, progress func(int64)) error {
 func (c *collector) next(src trace.Source) error {
 	if columns, ok := src.(trace.ColumnSource); ok {
 		b, err := columns.ReadColumns()
+		c.enterPart(src.Info())
 		if err == nil {
 			c.batch(b)
 		}
 		return err
 	}
 	events, err := src.ReadBatch()
+	c.enterPart(src.Info())
 	c.rows(events)
 	return err
 }
@@ -113,6 +115,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		}
 	}
 	c.bound(s)
+	c.addThinned(s, info)
 	s.Groups = c.groupList(s)
 	s.Heights = []report.Heights{}
 	for _, a := range c.detailed(s) {

@@ -17,6 +17,7 @@ type Holdings struct {
 
 	ReservedMismatches  uint64
 	AllocatedMismatches uint64
+	Unchecked           bool // the counters stand beside figures that may be lower: not all blocks are there
 
 	// What the first comparison that was not one of zeros said: whether a counter counts what is counted here.
 	Allocated, Reserved agreement
@@ -89,6 +90,9 @@ func (h *Holdings) Report(device int16, seq, allocated, reserved, epoch uint64) 
 		last.ReservedBytes, last.ReservedBytesPeak = reserved, max(last.ReservedBytesPeak, reserved)
 		d.Reserved.Sync(epoch)
 		d.Reserved.Current = reserved
+	}
+	if h.Unchecked {
+		return
 	}
 	if h.Allocated == 0 {
 		h.Allocated = h.Allocated.compare(allocated, d.Blocks)

@@ -16,6 +16,7 @@ type HeldSeries struct {
 
 	perBin uint64  // allocations and frees per stretch
 	count  uint64  // of the open one
+	paused bool    // no stretch is open
 	Ends   []int64 // when each closed stretch ended
 	Freed  []uint64
 
@@ -90,9 +91,21 @@ func (h *HeldSeries) Closed(owner uint32, size uint64, time int64) {
 	}
 }
 
+// Pause keeps the series from going on, or lets it begin anew: what happened before is forgotten, but for what is held.
+func (h *HeldSeries) Pause(paused bool) {
+	h.paused = paused
+	h.Ends, h.Freed, h.count, h.LastAlloc = nil, []uint64{0}, 0, 0
+	for i := range h.owners {
+		o := &h.owners[i]
+		o.low, o.bin, o.lows = o.live, 0, nil
+	}
+}
+
 // next begins the next stretch.
 func (h *HeldSeries) next(time int64) {
-	h.count = 0
+	if h.count = 0; h.paused {
+		return
+	}
 	h.Ends = append(h.Ends, time)
 	h.Freed = append(h.Freed, 0)
 	if len(h.Ends) == heldBins {

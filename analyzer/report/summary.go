@@ -7,7 +7,8 @@ import "slices"
 // never changed.
 type Summary struct {
 	LostRecords uint64            `json:"lost_records"`
-	Bounds      *Bounds           `json:"bounds,omitempty"` // nil if nothing was lost
+	Bounds      *Bounds           `json:"bounds,omitempty"`  // nil if nothing was lost
+	Thinned     *Thinned          `json:"thinned,omitempty"` // nil if every event is there
 	Process     Process           `json:"process"`
 	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
 	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
@@ -48,6 +49,13 @@ type Summary struct {
 	Filter []string `json:"filter"` // the filters that were on, in words
 	Notes  []string `json:"notes"`  // what the reader must know to read the numbers rightly
 	Health Health   `json:"health"`
+}
+
+// Thinned says that the older part of the trace has only the blocks that were live at its peaks, at marks, samples and
+// OOM events, and at the part's end.
+type Thinned struct {
+	UntilTimeNS   int64  `json:"until_time_ns"`   // from then on every event is there
+	LeftOutEvents uint64 `json:"left_out_events"` // before that
 }
 
 // How a run ended.

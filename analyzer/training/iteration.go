@@ -321,6 +321,22 @@ func (t *Tracker) end(time int64) {
 	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes, ReservedEndBytes: v.ReservedEndBytes}}
 }
 
+// Restart forgets the iterations so far, since some of their allocations, and of their ends, were left out of the trace.
+// Only the one with the highest peak is kept, as one that did not end: its peak is right, its number is not. The others
+// count on in number, with so many more that were left out.
+func (t *Tracker) Restart(time int64, more uint64) {
+	t.count(false)
+	if t.by == report.IterationsByOptimizer {
+		t.number += more
+	}
+	if t.started = false; t.highest >= 0 {
+		t.done[t.highest].Ended = false
+		t.done, t.highest = t.done[t.highest:t.highest+1:t.highest+1], 0
+	}
+	reserved := t.open.ReservedEndBytes
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved, ReservedEndBytes: reserved}}
+}
+
 // running is the iteration that runs, as it stands.
 func (t *Tracker) running(time int64) report.Iteration {
 	v := t.open.Iteration

@@ -24,6 +24,7 @@ type Lookahead struct {
 	period    periodWatch
 	Blocks    *BlockNames
 	LastAlloc [heap.AccountCount]uint64 // order number of each account's last allocation
+	thin      bool                      // what is read was thinned, so that nothing in it returns regularly
 
 	room []trace.Event // where columns become rows
 }
@@ -62,10 +63,12 @@ func (p *Lookahead) next(src trace.Source) error {
 	columns, ok := src.(trace.ColumnSource)
 	if !ok {
 		events, err := src.ReadBatch()
+		p.thin = trace.IsThin(src.Info())
 		p.rows(events)
 		return err
 	}
 	b, err := columns.ReadColumns()
+	p.thin = trace.IsThin(src.Info())
 	if err != nil {
 		return err
 	}
@@ -74,7 +77,7 @@ func (p *Lookahead) next(src trace.Source) error {
 		p.rows(b.Rows())
 	}
 	for i := range runs {
-		if heap.IsStraight(&runs[i]) && p.Framework && p.ended() {
+		if heap.IsStraight(&runs[i]) && p.Framework && (p.ended() || p.thin) {
 			p.framework(&runs[i])
 			continue
 		}
@@ -154,7 +157,7 @@ func (p *Lookahead) alloc(e *trace.Event) {
 		p.Framework = true
 		p.period = periodWatch{} // the driver's blocks are not those that count
 	}
-	if p.ended() {
+	if p.ended() || p.thin {
 		return
 	}
 	if p.ranges.begins(e) {

@@ -166,7 +166,7 @@ func TestTopUntracked(t *testing.T) {
 func busySample() topSample {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	untracked := int64(300 << 20)
-	recorded := topProcess{PID: 41, User: "ada", Command: "python train.py", Traced: true, Untracked: &untracked,
+	recorded := topProcess{PID: 41, User: "ada", Command: "python train.py", Traced: true, Trace: "/run/train.bin", Untracked: &untracked,
 		Devices: []topShare{{Index: 0, Used: bytesOf(1324 << 20)}, {Index: 1, Used: bytesOf(0)}},
 		Owners: &topOwners{ReadAt: now.Add(-3 * time.Second), By: "tag", Level: "framework", Framework: "torch", DriverBytes: 1 << 30, FrameworkBytes: 960 << 20,
 			OtherBytes: map[string]uint64{"host": 4096}, Rows: []report.LedgerRow{
@@ -274,6 +274,15 @@ func TestTopKeys(t *testing.T) {
 	if s := v.screen(); !strings.Contains(s, "sort: command") || strings.Index(s, "game") > strings.Index(s, "train.py") {
 		t.Error("processes are not sorted by command")
 	}
+	v.key("w")
+	if s := v.screen(); !strings.Contains(s, "memtrace serve /run/train.bin") {
+		t.Errorf("no command for the page:\n%s", s)
+	}
+	v.key("down")
+	if s := v.screen(); !strings.Contains(s, "it has no page") {
+		t.Errorf("a page of a program that is not recorded:\n%s", s)
+	}
+	v.key("w")
 	v.key("?")
 	if s := v.screen(); !strings.Contains(s, "leave this help") {
 		t.Error("no help")

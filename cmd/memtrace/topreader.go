@@ -102,6 +102,9 @@ func (r *topReader) read() {
 }
 
 func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
+	if r.live != nil && r.source.Replaced() {
+		r.release()
+	}
 	if r.live == nil {
 		if err := r.begin(); err != nil {
 			return nil, err

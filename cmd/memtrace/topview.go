@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
+
+	"memtrace/analyzer/render"
 )
 
 // patience is how long a picture waits for figures: most traces are read on in a few milliseconds.
@@ -41,7 +44,8 @@ type topView struct {
 	opened        map[int]bool
 	order         topOrder
 	help          bool
-	offset        int // first line shown
+	command       bool // the footer names the command that shows the selected process's page
+	offset        int  // first line shown
 }
 
 // topSampled brings a sample; topDue says that it is time for another.
@@ -163,6 +167,8 @@ func (v *topView) key(name string) tea.Cmd {
 		v.opened[v.selected] = !v.opened[v.selected]
 	case "a":
 		v.openAll()
+	case "w":
+		v.command = !v.command
 	case "s":
 		v.order = (v.order + 1) % topOrders
 		v.sort()
@@ -242,15 +248,28 @@ func (v *topView) mark(l *topLine) string {
 }
 
 func (v *topView) footer(lines, room int) string {
+	if v.command {
+		return v.pageCommand()
+	}
 	arrows := "↑↓"
 	if v.flags.ascii {
 		arrows = "jk"
 	}
-	text := fmt.Sprintf("q quit  %s select  enter owners  a all  s sort: %s  ? help", arrows, topOrderNames[v.order])
+	text := fmt.Sprintf("q quit  %s select  enter owners  a all  s sort: %s  w page  ? help", arrows, topOrderNames[v.order])
 	if lines > room {
 		text += fmt.Sprintf("  lines %d-%d of %d", v.offset+1, min(v.offset+room, lines), lines)
 	}
 	return text
+}
+
+// pageCommand is what to type for a page of the selected process that shows what is new.
+func (v *topView) pageCommand() string {
+	for i := range v.sample.Processes {
+		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Trace != "" {
+			return "memtrace serve " + render.Path(shortPath(p.Trace))
+		}
+	}
+	return "process " + strconv.Itoa(v.selected) + " is not recorded, or its trace was not found: it has no page"
 }
 
 // scroll keeps the selected process, and as many of its owners as there is room for, on the screen.
@@ -280,6 +299,7 @@ const topHelp = `memtrace top
   up, down, k, j      select a process          home, end, g, G   the first, the last one
   enter, space        show or hide its owners   a                 show or hide everybody's
   s                   sort by memory, pid or command
+  w                   show the command for the process's page in a browser: memtrace serve TRACE
   ?                   leave this help           q, ctrl-c         quit
 
 "on device" is what the driver says a process occupies; "recorded" is what its trace knows of that. The

@@ -28,6 +28,7 @@ var opensItself = map[string]string{
 	"trace/spool/ReadStat":            "/proc",
 	"trace/spool/maps":                "/proc",
 	"interpose/filtered":              "/proc",
+	"interpose/newThinning":           "makes a new file, O_EXCL",
 	"interpose/openByProc":            "the program's own stderr, by /proc",
 	"interpose/versions":              "/proc",
 	"interpose/writeSidecar":          "makes a new file, O_EXCL",

@@ -34,7 +34,9 @@ type Result struct {
 type entry struct {
 	action             string
 	addr, size, stream uint64
-	time               int64 // microseconds
+	block              uint64 // bytes of the block, where memtrace wrote the snapshot; 0 unknown
+	time               int64  // microseconds
+	order              int64  // among those of all devices at one time, where memtrace wrote the snapshot
 	device             int16
 	fields             *dict
 }
@@ -103,17 +105,6 @@ func Torch(out *trace.Writer, r io.Reader) (Result, error) {
 	return t.result, t.out.Close()
 }
 
-func (t *torchImport) lacks(root *dict, history []entry) []string {
-	lacks := []string{"The snapshot holds what PyTorch's caching allocator did: no memory of CUDA contexts, libraries or other allocators, no threads, no native frames."}
-	if len(history) == 0 {
-		lacks = append(lacks, "It holds no history: figures are those of its one moment (call torch.cuda.memory._record_memory_history() first).")
-	}
-	if host, _ := root.get("host_traces").(*list); host != nil && len(host.items) > 0 {
-		lacks = append(lacks, "Its pinned host memory was left out.")
-	}
-	return lacks
-}
-
 func integer(v any) int64 {
 	n, _ := v.(int64)
 	return n
@@ -134,15 +125,14 @@ func (t *torchImport) history(traces *list) []entry {
 		}
 		for _, v := range records.items {
 			d, _ := v.(*dict)
-			if d == nil {
+			if d == nil || beside(d) {
 				continue
 			}
-			addr := d.get("addr")
-			all = append(all, entry{text(d.get("action")), uint64(integer(addr)), uint64(integer(d.get("size"))), uint64(integer(d.get("stream"))),
-				integer(d.get("time_us")), int16(i), d})
+			all = append(all, entry{action: text(d.get("action")), addr: uint64(integer(d.get("addr"))), size: uint64(integer(d.get("size"))), stream: uint64(integer(d.get("stream"))),
+				block: uint64(integer(d.get(blockSizeKey))), time: integer(d.get("time_us")), order: integer(d.get(orderKey)), device: int16(i), fields: d})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.time, b.time) })
+	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.order, b.order)) })
 	return all
 }
 
@@ -171,7 +161,9 @@ func (t *torchImport) endState(segments *list) map[int16][]blockSegment {
 		d := t.device(int16(index))
 		start, size := uint64(integer(s.get("address"))), uint64(integer(s.get("total_size")))
 		expandable, _ := s.get("is_expandable").(bool)
-		found[d.index] = append(found[d.index], blockSegment{start: start, end: start + size, small: text(s.get("segment_type")) == "small", expandable: expandable})
+		if loose, _ := s.get(virtualKey).(bool); !loose {
+			found[d.index] = append(found[d.index], blockSegment{start: start, end: start + size, small: text(s.get("segment_type")) == "small", expandable: expandable})
+		}
 		list, _ := s.get("blocks").(*list)
 		if list != nil && seen[list] { // PyTorch's segments share none; a file that lets them would take quadratic time
 			t.unknown++
@@ -185,7 +177,7 @@ func (t *torchImport) endState(segments *list) map[int16][]blockSegment {
 				at = n
 			}
 			size, state := uint64(integer(b.get("size"))), text(b.get("state"))
-			if strings.HasPrefix(state, "active") {
+			if strings.HasPrefix(state, "active") && !beside(b) {
 				d.end[at] = liveBlock{size, uint64(integer(b.get("requested_size"))), uint64(integer(s.get("stream"))), b.get("frames"), state == "active_allocated"}
 			}
 			at += size
@@ -225,7 +217,7 @@ func (t *torchImport) begin(history []entry, ended map[int16][]blockSegment) {
 		case "alloc":
 			delete(before[e.device], e.addr)
 		case "free_requested":
-			before[e.device][e.addr] = liveBlock{size: round(e.size), request: e.size, stream: e.stream}
+			before[e.device][e.addr] = liveBlock{size: cmp.Or(e.block, round(e.size)), request: e.size, stream: e.stream}
 		case "segment_alloc":
 			delete(d.segments, e.addr)
 		case "segment_free":
@@ -300,9 +292,12 @@ func (t *torchImport) replay(e *entry) {
 	stack := t.stack(e.fields.get("frames"))
 	switch e.action {
 	case "alloc":
-		size, exact := d.blocks.alloc(e.addr, e.size)
-		if !exact {
-			t.inexact++
+		size := e.block
+		if size == 0 {
+			var exact bool
+			if size, exact = d.blocks.alloc(e.addr, e.size); !exact {
+				t.inexact++
+			}
 		}
 		d.live[e.addr] = size
 		d.allocated += size

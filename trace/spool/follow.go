@@ -89,6 +89,20 @@ func (f *Follower) openFile() (err error) {
 	return err
 }
 
+// Replaced reports whether another file has taken the trace's place since it was opened: its recorder compacted it, to
+// keep to a limit. What is new goes there, so who follows the trace has to begin anew.
+func (f *Follower) Replaced() bool {
+	if f.file == nil {
+		return false
+	}
+	now, err := os.Stat(f.path)
+	if err != nil {
+		return false
+	}
+	opened, err := f.file.Stat()
+	return err == nil && !os.SameFile(now, opened)
+}
+
 // Refresh looks for what is new; ReadBatch then returns it. Call it when ReadBatch has returned io.EOF.
 func (f *Follower) Refresh() error {
 	f.atSpool = false
@@ -99,6 +113,12 @@ func (f *Follower) Refresh() error {
 	}
 	if f.file == nil {
 		return nil
+	}
+	if f.reader == nil && f.Replaced() { // before the spool was looked at: what it has no more is in the new file
+		f.file.Close()
+		if err := f.openFile(); err != nil {
+			return err
+		}
 	}
 	st, err := f.file.Stat()
 	if err != nil {
@@ -279,7 +299,9 @@ func (f *Follower) books() trace.Health {
 		h.Events, h.LateEvents = f.events, f.late
 		h.UnknownEvents += f.unknown
 		h.Repeated += f.repeated
-		h.Gaps, h.InFlight = f.have.Missing(f.drawn)
+		drawn := f.drawn
+		drawn.LeftOut = trace.ThinnedFrom(f.Info()).Events
+		h.Gaps, h.InFlight = f.have.Missing(drawn)
 		h.MaxSeq, _ = f.have.Max()
 	}
 	return h

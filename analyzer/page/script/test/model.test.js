@@ -1,40 +1,7 @@
 "use strict";
-// node --test analyzer/page: what the page computes, against plain lists.
+// node --test analyzer/page/script/test: what the page computes, against plain lists.
 const test = require("node:test"), assert = require("node:assert/strict");
-const m = require("./model.js");
-
-// pack is the inverse of unpack.
-function pack(times, blocks) {
-  const buffer = new ArrayBuffer(8 * times.length + 20 * blocks.length);
-  let at = 0;
-  const put = (type, values) => {
-    new type(buffer, at, values.length).set(values);
-    at += type.BYTES_PER_ELEMENT * values.length;
-  };
-  put(Float64Array, times);
-  put(Float64Array, blocks.map((b) => b.size));
-  put(Uint32Array, blocks.map((b) => b.born));
-  put(Uint32Array, blocks.map((b) => b.died));
-  put(Uint32Array, blocks.map((b) => b.owner));
-  return m.unpack(buffer, times.length, blocks.length);
-}
-
-// story makes blocks that come and go by a simple generator of numbers.
-function story(events, seed) {
-  let state = seed;
-  const random = (n) => ((state = (state * 1103515245 + 12345) % 2147483648), Math.floor((state / 2147483648) * n));
-  const times = [], blocks = [], live = [];
-  let time = 0;
-  for (let e = 0; e < events; e++) {
-    times.push((time += random(1000)));
-    if (live.length && random(2)) blocks[live.splice(random(live.length), 1)[0]].died = e;
-    else live.push(blocks.push({size: 1 + random(1e6), born: e, died: events, owner: random(5)}) - 1);
-  }
-  return {times, blocks, model: pack(times, blocks)};
-}
-
-const liveIn = (blocks, event) => blocks.filter((b) => b.born <= event && event < b.died);
-const sum = (blocks) => blocks.reduce((total, b) => total + b.size, 0);
+const m = require("../model.js"), {pack, story, liveIn, sum} = require("./story.js");
 
 test("what is live at an event is what a plain list says", () => {
   for (let seed = 1; seed < 20; seed++) {
@@ -69,11 +36,9 @@ test("columns lose no maximum, and their layers add up", () => {
 
 test("pictures go by time, or by events", () => {
   const {model, blocks} = story(400, 3), totals = [...Array(400).keys()].map((event) => sum(liveIn(blocks, event)));
-  m.setClock(model, true);
-  const picture = m.columns(model, 0, 400, 400, [0, 0, 0, 0, 0], 1);
+  const picture = m.columns(model, 0, 400, 400, [0, 0, 0, 0, 0], 1, true);
   picture.total.forEach((total, c) => assert.equal(total, Math.max(totals[c], c ? totals[c - 1] : 0)));
-  m.setClock(model, false);
-  assert.equal(model.clock, model.times);
+  assert.deepEqual([0, 1, 399, 400].map((c) => picture.times[c]), [0, 1, 399, 399].map((event) => model.times[event]));
 });
 
 test("events that crowd are noticed", () => {
@@ -110,12 +75,50 @@ test("call stacks become a tree, outermost frames first", () => {
   assert.deepEqual([...root.children.get(1).children.values()].map((node) => [node.frame, node.bytes]), [[3, 5], [2, 7]]);
 });
 
-test("sizes and times are written as in the report", () => {
-  assert.deepEqual([0, 1023, 1024, 10235, 10240, 1048575, 3.1 * 2 ** 30].map(m.sizeText), ["0 B", "1023 B", "1.00 KiB", "10.0 KiB", "10.0 KiB", "1.00 MiB", "3.10 GiB"]);
-  assert.deepEqual([5, 1500, 352.3e6, 1.109e9].map(m.timeText), ["5 ns", "1.500 us", "352.3 ms", "1.109 s"]);
+test("a moment is told from the checkpoint before it, wherever that lies", () => {
+  for (const apart of [1, 7, 64, 10000]) {
+    const {blocks, model} = story(500, 5, apart);
+    for (let event = -1; event < 500; event++) assert.equal(m.liveAt(model, event).total, sum(liveIn(blocks, event)));
+    assert.ok(model.checkpoints.reduce((total, c) => total + c.blocks.length, 0) <= 500 + model.blocks);
+  }
 });
 
-test("ticks are round and inside", () => {
-  assert.deepEqual(m.ticks(0, 3.5 * 2 ** 30, 5, true), [0, 2 ** 30, 2 ** 31, 3 * 2 ** 30]);
-  assert.deepEqual(m.ticks(0, 1000, 5, false), [0, 200, 400, 600, 800, 1000]);
+test("a brush looks at what it shows and at one checkpoint, not at the whole run", () => {
+  const {model, times} = story(20000, 2, 100), layers = [0, 0, 0, 0, 0];
+  for (const first of [0, 10000, 19000]) {
+    model.visited = 0;
+    m.columns(model, times[first], times[first + 200], 50, layers, 1, false);
+    const window = times.filter((time) => time >= times[first] && time <= times[first + 200]).length, live = m.liveAt(model, first).count.reduce((a, b) => a + b, 0);
+    assert.ok(model.visited <= 2 * (window + 1) + 4 * live + 4 * 200 + 1000, model.visited + " events and blocks for " + window);
+  }
+  model.visited = 0;
+  m.liveAt(model, 19999);
+  assert.ok(model.visited < 4000, model.visited + " for a moment");
+});
+
+test("what came since a moment and stayed, and how long the rest lived", () => {
+  const {blocks, model, times} = story(400, 4), edge = 100, event = 350;
+  const stayed = liveIn(blocks, event).filter((b) => b.born > edge), ended = blocks.filter((b) => b.died > edge && b.died <= event);
+  assert.equal(m.bornSince(model, edge, event).total, sum(stayed));
+  const rows = m.lifetimes(model, edge, event);
+  assert.equal(rows.reduce((total, row) => total + row.count, 0), ended.length);
+  assert.equal(rows.reduce((total, row) => total + row.bytes, 0), sum(ended));
+  for (const row of rows) assert.equal(row.count, ended.filter((b) => times[b.died] - times[b.born] < row.below && (times[b.died] - times[b.born] >= row.below / 10 || row.below === 1000)).length);
+});
+
+test("lifetimes are the same from wherever the last answer was", () => {
+  const {model} = story(300, 11), fresh = () => story(300, 11).model;
+  for (const [edge, event] of [[-1, 200], [-1, 201], [-1, 50], [20, 50], [20, 299], [20, 20], [20, 10], [-1, 0], [-1, 299]]) assert.deepEqual(m.lifetimes(model, edge, event), m.lifetimes(fresh(), edge, event), edge + " to " + event);
+});
+
+test("the largest blocks are those of a plain list", () => {
+  const {blocks, model} = story(400, 6), want = liveIn(blocks, 300).filter((b) => b.owner !== 2).map((b) => b.size).sort((a, b) => b - a).slice(0, 5);
+  assert.deepEqual(m.largest(model, 300, 5, (b) => model.owner[b] !== 2).map((b) => model.size[b]), want);
+});
+
+test("a crossed table adds up both ways", () => {
+  const {model} = story(300, 8), live = m.liveAt(model, 299), table = m.crossed(live, [0, 0, 1, 1, 2], ["a", "b", "c"], [0, 1, 0, 1, 0], ["x", "y"]);
+  for (const row of table.rows) assert.equal(row.cells.reduce((a, b) => a + b, 0), row.bytes);
+  const columns = new Map(m.grouped(live, [0, 1, 0, 1, 0], ["x", "y"]).map((row) => [row.name, row.bytes]));
+  table.columns.forEach((name, n) => assert.equal(table.rows.reduce((total, row) => total + row.cells[n], 0), columns.get(name)));
 });
