@@ -176,7 +176,9 @@ func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
 		t.slots = append(t.slots, slot{})
 	}
 	*meter.Slot(&t.slotOf, int(id)) = n
-	t.slots[n] = slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive, phase: phase}
+	s := &t.slots[n]
+	s.size, s.block, s.opened, s.closed = b.Size, id, int32(len(t.changes)), stillLive
+	s.module, s.class, s.phase, s.moved = 0, 0, phase, false
 	t.changes = append(t.changes, change{b.Time, n})
 	t.open.AllocCount++
 }
