@@ -73,6 +73,9 @@ type collector struct {
 	ooms        oom.Tracker
 	moment      *moment
 	iterations  *training.Tracker // nil unless the summary has training
+
+	run     frameworkRun
+	rowRoom []trace.Event // where events become rows
 }
 
 type markCount struct {
@@ -182,7 +185,7 @@ func (c *collector) keepIfWanted(e *trace.Event) {
 func (c *collector) report(e *trace.Event, epoch uint64) {
 	c.device.Report(e, c.resolver.Libraries, epoch)
 	if c.iterations != nil {
-		c.iterations.Report(e)
+		c.iterations.Reserved(e.Device, e.Reserved)
 	}
 }
 
@@ -230,7 +233,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.vouch(b, e, d, n)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.Opened(id, b, e, d)
+		c.requests.Opened(id, b, e.Rest, d)
 	}
 	d.Open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
@@ -257,7 +260,8 @@ func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 
 	if c.kept == nil {
 		return 0
 	}
-	o := profile.OriginOf(b)
+	var o profile.Origin
+	o.Set(b)
 	o.SizeClass, o.Module = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack)
 	if n, known := c.lookahead.Of(b.Seq); known {
 		o.Category, o.Name = n.Category, n.Name
@@ -389,21 +393,4 @@ func (c *collector) Refused(e *trace.Event) {
 		return
 	}
 	c.totals[account].Refused++
-}
-
-func (c *collector) addMark(e *trace.Event) {
-	i, known := c.markIndex[e.Name]
-	if !known {
-		i = len(c.marks)
-		c.markIndex[e.Name] = i
-		c.marks = append(c.marks, markCount{id: e.Name, Mark: report.Mark{FirstTimeNS: e.Time}})
-	}
-	m := &c.marks[i]
-	m.Count++
-	m.LastTimeNS = e.Time
-	m.DriverBytes = c.details[heap.AccountDriver].Total.Current
-	m.FrameworkBytes = c.details[heap.AccountFramework].Total.Current
-	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
-		m.sure = [2]uint64{c.details[heap.AccountDriver].Total.Sure, c.details[heap.AccountFramework].Total.Sure}
-	}
 }

@@ -183,3 +183,20 @@ func addIteration(i *report.Iterations, e *trace.Event) {
 	i.Count++
 	i.LastNumber, i.LastTimeNS = e.Count, e.Time
 }
+
+func (c *collector) addMark(e *trace.Event) {
+	i, known := c.markIndex[e.Name]
+	if !known {
+		i = len(c.marks)
+		c.markIndex[e.Name] = i
+		c.marks = append(c.marks, markCount{id: e.Name, Mark: report.Mark{FirstTimeNS: e.Time}})
+	}
+	m := &c.marks[i]
+	m.Count++
+	m.LastTimeNS = e.Time
+	m.DriverBytes = c.details[heap.AccountDriver].Total.Current
+	m.FrameworkBytes = c.details[heap.AccountFramework].Total.Current
+	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
+		m.sure = [2]uint64{c.details[heap.AccountDriver].Total.Sure, c.details[heap.AccountFramework].Total.Sure}
+	}
+}
