@@ -73,6 +73,9 @@ type collector struct {
 	ooms        oom.Tracker
 	moment      *moment
 	iterations  *training.Tracker // nil unless the summary has training
+
+	run     frameworkRun
+	rowRoom []trace.Event // where events become rows
 }
 
 func newCollector(tables *trace.Tables, picked []*profile.Grouping, f *profile.Filter, want At) *collector {
@@ -174,7 +177,7 @@ func (c *collector) keepIfWanted(e *trace.Event) {
 func (c *collector) report(e *trace.Event, epoch uint64) {
 	c.device.Report(e, c.resolver.Libraries, epoch)
 	if c.iterations != nil {
-		c.iterations.Report(e)
+		c.iterations.Reserved(e.Device, e.Reserved)
 	}
 }
 
@@ -220,7 +223,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.vouch(b, e, d, n)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.Opened(id, b, e, d)
+		c.requests.Opened(id, b, e.Rest, d)
 	}
 	d.Open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
@@ -247,7 +250,8 @@ func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 
 	if c.kept == nil {
 		return 0
 	}
-	o := profile.OriginOf(b)
+	var o profile.Origin
+	o.Set(b)
 	o.SizeClass, o.Module = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack)
 	if n, known := c.lookahead.Of(b.Seq); known {
 		o.Category, o.Name = n.Category, n.Name

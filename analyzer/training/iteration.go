@@ -176,7 +176,9 @@ func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
 		t.slots = append(t.slots, slot{})
 	}
 	*meter.Slot(&t.slotOf, int(id)) = n
-	t.slots[n] = slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive, phase: phase}
+	s := &t.slots[n]
+	s.size, s.block, s.opened, s.closed = b.Size, id, int32(len(t.changes)), stillLive
+	s.module, s.class, s.phase, s.moved = 0, 0, phase, false
 	t.changes = append(t.changes, change{b.Time, n})
 	t.open.AllocCount++
 }
@@ -269,6 +271,11 @@ func (t *Tracker) Event(e *trace.Event) {
 	}
 }
 
+// FromAllocations reports whether iterations begin with certain allocations, which Event must see.
+func (t *Tracker) FromAllocations() bool {
+	return t.by == report.IterationsByRange || t.by == report.IterationsByPeriod
+}
+
 // begin ends the iteration before, if there was one.
 func (t *Tracker) begin(e *trace.Event) {
 	if t.started {
@@ -284,13 +291,13 @@ func (t *Tracker) Stepped(e *trace.Event) {
 	}
 }
 
-// Report takes in what the framework's allocator holds.
-func (t *Tracker) Report(e *trace.Event) {
-	reserved := meter.Slot(&t.reserved, profile.DeviceSlot(e.Device))
-	if *reserved == e.Reserved || e.Reserved > heap.MaxBlockBytes {
+// Reserved takes in what the framework's allocator holds on a device.
+func (t *Tracker) Reserved(device int16, held uint64) {
+	reserved := meter.Slot(&t.reserved, profile.DeviceSlot(device))
+	if *reserved == held || held > heap.MaxBlockBytes {
 		return
 	}
-	*reserved = e.Reserved
+	*reserved = held
 	var sum uint64
 	for _, bytes := range t.reserved {
 		sum += bytes

@@ -33,13 +33,13 @@ var opensItself = map[string]string{
 	"interpose/versions":              "/proc",
 	"interpose/writeSidecar":          "makes a new file, O_EXCL",
 	"cmd/memtrace/addManSections":     "the pages that it has just written",
-	"cmd/memtrace/mappedSpools":       "/proc",
-	"cmd/memtrace/namespacePIDs":      "/proc",
-	"cmd/memtrace/describe":           "/proc",
-	"cmd/memtrace/keyboard":           "/dev/tty",
+	"cmd/memtrace/copy":               "makes a new file, O_EXCL, in a folder of its own",
+	"internal/top/mappedSpools":       "/proc",
+	"internal/top/namespacePIDs":      "/proc",
+	"internal/top/describe":           "/proc",
+	"internal/top/keyboard":           "/dev/tty",
 	"cmd/memtrace/inForeground":       "/dev/tty",
 	"cmd/memtrace/openDestination":    "makes a new file, O_EXCL, or writes to the device or pipe that the user named",
-	"cmd/memtrace/copy":               "makes a new file, O_EXCL, in a folder that it made",
 	"cmd/memtrace/writeManifestEntry": "makes a file in the folder of an enclosing run, through no link",
 }
 
