@@ -26,7 +26,7 @@ import (
 //	thinned, thinned.*                       what was left out of the older part of a trace, see Thinned
 //	trace.limit                              why MEMTRACE_TRACE_MAX was not kept
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
-//	import.kind, import.lacks                what an imported trace was made from, and what that does not hold, in sentences
+//	import.kind, import.brief, import.lacks  what an imported trace was made from, and what that does not hold, in a phrase and in sentences
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
 

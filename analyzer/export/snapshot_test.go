@@ -20,7 +20,7 @@ func imported(t *testing.T, pickle []byte) *report.Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := importer.Torch(w, bytes.NewReader(pickle)); err != nil {
+	if _, err := importer.Find("torch").Import(w, bytes.NewReader(pickle), int64(len(pickle)), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return summarized(t, file.Bytes(), analyzer.Options{})

@@ -113,7 +113,7 @@ func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
 	}
 	d.Events, d.Blocks = len(h.Times), len(h.Blocks)
 	d.End = max(s.Process.DurationNS, h.Times[len(h.Times)-1])
-	d.Peak = peakEvent(h)
+	d.Peak = int(h.PeakEvent())
 	d.name(h, s)
 	d.levels(s)
 	d.lanes(s)
@@ -150,22 +150,6 @@ func segmentRows(h *report.History) [][6]float64 {
 func crowded(h *report.History, end int64) bool {
 	early := len(h.Times) / 20
 	return len(h.Times) > 20 && h.Times[len(h.Times)-1-early]-h.Times[early] < end/4
-}
-
-// peakEvent is the first event behind which most is live.
-func peakEvent(h *report.History) int {
-	change := make([]int64, len(h.Times)+1)
-	for _, b := range h.Blocks {
-		change[b.Born] += int64(b.Size)
-		change[b.Died] -= int64(b.Size)
-	}
-	best, live, most := 0, int64(0), int64(0)
-	for i := range h.Times {
-		if live += change[i]; live > most {
-			most, best = live, i
-		}
-	}
-	return best
 }
 
 // name lists owners, keys and frames.

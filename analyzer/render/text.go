@@ -58,13 +58,12 @@ func (p *page) begin(s *report.Summary) {
 	}
 	p.title(name)
 	p.gap()
-	p.field("command", orUnknown(command(s.Process)))
+	p.field(whose(s.Process))
 }
 
 func (p *page) heading(s *report.Summary) {
 	p.begin(s)
-	p.field("process", process(s.Process))
-	p.field("run", run(s.Process))
+	p.process(s.Process)
 	if text := software(s.Versions); text != "" {
 		p.field("software", text)
 	}
@@ -80,13 +79,6 @@ func (p *page) heading(s *report.Summary) {
 		p.field("only", clean(strings.Join(s.Filter, ", ")))
 	}
 	p.gap()
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return "unknown"
-	}
-	return text
 }
 
 func command(proc report.Process) string {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +53,9 @@ type serveFlags struct {
 	blocks  int
 	port    int
 }
+
+// lastAnswers is how long answers under way have when the server ends.
+const lastAnswers = 2 * time.Second
 
 func (a *app) serveCommand() *cobra.Command {
 	var flags serveFlags

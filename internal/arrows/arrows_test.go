@@ -51,8 +51,9 @@ var ours = map[string][]string{
 	"analyzer/export":         {"cuda", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
 	"analyzer/page":           {"analyzer/diff", "analyzer/render", "analyzer/report"},
 	"analyzer/plot":           {"analyzer/report", "analyzer/rules", "internal/visible"},
-	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/version", "internal/visible"},
+	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/top", "internal/version", "internal/visible"},
 	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer/thin", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
+	"internal/top":            {"analyzer/callstack", "analyzer/diff", "analyzer/profile", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "internal/loopback", "internal/metrics", "internal/regular", "internal/version", "internal/visible"},
 	"internal/metrics":        {"internal/loopback", "internal/visible"},
 	"internal/loopback":       {},
 	"internal/pageserver":     {"analyzer/page", "analyzer/report", "internal/loopback"},
@@ -66,12 +67,12 @@ var ours = map[string][]string{
 // theirs lists who may import a module of others directly. Modules that are not listed may be imported where the
 // package's own rules allow it.
 var theirs = map[string][]string{
-	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/offheap", "internal/regular"},
-	"github.com/rs/zerolog":        {"interpose", "cmd/memtrace"},
+	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/top", "internal/offheap", "internal/regular"},
+	"github.com/rs/zerolog":        {"interpose", "cmd/memtrace", "internal/top"},
 	"github.com/NVIDIA/go-nvml":    {"cuda/nvml"},
 	"github.com/spf13/cobra":       {"cmd/memtrace"},
-	"charm.land":                   {"cmd/memtrace"},
-	"github.com/charmbracelet":     {"cmd/memtrace"},
+	"charm.land":                   {"cmd/memtrace", "internal/top"},
+	"github.com/charmbracelet":     {"cmd/memtrace", "internal/top"},
 	"github.com/google/pprof":      {"analyzer/export"},
 	"google.golang.org/protobuf":   {"analyzer/export"},
 	"gonum.org/v1/plot":            {"analyzer/plot"},

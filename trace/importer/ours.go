@@ -8,9 +8,3 @@ const (
 	virtualKey   = "memtrace_no_segment" // of segments: there is none, but a block needs one
 	orderKey     = "memtrace_order"      // of entries: their order among those of all devices
 )
-
-// beside reports whether a block or an entry is of memory that its segment says all of.
-func beside(d *dict) bool {
-	v, _ := d.get(besideKey).(bool)
-	return v
-}

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"bufio"
@@ -47,6 +47,7 @@ func (f *topFound) complete() bool { return f.problem == "" && f.tracePath != ""
 
 // topFinder finds the processes that memtrace records: by the spool that each of them has mapped, and in folders and files that the user names.
 type topFinder struct {
+	host   *Host
 	args   []string
 	pids   []int  // of which nothing else is looked at; none: all
 	proc   string // "/proc"
@@ -54,8 +55,8 @@ type topFinder struct {
 	looked map[topKey]time.Time // when a process was last looked at in vain
 }
 
-func newTopFinder(args []string) *topFinder {
-	return &topFinder{args: args, proc: "/proc", known: make(map[topKey]topFound), looked: make(map[topKey]time.Time)}
+func newTopFinder(host *Host, args []string) *topFinder {
+	return &topFinder{host: host, args: args, proc: "/proc", known: make(map[topKey]topFound), looked: make(map[topKey]time.Time)}
 }
 
 // find returns the recorded processes that run now.
@@ -124,7 +125,7 @@ func (t *topFinder) inspect(key topKey) (topFound, bool) {
 	for _, path := range mappedSpools(dir) {
 		pid, moved, err := lookInto(root + path)
 		if err != nil {
-			return topFound{key: key, spoolPath: root + path, problem: openError(path, err).Error()}, true
+			return topFound{key: key, spoolPath: root + path, problem: t.host.OpenError(path, err).Error()}, true
 		}
 		if !pids[pid] {
 			continue
@@ -254,12 +255,12 @@ func resolve(root, path string) (os.FileInfo, error) {
 // addNamed adds the processes behind the traces and folders that the user named, which may be another user's.
 func (t *topFinder) addNamed(running map[topKey]bool) {
 	for _, arg := range t.args {
-		inputs, err := expandInput(arg)
+		paths, err := t.host.Traces(arg)
 		if err != nil {
 			continue // an empty folder may fill
 		}
-		for _, in := range inputs {
-			t.addTrace(strings.TrimSuffix(in.path, spool.Extension), running)
+		for _, path := range paths {
+			t.addTrace(strings.TrimSuffix(path, spool.Extension), running)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"bytes"
@@ -193,7 +193,7 @@ func TestProgramName(t *testing.T) {
 		"": "", "/usr/bin/python3 -u -O /home/me/train.py --token SECRET": "python3 train.py", "python -m torch.distributed.run --token SECRET": "python -m torch.distributed.run",
 		"python3 -c SECRET": "python3 -c", "python": "python", "python -m": "python", "./serve SECRET": "serve", "[kworker]": "[kworker]", "?": "?",
 	} {
-		if got := programName(command); got != want {
+		if got := ProgramName(command); got != want {
 			t.Errorf("%q: %q, want %q", command, got, want)
 		}
 	}
@@ -225,7 +225,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 // Whoever asks twice within an interval gets the same answer: the devices are not asked again.
 func TestPublisherInterval(t *testing.T) {
 	asked := 0
-	sampler := newTopSampler(&topFlags{interval: time.Hour, listen: "x"}, nil)
+	sampler := newTopSampler(testHost, &Options{Interval: time.Hour, Listen: "x"}, nil)
 	sampler.finder.proc = t.TempDir()
 	sampler.open = func() (management, error) {
 		asked++

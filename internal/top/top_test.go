@@ -1,7 +1,8 @@
-package main
+package top
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,6 +18,14 @@ import (
 	"memtrace/cuda/nvml"
 )
 
+// testHost knows no traces but those of running processes.
+var testHost = &Host{
+	Usage:     fmt.Errorf,
+	Traces:    func(arg string) ([]string, error) { return []string{arg}, nil },
+	OpenError: func(path string, err error) error { return fmt.Errorf("%s: %w", path, err) },
+	ShortPath: func(path string) string { return path },
+}
+
 func bytesOf(n uint64) *uint64 { return &n }
 
 // fakeManagement answers with a snapshot or an error.
@@ -29,10 +38,10 @@ func (f fakeManagement) Read() (nvml.Snapshot, error) { return f.snapshot, f.err
 func (f fakeManagement) Close() error                 { return nil }
 
 // sampleOf asks a sampler that finds no recorded process and sees the given devices.
-func sampleOf(t *testing.T, flags topFlags, open func() (management, error)) topSample {
+func sampleOf(t *testing.T, flags Options, open func() (management, error)) topSample {
 	t.Helper()
-	flags.interval = minInterval
-	sampler := newTopSampler(&flags, nil)
+	flags.Interval = MinInterval
+	sampler := newTopSampler(testHost, &flags, nil)
 	sampler.finder.proc = t.TempDir()
 	sampler.open = open
 	defer sampler.close()
@@ -51,7 +60,7 @@ func oneDevice(index int, processes ...nvml.Process) nvml.Device {
 }
 
 func pageText(s topSample, open bool) string {
-	page := topPage{sample: s, width: 100, rows: defaultTopRows, ascii: true, open: func(int) bool { return open }}
+	page := topPage{sample: s, width: 100, rows: DefaultRows, ascii: true, open: func(int) bool { return open }}
 	var b strings.Builder
 	for _, l := range page.lines() {
 		b.WriteString(strings.TrimRight(l.text(false), " ") + "\n")
@@ -60,7 +69,7 @@ func pageText(s topSample, open bool) string {
 }
 
 func TestTopWithoutLibrary(t *testing.T) {
-	s := sampleOf(t, topFlags{}, func() (management, error) { return nil, nvml.ErrNoLibrary })
+	s := sampleOf(t, Options{}, func() (management, error) { return nil, nvml.ErrNoLibrary })
 	if s.NVML.Available || len(s.Devices) != 0 || !strings.HasPrefix(s.NVML.Problem, "devices are not shown: no NVIDIA management library found (libnvidia-ml.so.1)") {
 		t.Errorf("%+v", s)
 	}
@@ -73,7 +82,7 @@ func TestTopWithoutLibrary(t *testing.T) {
 }
 
 func TestTopLibraryFails(t *testing.T) {
-	s := sampleOf(t, topFlags{}, func() (management, error) {
+	s := sampleOf(t, Options{}, func() (management, error) {
 		return fakeManagement{err: errors.New("count devices: NVML error 999")}, nil
 	})
 	if !s.NVML.Available || s.NVML.Problem != "count devices: NVML error 999" {
@@ -84,7 +93,7 @@ func TestTopLibraryFails(t *testing.T) {
 // What the library does not tell is said to be so, and is null in JSON.
 func TestTopNotReported(t *testing.T) {
 	d := oneDevice(0, nvml.Process{PID: 1 << 30, Compute: true})
-	s := sampleOf(t, topFlags{}, devices(d))
+	s := sampleOf(t, Options{}, devices(d))
 	if len(s.Processes) != 1 || s.Processes[0].Devices[0].Used != nil || s.Processes[0].Untracked != nil {
 		t.Fatalf("%+v", s.Processes)
 	}
@@ -99,20 +108,20 @@ func TestTopNotReported(t *testing.T) {
 
 func TestTopDeviceFilter(t *testing.T) {
 	open := devices(oneDevice(0, nvml.Process{PID: 1 << 30, Used: bytesOf(1)}), oneDevice(1, nvml.Process{PID: 1<<30 + 1, Used: bytesOf(2)}))
-	if s := sampleOf(t, topFlags{devices: []int{1}}, open); len(s.Devices) != 1 || s.Devices[0].Index != 1 || len(s.Processes) != 1 || s.Processes[0].PID != 1<<30+1 {
+	if s := sampleOf(t, Options{Devices: []int{1}}, open); len(s.Devices) != 1 || s.Devices[0].Index != 1 || len(s.Processes) != 1 || s.Processes[0].PID != 1<<30+1 {
 		t.Errorf("%+v", s)
 	}
-	if s := sampleOf(t, topFlags{devices: []int{7}}, open); len(s.Devices) != 0 || s.NVML.Problem != "there is no such device: the last one is 1" {
+	if s := sampleOf(t, Options{Devices: []int{7}}, open); len(s.Devices) != 0 || s.NVML.Problem != "there is no such device: the last one is 1" {
 		t.Errorf("%+v", s.NVML)
 	}
 }
 
 func TestTopPIDFilter(t *testing.T) {
 	open := devices(oneDevice(0, nvml.Process{PID: 1 << 30, Used: bytesOf(1)}, nvml.Process{PID: 1<<30 + 1, Used: bytesOf(2)}))
-	if s := sampleOf(t, topFlags{pids: []int{1<<30 + 1}}, open); len(s.Devices) != 1 || len(s.Processes) != 1 || s.Processes[0].PID != 1<<30+1 {
+	if s := sampleOf(t, Options{PIDs: []int{1<<30 + 1}}, open); len(s.Devices) != 1 || len(s.Processes) != 1 || s.Processes[0].PID != 1<<30+1 {
 		t.Errorf("%+v", s)
 	}
-	f := newTopFinder(nil)
+	f := newTopFinder(testHost, nil)
 	f.pids = []int{os.Getppid()}
 	if running := f.running(); len(running) != 1 {
 		t.Errorf("%v", running)
@@ -125,7 +134,7 @@ func TestTopMIG(t *testing.T) {
 	whole.MIG = true
 	part := oneDevice(0, nvml.Process{PID: 1 << 30, Used: bytesOf(3 << 20)})
 	part.Instance, part.UUID = 2, "MIG-a"
-	text := pageText(sampleOf(t, topFlags{}, devices(whole, part)), true)
+	text := pageText(sampleOf(t, Options{}, devices(whole, part)), true)
 	gpu, mig := strings.Index(text, "GPU 0  Mock GPU"), strings.Index(text, "MIG 0/2  Mock GPU")
 	if gpu < 0 || mig < gpu || !strings.Contains(text[gpu:mig], "divided into MIG instances") || !strings.Contains(text[mig:], "3.00 MiB") {
 		t.Error(text)
@@ -236,7 +245,7 @@ func TestTopOwnersFolded(t *testing.T) {
 }
 
 func newTestView(width, height int) *topView {
-	v := &topView{flags: &topFlags{interval: minInterval, rows: defaultTopRows}, opened: map[int]bool{}, width: width, height: height}
+	v := &topView{host: testHost, flags: &Options{Interval: MinInterval, Rows: DefaultRows}, opened: map[int]bool{}, width: width, height: height}
 	v.take(busySample())
 	return v
 }
@@ -391,7 +400,7 @@ func TestProcessStart(t *testing.T) {
 
 func TestDescribeProcess(t *testing.T) {
 	user, command := userNames{}.describe(os.Getpid())
-	if user == "?" || !strings.Contains(command, "memtrace") {
+	if user == "?" || !strings.Contains(command, filepath.Base(os.Args[0])) {
 		t.Errorf("user %q, command %q", user, command)
 	}
 	if user, command := (userNames{}).describe(1 << 30); user != "?" || command != "?" {
@@ -401,7 +410,7 @@ func TestDescribeProcess(t *testing.T) {
 
 // Reading a trace that cannot be read, and one whose spool is cut while it is read, ends in words.
 func TestTopReaderProblem(t *testing.T) {
-	r := newTopReader(topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
+	r := newTopReader(testHost, topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
 	<-r.advance()
 	if owners, problem, fraction := r.state(); owners != nil || fraction != nil || !strings.Contains(problem, "no such file") {
 		t.Errorf("owners %v, problem %q, fraction %v", owners, problem, fraction)
@@ -422,7 +431,7 @@ func TestTopReaderProblem(t *testing.T) {
 // The last figures are those of a reading that began after they were asked for: neither one under way counts, nor the
 // rest that a reader takes after a long one.
 func TestTopLatestReadsAgain(t *testing.T) {
-	r := newTopReader(topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
+	r := newTopReader(testHost, topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
 	r.owners = &topOwners{}
 	r.next = time.Now().Add(time.Hour)
 	if r.advance() != nil {
@@ -454,7 +463,7 @@ func TestTopLatestReadsAgain(t *testing.T) {
 // Quitting does not wait for a driver that does not answer.
 func TestTopCloseWhileSampling(t *testing.T) {
 	asked, answer := make(chan bool), make(chan bool)
-	sampler := newTopSampler(&topFlags{interval: minInterval}, nil)
+	sampler := newTopSampler(testHost, &Options{Interval: MinInterval}, nil)
 	sampler.finder.proc = t.TempDir()
 	sampler.open = func() (management, error) {
 		asked <- true

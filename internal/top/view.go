@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"cmp"
@@ -35,7 +35,8 @@ var topOrderNames = [topOrders]string{"memory", "pid", "command"}
 // topView is the state of the full screen. Sampling runs beside, one sample at a time, so that keys are answered while a driver is slow.
 type topView struct {
 	sampler *topSampler
-	flags   *topFlags
+	host    *Host
+	flags   *Options
 	sample  topSample
 	ready   bool // the first sample has come
 
@@ -55,14 +56,14 @@ type (
 )
 
 // topLive fills the screen until the user ends it. Whatever happens, a panic included, the terminal is given back as it was.
-func (a *app) topLive(sampler *topSampler, flags *topFlags) error {
-	keys, err := a.keyboard()
+func (h *Host) fillScreen(sampler *topSampler, flags *Options) error {
+	keys, err := h.keyboard()
 	if err != nil {
 		return err
 	}
 	defer keys.Close()
-	view := &topView{sampler: sampler, flags: flags, opened: make(map[int]bool), width: 80, height: 24}
-	program := tea.NewProgram(view, tea.WithInput(keys), tea.WithOutput(a.stdout))
+	view := &topView{host: h, sampler: sampler, flags: flags, opened: make(map[int]bool), width: 80, height: 24}
+	program := tea.NewProgram(view, tea.WithInput(keys), tea.WithOutput(h.Stdout))
 	_, err = program.Run()
 	if errors.Is(err, tea.ErrInterrupted) {
 		return nil
@@ -74,8 +75,8 @@ func (a *app) topLive(sampler *topSampler, flags *topFlags) error {
 }
 
 // keyboard returns the terminal that keys come from: standard input may be a file.
-func (a *app) keyboard() (*os.File, error) {
-	if file, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+func (h *Host) keyboard() (*os.File, error) {
+	if file, ok := h.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		return file, nil
 	}
 	terminal, err := os.Open("/dev/tty")
@@ -110,10 +111,10 @@ func (v *topView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (v *topView) pause() time.Duration {
 	for i := range v.sample.Processes {
 		if v.sample.Processes[i].Reading != nil {
-			return v.flags.interval / 4
+			return v.flags.Interval / 4
 		}
 	}
-	return v.flags.interval
+	return v.flags.Interval
 }
 
 func (v *topView) take(s topSample) {
@@ -207,7 +208,7 @@ func (v *topView) move(by int) {
 }
 
 func (v *topView) page() []topLine {
-	page := topPage{sample: v.sample, width: max(v.width-2, 20), rows: v.flags.rows, ascii: v.flags.ascii, open: func(pid int) bool { return v.opened[pid] }}
+	page := topPage{sample: v.sample, width: max(v.width-2, 20), rows: v.flags.Rows, ascii: v.flags.ASCII, open: func(pid int) bool { return v.opened[pid] }}
 	return page.lines()
 }
 
@@ -252,7 +253,7 @@ func (v *topView) footer(lines, room int) string {
 		return v.pageCommand()
 	}
 	arrows := "↑↓"
-	if v.flags.ascii {
+	if v.flags.ASCII {
 		arrows = "jk"
 	}
 	text := fmt.Sprintf("q quit  %s select  enter owners  a all  s sort: %s  w page  ? help", arrows, topOrderNames[v.order])
@@ -266,7 +267,7 @@ func (v *topView) footer(lines, room int) string {
 func (v *topView) pageCommand() string {
 	for i := range v.sample.Processes {
 		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Trace != "" {
-			return "memtrace serve " + render.Path(shortPath(p.Trace))
+			return "memtrace serve " + render.Path(v.host.ShortPath(p.Trace))
 		}
 	}
 	return "process " + strconv.Itoa(v.selected) + " is not recorded, or its trace was not found: it has no page"

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ const readShare = 4
 
 // topReader follows one recorded process. Reading runs on a goroutine of its own, one at a time, so that a long trace delays nothing but its own figures.
 type topReader struct {
+	host     *Host
 	found    topFound
 	by       string
 	detailed bool // asks for topOwners.parts
@@ -31,8 +32,8 @@ type topReader struct {
 	fraction float64 // of the first reading
 }
 
-func newTopReader(found topFound, by string, detailed bool) *topReader {
-	return &topReader{found: found, by: by, detailed: detailed}
+func newTopReader(host *Host, found topFound, by string, detailed bool) *topReader {
+	return &topReader{host: host, found: found, by: by, detailed: detailed}
 }
 
 // advance starts to read what is new, unless the last reading goes on or was so long that it is too early for another. The channel is closed when nothing is being
@@ -150,7 +151,7 @@ func (r *topReader) options() (analyzer.Options, error) {
 	if err != nil {
 		return analyzer.Options{}, err
 	}
-	opts := analyzer.Options{At: at, Symbols: symbolOptions(), Own: ownPatterns(nil)}
+	opts := analyzer.Options{At: at, Symbols: r.host.Symbols, Own: r.host.Own}
 	switch {
 	case r.detailed:
 		return opts, askForParts(&opts, r.by)

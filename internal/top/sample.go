@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"cmp"
@@ -126,7 +126,8 @@ func openManagement() (management, error) {
 // topSampler collects samples, one at a time.
 type topSampler struct {
 	mu       sync.Mutex // held while a sample is taken
-	flags    *topFlags
+	host     *Host
+	flags    *Options
 	library  management // nil without one
 	problem  error      // why there is none
 	asked    time.Time
@@ -138,10 +139,10 @@ type topSampler struct {
 	open     func() (management, error)
 }
 
-func newTopSampler(flags *topFlags, args []string) *topSampler {
-	finder := newTopFinder(args)
-	finder.pids = flags.pids
-	return &topSampler{flags: flags, finder: finder, readers: make(map[topKey]*topReader), users: userNames{}, open: openManagement}
+func newTopSampler(host *Host, flags *Options, args []string) *topSampler {
+	finder := newTopFinder(host, args)
+	finder.pids = flags.PIDs
+	return &topSampler{host: host, flags: flags, finder: finder, readers: make(map[topKey]*topReader), users: userNames{}, open: openManagement}
 }
 
 // close gives everything back, unless a sample is being taken: then the command is about to end, and a driver that does not answer must not keep it.
@@ -181,7 +182,7 @@ func (t *topSampler) take(patience time.Duration, read func(*topReader) <-chan s
 		if p.Owners != nil {
 			p.setUntracked()
 		}
-		if len(t.flags.devices) == 0 || len(p.Devices) > 0 || !s.NVML.Available {
+		if len(t.flags.Devices) == 0 || len(p.Devices) > 0 || !s.NVML.Available {
 			s.Processes = append(s.Processes, *p)
 		}
 	}
@@ -204,7 +205,7 @@ func (t *topSampler) follow(byPID map[int]*topProcess, patience time.Duration, r
 			r = nil
 		}
 		if r == nil {
-			r = newTopReader(f, t.flags.by, t.flags.metrics())
+			r = newTopReader(t.host, f, t.flags.By, t.flags.metrics())
 			t.readers[f.key] = r
 		}
 		if done := read(r); done != nil {
@@ -259,7 +260,7 @@ func (t *topSampler) askDevices(s *topSample, byPID map[int]*topProcess) {
 		}
 		return
 	}
-	if s.Time.Sub(t.asked) >= t.flags.interval*3/4 { // samples come sooner while a trace is read for the first time
+	if s.Time.Sub(t.asked) >= t.flags.Interval*3/4 { // samples come sooner while a trace is read for the first time
 		t.asked = s.Time
 		t.snapshot, t.failure = t.library.Read()
 	}
@@ -276,7 +277,7 @@ func (t *topSampler) askDevices(s *topSample, byPID map[int]*topProcess) {
 
 func (t *topSampler) addDevices(s *topSample, devices []nvml.Device, byPID map[int]*topProcess) {
 	for _, d := range devices {
-		if len(t.flags.devices) > 0 && !slices.Contains(t.flags.devices, d.Index) {
+		if len(t.flags.Devices) > 0 && !slices.Contains(t.flags.Devices, d.Index) {
 			continue
 		}
 		row := topDevice{Index: d.Index, Name: d.Name, UUID: d.UUID, MIG: d.MIG, Utilization: d.Utilization, Problems: append([]string{}, d.Problems...)}
@@ -288,7 +289,7 @@ func (t *topSampler) addDevices(s *topSample, devices []nvml.Device, byPID map[i
 		}
 		s.Devices = append(s.Devices, row)
 		for _, p := range d.Processes {
-			if len(t.flags.pids) > 0 && !slices.Contains(t.flags.pids, int(p.PID)) {
+			if len(t.flags.PIDs) > 0 && !slices.Contains(t.flags.PIDs, int(p.PID)) {
 				continue
 			}
 			share := topShare{Index: d.Index, Instance: row.Instance, UUID: d.UUID, Used: p.Used, Compute: p.Compute, Graphics: p.Graphics}

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -45,7 +45,7 @@ func partOf(s *report.Summary, d *report.Device, by string) topPart {
 	if l := s.Ledger(by); l != nil {
 		p.Level, p.Rows, p.Slack = l.Level, l.Rows, l.SlackBytes
 	}
-	if c := s.CategoriesBy(byCategory); c != nil {
+	if c := s.CategoriesBy(categoryGrouping); c != nil {
 		p.Categories = c.Rows
 	}
 	return p
@@ -60,7 +60,7 @@ type topFollower struct {
 func (r *topReader) follow(opts analyzer.Options) (*topFollower, error) {
 	source, err := spool.Follow(r.found.tracePath, r.found.spoolPath)
 	if err != nil {
-		return nil, openError(r.found.name(), err)
+		return nil, r.host.OpenError(r.found.name(), err)
 	}
 	live, err := analyzer.NewLive(source, opts)
 	if err != nil {
@@ -90,10 +90,10 @@ func askForParts(o *analyzer.Options, by string) error {
 	if err != nil {
 		return err
 	}
-	o.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
-	o.Groupings = []string{"tag", "site", byCategory}
+	o.RuleSets = []profile.RuleGrouping{{Name: categoryGrouping, Rules: set}}
+	o.Groupings = []string{"tag", "site", categoryGrouping}
 	if by != "" {
-		o.Groupings = []string{by, byCategory}
+		o.Groupings = []string{by, categoryGrouping}
 	}
 	return nil
 }
@@ -149,8 +149,8 @@ func (r *topReader) onDevice(device int16) (*report.Summary, error) {
 	return f.update()
 }
 
-// rankText writes a rank, "" for a process that is part of no distributed run.
-func rankText(rank *int) string {
+// RankText writes a rank, "" for a process that is part of no distributed run.
+func RankText(rank *int) string {
 	if rank == nil {
 		return ""
 	}

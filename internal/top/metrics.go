@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"maps"
@@ -152,9 +152,9 @@ func (s *topSet) addDevice(d *topDevice) {
 func (s *topSet) addProcess(p *topProcess) {
 	o := p.Owners
 	labels := labelSet{{Name: "process_pid", Value: strconv.Itoa(p.PID)}}
-	about := []metrics.Label{{Name: "process_owner", Value: p.User}, {Name: "process_command", Value: programName(p.Command)}, {Name: "recorded", Value: strconv.FormatBool(p.Traced)}}
+	about := []metrics.Label{{Name: "process_owner", Value: p.User}, {Name: "process_command", Value: ProgramName(p.Command)}, {Name: "recorded", Value: strconv.FormatBool(p.Traced)}}
 	if o != nil {
-		labels = labels.with("rank", rankText(o.Rank))
+		labels = labels.with("rank", RankText(o.Rank))
 		about = append(about, metrics.Label{Name: "framework", Value: o.Framework}, metrics.Label{Name: "container_id", Value: o.container}, metrics.Label{Name: "pod", Value: o.pod})
 	}
 	s.process.Add(1, append(labels.with(), about...)...)
@@ -262,7 +262,7 @@ func (s *topSet) addPart(pid int, part *topPart, labels labelSet) {
 		}
 		categories = append(categories, metrics.Part{Key: key, Value: float64(row.Bytes)})
 	}
-	for _, row := range s.metrics.chooser(pid, part.Index, byCategory, maxMetricKeys).Choose(categories) {
+	for _, row := range s.metrics.chooser(pid, part.Index, categoryGrouping, maxMetricKeys).Choose(categories) {
 		s.category.Add(row.Value, labels.with("level", part.Level, "category", row.Key)...)
 	}
 }
@@ -287,9 +287,9 @@ func (l labelSet) with(pairs ...string) labelSet {
 	return list
 }
 
-// programName shortens a command line to the names of the program and of the script or module that it runs: its other
+// ProgramName shortens a command line to the names of the program and of the script or module that it runs: its other
 // arguments may hold what is nobody else's business, such as tokens.
-func programName(command string) string {
+func ProgramName(command string) string {
 	words := strings.Fields(command)
 	if len(words) == 0 {
 		return ""

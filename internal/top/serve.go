@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"context"
@@ -27,26 +27,26 @@ const (
 )
 
 // metrics reports whether the figures are published instead of shown.
-func (f *topFlags) metrics() bool { return f.listen != "" || f.textfile != "" }
+func (o *Options) metrics() bool { return o.Listen != "" || o.Textfile != "" }
 
-func (f *topFlags) checkMetrics() error {
-	if !f.metrics() {
+func (o *Options) checkMetrics(h *Host) error {
+	if !o.metrics() {
 		return nil
 	}
-	if f.json {
-		return usagef("--json with --listen or --textfile: choose one")
+	if o.JSON {
+		return h.Usage("--json with --listen or --textfile: choose one")
 	}
-	if f.once && f.textfile == "" {
-		return usagef("--once with --listen: the server would exit at once; leave out --once, or use --textfile")
+	if o.Once && o.Textfile == "" {
+		return h.Usage("--once with --listen: the server would exit at once; leave out --once, or use --textfile")
 	}
-	if f.listen == "" {
+	if o.Listen == "" {
 		return nil
 	}
-	host, port, err := net.SplitHostPort(f.listen)
+	host, port, err := net.SplitHostPort(o.Listen)
 	if number, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
-		return usagef("--listen %s: name an address and a port, such as 127.0.0.1:9464", f.listen)
+		return h.Usage("--listen %s: name an address and a port, such as 127.0.0.1:9464", o.Listen)
 	} else if number == 0 && host == "" {
-		return usagef("--listen %s: any port of any address can be found by nobody; name a port, such as 127.0.0.1:9464", f.listen)
+		return h.Usage("--listen %s: any port of any address can be found by nobody; name a port, such as 127.0.0.1:9464", o.Listen)
 	}
 	return nil
 }
@@ -85,16 +85,16 @@ func (t *topPublisher) publish(sample topSample) {
 }
 
 // topMetrics publishes until it is told to end.
-func (a *app) topMetrics(sampler *topSampler, flags *topFlags) error {
-	publisher := &topPublisher{sampler: sampler, metrics: newTopMetrics(), interval: flags.interval}
-	if flags.once {
-		return a.writeMetrics(flags.textfile, publisher.collect, math.MaxInt64)
+func (h *Host) publishMetrics(sampler *topSampler, flags *Options) error {
+	publisher := &topPublisher{sampler: sampler, metrics: newTopMetrics(), interval: flags.Interval}
+	if flags.Once {
+		return h.writeMetrics(flags.Textfile, publisher.collect, math.MaxInt64)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	var served chan error
-	if flags.listen != "" {
-		listener, err := a.listenForMetrics(flags.listen)
+	if flags.Listen != "" {
+		listener, err := h.listenForMetrics(flags.Listen)
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (a *app) topMetrics(sampler *topSampler, flags *topFlags) error {
 			_ = server.Shutdown(last) // the process ends in any case
 		}()
 	}
-	if flags.textfile == "" {
+	if flags.Textfile == "" {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -116,10 +116,10 @@ func (a *app) topMetrics(sampler *topSampler, flags *topFlags) error {
 			return fmt.Errorf("serve metrics: %w", err)
 		}
 	}
-	return a.keepTextfile(ctx, flags, publisher, served)
+	return h.keepTextfile(ctx, flags, publisher, served)
 }
 
-func (a *app) listenForMetrics(address string) (net.Listener, error) {
+func (h *Host) listenForMetrics(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		hint := ""
@@ -130,10 +130,10 @@ func (a *app) listenForMetrics(address string) (net.Listener, error) {
 	}
 	bound, _ := listener.Addr().(*net.TCPAddr)
 	if bound == nil || !bound.IP.IsLoopback() {
-		a.log.Warn().Msgf("whoever reaches %s can read the names of processes, users, files and functions: there is neither encryption nor a password; 127.0.0.1 keeps them on this machine", listener.Addr())
+		h.Log.Warn().Msgf("whoever reaches %s can read the names of processes, users, files and functions: there is neither encryption nor a password; 127.0.0.1 keeps them on this machine", listener.Addr())
 	}
-	if !a.quiet {
-		a.say("metrics at http://%s%s", listener.Addr(), metrics.Path)
+	if !h.Quiet {
+		h.Say("metrics at http://%s%s", listener.Addr(), metrics.Path)
 	}
 	return listener, nil
 }
@@ -141,25 +141,25 @@ func (a *app) listenForMetrics(address string) (net.Listener, error) {
 // keepTextfile writes the file every interval, and removes it in the end: node_exporter would go on telling its last
 // figures as if they were the present ones. A write that fails is told, and the next one tried, for disks fill up and
 // are cleaned again.
-func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topPublisher, served <-chan error) error {
-	interval := flags.interval
-	if !flags.intervalGiven {
+func (h *Host) keepTextfile(ctx context.Context, flags *Options, publisher *topPublisher, served <-chan error) error {
+	interval := flags.Interval
+	if !flags.IntervalGiven {
 		interval = textfileInterval
 	}
-	toFile := flags.textfile != "-"
-	if toFile && !strings.HasSuffix(flags.textfile, textfileSuffix) {
-		a.log.Warn().Msgf("%s: node_exporter reads only files that end in %s", flags.textfile, textfileSuffix)
+	toFile := flags.Textfile != "-"
+	if toFile && !strings.HasSuffix(flags.Textfile, textfileSuffix) {
+		h.Log.Warn().Msgf("%s: node_exporter reads only files that end in %s", flags.Textfile, textfileSuffix)
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	said := ""
 	for written := false; ; written = true {
-		err := a.writeMetrics(flags.textfile, publisher.collect, interval)
+		err := h.writeMetrics(flags.Textfile, publisher.collect, interval)
 		switch {
 		case err != nil && (!written || !toFile):
 			return err
 		case err != nil && err.Error() != said:
-			a.log.Warn().Msgf("%v; it is tried again every %s", err, interval)
+			h.Log.Warn().Msgf("%v; it is tried again every %s", err, interval)
 			said = err.Error()
 		case err == nil:
 			said = ""
@@ -170,9 +170,9 @@ func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topP
 			return fmt.Errorf("serve metrics: %w", err)
 		case <-ctx.Done():
 			if !toFile { // whoever collects these has the state at the end
-				return a.writeMetrics(flags.textfile, publisher.collectLast, lastFigures)
+				return h.writeMetrics(flags.Textfile, publisher.collectLast, lastFigures)
 			}
-			if err := os.Remove(flags.textfile); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := os.Remove(flags.Textfile); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("take back the metrics: %w", err)
 			}
 			return nil
@@ -182,16 +182,16 @@ func (a *app) keepTextfile(ctx context.Context, flags *topFlags, publisher *topP
 
 // writeMetrics replaces the file in one step, so that nobody reads half of it. On standard output texts follow each
 // other, each with its end mark.
-func (a *app) writeMetrics(path string, collect func(time.Duration) ([]*metrics.Family, error), patience time.Duration) error {
+func (h *Host) writeMetrics(path string, collect func(time.Duration) ([]*metrics.Family, error), patience time.Duration) error {
 	format := metrics.Classic // the only one that node_exporter's textfile collector reads
 	if path == "-" {
 		format = metrics.OpenMetrics
 	} else if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return usagef("--textfile %s: not a regular file; name a file that may be replaced", path)
+		return h.Usage("--textfile %s: not a regular file; name a file that may be replaced", path)
 	}
 	families, err := collect(patience)
 	if err != nil {
 		return err
 	}
-	return a.writeTo(path, true, visible.Lines, func(w io.Writer) error { return metrics.Write(w, families, format) })
+	return h.WriteTo(path, true, visible.Lines, func(w io.Writer) error { return metrics.Write(w, families, format) })
 }

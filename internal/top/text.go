@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	defaultTopRows = 8
-	topBarWidth    = 16
+	DefaultRows = 8 // of owners of each process
+	topBarWidth = 16
 )
 
 // topStyle is how a piece of a line is painted; what it says is always said in words too.
@@ -348,4 +348,12 @@ func (t *topPage) bar(part, whole uint64) string {
 		n = min(topBarWidth, int(float64(part)/float64(whole)*topBarWidth+0.5))
 	}
 	return strings.Repeat(full, n) + strings.Repeat(empty, topBarWidth-n)
+}
+
+// topBytes writes a size, or that it is not reported.
+func topBytes(n *uint64) string {
+	if n == nil {
+		return "not reported"
+	}
+	return render.Bytes(*n)
 }
