@@ -43,7 +43,7 @@ func Copy(w *Writer, src Source, edit Editor) error {
 			break
 		}
 	}
-	if why := src.Health().Altered; why != "" { // the copy's own sections are in order
+	if why := faultOf(src.Health()); why != "" { // the copy's own sections are in order
 		if err := w.WriteInfo(Info{AlteredKey: why}); err != nil {
 			return err
 		}
@@ -52,6 +52,14 @@ func Copy(w *Writer, src Source, edit Editor) error {
 		return w.Close(edit.End(end))
 	}
 	return w.Flush(0)
+}
+
+// faultOf says why what src holds is not what was written, "" if it is.
+func faultOf(h Health) string {
+	if h.Torn.Stretches > 0 {
+		return fmt.Sprintf("damaged at byte %d, %d bytes were left out", h.Torn.At, h.Torn.Bytes)
+	}
+	return h.Altered
 }
 
 type copier struct {

@@ -19,6 +19,7 @@ type Note func(s *report.Summary, info trace.Info) string
 // notes in the order of their weight for the reader.
 var notes = []Note{
 	noteTruncated,
+	noteDamaged,
 	noteAltered,
 	noteLost,
 	noteInFlight,
@@ -58,6 +59,21 @@ func noteTruncated(s *report.Summary, _ trace.Info) string {
 	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.", s.Health.TruncatedAt, s.Health.TruncatedReason)
 }
 
+func noteDamaged(s *report.Summary, _ trace.Info) string {
+	d := s.Health.Damaged
+	if d == nil && s.Health.RestoredAt > 0 {
+		return fmt.Sprintf("The trace is damaged at byte %d; what stood there was restored from its check bytes, and nothing is missing.", s.Health.RestoredAt)
+	}
+	if d == nil {
+		return ""
+	}
+	where := fmt.Sprintf("The trace is damaged at byte %d (%s)", d.At, d.Reason)
+	if d.Stretches > 1 {
+		where += fmt.Sprintf(" and in %s", report.Count(d.Stretches-1, "other place", "other places"))
+	}
+	return fmt.Sprintf("%s: %s could not be read, with %s in them. Everything else was read.", where, report.Count(uint64(d.Bytes), "byte", "bytes"), report.Count(d.Records, "record", "records"))
+}
+
 func noteAltered(s *report.Summary, _ trace.Info) string {
 	if s.Health.Altered == "" {
 		return ""
@@ -67,8 +83,12 @@ func noteAltered(s *report.Summary, _ trace.Info) string {
 
 func noteLost(s *report.Summary, _ trace.Info) string {
 	var parts []string
-	if s.LostRecords > 0 {
-		parts = append(parts, report.Count(s.LostRecords, "record was", "records were")+" dropped because the rings were full")
+	dropped := s.LostRecords
+	if d := s.Health.Damaged; d != nil {
+		dropped -= min(dropped, d.Records)
+	}
+	if dropped > 0 {
+		parts = append(parts, report.Count(dropped, "record was", "records were")+" dropped because the rings were full")
 	}
 	if s.Health.LostRings > 0 {
 		parts = append(parts, report.Count(s.Health.LostRings, "thread", "threads")+" could not be recorded")

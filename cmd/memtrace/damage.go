@@ -17,6 +17,9 @@ func (d *damageList) add(path string, s *report.Summary) {
 		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; what stands before was shown (--strict)",
 			path, s.Health.TruncatedAt, s.Health.TruncatedReason))
 	}
+	if torn := s.Health.Damaged; torn != nil {
+		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: damaged: %s; all but %d bytes was read (--strict)", path, torn.At, torn.Reason, torn.Bytes))
+	}
 	if s.Health.Altered != "" {
 		d.errs = append(d.errs, fmt.Errorf("%s: changed after it was written: %s (--strict)", path, s.Health.Altered))
 	}
