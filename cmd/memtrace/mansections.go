@@ -37,6 +37,7 @@ var recorderVariables = []entry{
 	{"MEMTRACE_STACKS", "frames of the call stacks, such as native:64,python:128"},
 	{"MEMTRACE_ADAPTERS", "frameworks that are asked for names: torch, mxnet, jax or none"},
 	{"MEMTRACE_EMBED_SYMBOLS", "write the names of functions into the trace"},
+	{"MEMTRACE_REFERRERS", "1: write what refers to the largest tensors when memory runs out (Python)"},
 	{"MEMTRACE_NVTX", "take NVTX ranges as tags"},
 	{"MEMTRACE_RUN_DIR", "set by memtrace run; not meant to be set by hand"},
 }
