@@ -87,7 +87,7 @@ func (p *page) oomStory(e *report.OOMEvent, framework string) {
 		p.styled(alarm, "lost", oomLost(e))
 	}
 	if a := e.Allocator; a != nil {
-		p.field("cached", oomCache(a, framework))
+		p.field("cached", oomCache(a, e.RequestedBytes, framework))
 	}
 	if s := e.Since; s != nil {
 		p.field("lately", oomSince(s))
@@ -179,7 +179,7 @@ func oomLost(e *report.OOMEvent) string {
 	return text
 }
 
-func oomCache(a *report.OOMAllocator, framework string) string {
+func oomCache(a *report.OOMAllocator, requested uint64, framework string) string {
 	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, Bytes(a.ReservedBytes), Bytes(a.AllocatedBytes))
 	if a.IdleBytes == 0 {
 		return text + ": nothing is cached but idle"
@@ -187,6 +187,9 @@ func oomCache(a *report.OOMAllocator, framework string) string {
 	text += fmt.Sprintf(": %s are cached but idle", Bytes(a.IdleBytes))
 	if a.Pieces.FreePieces > 0 {
 		text += fmt.Sprintf(", in %s; the largest free block is %s", plural(a.Pieces.FreePieces, "piece", "pieces"), Bytes(a.Pieces.LargestFreeBytes))
+		if largest := a.Pieces.LargestFreeBytes; largest < requested {
+			text += fmt.Sprintf(", %.1f%% of the request", 100*float64(largest)/float64(requested))
+		}
 	}
 	return text
 }

@@ -17,7 +17,7 @@ type Fact struct {
 
 // Facts says who ran, on what, and whether the trace is complete.
 func Facts(s *report.Summary) []Fact {
-	list := []Fact{{Name: "command", Value: orUnknown(command(s.Process)), Long: true}, {Name: "run", Value: process(s.Process) + "; " + run(s.Process)}}
+	list := []Fact{{Name: "command", Value: orUnknown(command(s.Process)), Long: true}, {Name: "run", Value: process(s.Process) + "; " + ranOut(s, run(s.Process))}}
 	if text := software(s.Versions); text != "" {
 		list = append(list, Fact{Name: "software", Value: text, Long: true})
 	}

@@ -64,7 +64,7 @@ func (p *page) begin(s *report.Summary) {
 func (p *page) heading(s *report.Summary) {
 	p.begin(s)
 	p.field("process", process(s.Process))
-	p.field("run", run(s.Process))
+	p.field("run", ranOut(s, run(s.Process)))
 	if text := software(s.Versions); text != "" {
 		p.field("software", text)
 	}
@@ -131,6 +131,18 @@ func rankName(proc report.Process) string {
 		return fmt.Sprintf("rank %d of %d", *proc.Rank, proc.WorldSize)
 	}
 	return fmt.Sprintf("rank %d", *proc.Rank)
+}
+
+// ranOut says behind an exit status other than 0 that memory had run out before, if it had.
+func ranOut(s *report.Summary, ended string) string {
+	status := s.Process.ExitStatus
+	if status == nil || *status == 0 || s.OOM.Count == 0 {
+		return ended
+	}
+	if s.Versions["torch"] != "" {
+		return ended + " after torch.OutOfMemoryError"
+	}
+	return ended + " after running out of memory"
 }
 
 func run(proc report.Process) string {

@@ -62,7 +62,7 @@ func variables(c *cobra.Command) []entry {
 var manFiles = []entry{
 	{"memtrace.PROGRAM.PID.bin", "trace of one process, in the folder in which it started"},
 	{"memtrace.PROGRAM.PID.bin.spool", "spool of a process that runs, or that was killed; read like a trace"},
-	{"memtrace.PROGRAM.PID.bin.oom.N.txt", "what filled the device when memory ran out"},
+	{"memtrace.PROGRAM.PID.bin.oom.N.txt, .json", "what filled the device when memory ran out"},
 }
 
 // manSections are the sections that a man page has beside those of the flags, as roff.

@@ -30,7 +30,7 @@ var opensItself = map[string]string{
 	"interpose/filtered":              "/proc",
 	"interpose/openByProc":            "the program's own stderr, by /proc",
 	"interpose/versions":              "/proc",
-	"interpose/writeSidecar":          "makes a new file, O_EXCL",
+	"interpose/createStory":           "makes a new file, O_EXCL",
 	"cmd/memtrace/addManSections":     "the pages that it has just written",
 	"cmd/memtrace/mappedSpools":       "/proc",
 	"cmd/memtrace/namespacePIDs":      "/proc",
