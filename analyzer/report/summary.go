@@ -249,13 +249,13 @@ type Torn struct {
 
 // Health says how far the numbers can be trusted.
 type Health struct {
-	Complete        bool   `json:"complete"`          // nothing lost, cut or repaired
-	Truncated       bool   `json:"truncated"`         // the file is cut or damaged; what stands before TruncatedAt was read
-	TruncatedAt     int64  `json:"truncated_at"`      // offset in the file
-	TruncatedReason string `json:"truncated_reason"`  // "" unless truncated
-	Damaged         *Torn  `json:"damaged,omitempty"` // stretches that could not be read, with readable ones behind them; nil: none
+	Complete        bool   `json:"complete"`              // nothing lost, cut or repaired
+	Truncated       bool   `json:"truncated"`             // the file is cut or damaged; what stands before TruncatedAt was read
+	TruncatedAt     int64  `json:"truncated_at"`          // offset in the file
+	TruncatedReason string `json:"truncated_reason"`      // "" unless truncated
+	Damaged         *Torn  `json:"damaged,omitempty"`     // stretches that could not be read, with readable ones behind them; nil: none
 	RestoredAt      int64  `json:"restored_at,omitempty"` // offset of damage that the trace's own check bytes made good; 0: none
-	Altered         string `json:"altered"`           // why the sections before the end are not those that were written; "" if they are
+	Altered         string `json:"altered"`               // why the sections before the end are not those that were written; "" if they are
 	Bytes           int64  `json:"bytes_read"`
 	Events          uint64 `json:"events"`
 	LateEvents      uint64 `json:"late_events"`
