@@ -356,3 +356,15 @@ func OOMText(w io.Writer, r *report.OOMReport, o Options) error {
 	}
 	return nil
 }
+
+// ranOut says behind an exit status other than 0 that memory had run out before, if it had.
+func ranOut(s *report.Summary, ended string) string {
+	status := s.Process.ExitStatus
+	if status == nil || *status == 0 || s.OOM.Count == 0 {
+		return ended
+	}
+	if s.Versions["torch"] != "" {
+		return ended + " after torch.OutOfMemoryError"
+	}
+	return ended + " after running out of memory"
+}

@@ -133,18 +133,6 @@ func rankName(proc report.Process) string {
 	return fmt.Sprintf("rank %d", *proc.Rank)
 }
 
-// ranOut says behind an exit status other than 0 that memory had run out before, if it had.
-func ranOut(s *report.Summary, ended string) string {
-	status := s.Process.ExitStatus
-	if status == nil || *status == 0 || s.OOM.Count == 0 {
-		return ended
-	}
-	if s.Versions["torch"] != "" {
-		return ended + " after torch.OutOfMemoryError"
-	}
-	return ended + " after running out of memory"
-}
-
 func run(proc report.Process) string {
 	words := map[string]string{
 		report.EndedClean:   "exited",
