@@ -125,7 +125,7 @@ func noteBlind(_ *report.Summary, info trace.Info) string {
 	if info["blind"] == "" {
 		return ""
 	}
-	return "The program used the GPU past the recorder (" + info["blind"] + "): memory that it took that way is missing from every figure. " +
+	return "The program bypassed the recorder (" + info["blind"] + "): memory that it allocated that way is missing from every figure. " +
 		"To see how much that is, compare nvidia-smi with the device memory here; the CUDA context and code are part of the difference. " +
 		"A library that is opened without RTLD_DEEPBIND can be seen."
 }
@@ -151,8 +151,8 @@ func noteUnhooked(_ *report.Summary, info trace.Info) string {
 	if more := len(calls) - shown; more > 0 {
 		calls = append(calls[:shown], fmt.Sprintf("%d more", more))
 	}
-	return "The program asked the driver for newer versions of calls than this memtrace knows: " + strings.Join(calls, ", ") +
-		". They work as ever, but memory that they took is missing from every figure. Record with a newer memtrace, or run with the CUDA version that it knows."
+	return "The program uses newer versions of driver calls than this memtrace supports: " + strings.Join(calls, ", ") +
+		". They work normally, but memory that they allocate is missing from every figure. Record with a newer memtrace, or with an older CUDA version."
 }
 
 func unhooked(info trace.Info) (calls []string) {
@@ -247,7 +247,7 @@ func noteEstimates(s *report.Summary, _ trace.Info) string {
 		parts = append(parts, report.Count(n, "allocation has", "allocations have")+" an estimated size")
 	}
 	if n := s.Health.RuntimeOnly; n > 0 {
-		parts = append(parts, report.Count(n, "was", "were")+" seen at the runtime's surface only, with the size asked for")
+		parts = append(parts, report.Count(n, "was", "were")+" seen in the runtime only, with the requested size")
 	}
 	if len(parts) == 0 {
 		return ""

@@ -57,7 +57,7 @@ func frameworkPhrase(versions map[string]string) string {
 
 // oomLine is an event in one line.
 func oomLine(e *report.OOMEvent) string {
-	text := fmt.Sprintf("%s asked for on %s", Bytes(e.RequestedBytes), deviceName(e.Device))
+	text := fmt.Sprintf("%s requested on %s", Bytes(e.RequestedBytes), deviceName(e.Device))
 	if e.Tag != "" {
 		text += ", under " + clean(e.Tag)
 	}
@@ -72,13 +72,13 @@ func (p *page) oomStory(e *report.OOMEvent, framework string) {
 	title := fmt.Sprintf("Out of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
 	switch {
 	case e.Outcome == report.OOMRecovered:
-		title = fmt.Sprintf("Short of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
+		title = fmt.Sprintf("Memory ran short on %s at %s", deviceName(e.Device), moment(e.TimeNS))
 	case e.Device < 0:
 		title = fmt.Sprintf("Out of %s memory at %s", hostWord(e), moment(e.TimeNS))
 	}
 	p.line("%s", p.o.paint(alarm, title))
 	p.gap()
-	p.field("asked for", oomRequest(e, framework))
+	p.field("requested", oomRequest(e, framework))
 	p.field("by", oomCaller(e))
 	if e.Detailed {
 		p.field(deviceName(e.Device), oomDevice(e))

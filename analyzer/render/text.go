@@ -219,7 +219,7 @@ func Health(h report.Health, lostRecords uint64) string {
 	events := plural(h.Events, "event", "events")
 	if h.Complete {
 		if len(h.Unseen) > 0 {
-			return "NOT ALL WAS SEEN: " + events + ", none lost, but some calls went past the recorder, see the notes"
+			return "NOT ALL WAS SEEN: " + events + ", none lost, but some calls bypassed the recorder, see the notes"
 		}
 		if h.InFlightCalls > 0 {
 			return "complete: " + events + ", nothing lost, " + plural(h.InFlightCalls, "call", "calls") + " in flight at the end"

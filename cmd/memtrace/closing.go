@@ -129,7 +129,7 @@ func closingWords(program, output string, summaries []readSummary, wrote int) []
 	}
 	if madeNoCall(top.summary) {
 		if len(top.summary.Health.Unseen) > 0 {
-			return []string{"CUDA was used past the recorder, so no memory call was seen; " + next}
+			return []string{"The program bypassed the recorder, so no memory call was recorded; " + next}
 		}
 		return []string{"CUDA was used but no CUDA memory call was made; " + next}
 	}

@@ -14,7 +14,7 @@ type damageList struct {
 
 func (d *damageList) add(path string, s *report.Summary) {
 	if s.Health.Truncated {
-		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; what stands before was shown (--strict)",
+		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; the part before that was read (--strict)",
 			path, s.Health.TruncatedAt, s.Health.TruncatedReason))
 	}
 	if torn := s.Health.Damaged; torn != nil {

@@ -107,7 +107,7 @@ func (a *app) infoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "info FILE|DIR...",
 		Short:             "Print the header and the health of a trace",
-		Long:              "Print what the recorder knows about a run, and whether its trace is complete.",
+		Long:              "Print what is recorded about a run, and whether its trace is complete.",
 		Example:           infoExample,
 		ValidArgsFunction: completeTraces,
 		Args:              someTraces,

@@ -35,7 +35,7 @@ var recorderVariables = []entry{
 	{"MEMTRACE_OOM", "whether a text is written when memory runs out: 1, all or 0"},
 	{"MEMTRACE_GUEST_MEMORY", "memory that the recorder may take to follow live blocks"},
 	{"MEMTRACE_STACKS", "frames of the call stacks, such as native:64,python:128"},
-	{"MEMTRACE_ADAPTERS", "frameworks that are asked for names: torch, mxnet, jax or none"},
+	{"MEMTRACE_ADAPTERS", "frameworks whose names are recorded: torch, mxnet, jax or none"},
 	{"MEMTRACE_EMBED_SYMBOLS", "write the names of functions into the trace"},
 	{"MEMTRACE_REFERRERS", "1: write what refers to the largest tensors when memory runs out (Python)"},
 	{"MEMTRACE_NVTX", "take NVTX ranges as tags"},

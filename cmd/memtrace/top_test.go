@@ -194,14 +194,14 @@ GPU 0  Mock GPU  #####........... 5.00 GiB of 16.0 GiB used, 11.0 GiB free
                  32.0 MiB    2.4%  #...............  PyTorch reserved, unused (slack)
                  32.0 MiB    2.4%  #...............  libcublas.so.12 (driver)
                 300.0 MiB   22.7%  ########........  not in the trace (context, code, reserves)
-             besides, 4.00 KiB of host memory
+             also 4.00 KiB of host memory
          42  bob            1.00 MiB           no  game
 
 GPU 1  Mock GPU  memory not reported
   memory: not supported
         pid  user          on device     recorded  command
          41  ada                 0 B     1.00 GiB  python train.py
-             its owners stand with its first device
+             owners are listed under its first device
 
 Recorded processes that no device names
         pid  user          on device     recorded  command

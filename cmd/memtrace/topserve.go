@@ -46,7 +46,7 @@ func (f *topFlags) checkMetrics() error {
 	if number, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
 		return usagef("--listen %s: name an address and a port, such as 127.0.0.1:9464", f.listen)
 	} else if number == 0 && host == "" {
-		return usagef("--listen %s: any port of any address can be found by nobody; name a port, such as 127.0.0.1:9464", f.listen)
+		return usagef("--listen %s: port 0 is not allowed, because scrapers need a fixed port; name one, such as 127.0.0.1:9464", f.listen)
 	}
 	return nil
 }

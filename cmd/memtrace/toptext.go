@@ -170,7 +170,7 @@ func (t *topPage) device(d *topDevice, shown map[int]bool) {
 		t.wrapped(topYellow, "  "+problem)
 	}
 	if d.MIG {
-		t.line(topFaint, "  divided into MIG instances; its processes stand with them")
+		t.line(topFaint, "  divided into MIG instances; processes are listed under them")
 		return
 	}
 	var on []*topProcess
@@ -235,7 +235,7 @@ func (t *topPage) process(p *topProcess, used string, shown map[int]bool) {
 	switch {
 	case !p.Traced || !t.open(p.PID):
 	case shown[p.PID]:
-		t.line(topFaint, "             its owners stand with its first device")
+		t.line(topFaint, "             owners are listed under its first device")
 	case p.Problem != "":
 		t.wrapped(topYellow, "             "+p.Problem)
 	case p.Owners != nil:
@@ -337,7 +337,7 @@ func (t *topPage) remarks(p *topProcess) {
 		t.line(topYellow, "             the trace counts %s more than the device: it may be a moment ahead", render.Bytes(uint64(-*p.Untracked)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.OtherBytes)) {
-		t.line(topFaint, "             besides, %s of %s memory", render.Bytes(o.OtherBytes[name]), name)
+		t.line(topFaint, "             also %s of %s memory", render.Bytes(o.OtherBytes[name]), name)
 	}
 	if o.Trend != nil {
 		t.wrapped(topYellow, "             "+render.Growth(o.Trend))

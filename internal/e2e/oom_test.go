@@ -310,7 +310,7 @@ func TestOOMRecovered(t *testing.T) {
 			if report := memtrace(t, "report", r.trace); !strings.Contains(report, "Memory ran short 2 times") {
 				t.Errorf("report:\n%s", report)
 			}
-			if report := memtrace(t, "report", "--details", r.trace); !strings.Contains(report, "Short of memory on device 0") || !strings.Contains(report, "gave 400.0 MiB back") {
+			if report := memtrace(t, "report", "--details", r.trace); !strings.Contains(report, "Memory ran short on device 0") || !strings.Contains(report, "gave 400.0 MiB back") {
 				t.Errorf("report:\n%s", report)
 			}
 		})
