@@ -55,7 +55,9 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	c.since, c.bounds, c.crossed = opts.Since, bounds, crossed
 	c.ooms.Places = opts.Sites
 	if opts.HistoryBlocks > 0 {
+		c.historyBy = opts.HistoryBy
 		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(opts.HistoryBlocks), newHistory(opts.HistoryBlocks)
+		c.segments = newSegmentHistory()
 	}
 	c.resolver.Stacks.Info, c.resolver.Stacks.Options, c.resolver.Stacks.Own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {

@@ -124,17 +124,24 @@ func (w *window) reach(n int) bool {
 
 // tornBefore returns the event that tells of what was lost in the stretches passed over since the last events, which
 // these follow; false if nothing was.
-func (r *Reader) tornBefore(events []Event) (Event, bool) {
+func (r *Reader) tornBefore(b *Batch) (Event, bool) {
 	if r.sections.torn.Stretches == r.tornTold {
 		return Event{}, false
 	}
 	r.tornTold = r.sections.torn.Stretches
-	for i := range events {
-		if e := &events[i]; e.Flags&FlagLate == 0 && e.Kind != EventLost {
+	rows := b.Rows()
+	for i := range rows {
+		if e := &rows[i]; e.Flags&FlagLate == 0 && e.Kind != EventLost {
 			return r.tornUpTo(e.Seq)
 		}
 	}
 	return Event{}, false
+}
+
+// tellOf returns a batch of one event.
+func (r *Reader) tellOf(e Event) *Batch {
+	r.told[0] = e
+	return RowBatch(r.told[:])
 }
 
 // tornUpTo tells of the order numbers between those seen and next.

@@ -23,6 +23,7 @@ var notes = []Note{
 	noteAltered,
 	noteLost,
 	noteInFlight,
+	noteThinned,
 	noteDrain,
 	noteBlind,
 	noteUnhooked,
