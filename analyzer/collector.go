@@ -27,7 +27,7 @@ type collector struct {
 	crossed   []*profile.Grouping // the two of a crossed table; nil without one
 	kept      []*profile.Grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
-	since     At       // what peaks begin at; none once it came
+	window    *window  // nil: the whole run
 	bounds    []uint64 // between size classes
 
 	totals   [heap.AccountCount]meter.Meter // accounts without detail
@@ -104,14 +104,17 @@ func (c *collector) countTogether() {
 
 // event replays one event.
 func (c *collector) event(e *trace.Event) {
+	if c.window != nil && c.skips(e) {
+		return
+	}
 	if c.moment == nil && c.want.before(e) {
 		c.moment = c.now(c.want.time)
 	}
-	if c.since.kind != momentNone {
-		c.beginIfSince(e)
-	}
 	if c.iterations != nil {
 		c.iterations.Event(e)
+	}
+	if c.window != nil && c.leaves(e) {
+		return
 	}
 	if c.losses.begun {
 		c.loseSight(e)
@@ -157,6 +160,7 @@ func (c *collector) event(e *trace.Event) {
 	}
 	c.ooms.Event(e)
 	c.lastTime = max(c.lastTime, e.Time)
+	c.window.after(c, e)
 }
 
 // keepIfWanted copies the totals if e is the moment that was asked for; the last one stays.
@@ -291,6 +295,9 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	v := &d.Cells.List[c.cellNumber(id)]
 	if h := c.past[b.Account]; h != nil {
 		h.closed(id, b, &v.Origin, e.Time)
+	}
+	if c.window != nil && c.kept != nil {
+		c.window.closed(b, &c.openedAs[id], &v.Origin)
 	}
 	if b.Account == heap.AccountFramework {
 		c.requests.Closed(id, b, d)

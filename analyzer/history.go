@@ -29,6 +29,7 @@ func (b *pastBlock) weight() float64 { return float64(b.size) * float64(b.died-b
 // history collects the blocks of one account, the heaviest of them once there are more than twice the limit.
 type history struct {
 	limit   int
+	from    int64 // blocks that are older are told to begin here
 	events  uint64
 	born    []uint64 // by block id: the event, plus one
 	blocks  []pastBlock
@@ -47,6 +48,11 @@ func (h *history) opened(id uint32) {
 	*meter.Slot(&h.born, int(id)) = h.events
 }
 
+// restart forgets the blocks that are gone.
+func (h *history) restart(time int64) {
+	h.from, h.blocks, h.leftOut, h.leftOutBytes = time, h.blocks[:0], 0, 0
+}
+
 func (h *history) owner(o *profile.Origin) uint32 {
 	n, known := h.owners[*o]
 	if !known {
@@ -59,7 +65,7 @@ func (h *history) owner(o *profile.Origin) uint32 {
 
 func (h *history) closed(id uint32, b *heap.Block, o *profile.Origin, time int64) {
 	h.events++
-	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, b.Time, time, b.Size, h.owner(o), b.Device})
+	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, max(b.Time, h.from), time, b.Size, h.owner(o), b.Device})
 	h.born[id] = 0
 	if len(h.blocks) >= 2*h.limit {
 		h.trim()
@@ -131,7 +137,7 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	all := history{limit: h.limit, blocks: slices.Clone(h.blocks), leftOut: h.leftOut, leftOutBytes: h.leftOutBytes}
 	for id, born := range h.born {
 		if b := c.heap.Block(uint32(id)); born > 0 && b.Account == a {
-			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device})
+			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, max(b.Time, h.from), 0, b.Size, h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device})
 		}
 	}
 	all.trim()

@@ -23,9 +23,10 @@ type Options struct {
 	Expected uint64
 	// At asks for the state at a moment besides the peaks.
 	At At
-	// Since lets peaks begin at the first mark of a name, a step or a time. Counts, what is live, growth and iterations
-	// are the whole run's.
-	Since At
+	// From and To ask for the part of the run between two moments, and for Summary.Window: what stands before is replayed
+	// only, what comes behind is left out. From is the first mark of its name, To the first one behind From. Zero: the
+	// run's beginning and end.
+	From, To At
 
 	// Devices keeps the blocks of these devices only; empty keeps all.
 	Devices []int16

@@ -21,6 +21,7 @@ async function inflate(text) {
 const state = {by: 0, event: 0, byEvents: false, from: 0, to: 0, edge: null, all: false, zoomed: null};
 let facts, model, layers, drawn;
 
+const origin = () => (state.byEvents ? facts.older : facts.begin);
 const end = () => (state.byEvents ? model.events : facts.end);
 const position = (time) => (state.byEvents ? Math.max(eventAt(model, time, model.times), 0) : time);
 const timeAt = (position) => (state.byEvents ? model.times[Math.min(Math.max(Math.floor(position), 0), model.events - 1)] : position);
@@ -32,12 +33,12 @@ function readFragment() {
   const number = (name, otherwise) => (given.has(name) && isFinite(Number(given.get(name))) ? Number(given.get(name)) : otherwise);
   state.byEvents = given.has("axis") ? given.get("axis") === "events" : crowded(model, facts.end);
   setClock(model, state.byEvents);
-  state.from = Math.max(0, number("from", 0));
+  state.from = Math.max(origin(), number("from", origin()));
   state.to = Math.min(end(), number("to", end()));
-  if (state.to <= state.from) [state.from, state.to] = [0, end()];
+  if (state.to <= state.from) [state.from, state.to] = [origin(), end()];
   const at = number("at", -1);
   state.event = at < 0 ? facts.peak : Math.max(0, eventAt(model, at, model.times));
-  state.edge = state.from > 0 ? eventAt(model, state.from) : null;
+  state.edge = state.from > origin() ? eventAt(model, state.from) : null;
 }
 
 function writeFragment() {
@@ -45,7 +46,7 @@ function writeFragment() {
   if (state.by !== facts.first) said.set("by", facts.by[state.by]);
   if (state.event !== facts.peak) said.set("at", String(model.times[state.event]));
   if (state.byEvents !== crowded(model, facts.end)) said.set("axis", state.byEvents ? "events" : "time");
-  if (state.from > 0) said.set("from", String(Math.round(state.from)));
+  if (state.from > origin()) said.set("from", String(Math.round(state.from)));
   if (state.to < end()) said.set("to", String(Math.round(state.to)));
   const text = said.toString();
   history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
@@ -61,7 +62,7 @@ function divide() {
   }
   const live = liveAt(model, facts.peak), atPeak = new Float64Array(names.length);
   live.bytes.forEach((bytes, owner) => (atPeak[groupOf[owner]] += bytes));
-  const span = Math.max(facts.end, 1);
+  const span = Math.max(facts.end - facts.begin, 1);
   const order = names.map((_, group) => group).sort((a, b) => atPeak[b] + weight[b] / span - atPeak[a] - weight[a] / span).filter((group) => weight[group] > 0);
   const shown = order.slice(0, order.length > colours ? layersShown : colours);
   const layerOf = groupOf.map((group) => (shown.indexOf(group) < 0 ? shown.length : shown.indexOf(group)));
@@ -111,7 +112,7 @@ function draw() {
 function highs(level, count) {
   const values = new Float64Array(count), width = (state.to - state.from) / count;
   for (let c = 0; c < count; c++) {
-    const first = Math.floor(timeAt(state.from + c * width) / level.width), last = Math.floor(timeAt(state.from + (c + 1) * width) / level.width);
+    const first = Math.floor((timeAt(state.from + c * width) - level.from) / level.width), last = Math.floor((timeAt(state.from + (c + 1) * width) - level.from) / level.width);
     for (let i = first; i <= Math.max(first, last - 1) && i < level.bytes.length; i++) values[c] = Math.max(values[c], level.bytes[i]);
   }
   return values;
@@ -375,9 +376,9 @@ function look(event) {
 }
 
 function zoom(from, to) {
-  state.from = Math.max(0, from);
+  state.from = Math.max(origin(), from);
   state.to = Math.min(end(), to);
-  state.edge = state.from > 0 ? Math.max(eventAt(model, state.from), 0) : null;
+  state.edge = state.from > origin() ? Math.max(eventAt(model, state.from), 0) : null;
   look(highest(model, eventAt(model, state.from), eventAt(model, state.to)));
 }
 
@@ -386,7 +387,7 @@ function neighbour(direction) {
   const next = direction < 0 ? list.filter((event) => event < state.event).pop() : list.find((event) => event > state.event);
   if (next === undefined) return;
   const at = model.clock[next];
-  if (at < state.from || at > state.to) [state.from, state.to, state.edge] = [0, end(), null];
+  if (at < state.from || at > state.to) [state.from, state.to, state.edge] = [origin(), end(), null];
   look(next);
 }
 
@@ -431,7 +432,7 @@ function listen() {
     moves[key.key]();
   });
   const whole = () => {
-    [state.from, state.to, state.edge] = [0, end(), null];
+    [state.from, state.to, state.edge] = [origin(), end(), null];
     redraw();
   };
   element("axis").addEventListener("change", () => {

@@ -239,3 +239,12 @@ func (c *Cells) Holding(bytes func(v *Cell) uint64, sure func(*meter.Share) uint
 	}
 	return list
 }
+
+// Restart forgets the blocks that are gone: counts begin with those that are live.
+func (c *Cells) Restart() {
+	for n := range c.List {
+		v := &c.List[n]
+		v.Counts = Counts{Allocs: v.Allocs - v.Frees, AllocBytes: v.Current}
+	}
+	c.Retired = nil
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strings"
 
 	"memtrace/analyzer/report"
 )
@@ -85,9 +84,7 @@ func (p *page) viewHeading(s *report.Summary) {
 	if s.Bounds != nil {
 		p.styled(alarm, "lost", lostWords(s.Bounds))
 	}
-	if len(s.Filter) > 0 {
-		p.field("only", clean(strings.Join(s.Filter, ", ")))
-	}
+	p.selection(s)
 	p.gap()
 }
 

@@ -45,7 +45,7 @@ func (a *app) htmlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "html [flags] FILE",
 		Short:   "Write the report as one HTML page, with memory over time",
-		Long:    fmt.Sprintf(htmlLong, filterHelp),
+		Long:    fmt.Sprintf(htmlLong, windowHelp+"\n\n"+filterHelp),
 		Example: htmlExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -57,6 +57,7 @@ func (a *app) htmlCommand() *cobra.Command {
 		RunE:              func(_ *cobra.Command, args []string) error { return a.html(&flags, args[0]) },
 	}
 	f := cmd.Flags()
+	flags.filters.window.define(cmd)
 	flags.filters.defineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; about 7 bytes of file each")
 	f.StringVarP(&flags.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")

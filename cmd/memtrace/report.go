@@ -21,12 +21,15 @@ goes.
 
 ` + viewHelp + `
 
+` + windowHelp + `
+
 ` + rulesHelp + `
 
 ` + filterHelp
 
 const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --by tag,library --at mark:loaded memtrace.python3.4711.bin
+  memtrace report --from step:10 --to step:20 memtrace.python3.4711.bin
   memtrace report --device 1 --focus 'attn|mlp' traces/
   memtrace report --by category memtrace.python3.4711.bin
   memtrace report --group layer=mxnet-layers --group data=mine.toml memtrace.python3.4711.bin

@@ -94,8 +94,6 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 		return nil, usagef("--view shows its own table: leave out --by and --group, or --view")
 	case len(views) > 0 && s.at != "" && !(v.has("cross") && len(views) == 1):
 		return nil, usagef("--at does not apply to views, which have their own moments")
-	case len(views) > 0 && s.since != "":
-		return nil, usagef("--since does not apply to views, which cover the entire run")
 	case len(views) > 0 && s.sum != "":
 		return nil, usagef("--expected-sum requires --by category, --rules or --group, and does not apply to views")
 	case changed("units") && v.csv == "" && !tbd:
