@@ -36,6 +36,7 @@ type collector struct {
 	heights  [heap.AccountCount]meter.HeightSeries
 	requests profile.Requests
 	past     [heap.AccountCount]*history // nil unless the summary has the blocks' history
+	timeline *overTime                   // nil unless the summary has one
 	device   device.State
 	picks    deviceMoments
 
@@ -160,7 +161,7 @@ func (c *collector) event(e *trace.Event) {
 	}
 	c.ooms.Event(e)
 	c.lastTime = max(c.lastTime, e.Time)
-	c.window.after(c, e)
+	c.after(e)
 }
 
 // keepIfWanted copies the totals if e is the moment that was asked for; the last one stays.
@@ -228,6 +229,9 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	}
 	if h := c.past[b.Account]; h != nil {
 		h.opened(id)
+	}
+	if c.timeline != nil {
+		c.timeline.opened(c, id, b, v, e.Time)
 	}
 	if t := c.iterations; t != nil && t.Account == b.Account {
 		t.Opened(id, b, v)
@@ -307,6 +311,9 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		h.Closed(h.OwnerOf(v), b.Size, e.Time)
 	}
 	c.heights[b.Account].Set(d.Total.Current, e.Time)
+	if c.timeline != nil {
+		c.timeline.closed(c, id, b, v, e.Time)
+	}
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.Ordinal+1
 	d.Life.Add(b.Size, e.Time-b.Time, temporary)
 }

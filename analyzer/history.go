@@ -39,6 +39,13 @@ type history struct {
 	leftOut, leftOutBytes uint64
 }
 
+// keepHistory follows the blocks of both levels, if there is to be a history of them.
+func (c *collector) keepHistory(blocks int) {
+	if blocks > 0 {
+		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(blocks), newHistory(blocks)
+	}
+}
+
 func newHistory(limit int) *history {
 	return &history{limit: limit, owners: make(map[profile.Origin]uint32)}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"memtrace/analyzer/division"
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/notes"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
@@ -48,22 +47,21 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	window, err := newWindow(opts.From, opts.To)
+	followed, err := opts.overTime(byRules)
+	if err != nil {
+		return nil, err
+	}
+	window, err := opts.window()
 	if err != nil {
 		return nil, err
 	}
 	c := newCollector(src.Tables(), picked, profile.NewFilter(profile.Selection{Devices: opts.Devices, Tag: opts.Tag, Library: opts.Library, Focus: opts.Focus, Ignore: opts.Ignore}), opts.At)
-	c.window, c.bounds, c.crossed = window, bounds, crossed
+	c.window, c.bounds, c.crossed, c.timeline = window, bounds, crossed, followed
 	c.ooms.Places = opts.Sites
-	if opts.HistoryBlocks > 0 {
-		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(opts.HistoryBlocks), newHistory(opts.HistoryBlocks)
-	}
+	c.keepHistory(opts.HistoryBlocks)
 	c.resolver.Stacks.Info, c.resolver.Stacks.Options, c.resolver.Stacks.Own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
-	}
-	if err := opts.checkAhead(); err != nil {
-		return nil, err
 	}
 	if opts.Ahead != nil && opts.NeedsAhead() {
 		known, err := training.ReadAhead(c.findRefusals(opts.Ahead))

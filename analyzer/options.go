@@ -48,6 +48,8 @@ type Options struct {
 	Symbols symbol.Options
 	// Training asks for Summary.Training, with the categories of the first of RuleSets. It needs Ahead.
 	Training bool
+	// Timeline asks for Summary.Timeline, divided by a grouping or by ByUse; "": without it.
+	Timeline string
 	// HistoryBlocks asks for Summary.History, with so many blocks at most; 0: without it.
 	HistoryBlocks int
 	// Own says which files are the program's own code where their folders do not: globs for whole parts of a path, in

@@ -135,6 +135,9 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	}
 	advice.ByCategory(s)
 	s.Trend = c.trend(s, mainAccount(s))
+	if c.timeline != nil {
+		s.Timeline = c.timeline.value(c, s)
+	}
 	s.History = c.historyOf(mainAccount(s))
 	s.Notes = append(notes.Make(s, info), division.CategoryNotes(s.Categories)...)
 	s.Notes = append(s.Notes, c.resolver.Stacks.Notes()...)

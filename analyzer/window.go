@@ -35,8 +35,12 @@ type window struct {
 // windowPart are the blocks of one origin.
 type windowPart = *report.WindowBlocks
 
-// newWindow returns nil where the whole run was asked for.
-func newWindow(from, to At) (*window, error) {
+// window returns nil where the whole run was asked for.
+func (o *Options) window() (*window, error) {
+	if err := o.checkAhead(); err != nil {
+		return nil, err
+	}
+	from, to := o.From, o.To
 	if to.kind == momentExit {
 		to = At{}
 	}
@@ -109,10 +113,13 @@ func (c *collector) skips(e *trace.Event) bool {
 	return c.window.ended
 }
 
-// after is passed; w may be nil.
-func (w *window) after(c *collector, e *trace.Event) {
-	if w != nil {
-		w.passed(c, e)
+// after comes behind every event.
+func (c *collector) after(e *trace.Event) {
+	if c.timeline != nil {
+		c.timeline.after(c, e)
+	}
+	if c.window != nil {
+		c.window.passed(c, e)
 	}
 }
 
@@ -212,6 +219,9 @@ func (c *collector) beginWindow(at int64) {
 	c.marks, c.markIndex, c.steps, c.epochs = nil, make(map[trace.StringID]int), report.Iterations{}, report.Iterations{}
 	if c.iterations != nil {
 		c.iterations.Restart(at)
+	}
+	if c.timeline != nil {
+		c.timeline.Restart(at)
 	}
 }
 

@@ -69,6 +69,8 @@ type Cell struct {
 	next  uint32 // behind it
 	Moved uint32 // when a block moved away
 
+	TimelineKey uint32 // number of its key in a timeline plus one; 0: not looked up yet
+
 	owner uint32 // number of its call stack in the account's heldSeries plus one; 0: not looked up yet
 
 	meter.Share

@@ -31,6 +31,8 @@ var views = []View{
 		text: (*page).iterations, table: iterationRows},
 	{Name: "cross", Doc: "two groupings at once, module by category unless --cross names others", missing: noCross, any: true,
 		text: (*page).crossed, table: crossRows},
+	{Name: "timeline", Doc: "memory over time, divided by category unless --by names something else", missing: noTimeline, any: true,
+		text: (*page).timeline, table: timelineTable},
 	{Name: "tbd", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
 		text: (*page).tbd, table: iterationRows},
 }

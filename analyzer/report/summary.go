@@ -40,6 +40,8 @@ type Summary struct {
 	At     *Moment    `json:"at,omitempty"`
 	Window *Window    `json:"window,omitempty"` // nil: the whole run
 
+	Timeline *Timeline `json:"timeline,omitempty"` // nil unless Options.Timeline
+
 	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
 
 	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead

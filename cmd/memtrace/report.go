@@ -36,6 +36,7 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --by site --full-stacks memtrace.python3.4711.bin
   memtrace report --view modules --depth 2 memtrace.python3.4711.bin
   memtrace report --view iterations --csv iterations.csv --units MB memtrace.python3.4711.bin
+  memtrace report --view timeline --by module --csv - memtrace.python3.4711.bin
   memtrace report --brief memtrace.python3.4711.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
@@ -70,6 +71,9 @@ type readSummary struct {
 }
 
 func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, changed func(flag string) bool) error {
+	if err := viewed.takeBy(flags); err != nil {
+		return err
+	}
 	options, style, err := flags.check(a)
 	if err != nil {
 		return err
