@@ -147,3 +147,51 @@ func TestTimelineAgreesWithOracle(t *testing.T) {
 		}
 	}
 }
+
+// TestWildWindowsAddUp: whatever a damaged stream does, a window's and a timeline's rows add up to their levels.
+func TestWildWindowsAddUp(t *testing.T) {
+	for seed := range uint64(*streams) {
+		rng := rand.New(rand.NewPCG(seed, 22))
+		w := randomWindow(rng, randomStream(seed, streamShape{events: 300, wild: true, delayed: func(trace.Event) bool { return true }}))
+		opts := Options{Groupings: []string{"name", "tag"}, Timeline: []string{"name", "tag", ByUse}[seed%3], From: parseAt(t, w.from), To: parseAt(t, w.to)}
+		if rng.IntN(2) == 0 {
+			opts.Ahead = windowSource(t, w.events)
+		}
+		s, err := summarizeKeeping(windowSource(t, w.events), opts, []int{0, 1}[seed%2])
+		if err != nil {
+			t.Fatalf("seed %d, %s to %s: %v", seed, w.from, w.to, err)
+		}
+		for _, l := range s.Window.Levels {
+			level := s.Driver
+			if l.Level == report.LevelFramework {
+				level = s.Framework
+			}
+			if l.End.Bytes != level.LiveBytes || l.Start.Count+level.AllocCount-level.FreeCount != l.End.Count || level.LiveCount() != l.End.Count {
+				t.Fatalf("seed %d, %s to %s: %+v in the window, %+v in the level", seed, w.from, w.to, l.WindowBlocks, level)
+			}
+			for _, g := range l.Groups {
+				var sum report.WindowBlocks
+				for _, r := range g.Rows {
+					sum.Plus(&r.WindowBlocks)
+				}
+				if sum != l.WindowBlocks {
+					t.Fatalf("seed %d: rows by %s add up to %+v, not %+v", seed, g.By, sum, l.WindowBlocks)
+				}
+			}
+			var highest uint64
+			for _, b := range s.Timeline.Level(l.Level).Bins {
+				var sum uint64
+				for _, p := range b.Held {
+					sum += p.Bytes
+				}
+				if sum != b.PeakBytes {
+					t.Fatalf("seed %d, by %s: keys add up to %d, not %d", seed, opts.Timeline, sum, b.PeakBytes)
+				}
+				highest = max(highest, b.PeakBytes)
+			}
+			if highest != level.PeakBytes {
+				t.Fatalf("seed %d: the timeline's highest is %d, the level's %d", seed, highest, level.PeakBytes)
+			}
+		}
+	}
+}

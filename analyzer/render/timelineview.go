@@ -90,6 +90,7 @@ const (
 	timelineBasic    = 48 // time, peak, rest, driver, steps
 	timelineKeysMost = 5
 	widthOfBars      = 100
+	laneWidth        = 14
 )
 
 func (p *page) timelineColumns(t *report.Timeline) []report.TimelineKey {
@@ -120,7 +121,7 @@ func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used 
 	for _, bytes := range append(held, rest) {
 		row = append(row, cell{text: bytesOrBlank(bytes)})
 	}
-	row = append(row, cell{text: bytesOrBlank(b.Idle)}, cell{}, cell{}, cell{text: clean(b.Phase)}, cell{text: laneWords(&t.Lanes[i])})
+	row = append(row, cell{text: bytesOrBlank(b.Idle)}, cell{}, cell{}, cell{text: clean(b.Phase)}, cell{text: clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
 	at := len(row) - 4
 	if t.Levels[0].Level != report.LevelDriver && driver != nil {
 		row[at].text = bytesOrBlank(driver[i])
@@ -141,6 +142,9 @@ func bytesOrBlank(n uint64) string {
 // laneWords says what happened in a stretch, in a few characters.
 func laneWords(l *report.TimelineLane) string {
 	var parts []string
+	if l.OOMs > 0 {
+		parts = append(parts, "OOM")
+	}
 	switch {
 	case l.Steps == 1:
 		parts = append(parts, strconv.FormatUint(l.FirstStep, 10))
@@ -151,13 +155,10 @@ func laneWords(l *report.TimelineLane) string {
 		parts = append(parts, fmt.Sprintf("epoch %d", l.LastEpoch))
 	}
 	for _, name := range l.MarkNames {
-		parts = append(parts, clip(clean(name), timelineKeyWidth, false))
+		parts = append(parts, clean(name))
 	}
 	if more := l.Marks - uint64(len(l.MarkNames)); more > 0 {
 		parts = append(parts, fmt.Sprintf("+%d", more))
-	}
-	if l.OOMs > 0 {
-		parts = append(parts, "out of memory")
 	}
 	return strings.Join(parts, " ")
 }

@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -48,6 +49,7 @@ func TestWindows(t *testing.T) {
 			if err := json.Unmarshal(text, &told); err != nil || len(told) != 5 {
 				t.Fatalf("%v: %s", err, text)
 			}
+			compareTimeline(t, r.trace)
 			for _, want := range told {
 				var got windowReport
 				if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--from", want.From, "--to", want.To, r.trace)), &got); err != nil {
@@ -63,5 +65,58 @@ func TestWindows(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// compareTimeline looks at memory over time: what keys held adds up at every highest moment, the highest of all is the
+// report's peak, and the allocator's and the driver's lines are at their peaks, too.
+func compareTimeline(t *testing.T, trace string) {
+	t.Helper()
+	var rep struct {
+		Framework struct {
+			Peak uint64 `json:"peak_bytes"`
+		} `json:"framework"`
+		Devices []struct {
+			Reserved uint64 `json:"reserved_bytes_peak"`
+		} `json:"devices"`
+		Timeline struct {
+			Levels []struct {
+				Level string
+				Bins  []struct {
+					Peak uint64 `json:"peak_bytes"`
+					Held []struct{ Key, Bytes uint64 }
+				}
+			}
+			Lines []struct {
+				Name string
+				Peak []uint64 `json:"peak_bytes"`
+			}
+			Lanes []struct{ Steps, Marks uint64 }
+		} `json:"timeline"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--view", "timeline", "--json", trace)), &rep); err != nil {
+		t.Fatal(err)
+	}
+	var highest, steps, marks uint64
+	for _, b := range rep.Timeline.Levels[0].Bins {
+		var sum uint64
+		for _, p := range b.Held {
+			sum += p.Bytes
+		}
+		if sum != b.Peak {
+			t.Errorf("categories add up to %d, not %d", sum, b.Peak)
+		}
+		highest = max(highest, b.Peak)
+	}
+	for _, lane := range rep.Timeline.Lanes {
+		steps, marks = steps+lane.Steps, marks+lane.Marks
+	}
+	if highest != rep.Framework.Peak || steps != 12 || marks != 5 {
+		t.Errorf("over time at most %d, %d steps, %d marks; want %d, 12 and 5", highest, steps, marks, rep.Framework.Peak)
+	}
+	for _, l := range rep.Timeline.Lines {
+		if l.Name == "reserved" && slices.Max(l.Peak) != rep.Devices[0].Reserved {
+			t.Errorf("reserved at most %d over time, %d in the report", slices.Max(l.Peak), rep.Devices[0].Reserved)
+		}
 	}
 }
