@@ -73,6 +73,9 @@ func (c *collector) wanted(s *report.Summary, main heap.Account, want At) *momen
 }
 
 func (c *collector) noMoment(want At, s *report.Summary) error {
+	if want.kind == momentStep && s.Steps.Count == 0 {
+		return fmt.Errorf("the trace has no step %d: it has no steps at all; memtrace.step() announces them", want.step)
+	}
 	if want.kind == momentStep {
 		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.step, s.Steps.Count, s.Steps.FirstNumber, s.Steps.LastNumber)
 	}

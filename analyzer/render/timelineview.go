@@ -59,11 +59,12 @@ func (p *page) timeline(s *report.Summary) {
 	own := p.timelineColumns(t)
 	titles := make([]string, len(own))
 	for i := range own {
-		titles[i] = keyTitle(t.Keys[i].Key, t.Keys[i].Label)
+		titles[i] = clean(keyTitle(t.Keys[i].Key, t.Keys[i].Label))
 	}
 	columns := []column{{title: "from"}, {title: "peak", right: true}, {}}
-	for _, title := range shortNames(titles) {
-		columns = append(columns, column{title: clip(clean(title), timelineKeyWidth, p.o.ASCII), right: true})
+	short := columnNames(t.By, titles)
+	for _, title := range short {
+		columns = append(columns, column{title: title, right: true})
 	}
 	columns = append(columns, column{title: "rest", right: true}, column{title: "idle", right: true, optional: 3}, column{title: "driver", right: true, optional: 2},
 		column{title: "used", right: true, optional: 5}, column{title: "in", optional: 6}, column{title: "steps", optional: 1})
@@ -81,7 +82,7 @@ func (p *page) timeline(s *report.Summary) {
 	}
 	p.table(withoutBlank(columns, rows))
 	p.gap()
-	p.timelineNotes(s, t, titles, first, last)
+	p.timelineNotes(s, t, titles, short, first, last)
 }
 
 // Columns of keys: as wide as bytes are, and as many as there is room for beside the others.
@@ -132,6 +133,21 @@ func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used 
 	return row
 }
 
+// columnNames are titles that fit a column: categories have well-known short names, others numbers where they are too
+// long.
+func columnNames(by string, titles []string) []string {
+	if by == "category" {
+		return shortNames(titles)
+	}
+	names := slices.Clone(titles)
+	for i, title := range titles {
+		if widthOf(title) > timelineKeyWidth {
+			names[i] = fmt.Sprintf("(%d)", i+1)
+		}
+	}
+	return names
+}
+
 func bytesOrBlank(n uint64) string {
 	if n == 0 {
 		return ""
@@ -164,13 +180,15 @@ func laneWords(l *report.TimelineLane) string {
 }
 
 // timelineNotes explains the columns, and proposes to look closer at the highest stretch.
-func (p *page) timelineNotes(s *report.Summary, t *report.Timeline, titles []string, first, last int) {
-	used := make([]bool, len(titles))
-	for i, short := range shortNames(titles) {
-		used[i] = short != titles[i]
+func (p *page) timelineNotes(s *report.Summary, t *report.Timeline, titles, short []string, first, last int) {
+	var parts []string
+	for i, name := range short {
+		if name != titles[i] {
+			parts = append(parts, name+" "+titles[i])
+		}
 	}
-	if text := legend(titles, used); slices.Contains(used, true) {
-		p.item("Columns: " + clean(text) + ".")
+	if parts != nil {
+		p.item("Columns: " + strings.Join(parts, ", ") + ".")
 	}
 	if first > 0 {
 		p.item("Nothing was held before " + moment(t.Begin(first)) + ".")

@@ -80,6 +80,7 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	s.defineRules(cmd)
 	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
 	s.window.define(cmd)
+	s.window.defineOldName(cmd)
 	s.defineFilters(cmd)
 	s.asked = f.Changed
 	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")

@@ -23,11 +23,14 @@ func (w *windowFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.from, "from", "", "answer for the run from this `MOMENT` on: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown")
 	f.StringVar(&w.to, "to", "", "answer for the run up to this `MOMENT`: a time such as 1.5s, step:N, mark:NAME, oom, oom:N, teardown or exit")
-	f.StringVar(&w.since, "since", "", "an older name of --from `MOMENT`")
-	mustHide(cmd, "since")
 	mustComplete(cmd, "from", completeValues("teardown", "oom", "oom:", "mark:", "step:"))
 	mustComplete(cmd, "to", completeValues("teardown", "exit", "oom", "oom:", "mark:", "step:"))
-	mustComplete(cmd, "since", completeValues("mark:", "step:"))
+}
+
+// defineOldName adds --since, which is what --from was called once.
+func (w *windowFlags) defineOldName(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&w.since, "since", "", "an older name of --from `MOMENT`")
+	mustComplete(cmd, "since", completeValues("teardown", "oom", "oom:", "mark:", "step:"))
 }
 
 // moments checks the flags.
@@ -52,9 +55,3 @@ func (w *windowFlags) moments() (from, to analyzer.At, err error) {
 
 // begin is what --from says, under either name.
 func (w *windowFlags) begin() string { return w.from + w.since }
-
-func mustHide(cmd *cobra.Command, flag string) {
-	if err := cmd.Flags().MarkHidden(flag); err != nil {
-		panic(err) // the flag does not exist
-	}
-}
