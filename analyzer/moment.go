@@ -153,6 +153,7 @@ type moment struct {
 	reported  []uint64                                  // the framework's reserved counter by device slot
 	requested []*report.Requested                       // of the framework's blocks on all devices, then by device slot; nil where it is not known
 	exact     bool                                      // it lies before the first lost record
+	watched   any                                       // the watcher's own
 }
 
 // live returns the live bytes of an account on all devices.
@@ -176,6 +177,9 @@ func (c *collector) now(time int64) *moment {
 	}
 	c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Current })
 	m.requested = c.requests.Now(c.details[heap.AccountFramework])
+	if c.watcher != nil {
+		m.watched = c.watcher.Moment()
+	}
 	return m
 }
 

@@ -35,7 +35,7 @@ func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error
 		if m == nil {
 			return nil, c.noMoment(want, s)
 		}
-		s.At = c.momentValue(m, label)
+		s.At, c.watched = c.momentValue(m, label), m.watched
 	}
 	s.Ledgers = []report.Ledger{}
 	for g := range c.groupings {

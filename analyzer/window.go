@@ -84,8 +84,21 @@ func (c *collector) skips(e *trace.Event) bool {
 	return c.window.ended
 }
 
+// before comes ahead of every event.
+func (c *collector) before(e *trace.Event) {
+	if c.moment == nil && c.want.before(e) {
+		c.moment = c.now(c.want.time)
+	}
+	if c.iterations != nil {
+		c.iterations.Event(e)
+	}
+}
+
 // after comes behind every event.
 func (c *collector) after(e *trace.Event) {
+	if c.watcher != nil {
+		c.watcher.Event(e)
+	}
 	if c.timeline != nil {
 		c.timeline.after(c, e)
 	}
@@ -161,7 +174,7 @@ func (c *collector) beginWindow(at int64) {
 		c.totals[a].Restart(at)
 		c.implicit[a] = report.ImplicitFrees{}
 		if c.heights[a].Restart(at); c.past[a] != nil {
-			c.past[a].restart(at)
+			c.past[a].restart(at, c.details[a].Total.Current)
 		}
 		if c.held[a] != nil {
 			c.held[a].Restart()
@@ -189,7 +202,7 @@ func (c *collector) beginWindow(at int64) {
 	w.outside = c.steps
 	c.marks, c.markIndex, c.steps, c.epochs = nil, make(map[trace.StringID]int), report.Iterations{}, report.Iterations{}
 	if c.iterations != nil {
-		c.iterations.Restart(at)
+		c.iterations.Forget(at)
 	}
 	if c.timeline != nil {
 		c.timeline.Restart(at)
