@@ -17,7 +17,7 @@ const timelineRows = 32
 func noTimeline(s *report.Summary) string {
 	switch {
 	case s.Timeline == nil:
-		return "no timeline was asked for"
+		return "no timeline was requested"
 	case len(s.Timeline.Levels) == 0:
 		return "no memory was allocated"
 	}
