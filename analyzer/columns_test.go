@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"testing"
 
 	"memtrace/analyzer/profile"
@@ -175,7 +176,7 @@ func TestColumnsSayWhatRowsSay(t *testing.T) {
 		"time": {At: at("1ms")}, "teardown": {At: at("teardown")}, "step": {At: at("step:7777")}, "since": {From: at("1ms")}, "window": {From: at("1ms"), To: at("2ms")}, "over time": {Timeline: "tag"}, "device": {Devices: []int16{1}},
 		"tagged": {Tag: "model"}, "history": {HistoryBlocks: 500}, "exit": {At: at("exit"), Groupings: []string{"site"}},
 	}
-	for seed := range uint64(10) {
+	for seed := range uint64(20) {
 		events := newMixedRun(seed, 2500)
 		file := encodeEvents(t, events)
 		for name, o := range asked {
@@ -198,6 +199,28 @@ func TestColumnsSayWhatRowsSay(t *testing.T) {
 				t.Fatalf("seed %d, %s:\n%s\nwant\n%s", seed, name, a, b)
 			}
 		}
+	}
+}
+
+// Reading by columns costs no memory that grows with the trace, once the tables have grown to the live set.
+func TestColumnsAllocateNothing(t *testing.T) {
+	mallocs := func(steps int) uint64 {
+		r := openStory(t, encodeEvents(t, trainingEvents(steps)))
+		live, err := NewLive(r, Options{Groupings: []string{"tag"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := replay(r, live.collector, nil); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.Mallocs - before.Mallocs
+	}
+	mallocs(1)
+	if short, long := mallocs(5), mallocs(65); long > short+3000 { // of 240,000 events more
+		t.Errorf("%d allocations in 5 steps, %d in 65", short, long)
 	}
 }
 

@@ -147,7 +147,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	if c.iterations != nil {
 		s.Training = c.iterations.Value(opts.RuleSets[0].Rules, info, c.parameters.Values(), s.EndNS())
 	}
-	advice.ByCategory(s)
+	advice.ByCategory(s, advice.FollowedBy(c.resolver.Tables))
 	s.Trend = c.trend(s, mainAccount(s))
 	if c.timeline != nil {
 		s.Timeline = c.timeline.value(c, s)
