@@ -9,11 +9,11 @@ import (
 // trace is whole. A filter may have hidden what was left out, so with one the counts are of what is there.
 func (c *collector) addThinned(s *report.Summary, info trace.Info) {
 	t := trace.ThinnedFrom(info)
-	if t.UntilSeq == 0 {
+	if t.UntilSeq == 0 || c.window != nil && c.window.fromNS >= t.UntilTime { // nothing was left out of the window
 		return
 	}
 	s.Thinned = &report.Thinned{UntilTimeNS: t.UntilTime, LeftOutEvents: t.Events}
-	if c.filter != nil {
+	if c.filter != nil || c.window != nil && (c.window.fromNS > 0 || c.window.toNS < t.UntilTime) { // of a part of what was left out the counts are not known
 		return
 	}
 	s.Steps.Count += t.Steps
