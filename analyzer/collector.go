@@ -36,7 +36,7 @@ type collector struct {
 	heights   [heap.AccountCount]meter.HeightSeries
 	requests  profile.Requests
 	past      [heap.AccountCount]*history // nil unless the summary has the blocks' history
-	segments  *segmentHistory             // nil unless past has the framework's
+	segments  *device.Segments            // nil unless past has the framework's
 	historyBy []string                    // what its owners have keys of besides
 	watcher   Watcher                     // nil unless somebody follows the replay
 	watched   any                         // what the watcher kept of the moment that was asked for
@@ -76,12 +76,6 @@ type collector struct {
 
 	run     frameworkRun
 	rowRoom []trace.Event // where events become rows
-}
-
-type markCount struct {
-	id trace.StringID
-	report.Mark
-	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
 }
 
 func newCollector(tables *trace.Tables, picked []*profile.Grouping, f *profile.Filter, want At) *collector {
@@ -135,14 +129,12 @@ func (c *collector) event(e *trace.Event) {
 		if c.want.kind == momentTeardown { // asked first, since events are many
 			c.keepIfWanted(e)
 		}
-	case trace.EventCreate:
+	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
 		c.heap.Apply(e)
-	case trace.EventMap, trace.EventUnmap:
-		c.heap.Apply(e)
-		c.followMappings(e)
+		c.segments.Follow(e, c.heap, c.resolver.Libraries, c.pastEvents())
 	case trace.EventDestroy:
 		c.heap.Apply(e)
-		c.followMappings(e)
+		c.segments.Follow(e, c.heap, c.resolver.Libraries, c.pastEvents())
 		c.device.Sizes.Forget(e)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !c.heap.EndedSince(e) {
@@ -205,9 +197,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.doubt(e.Seq) // its size may be that of another mapping
 	}
 	c.device.Opened(b, c.resolver.Libraries, c.frameworkEpoch())
-	if c.segments != nil {
-		c.segmentOpened(id, b)
-	}
+	c.segments.Opened(id, b, c.resolver.Libraries, c.pastEvents())
 	d := c.details[b.Account]
 	if d == nil {
 		if b.Hidden = c.filter != nil && c.hides(b); b.Hidden {
@@ -293,9 +283,7 @@ func (c *collector) countFlags(e *trace.Event) {
 // Closed implements Observer.
 func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	c.device.Closed(b, c.resolver.Libraries, c.frameworkEpoch())
-	if c.segments != nil {
-		c.segmentClosed(id, b)
-	}
+	c.segments.Closed(id, b, c.pastEvents())
 	if b.Hidden {
 		return
 	}

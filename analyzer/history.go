@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
@@ -124,6 +125,23 @@ func partition(blocks []pastBlock) int {
 	}
 }
 
+// keepHistory asks for the history of so many blocks of each account, by further keys; 0: of none.
+func (c *collector) keepHistory(blocks int, by []string) {
+	if blocks > 0 {
+		c.historyBy = by
+		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(blocks), newHistory(blocks)
+		c.segments = device.NewSegments()
+	}
+}
+
+// pastEvents counts the events of the framework's level, as far as a history is kept.
+func (c *collector) pastEvents() uint64 {
+	if h := c.past[heap.AccountFramework]; h != nil {
+		return h.events
+	}
+	return 0
+}
+
 // historyOf completes the history of an account. It must come last: it names what the report needs no names of.
 func (c *collector) historyOf(a heap.Account) *report.History {
 	h := c.past[a]
@@ -140,7 +158,7 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	v := &report.History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
 	placed := placeBlocks(v, all.blocks, h.events)
 	if a == heap.AccountFramework && c.filter == nil {
-		v.Segments = c.segments.placed(c.device.Holdings.Library, placed)
+		v.Segments = c.segments.Of(c.device.Holdings.Library, placed)
 	}
 	by := c.historyGroupings()
 	for _, g := range by {

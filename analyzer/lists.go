@@ -184,6 +184,12 @@ func addIteration(i *report.Iterations, e *trace.Event) {
 	i.LastNumber, i.LastTimeNS = e.Count, e.Time
 }
 
+type markCount struct {
+	id trace.StringID
+	report.Mark
+	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
+}
+
 func (c *collector) addMark(e *trace.Event) {
 	i, known := c.markIndex[e.Name]
 	if !known {

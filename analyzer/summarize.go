@@ -142,7 +142,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	if c.iterations != nil {
 		s.Training = c.iterations.Value(opts.RuleSets[0].Rules, info, c.parameters.Values(), s.Process.DurationNS)
 	}
-	advice.ByCategory(s)
+	advice.ByCategory(s, advice.FollowedBy(c.resolver.Tables))
 	s.Trend = c.trend(s, mainAccount(s))
 	s.History = c.historyOf(mainAccount(s))
 	s.Notes = append(notes.Make(s, info), division.CategoryNotes(s.Categories)...)

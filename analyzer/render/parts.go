@@ -31,10 +31,10 @@ func whose(proc report.Process) (name, value string) {
 }
 
 // process says where the program ran and how it ended. Of an imported trace that is not known.
-func (p *page) process(proc report.Process) {
-	if proc.Imported == "" {
-		p.field("process", process(proc))
-		p.field("run", run(proc))
+func (p *page) process(s *report.Summary) {
+	if s.Process.Imported == "" {
+		p.field("process", process(s.Process))
+		p.field("run", ranOut(s, run(s.Process)))
 	}
 }
 
@@ -43,7 +43,7 @@ func Facts(s *report.Summary) []Fact {
 	name, value := whose(s.Process)
 	list := []Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
 	if s.Process.Imported == "" {
-		list = append(list, Fact{Name: "run", Value: process(s.Process) + "; " + run(s.Process)})
+		list = append(list, Fact{Name: "run", Value: process(s.Process) + "; " + ranOut(s, run(s.Process))})
 	}
 	if text := software(s.Versions); text != "" {
 		list = append(list, Fact{Name: "software", Value: text, Long: true})

@@ -63,7 +63,7 @@ func (p *page) begin(s *report.Summary) {
 
 func (p *page) heading(s *report.Summary) {
 	p.begin(s)
-	p.process(s.Process)
+	p.process(s)
 	if text := software(s.Versions); text != "" {
 		p.field("software", text)
 	}

@@ -76,7 +76,7 @@ func levelSubject(s *report.Summary, v *report.Verdict) string {
 func peakSentence(s *report.Summary, v *report.Verdict) string {
 	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), Range(s.Main().PeakBytesLower, v.PeakBytes, s.Bounds))
 	if v.DeviceCount > 1 {
-		text += fmt.Sprintf(" on %d devices together", v.DeviceCount)
+		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
 	return text + peakPlace(v) + "."
 }

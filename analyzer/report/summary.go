@@ -247,13 +247,24 @@ type MomentRow struct {
 	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
 }
 
+// Torn is damage inside of a trace: what lies behind it was read.
+type Torn struct {
+	Stretches uint64 `json:"stretches"`
+	Bytes     int64  `json:"bytes"`
+	At        int64  `json:"at"` // offset of the first
+	Reason    string `json:"reason"`
+	Records   uint64 `json:"lost_records"` // that stood in them; lost_records of the report counts them, too
+}
+
 // Health says how far the numbers can be trusted.
 type Health struct {
-	Complete        bool   `json:"complete"`         // nothing lost, cut or repaired
-	Truncated       bool   `json:"truncated"`        // the file is cut or damaged; what stands before TruncatedAt was read
-	TruncatedAt     int64  `json:"truncated_at"`     // offset in the file
-	TruncatedReason string `json:"truncated_reason"` // "" unless truncated
-	Altered         string `json:"altered"`          // why the sections before the end are not those that were written; "" if they are
+	Complete        bool   `json:"complete"`              // nothing lost, cut or repaired
+	Truncated       bool   `json:"truncated"`             // the file is cut or damaged; what stands before TruncatedAt was read
+	TruncatedAt     int64  `json:"truncated_at"`          // offset in the file
+	TruncatedReason string `json:"truncated_reason"`      // "" unless truncated
+	Damaged         *Torn  `json:"damaged,omitempty"`     // stretches that could not be read, with readable ones behind them; nil: none
+	RestoredAt      int64  `json:"restored_at,omitempty"` // offset of damage that the trace's own check bytes made good; 0: none
+	Altered         string `json:"altered"`               // why the sections before the end are not those that were written; "" if they are
 	Bytes           int64  `json:"bytes_read"`
 	Events          uint64 `json:"events"`
 	LateEvents      uint64 `json:"late_events"`

@@ -25,7 +25,8 @@ report. Of two traces the page says what changed, as 'memtrace diff' does.
 The file lies beside the trace, or the second one, under its name with the ending
 .html, of two traces .diff.html, unless -o names another one; '-o -' is standard
 output. A page names files and functions of the program, as the report does, and
-has none of their text: 'memtrace anonymize' makes a trace without the names, too.
+has none of their text. --no-source replaces these names, and those of tags and
+marks, by pseudonyms, as 'memtrace anonymize' does for a whole trace.
 
 Blocks beyond --blocks are left out, which the page says; --full holds every one.
 'memtrace serve' shows the same page of traces of any size.
@@ -76,7 +77,7 @@ func (a *app) htmlCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.filters.defineFilters(cmd)
-	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; about 7 bytes of file each")
+	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; 5 to 7 bytes of file each")
 	f.BoolVar(&flags.full, "full", false, "hold every block")
 	f.BoolVar(&flags.noSource, "no-source", false, "replace names of the program's files, functions, tags and marks by pseudonyms")
 	f.StringVarP(&flags.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")

@@ -132,6 +132,7 @@ function fillMoments() {
 async function between() {
   const time = (id, otherwise) => (element(id).value === "" ? otherwise : Number(element(id).value));
   const from = time("since-moment", 0), to = time("until-moment", facts.end);
+  element("reading").textContent = to > from ? "" : "The second moment must come after the first.";
   if (to <= from) return;
   const at = async (t) => (state.byEvents ? Math.max(await source.eventAt(t, false), 0) : t);
   return zoom(await at(from), to >= facts.end ? end() : await at(to), true);
