@@ -27,7 +27,7 @@ type collector struct {
 	crossed   []*profile.Grouping // the two of a crossed table; nil without one
 	kept      []*profile.Grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
-	since     At       // what peaks begin at; none once it came
+	window    *window  // nil: the whole run
 	bounds    []uint64 // between size classes
 
 	totals    [heap.AccountCount]meter.Meter // accounts without detail
@@ -36,6 +36,7 @@ type collector struct {
 	heights   [heap.AccountCount]meter.HeightSeries
 	requests  profile.Requests
 	past      [heap.AccountCount]*history // nil unless the summary has the blocks' history
+	timeline  *overTime                   // nil unless the summary has one
 	segments  *device.Segments            // nil unless past has the framework's
 	historyBy []string                    // what its owners have keys of besides
 	watcher   Watcher                     // nil unless somebody follows the replay
@@ -60,19 +61,17 @@ type collector struct {
 	ordinal  uint32   // of the event being replayed, within its thread
 	lastTime int64
 
-	estimated   uint64
-	runtimeOnly uint64
-	lost        uint64
-	losses      losses
-	rowIndexes  []*profile.RowIndex // by grouping, of the summary in progress
-	bounded     *report.Bounds      // of the summary that is being made; nil if nothing was lost
-	marks       []markCount
-	markIndex   map[trace.StringID]int
-	steps       report.Iterations
-	epochs      report.Iterations
-	ooms        oom.Tracker
-	moment      *moment
-	iterations  *training.Tracker // nil unless the summary has training
+	estimated, runtimeOnly, lost uint64
+	losses                       losses
+	rowIndexes                   []*profile.RowIndex // by grouping, of the summary in progress
+	bounded                      *report.Bounds      // of the summary that is being made; nil if nothing was lost
+	marks                        []markCount
+	markIndex                    map[trace.StringID]int
+	steps                        report.Iterations
+	epochs                       report.Iterations
+	ooms                         oom.Tracker
+	moment                       *moment
+	iterations                   *training.Tracker // nil unless the summary has training
 
 	run     frameworkRun
 	rowRoom []trace.Event // where events become rows
@@ -106,14 +105,12 @@ func (c *collector) countTogether() {
 
 // event replays one event.
 func (c *collector) event(e *trace.Event) {
-	if c.moment == nil && c.want.before(e) {
-		c.moment = c.now(c.want.time)
+	if c.window != nil && c.skips(e) {
+		return
 	}
-	if c.since.kind != momentNone {
-		c.beginIfSince(e)
-	}
-	if c.iterations != nil {
-		c.iterations.Event(e)
+	c.before(e)
+	if c.window != nil && c.leaves(e) {
+		return
 	}
 	if c.losses.begun {
 		c.loseSight(e)
@@ -160,10 +157,8 @@ func (c *collector) event(e *trace.Event) {
 		c.lose(e)
 	}
 	c.ooms.Event(e)
-	if c.watcher != nil {
-		c.watcher.Event(e)
-	}
 	c.lastTime = max(c.lastTime, e.Time)
+	c.after(e)
 }
 
 // keepIfWanted copies the totals if e is the moment that was asked for; the last one stays.
@@ -239,6 +234,9 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	if c.watcher != nil {
 		c.watcher.Opened(id, b, e)
 	}
+	if c.timeline != nil {
+		c.timeline.opened(c, id, b, v, e.Time)
+	}
 	if t := c.iterations; t != nil && t.Account == b.Account {
 		t.Opened(id, b, v)
 	}
@@ -311,6 +309,9 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	if h := c.past[b.Account]; h != nil {
 		h.closed(id, b, &v.Origin, e.Time, d.Total.Current-b.Size)
 	}
+	if c.window != nil && c.kept != nil {
+		c.window.closed(b, &c.openedAs[id], &v.Origin)
+	}
 	if b.Account == heap.AccountFramework {
 		c.requests.Closed(id, b, d)
 	}
@@ -319,6 +320,9 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		h.Closed(h.OwnerOf(v), b.Size, e.Time)
 	}
 	c.heights[b.Account].Set(d.Total.Current, e.Time)
+	if c.timeline != nil {
+		c.timeline.closed(c, id, b, v, e.Time)
+	}
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.Ordinal+1
 	if !c.thin { // of short lives few were kept
 		d.Life.Add(b.Size, e.Time-b.Time, temporary)

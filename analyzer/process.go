@@ -59,10 +59,7 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 
 // words lists the filters in the order in which people think of them.
 func (o *Options) words() []string {
-	list := []string{}
-	if !o.Since.IsZero() {
-		list = append(list, "peaks since "+o.Since.String())
-	}
+	list := append([]string{}, o.windowWords()...)
 	for _, d := range o.Devices {
 		list = append(list, fmt.Sprintf("device %d", d))
 	}

@@ -54,8 +54,11 @@ func Facts(s *report.Summary) []Fact {
 		}
 	}
 	list = append(list, Fact{Name: "trace", Value: health(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
-	if len(s.Filter) > 0 {
-		list = append(list, Fact{Name: "only", Value: clean(strings.Join(s.Filter, ", "))})
+	if s.Window != nil {
+		list = append(list, windowFact(s))
+	}
+	if only := filters(s); len(only) > 0 {
+		list = append(list, Fact{Name: "only", Value: clean(strings.Join(only, ", "))})
 	}
 	return list
 }

@@ -78,7 +78,7 @@ func peakSentence(s *report.Summary, v *report.Verdict) string {
 	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
-	return text + peakPlace(v) + "."
+	return text + windowPhrase(s.Window) + peakPlace(v) + "."
 }
 
 // peakPlace says at which point of the run the peak stood.

@@ -39,6 +39,9 @@ type Summary struct {
 	Epochs Iterations `json:"epochs"`
 	OOM    OOM        `json:"oom"`
 	At     *Moment    `json:"at,omitempty"`
+	Window *Window    `json:"window,omitempty"` // nil: the whole run
+
+	Timeline *Timeline `json:"timeline,omitempty"` // nil unless Options.Timeline
 
 	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
 
@@ -102,10 +105,15 @@ type Level struct {
 	// where records were lost.
 	RequestedAtPeak *Requested `json:"requested_at_peak,omitempty"`
 	RequestedLive   *Requested `json:"requested_live,omitempty"`
+
+	StartCount uint64 `json:"-"` // blocks that are not among AllocCount, being older than the window
 }
 
 // Empty reports whether nothing was ever asked of the level.
-func (l Level) Empty() bool { return l.AllocCount == 0 && l.FailedCount == 0 }
+func (l Level) Empty() bool { return l.AllocCount == 0 && l.FailedCount == 0 && l.StartCount == 0 }
+
+// LiveCount is how many blocks are live at the end.
+func (l Level) LiveCount() uint64 { return l.StartCount + l.AllocCount - l.FreeCount }
 
 // Device is one GPU.
 type Device struct {
