@@ -32,7 +32,7 @@ func (c *collector) batch(b *trace.Batch) {
 		return
 	}
 	for i := range runs {
-		if columns := &runs[i]; c.straight(columns) {
+		if columns := &runs[i]; c.onFastPath(columns) {
 			c.frameworkRun(columns)
 		} else {
 			meter.Slot(&c.rowRoom, columns.Len()-1)
@@ -49,15 +49,15 @@ func (c *collector) rows(events []trace.Event) {
 	}
 }
 
-// straight reports whether nothing has to be looked for in events but what they do to the framework's blocks.
-func (c *collector) straight(columns *trace.Columns) bool {
+// onFastPath reports whether nothing has to be looked for in events but what they do to the framework's blocks.
+func (c *collector) onFastPath(columns *trace.Columns) bool {
 	switch {
 	case c.want.kind == momentTime && c.moment == nil || c.want.kind == momentTeardown || c.window != nil || c.timeline != nil,
 		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Pending() || c.thin || c.watcher != nil,
 		c.iterations != nil && (c.iterations.FromAllocations() || c.iterations.Account != heap.AccountFramework):
 		return false
 	}
-	return c.heap.Straight() && heap.IsStraight(columns)
+	return c.heap.HasFastPath() && heap.FastRun(columns)
 }
 
 func (c *collector) frameworkRun(columns *trace.Columns) {
@@ -103,7 +103,7 @@ func (r *frameworkRun) begin(c *collector, columns *trace.Columns) {
 	r.mem = cuda.MemoryKind(mem)
 }
 
-// open replays an allocation, and does nothing but return false if it is not one that goes the straight way.
+// open replays an allocation, and does nothing but return false if it is not one that takes the fast path.
 func (r *frameworkRun) open(i int) bool {
 	addr, size := r.addr.At(i), r.size.At(i)
 	if addr == 0 || size > heap.MaxBlockBytes {
@@ -150,7 +150,7 @@ func (r *frameworkRun) fill(i int, b *heap.Block, size uint64) {
 	b.Thread, b.Ordinal, b.Call, b.Device, b.Mem = thread, r.c.nextOrdinal(thread), call, device, r.mem
 }
 
-// close replays a free, and does nothing but return false if it is not one that goes the straight way.
+// close replays a free, and does nothing but return false if it is not one that takes the fast path.
 func (r *frameworkRun) close(i int) bool {
 	addr := r.addr.At(i)
 	if addr == 0 {

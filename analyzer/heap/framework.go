@@ -5,13 +5,13 @@ import (
 	"memtrace/trace"
 )
 
-// The straight way of a framework's blocks, which are nearly all blocks of a training program: an allocation at an
+// The fast path of a framework's blocks, which are nearly all blocks of a training program: an allocation at an
 // address where nothing is live, and the free of a block that is. It leaves everything else to Apply, and calls no
 // observer: the caller does what that would do.
 
-// IsStraight reports whether all of the events are of a framework's blocks on devices, and none was refused. The straight
-// way is then open to those that are allocations and frees without flags of their own.
-func IsStraight(c *trace.Columns) bool {
+// FastRun reports whether all of the events are of a framework's blocks on devices, and none was refused. The fast
+// path is then open to those that are allocations and frees without flags of their own.
+func FastRun(c *trace.Columns) bool {
 	level, levelFixed := c.Fixed(trace.FieldLevel)
 	status, statusFixed := c.Fixed(trace.FieldStatus)
 	mem, memFixed := c.Fixed(trace.FieldMem)
@@ -19,8 +19,8 @@ func IsStraight(c *trace.Columns) bool {
 		memFixed && cuda.MemoryKind(mem) != cuda.MemoryHost && cuda.MemoryKind(mem) != cuda.MemoryRegistered
 }
 
-// Straight reports whether the heap's blocks can go the straight way.
-func (h *Heap) Straight() bool { return h.blocks.packed == nil }
+// HasFastPath reports whether the heap's blocks can take the fast path.
+func (h *Heap) HasFastPath() bool { return h.blocks.packed == nil }
 
 // OpenFramework makes a block at an address, and nothing, with b nil, if one is live there. The caller fills all other
 // fields of b: they are those of a block that ended.

@@ -77,7 +77,7 @@ func (p *Lookahead) next(src trace.Source) error {
 		p.rows(b.Rows())
 	}
 	for i := range runs {
-		if heap.IsStraight(&runs[i]) && p.Framework && (p.ended() || p.thin) {
+		if heap.FastRun(&runs[i]) && p.Framework && (p.ended() || p.thin) {
 			p.framework(&runs[i])
 			continue
 		}
@@ -100,7 +100,7 @@ func (p *Lookahead) framework(c *trace.Columns) {
 	seq, addr, size, flags := c.Column(trace.FieldSeq), c.Column(trace.FieldAddr), c.Column(trace.FieldSize), c.Column(trace.FieldFlags)
 	last := &p.LastAlloc[heap.AccountFramework]
 	for i, kind := range c.Kinds() {
-		if trace.Flags(flags.At(i))&^trace.FlagBackward == 0 && p.Blocks.straight(kind, seq.At(i), addr.At(i), size.At(i)) {
+		if trace.Flags(flags.At(i))&^trace.FlagBackward == 0 && p.Blocks.fastPath(kind, seq.At(i), addr.At(i), size.At(i)) {
 			if kind == trace.EventAlloc {
 				*last = max(*last, seq.At(i))
 			}

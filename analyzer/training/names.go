@@ -62,9 +62,9 @@ func (n *BlockNames) event(e *trace.Event) {
 	}
 }
 
-// straight takes in an allocation or a free of a framework's block by the straight way of the heap. It does nothing but
+// fastPath takes in an allocation or a free of a framework's block by the fast path of the heap. It does nothing but
 // return false if the event is not one of that.
-func (n *BlockNames) straight(kind trace.EventKind, seq, addr, size uint64) bool {
+func (n *BlockNames) fastPath(kind trace.EventKind, seq, addr, size uint64) bool {
 	switch {
 	case addr == 0:
 		return false
