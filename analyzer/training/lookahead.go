@@ -21,6 +21,7 @@ type Lookahead struct {
 	ranges    rangeWatch
 	ranged    uint64 // ranges that may be iterations
 	period    periodWatch
+	snapshot  bool // what came and went, and would tell iterations apart, is left out
 	Blocks    *BlockNames
 	LastAlloc [heap.AccountCount]uint64 // order number of each account's last allocation
 }
@@ -39,6 +40,7 @@ func ReadAhead(src trace.Source) (*Lookahead, error) {
 	skipFields(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread)
 	for {
 		events, err := src.ReadBatch()
+		p.snapshot = src.Info()[trace.SnapshotKey] != ""
 		for i := range events {
 			p.event(&events[i])
 		}
@@ -121,7 +123,7 @@ func (p *Lookahead) iterationsBy() string {
 		return report.IterationsByOptimizer
 	case p.ranged > 1:
 		return report.IterationsByRange
-	case p.period.anchor() != nil:
+	case p.period.anchor() != nil && !p.snapshot:
 		return report.IterationsByPeriod
 	}
 	return report.IterationsByNothing

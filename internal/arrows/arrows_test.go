@@ -41,6 +41,7 @@ var ours = map[string][]string{
 	"analyzer/division":       {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report", "analyzer/rules"},
 	"analyzer/advice":         {"analyzer/report", "trace"},
 	"analyzer/notes":          {"analyzer/advice", "analyzer/callstack", "analyzer/heap", "analyzer/report", "trace"},
+	"analyzer/snapshot":       {"analyzer/heap", "trace"},
 	"analyzer/oom":            {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "trace", "cuda"},
 	"analyzer":                {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/division", "analyzer/heap", "analyzer/meter", "analyzer/notes", "analyzer/oom", "analyzer/profile", "analyzer/report", "analyzer/rules", "analyzer/symbol", "analyzer/training", "trace", "cuda"},
 	"analyzer/ranks":          {"analyzer/diff", "analyzer/report"},
@@ -50,8 +51,10 @@ var ours = map[string][]string{
 	"analyzer/export":         {"analyzer/callstack", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
 	"analyzer/page":           {"analyzer/render", "analyzer/report"},
 	"analyzer/plot":           {"analyzer/report", "analyzer/rules", "internal/visible"},
-	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/metrics", "internal/pyroscope", "internal/regular", "internal/version", "internal/visible"},
+	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/snapshot", "analyzer/symbol", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/control", "internal/inject", "internal/metrics", "internal/pyroscope", "internal/regular", "internal/version", "internal/visible"},
 	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
+	"internal/control":        {},
+	"internal/inject":         {},
 	"internal/metrics":        {"internal/visible"},
 	"internal/offheap":        {},
 	"internal/pyroscope":      {},
@@ -63,7 +66,7 @@ var ours = map[string][]string{
 // theirs lists who may import a module of others directly. Modules that are not listed may be imported where the
 // package's own rules allow it.
 var theirs = map[string][]string{
-	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/offheap", "internal/regular"},
+	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/control", "internal/inject", "internal/offheap", "internal/regular"},
 	"github.com/rs/zerolog":        {"interpose", "cmd/memtrace"},
 	"github.com/NVIDIA/go-nvml":    {"cuda/nvml"},
 	"github.com/spf13/cobra":       {"cmd/memtrace"},
