@@ -55,13 +55,16 @@ func Ask(pid int, request string) (Answer, error) {
 	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
 		return Answer{}, err
 	}
-	if _, err := connection.Write([]byte(request)); err != nil {
-		return Answer{}, fmt.Errorf("ask process %d: %w", pid, err)
+	_, err = connection.Write([]byte(request))
+	text, n := make([]byte, packet), 0
+	if err == nil {
+		n, err = connection.Read(text)
 	}
-	text := make([]byte, packet)
-	n, err := connection.Read(text)
-	if err != nil {
-		return Answer{}, fmt.Errorf("process %d does not answer: %w", pid, err)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return Answer{}, fmt.Errorf("process %d has not answered for %s: it may be stopped", pid, patience)
+	case err != nil || n == 0: // it hung up
+		return Answer{}, fmt.Errorf("process %d does not answer: it is ending, or another user's, which only that user and root may ask", pid)
 	}
 	return parse(string(text[:n]))
 }

@@ -118,6 +118,7 @@ func (a *attached) well(t *testing.T, args ...string) string {
 func (a *attached) refused(t *testing.T, why string, args ...string) {
 	t.Helper()
 	said, well := a.memtrace(t, args...)
+	said, _, _ = strings.Cut(said, "Run 'memtrace") // for help
 	if well || !strings.Contains(said, why) || strings.Count(said, "\n") != 1 {
 		t.Errorf("memtrace %s ends well: %v; it says %q, want %q in one line", strings.Join(args, " "), well, said, why)
 	}

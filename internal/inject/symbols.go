@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -62,7 +63,7 @@ func findFunctions(t *target) (functions, error) {
 	switch {
 	case err != nil:
 		return f, err
-	case libc == nil && t.maps("ld-musl"):
+	case libc == nil && t.mapsMusl():
 		return f, errors.New("the process uses musl, not glibc: start the program by memtrace run, or call memtrace.start() in it")
 	case libc == nil:
 		return f, errors.New("the process is linked statically: no library can be loaded into it, and no hook would be reached")
@@ -86,13 +87,9 @@ func findFunctions(t *target) (functions, error) {
 	return f, nil
 }
 
-func (t *target) maps(part string) bool {
-	for _, r := range t.regions {
-		if strings.Contains(filepath.Base(r.name), part) {
-			return true
-		}
-	}
-	return false
+// mapsMusl reports whether the process has musl, whose loader and C library are one file under several names.
+func (t *target) mapsMusl() bool {
+	return slices.ContainsFunc(t.regions, func(r region) bool { return strings.Contains(r.name, "musl") || filepath.Base(r.name) == "libc.so" })
 }
 
 // symbols returns the addresses of the functions of a loaded library, nil where it is not loaded.
