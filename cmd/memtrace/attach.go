@@ -20,14 +20,14 @@ import (
 
 const attachLong = `Record a program that runs already, from now on, without stopping it.
 
-A process that was started with MEMTRACE_START=asleep and the library preloaded is
-asked to begin. Into any other one the library is loaded first: by the interpreter
-itself where that is CPython 3.14 or later, else by ptrace, in a thread that waits
-in a system call; that thread stands still for some milliseconds, and no other one.
+If the library is preloaded already (MEMTRACE_START=asleep), recording begins at
+once. Otherwise the library is loaded first: by the interpreter where that is CPython
+3.14 or later, else by ptrace, in a thread that waits in a system call. That thread
+is stopped for some milliseconds; the others run on.
 
-What PyTorch holds by then is recorded from its own account, to the byte, as
-"before recording began", since it is not known who allocated it. Of what others
-hold nothing is known: reports show it as the device's remainder.
+Blocks that PyTorch holds at that moment are recorded from its own snapshot, to the
+byte, as "before recording began": their call stacks are unknown. Other memory from
+before is unknown; reports show it as the device's remainder.
 
 With --duration the recording is stopped after that time, and the trace is whole.
 Without it the recording goes on until the program ends, or until:

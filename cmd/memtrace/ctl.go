@@ -16,14 +16,14 @@ import (
 	"memtrace/internal/visible"
 )
 
-const controlLong = `Ask a process that is recorded, or that libmemtrace.so sleeps in, over its
-private socket, which its own user and root may use:
+const controlLong = `Control the recording of a running process, over its private socket, which its own
+user and root may use:
 
   status     whether it records, and in which trace
-  start      begin to record, where the library sleeps: the process was started
-             with MEMTRACE_START=asleep, or memtrace attach did not go on
+  start      begin to record a process that was started with the library
+             preloaded and MEMTRACE_START=asleep
   stop       end the recording: the trace is whole then, the program goes on,
-             and events cost next to nothing again
+             and events cost less than 10 ns again
   mark NAME  set a mark, as memtrace.mark() does in the program
   snapshot   write a small trace of what is live now, with call stacks and tags
   report     show the report of the trace as it is now
@@ -89,7 +89,7 @@ func (o *controlOptions) check(_ *cobra.Command, args []string) error {
 		}
 		return nil
 	}
-	return usagef("%q is nothing that a process can be asked: choose status, start, stop, mark, snapshot or report", args[1])
+	return usagef("unknown request %q: choose status, start, stop, mark, snapshot or report", args[1])
 }
 
 func completeControl(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {

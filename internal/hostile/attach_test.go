@@ -2,9 +2,11 @@ package hostile
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"memtrace/trace"
 )
@@ -79,9 +81,16 @@ func TestAttachStorm(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ATTACHES")); err == nil {
 		rounds = n
 	}
+	var stood []time.Duration
 	for range rounds {
 		a := startAttached(t, nil, "storm")
-		a.attach(t)
+		_, text, _ := strings.Cut(a.attach(t), "stood still for ")
+		text, _, _ = strings.Cut(text, "\n")
+		still, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stood = append(stood, still)
 		a.do(t, "alloc 10 5001")
 		a.do(t, "fork 3 5002")
 		a.well(t, "ctl", a.pid(), "stop")
@@ -97,6 +106,8 @@ func TestAttachStorm(t *testing.T) {
 			t.Fatalf("%d traces have what it did", found)
 		}
 	}
+	slices.Sort(stood)
+	t.Logf("%d attaches; a thread stood still for %v in the median, %v at most", rounds, stood[len(stood)/2], stood[len(stood)-1])
 }
 
 // A process that makes no CUDA call, or none so far, is recorded from its first one on, as ever.
