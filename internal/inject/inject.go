@@ -120,7 +120,10 @@ func (t *target) load(s *stopped, library, function string) error {
 		return err
 	}
 	err = t.loadAndCall(s, library, function)
-	return errors.Join(err, s.poke(uintptr(errno), before))
+	if restored := s.poke(uintptr(errno), before); err == nil {
+		err = restored
+	}
+	return err
 }
 
 const (

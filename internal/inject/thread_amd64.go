@@ -27,8 +27,8 @@ const (
 	redZone      = 128
 	vectorState  = 0x202 // NT_X86_XSTATE
 	vectorRoom   = 16 << 10
-	syscallTrap  = unix.SIGTRAP | 0x80
-	instruction  = 2 // bytes of "syscall"
+	nowhere      = 0x10 // an address in the first page, which no process has
+	instruction  = 2    // bytes of "syscall"
 	waitAnyChild = unix.WALL
 )
 
@@ -45,7 +45,7 @@ type stopped struct {
 
 // stop attaches to a thread and halts it.
 func stop(tid int) (*stopped, error) {
-	if err := request(unix.PTRACE_SEIZE, tid, 0, unix.PTRACE_O_TRACESYSGOOD); err != nil {
+	if err := request(unix.PTRACE_SEIZE, tid, 0, 0); err != nil {
 		return nil, fmt.Errorf("trace thread %d: %w", tid, err)
 	}
 	s := &stopped{tid: tid}
@@ -79,7 +79,7 @@ func (s *stopped) save() error {
 		return fmt.Errorf("read the thread's vector registers: %w", err)
 	}
 	s.vectors = buffer[:into.Len]
-	all := ^uint64(0)
+	all := ^uint64(0) &^ (1 << (unix.SIGSEGV - 1)) // the kernel would forget the handler of a fault that is held back
 	if err := request(unix.PTRACE_GETSIGMASK, s.tid, 8, uintptr(unsafe.Pointer(&s.mask))); err != nil {
 		return fmt.Errorf("read the thread's signal mask: %w", err)
 	}
@@ -94,8 +94,9 @@ func (s *stopped) push(text string) (uint64, error) {
 	return s.sp, s.poke(uintptr(s.sp), data)
 }
 
-// call runs a function of the process in the thread and returns its result. The function returns to the instruction that
-// made the thread's system call: that stops the thread before the kernel carries anything out, with no signal.
+// call runs a function of the process in the thread and returns its result. The function returns to where there is no
+// code: the fault that stops the thread then is ours, and the program does not see it. No code is written, and no system
+// call of the function's stops the thread.
 func (s *stopped) call(function uint64, arguments ...uint64) (uint64, error) {
 	regs := s.regs
 	regs.Rsp = s.sp - 8
@@ -104,49 +105,31 @@ func (s *stopped) call(function uint64, arguments ...uint64) (uint64, error) {
 	for i, place := range []*uint64{&regs.Rdi, &regs.Rsi, &regs.Rdx}[:len(arguments)] {
 		*place = arguments[i]
 	}
-	back := s.regs.Rip - instruction
-	if err := s.poke(uintptr(regs.Rsp), binary.LittleEndian.AppendUint64(nil, back)); err != nil {
+	if err := s.poke(uintptr(regs.Rsp), binary.LittleEndian.AppendUint64(nil, nowhere)); err != nil {
 		return 0, err
 	}
 	if err := unix.PtraceSetRegs(s.tid, &regs); err != nil {
 		return 0, err
 	}
-	for entry := true; ; {
-		if err := unix.PtraceSyscall(s.tid, 0); err != nil {
+	for {
+		if err := unix.PtraceCont(s.tid, 0); err != nil {
 			return 0, err
 		}
 		signal, err := s.wait()
-		if err != nil {
+		switch {
+		case err != nil:
 			return 0, err
-		}
-		if signal != syscallTrap {
-			if signal == unix.SIGTRAP || signal == unix.SIGSTOP { // a stop of the whole process
-				continue
-			}
-			return 0, fmt.Errorf("the loader failed in the process, with signal %v", signal)
+		case signal == unix.SIGTRAP || signal == unix.SIGSTOP: // a stop of the whole process
+			continue
 		}
 		if err := unix.PtraceGetRegs(s.tid, &regs); err != nil {
 			return 0, err
 		}
-		if entry && regs.Rip == s.regs.Rip && regs.Rsp == s.sp {
-			return s.returned(&regs)
+		if signal != unix.SIGSEGV || regs.Rip != nowhere || regs.Rsp != s.sp {
+			return 0, fmt.Errorf("the loader failed in the process, with signal %v", signal)
 		}
-		entry = !entry
+		return regs.Rax, nil
 	}
-}
-
-// returned skips the system call that the return has begun.
-func (s *stopped) returned(regs *unix.PtraceRegs) (uint64, error) {
-	result := regs.Orig_rax
-	regs.Orig_rax = ^uint64(0)
-	if err := unix.PtraceSetRegs(s.tid, regs); err != nil {
-		return 0, err
-	}
-	if err := unix.PtraceSyscall(s.tid, 0); err != nil {
-		return 0, err
-	}
-	_, err := s.wait()
-	return result, err
 }
 
 // Results of an interrupted system call that the kernel repeats before anybody sees them.
