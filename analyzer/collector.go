@@ -27,17 +27,22 @@ type collector struct {
 	crossed   []*profile.Grouping // the two of a crossed table; nil without one
 	kept      []*profile.Grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
-	since     At       // what peaks begin at; none once it came
+	window    *window  // nil: the whole run
 	bounds    []uint64 // between size classes
 
-	totals   [heap.AccountCount]meter.Meter // accounts without detail
-	details  [heap.AccountCount]*profile.AccountStats
-	held     [heap.AccountCount]*profile.HeldSeries // nil where blocks are not counted by origin
-	heights  [heap.AccountCount]meter.HeightSeries
-	requests profile.Requests
-	past     [heap.AccountCount]*history // nil unless the summary has the blocks' history
-	device   device.State
-	picks    deviceMoments
+	totals    [heap.AccountCount]meter.Meter // accounts without detail
+	details   [heap.AccountCount]*profile.AccountStats
+	held      [heap.AccountCount]*profile.HeldSeries // nil where blocks are not counted by origin
+	heights   [heap.AccountCount]meter.HeightSeries
+	requests  profile.Requests
+	past      [heap.AccountCount]*history // nil unless the summary has the blocks' history
+	timeline  *overTime                   // nil unless the summary has one
+	segments  *device.Segments            // nil unless past has the framework's
+	historyBy []string                    // what its owners have keys of besides
+	watcher   Watcher                     // nil unless somebody follows the replay
+	watched   any                         // what the watcher kept of the moment that was asked for
+	device    device.State
+	picks     deviceMoments
 
 	implicit [heap.AccountCount]report.ImplicitFrees
 	launches uint64
@@ -47,6 +52,7 @@ type collector struct {
 	named      heap.Locator
 	links      *callstack.LinkedStacks
 	lookahead  *training.BlockNames // where the trace was read ahead
+	thin       bool                 // what is replayed now was thinned
 	modules    profile.ModuleNames
 	parameters training.ParameterList
 	aside      profile.Cells // of accounts without detail: they hold what the filter said
@@ -55,25 +61,20 @@ type collector struct {
 	ordinal  uint32   // of the event being replayed, within its thread
 	lastTime int64
 
-	estimated   uint64
-	runtimeOnly uint64
-	lost        uint64
-	losses      losses
-	rowIndexes  []*profile.RowIndex // by grouping, of the summary in progress
-	bounded     *report.Bounds      // of the summary that is being made; nil if nothing was lost
-	marks       []markCount
-	markIndex   map[trace.StringID]int
-	steps       report.Iterations
-	epochs      report.Iterations
-	ooms        oom.Tracker
-	moment      *moment
-	iterations  *training.Tracker // nil unless the summary has training
-}
+	estimated, runtimeOnly, lost uint64
+	losses                       losses
+	rowIndexes                   []*profile.RowIndex // by grouping, of the summary in progress
+	bounded                      *report.Bounds      // of the summary that is being made; nil if nothing was lost
+	marks                        []markCount
+	markIndex                    map[trace.StringID]int
+	steps                        report.Iterations
+	epochs                       report.Iterations
+	ooms                         oom.Tracker
+	moment                       *moment
+	iterations                   *training.Tracker // nil unless the summary has training
 
-type markCount struct {
-	id trace.StringID
-	report.Mark
-	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
+	run     frameworkRun
+	rowRoom []trace.Event // where events become rows
 }
 
 func newCollector(tables *trace.Tables, picked []*profile.Grouping, f *profile.Filter, want At) *collector {
@@ -104,14 +105,12 @@ func (c *collector) countTogether() {
 
 // event replays one event.
 func (c *collector) event(e *trace.Event) {
-	if c.moment == nil && c.want.before(e) {
-		c.moment = c.now(c.want.time)
+	if c.window != nil && c.skips(e) {
+		return
 	}
-	if c.since.kind != momentNone {
-		c.beginIfSince(e)
-	}
-	if c.iterations != nil {
-		c.iterations.Event(e)
+	c.before(e)
+	if c.window != nil && c.leaves(e) {
+		return
 	}
 	if c.losses.begun {
 		c.loseSight(e)
@@ -129,8 +128,10 @@ func (c *collector) event(e *trace.Event) {
 		}
 	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
 		c.heap.Apply(e)
+		c.segments.Follow(e, c.heap, c.resolver.Libraries, c.pastEvents())
 	case trace.EventDestroy:
 		c.heap.Apply(e)
+		c.segments.Follow(e, c.heap, c.resolver.Libraries, c.pastEvents())
 		c.device.Sizes.Forget(e)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !c.heap.EndedSince(e) {
@@ -157,6 +158,7 @@ func (c *collector) event(e *trace.Event) {
 	}
 	c.ooms.Event(e)
 	c.lastTime = max(c.lastTime, e.Time)
+	c.after(e)
 }
 
 // keepIfWanted copies the totals if e is the moment that was asked for; the last one stays.
@@ -170,7 +172,7 @@ func (c *collector) keepIfWanted(e *trace.Event) {
 func (c *collector) report(e *trace.Event, epoch uint64) {
 	c.device.Report(e, c.resolver.Libraries, epoch)
 	if c.iterations != nil {
-		c.iterations.Report(e)
+		c.iterations.Reserved(e.Device, e.Reserved)
 	}
 }
 
@@ -190,6 +192,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.doubt(e.Seq) // its size may be that of another mapping
 	}
 	c.device.Opened(b, c.resolver.Libraries, c.frameworkEpoch())
+	c.segments.Opened(id, b, c.resolver.Libraries, c.pastEvents())
 	d := c.details[b.Account]
 	if d == nil {
 		if b.Hidden = c.filter != nil && c.hides(b); b.Hidden {
@@ -200,6 +203,9 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 			c.vouch(b, e, nil, 0)
 		}
 		c.totals[b.Account].Grow(b.Size, b.Time)
+		if c.watcher != nil {
+			c.watcher.Opened(id, b, e)
+		}
 		return
 	}
 	n := c.cell(&d.Cells, b, d.Total.Epoch)
@@ -212,7 +218,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.vouch(b, e, d, n)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.Opened(id, b, e, d)
+		c.requests.Opened(id, b, e.Rest, d)
 	}
 	d.Open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
@@ -223,7 +229,13 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		*meter.Slot(&c.cellOf, int(id)), *meter.Slot(&c.openedAs, int(id)) = n, d.Total.Allocs
 	}
 	if h := c.past[b.Account]; h != nil {
-		h.opened(id)
+		h.opened(id, d.Total.Current)
+	}
+	if c.watcher != nil {
+		c.watcher.Opened(id, b, e)
+	}
+	if c.timeline != nil {
+		c.timeline.opened(c, id, b, v, e.Time)
 	}
 	if t := c.iterations; t != nil && t.Account == b.Account {
 		t.Opened(id, b, v)
@@ -236,7 +248,8 @@ func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 
 	if c.kept == nil {
 		return 0
 	}
-	o := profile.OriginOf(b)
+	var o profile.Origin
+	o.Set(b)
 	o.SizeClass, o.Module = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack)
 	if n, known := c.lookahead.Of(b.Seq); known {
 		o.Category, o.Name = n.Category, n.Name
@@ -268,8 +281,12 @@ func (c *collector) countFlags(e *trace.Event) {
 // Closed implements Observer.
 func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	c.device.Closed(b, c.resolver.Libraries, c.frameworkEpoch())
+	c.segments.Closed(id, b, c.pastEvents())
 	if b.Hidden {
 		return
+	}
+	if c.watcher != nil {
+		c.watcher.Closed(id, b, e)
 	}
 	if e.Kind == trace.EventDestroy {
 		c.implicit[b.Account].Add(b.Size)
@@ -290,7 +307,10 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	}
 	v := &d.Cells.List[c.cellNumber(id)]
 	if h := c.past[b.Account]; h != nil {
-		h.closed(id, b, &v.Origin, e.Time)
+		h.closed(id, b, &v.Origin, e.Time, d.Total.Current-b.Size)
+	}
+	if c.window != nil && c.kept != nil {
+		c.window.closed(b, &c.openedAs[id], &v.Origin)
 	}
 	if b.Account == heap.AccountFramework {
 		c.requests.Closed(id, b, d)
@@ -300,8 +320,13 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		h.Closed(h.OwnerOf(v), b.Size, e.Time)
 	}
 	c.heights[b.Account].Set(d.Total.Current, e.Time)
+	if c.timeline != nil {
+		c.timeline.closed(c, id, b, v, e.Time)
+	}
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.Ordinal+1
-	d.Life.Add(b.Size, e.Time-b.Time, temporary)
+	if !c.thin { // of short lives few were kept
+		d.Life.Add(b.Size, e.Time-b.Time, temporary)
+	}
 }
 
 // cellNumber returns the number of a block's cell: the only one where nobody asked where blocks come from.
@@ -338,6 +363,9 @@ func (c *collector) LateAlloc(b *heap.Block, e *trace.Event) {
 	if v := &d.Cells.List[c.cell(&d.Cells, b, d.Total.Epoch)]; !v.Hidden {
 		c.countFlags(e)
 		d.Pass(b, v)
+		if c.watcher != nil {
+			c.watcher.Passed(b)
+		}
 	}
 }
 
@@ -357,29 +385,4 @@ func (c *collector) Refused(e *trace.Event) {
 		return
 	}
 	c.totals[account].Refused++
-}
-
-func (c *collector) addMark(e *trace.Event) {
-	i, known := c.markIndex[e.Name]
-	if !known {
-		i = len(c.marks)
-		c.markIndex[e.Name] = i
-		c.marks = append(c.marks, markCount{id: e.Name, Mark: report.Mark{FirstTimeNS: e.Time}})
-	}
-	m := &c.marks[i]
-	m.Count++
-	m.LastTimeNS = e.Time
-	m.DriverBytes = c.details[heap.AccountDriver].Total.Current
-	m.FrameworkBytes = c.details[heap.AccountFramework].Total.Current
-	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
-		m.sure = [2]uint64{c.details[heap.AccountDriver].Total.Sure, c.details[heap.AccountFramework].Total.Sure}
-	}
-}
-
-func addIteration(i *report.Iterations, e *trace.Event) {
-	if i.Count == 0 {
-		i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
-	}
-	i.Count++
-	i.LastNumber, i.LastTimeNS = e.Count, e.Time
 }

@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/trace"
 )
 
 func (c *collector) deviceList() []report.Device {
@@ -29,8 +30,8 @@ func (c *collector) deviceList() []report.Device {
 		}
 		d, listed := known[index]
 		d.Index = index
-		d.Driver = c.details[heap.AccountDriver].DeviceLevel(slot)
-		d.Framework = c.details[heap.AccountFramework].DeviceLevel(slot)
+		d.Driver = c.window.level(c.details[heap.AccountDriver].DeviceLevel(slot), heap.AccountDriver, slot)
+		d.Framework = c.window.level(c.details[heap.AccountFramework].DeviceLevel(slot), heap.AccountFramework, slot)
 		d.Sizes = c.device.Sizes.Value(slot)
 		if slot < len(c.device.Holdings.Devices) && c.device.Holdings.Source() != "" {
 			held := &c.device.Holdings.Devices[slot]
@@ -105,6 +106,11 @@ func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 			}
 		}
 	}
+	c.window.uncount(a, func(o *profile.Origin, older profile.Counts) {
+		r := row(index.By.ID(&c.resolver, o))
+		r.AllocCount -= older.Allocs
+		r.AllocBytes -= older.AllocBytes
+	})
 	slices.SortFunc(rows, func(a, b report.Row) int {
 		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes), cmp.Compare(b.AllocBytes, a.AllocBytes),
 			strings.Compare(a.Key, b.Key))
@@ -173,4 +179,35 @@ func drivenByLibrary(s *report.Summary) bool {
 // ownSites reports whether places of the program itself were found by name.
 func ownSites(s *report.Summary) bool {
 	return s.Sites != nil && slices.ContainsFunc(s.Sites.Places, func(p report.Site) bool { return p.User && p.Named })
+}
+
+func addIteration(i *report.Iterations, e *trace.Event) {
+	if i.Count == 0 {
+		i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
+	}
+	i.Count++
+	i.LastNumber, i.LastTimeNS = e.Count, e.Time
+}
+
+type markCount struct {
+	id trace.StringID
+	report.Mark
+	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
+}
+
+func (c *collector) addMark(e *trace.Event) {
+	i, known := c.markIndex[e.Name]
+	if !known {
+		i = len(c.marks)
+		c.markIndex[e.Name] = i
+		c.marks = append(c.marks, markCount{id: e.Name, Mark: report.Mark{FirstTimeNS: e.Time}})
+	}
+	m := &c.marks[i]
+	m.Count++
+	m.LastTimeNS = e.Time
+	m.DriverBytes = c.details[heap.AccountDriver].Total.Current
+	m.FrameworkBytes = c.details[heap.AccountFramework].Total.Current
+	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
+		m.sure = [2]uint64{c.details[heap.AccountDriver].Total.Sure, c.details[heap.AccountFramework].Total.Sure}
+	}
 }

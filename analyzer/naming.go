@@ -69,6 +69,9 @@ func (c *collector) move(d *profile.AccountStats, id uint32, o *profile.Origin, 
 	if past && c.moment != nil && c.openedAs[id] <= c.moment.allocs[b.Account] {
 		c.moment.move(b.Account, from.Origin, *o, b.Size, sure || c.moment.exact)
 	}
+	if c.timeline != nil {
+		c.timeline.moved(c, b, from, to, c.openedAs[id], past)
+	}
 	from.Allocs--
 	from.AllocBytes -= b.Size
 	to.Allocs++

@@ -26,6 +26,9 @@ func parseGuestMemory(text string) guestMemory {
 func (m guestMemory) tables() int64 { return int64(m) / 8 * 5 }
 func (m guestMemory) live() int64   { return int64(m) / 4 }
 
+// thinning is for the tables of live blocks of a thinning.
+func (m guestMemory) thinning() int64 { return max(int64(m)/8, 16<<20) }
+
 // minHeap is the heap below which collecting garbage more often is not worth it.
 const minHeap = 64 << 20
 
@@ -44,7 +47,7 @@ func (d *drainer) boundOOM(t *oomReporter) error {
 	t.watch.Close()
 	d.oom = nil
 	why := fmt.Sprintf("at %s live blocks, for which %s (MEMTRACE_GUEST_MEMORY) are not enough", render.Count(uint64(blocks)), render.Bytes(uint64(t.memory)))
-	d.log.Info().Msg("no more texts about running out of memory: the table of live memory was given up " + why + "; `memtrace report --at oom` works as ever")
+	d.log.Info().Msg("no more texts about running out of memory: the table of live memory was given up " + why + "; `memtrace report --at oom` still works")
 	t = nil
 	debug.FreeOSMemory()
 	return d.writer.WriteInfo(trace.Info{trace.OOMReplayKey: "given up " + why})

@@ -26,13 +26,18 @@ import (
 //	stop                                     who stopped the recording, where the program went on without it
 //	snapshot                                 "1" where the trace holds only what was live at its end
 //	nullgpu                                  "1" where no real GPU was used
+//	thinned, thinned.*                       what was left out of the older part of a trace, see Thinned
+//	trace.limit                              why MEMTRACE_TRACE_MAX was not kept
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
-//	import.kind, import.lacks                what an imported trace was made from, and what that does not hold, in sentences
+//	import.kind, import.brief, import.lacks  what an imported trace was made from, and what that does not hold, in a phrase and in sentences
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
 
 // SignalKey is the key of the signal that ended a program, such as SIGFPE, where somebody saw it: `memtrace run`.
 const SignalKey = "process.signal"
+
+// LimitKey is the key of why MEMTRACE_TRACE_MAX was not kept.
+const LimitKey = "trace.limit"
 
 // StartKey is the key of when a recording began that did not begin with its program, and StartedLate what it says where
 // CUDA was used before.

@@ -23,11 +23,18 @@ type Reader struct {
 	watermark uint64
 
 	block   blockDecoder
-	batch   []Event
+	batch   *Batch
 	blockAt int64 // offset of the open block's section
-	seqs    SeqSet
-	health  Health
-	oom     []string
+
+	held     *Batch // to be returned behind the event that tells of what is missing before them
+	told     [1]Event
+	tornTold uint64 // stretches passed over that were told of
+	torn     uint64 // records that stood in them
+
+	tornEvents uint64 // events that told of them
+	seqs       SeqSet
+	health     Health
+	oom        []string
 
 	ahead *decodeAhead // decodes the next events; nil: the reader does
 }
@@ -45,6 +52,7 @@ func NewReader(r io.Reader, size int64) (*Reader, error) {
 		return nil, err
 	}
 	reader := &Reader{version: version, info: make(Info), sections: sectionReader{r: r, size: size, offset: headSize}}
+	reader.sections.at, _ = r.(io.ReaderAt)
 	reader.entries.tables = &Tables{}
 	return reader, nil
 }
@@ -86,9 +94,9 @@ func (r *Reader) Offset() int64 { return r.sections.offset }
 func (r *Reader) Lost() (records, rings, dict uint64) {
 	if r.end == nil {
 		rings, dict = lostFrom(r.info)
-		return r.lost, rings, dict
+		return r.lost + r.torn, rings, dict
 	}
-	return max(r.lost, r.end.LostRecords), r.end.LostRings, r.end.LostDict
+	return max(r.lost, r.end.LostRecords) + r.torn, r.end.LostRings, r.end.LostDict
 }
 
 // Health says what was read so far and what is missing.
@@ -97,6 +105,9 @@ func (r *Reader) Health() Health {
 	h.Sections, h.SkippedSections = r.sections.read, r.sections.skipped
 	h.UnknownEvents = r.block.unknown
 	h.Bytes = r.sections.offset
+	h.Torn = r.sections.torn
+	h.Torn.Records = r.torn
+	h.Restored = r.sections.restored
 	if h.Altered == "" {
 		h.Altered = r.info[AlteredKey]
 	}
@@ -109,32 +120,53 @@ func (r *Reader) Health() Health {
 // returns io.EOF at the end of what can be read: see Health for whether that is the end of the trace. Any other error
 // means that reading the file failed.
 func (r *Reader) ReadBatch() ([]Event, error) {
+	b, err := r.ReadColumns()
+	if err != nil {
+		return nil, err
+	}
+	return b.Rows(), nil
+}
+
+// ReadColumns implements ColumnSource.
+func (r *Reader) ReadColumns() (*Batch, error) {
+	if held := r.held; held != nil {
+		r.held = nil
+		r.count(held)
+		return held, nil
+	}
 	for !r.done {
-		events, err := r.nextEvents()
+		b, err := r.nextBatch()
 		if err != nil {
 			r.stop(r.blockAt, err.Error())
 			break
 		}
-		if len(events) > 0 {
-			r.count(events)
-			return events, nil
+		if b != nil && b.length > 0 {
+			if lost, ok := r.tornBefore(b); ok {
+				r.held = b
+				return r.tellOf(lost), nil
+			}
+			r.count(b)
+			return b, nil
 		}
 		if err := r.nextSection(); err != nil {
 			return nil, err
 		}
 	}
+	if lost, ok := r.tornAtEnd(); ok {
+		return r.tellOf(lost), nil
+	}
 	return nil, io.EOF
 }
 
-// nextEvents returns the next events of the open block, none behind its last one.
-func (r *Reader) nextEvents() ([]Event, error) {
+// nextBatch returns the next events of the open block, none behind its last one.
+func (r *Reader) nextBatch() (*Batch, error) {
 	if r.ahead != nil {
-		return r.ahead.nextEvents(r)
+		return r.ahead.nextBatch(r)
 	}
 	if r.batch == nil {
-		r.batch = make([]Event, batchEvents)
+		r.batch = new(Batch)
 	}
-	return r.block.next(r.batch)
+	return r.batch, r.block.next(r.batch, batchEvents)
 }
 
 // nextSection reads one section. Damage ends reading without an error.
@@ -196,7 +228,9 @@ func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 		if err != nil {
 			return err
 		}
-		r.health.Altered = r.sections.before.differs(before)
+		if r.sections.torn.Stretches == 0 { // else it is known why sections are missing
+			r.health.Altered = r.sections.before.differs(before)
+		}
 		r.end = &end
 		r.done = true
 		return r.readEpilogue()
@@ -215,29 +249,28 @@ func (r *Reader) stop(offset int64, reason string) {
 }
 
 // count keeps the books on events that are about to be returned.
-func (r *Reader) count(events []Event) {
-	r.health.Events += uint64(len(events))
-	first, dense := events[0].Seq, true
-	special := false
-	for i := range events {
-		dense = dense && events[i].Seq == first+uint64(i)
-		special = special || events[i].Flags&FlagLate != 0 || events[i].Kind == EventLost
-	}
-	if last := events[len(events)-1].Seq; dense && !special && last >= first {
+func (r *Reader) count(b *Batch) {
+	r.health.Events += uint64(b.length)
+	if first, ok := b.Dense(); ok {
 		known := r.seqs.Len()
-		r.seqs.AddRange(first, last)
-		r.health.Repeated += uint64(len(events)) - (r.seqs.Len() - known)
+		r.seqs.AddRange(first, first+uint64(b.length)-1)
+		r.health.Repeated += uint64(b.length) - (r.seqs.Len() - known)
 		return
 	}
-	for i := range events {
-		e := &events[i]
-		if e.Flags&FlagLate != 0 {
-			r.health.LateEvents++
+	for i := range b.runs {
+		for n := range b.runs[i].n {
+			r.countOne(&b.runs[i], n)
 		}
-		if e.Kind == EventLost { // an account of losses bears another event's number, or one that none has
-			r.lost += e.Count
-		} else if !r.seqs.Add(e.Seq) {
-			r.health.Repeated++
-		}
+	}
+}
+
+func (r *Reader) countOne(c *Columns, i int) {
+	if Flags(c.at(FieldFlags, i))&FlagLate != 0 {
+		r.health.LateEvents++
+	}
+	if c.Kinds()[i] == EventLost { // an account of losses bears another event's number, or one that none has
+		r.lost += c.at(FieldCount, i)
+	} else if !r.seqs.Add(c.at(FieldSeq, i)) {
+		r.health.Repeated++
 	}
 }

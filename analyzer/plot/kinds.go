@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -15,15 +16,16 @@ import (
 type Run struct {
 	Name    string // in legends
 	Summary *report.Summary
+	Flame   *Flame // nil unless call stacks were read, for a flame graph
 }
 
 // Options say how values are shown.
 type Options struct {
 	Title    string  // "": made from the runs
 	MinShare float64 // percent; categories below are joined in one bar
-	Baseline bool    // overlay: less the first value of each run
+	Baseline bool    // overlay: less what each run held at first
 	Align    bool    // overlay: time counts from each run's first allocation
-	Events   bool    // timeline: every allocation and free is as wide as the next one
+	Events   bool    // timeline, overlay: every allocation and free is as wide as the next one
 }
 
 // Kind is a sort of picture. A new one is a row of Kinds.
@@ -33,6 +35,9 @@ type Kind struct {
 	make      func(runs []Run, o Options) (*Chart, error)
 }
 
+// KindFlame is the kind that needs Run.Flame.
+const KindFlame = "flamegraph"
+
 // Kinds lists all sorts of pictures.
 var Kinds = []Kind{
 	{"timeline", "bytes over time, stacked by category, with the peak, iterations and out-of-memory errors", false, timeline},
@@ -40,6 +45,9 @@ var Kinds = []Kind{
 	{"categories", "bars of what the memory was for at the peak, a panel for each run", true, categories},
 	{"bars", "two stacked bars: the peak divided by two sets of rules", false, twoBars},
 	{"overlay", "bytes over time of several runs, above each other", true, overlay},
+	{KindFlame, "call stacks: a box is as wide as what was allocated in it and below it", false, flame},
+	{"sizes", "sizes of blocks: bytes at the peak and allocations, by power of two", false, sizes},
+	{"segments", "what the framework's allocator took: blocks, holes, and what pins them", false, segments},
 }
 
 // Make draws up a chart; with kind "", the one that fits the runs best.
@@ -57,6 +65,9 @@ func Make(kind string, runs []Run, o Options) (*Chart, error) {
 			return nil, fmt.Errorf("%s cannot be drawn from %d traces: name one, or choose overlay or categories", kind, len(runs))
 		}
 		chart, err := k.make(runs, o)
+		if err != nil && kind == KindFlame { // nothing else was read
+			return nil, fmt.Errorf("%s cannot be drawn: %w", kind, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot be drawn: %w; what there is gives %s", kind, err, possible(runs, o))
 		}
@@ -116,7 +127,7 @@ func levelOf(s *report.Summary, level string) report.Level {
 func heightSeries(name string, h report.Heights, end int64) Series {
 	s := Series{Name: name, Level: true}
 	for i, bytes := range h.PeakBytes {
-		s.X = append(s.X, int64(i)*h.WidthNS)
+		s.X = append(s.X, h.FromNS+int64(i)*h.WidthNS)
 		s.Bytes = append(s.Bytes, signed(bytes))
 	}
 	if n := len(s.X); n > 0 { // the last value holds up to the end
@@ -128,21 +139,29 @@ func heightSeries(name string, h report.Heights, end int64) Series {
 
 var errNothing = errors.New("nothing was allocated")
 
+// noteOf says whose picture it is, and of which part of the run.
+func noteOf(run Run) string {
+	if w := run.Summary.Window; w != nil {
+		return fmt.Sprintf("%s, from %s to %s", run.Name, cmp.Or(w.From, "the beginning"), cmp.Or(w.To, "the end"))
+	}
+	return run.Name
+}
+
 func timeline(runs []Run, o Options) (*Chart, error) {
 	s := runs[0].Summary
 	if len(s.Heights) == 0 {
 		return nil, errNothing
 	}
-	c := &Chart{Title: "GPU memory over time", Note: runs[0].Name, XLabel: "time since the start", Time: true}
+	c := &Chart{Title: "GPU memory over time", Note: noteOf(runs[0]), XLabel: "time since the start", Time: true}
 	h := s.History
 	if h != nil && len(h.Blocks) > 0 && h.LeftOut == 0 && len(h.By) > 0 {
-		return c, c.stackTimeline(s, o.Events)
+		return c, c.stackTimeline(telling(s), o.Events)
 	}
 	if o.Events {
 		return nil, errors.New("not every block is known; leave out --axis events")
 	}
 	for i, h := range s.Heights {
-		one := heightSeries(levelName(h.Level), h, s.Process.DurationNS)
+		one := heightSeries(levelName(h.Level), h, s.EndNS())
 		one.Filled = i == 0
 		c.Series = append(c.Series, one)
 	}
@@ -153,19 +172,19 @@ func timeline(runs []Run, o Options) (*Chart, error) {
 // stackTimeline divides the main level by its owners, with what was taken from the driver as a line above it.
 func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	h := s.History
-	positions, end := h.Times, max(s.Process.DurationNS, h.Times[len(h.Times)-1])
+	positions, begin, end := h.Times, s.BeginNS(), max(s.EndNS(), h.Times[len(h.Times)-1])
 	at := func(time int64) int64 { return time }
 	if byEvents {
-		positions, end, c.Time, c.XLabel = eventNumbers(h), int64(len(h.Times)), false, "allocations and frees"
+		positions, begin, end, c.Time, c.XLabel = eventNumbers(h), int64(h.Older(s)), int64(len(h.Times)), false, "allocations and frees"
 		at = func(time int64) int64 {
 			n, _ := slices.BinarySearch(h.Times, time)
 			return int64(n)
 		}
 	}
 	c.Stack, c.Note = true, c.Note+", by "+h.By[0]
-	c.Series, c.Width = stacked(h, positions, end)
+	c.Series, c.Width = stacked(h, positions, begin, end)
 	for _, level := range s.Heights[1:] {
-		line := heightSeries(levelName(level.Level), level, s.Process.DurationNS)
+		line := heightSeries(levelName(level.Level), level, s.EndNS())
 		line.Line = true
 		for i := range line.X {
 			line.X[i] = at(line.X[i])
@@ -197,7 +216,7 @@ func iterations(runs []Run, _ Options) (*Chart, error) {
 	if t == nil || t.IterationsBy == report.IterationsByNothing {
 		return nil, errors.New("no iterations are known; memtrace.step() announces them")
 	}
-	c := &Chart{Title: "GPU memory at the peak of each iteration", Note: runs[0].Name, XLabel: "iteration (" + t.Iterated + ")", Stack: true}
+	c := &Chart{Title: "GPU memory at the peak of each iteration", Note: noteOf(runs[0]), XLabel: "iteration (" + t.Iterated + ")", Stack: true}
 	columns := make([]Series, len(t.Categories))
 	reserved := Series{Name: "reserved (peak)", Line: true}
 	for i, name := range t.Categories {
@@ -265,19 +284,20 @@ func categories(runs []Run, o Options) (*Chart, error) {
 
 // joinSmall replaces bars below a share by one that has their sum: nothing is lost.
 func joinSmall(bars []Bar, total int64, percent float64) []Bar {
-	var kept []Bar
-	rest, count := int64(0), 0
-	for _, b := range bars {
-		if b.Look == Plain && float64(b.Bytes)*100 < percent*float64(total) {
-			rest, count = rest+b.Bytes, count+1
-			continue
-		}
-		kept = append(kept, b)
+	small := func(b Bar) bool { return b.Look == Plain && float64(b.Bytes)*100 < percent*float64(total) }
+	kept, rest := slices.DeleteFunc(slices.Clone(bars), small), slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool { return !small(b) })
+	if len(rest) < 2 { // its own name takes no more room
+		return bars
 	}
-	if count > 0 {
-		kept = append(kept, Bar{Name: fmt.Sprintf("%d smaller", count), Bytes: rest})
+	joined := Bar{Name: fmt.Sprintf("%d smaller", len(rest))}
+	for _, b := range rest {
+		joined.Bytes += b.Bytes
 	}
-	return kept
+	at := slices.IndexFunc(kept, func(b Bar) bool { return b.Look != Plain })
+	if at < 0 {
+		at = len(kept)
+	}
+	return slices.Insert(kept, at, joined)
 }
 
 // mostBars are what a panel has room for.
@@ -298,19 +318,19 @@ func joinTail(bars []Bar) []Bar {
 	return append(append(plain[:keep:keep], rest), special...)
 }
 
-func twoBars(runs []Run, _ Options) (*Chart, error) {
+func twoBars(runs []Run, o Options) (*Chart, error) {
 	groups := runs[0].Summary.Categories
 	if len(groups) < 2 {
 		return nil, errors.New("it needs two sets of rules, such as --group layer=mxnet-layers --group data=mxnet-data-structures")
 	}
-	c := &Chart{Title: "GPU memory at the peak", Note: runs[0].Name}
+	c := &Chart{Title: "GPU memory at the peak", Note: noteOf(runs[0])}
 	for i := range groups[:2] {
 		p := barsOf(&groups[i])
 		p.Bars = slices.DeleteFunc(p.Bars, func(b Bar) bool { return b.Bytes <= 0 })
 		if len(p.Bars) == 0 {
 			return nil, errNothing
 		}
-		p.Bars = joinTail(p.Bars)
+		p.Bars = joinTail(joinSmall(p.Bars, p.Total, o.MinShare))
 		c.Stacks = append(c.Stacks, p)
 	}
 	return c, nil
@@ -321,6 +341,9 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 	var notes []string
 	if o.Align {
 		c.XLabel = "time since the first allocation"
+	}
+	if o.Events {
+		c.XLabel, c.Time = "allocations and frees", false
 	}
 	if o.Baseline {
 		notes = append(notes, "less what each run held at first")
@@ -339,18 +362,10 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%s: it has no %s, unlike the others", run.Name, levelName(level))
 		}
-		s := heightSeries(run.Name+", peak "+report.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.Process.DurationNS)
-		if first := slices.IndexFunc(s.Bytes, func(b int64) bool { return b > 0 }); first > 0 && o.Align {
-			start := s.X[first]
-			s.X, s.Bytes = s.X[first:], s.Bytes[first:]
-			for j := range s.X {
-				s.X[j] -= start
-			}
-		}
-		if base := s.Bytes[0]; o.Baseline {
-			for j := range s.Bytes {
-				s.Bytes[j] -= base
-			}
+		s := heightSeries(run.Name+", peak "+report.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.EndNS())
+		s, err := placed(s, run, level, o)
+		if err != nil {
+			return nil, err
 		}
 		c.Series = append(c.Series, s)
 	}

@@ -60,6 +60,9 @@ func (p *page) diffSide(name string, side diff.Side, at string) {
 		name, at = "", ""
 	}
 	text := orUnknown(command(side.Process)) + " (" + process(side.Process) + "; " + run(side.Process) + ")" + at
+	if side.Process.Imported != "" {
+		text = "imported: " + clean(side.Process.Imported) + at
+	}
 	if versions := software(side.Versions); versions != "" {
 		text += ", " + versions
 	}
@@ -67,6 +70,9 @@ func (p *page) diffSide(name string, side diff.Side, at string) {
 		text += ", null GPU"
 	}
 	p.field(name, text)
+	if side.Window != nil {
+		p.styled(strong, "", "window "+windowWords(side.Window, side.Process.DurationNS))
+	}
 }
 
 // sideMoment says which moment a side is of.

@@ -15,9 +15,36 @@ type Fact struct {
 	Long        bool // only to be recognised: it may be cut
 }
 
+func orUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}
+
+// whose names the program, or the file of another tool that a trace was made from.
+func whose(proc report.Process) (name, value string) {
+	if proc.Imported != "" {
+		return "imported", clean(proc.Imported)
+	}
+	return "command", orUnknown(command(proc))
+}
+
+// process says where the program ran and how it ended. Of an imported trace that is not known.
+func (p *page) process(s *report.Summary) {
+	if s.Process.Imported == "" {
+		p.field("process", process(s.Process))
+		p.field("run", ranOut(s, run(s.Process)))
+	}
+}
+
 // Facts says who ran, on what, and whether the trace is complete.
 func Facts(s *report.Summary) []Fact {
-	list := []Fact{{Name: "command", Value: orUnknown(command(s.Process)), Long: true}, {Name: "run", Value: process(s.Process) + "; " + run(s.Process)}}
+	name, value := whose(s.Process)
+	list := []Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
+	if s.Process.Imported == "" {
+		list = append(list, Fact{Name: "run", Value: process(s.Process) + "; " + ranOut(s, run(s.Process))})
+	}
 	if text := software(s.Versions); text != "" {
 		list = append(list, Fact{Name: "software", Value: text, Long: true})
 	}
@@ -27,8 +54,11 @@ func Facts(s *report.Summary) []Fact {
 		}
 	}
 	list = append(list, Fact{Name: "trace", Value: health(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
-	if len(s.Filter) > 0 {
-		list = append(list, Fact{Name: "only", Value: clean(strings.Join(s.Filter, ", "))})
+	if s.Window != nil {
+		list = append(list, windowFact(s))
+	}
+	if only := filters(s); len(only) > 0 {
+		list = append(list, Fact{Name: "only", Value: clean(strings.Join(only, ", "))})
 	}
 	return list
 }

@@ -7,7 +7,8 @@ import "slices"
 // never changed.
 type Summary struct {
 	LostRecords uint64            `json:"lost_records"`
-	Bounds      *Bounds           `json:"bounds,omitempty"` // nil if nothing was lost
+	Bounds      *Bounds           `json:"bounds,omitempty"`  // nil if nothing was lost
+	Thinned     *Thinned          `json:"thinned,omitempty"` // nil if every event is there
 	Process     Process           `json:"process"`
 	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
 	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
@@ -38,6 +39,9 @@ type Summary struct {
 	Epochs Iterations `json:"epochs"`
 	OOM    OOM        `json:"oom"`
 	At     *Moment    `json:"at,omitempty"`
+	Window *Window    `json:"window,omitempty"` // nil: the whole run
+
+	Timeline *Timeline `json:"timeline,omitempty"` // nil unless Options.Timeline
 
 	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
 
@@ -48,6 +52,13 @@ type Summary struct {
 	Filter []string `json:"filter"` // the filters that were on, in words
 	Notes  []string `json:"notes"`  // what the reader must know to read the numbers rightly
 	Health Health   `json:"health"`
+}
+
+// Thinned says that the older part of the trace has only the blocks that were live at its peaks, at marks, samples and
+// OOM events, and at the part's end.
+type Thinned struct {
+	UntilTimeNS   int64  `json:"until_time_ns"`   // from then on every event is there
+	LeftOutEvents uint64 `json:"left_out_events"` // before that
 }
 
 // How a run ended.
@@ -77,6 +88,7 @@ type Process struct {
 	BeganAfterNS int64  `json:"began_after_ns,omitempty"` // how long the process had run when recording began; 0 where it began with the program, or unknown
 	Stopped      string `json:"stopped,omitempty"`        // what stopped the recording while the program went on, such as "memtrace ctl"; "" nothing did
 	Snapshot     bool   `json:"snapshot,omitempty"`       // the trace holds only what was live at one moment
+	Imported     string `json:"imported,omitempty"`       // what file of another tool the trace was made from, and what that lacks in short; "" if memtrace recorded it
 }
 
 // Level is one account of memory, of one device or of all.
@@ -97,10 +109,15 @@ type Level struct {
 	// where records were lost.
 	RequestedAtPeak *Requested `json:"requested_at_peak,omitempty"`
 	RequestedLive   *Requested `json:"requested_live,omitempty"`
+
+	StartCount uint64 `json:"-"` // blocks that are not among AllocCount, being older than the window
 }
 
 // Empty reports whether nothing was ever asked of the level.
-func (l Level) Empty() bool { return l.AllocCount == 0 && l.FailedCount == 0 }
+func (l Level) Empty() bool { return l.AllocCount == 0 && l.FailedCount == 0 && l.StartCount == 0 }
+
+// LiveCount is how many blocks are live at the end.
+func (l Level) LiveCount() uint64 { return l.StartCount + l.AllocCount - l.FreeCount }
 
 // Device is one GPU.
 type Device struct {
@@ -242,13 +259,24 @@ type MomentRow struct {
 	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
 }
 
+// Torn is damage inside of a trace: what lies behind it was read.
+type Torn struct {
+	Stretches uint64 `json:"stretches"`
+	Bytes     int64  `json:"bytes"`
+	At        int64  `json:"at"` // offset of the first
+	Reason    string `json:"reason"`
+	Records   uint64 `json:"lost_records"` // that stood in them; lost_records of the report counts them, too
+}
+
 // Health says how far the numbers can be trusted.
 type Health struct {
-	Complete        bool   `json:"complete"`         // nothing lost, cut or repaired
-	Truncated       bool   `json:"truncated"`        // the file is cut or damaged; what stands before TruncatedAt was read
-	TruncatedAt     int64  `json:"truncated_at"`     // offset in the file
-	TruncatedReason string `json:"truncated_reason"` // "" unless truncated
-	Altered         string `json:"altered"`          // why the sections before the end are not those that were written; "" if they are
+	Complete        bool   `json:"complete"`              // nothing lost, cut or repaired
+	Truncated       bool   `json:"truncated"`             // the file is cut or damaged; what stands before TruncatedAt was read
+	TruncatedAt     int64  `json:"truncated_at"`          // offset in the file
+	TruncatedReason string `json:"truncated_reason"`      // "" unless truncated
+	Damaged         *Torn  `json:"damaged,omitempty"`     // stretches that could not be read, with readable ones behind them; nil: none
+	RestoredAt      int64  `json:"restored_at,omitempty"` // offset of damage that the trace's own check bytes made good; 0: none
+	Altered         string `json:"altered"`               // why the sections before the end are not those that were written; "" if they are
 	Bytes           int64  `json:"bytes_read"`
 	Events          uint64 `json:"events"`
 	LateEvents      uint64 `json:"late_events"`

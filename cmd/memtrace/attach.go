@@ -231,7 +231,7 @@ func (a *app) stopAfter(pid int, duration time.Duration, begun control.Answer) e
 		case <-over:
 			waiting = false
 		case <-look.C:
-			if _, running := processStart("/proc", pid); !running {
+			if !isRunning(pid) {
 				a.say("the program has ended; its trace is %s", begun.Trace)
 				return nil
 			}

@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -26,7 +24,7 @@ const socketLook = 2 * time.Millisecond
 // loadInto has a process load the library, and returns what that answers.
 func (a *app) loadInto(o attachOptions, pid int) (control.Answer, error) {
 	none := control.Answer{}
-	if _, running := processStart("/proc", pid); !running {
+	if !isRunning(pid) {
 		return none, fmt.Errorf("there is no process %d", pid)
 	}
 	if trace, recorded := recordedBy(pid); recorded {
@@ -61,20 +59,9 @@ func (a *app) loadInto(o attachOptions, pid int) (control.Answer, error) {
 	return none, err
 }
 
-// recordedBy finds the trace of a process that records and cannot be asked.
-func recordedBy(pid int) (trace string, recorded bool) {
-	finder := newTopFinder(nil)
-	finder.pids = []int{pid}
-	for _, found := range finder.find(time.Now()) {
-		return found.name(), true
-	}
-	return "", false
-}
-
 // libraryIn returns the path of the library as the process sees it.
 func (o attachOptions) libraryIn(pid int) (string, error) {
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	if loaded := mappedFile(proc, func(base string) bool { return base == libraryName }); loaded != "" {
+	if loaded := mappedFile(procOf(pid), func(base string) bool { return base == libraryName }); loaded != "" {
 		return loaded, nil
 	}
 	if o.library != "" {
@@ -89,29 +76,6 @@ func (o attachOptions) libraryIn(pid int) (string, error) {
 	return searchLibrary()
 }
 
-// sameFiles reports whether a path means the same to a process as here.
-func sameFiles(pid int) bool {
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	root, err := os.Readlink(filepath.Join(proc, "root"))
-	return sameMounts("/proc", proc) && (err != nil || root == "/")
-}
-
-// mappedFile returns the path of a file that a process has mapped, chosen by its base name; "" if there is none.
-func mappedFile(proc string, is func(base string) bool) string {
-	text, err := os.ReadFile(filepath.Join(proc, "maps"))
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(text)) {
-		if at := strings.IndexByte(line, '/'); at >= 0 {
-			if path := strings.TrimSuffix(line[at:], "\n"); is(filepath.Base(path)) {
-				return path
-			}
-		}
-	}
-	return ""
-}
-
 // awaitSocket returns what the library answers once its thread has opened the socket.
 func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, error) {
 	if loaded != nil {
@@ -123,7 +87,7 @@ func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, er
 		if !errors.Is(err, control.ErrNoSocket) {
 			return answer, err
 		}
-		if _, running := processStart("/proc", pid); !running {
+		if !isRunning(pid) {
 			return answer, fmt.Errorf("process %d ended meanwhile", pid)
 		}
 		if time.Now().After(give) || ctx.Err() != nil {

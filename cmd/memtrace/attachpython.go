@@ -61,7 +61,7 @@ func (a *app) loadByPython(ctx context.Context, o attachOptions, pid int, librar
 		if _, err := control.Ask(pid, "status"); !errors.Is(err, control.ErrNoSocket) {
 			return os.Remove(script)
 		}
-		if _, running := processStart("/proc", pid); !running {
+		if !isRunning(pid) {
 			return errors.Join(fmt.Errorf("process %d ended meanwhile", pid), os.Remove(script))
 		}
 		time.Sleep(socketLook)

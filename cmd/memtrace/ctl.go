@@ -136,7 +136,7 @@ func (a *app) ask(pid int, request string) (control.Answer, error) {
 	if !errors.Is(err, control.ErrNoSocket) {
 		return answer, err
 	}
-	if _, running := processStart("/proc", pid); !running {
+	if !isRunning(pid) {
 		return answer, fmt.Errorf("there is no process %d", pid)
 	}
 	if trace, recorded := recordedBy(pid); recorded {
@@ -197,9 +197,8 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 	if words == "" {
 		words = "is " + answer.State
 	}
-	_, command := userNames{}.describe(pid)
 	return a.writeTo("", false, visible.Lines, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, visible.Text(command))
+		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, visible.Text(commandOf(pid)))
 		if err == nil && answer.Start == control.StartedLate {
 			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", render.Bytes(answer.Held))
 		}

@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 	"memtrace/trace"
+	"memtrace/trace/spool"
 )
 
 // infoSchema names the shape of info's JSON. Its number grows only when something is changed or taken away.
@@ -73,20 +75,22 @@ func (l lostInfo) recordsText() string {
 }
 
 type healthInfo struct {
-	Truncated       bool   `json:"truncated"`
-	TruncatedAt     int64  `json:"truncated_at,omitempty"`
-	Reason          string `json:"reason,omitempty"`
-	Sections        uint64 `json:"sections"`
-	SkippedSections uint64 `json:"skipped_sections"`
-	Blocks          uint64 `json:"blocks"`
-	LateEvents      uint64 `json:"late_events"`
-	UnknownEvents   uint64 `json:"unknown_events"`
-	Altered         string `json:"altered,omitempty"`
-	RepeatedEvents  uint64 `json:"repeated_events"`
-	MissingEvents   uint64 `json:"missing_events"`
-	InFlightCalls   uint64 `json:"in_flight_calls"`
-	TrailingBytes   int64  `json:"trailing_bytes"`
-	Epilogue        string `json:"epilogue,omitempty"` // why what follows the end could not be read
+	Truncated       bool         `json:"truncated"`
+	TruncatedAt     int64        `json:"truncated_at,omitempty"`
+	Reason          string       `json:"reason,omitempty"`
+	Damaged         *report.Torn `json:"damaged,omitempty"`
+	RestoredAt      int64        `json:"restored_at,omitempty"`
+	Sections        uint64       `json:"sections"`
+	SkippedSections uint64       `json:"skipped_sections"`
+	Blocks          uint64       `json:"blocks"`
+	LateEvents      uint64       `json:"late_events"`
+	UnknownEvents   uint64       `json:"unknown_events"`
+	Altered         string       `json:"altered,omitempty"`
+	RepeatedEvents  uint64       `json:"repeated_events"`
+	MissingEvents   uint64       `json:"missing_events"`
+	InFlightCalls   uint64       `json:"in_flight_calls"`
+	TrailingBytes   int64        `json:"trailing_bytes"`
+	Epilogue        string       `json:"epilogue,omitempty"` // why what follows the end could not be read
 }
 
 type deviceInfo struct {
@@ -104,7 +108,7 @@ func (a *app) infoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "info FILE|DIR...",
 		Short:             "Print the header and the health of a trace",
-		Long:              "Print what the recorder knows about a run, and whether its trace is complete.",
+		Long:              "Print what is recorded about a run, and whether its trace is complete.",
 		Example:           infoExample,
 		ValidArgsFunction: completeTraces,
 		Args:              someTraces,
@@ -120,6 +124,44 @@ func (a *app) infoCommand() *cobra.Command {
 	return cmd
 }
 
+// countKinds reads a trace to its end. All columns are decoded, for only then is it known that the trace is whole, but no
+// rows are made of them.
+func countKinds(run *spool.Run, lost *lostInfo, bar *progress) (kinds [256]uint64, err error) {
+	for {
+		b, err := run.ReadColumns()
+		if errors.Is(err, io.EOF) {
+			return kinds, nil
+		}
+		if err != nil {
+			return kinds, err
+		}
+		for i := range b.Runs() {
+			c := &b.Runs()[i]
+			for n, kind := range c.Kinds() {
+				if kinds[kind]++; kind == trace.EventLost {
+					var e trace.Event
+					c.Row(n, &e)
+					lost.note(e.Lost())
+				}
+			}
+		}
+		if len(b.Runs()) == 0 {
+			countRows(&kinds, lost, b.Rows())
+		}
+		bar.update(run.Offset())
+	}
+}
+
+// countRows is countKinds for the records of a spool.
+func countRows(kinds *[256]uint64, lost *lostInfo, events []trace.Event) {
+	for i := range events {
+		e := &events[i]
+		if kinds[e.Kind]++; e.Kind == trace.EventLost {
+			lost.note(e.Lost())
+		}
+	}
+}
+
 // readInfo reads a whole trace, since what it holds and where it ends is known only then.
 func (a *app) readInfo(path string) (traceInfo, error) {
 	run, err := a.openTrace(path)
@@ -129,23 +171,10 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	defer run.Close()
 	bar := a.newProgress(path, run.Size())
 	defer bar.finish()
-	var kinds [256]uint64
 	var info traceInfo
-	for {
-		events, err := run.ReadBatch()
-		for i := range events {
-			kinds[events[i].Kind]++
-			if e := &events[i]; e.Kind == trace.EventLost {
-				info.Lost.note(e.Lost())
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return traceInfo{}, readError(path, run, err)
-		}
-		bar.update(run.Offset())
+	kinds, err := countKinds(run, &info.Lost, bar)
+	if err != nil {
+		return traceInfo{}, readError(path, run, err)
 	}
 	end, _ := run.End()
 	health := run.Health()
@@ -154,9 +183,13 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	info.Stacks.Native, info.Stacks.Python, info.Stacks.CodeObjects = run.Tables().Sizes()
 	info.Stacks.Symbols = run.Tables().Symbols()
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
-	info.Health = healthInfo{Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
+	info.Health = healthInfo{RestoredAt: health.Restored.At, Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
 		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents, UnknownEvents: health.UnknownEvents,
 		Altered: health.Altered, RepeatedEvents: health.Repeated, MissingEvents: health.Gaps, InFlightCalls: health.InFlight, TrailingBytes: health.Trailing, Epilogue: health.Epilogue}
+	if health.Torn.Stretches > 0 {
+		torn := report.Torn(health.Torn)
+		info.Health.Damaged = &torn
+	}
 	for kind, n := range kinds {
 		if n > 0 {
 			info.Kinds[trace.EventKind(kind).String()] += n
@@ -243,6 +276,11 @@ func (t traceInfo) damageText() string {
 	switch {
 	case t.Health.Truncated:
 		return fmt.Sprintf("cut at offset %d: %s; all before that was read", t.Health.TruncatedAt, t.Health.Reason)
+	case t.Health.Damaged != nil:
+		d := t.Health.Damaged
+		return fmt.Sprintf("at offset %d: %s; %d bytes with %d events could not be read, all others were", d.At, d.Reason, d.Bytes, d.Records)
+	case t.Health.RestoredAt > 0:
+		return fmt.Sprintf("at offset %d, restored; nothing is missing", t.Health.RestoredAt)
 	case t.Health.Altered != "":
 		return "changed after it was written: " + t.Health.Altered
 	case t.Health.TrailingBytes != 0:

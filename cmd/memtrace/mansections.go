@@ -31,14 +31,16 @@ var recorderVariables = []entry{
 	{"MEMTRACE_CONTROL", "0: no socket at which the process can be asked"},
 	{"MEMTRACE_DISABLE", "load the library and record nothing"},
 	{"MEMTRACE_SPOOL_DIR", "folder of the spool, the working file of a running process"},
+	{"MEMTRACE_TRACE_MAX", "largest size of the trace, such as 2G: its older part is compacted before it has that"},
 	{"MEMTRACE_SPOOL_MAX, MEMTRACE_SPOOL_HARD_MAX", "room that the spool may usually take, and at most"},
 	{"MEMTRACE_OVERFLOW", "what happens when the spool can grow no more: wait or drop"},
 	{"MEMTRACE_NVML", "whether, and how often in seconds, the device is asked what is in use"},
 	{"MEMTRACE_OOM", "whether a text is written when memory runs out: 1, all or 0"},
 	{"MEMTRACE_GUEST_MEMORY", "memory that the recorder may take to follow live blocks"},
 	{"MEMTRACE_STACKS", "frames of the call stacks, such as native:64,python:128"},
-	{"MEMTRACE_ADAPTERS", "frameworks that are asked for names: torch, mxnet, jax or none"},
+	{"MEMTRACE_ADAPTERS", "frameworks whose names are recorded: torch, mxnet, jax or none"},
 	{"MEMTRACE_EMBED_SYMBOLS", "write the names of functions into the trace"},
+	{"MEMTRACE_REFERRERS", "1: write what refers to the largest tensors when memory runs out (Python)"},
 	{"MEMTRACE_NVTX", "take NVTX ranges as tags"},
 	{"MEMTRACE_RUN_DIR", "set by memtrace run; not meant to be set by hand"},
 }
@@ -63,7 +65,7 @@ func variables(c *cobra.Command) []entry {
 var manFiles = []entry{
 	{"memtrace.PROGRAM.PID.bin", "trace of one process, in the folder in which it started"},
 	{"memtrace.PROGRAM.PID.bin.spool", "spool of a process that runs, or that was killed; read like a trace"},
-	{"memtrace.PROGRAM.PID.bin.oom.N.txt", "what filled the device when memory ran out"},
+	{"memtrace.PROGRAM.PID.bin.oom.N.txt, .json", "what filled the device when memory ran out"},
 }
 
 // manSections are the sections that a man page has beside those of the flags, as roff.

@@ -237,14 +237,17 @@ class Data(torch.utils.data.Dataset):
 def main():
     model = nn.Sequential(nn.Linear(128, 512), nn.ReLU(), nn.Linear(512, 128)).cuda()
     optimizer = torch.optim.Adam(model.parameters())
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     def churn():
         while not over.is_set():
-            [bytes(i * 37) for i in range(200)]
+            [bytes(i * 37) for i in range(20)]
             torch.ones(1000, device="cuda")
+            over.wait(0.001)
     over = threading.Event()
     others = [threading.Thread(target=churn) for _ in range(2)]
+    loader = torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=2, persistent_workers=True)
+    for batch in loader: pass  # its processes are forked before there are threads
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     for thread in others: thread.start()
     def wait():
         sys.stdin.readline()
@@ -252,7 +255,7 @@ def main():
     threading.Thread(target=wait, daemon=True).start()
     steps = 0
     while not over.is_set():
-        for batch in torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=2):
+        for batch in loader:
             model(batch.cuda()).sum().backward()
             optimizer.step()
             optimizer.zero_grad()
@@ -296,7 +299,7 @@ func TestAttachWhileTraining(t *testing.T) {
 		}
 	}
 	slices.Sort(stood)
-	t.Logf("%d attaches; a thread or the interpreter stood still for %v in the median, %v at most", rounds, stood[len(stood)/2], stood[len(stood)-1])
+	t.Logf("%d attaches; a thread or the interpreter stood still for %v in the median, %v in 99 of 100, %v at most", rounds, stood[len(stood)/2], stood[len(stood)*99/100], stood[len(stood)-1])
 }
 
 // stoodStill finds how long the thread and the interpreter stood still.
