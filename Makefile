@@ -135,6 +135,8 @@ mutants: ## damaged traces and spools, MUTANTS (2000) of each, through every rea
 nightly: all nullcuda ## the long forms of the tests, for hours
 	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
 	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
+	ATTACHES=$(or $(ATTACHES),200) $(GO) test -tags e2e -count=1 -timeout 180m -run AttachWhileTraining -v ./internal/e2e
+	ATTACHES=$(or $(ATTACHES),200) $(GO) test -count=1 -timeout 180m -run AttachStorm -v ./internal/hostile
 	LEDGER_SEEDS=$(or $(LEDGER_SEEDS),100) LEDGER_STEPS=200000 $(GO) test -count=1 -timeout 180m -run 'Ledger$$' -v ./internal/hostile
 	ENDINGS=$(or $(ENDINGS),20) $(GO) test -count=1 -timeout 180m -run Endings ./internal/hostile
 	STORM_EVENTS=$(or $(STORM_EVENTS),50000000) $(GO) test -count=1 -timeout 180m -run Storm -v ./internal/hostile

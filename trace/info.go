@@ -21,7 +21,10 @@ import (
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version
 //	python.libraries                         packages in folders whose names do not say so, separated by NUL: pip --target put them there
-//	start                                    "early", or "late": after CUDA was used; when the program called memtrace_start, absent under LD_PRELOAD
+//	start                                    "early", or "late": after CUDA was used; when a recording began that did not begin with the program
+//	start.after_ns                           how long the process had run by then
+//	stop                                     who stopped the recording, where the program went on without it
+//	snapshot                                 "1" where the trace holds only what was live at its end
 //	nullgpu                                  "1" where no real GPU was used
 //	thinned, thinned.*                       what was left out of the older part of a trace, see Thinned
 //	trace.limit                              why MEMTRACE_TRACE_MAX was not kept
@@ -36,12 +39,21 @@ const SignalKey = "process.signal"
 // LimitKey is the key of why MEMTRACE_TRACE_MAX was not kept.
 const LimitKey = "trace.limit"
 
-// StartKey is the key of when a program called memtrace.start(), and StartedLate what it says where CUDA was used
-// before.
+// StartKey is the key of when a recording began that did not begin with its program, and StartedLate what it says where
+// CUDA was used before.
 const (
 	StartKey    = "start"
 	StartedLate = "late"
 )
+
+// StartAfterKey is the key of how long the process had run when such a recording began, in nanoseconds.
+const StartAfterKey = "start.after_ns"
+
+// StopKey is the key of who stopped a recording before its program ended.
+const StopKey = "stop"
+
+// SnapshotKey is the key that marks a trace of what was live at one moment.
+const SnapshotKey = "snapshot"
 
 // ExitStatusKey is the key of a program's exit status.
 const ExitStatusKey = "process.exit_status"

@@ -3,7 +3,6 @@ package callstack
 import (
 	"regexp"
 	"slices"
-	"strings"
 
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -160,10 +159,10 @@ func (c *Stacks) resolve(pair Pair) *Stack {
 	return s
 }
 
-// isBeforeStart recognizes the function of python/memtrace/_start.py that records what PyTorch
-// held when memtrace.start() was called: nobody knows who allocated that.
+// isBeforeStart recognizes the function of cshim/adapters/held.py that records what PyTorch held when recording began
+// amid the program's work: it is not known who allocated that.
 func isBeforeStart(f *Frame) bool {
-	return f.Function == "_record_before" && strings.HasSuffix(f.File, "memtrace/_start.py")
+	return f.Function == "_record_before" && f.File == "<memtrace>"
 }
 
 // BackwardOf is what sites of a backward pass begin with: of the forward operator itself, and of what is near it.

@@ -31,6 +31,7 @@ var notes = []Note{
 	noteSilentTorch,
 	noteOOMReplay,
 	noteStartedLate,
+	noteSnapshot,
 	noteMismatches,
 	noteSlack,
 	noteEstimates,
@@ -206,18 +207,6 @@ func noteSilentTorch(s *report.Summary, info trace.Info) string {
 		return "PyTorch's caching allocator is switched off (PYTORCH_NO_CUDA_MEMORY_CACHING), so it reports no blocks; every tensor is a driver allocation and the driver level is complete."
 	}
 	return "PyTorch was loaded but reported no blocks: either it did not allocate, or another allocator was plugged in; the driver level is complete."
-}
-
-// noteStartedLate says what is not known of a program that used CUDA before it called memtrace.start().
-func noteStartedLate(s *report.Summary, info trace.Info) string {
-	if info[trace.StartKey] != trace.StartedLate {
-		return ""
-	}
-	text := "The program used CUDA before it called memtrace.start(): of memory from before only PyTorch's blocks are known, by PyTorch's own account"
-	if n := s.Health.UnmatchedFrees + s.Health.UnmatchedMaps; n > 0 {
-		text += "; " + report.Count(n, "call", "calls") + " gave back driver memory from before, so the driver level is too small"
-	}
-	return text + "."
 }
 
 func noteMismatches(s *report.Summary, info trace.Info) string {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"memtrace/analyzer/report"
 )
@@ -78,72 +77,6 @@ func (p *page) heading(s *report.Summary) {
 	}
 	p.selection(s)
 	p.gap()
-}
-
-func command(proc report.Process) string {
-	if proc.Command != "" {
-		return clean(proc.Command)
-	}
-	if len(proc.Args) > 0 {
-		return clean(strings.Join(proc.Args, " "))
-	}
-	return clean(proc.Exe)
-}
-
-func process(proc report.Process) string {
-	text := "unknown pid"
-	if proc.PID != 0 {
-		text = fmt.Sprintf("pid %d", proc.PID)
-	}
-	if name := rankName(proc); name != "" {
-		text = name + ", " + text
-	}
-	if proc.Host != "" {
-		text += " on " + clean(proc.Host)
-	}
-	if proc.Pod != "" {
-		text += ", pod " + clean(proc.Pod)
-	}
-	if proc.Container != "" {
-		text += ", container " + clean(proc.Container)
-	}
-	if started, err := time.Parse(time.RFC3339Nano, proc.Started); err == nil {
-		text += ", started " + started.Format("2006-01-02 15:04:05 MST")
-	}
-	return text
-}
-
-// rankName is a process's place in a distributed run, "" where there is none.
-func rankName(proc report.Process) string {
-	switch {
-	case proc.Rank == nil:
-		return ""
-	case proc.WorldSize > 0:
-		return fmt.Sprintf("rank %d of %d", *proc.Rank, proc.WorldSize)
-	}
-	return fmt.Sprintf("rank %d", *proc.Rank)
-}
-
-func run(proc report.Process) string {
-	words := map[string]string{
-		report.EndedClean:   "exited",
-		report.EndedKilled:  "killed; the trace holds everything up to the last recorded call",
-		report.EndedRunning: "still running; the trace holds everything up to now",
-	}
-	ended, known := words[proc.Ended]
-	if !known {
-		ended = clean(proc.Ended)
-	}
-	if proc.Signal != "" && proc.Ended == report.EndedKilled {
-		ended = "ended by " + clean(proc.Signal) + strings.TrimPrefix(ended, "killed")
-	}
-	if proc.ExitStatus != nil {
-		ended = fmt.Sprintf("exit status %d", *proc.ExitStatus)
-	}
-	if proc.DurationNS == 0 {
-		return ended
-	}
-	return Duration(proc.DurationNS) + ", " + ended
 }
 
 var softwareNames = []struct{ key, name string }{

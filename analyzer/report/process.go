@@ -22,6 +22,10 @@ func ProcessOf(info trace.Info) Process {
 	if ns, err := strconv.ParseInt(info["process.start_unix_ns"], 10, 64); err == nil {
 		p.Started = time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
 	}
+	if ns, err := strconv.ParseInt(info[trace.StartAfterKey], 10, 64); err == nil && ns > 0 {
+		p.BeganAfterNS = ns
+	}
+	p.Stopped, p.Snapshot = info[trace.StopKey], info[trace.SnapshotKey] != ""
 	p.Rank = firstNumber(info, "env.RANK", "env.OMPI_COMM_WORLD_RANK", "env.PMIX_RANK", "env.PMI_RANK", "env.SLURM_PROCID", "env.MV2_COMM_WORLD_RANK")
 	if n := firstNumber(info, "env.WORLD_SIZE", "env.OMPI_COMM_WORLD_SIZE", "env.PMI_SIZE", "env.SLURM_NTASKS", "env.MV2_COMM_WORLD_SIZE"); n != nil {
 		p.WorldSize = *n

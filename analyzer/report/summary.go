@@ -84,7 +84,11 @@ type Process struct {
 	Container  string   `json:"container,omitempty"`   // id of the container that the process ran in, shortened as container tools do; "" outside, or unknown
 	Pod        string   `json:"pod,omitempty"`         // of Kubernetes: its name, or its id; "" outside, or unknown
 	ExitStatus *int     `json:"exit_status,omitempty"` // what the program passed to exit, 0 to 255; nil if it did not or that is not known
-	Imported   string   `json:"imported,omitempty"`    // what file of another tool the trace was made from, and what that lacks in short; "" if memtrace recorded it
+
+	BeganAfterNS int64  `json:"began_after_ns,omitempty"` // how long the process had run when recording began; 0 where it began with the program, or unknown
+	Stopped      string `json:"stopped,omitempty"`        // what stopped the recording while the program went on, such as "memtrace ctl"; "" nothing did
+	Snapshot     bool   `json:"snapshot,omitempty"`       // the trace holds only what was live at one moment
+	Imported     string `json:"imported,omitempty"`       // what file of another tool the trace was made from, and what that lacks in short; "" if memtrace recorded it
 }
 
 // Level is one account of memory, of one device or of all.

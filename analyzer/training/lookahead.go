@@ -22,6 +22,7 @@ type Lookahead struct {
 	ranges    rangeWatch
 	ranged    uint64 // ranges that may be iterations
 	period    periodWatch
+	snapshot  bool // what came and went, and would tell iterations apart, is left out
 	Blocks    *BlockNames
 	LastAlloc [heap.AccountCount]uint64 // order number of each account's last allocation
 	thin      bool                      // what is read was thinned, so that nothing in it returns regularly
@@ -55,6 +56,7 @@ func ReadAhead(src trace.Source) (*Lookahead, error) {
 	}
 	p.Blocks.readEverything()
 	p.room = nil
+	p.snapshot = src.Info()[trace.SnapshotKey] != ""
 	return p, nil
 }
 
@@ -177,7 +179,7 @@ func (p *Lookahead) iterationsBy() string {
 		return report.IterationsByOptimizer
 	case p.ranged > 1:
 		return report.IterationsByRange
-	case p.period.anchor() != nil:
+	case p.period.anchor() != nil && !p.snapshot:
 		return report.IterationsByPeriod
 	}
 	return report.IterationsByNothing

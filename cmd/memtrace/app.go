@@ -76,7 +76,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
 	root.PersistentFlags().CountVarP(&a.verbose, "verbose", "v", "say what is being done (twice: in detail)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only")
-	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.topCommand(), a.htmlCommand(), a.serveCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(), a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
+	root.AddCommand(a.runCommand(), a.attachCommand(), a.controlCommand(), a.reportCommand(), a.diffCommand(), a.topCommand(), a.htmlCommand(), a.serveCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(), a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
 		a.compactCommand(), a.stripCommand(), a.anonymizeCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
 	if a.stdout != nil {
 		fitHelp(root, a.stdout)

@@ -56,6 +56,11 @@ static void set_output(const char *v) {
 }
 static void set_force(const char *v) { mt_config.force = truthy(v); }
 static void set_disable(const char *v) { mt_config.disabled = truthy(v); }
+static void set_start(const char *v) {
+  mt_config.asleep = !strcmp(v, "asleep");
+  if (*v && !mt_config.asleep && strcmp(v, "now")) complain("START", v, "means nothing; it is now or asleep, and now is used");
+}
+static void set_control(const char *v) { mt_config.no_control = !truthy(v); }
 static void set_embed_symbols(const char *v) { mt_config.embed_symbols = truthy(v); }
 static void set_nvtx(const char *v) { mt_config.no_nvtx = !truthy(v); }
 static void set_spool_dir(const char *v) { set_path(mt_config.spool_dir, "SPOOL_DIR", v); }
@@ -209,7 +214,7 @@ static const struct {
     {"NVTX", set_nvtx},           {"NVML", set_nvml},
     {"OOM", set_oom},             {"EMBED_SYMBOLS", set_embed_symbols},
     {"SPOOL_HARD_MAX", set_spool_hard_max}, {"TRACE_MAX", set_trace_max}, {"OVERFLOW", set_overflow}, {"GUEST_MEMORY", set_guest_memory},
-    {"ADAPTERS", set_adapters},
+    {"ADAPTERS", set_adapters},   {"START", set_start},         {"CONTROL", set_control},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"OWN", set_elsewhere},     /* the same */
     {"REFERRERS", set_elsewhere}, /* read by the Python package */

@@ -16,6 +16,8 @@ struct mt_config {
   bool loaded;
   bool disabled;
   bool force;
+  bool asleep;     /* MEMTRACE_START=asleep: nothing is recorded until somebody asks for it (process/control.h) */
+  bool no_control; /* MEMTRACE_CONTROL=0: no socket to ask at */
   bool no_nvtx;
   bool start_directory_known;
   int log_level;         /* enum mt_log_level */

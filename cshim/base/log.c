@@ -29,7 +29,7 @@ static bool stderr_is_the_users(void) {
   return stderr_at_load.st_ino && !mt_sys_fstat(STDERR_FILENO, &now) && now.st_ino == stderr_at_load.st_ino && now.st_dev == stderr_at_load.st_dev;
 }
 
-static char *put_number(char *at, uint64_t n) {
+char *mt_put_number(char *at, uint64_t n) {
   char digits[24];
   int i = sizeof digits;
   digits[--i] = 0;
@@ -40,7 +40,7 @@ static char *put_number(char *at, uint64_t n) {
 
 const char *mt_log_stderr(void) {
   static char text[48];
-  if (stderr_at_load.st_ino) put_number(stpcpy(put_number(text, stderr_at_load.st_dev), ":"), stderr_at_load.st_ino);
+  if (stderr_at_load.st_ino) mt_put_number(stpcpy(mt_put_number(text, stderr_at_load.st_dev), ":"), stderr_at_load.st_ino);
   return text;
 }
 

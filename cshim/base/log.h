@@ -1,11 +1,16 @@
 /* The one way to speak to the user: lines on the standard error that the process was loaded with. */
 #pragma once
 
+#include <stdint.h>
+
 /* Remembers the process's standard error. Once, at load. */
 void mt_log_prepare(void);
 
 /* "device:inode" of the standard error that the process was loaded with, "" without one. A program may close it and open a file of its own under the number. */
 const char *mt_log_stderr(void);
+
+/* Writes digits and a 0 byte, at most 21 bytes in all, and returns where that is. */
+char *mt_put_number(char *at, uint64_t n);
 
 /* Writes one line to stderr with the library's prefix if the log level allows it; no stdio, no malloc, errno kept. */
 enum mt_log_level { MT_LOG_OFF = 0, MT_LOG_ERROR = 1, MT_LOG_WARN = 2, MT_LOG_INFO = 3, MT_LOG_DEBUG = 4 };

@@ -26,6 +26,19 @@ uint64_t mt_life_in(enum mt_phase phase) { return (uint64_t)(uint32_t)mt_sys_get
 
 void mt_life_set(enum mt_phase phase) { __atomic_store_n(&mt_life, mt_life_in(phase), __ATOMIC_RELEASE); }
 
+enum { PASS_OPEN = 1, PASS_ONE = 2 };
+static uint64_t passed; /* events, above a bit that says whether they may */
+
+void mt_pass_open(void) { __atomic_fetch_or(&passed, PASS_OPEN, __ATOMIC_SEQ_CST); }
+
+uint64_t mt_pass_count(void) { return __atomic_load_n(&passed, __ATOMIC_SEQ_CST); }
+
+bool mt_pass_close(uint64_t count) { return __atomic_compare_exchange_n(&passed, &count, count & ~(uint64_t)PASS_OPEN, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); }
+
+void mt_pass_end(void) { __atomic_fetch_and(&passed, ~(uint64_t)PASS_OPEN, __ATOMIC_SEQ_CST); }
+
+bool mt_pass(void) { return __atomic_fetch_add(&passed, PASS_ONE, __ATOMIC_SEQ_CST) & PASS_OPEN; }
+
 static void (*end_listener)(struct mt_thread *self);
 
 void mt_thread_on_end(void (*listener)(struct mt_thread *self)) { end_listener = listener; }
@@ -117,6 +130,8 @@ bool mt_guest_is_child(void) {
 }
 
 bool mt_guest_off(void) { return (uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) >= MT_OFF; }
+
+bool mt_guest_asleep(void) { return (uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) == MT_ASLEEP; }
 
 bool mt_guest_records_here(void) {
   uint64_t now = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);

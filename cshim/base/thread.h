@@ -96,8 +96,8 @@ extern struct mt_live *mt_live;
  * comes before anybody could have registered it. */
 struct mt_thread *mt_thread_attach(void);
 
-/* The life of this process: IDLE before the first event, OFF and ENDED (off, after READY) when nothing is recorded any more. */
-enum mt_phase { MT_IDLE, MT_STARTING, MT_READY, MT_OFF, MT_ENDED };
+/* The life of this process: IDLE before the first event, OFF and ENDED (off, after READY) when nothing is recorded any more, ASLEEP while nothing is recorded yet. */
+enum mt_phase { MT_IDLE, MT_STARTING, MT_READY, MT_OFF, MT_ENDED, MT_ASLEEP };
 
 /* pid << 32 | phase. Survives fork on purpose: the pid tells whether the phase is this process's own. One word, or two threads might both start. */
 extern uint64_t mt_life;
@@ -106,6 +106,16 @@ extern uint64_t mt_last_epoch; /* of the present recording, or the last one */
 /* mt_life as it is while this process is in a phase. */
 uint64_t mt_life_in(enum mt_phase phase);
 void mt_life_set(enum mt_phase phase);
+
+/* A recording that begins amid the program's work first looks at what is there. Until it has, events pass unrecorded, and are counted: a look during which one
+ * passed may have missed it. open lets them pass, close ends that if none passed since the count was so; from then on they wait for the recording. */
+void mt_pass_open(void);
+uint64_t mt_pass_count(void);
+bool mt_pass_close(uint64_t count);
+/* Ends it whatever passed. */
+void mt_pass_end(void);
+/* By an event while the recording starts: true if it is to pass. */
+bool mt_pass(void);
 
 /* Gives mt_live the page that the kernel wipes in children; errno where that cannot be had. Before the first recording. */
 bool mt_live_make(void);
@@ -116,18 +126,21 @@ bool mt_live_is_first(void);
 /* True in a child, forked from a process that was recording, that does not record itself. */
 bool mt_guest_is_child(void);
 
+/* Nothing is recorded any more, or not yet. What a process that sleeps pays for an event is little more than this. */
+static inline bool mt_life_is_off(void) { return (uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) >= MT_OFF; }
+
 /* Returns the calling thread's state, ready to record, or NULL when nothing can be recorded (disabled, failed, after the end). */
 static inline struct mt_thread *mt_thread_get(void) {
   struct mt_thread *self = mt_self;
   if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED))) return self;
-  return mt_thread_attach();
+  return mt_life_is_off() ? NULL : mt_thread_attach();
 }
 
 /* The same, but in a child of a process that was recording it does not begin a recording: the driver refuses all that such a child asks for, unless it is told otherwise. */
 static inline struct mt_thread *mt_thread_get_lazily(void) {
   struct mt_thread *self = mt_self;
   if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED))) return self;
-  return mt_guest_is_child() ? NULL : mt_thread_attach();
+  return mt_life_is_off() || mt_guest_is_child() ? NULL : mt_thread_attach();
 }
 
 /* Called with each block whose thread ends, before the block is recycled. Registered once, at load, before any thread records. */
@@ -165,5 +178,8 @@ struct mt_thread *mt_thread_recording_now(void);
 /* True if this process has a spool of its own, not only one that its parent had. Async-signal-safe. */
 bool mt_guest_records_here(void);
 
-/* True when recording is over: it failed, or the process is ending. */
+/* True when recording is over: it failed, or the process is ending; or when it is to begin later. */
 bool mt_guest_off(void);
+
+/* True while it is to begin later, when somebody asks for it. */
+bool mt_guest_asleep(void);

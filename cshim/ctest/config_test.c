@@ -64,6 +64,10 @@ static void nonsense(void) {
                {"STACKS=bogus", " has a word that means nothing, and that word has no effect"},
                {"STACKS=native:100000", " is too much; at most 256 frames are used"},
                {"ADAPTERS=bogus", " names what there is no adapter for, and that name has no effect"},
+               {"START=bogus", " means nothing; it is now or asleep, and now is used"},
+               {"START=asleep", NULL},
+               {"START=now", NULL},
+               {"START=", NULL},
                {"ADAPTERS=none", NULL},
                {"ADAPTERS=torch,,mxnet", NULL},
                {"OOM=all", NULL},
@@ -81,6 +85,13 @@ static void nonsense(void) {
   }
   mt_config.adapters = ~0u;
   mt_config.log_level = MT_LOG_WARN;
+}
+
+static void begin(void) {
+  load("MEMTRACE_START=asleep", "MEMTRACE_CONTROL=0", "");
+  CHECK(mt_config.asleep && mt_config.no_control);
+  load("MEMTRACE_START=now", "MEMTRACE_CONTROL=1", "");
+  CHECK(!mt_config.asleep && !mt_config.no_control);
 }
 
 static void room(void) {
@@ -196,7 +207,7 @@ static void strange(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"sizes", sizes}, {"values", values}, {"nonsense", nonsense}, {"room", room}, {"guest memory", guest_memory}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
+      {"sizes", sizes}, {"values", values}, {"nonsense", nonsense}, {"begin", begin}, {"room", room}, {"guest memory", guest_memory}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
   };
   return check_main("config", cases, sizeof cases / sizeof *cases);
 }

@@ -160,7 +160,7 @@ static inline void enter_driver(struct mt_call *call, const struct mt_frame *fra
 
 /* The call is the first in a child of a process that was recording. Most such calls are refused, and are not worth two files. */
 static bool is_worth_recording(struct mt_call *call, int status) {
-  if ((status && status != MT_CUDA_NO_MEMORY) || !mt_guest_is_child()) return false;
+  if ((status && status != MT_CUDA_NO_MEMORY) || mt_life_is_off() || !mt_guest_is_child()) return false;
   call->self = mt_thread_get();
   call->outer = 0;
   return call->self;

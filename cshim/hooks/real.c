@@ -126,13 +126,37 @@ static void *remember(struct mt_slot *slot, struct link_map *caller, void *real)
   return real;
 }
 
+static unsigned memo_of(uintptr_t caller) { return (unsigned)(caller ^ caller >> 4) & (MT_SLOT_MEMOS - 1); }
+
+static void *memorize(struct mt_slot *slot, uintptr_t caller, void *real) {
+  unsigned i = memo_of(caller);
+  uintptr_t none = 0;
+  if (!__atomic_load_n(&slot->memo[i].caller, __ATOMIC_RELAXED) && __atomic_compare_exchange_n(&slot->memo[i].caller, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    __atomic_store_n(&slot->memo[i].real, real, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->memo[i].caller, caller, __ATOMIC_RELEASE);
+  }
+  return real;
+}
+
+/* Apart, so that what is known costs no saved register. */
+static __attribute__((noinline)) void *search(struct mt_slot *slot, const char *name, uintptr_t caller);
+
 void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller) {
+  unsigned i = memo_of(caller);
+  if (MT_LIKELY(__atomic_load_n(&slot->memo[i].caller, __ATOMIC_ACQUIRE) == caller)) {
+    void *real = __atomic_load_n(&slot->memo[i].real, __ATOMIC_ACQUIRE);
+    if (MT_LIKELY(real && __atomic_load_n(&slot->memo[i].caller, __ATOMIC_RELAXED) == caller)) return real;
+  }
+  return search(slot, name, caller);
+}
+
+static void *search(struct mt_slot *slot, const char *name, uintptr_t caller) {
   struct link_map *map = mt_module_find(caller - 1);
   for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
     struct link_map *known = __atomic_load_n(&slot->scope[i].caller, __ATOMIC_ACQUIRE);
     if (!known || known != map) continue;
     void *real = __atomic_load_n(&slot->scope[i].real, __ATOMIC_ACQUIRE);
-    if (MT_LIKELY(real && __atomic_load_n(&slot->scope[i].caller, __ATOMIC_RELAXED) == map)) return real;
+    if (MT_LIKELY(real && __atomic_load_n(&slot->scope[i].caller, __ATOMIC_RELAXED) == map)) return memorize(slot, caller, real);
   }
   int error = errno;
   mt_unhooked_reach();
@@ -169,6 +193,10 @@ static void forget(struct mt_slot *slot) {
   for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
     __atomic_store_n(&slot->scope[i].caller, NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->scope[i].real, NULL, __ATOMIC_RELEASE);
+  }
+  for (unsigned i = 0; i < MT_SLOT_MEMOS; i++) {
+    __atomic_store_n(&slot->memo[i].caller, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->memo[i].real, NULL, __ATOMIC_RELEASE);
   }
   void *fallback = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
   if (fallback && !mt_module_find((uintptr_t)fallback)) __atomic_compare_exchange_n(&slot->fallback, &fallback, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);

@@ -7,6 +7,7 @@
 struct link_map;
 
 #define MT_SLOT_SCOPES 16u
+#define MT_SLOT_MEMOS 4u /* a power of two */
 
 /* One hooked function's originals. A process may hold two CUDA runtimes: what a caller means is what its own library scope says, so originals are kept per
  * calling object. Words are set once and cleared when a library goes; no locks. */
@@ -16,6 +17,10 @@ struct mt_slot {
     struct link_map *caller;
     void *real;
   } scope[MT_SLOT_SCOPES];
+  struct {
+    uintptr_t caller; /* an address that calls from; 1 while the entry is filled */
+    void *real;
+  } memo[MT_SLOT_MEMOS]; /* by that address, to spare the search for its object: first come, first kept */
   struct mt_slot *next; /* of all slots that hold something */
   uint32_t listed;
 };

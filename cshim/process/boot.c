@@ -18,6 +18,7 @@
 #include "base/sandbox.h"
 #include "base/sys.h"
 #include "device/sampler.h"
+#include "process/control.h"
 #include "process/gomemory.h"
 #include "process/guest.h"
 #include "process/relocate.h"
@@ -37,7 +38,6 @@
 #define MT_CLOSE_AT_MOST 65536u
 #define MT_STACK (1u << 20)      /* the driver's libraries run on it, too */
 #define MT_GO_STACK (256u << 10) /* nothing but the runtime runs on it */
-#define MT_THREAD_NAME "memtrace"
 #define MT_ALONE_CHECK_MS 500
 #define MT_SOON_ALONE_CHECK_MS 10 /* once the first thread has left */
 #define MT_TIMER_SLACK_NS 4000000ul
@@ -71,7 +71,7 @@ static bool limited_below(int resource, uint64_t wanted) {
   return !mt_sys_getrlimit(resource, &limit) && limit.rlim_cur < wanted;
 }
 
-static bool start_thread(void *(*run)(void *), size_t stack) {
+bool mt_boot_thread(void *(*run)(void *), size_t stack) {
   pthread_t thread;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -93,7 +93,7 @@ static void *rehearse(void *unused) {
 
 static bool rehearse_on(void) {
   __atomic_add_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
-  bool started = start_thread(rehearse, mt_go_stack);
+  bool started = mt_boot_thread(rehearse, mt_go_stack);
   if (!started) __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
   return started;
 }
@@ -129,7 +129,7 @@ static const char *refusal(void) {
 /* Gives the calling thread, and with it every thread that the runtime starts, a descriptor table of its own. A program may close all descriptors and reuse
  * the numbers: the runtime would end it over a lost epoll descriptor, and the drainer would write into the program's files. Nothing of the program's may stay
  * open here, or the other end of a pipe would wait for us. Under a filter only the call is tried that containers and service managers let pass. */
-static bool leave_descriptors(void) {
+bool mt_boot_leave_descriptors(void) {
 #ifdef SYS_close_range
   bool left = !mt_sys(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
 #else
@@ -269,9 +269,10 @@ static void take_turns(void) {
 static void *drain_thread(void *unused) {
   (void)unused;
   uint32_t booting = MT_DRAINER_BOOTS;
-  if (!leave_descriptors()) stay_without("no descriptors of our own can be had");
+  if (!mt_boot_leave_descriptors()) stay_without("no descriptors of our own can be had");
   else if (!__atomic_compare_exchange_n(&mt_drainer, &booting, boot_go() ? MT_DRAINER_BOOTED : MT_DRAINER_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return NULL; /* the runtime ended meanwhile, and another thread takes the turns */
+  mt_control_serve();
   take_turns();
   return NULL;
 }
@@ -312,6 +313,15 @@ static void end_by_signal(int number) {
   mt_sys_exit_group(128 + number); /* the first process of a container is not ended by a signal of its own */
 }
 
+_Noreturn void mt_boot_end_alone(void) {
+  if (alone_status && ends_as_its_last()) _exit(0);
+  if (alone_status & 0x7f) end_by_signal(alone_status & 0x7f);
+  if (alone_status) _exit(alone_status >> 8 & 0xff); /* it left behind the C library's back */
+  exit(0);
+}
+
+bool mt_boot_is_alone(void) { return only_ours_left(&alone_status); }
+
 static void *boot_thread(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
@@ -321,13 +331,10 @@ static void *boot_thread(void *unused) {
   if (!why && !mt_sys_exists("/proc/thread-self/auxv")) why = "/proc is not there"; /* it is asked for the threads that are left */
   mt_start_block_make();
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
-  if (!why && !start_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
+  if (!why && !mt_boot_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
   if (why) return mt_sampler_off(why), stay_without(why), NULL;
   mt_sampler_run(&alone, notify_go_end);
-  if (alone_status && ends_as_its_last()) _exit(0);
-  if (alone_status & 0x7f) end_by_signal(alone_status & 0x7f);
-  if (alone_status) _exit(alone_status >> 8 & 0xff); /* it left behind the C library's back */
-  exit(0);
+  mt_boot_end_alone();
 }
 
 /* A child of a process that had threads of ours has nothing that one could do: that runtime is dead here, and so is the driver. After a raw clone() the C library's
@@ -355,7 +362,7 @@ void mt_boot_start(void) {
   mt_sampler_prepare();
   __atomic_store_n(&mt_drainer, MT_DRAINER_BOOTS, __ATOMIC_RELEASE);
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
-  if (!start_thread(boot_thread, MT_STACK)) {
+  if (!mt_boot_thread(boot_thread, MT_STACK)) {
     mt_sampler_off("no thread for it");
     stay_without("no thread for the drainer");
   }

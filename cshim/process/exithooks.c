@@ -14,6 +14,7 @@
 #include "device/sampler.h"
 #include "hooks/real.h"
 #include "hooks/unhooked.h"
+#include "process/control.h"
 #include "process/guest.h"
 
 typedef void (*exit_function)(int status);
@@ -37,6 +38,7 @@ static void report_unrecorded(void) {
 static void at_end(int status, void *unused) {
   (void)unused;
   report_unrecorded();
+  mt_control_end();
   mt_guest_end(status);
 }
 
@@ -61,6 +63,7 @@ void mt_exit_hooks_prepare(void) {
 }
 
 static void leave(exit_function next, int status) {
+  mt_control_end();
   mt_sampler_end(); /* exit() has had it taken by now, or it is too late for it */
   mt_guest_end(status);
   if (next) next(status);

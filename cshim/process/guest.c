@@ -23,6 +23,7 @@
 #include "hooks/unhooked.h"
 #include "nvtx/nvtx.h"
 #include "process/boot.h"
+#include "process/control.h"
 #include "process/exithooks.h"
 #include "process/limit.h"
 #include "process/start.h"
@@ -41,7 +42,14 @@
 #pragma weak strerrordesc_np
 #pragma weak mt_start_note /* sanitizers keep their own dlsym, and with it start.c out */
 
+static char failure[64 + MT_PATH_MAX];
+
+const char *mt_guest_failure(void) { return failure[0] ? failure : NULL; }
+
 void mt_fail(const char *what, int error) {
+  const char *system = error ? strerrordesc_np(error) : NULL;
+  size_t length = strlen(what);
+  if (length < sizeof failure - 64) stpcpy(stpcpy(stpcpy(failure, what), system ? ": " : ""), system && strlen(system) < 60 ? system : "");
   mt_life_set(MT_OFF);
   mt_log(MT_LOG_ERROR, "recording is off: ", what, "");
   if (error) mt_log(MT_LOG_ERROR, "the system says: ", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", "");
@@ -124,28 +132,6 @@ static bool start_here(void) {
   return true;
 }
 
-/* One thread starts, the others wait: a few hundred microseconds, in which the starter takes no lock of the program's. */
-static bool start(void) {
-  const uint64_t starting = mt_life_in(MT_STARTING), ready = mt_life_in(MT_READY);
-  for (;;) {
-    uint64_t seen = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
-    if ((uint32_t)seen >= MT_OFF) return false;
-    if (seen == ready && __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) return true;
-    if (seen == starting) {
-      mt_sys_yield();
-      continue;
-    }
-    /* IDLE, or a forked child that inherited its parent's phase; it may even have the same pid, in a namespace of its own: begin */
-    if (!__atomic_compare_exchange_n(&mt_life, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-    if (!start_here()) return false;
-    __atomic_store_n(&mt_live->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
-    mt_unhooked_report();
-    mt_life_set(MT_READY);
-    mt_boot_start();
-    return true;
-  }
-}
-
 void mt_guest_confess(const char *key, const char *value) {
   uint64_t idle = MT_IDLE;
   if (mt_config.disabled || !__atomic_compare_exchange_n(&mt_life, &idle, mt_life_in(MT_STARTING), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
@@ -186,9 +172,7 @@ static void on_thread_end(struct mt_thread *self) {
   mt_boot_thread_ends(tid);
 }
 
-static struct mt_thread *attach(void) {
-  if (!start()) return NULL;
-  struct mt_thread *self = mt_thread_idle();
+static struct mt_thread *take_ring(struct mt_thread *self) {
   uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
   if (!self || !epoch) return NULL; /* the process ends just now */
   memset(self, 0, offsetof(struct mt_thread, named_in));
@@ -201,6 +185,70 @@ static struct mt_thread *attach(void) {
   self->epoch = epoch;
   mt_tag_rename(self);
   return self;
+}
+
+/* Others wait meanwhile, or pass (base/thread.h). look records what is there already. */
+static bool begin(void (*look)(void)) {
+  if (!start_here()) return false;
+  __atomic_store_n(&mt_live->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
+  mt_unhooked_report();
+  if (look && take_ring(mt_thread_idle())) look();
+  mt_life_set(MT_READY);
+  mt_boot_start();
+  return true;
+}
+
+/* One thread starts, the others wait: a few hundred microseconds, in which the starter takes no lock of the program's. */
+static bool start(void) {
+  const uint64_t starting = mt_life_in(MT_STARTING), ready = mt_life_in(MT_READY);
+  for (;;) {
+    uint64_t seen = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
+    if ((uint32_t)seen >= MT_OFF) return false;
+    if (seen == ready && __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) return true;
+    if (seen == starting) {
+      if (mt_pass()) return false;
+      mt_sys_yield();
+      continue;
+    }
+    /* IDLE, or a forked child that inherited its parent's phase; it may even have the same pid, in a namespace of its own: begin */
+    if (!__atomic_compare_exchange_n(&mt_life, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    if (mt_config.asleep && mt_control_open()) return mt_life_set(MT_ASLEEP), false;
+    return begin(NULL);
+  }
+}
+
+static struct mt_thread *attach(void) { return start() ? take_ring(mt_thread_idle()) : NULL; }
+
+/* Also in a child that was forked from a process that slept: nobody can ask it, since it has not that one's threads. */
+bool mt_guest_sleep(void) {
+  uint64_t seen = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
+  bool idle = seen == MT_IDLE || ((uint32_t)seen == MT_ASLEEP && seen != mt_life_in(MT_ASLEEP));
+  return idle && __atomic_compare_exchange_n(&mt_life, &seen, mt_life_in(MT_ASLEEP), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+void mt_guest_wake(void) {
+  uint64_t asleep = mt_life_in(MT_ASLEEP);
+  mt_config.asleep = false;
+  __atomic_compare_exchange_n(&mt_life, &asleep, MT_IDLE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+bool mt_guest_start(void (*prepare)(void), void (*look)(void)) {
+  uint64_t idle = MT_IDLE, asleep = mt_life_in(MT_ASLEEP), starting = mt_life_in(MT_STARTING);
+  mt_pass_open();
+  if (!__atomic_compare_exchange_n(&mt_life, &asleep, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
+      !__atomic_compare_exchange_n(&mt_life, &idle, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    mt_pass_end();
+    return false;
+  }
+  int error = errno;
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS);
+  mt_config.asleep = false;
+  prepare();
+  bool began = begin(look);
+  mt_pass_end();
+  mt_sys_set_blocked(before);
+  errno = error;
+  return began;
 }
 
 struct mt_thread *mt_thread_attach(void) {

@@ -1,14 +1,20 @@
 #define _GNU_SOURCE
-/* memtrace_start: for a program that was not started with the library and loads it by itself. */
+/* memtrace_start: for a program that was not started with the library and loads it by itself, and for one whose library was asleep. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "adapters/held.h"
 #include "base/log.h"
+#include "base/sys.h"
 #include "base/thread.h"
 #include "hooks/hooks.h"
 #include "include/memtrace.h"
+#include "process/guest.h"
 #include "process/start.h"
 #include "spool/dict.h"
 
@@ -32,24 +38,69 @@ static bool is_cuda_in_use(void) {
   return count && count(&devices) != MT_CUDA_NOT_INITIALIZED;
 }
 
-static const char *started; /* NULL: the library was preloaded */
+#define MT_TICKS 100u /* in a second, in what /proc says, on all machines that there are */
 
-void mt_start_note(void) {
-  if (started) mt_dict_info("start", started, strlen(started));
+static const char *started; /* NULL: the library was preloaded */
+static uint64_t held;
+static bool refused; /* the system does not let words of loaded objects be changed */
+
+/* Nanoseconds since the process began, 0 where the system does not tell. */
+static uint64_t age(void) {
+  char text[1024];
+  struct timespec now;
+  if (mt_sys_read_file("/proc/self/stat", text, sizeof text) <= 0) return 0;
+  const char *at = strrchr(text, ')');
+  for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+  if (!at) return 0;
+  uint64_t began = (uint64_t)strtoul(at + 1, NULL, 10) * (1000000000u / MT_TICKS);
+  mt_sys_clock(CLOCK_BOOTTIME, &now);
+  uint64_t so_far = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  return so_far > began ? so_far - began : 0;
 }
 
+void mt_start_note(void) {
+  char digits[24];
+  if (!started) return;
+  mt_dict_info("start", started, strlen(started));
+  char *end = mt_put_number(digits, age());
+  mt_dict_info("start.after_ns", digits, (size_t)(end - digits));
+}
+
+uint64_t mt_start_held(void) { return held; }
+
+uint64_t mt_start_stood(void) { return mt_held_stood(); }
+
+const char *mt_start_word(void) { return started; }
+
+MT_EXPORT uint64_t memtrace_held(void);
+MT_EXPORT uint64_t memtrace_held(void) { return held; }
+
+static void rebind(void) {
+  if (is_preloaded() || mt_route_rebind()) return;
+  refused = true;
+  mt_log(MT_LOG_ERROR, "some libraries are not recorded, for the system does not let memory protection be changed: ", strerrordesc_np ? strerrordesc_np(errno) : "", "");
+}
+
+static void rebind_used(void) {
+  rebind();
+  if (!is_preloaded()) mt_route_replace();
+}
+
+static void look(void) { held = mt_held_record(); }
+
 MT_EXPORT int memtrace_start(void) {
-  if (!memtrace_active()) return MEMTRACE_ERR_OFF;
+  bool asleep = mt_guest_asleep();
+  if (!asleep && !memtrace_active()) return MEMTRACE_ERR_OFF;
+  if (!asleep && (started || is_preloaded())) return MEMTRACE_OK;
   int error = errno, result = MEMTRACE_OK;
-  if (!started && !is_preloaded()) {
-    result = is_cuda_in_use() ? MEMTRACE_LATE : MEMTRACE_OK;
-    started = result == MEMTRACE_LATE ? "late" : "early";
-    if (!mt_route_rebind()) {
-      mt_log(MT_LOG_ERROR, "some libraries are not recorded, for the system does not let memory protection be changed: ", strerrordesc_np ? strerrordesc_np(errno) : "", "");
-      result = MEMTRACE_ERR_SYSTEM;
-    }
-    if (result == MEMTRACE_LATE) mt_route_replace();
+  if (is_cuda_in_use()) {
+    started = "late";
+    result = mt_guest_start(rebind_used, look) ? MEMTRACE_LATE : mt_guest_off() ? MEMTRACE_ERR_OFF : MEMTRACE_OK;
+  } else {
+    started = "early";
+    rebind();
+    mt_guest_wake();
   }
   errno = error;
-  return result;
+  return refused ? MEMTRACE_ERR_SYSTEM : result;
 }

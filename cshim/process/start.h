@@ -1,5 +1,16 @@
-/* Recording that the program itself began, by memtrace_start. */
+/* Recording that begins later than the program: by memtrace_start, or when somebody asks for it. */
 #pragma once
+
+#include <stdint.h>
+
+/* Bytes that PyTorch held when recording began, by its own account. */
+uint64_t mt_start_held(void);
+
+/* Nanoseconds that the interpreter stood still for that account, at most. */
+uint64_t mt_start_stood(void);
+
+/* "early" or "late": whether CUDA was in use then. NULL: neither, since it began with the program. */
+const char *mt_start_word(void);
 
 /* Writes into a fresh dictionary when that was. */
 void mt_start_note(void);

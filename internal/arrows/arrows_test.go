@@ -42,6 +42,7 @@ var ours = map[string][]string{
 	"analyzer/division":       {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report", "analyzer/rules"},
 	"analyzer/advice":         {"analyzer/report", "trace"},
 	"analyzer/notes":          {"analyzer/advice", "analyzer/callstack", "analyzer/heap", "analyzer/report", "trace"},
+	"analyzer/snapshot":       {"analyzer/heap", "trace"},
 	"analyzer/oom":            {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "trace", "cuda"},
 	"analyzer":                {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/division", "analyzer/heap", "analyzer/meter", "analyzer/notes", "analyzer/oom", "analyzer/profile", "analyzer/report", "analyzer/rules", "analyzer/symbol", "analyzer/timeline", "analyzer/training", "trace", "cuda"},
 	"analyzer/thin":           {"analyzer/heap", "trace", "cuda"},
@@ -52,10 +53,12 @@ var ours = map[string][]string{
 	"analyzer/export":         {"cuda", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
 	"analyzer/page":           {"analyzer/diff", "analyzer/render", "analyzer/report"},
 	"analyzer/plot":           {"analyzer/report", "analyzer/rules", "internal/visible"},
-	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/top", "internal/version", "internal/visible"},
+	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/control", "internal/inject", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/top", "internal/version", "internal/visible"},
 	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer/thin", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"internal/top":            {"analyzer/callstack", "analyzer/diff", "analyzer/profile", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "internal/loopback", "internal/metrics", "internal/regular", "internal/version", "internal/visible"},
 	"internal/metrics":        {"internal/loopback", "internal/visible"},
+	"internal/control":        {},
+	"internal/inject":         {},
 	"internal/loopback":       {},
 	"internal/pageserver":     {"analyzer/page", "analyzer/report", "internal/loopback"},
 	"internal/offheap":        {},
@@ -68,7 +71,7 @@ var ours = map[string][]string{
 // theirs lists who may import a module of others directly. Modules that are not listed may be imported where the
 // package's own rules allow it.
 var theirs = map[string][]string{
-	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/top", "internal/offheap", "internal/regular"},
+	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/control", "internal/inject", "internal/top", "internal/offheap", "internal/regular"},
 	"github.com/rs/zerolog":        {"interpose", "cmd/memtrace", "internal/top"},
 	"github.com/NVIDIA/go-nvml":    {"cuda/nvml"},
 	"github.com/spf13/cobra":       {"cmd/memtrace"},

@@ -49,7 +49,11 @@ func run(folder, out string) error {
 		}
 		code.WriteString("    },\n")
 	}
-	code.WriteString("};\n")
+	code.WriteString("};\n\nconst char mt_held_script[] =\n")
+	if err := add(&code, filepath.Join(folder, "held.py")); err != nil {
+		return err
+	}
+	code.WriteString("    ;\n")
 	return os.WriteFile(out, code.Bytes(), 0o644)
 }
 

@@ -29,6 +29,7 @@ class Stretch:
     stacks: str     # MEMTRACE_STACKS
     command: tuple  # with {python} and {library} to be filled in
     python: bool = False
+    asleep: bool = False  # MEMTRACE_START=asleep: nothing is recorded
 
 
 def python_stretch(stacks, name, frames, levels):
@@ -38,6 +39,7 @@ def python_stretch(stacks, name, frames, levels):
 STRETCHES = (
     Stretch("none", ("{program}", "flat")),
     Stretch("native:64,python:0", ("{program}", "deep")),
+    Stretch("native:64,python:0", ("{program}", "flat"), asleep=True),
     python_stretch("native:1,python:128", "framework, 10 Python frames", 10, -1),
     python_stretch("native:64,python:128", "framework, 10 Python and some 17 native frames", 10, 4),
 )
@@ -93,12 +95,16 @@ class Counter:
         environment.update(MEMTRACE_STACKS=stretch.stacks, MEMTRACE_NVML="0", PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
         if traced:
             environment["LD_PRELOAD"] = str(self.setup.library)
+        if stretch.asleep:
+            environment["MEMTRACE_START"] = "asleep"
         command = ["valgrind", "-q", "--tool=callgrind", "--collect-atstart=no", "--instr-atstart=no", f"--callgrind-out-file={self.out}/out",
                    *(part.format(**places) for part in stretch.command)]
         done = subprocess.run(command, env=environment, cwd=self.setup.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         if done.returncode:
             raise Failure(f"{' '.join(map(str, command[6:]))} ended with status {done.returncode} under valgrind\n{done.stdout}")
         found = self.read()
+        if stretch.asleep:
+            return {f"{case}, asleep": count for case, count in found.items()}
         if traced:
             self.setup.check_recorded(environment["MEMTRACE_OUTPUT"], EVENTS)
         return found

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"memtrace/internal/control"
+	"memtrace/internal/inject"
+)
+
+// attachFunction is what the library is asked to do in a process that it was loaded into: to sleep until it is asked
+// over its socket (cshim/process/control.c).
+const attachFunction = "memtrace_attach"
+
+// socketLook is how long to wait between two looks for the socket of a library that was just loaded.
+const socketLook = 2 * time.Millisecond
+
+// loadInto has a process load the library, and returns what that answers.
+func (a *app) loadInto(o attachOptions, pid int) (control.Answer, error) {
+	none := control.Answer{}
+	if !isRunning(pid) {
+		return none, fmt.Errorf("there is no process %d", pid)
+	}
+	if trace, recorded := recordedBy(pid); recorded {
+		return none, fmt.Errorf("process %d is recorded already, in %s, and has no control socket", pid, trace)
+	}
+	library, err := o.libraryIn(pid)
+	if err != nil {
+		return none, err
+	}
+	stopped, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer cancel()
+	ctx, cancelTime := context.WithTimeout(stopped, o.timeout)
+	defer cancelTime()
+	if o.door != doorPtrace {
+		err := a.loadByPython(ctx, o, pid, library)
+		if err == nil || o.door == doorPython {
+			return awaitSocket(ctx, pid, err)
+		}
+		if ctx.Err() != nil {
+			return none, err
+		}
+		a.log.Info().Msgf("not by the interpreter: %v", err)
+	}
+	result, err := inject.Load(ctx, pid, library, attachFunction)
+	switch {
+	case errors.Is(err, inject.ErrNoThread):
+		err = fmt.Errorf("nothing was changed, for within %s %w; try again, or with a longer --timeout", o.timeout, err)
+	case err == nil:
+		a.log.Info().Msgf("thread %d stood still for %s", result.Thread, result.Stopped.Round(10*time.Microsecond))
+		return awaitSocket(stopped, pid, nil)
+	}
+	return none, err
+}
+
+// libraryIn returns the path of the library as the process sees it.
+func (o attachOptions) libraryIn(pid int) (string, error) {
+	if loaded := mappedFile(procOf(pid), func(base string) bool { return base == libraryName }); loaded != "" {
+		return loaded, nil
+	}
+	if o.library != "" {
+		if !filepath.IsAbs(o.library) {
+			return "", usagef("--library %s: give the whole path, as the process sees it", o.library)
+		}
+		return o.library, nil
+	}
+	if !sameFiles(pid) {
+		return "", fmt.Errorf("process %d sees other files than this one, as in a container: run memtrace attach in there, or copy %s into it and say where, with --library PATH", pid, libraryName)
+	}
+	return searchLibrary()
+}
+
+// awaitSocket returns what the library answers once its thread has opened the socket.
+func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, error) {
+	if loaded != nil {
+		return control.Answer{}, loaded
+	}
+	const most = 5 * time.Second // on a machine that does something else
+	for give := time.Now().Add(most); ; time.Sleep(socketLook) {
+		answer, err := control.Ask(pid, "status")
+		if !errors.Is(err, control.ErrNoSocket) {
+			return answer, err
+		}
+		if !isRunning(pid) {
+			return answer, fmt.Errorf("process %d ended meanwhile", pid)
+		}
+		if time.Now().After(give) || ctx.Err() != nil {
+			return answer, fmt.Errorf("the library was loaded into process %d and does not answer: it may not write to /tmp there, or the process filters its own system calls", pid)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/analyzer/render"
+	"memtrace/internal/control"
+	"memtrace/internal/visible"
+)
+
+const controlLong = `Control the recording of a running process, over its private socket, which its own
+user and root may use:
+
+  status     whether it records, and in which trace
+  start      begin to record a process that was started with the library
+             preloaded and MEMTRACE_START=asleep
+  stop       end the recording: the trace is whole then, the program goes on,
+             and events cost less than 10 ns again
+  mark NAME  set a mark, as memtrace.mark() does in the program
+  snapshot   write a small trace of what is live now, with call stacks and tags
+  report     show the report of the trace as it is now
+
+A process can be recorded once: after stop there is no start.`
+
+const controlExample = `  memtrace ctl 4711 status
+  memtrace ctl 4711 mark before-the-large-batch
+  memtrace ctl 4711 snapshot -o live.bin
+  memtrace report --at mark:before-the-large-batch memtrace.python3.4711.bin
+  memtrace ctl 4711 stop`
+
+type controlOptions struct {
+	output string
+	force  bool
+}
+
+// controlVerbs are what a process can be asked, and how many words follow.
+var controlVerbs = []struct {
+	name      string
+	arguments int
+	writes    bool // takes -o
+}{{"status", 0, false}, {"start", 0, true}, {"stop", 0, false}, {"mark", 1, false}, {"snapshot", 0, true}, {"report", 0, true}}
+
+func (a *app) controlCommand() *cobra.Command {
+	var o controlOptions
+	cmd := &cobra.Command{
+		Use:               "ctl PID status|start|stop|mark NAME|snapshot|report",
+		Short:             "Control the recording of a running program",
+		Long:              controlLong,
+		Example:           controlExample,
+		Args:              o.check,
+		ValidArgsFunction: completeControl,
+		RunE: func(_ *cobra.Command, args []string) error {
+			pid, err := parsePID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.control(o, pid, args[1], args[2:])
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.output, "output", "o", "", "start: name of the trace; snapshot, report: write to this `FILE`")
+	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
+	return cmd
+}
+
+// check refuses words that no process can be asked.
+func (o *controlOptions) check(_ *cobra.Command, args []string) error {
+	if len(args) < 2 {
+		return usagef("name a process and what to do, such as: memtrace ctl 4711 status")
+	}
+	for _, verb := range controlVerbs {
+		switch {
+		case verb.name != args[1]:
+			continue
+		case len(args)-2 != verb.arguments && verb.arguments == 1:
+			return usagef("%s takes one name", verb.name)
+		case len(args)-2 != verb.arguments:
+			return usagef("%s takes nothing more, such as %s", verb.name, args[2])
+		case o.output != "" && !verb.writes:
+			return usagef("%s writes no file, so -o means nothing", verb.name)
+		}
+		return nil
+	}
+	return usagef("unknown request %q: choose status, start, stop, mark, snapshot or report", args[1])
+}
+
+func completeControl(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return completePIDs(cmd, args, typed)
+	}
+	var names []cobra.Completion
+	for _, verb := range controlVerbs {
+		if len(args) == 1 {
+			names = append(names, verb.name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) control(o controlOptions, pid int, verb string, rest []string) error {
+	switch verb {
+	case "start":
+		return a.startAsleep(o, pid)
+	case "stop":
+		return a.stop(pid)
+	case "mark":
+		return a.mark(pid, rest[0])
+	case "snapshot":
+		return a.snapshot(o, pid)
+	}
+	answer, err := a.ask(pid, "status")
+	if err != nil {
+		return err
+	}
+	if verb == "status" {
+		return a.showStatus(pid, answer)
+	}
+	path, err := recordedTrace(pid, answer)
+	if err != nil {
+		return err
+	}
+	return a.report(&summaryFlags{rows: defaultRows, color: "auto", output: o.output, force: o.force}, &viewFlags{}, []string{path}, func(string) bool { return false })
+}
+
+// ask asks a process that has a socket.
+func (a *app) ask(pid int, request string) (control.Answer, error) {
+	answer, err := control.Ask(pid, request)
+	if !errors.Is(err, control.ErrNoSocket) {
+		return answer, err
+	}
+	if !isRunning(pid) {
+		return answer, fmt.Errorf("there is no process %d", pid)
+	}
+	if trace, recorded := recordedBy(pid); recorded {
+		return answer, fmt.Errorf("process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or /tmp cannot be written to", pid, trace)
+	}
+	return answer, fmt.Errorf("process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d", pid, pid)
+}
+
+func (a *app) startAsleep(o controlOptions, pid int) error {
+	request, err := startRequest(o.output, o.force, pid)
+	if err != nil {
+		return err
+	}
+	answer, err := a.ask(pid, "status")
+	if err == nil {
+		answer, err = a.begin(pid, answer, request)
+	}
+	if err == nil {
+		a.sayBegun(pid, answer)
+	}
+	return err
+}
+
+// stop ends a recording.
+func (a *app) stop(pid int) error {
+	answer, err := a.ask(pid, "stop")
+	if err != nil {
+		return fmt.Errorf("stop recording process %d: %w", pid, err)
+	}
+	switch {
+	case a.quiet:
+	case answer.Trace == "":
+		a.say("process %d made no CUDA call, so there is no trace; nothing is recorded from now on", pid)
+	default:
+		a.say("stopped; next: memtrace report %s", shellWord(shortPath(answer.Trace)))
+	}
+	return nil
+}
+
+func (a *app) mark(pid int, name string) error {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return usagef("a mark's name contains no control character")
+	}
+	if _, err := a.ask(pid, "mark "+name); err != nil {
+		return fmt.Errorf("set a mark in process %d: %w", pid, err)
+	}
+	return nil
+}
+
+func (a *app) showStatus(pid int, answer control.Answer) error {
+	words := map[string]string{
+		control.Idle:      "will record from its first CUDA call on",
+		control.Asleep:    fmt.Sprintf("is not recorded; to begin, type: memtrace ctl %d start", pid),
+		control.Recording: "is recorded in " + shortPath(answer.Trace),
+		control.Ended:     "was recorded in " + shortPath(answer.Trace) + "; the recording has ended",
+		control.Off:       "is not recorded, for recording failed",
+	}[answer.State]
+	if words == "" {
+		words = "is " + answer.State
+	}
+	return a.writeTo("", false, visible.Lines, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, visible.Text(commandOf(pid)))
+		if err == nil && answer.Start == control.StartedLate {
+			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", render.Bytes(answer.Held))
+		}
+		return err
+	})
+}
+
+// recordedTrace returns the path of a process's trace as this one must open it.
+func recordedTrace(pid int, answer control.Answer) (string, error) {
+	if answer.Trace == "" {
+		return "", fmt.Errorf("process %d has no trace yet: it is %s", pid, answer.State)
+	}
+	if sameFiles(pid) {
+		return shortPath(answer.Trace), nil
+	}
+	return filepath.Join("/proc", strconv.Itoa(pid), "root", answer.Trace), nil
+}

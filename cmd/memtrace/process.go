@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"memtrace/trace/spool"
+)
+
+// procOf is the folder in which the system describes a process.
+func procOf(pid int) string { return filepath.Join("/proc", strconv.Itoa(pid)) }
+
+// isRunning reports whether there is such a process, and it has not ended.
+func isRunning(pid int) bool {
+	state, _, ok := spool.ReadStat(procOf(pid))
+	return ok && spool.Running(state)
+}
+
+// commandOf is the command line of a process.
+func commandOf(pid int) string {
+	text, err := os.ReadFile(filepath.Join(procOf(pid), "cmdline"))
+	if err != nil || len(text) == 0 {
+		return "?"
+	}
+	return strings.TrimSpace(string(bytes.ReplaceAll(text, []byte{0}, []byte{' '})))
+}
+
+// recordedBy finds the trace of a process that records and cannot be asked: by the spool that it has mapped, which
+// names its process, for a forked child may still have its parent's.
+func recordedBy(pid int) (trace string, recorded bool) {
+	path := mappedFile(procOf(pid), func(base string) bool { return strings.HasSuffix(base, spool.Extension) })
+	if path == "" {
+		return "", false
+	}
+	root := ""
+	if !sameFiles(pid) {
+		root = filepath.Join(procOf(pid), "root")
+	}
+	s, err := spool.Open(root+path, false)
+	if err != nil {
+		return "", false
+	}
+	defer s.Close()
+	return strings.TrimSuffix(path, spool.Extension), s.PID() == pid || root != ""
+}
+
+// sameFiles reports whether a path means the same to a process as here; if that cannot be known, it is taken to.
+func sameFiles(pid int) bool {
+	ours, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return true
+	}
+	theirs, err := os.Readlink(filepath.Join(procOf(pid), "ns", "mnt"))
+	root, rootErr := os.Readlink(filepath.Join(procOf(pid), "root"))
+	return (err != nil || ours == theirs) && (rootErr != nil || root == "/")
+}
+
+// mappedFile returns the path of a file that a process has mapped, chosen by its base name; "" if there is none.
+func mappedFile(proc string, is func(base string) bool) string {
+	text, err := os.ReadFile(filepath.Join(proc, "maps"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if at := strings.IndexByte(line, '/'); at >= 0 {
+			if path := strings.TrimSuffix(line[at:], "\n"); is(filepath.Base(path)) {
+				return path
+			}
+		}
+	}
+	return ""
+}

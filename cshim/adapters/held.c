@@ -1,0 +1,143 @@
+#define _GNU_SOURCE
+/* A look at an allocator that other threads go on using. Threads of Python's wait while the script has the interpreter's lock, but a backward pass runs without it. So a
+ * look counts only if no event passed meanwhile; the next try is a fraction of a millisecond later, and after some of them the program gets its interpreter back for a while. */
+#include "adapters/held.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "adapters/adapter.h"
+#include "adapters/pyquiet.h"
+#include "adapters/torch.h"
+#include "base/clock.h"
+#include "base/sys.h"
+#include "python/pyapi.h"
+
+#define MT_PY_FILE_INPUT 257
+#define MT_ROUNDS 50u
+#define MT_ROUND_NS 20000000u /* between two rounds */
+#define MT_TRIES 8u           /* in a round: those of a large program take milliseconds */
+
+enum { NO_ARGUMENTS = 4, SEVERAL_ARGUMENTS = 1 };
+
+struct method {
+  const char *name;
+  void *function;
+  int flags;
+  const char *text;
+};
+
+#define API(F)                                                              \
+  F(int, initialized, (void), "Py_IsInitialized")                           \
+  F(int, ensure, (void), "PyGILState_Ensure")                               \
+  F(void, release, (int), "PyGILState_Release")                             \
+  F(void *, builtins, (void), "PyEval_GetBuiltins") /* borrowed */          \
+  F(void *, compile, (const char *, const char *, int), "Py_CompileString") \
+  F(void *, run, (void *, void *, void *), "PyEval_EvalCode")               \
+  F(void *, dict, (void), "PyDict_New")                                     \
+  F(int, set, (void *, const char *, void *), "PyDict_SetItemString")       \
+  F(void *, function, (struct method *, void *, void *), "PyCFunction_NewEx") \
+  F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */     \
+  F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")   \
+  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
+  F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
+  F(void, clear_error, (void), "PyErr_Clear")                               \
+  F(void, give, (void *), "Py_DecRef")
+
+static struct {
+  MT_PYAPI_PLACES(API)
+} api;
+
+/* As the script packs it. */
+struct row {
+  uint64_t is_block, device, address, size, requested, allocated, reserved;
+};
+
+/* One recording begins at a time. */
+static uint64_t bytes, stood;
+static bool asked, done, last_round;
+
+static void record(const struct row *row) {
+  int device = (int)row->device;
+  if (!row->is_block) return mt_torch_record_segment(row->address, row->size, device);
+  mt_torch_record_block(&(struct mt_torch_block){row->address, row->size, row->requested, row->allocated, row->reserved, device});
+  bytes += row->size;
+}
+
+/* passed() -> int: how many events have passed unrecorded. */
+static void *passed(void *self, void *unused) {
+  (void)self, (void)unused;
+  return api.number(mt_pass_count());
+}
+
+/* held(count, bytes) -> int: records the rows, unless more events have passed since that count. Whether it did. */
+static void *held(void *self, void *arguments) {
+  (void)self;
+  int error = errno;
+  char *rows;
+  intptr_t size;
+  void *number = api.item(arguments, 0), *packed = number ? api.item(arguments, 1) : NULL;
+  if (packed && !api.bytes(packed, &rows, &size)) {
+    asked = true;
+    done = mt_pass_close(api.from_number(number));
+    if (!done && last_round) mt_pass_end(), done = true; /* as near as can be had */
+    struct row row;
+    for (intptr_t at = 0; done && at + (intptr_t)sizeof row <= size; at += (intptr_t)sizeof row) {
+      memcpy(&row, rows + at, sizeof row);
+      record(&row);
+    }
+  }
+  api.clear_error();
+  errno = error;
+  return api.number(done);
+}
+
+static bool add(void *globals, const char *name, void *object) {
+  bool added = object && !api.set(globals, name, object);
+  if (object) api.give(object);
+  return added;
+}
+
+static void run_script(void) {
+  static struct method methods[2];
+  methods[0] = (struct method){"passed", passed, NO_ARGUMENTS, NULL};
+  methods[1] = (struct method){"held", held, SEVERAL_ARGUMENTS, NULL};
+  void *globals = api.dict(), *builtins = api.builtins(), *result = NULL, *code = NULL;
+  if (globals && builtins && !api.set(globals, "__builtins__", builtins) && add(globals, "passed", api.function(&methods[0], NULL, NULL)) &&
+      add(globals, "held", api.function(&methods[1], NULL, NULL)) && add(globals, "TRIES", api.number(MT_TRIES)))
+    code = api.compile(mt_held_script, "<memtrace>", MT_PY_FILE_INPUT);
+  if (code) result = api.run(code, globals, globals);
+  if (result) api.give(result);
+  if (code) api.give(code);
+  if (globals) api.give(globals);
+}
+
+/* False: events passed during each of its tries, and another round may do better. */
+static bool run_round(void) {
+  struct mt_quiet quiet;
+  asked = false;
+  if (!api.initialized() || mt_interpreter.finalizing()) return true;
+  int state = api.ensure();
+  uint64_t begin = mt_clock_monotonic();
+  if (mt_pyquiet_enter(&quiet)) {
+    run_script();
+    mt_pyquiet_leave(&quiet);
+  }
+  uint64_t now = mt_clock_monotonic();
+  if (now - begin > stood) stood = now - begin;
+  api.release(state);
+  return done || !asked;
+}
+
+uint64_t mt_held_stood(void) { return stood; }
+
+uint64_t mt_held_record(void) {
+  bytes = 0, done = last_round = false;
+  if (mt_interpreter_state() >= MT_PY_CHECKED && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find())
+    for (unsigned round = 1; !run_round() && round < MT_ROUNDS; round++) {
+      last_round = round + 1 == MT_ROUNDS;
+      mt_sys_sleep(MT_ROUND_NS);
+    }
+  mt_pass_end();
+  return bytes;
+}

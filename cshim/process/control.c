@@ -1,0 +1,240 @@
+#define _GNU_SOURCE
+#include "process/control.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/sandbox.h"
+#include "base/sys.h"
+#include "base/thread.h"
+#include "device/sampler.h"
+#include "include/memtrace.h"
+#include "process/boot.h"
+#include "process/guest.h"
+#include "process/start.h"
+#include "spool/dict.h"
+#include "spool/region.h"
+
+/* Sanitizers keep their own dlsym, and with it start.c out. */
+#pragma weak memtrace_start
+#pragma weak mt_start_word
+#pragma weak mt_start_held
+#pragma weak mt_start_stood
+
+#define MT_STACK (256u << 10)
+#define MT_PACKET (16u << 10)
+#define MT_SETTINGS 32u
+#define MT_LOOK_MS 500    /* at whether the program is gone */
+#define MT_CLIENT_MS 2000 /* that a client may take for its question */
+
+static struct sockaddr_un place = {.sun_family = AF_UNIX};
+static int32_t owner; /* pid: a forked child has neither the threads nor the socket */
+static int32_t over;  /* pid, once that process ends: its socket gets no name any more */
+
+/* A folder of the user's own. In one that somebody else may write to, the socket's name could become theirs. */
+static bool make_folder(const char *path, uint32_t user) {
+  struct stat s;
+  mt_sys_mkdir(path, 0700);
+  return !mt_sys_lstat(path, &s) && S_ISDIR(s.st_mode) && s.st_uid == user && !(s.st_mode & 077);
+}
+
+static bool is_over(void) { return __atomic_load_n(&over, __ATOMIC_SEQ_CST) == mt_sys_getpid(); }
+
+/* A short program may be over before this thread comes to it. The mode is that of the name from its first moment on. */
+static bool name(int fd) {
+  if (is_over()) return false;
+  mt_sys_unlink(place.sun_path); /* an earlier process of this number was killed */
+  if (mt_sys(SYS_fchmod, fd, 0600) || mt_sys(SYS_bind, fd, &place, sizeof place)) return false;
+  if (is_over()) mt_sys_unlink(place.sun_path);
+  return !mt_sys(SYS_listen, fd, 8);
+}
+
+/* The listening socket, or -1. */
+static int listen_here(void) {
+  uint32_t user = (uint32_t)mt_sys(SYS_geteuid);
+  char *at = mt_put_number(stpcpy(place.sun_path, "/tmp/memtrace-"), user);
+  if (!make_folder(place.sun_path, user)) return -1;
+  stpcpy(mt_put_number(stpcpy(at, "/"), (uint64_t)mt_sys_getpid()), ".sock");
+  int fd = (int)mt_sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (name(fd)) return fd;
+  mt_sys_close(fd);
+  return -1;
+}
+
+void mt_control_end(void) {
+  __atomic_store_n(&over, mt_sys_getpid(), __ATOMIC_SEQ_CST);
+  if (owner == mt_sys_getpid() && place.sun_path[0]) mt_sys_unlink(place.sun_path);
+}
+
+/* What the thread on the program's descriptors is to do: threads that it makes inherit those. */
+enum { ORDER_NONE, ORDER_START, ORDER_COMPLAIN, ORDER_END };
+static uint32_t order;
+static bool can_start;
+
+static void *take_orders(void *unused) {
+  (void)unused;
+  mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
+  for (;;) {
+    uint32_t now = __atomic_load_n(&order, __ATOMIC_ACQUIRE);
+    if (now == ORDER_NONE) mt_sys_wait(&order, ORDER_NONE, 0);
+    if (now == ORDER_END) mt_boot_end_alone();
+    if (now == ORDER_NONE) continue;
+    if (now == ORDER_START) memtrace_start();
+    else mt_log(MT_LOG_WARN, "nobody can ask for a recording, for there is no control socket: ", place.sun_path, " cannot be made");
+    __atomic_store_n(&order, ORDER_NONE, __ATOMIC_RELEASE);
+    mt_sys_wake(&order, INT32_MAX);
+  }
+  return NULL;
+}
+
+static void give_order(uint32_t wanted) {
+  __atomic_store_n(&order, wanted, __ATOMIC_RELEASE);
+  mt_sys_wake(&order, INT32_MAX);
+  while (__atomic_load_n(&order, __ATOMIC_ACQUIRE) == wanted) mt_sys_wait(&order, wanted, 0);
+}
+
+static const char *start(char *settings) {
+  char *list[MT_SETTINGS + 1] = {NULL};
+  if (!mt_guest_asleep()) return NULL;
+  for (unsigned count = 0; *settings && count < MT_SETTINGS; count++) {
+    list[count] = settings;
+    settings += strcspn(settings, "\n");
+    if (*settings) *settings++ = 0;
+  }
+  mt_config_load(list);
+  give_order(ORDER_START);
+  return mt_guest_failure();
+}
+
+static const char *stop(char *unused) {
+  static const char by[] = "memtrace ctl";
+  (void)unused;
+  if (mt_guest_sleep()) return NULL; /* it has made no call so far */
+  if (!mt_guest_records_here() || mt_guest_off()) return "it is not recording";
+  mt_sampler_end();
+  mt_dict_info("stop", by, sizeof by - 1);
+  mt_guest_end(MT_STATUS_UNKNOWN);
+  return NULL;
+}
+
+static const char *mark(char *name) {
+  name[strcspn(name, "\n")] = 0;
+  if (!mt_thread_recording_now()) return "it is not recording";
+  if (!*name || strlen(name) > MEMTRACE_NAME_MAX) return "a mark's name has 1 to 255 bytes";
+  memtrace_mark(name);
+  return NULL;
+}
+
+static const char *status(char *unused) {
+  (void)unused;
+  return NULL;
+}
+
+static const char *state(void) {
+  if (mt_guest_asleep()) return "asleep";
+  uint64_t now = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
+  return (uint32_t)now == MT_ENDED ? "ended" : (uint32_t)now == MT_OFF ? "off" : now == mt_life_in(MT_READY) ? "recording" : "idle";
+}
+
+static size_t answer(char *text, const char *error) {
+  char *at = stpcpy(stpcpy(text, "state="), state());
+  if (mt_guest_records_here()) at = stpcpy(stpcpy(at, "\ntrace="), mt_region.output.trace);
+  if (mt_start_word && mt_start_word()) {
+    at = stpcpy(stpcpy(at, "\nstart="), mt_start_word());
+    at = mt_put_number(stpcpy(at, "\nheld="), mt_start_held());
+    at = mt_put_number(stpcpy(at, "\nstood_ns="), mt_start_stood());
+  }
+  if (error) at = stpcpy(stpcpy(at, "\nerror="), error);
+  return (size_t)(at - text);
+}
+
+static const char *carry_out(char *request) {
+  static const struct {
+    const char *verb;
+    const char *(*run)(char *rest);
+  } verbs[] = {{"start", start}, {"stop", stop}, {"mark", mark}, {"status", status}};
+  size_t length = strcspn(request, " \n");
+  char *rest = request + length + (request[length] != 0);
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+    if (strlen(verbs[i].verb) == length && !memcmp(request, verbs[i].verb, length)) return verbs[i].run(rest);
+  return "this version of the library does not know that request";
+}
+
+static bool may_ask(int client) {
+  struct ucred who;
+  socklen_t size = sizeof who;
+  return !mt_sys(SYS_getsockopt, client, SOL_SOCKET, SO_PEERCRED, &who, &size) && (!who.uid || who.uid == (uint32_t)mt_sys(SYS_geteuid));
+}
+
+static bool is_ready(int fd, int milliseconds) {
+  struct pollfd one = {.fd = fd, .events = POLLIN};
+  struct timespec limit = {milliseconds / 1000, milliseconds % 1000 * 1000000l};
+  return mt_sys(SYS_ppoll, &one, 1, milliseconds < 0 ? NULL : &limit, NULL, 8) > 0;
+}
+
+static void serve_one(int client) {
+  static char packet[MT_PACKET + 1];
+  if (!may_ask(client) || !is_ready(client, MT_CLIENT_MS)) return;
+  ssize_t n = mt_sys_read(client, packet, MT_PACKET);
+  if (n <= 0) return;
+  packet[n] = 0;
+  const char *error = carry_out(packet);
+  mt_sys(SYS_sendto, client, packet, answer(packet, error), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void *serve(void *unused) {
+  (void)unused;
+  mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
+  if (can_start && !mt_boot_leave_descriptors()) return NULL;
+  int fd = listen_here();
+  if (fd < 0) {
+    if (can_start && !is_over()) give_order(ORDER_COMPLAIN);
+    return NULL;
+  }
+  for (;;) {
+    int client = is_ready(fd, can_start ? MT_LOOK_MS : -1) ? (int)mt_sys(SYS_accept4, fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+    if (client >= 0) {
+      serve_one(client);
+      mt_sys_close(client);
+    }
+    if (can_start && mt_boot_is_alone()) give_order(ORDER_END);
+  }
+  return NULL;
+}
+
+static bool begin(void) {
+  int32_t before = __atomic_load_n(&owner, __ATOMIC_ACQUIRE), own = mt_sys_getpid();
+  return !mt_config.no_control && before != own && mt_sandbox_kind() != MT_SANDBOX_OWN && __atomic_compare_exchange_n(&owner, &before, own, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+bool mt_control_open(void) {
+  if (!begin()) return false;
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
+  __atomic_store_n(&order, ORDER_NONE, __ATOMIC_RELAXED); /* a parent's */
+  can_start = mt_boot_thread(take_orders, MT_STACK);
+  bool open = can_start && mt_boot_thread(serve, MT_STACK);
+  mt_sys_set_blocked(before);
+  return open;
+}
+
+void mt_control_serve(void) {
+  if (begin()) mt_boot_thread(serve, MT_STACK);
+}
+
+/* For whoever loads the library into a process that runs (memtrace attach): it records nothing until it is asked. Returns 1 if it can be asked. */
+MT_EXPORT int memtrace_attach(void);
+MT_EXPORT int memtrace_attach(void) {
+  if (mt_config.disabled) return 0;
+  if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) == mt_sys_getpid()) return 1;
+  return mt_guest_sleep() && mt_control_open();
+}

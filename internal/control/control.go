@@ -1,0 +1,170 @@
+// Package control asks a running process that libmemtrace.so is loaded in, over its socket (cshim/process/control.h).
+package control
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// States of a process.
+const (
+	Idle      = "idle"      // records from its first CUDA call on
+	Asleep    = "asleep"    // records nothing until it is asked
+	Recording = "recording" //
+	Ended     = "ended"     // the recording was stopped, or the process is ending
+	Off       = "off"       // recording failed
+)
+
+// StartedLate is what Answer.Start says where CUDA was in use before.
+const StartedLate = "late"
+
+// ErrNoSocket says that nobody answers for the process.
+var ErrNoSocket = errors.New("the process has no control socket")
+
+// patience is how long an answer may take: a late start waits for the interpreter's lock and for PyTorch's account.
+const patience = 90 * time.Second
+
+// packet is the largest answer in bytes.
+const packet = 64 << 10
+
+// Answer is what a process says of itself.
+type Answer struct {
+	State string
+	Trace string        // as the process itself calls it; "" before it records
+	Start string        // "early", "late", or "" where recording began with the program
+	Held  uint64        // bytes of PyTorch's blocks that were there when a late recording began
+	Stood time.Duration // for which Python stood still for that account, at most
+}
+
+// Ask sends a request to a process and returns its answer. ErrNoSocket where there is nobody to ask.
+func Ask(pid int, request string) (Answer, error) {
+	connection, err := dial(pid)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer connection.Close()
+	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
+		return Answer{}, err
+	}
+	_, err = connection.Write([]byte(request))
+	text, n := make([]byte, packet), 0
+	if err == nil {
+		n, err = connection.Read(text)
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return Answer{}, fmt.Errorf("process %d has not answered for %s: it may be stopped", pid, patience)
+	case err != nil || n == 0: // it hung up
+		return Answer{}, fmt.Errorf("process %d does not answer: it is ending, or another user's, which only that user and root may ask", pid)
+	}
+	return parse(string(text[:n]))
+}
+
+func parse(text string) (Answer, error) {
+	var answer Answer
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		switch key {
+		case "state":
+			answer.State = value
+		case "trace":
+			answer.Trace = value
+		case "start":
+			answer.Start = value
+		case "held":
+			answer.Held, _ = strconv.ParseUint(value, 10, 64)
+		case "stood_ns":
+			nanoseconds, _ := strconv.ParseInt(value, 10, 64)
+			answer.Stood = time.Duration(nanoseconds)
+		case "error":
+			return answer, errors.New(value)
+		}
+	}
+	if answer.State == "" {
+		return answer, errors.New("the process's answer makes no sense; are command and library of one version?")
+	}
+	return answer, nil
+}
+
+// dial connects to the socket of the process, and makes sure that it is the process that answers.
+func dial(pid int) (*net.UnixConn, error) {
+	for _, path := range sockets(pid) {
+		connection, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+		switch {
+		case errors.Is(err, syscall.EACCES):
+			return nil, fmt.Errorf("%s belongs to another user: only that user and root may ask", path)
+		case err != nil:
+			removeOld(path) // left behind by a process that was killed
+			continue
+		}
+		if peer, err := peerOf(connection); err == nil && peer == pid {
+			return connection, nil
+		}
+		connection.Close()
+	}
+	return nil, ErrNoSocket
+}
+
+// removeOld removes what a killed process left behind. One that just begins has a name before anybody listens.
+func removeOld(path string) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 && time.Since(info.ModTime()) > time.Minute {
+		_ = os.Remove(path) // the next process of this number does it, too
+	}
+}
+
+// sockets lists where the process's socket may be: in the process's own file system, under its own number.
+func sockets(pid int) []string {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	own := strconv.Itoa(pid)
+	if status, err := os.ReadFile(filepath.Join(proc, "status")); err == nil {
+		for line := range strings.Lines(string(status)) {
+			if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
+				numbers := strings.Fields(rest)
+				own = numbers[len(numbers)-1]
+			}
+		}
+	}
+	root := ""
+	if !sameMounts(proc) {
+		root = filepath.Join(proc, "root")
+	}
+	paths, _ := filepath.Glob(root + "/tmp/memtrace-*/" + own + ".sock")
+	return paths
+}
+
+func sameMounts(proc string) bool {
+	ours, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return true
+	}
+	theirs, err := os.Readlink(filepath.Join(proc, "ns", "mnt"))
+	return err != nil || ours == theirs
+}
+
+// peerOf returns the process at the other end.
+func peerOf(connection *net.UnixConn) (int, error) {
+	raw, err := connection.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var credentials *unix.Ucred
+	var asked error
+	if err := raw.Control(func(fd uintptr) {
+		credentials, asked = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return 0, err
+	}
+	if asked != nil {
+		return 0, asked
+	}
+	return int(credentials.Pid), nil
+}

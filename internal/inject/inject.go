@@ -1,0 +1,202 @@
+// Package inject loads libmemtrace.so into a process that runs, by ptrace.
+//
+// The one deadly rule: code runs only in a thread that has been waiting in the kernel for a while, and waits still. A
+// thread that runs may hold the allocator's lock, which dlopen needs; it would wait for itself for ever. Only that thread
+// is stopped; it goes on with the system call in which it was found. Where no thread waits, nothing is touched.
+package inject
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoThread says that each thread of the process was running whenever it was looked at.
+var ErrNoThread = errors.New("no thread of the process waits in a system call, and loading a library into one that runs could hang the process")
+
+// ErrUnsupported says that this door is closed on this kind of processor.
+var ErrUnsupported = errors.New("memtrace attach can load the library by itself on x86-64 only: call memtrace.start() in the program, start it with MEMTRACE_START=asleep, or use CPython 3.14 or later")
+
+// Result is what an injection was.
+type Result struct {
+	Thread  int           // that was used
+	Stopped time.Duration // that it stood still for
+}
+
+// Load makes the process load a library, a path in the process's own view, and call one of its functions, which takes no
+// arguments and returns an int; it must not be 0. Gives up untouched when no fitting thread is found before the context
+// ends. Once a thread is used nothing may end the caller, a signal neither, before the thread has been let go.
+func Load(ctx context.Context, pid int, library, function string) (Result, error) {
+	if len(waits) == 0 {
+		return Result{}, ErrUnsupported
+	}
+	target, err := newTarget(pid)
+	if err != nil {
+		return Result{}, err
+	}
+	// Requests must come from the thread that attached, which nobody else may use meanwhile.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for {
+		threads, err := target.waiting()
+		if err != nil {
+			return Result{}, err
+		}
+		for _, thread := range threads {
+			result, err := target.try(thread, library, function)
+			if !errors.Is(err, errMoved) {
+				return result, err
+			}
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return Result{}, ErrNoThread
+		}
+		if ctx.Err() != nil {
+			return Result{}, ctx.Err()
+		}
+	}
+}
+
+// errMoved says that a thread does something else by now.
+var errMoved = errors.New("the thread went on")
+
+// target is a process that a library is to be loaded into.
+type target struct {
+	pid     int
+	proc    string
+	loader  functions
+	regions []region
+}
+
+func newTarget(pid int) (*target, error) {
+	t := &target{pid: pid, proc: filepath.Join("/proc", strconv.Itoa(pid))}
+	var err error
+	if t.regions, err = readRegions(t.proc); err != nil {
+		return nil, err
+	}
+	t.loader, err = findFunctions(t)
+	return t, err
+}
+
+// try uses one thread. errMoved: nothing was touched, and another thread may do.
+func (t *target) try(thread waiter, library, function string) (Result, error) {
+	begin := time.Now()
+	stopped, err := stop(thread.tid)
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return Result{}, errMoved // it is gone
+	case err != nil:
+		return Result{}, t.explain(err)
+	}
+	if !stopped.isAt(thread) {
+		return Result{}, errors.Join(stopped.release(), errMoved)
+	}
+	err = t.load(stopped, library, function)
+	if released := stopped.release(); err == nil {
+		err = released
+	}
+	return Result{Thread: thread.tid, Stopped: time.Since(begin)}, err
+}
+
+func (t *target) load(s *stopped, library, function string) error {
+	if err := s.save(); err != nil {
+		return err
+	}
+	errno, err := s.call(t.loader.errno)
+	if err != nil {
+		return err
+	}
+	before, err := s.peek(uintptr(errno), 4)
+	if err != nil {
+		return err
+	}
+	err = t.loadAndCall(s, library, function)
+	if restored := s.poke(uintptr(errno), before); err == nil {
+		err = restored
+	}
+	return err
+}
+
+const (
+	rtldNow    = 2
+	rtldGlobal = 0x100
+)
+
+func (t *target) loadAndCall(s *stopped, library, function string) error {
+	path, err := s.push(library)
+	if err != nil {
+		return err
+	}
+	handle, err := s.call(t.loader.dlopen, path, rtldNow|rtldGlobal|t.loader.mode)
+	if err != nil {
+		return err
+	}
+	if handle == 0 {
+		return fmt.Errorf("the process cannot load %s: %s", library, t.reason(s))
+	}
+	name, err := s.push(function)
+	if err != nil {
+		return err
+	}
+	address, err := s.call(t.loader.dlsym, handle, name)
+	if err != nil {
+		return err
+	}
+	if address == 0 {
+		return fmt.Errorf("%s has no function %s: library and command are of different versions", library, function)
+	}
+	result, err := s.call(address)
+	if err == nil && uint32(result) == 0 {
+		return errors.New("the library cannot record in this process: MEMTRACE_DISABLE is set in its environment, or it filters its own system calls")
+	}
+	return err
+}
+
+// reason is what the loader says.
+func (t *target) reason(s *stopped) string {
+	const unknown = "its loader refuses it"
+	if t.loader.dlerror == 0 {
+		return unknown
+	}
+	text, err := s.call(t.loader.dlerror)
+	if err != nil || text == 0 {
+		return unknown
+	}
+	var line []byte
+	for len(line) < 512 && !bytes.Contains(line, []byte{0}) {
+		part, err := s.peek(uintptr(text)+uintptr(len(line)), 8)
+		if err != nil {
+			return unknown
+		}
+		line = append(line, part...)
+	}
+	before, _, _ := bytes.Cut(line, []byte{0})
+	return string(before)
+}
+
+// explain says what to do about a refusal.
+func (t *target) explain(err error) error {
+	if !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	if text, failed := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); failed == nil {
+		switch strings.TrimSpace(string(text)) {
+		case "1":
+			return errors.New("the system lets a process trace only its own children (kernel.yama.ptrace_scope is 1): run memtrace attach as root, or: sudo sysctl kernel.yama.ptrace_scope=0")
+		case "2":
+			return errors.New("the system lets only root trace processes (kernel.yama.ptrace_scope is 2): run memtrace attach as root")
+		case "3":
+			return errors.New("the system lets nobody trace processes (kernel.yama.ptrace_scope is 3): start the program by memtrace run, or call memtrace.start() in it")
+		}
+	}
+	return fmt.Errorf("process %d may not be traced: run memtrace attach as the process's user or as root, in a container with the capability SYS_PTRACE (docker run --cap-add SYS_PTRACE)", t.pid)
+}
