@@ -2,7 +2,7 @@
 /* Two functions of torch stand between a request and the report of its block, and each library calls them by the loader's table: how a size is rounded is looked
  * up for every request of 512 bytes or more, and the bytes of a tensor's storage are computed for every tensor, on whatever device. Each leaves its figure with
  * its thread; the report takes the first, or for the smallest blocks the second, and clears both. A version that calls neither leaves requests unknown. */
-#include "adapters/requested.h"
+#include "allocator/requested.h"
 
 #include <stddef.h>
 
@@ -27,6 +27,10 @@ static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
 #define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
 #define MT_REPORT_USAGE(number, mangled)
 #define MT_REPORT_OOM(number, mangled)
+#define MT_REPORT_STREAM(number, mangled)
+#define MT_REPORT_POOL(number, mangled)
+#define MT_REPORT_TEXT(number, mangled)
+#define MT_REPORT_STRING(number, mangled)
 
 #define MT_REPORT_ROUND(number, mangled)      \
   static struct mt_slot slot_##number;        \
