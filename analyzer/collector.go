@@ -3,6 +3,7 @@ package analyzer
 import (
 	"slices"
 
+	"memtrace/analyzer/allocator"
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
@@ -30,14 +31,15 @@ type collector struct {
 	since     At       // what peaks begin at; none once it came
 	bounds    []uint64 // between size classes
 
-	totals   [heap.AccountCount]meter.Meter // accounts without detail
-	details  [heap.AccountCount]*profile.AccountStats
-	held     [heap.AccountCount]*profile.HeldSeries // nil where blocks are not counted by origin
-	heights  [heap.AccountCount]meter.HeightSeries
-	requests profile.Requests
-	past     [heap.AccountCount]*history // nil unless the summary has the blocks' history
-	device   device.State
-	picks    deviceMoments
+	totals    [heap.AccountCount]meter.Meter // accounts without detail
+	details   [heap.AccountCount]*profile.AccountStats
+	held      [heap.AccountCount]*profile.HeldSeries // nil where blocks are not counted by origin
+	heights   [heap.AccountCount]meter.HeightSeries
+	requests  profile.Requests
+	allocator allocator.Tracker
+	past      [heap.AccountCount]*history // nil unless the summary has the blocks' history
+	device    device.State
+	picks     deviceMoments
 
 	implicit [heap.AccountCount]report.ImplicitFrees
 	launches uint64
@@ -154,6 +156,8 @@ func (c *collector) event(e *trace.Event) {
 		addIteration(&c.epochs, e)
 	case trace.EventLost:
 		c.lose(e)
+	case trace.EventWait, trace.EventComplete, trace.EventEmptyCache, trace.EventAsk, trace.EventSetting:
+		c.allocator.Event(e, profile.DeviceSlot(e.Device), c.frameworkEpoch(), c.resolver.Tables.String)
 	}
 	c.ooms.Event(e)
 	c.lastTime = max(c.lastTime, e.Time)
@@ -185,7 +189,7 @@ func (c *collector) nextOrdinal(thread trace.ThreadID) uint32 {
 
 // Opened implements Observer.
 func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
-	b.Ordinal, b.PyStack = c.ordinal, c.links.Stack(e)
+	b.Ordinal, b.PyStack, b.Place = c.ordinal, c.links.Stack(e), c.resolver.Places.Of(e)
 	if c.losses.begun && e.Kind == trace.EventMap {
 		c.doubt(e.Seq) // its size may be that of another mapping
 	}
@@ -212,7 +216,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.vouch(b, e, d, n)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.Opened(id, b, e, d)
+		c.requests.Opened(id, b, e, d, v)
 	}
 	d.Open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
@@ -268,6 +272,9 @@ func (c *collector) countFlags(e *trace.Event) {
 // Closed implements Observer.
 func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	c.device.Closed(b, c.resolver.Libraries, c.frameworkEpoch())
+	if b.Account == heap.AccountDriver {
+		c.allocator.Freed(e.Thread, b.Size)
+	}
 	if b.Hidden {
 		return
 	}
@@ -293,7 +300,7 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		h.closed(id, b, &v.Origin, e.Time)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.Closed(id, b, d)
+		c.requests.Closed(id, b, d, v)
 	}
 	d.Close(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
@@ -326,7 +333,7 @@ func (c *collector) closeInIteration(t *training.Tracker, d *profile.AccountStat
 
 // LateAlloc implements Observer.
 func (c *collector) LateAlloc(b *heap.Block, e *trace.Event) {
-	b.PyStack = c.links.Stack(e)
+	b.PyStack, b.Place = c.links.Stack(e), c.resolver.Places.Of(e)
 	d := c.details[b.Account]
 	if d == nil {
 		if c.filter == nil || !c.hides(b) {

@@ -91,6 +91,10 @@ func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 			r.PeakBytes += v.Peak(d.Total.Epoch)
 			r.LiveBytes += v.Current
 			addCounts(r, v.Counts)
+			if a == heap.AccountFramework && c.bounded == nil {
+				atPeak, live := c.requests.OfCell(v, d.Total.Epoch)
+				r.RequestedAtPeak, r.RequestedLive = report.PlusRequested(r.RequestedAtPeak, atPeak), report.PlusRequested(r.RequestedLive, live)
+			}
 			if c.bounded != nil {
 				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.certainShare(&d.Cells, n, v.Peak(d.Total.Epoch), func(s *meter.Share) uint64 { return s.Peak(d.Total.Epoch) }))
 				r.LiveBytesLower = report.Plus(r.LiveBytesLower, c.certainShare(&d.Cells, n, v.Current, currentShare))

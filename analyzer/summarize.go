@@ -62,6 +62,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	}
 	info := src.Info()
 	c.rowIndexes = nil
+	c.resolver.Placed = recordsPlaces(info)
 	defer c.finishOOMForNow()()
 	s := &report.Summary{
 		Process:   c.process(src),
@@ -123,6 +124,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		s.By = []string{bestGrouping(s)}
 	}
 	s.DeviceLedger = c.deviceReport(info, s)
+	s.Allocator = c.allocatorReport(info, s)
 	c.addCategories(s, held, mainAccount(s), opts)
 	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.Stacks.Problems()...)
 	if c.iterations != nil {

@@ -30,7 +30,7 @@ var recorded = []struct {
 	{"launch", "seq time thread level api runtime device addr size status flags stack pystack tag object"},
 	{"sample", "seq time thread device size flags allocated reserved count name"},
 	{"name", "seq time thread flags addr size handle category name"},
-	{"wait", "seq time thread device addr stream flags handle"},
+	{"wait", "seq time thread device addr size stream flags handle"},
 	{"complete", "seq time thread flags handle"},
 	{"emptycache", "seq time thread device flags stack pystack tag count"},
 	{"ask", "seq time thread level api runtime device size status flags stack pystack tag allocated"},

@@ -49,7 +49,7 @@ type Requests struct {
 }
 
 // Opened comes before the detail counts the block, closed as well: see meter.grow.
-func (r *Requests) Opened(id uint32, b *heap.Block, e *trace.Event, d *AccountStats) {
+func (r *Requests) Opened(id uint32, b *heap.Block, e *trace.Event, d *AccountStats, v *Cell) {
 	rest := uint32(0)
 	if e.Rest > 0 && e.Rest <= math.MaxUint32 && e.Rest <= b.Size {
 		rest, r.known = uint32(e.Rest), true
@@ -57,13 +57,57 @@ func (r *Requests) Opened(id uint32, b *heap.Block, e *trace.Event, d *AccountSt
 	*meter.Slot(&r.rests, int(id)) = rest
 	slot := DeviceSlot(b.Device)
 	r.total.grow(b.Size, rest, d.Total.Epoch)
+	v.Request.grow(b.Size, rest, d.Total.Epoch)
 	meter.Slot(&r.devices, slot).grow(b.Size, rest, meter.Slot(&d.Devices, slot).Epoch)
 }
 
-func (r *Requests) Closed(id uint32, b *heap.Block, d *AccountStats) {
+func (r *Requests) Closed(id uint32, b *heap.Block, d *AccountStats, v *Cell) {
 	slot := DeviceSlot(b.Device)
 	r.total.shrink(b.Size, r.rests[id], d.Total.Epoch)
+	v.Request.shrink(b.Size, r.rests[id], d.Total.Epoch)
 	r.devices[slot].shrink(b.Size, r.rests[id], d.Devices[slot].Epoch)
+}
+
+// Moved takes a block's part from one cell to another; past: also in what stood at the peak, of the given epoch.
+func (r *Requests) Moved(id uint32, size, epoch uint64, from, to *Cell, past bool) (rest, unknown uint64) {
+	from.Request.shrink(size, r.rests[id], epoch)
+	to.Request.grow(size, r.rests[id], epoch)
+	unknown = size
+	if r.rests[id] > 0 {
+		rest, unknown = uint64(r.rests[id]-1), 0
+	}
+	if past {
+		from.Request.rest.AtPeak -= rest
+		to.Request.rest.AtPeak += rest
+		from.Request.unknown.AtPeak -= unknown
+		to.Request.unknown.AtPeak += unknown
+	}
+	return rest, unknown
+}
+
+// OfCell returns what a cell's blocks were requested with at the peak of the given epoch, and now; nil if nothing is
+// known of any.
+func (r *Requests) OfCell(v *Cell, epoch uint64) (atPeak, live *report.Requested) {
+	if !r.known {
+		return nil, nil
+	}
+	return requestedOf(v.Peak(epoch), v.Request.rest.Peak(epoch), v.Request.unknown.Peak(epoch)), requestedOf(v.Current, v.Request.rest.Current, v.Request.unknown.Current)
+}
+
+// OfHeld is the same for what was held at a moment.
+func (r *Requests) OfHeld(h *Held) *report.Requested {
+	if !r.known {
+		return nil
+	}
+	return requestedOf(h.Bytes, h.Rest, h.Unknown)
+}
+
+// Live returns what is live on all devices; nil if nothing is known.
+func (r *Requests) Live(d *AccountStats) *report.Requested {
+	if !r.known {
+		return nil
+	}
+	return r.total.live(&d.Total)
 }
 
 // Of completes a level of all devices, or of the one in a slot.

@@ -7,3 +7,14 @@ type Requested struct {
 	RestBytes    uint64 `json:"rest_bytes"`    // in the same blocks beyond that
 	UnknownBytes uint64 `json:"unknown_bytes"` // in blocks whose request is not known
 }
+
+// PlusRequested adds up what is known of two; nil for nothing.
+func PlusRequested(a, b *Requested) *Requested {
+	switch {
+	case b == nil:
+		return a
+	case a == nil:
+		return new(*b)
+	}
+	return &Requested{Bytes: a.Bytes + b.Bytes, RestBytes: a.RestBytes + b.RestBytes, UnknownBytes: a.UnknownBytes + b.UnknownBytes}
+}

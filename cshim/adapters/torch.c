@@ -100,7 +100,7 @@ static inline __attribute__((always_inline)) void write(struct mt_thread *self, 
   }
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
-  if (MT_UNLIKELY(mt_placing) && self->waits) mt_waiting_tell(self, report->kind, report->addr, report->device);
+  if (MT_UNLIKELY(mt_placing) && self->waits) mt_waiting_tell(self, report->kind, report->addr, report->size, report->device);
 }
 
 static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {

@@ -23,10 +23,10 @@ void mt_waiting_watch(struct mt_range records, const struct mt_range completes[2
 }
 
 /* Events before anything but a free are those of blocks that were freed while a graph was captured, when no event may be asked about: whose they are is not known. */
-void mt_waiting_tell(struct mt_thread *self, uint8_t kind, uint64_t address, int device) {
+void mt_waiting_tell(struct mt_thread *self, uint8_t kind, uint64_t address, uint64_t size, int device) {
   uint32_t count = self->waits < MT_WAITS_MAX ? self->waits : MT_WAITS_MAX;
   self->waits = 0;
+  if (kind != MT_FREE) address = size = 0;
   for (uint32_t i = 0; i < count; i++)
-    mt_remark(&(struct mt_remark){
-        .kind = MT_WAIT, .device = device, .addr = kind == MT_FREE ? address : 0, .with = self->wait[i].event, .name = self->wait[i].stream});
+    mt_remark(&(struct mt_remark){.kind = MT_WAIT, .device = device, .addr = address, .size = size, .with = self->wait[i].event, .name = self->wait[i].stream});
 }

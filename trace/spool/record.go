@@ -124,7 +124,7 @@ func allocator(e *trace.Event, b []byte) {
 	e.Device = int16(int8(b[recDevice]))
 	switch e.Kind {
 	case trace.EventWait:
-		e.Addr, e.Handle, e.Stream = le64(b, recAddr), le64(b, recUnion), le64(b, recReserved)
+		e.Addr, e.Size, e.Handle, e.Stream = le64(b, recAddr), le64(b, recSize), le64(b, recUnion), le64(b, recReserved)
 	case trace.EventComplete:
 		e.Device, e.Handle = 0, le64(b, recUnion)
 	case trace.EventEmptyCache:
