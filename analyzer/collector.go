@@ -189,14 +189,14 @@ func (c *collector) nextOrdinal(thread trace.ThreadID) uint32 {
 
 // Opened implements Observer.
 func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
-	b.Ordinal, b.PyStack, b.Place = c.ordinal, c.links.Stack(e), c.resolver.Places.Of(e)
+	b.Ordinal, b.PyStack = c.ordinal, c.links.Stack(e)
 	if c.losses.begun && e.Kind == trace.EventMap {
 		c.doubt(e.Seq) // its size may be that of another mapping
 	}
 	c.device.Opened(b, c.resolver.Libraries, c.frameworkEpoch())
 	d := c.details[b.Account]
 	if d == nil {
-		if b.Hidden = c.filter != nil && c.hides(b); b.Hidden {
+		if b.Hidden = c.filter != nil && c.hides(b, e); b.Hidden {
 			return
 		}
 		c.countFlags(e)
@@ -206,7 +206,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.totals[b.Account].Grow(b.Size, b.Time)
 		return
 	}
-	n := c.cell(&d.Cells, b, d.Total.Epoch)
+	n := c.cell(&d.Cells, b, e, d.Total.Epoch)
 	v := &d.Cells.List[n]
 	if b.Hidden = v.Hidden; b.Hidden {
 		return
@@ -234,14 +234,14 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	}
 }
 
-// cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is
-// taken notice of while the modules that were loaded then are the latest ones.
-func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 {
+// cell returns the number of a block's cell among those of an account whose total has the given epoch; e is its
+// allocation. A new origin is taken notice of while the modules that were loaded then are the latest ones.
+func (c *collector) cell(of *profile.Cells, b *heap.Block, e *trace.Event, epoch uint64) uint32 {
 	if c.kept == nil {
 		return 0
 	}
 	o := profile.OriginOf(b)
-	o.SizeClass, o.Module = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack)
+	o.SizeClass, o.Module, o.Place = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack), c.resolver.Places.Of(e)
 	if n, known := c.lookahead.Of(b.Seq); known {
 		o.Category, o.Name = n.Category, n.Name
 	}
@@ -258,7 +258,9 @@ func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 
 }
 
 // hides reports whether the filter leaves out a block of an account without detail.
-func (c *collector) hides(b *heap.Block) bool { return c.aside.List[c.cell(&c.aside, b, 0)].Hidden }
+func (c *collector) hides(b *heap.Block, e *trace.Event) bool {
+	return c.aside.List[c.cell(&c.aside, b, e, 0)].Hidden
+}
 
 func (c *collector) countFlags(e *trace.Event) {
 	if e.Flags&trace.FlagEstimated != 0 {
@@ -333,16 +335,16 @@ func (c *collector) closeInIteration(t *training.Tracker, d *profile.AccountStat
 
 // LateAlloc implements Observer.
 func (c *collector) LateAlloc(b *heap.Block, e *trace.Event) {
-	b.PyStack, b.Place = c.links.Stack(e), c.resolver.Places.Of(e)
+	b.PyStack = c.links.Stack(e)
 	d := c.details[b.Account]
 	if d == nil {
-		if c.filter == nil || !c.hides(b) {
+		if c.filter == nil || !c.hides(b, e) {
 			c.countFlags(e)
 			c.totals[b.Account].Pass(b.Size)
 		}
 		return
 	}
-	if v := &d.Cells.List[c.cell(&d.Cells, b, d.Total.Epoch)]; !v.Hidden {
+	if v := &d.Cells.List[c.cell(&d.Cells, b, e, d.Total.Epoch)]; !v.Hidden {
 		c.countFlags(e)
 		d.Pass(b, v)
 	}

@@ -41,7 +41,6 @@ type Block struct {
 
 	state   blockState
 	Hidden  bool   // belongs to the observer: the filters leave the block out
-	Place   uint16 // belongs to the observer: number of the stream and the pool
 	Ordinal uint32 // belongs to the observer: number of the allocation within its thread
 	link    uint32 // handles: how many mappings keep the memory alive; other driver memory: its owner's number; while unused: the next unused block, plus one
 }

@@ -85,13 +85,25 @@ const (
 	placeNumbers = 1<<16 - 1
 )
 
-// placeID tells memory that has no stream, and blocks of which it was not recorded, from others.
-func placeID(r *Resolver, o *Origin) uint64 {
-	switch {
-	case o.account == heap.AccountFramework && o.Place == 0 && !r.Placed:
-		return notRecorded
-	case o.account != heap.AccountFramework && o.kind != cuda.MemoryAsync:
+// streamID tells memory that has no stream, and blocks of which it was not recorded, from others.
+func streamID(r *Resolver, o *Origin) uint64 {
+	if o.account != heap.AccountFramework && o.kind != cuda.MemoryAsync {
 		return placeless
+	}
+	return poolOrStream(r, o)
+}
+
+// poolID is the same for pools, which only a framework's blocks come from.
+func poolID(r *Resolver, o *Origin) uint64 {
+	if o.account != heap.AccountFramework {
+		return placeless
+	}
+	return poolOrStream(r, o)
+}
+
+func poolOrStream(r *Resolver, o *Origin) uint64 {
+	if o.account == heap.AccountFramework && o.Place == 0 && !r.Placed {
+		return notRecorded
 	}
 	return uint64(o.Place)
 }
@@ -109,12 +121,12 @@ func streamKey(r *Resolver, id uint64) string {
 	return fmt.Sprintf("stream %d", r.Places.streams[at.Stream])
 }
 
+// streamLabel adds the handle, which is another one in every run.
 func streamLabel(r *Resolver, id uint64) string {
-	key := streamKey(r, id)
 	if at := r.Places.At(uint16(id & placeNumbers)); at.Stream != 0 {
-		return fmt.Sprintf("%s (%#x)", key, at.Stream)
+		return fmt.Sprintf("%s (%#x)", streamKey(r, id), at.Stream)
 	}
-	return key
+	return ""
 }
 
 // poolKey names a pool as PyTorch does: a pair, of which the first number counts pools that captures of graphs made,
@@ -124,7 +136,9 @@ func poolKey(r *Resolver, id uint64) string {
 	switch {
 	case id&notRecorded != 0:
 		return "(not recorded)"
-	case id&placeless != 0, pool == 0:
+	case id&placeless != 0:
+		return "(no block of PyTorch's)"
+	case pool == 0:
 		return "common pool"
 	case pool&1 != 0:
 		return fmt.Sprintf("private pool (0, %d)", pool/2)

@@ -30,9 +30,9 @@ type Origin struct {
 	Place     uint16 // number of its stream and its pool
 }
 
-// OriginOf leaves the size class to those who know the boundaries.
+// OriginOf leaves the size class to those who know the boundaries, and the place to those who number places.
 func OriginOf(b *heap.Block) Origin {
-	return Origin{Stack: b.Stack, PyStack: b.PyStack, Tag: b.Tag, Thread: b.Thread, call: b.Call, Device: b.Device, kind: b.Mem, account: b.Account, Place: b.Place}
+	return Origin{Stack: b.Stack, PyStack: b.PyStack, Tag: b.Tag, Thread: b.Thread, call: b.Call, Device: b.Device, kind: b.Mem, account: b.Account}
 }
 
 func (o *Origin) hash() uint64 {

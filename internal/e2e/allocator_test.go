@@ -121,6 +121,21 @@ func TestAllocatorCalls(t *testing.T) {
 	}
 }
 
+// TestAllocatorOfOldPyTorch: what a version does not let be known is named.
+func TestAllocatorOfOldPyTorch(t *testing.T) {
+	t.Parallel()
+	r := program{framework: torch113, python: interpreter(t, "3.11"), args: []string{"neumf.py", "--steps", "1"}}.run(t)
+	info := memtrace(t, "info", r.trace)
+	for _, want := range []string{"adapter.torch.streams    on", "adapter.torch.pools      off: ", "adapter.torch.waits      off: ", "adapter.torch.settings   off: ", "adapter.torch.requested  off: "} {
+		if !strings.Contains(info, want) {
+			t.Errorf("no %q in\n%s", want, info)
+		}
+	}
+	if lacks := allocatorAt(t, r.trace, "exit").Allocator.NotRecorded; len(lacks) != 4 {
+		t.Errorf("not recorded: %q", lacks)
+	}
+}
+
 func compareAllocatorMoment(t *testing.T, got *allocatorReport, want *allocatorMoment) {
 	t.Helper()
 	equal(t, want.Name+": allocated", got.At.Framework.Live, want.Allocated)
