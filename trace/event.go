@@ -25,7 +25,7 @@ const (
 	EventSample  EventKind = 14 // what the device reports about its memory
 	EventName    EventKind = 15 // what the framework calls bytes, or one of its objects, at this moment
 
-	EventWait       EventKind = 16 // a framework's block that was given back waits for an event of a stream that used it, and is not lent again before
+	EventWait       EventKind = 16 // a framework's block, whose free follows, waits for an event of a stream that used it, and is not lent again before
 	EventComplete   EventKind = 17 // an event that blocks waited for is complete
 	EventEmptyCache EventKind = 18 // the framework's allocator was told to give back what it keeps, or has done so
 	EventAsk        EventKind = 19 // the program asked how much memory is free

@@ -167,7 +167,7 @@ var EventSpecs = [eventKindCount]EventSpec{
 	{EventName, "name", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldAddr, FieldSize, FieldHandle, FieldCategory, FieldName},
 		"what a framework calls the block that holds addr, from the block's beginning; or its object at handle, with addr 0"},
 	{EventWait, "wait", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldDevice, FieldAddr, FieldSize, FieldStream, FieldFlags, FieldHandle},
-		"a framework's block of size bytes at addr, just given back, waits for the event handle on a stream that used it; addr 0: one that was given back while a graph was captured"},
+		"a framework's block of size bytes at addr, whose free follows, waits for the event handle on a stream that used it; addr 0: one that was freed while a graph was captured"},
 	{EventComplete, "complete", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldHandle}, "an event that blocks waited for is complete"},
 	{EventEmptyCache, "emptycache", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldDevice, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldCount},
 		"the framework's allocator was told to give back what it keeps (emptyCache), and later has done so"},

@@ -12,10 +12,10 @@
 #include <link.h>
 #include <string.h>
 
-#include "allocator/vtable.h"
 #include "adapters/backward.h"
 #include "adapters/pyfunction.h"
 #include "adapters/pyquiet.h"
+#include "allocator/vtable.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/gate.h"

@@ -4,11 +4,11 @@
 #include <stdint.h>
 
 #include "adapters/adapter.h"
-#include "allocator/vtable.h"
 #include "adapters/backward.h"
+#include "adapters/torch.h"
 #include "allocator/place.h"
 #include "allocator/requested.h"
-#include "adapters/torch.h"
+#include "allocator/vtable.h"
 #include "allocator/waiting.h"
 #include "base/clock.h"
 #include "base/wake.h"
@@ -79,6 +79,7 @@ struct report {
 };
 
 static inline __attribute__((always_inline)) void write(struct mt_thread *self, const struct report *report, struct mt_stacks stacks) {
+  if (MT_UNLIKELY(mt_placing) && self->waits) mt_waiting_tell(self, report->kind, report->addr, report->size, report->device);
   struct mt_record *r = mt_record_open(self, report->kind);
   if (MT_UNLIKELY(!r)) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
@@ -100,7 +101,6 @@ static inline __attribute__((always_inline)) void write(struct mt_thread *self, 
   }
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
-  if (MT_UNLIKELY(mt_placing) && self->waits) mt_waiting_tell(self, report->kind, report->addr, report->size, report->device);
 }
 
 static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {

@@ -13,7 +13,7 @@ struct mt_place {
 extern __thread struct mt_place mt_place __attribute__((tls_model("initial-exec")));
 
 /* Blocks may belong elsewhere than to the default stream and the common pool. Set once. */
-extern uint32_t mt_placing;
+extern uint32_t mt_placing __attribute__((visibility("hidden"))); /* else it would be looked up in a table */
 
 static inline void mt_place_begin(void) {
   if (!__atomic_load_n(&mt_placing, __ATOMIC_RELAXED)) __atomic_store_n(&mt_placing, 1, __ATOMIC_RELAXED);

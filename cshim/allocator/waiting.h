@@ -11,5 +11,5 @@
 /* The code that records the events of a block that is freed, and the code that finds them complete. */
 void mt_waiting_watch(struct mt_range records, const struct mt_range completes[2]);
 
-/* The calling thread reports a block of torch's now: of a freed one, what it waits for is told. */
+/* The calling thread is about to report a block of torch's: of a freed one, what it waits for is told. */
 void mt_waiting_tell(struct mt_thread *self, uint8_t kind, uint64_t address, uint64_t size, int device);
