@@ -1,7 +1,6 @@
 package analyzer
 
 import (
-	"slices"
 	"strings"
 
 	"memtrace/analyzer/heap"
@@ -19,9 +18,6 @@ var allocatorParts = []struct{ key, name string }{
 	{"adapter.torch.settings", "settings made at run time"},
 	{"adapter.torch.requested", "requested sizes"},
 }
-
-// recordsPlaces reports whether a trace tells the streams of PyTorch's blocks.
-func recordsPlaces(info trace.Info) bool { return info["adapter.torch.streams"] == "on" }
 
 // allocatorReport is what the run's allocator was told; nil where PyTorch took no part and nobody asked how much is
 // free.
@@ -46,16 +42,16 @@ func notRecorded(info trace.Info) []string {
 	for _, part := range allocatorParts {
 		state, known := info[part.key]
 		switch why, off := strings.CutPrefix(state, "off: "); {
-		case !known:
+		case !known && part.key != "adapter.torch.requested": // which earlier versions recorded without saying so
 			old = append(old, part.name)
 		case off:
 			list = append(list, part.name+": "+why)
 		}
 	}
-	if len(old) == len(allocatorParts) {
-		return append(list, strings.Join(old[:len(old)-1], ", ")+": this trace was recorded by a version of memtrace that did not record them")
+	if len(old) > 0 {
+		list = append(list, strings.Join(old, ", ")+": the trace does not have them; it was recorded by an earlier version of memtrace, or imported")
 	}
-	return slices.Clip(list)
+	return list
 }
 
 // calledBy names the place in the program and the library that a call came from.

@@ -136,7 +136,7 @@ func (o *oracle) key(e trace.Event, by string) string {
 func placeKey(e trace.Event, by string) string {
 	framework := e.Level == cuda.LevelFramework
 	switch {
-	case framework && e.Stream == 0 && e.Pool == 0:
+	case framework && by == "stream" && e.Stream == 0, framework && by == "pool" && e.Pool == 0:
 		return "(not recorded)"
 	case by == "stream" && !framework && e.Mem != cuda.MemoryAsync:
 		return "(no stream)"
@@ -147,7 +147,7 @@ func placeKey(e trace.Event, by string) string {
 	case !framework:
 		return "(no block of PyTorch's)"
 	}
-	return map[uint32]string{0: "common pool", 6: "private pool (3, 0), of graphs", 7: "private pool (0, 3)"}[e.Pool]
+	return map[uint32]string{6: "private pool (3, 0), of graphs", 7: "private pool (0, 3)"}[e.Pool]
 }
 
 // withPlaces gives allocations streams, and the framework's blocks pools.

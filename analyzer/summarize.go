@@ -62,7 +62,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	}
 	info := src.Info()
 	c.rowIndexes = nil
-	c.resolver.Placed = recordsPlaces(info)
+	c.resolver.StreamsTold, c.resolver.PoolsTold = info["adapter.torch.streams"] == "on", info["adapter.torch.pools"] == "on"
 	defer c.finishOOMForNow()()
 	s := &report.Summary{
 		Process:   c.process(src),

@@ -17,9 +17,6 @@ const (
 	maxFlushes   = 1 << 12 // that threads are inside of
 )
 
-// setFraction is the name under which the allocator's share of a device is told.
-const setFraction = "per_process_memory_fraction"
-
 // Tracker follows one run. The zero value is ready.
 type Tracker struct {
 	Waiting
@@ -68,13 +65,14 @@ func (t *Tracker) Event(e *trace.Event, slot int, epoch uint64, text func(trace.
 	}
 }
 
+// set takes in the share of a device, or a text for all of them.
 func (t *Tracker) set(e *trace.Event, text string) {
-	switch {
-	case text == setFraction && len(t.fractions) < maxSettings:
-		if f := math.Float64frombits(e.Count); f >= 0 && f <= 1 {
+	switch f := math.Float64frombits(e.Count); {
+	case e.Device >= 0 && len(t.fractions) < maxSettings:
+		if f >= 0 && f <= 1 {
 			t.fractions = append(t.fractions, report.Fraction{TimeNS: e.Time, Device: e.Device, Fraction: f})
 		}
-	case text != setFraction && len(t.settings) < maxSettings:
+	case e.Device < 0 && len(t.settings) < maxSettings:
 		t.settings = append(t.settings, report.Setting{TimeNS: e.Time, Text: text})
 	}
 }

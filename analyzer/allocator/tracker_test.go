@@ -84,7 +84,7 @@ func TestTold(t *testing.T) {
 	t.Parallel()
 	var tr Tracker
 	text := func(id trace.StringID) string {
-		return map[trace.StringID]string{1: setFraction, 2: "max_split_size_mb:64"}[id]
+		return map[trace.StringID]string{1: "per_process_memory_fraction", 2: "max_split_size_mb:64"}[id]
 	}
 	event := func(e trace.Event) { tr.Event(&e, 1, 0, text) }
 	event(trace.Event{Kind: trace.EventSetting, Name: 2, Time: 5, Device: -1})

@@ -90,7 +90,10 @@ func streamID(r *Resolver, o *Origin) uint64 {
 	if o.account != heap.AccountFramework && o.kind != cuda.MemoryAsync {
 		return placeless
 	}
-	return poolOrStream(r, o)
+	if o.account == heap.AccountFramework && !r.StreamsTold && r.Places.At(o.Place).Stream == 0 {
+		return notRecorded
+	}
+	return uint64(o.Place)
 }
 
 // poolID is the same for pools, which only a framework's blocks come from.
@@ -98,11 +101,7 @@ func poolID(r *Resolver, o *Origin) uint64 {
 	if o.account != heap.AccountFramework {
 		return placeless
 	}
-	return poolOrStream(r, o)
-}
-
-func poolOrStream(r *Resolver, o *Origin) uint64 {
-	if o.account == heap.AccountFramework && o.Place == 0 && !r.Placed {
+	if !r.PoolsTold && r.Places.At(o.Place).Pool == 0 {
 		return notRecorded
 	}
 	return uint64(o.Place)

@@ -123,7 +123,8 @@ type Resolver struct {
 	phaseList *phases
 	Lifetimes bool // are known
 	Places    Places
-	Placed    bool // the trace tells where the framework's blocks belong
+
+	StreamsTold, PoolsTold bool // the trace tells the streams of the framework's blocks, and their pools
 }
 
 // DeviceSlot is a device's index in slices that hold the unknown device first.

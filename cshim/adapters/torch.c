@@ -135,8 +135,11 @@ void mt_torch_record_block(const struct mt_torch_block *block) {
   if (!self) return;
   if (!is_met()) meet();
   mt_requested = (struct mt_requested){.rounded = block->requested};
+  mt_place = (struct mt_place){.pool = block->pool, .stream = 1 + block->stream};
+  if (block->pool | block->stream) mt_place_begin();
   write(self, &(struct report){MT_ID_reportMemoryUsageToProfiler, MT_ALLOC, block->device, block->address, block->size, block->allocated, block->reserved},
         mt_capture_for(self, allocator()));
+  mt_place = (struct mt_place){0, 0};
 }
 
 void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {

@@ -90,7 +90,8 @@ def _record_before(path: str) -> int:  # its name is known to analyzer/callstack
             size = block["size"]
             if block["state"] == "active_allocated":
                 allocated[device] = allocated.get(device, 0) + size
-                words = (block.get("address", at), size, block.get("requested_size", 0), allocated[device], reserved[device])
+                pool = segment.get("segment_pool_id", (0, 0))
+                words = (block.get("address", at), size, block.get("requested_size", 0), allocated[device], reserved[device], segment.get("stream", 0), pool[0], pool[1])
                 library.memtrace_seed_block(*map(ctypes.c_uint64, words), device)
             at += size
     return sum(allocated.values())

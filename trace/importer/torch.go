@@ -86,7 +86,7 @@ func Torch(out *trace.Writer, r io.Reader) (Result, error) {
 		t.base = history[0].time
 	}
 	lacks := t.lacks(root, history)
-	t.out = build.New(out, trace.Info{KindKey: "PyTorch memory snapshot", "framework.torch": "(memory snapshot)", LacksKey: strings.Join(lacks, " "), "clock.base_unix_ns": fmt.Sprint(t.base * 1000)})
+	t.out = build.New(out, trace.Info{KindKey: "PyTorch memory snapshot", "framework.torch": "(memory snapshot)", "adapter.torch.streams": "on", LacksKey: strings.Join(lacks, " "), "clock.base_unix_ns": fmt.Sprint(t.base * 1000)})
 	t.thread = t.out.Thread("PyTorch (threads are not in a snapshot)")
 	ended := t.endState(segments)
 	t.begin(history, ended)
