@@ -8,7 +8,7 @@
 
 MT_EXPORT void memtrace_seed_block(uint64_t address, uint64_t size, uint64_t requested, uint64_t allocated, uint64_t reserved, uint64_t stream, uint64_t first, uint64_t second, int device);
 MT_EXPORT void memtrace_seed_block(uint64_t address, uint64_t size, uint64_t requested, uint64_t allocated, uint64_t reserved, uint64_t stream, uint64_t first, uint64_t second, int device) {
-  mt_torch_record_block(&(struct mt_torch_block){address, size, requested, allocated, reserved, device, stream, mt_place_pool(first, second)});
+  mt_torch_record_block(&(struct mt_torch_block){address, size, requested, allocated, reserved, stream, mt_place_pool(first, second), device});
 }
 
 MT_EXPORT void memtrace_seed_segment(uint64_t address, uint64_t size, int device);

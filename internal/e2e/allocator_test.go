@@ -121,6 +121,36 @@ func TestAllocatorCalls(t *testing.T) {
 	}
 }
 
+// TestAllocatorLate: what PyTorch held when a program called memtrace.start() has its stream and its pool, and what comes
+// then, too.
+func TestAllocatorLate(t *testing.T) {
+	t.Parallel()
+	for _, framework := range []string{torch27, torch215} {
+		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
+			output := filepath.Join(t.TempDir(), "moments.json")
+			cmd, r := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"allocator_calls.py", output, "late"}, plain: true,
+				env: []string{"PYTHONPATH=" + filepath.Join(root(), "python")}}.start(t)
+			cmd.Env = append(cmd.Env, "MEMTRACE_OUTPUT="+r.trace)
+			if got := runOne(t, cmd); got.status != 0 {
+				t.Fatalf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+			}
+			var want struct{ Moments []allocatorMoment }
+			text, err := os.ReadFile(output)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(text, &want); err != nil || len(want.Moments) != 2 || want.Moments[1].Pending == 0 {
+				t.Fatalf("%v: %s", err, text)
+			}
+			for _, m := range want.Moments {
+				got := allocatorAt(t, r.trace, "mark:"+m.Name)
+				compareAllocatorMoment(t, &got, &m)
+			}
+		})
+	}
+}
+
 // TestAllocatorOfOldPyTorch: what a version does not let be known is named.
 func TestAllocatorOfOldPyTorch(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,6 @@
 """Does to PyTorch's allocator whatever it can be told, and writes what its own snapshot says at marks of memtrace's.
 
-    allocator_calls.py OUTPUT      writes a list of moments as JSON
+    allocator_calls.py OUTPUT [late]      writes a list of moments as JSON; late: begins to record by itself, late
 """
 import json
 import random
@@ -8,7 +8,7 @@ import sys
 
 import torch
 
-from memtrace import mark
+from memtrace import mark, start
 
 moments = []
 
@@ -81,4 +81,23 @@ def main(output):
         json.dump({"moments": moments, "given": given, "free": free, "kept": keep.numel() + inside.numel()}, file)
 
 
-main(sys.argv[1])
+def late(output):
+    """Begins to record when blocks are there, in two streams and a pool."""
+    pool, stream = torch.cuda.MemPool(), torch.cuda.Stream()
+    live = [torch.empty(1_000_001, device="cuda")]
+    with torch.cuda.stream(stream):
+        live.append(torch.empty(2_000_001, device="cuda"))
+    with torch.cuda.use_mem_pool(pool):
+        live.append(torch.empty(3_000_001, device="cuda"))
+    start()
+    note("started")
+    with torch.cuda.stream(stream):
+        live.append(torch.empty(4_000_001, device="cuda"))
+    live[1].record_stream(torch.cuda.current_stream())
+    del live[1]
+    note("later")
+    with open(output, "w", encoding="utf-8") as file:
+        json.dump({"moments": moments, "count": len(live)}, file)
+
+
+(late if "late" in sys.argv else main)(sys.argv[1])
