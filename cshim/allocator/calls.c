@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "allocator/vtable.h"
+#include "allocator/original.h"
 #include "allocator/place.h"
 #include "allocator/remark.h"
 #include "elf/symbol.h"
-#include "hooks/real.h"
 #include "spool/dict.h"
 
 enum { BEGUN = 1, ENDED = 2 };
@@ -162,17 +162,6 @@ struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
     [MT_CALL_SET_FRACTION] = {NULL, set_fraction}, [MT_CALL_FRACTION] = {NULL, NULL}, [MT_CALL_RAW] = {NULL, raw_alloc},
 };
 
-/* Functions that are called by name. All callers mean the same original. */
-static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
-  void *real = mt_real_find(name, caller);
-  if (!real) __builtin_trap(); /* the caller could not have been loaded */
-  return mt_slot_learn(slot, real);
-}
-
-#define ORIGINAL(number, mangled)                                          \
-  void *real = __atomic_load_n(&slot_##number.fallback, __ATOMIC_RELAXED); \
-  if (MT_UNLIKELY(!real)) real = find(&slot_##number, #mangled, (uintptr_t)__builtin_return_address(0))
-
 #define MT_HOOK(...)
 #define MT_CUSTOM(...)
 #define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
@@ -187,7 +176,7 @@ static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   static struct mt_slot slot_##number;                                \
   MT_EXPORT void mangled(uint64_t device, uint64_t stream);           \
   MT_EXPORT void mangled(uint64_t device, uint64_t stream) {          \
-    ORIGINAL(number, mangled);                                        \
+    MT_ORIGINAL(number, mangled);                                        \
     if (stream && MT_UNLIKELY(!mt_placing)) {                         \
       mt_allocator_meet();                                            \
       mt_place_begin();                                               \
@@ -199,7 +188,7 @@ static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   static struct mt_slot slot_##number;                                                        \
   MT_EXPORT void mangled(void *pool, void *a, uint64_t b, uint64_t c, uint64_t d);            \
   MT_EXPORT void mangled(void *pool, void *a, uint64_t b, uint64_t c, uint64_t d) {           \
-    ORIGINAL(number, mangled);                                                                \
+    MT_ORIGINAL(number, mangled);                                                                \
     ((void (*)(void *, void *, uint64_t, uint64_t, uint64_t))real)(pool, a, b, c, d);         \
     mt_allocator_meet();                                                                      \
   }
@@ -209,7 +198,7 @@ static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   static struct mt_slot slot_##number;                          \
   MT_EXPORT void mangled(void *config, const char *text);       \
   MT_EXPORT void mangled(void *config, const char *text) {      \
-    ORIGINAL(number, mangled);                                  \
+    MT_ORIGINAL(number, mangled);                                  \
     ((void (*)(void *, const char *))real)(config, text);       \
     if (text) set(text, strlen(text));                          \
   }
@@ -223,7 +212,7 @@ struct string {
   static struct mt_slot slot_##number;                                 \
   MT_EXPORT void mangled(void *config, const struct string *text);     \
   MT_EXPORT void mangled(void *config, const struct string *text) {    \
-    ORIGINAL(number, mangled);                                         \
+    MT_ORIGINAL(number, mangled);                                         \
     ((void (*)(void *, const struct string *))real)(config, text);     \
     set(text->bytes, text->size);                                      \
   }

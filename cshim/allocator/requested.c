@@ -6,21 +6,10 @@
 
 #include <stddef.h>
 
+#include "allocator/original.h"
 #include "base/thread.h"
-#include "hooks/real.h"
 
 __thread struct mt_requested mt_requested;
-
-/* The original. All callers mean the same one: of two copies of torch in a process each computes the same. */
-static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
-  void *real = mt_real_find(name, caller);
-  if (!real) __builtin_trap(); /* the caller could not have been loaded */
-  return mt_slot_learn(slot, real);
-}
-
-#define ORIGINAL(number, mangled)                                          \
-  void *real = __atomic_load_n(&slot_##number.fallback, __ATOMIC_RELAXED); \
-  if (MT_UNLIKELY(!real)) real = find(&slot_##number, #mangled, (uintptr_t)__builtin_return_address(0))
 
 #define MT_HOOK(...)
 #define MT_CUSTOM(...)
@@ -36,7 +25,7 @@ static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   static struct mt_slot slot_##number;        \
   MT_EXPORT size_t mangled(size_t bytes);     \
   MT_EXPORT size_t mangled(size_t bytes) {    \
-    ORIGINAL(number, mangled);                \
+    MT_ORIGINAL(number, mangled);                \
     mt_requested.rounded = bytes;             \
     return ((size_t (*)(size_t))real)(bytes); \
   }
@@ -46,7 +35,7 @@ static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   static struct mt_slot slot_##number;                                                                           \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, size_t item, size_t offset);                 \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, size_t item, size_t offset) {                \
-    ORIGINAL(number, mangled);                                                                                   \
+    MT_ORIGINAL(number, mangled);                                                                                   \
     size_t bytes = ((size_t (*)(const int64_t *, size_t, size_t, size_t))real)(sizes, dimensions, item, offset); \
     mt_requested.storage = bytes;                                                                                \
     return bytes;                                                                                                \
@@ -56,7 +45,7 @@ static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   static struct mt_slot slot_##number;                                                                                                                            \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, const int64_t *strides, size_t strides_count, size_t item, size_t offset);                    \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, const int64_t *strides, size_t strides_count, size_t item, size_t offset) {                   \
-    ORIGINAL(number, mangled);                                                                                                                                    \
+    MT_ORIGINAL(number, mangled);                                                                                                                                    \
     size_t bytes = ((size_t (*)(const int64_t *, size_t, const int64_t *, size_t, size_t, size_t))real)(sizes, dimensions, strides, strides_count, item, offset); \
     mt_requested.storage = bytes;                                                                                                                                 \
     return bytes;                                                                                                                                                 \

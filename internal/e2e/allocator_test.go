@@ -21,6 +21,25 @@ type allocatorMoment struct {
 	Allocated, Requested uint64
 }
 
+// allocatorOracle is the program's output.
+type allocatorOracle struct {
+	Moments []allocatorMoment
+	Given   uint64
+	Free    [][2]uint64
+}
+
+func readMoments(t *testing.T, path string) (o allocatorOracle) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 type requestedBytes struct {
 	Bytes   uint64
 	Rest    uint64 `json:"rest_bytes"`
@@ -95,18 +114,7 @@ func TestAllocatorCalls(t *testing.T) {
 			output := filepath.Join(t.TempDir(), "moments.json")
 			r := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"allocator_calls.py", output},
 				env: []string{"PYTHONPATH=" + filepath.Join(root(), "python")}}.run(t)
-			var want struct {
-				Moments []allocatorMoment
-				Given   uint64
-				Free    [][2]uint64
-			}
-			text, err := os.ReadFile(output)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(text, &want); err != nil {
-				t.Fatal(err)
-			}
+			want := readMoments(t, output)
 			waited := false
 			for _, m := range want.Moments {
 				got := allocatorAt(t, r.trace, "mark:"+m.Name)
@@ -135,13 +143,9 @@ func TestAllocatorLate(t *testing.T) {
 			if got := runOne(t, cmd); got.status != 0 {
 				t.Fatalf("status %d\n%s%s", got.status, got.stdout, got.stderr)
 			}
-			var want struct{ Moments []allocatorMoment }
-			text, err := os.ReadFile(output)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(text, &want); err != nil || len(want.Moments) != 2 || want.Moments[1].Pending == 0 {
-				t.Fatalf("%v: %s", err, text)
+			want := readMoments(t, output)
+			if len(want.Moments) != 2 || want.Moments[1].Pending == 0 {
+				t.Fatalf("%+v", want.Moments)
 			}
 			for _, m := range want.Moments {
 				got := allocatorAt(t, r.trace, "mark:"+m.Name)
