@@ -23,7 +23,7 @@ WRAP := $(addprefix -Wl$(comma)--wrap=,abort fprintf vfprintf fputc fwrite mmap 
 ROOT ?= $(CURDIR)
 LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl,--version-script,$(ROOT)/cshim/exports.map -Wl,-z,now -Wl,--build-id=sha1 $(WRAP) \
 	-Wl,--whole-archive $(ROOT)/$(CSHIM_OUT)/libcshim.a -Wl,--no-whole-archive -ldl -lpthread'
-GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml analyzer/page/*.html analyzer/page/*.css analyzer/page/*.js) go.mod go.sum
+GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml analyzer/page/*.html analyzer/page/*.css analyzer/page/script/*.js) go.mod go.sum
 
 .PHONY: all help dev lib cli nullcuda demo demo-guest stage wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
 
@@ -146,6 +146,7 @@ nightly: all nullcuda ## the long forms of the tests, for hours
 	STACKS_STEPS=5 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfTraining -v ./internal/e2e
 	STACKS_STEPS=400 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfMXNet -v ./internal/e2e
 	scripts/mutants.sh $(or $(MUTANTS),100000)
+	scripts/fuzz.sh $(or $(FUZZTIME),5m)
 	STRESS_SECONDS=$(or $(STRESS_SECONDS),3600) $(GO) test -tags e2e -count=1 -timeout 180m -run Stress -v ./internal/e2e
 
 bench: all nullcuda ## overhead and speed, as ratios against a plain run

@@ -166,7 +166,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 }
 
 // encodeEvents returns events as a trace file.
-func encodeEvents(b *testing.B, events []trace.Event) []byte {
+func encodeEvents(b testing.TB, events []trace.Event) []byte {
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, trace.WriterOptions{})
 	if err != nil {

@@ -38,6 +38,10 @@ type collector struct {
 	requests  profile.Requests
 	allocator allocator.Tracker
 	past      [heap.AccountCount]*history // nil unless the summary has the blocks' history
+	segments  *device.Segments            // nil unless past has the framework's
+	historyBy []string                    // what its owners have keys of besides
+	watcher   Watcher                     // nil unless somebody follows the replay
+	watched   any                         // what the watcher kept of the moment that was asked for
 	device    device.State
 	picks     deviceMoments
 
@@ -49,6 +53,7 @@ type collector struct {
 	named      heap.Locator
 	links      *callstack.LinkedStacks
 	lookahead  *training.BlockNames // where the trace was read ahead
+	thin       bool                 // what is replayed now was thinned
 	modules    profile.ModuleNames
 	parameters training.ParameterList
 	aside      profile.Cells // of accounts without detail: they hold what the filter said
@@ -70,12 +75,9 @@ type collector struct {
 	ooms        oom.Tracker
 	moment      *moment
 	iterations  *training.Tracker // nil unless the summary has training
-}
 
-type markCount struct {
-	id trace.StringID
-	report.Mark
-	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
+	run     frameworkRun
+	rowRoom []trace.Event // where events become rows
 }
 
 func newCollector(tables *trace.Tables, picked []*profile.Grouping, f *profile.Filter, want At) *collector {
@@ -131,8 +133,10 @@ func (c *collector) event(e *trace.Event) {
 		}
 	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
 		c.heap.Apply(e)
+		c.segments.Follow(e, c.heap, c.resolver.Libraries, c.pastEvents())
 	case trace.EventDestroy:
 		c.heap.Apply(e)
+		c.segments.Follow(e, c.heap, c.resolver.Libraries, c.pastEvents())
 		c.device.Sizes.Forget(e)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !c.heap.EndedSince(e) {
@@ -160,6 +164,9 @@ func (c *collector) event(e *trace.Event) {
 		c.allocator.Event(e, profile.DeviceSlot(e.Device), c.frameworkEpoch(), c.resolver.Tables.String)
 	}
 	c.ooms.Event(e)
+	if c.watcher != nil {
+		c.watcher.Event(e)
+	}
 	c.lastTime = max(c.lastTime, e.Time)
 }
 
@@ -174,7 +181,7 @@ func (c *collector) keepIfWanted(e *trace.Event) {
 func (c *collector) report(e *trace.Event, epoch uint64) {
 	c.device.Report(e, c.resolver.Libraries, epoch)
 	if c.iterations != nil {
-		c.iterations.Report(e)
+		c.iterations.Reserved(e.Device, e.Reserved)
 	}
 }
 
@@ -194,6 +201,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.doubt(e.Seq) // its size may be that of another mapping
 	}
 	c.device.Opened(b, c.resolver.Libraries, c.frameworkEpoch())
+	c.segments.Opened(id, b, c.resolver.Libraries, c.pastEvents())
 	d := c.details[b.Account]
 	if d == nil {
 		if b.Hidden = c.filter != nil && c.hides(b, e); b.Hidden {
@@ -204,9 +212,12 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 			c.vouch(b, e, nil, 0)
 		}
 		c.totals[b.Account].Grow(b.Size, b.Time)
+		if c.watcher != nil {
+			c.watcher.Opened(id, b, e)
+		}
 		return
 	}
-	n := c.cell(&d.Cells, b, e, d.Total.Epoch)
+	n := c.cell(&d.Cells, b, c.resolver.Places.Of(e.Stream, e.Pool), d.Total.Epoch)
 	v := &d.Cells.List[n]
 	if b.Hidden = v.Hidden; b.Hidden {
 		return
@@ -216,7 +227,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.vouch(b, e, d, n)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.Opened(id, b, e, d, v)
+		c.requests.Opened(id, b, e.Rest, d, v)
 	}
 	d.Open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
@@ -227,21 +238,25 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		*meter.Slot(&c.cellOf, int(id)), *meter.Slot(&c.openedAs, int(id)) = n, d.Total.Allocs
 	}
 	if h := c.past[b.Account]; h != nil {
-		h.opened(id)
+		h.opened(id, d.Total.Current)
+	}
+	if c.watcher != nil {
+		c.watcher.Opened(id, b, e)
 	}
 	if t := c.iterations; t != nil && t.Account == b.Account {
 		t.Opened(id, b, v)
 	}
 }
 
-// cell returns the number of a block's cell among those of an account whose total has the given epoch; e is its
-// allocation. A new origin is taken notice of while the modules that were loaded then are the latest ones.
-func (c *collector) cell(of *profile.Cells, b *heap.Block, e *trace.Event, epoch uint64) uint32 {
+// cell returns the number of a block's cell among those of an account whose total has the given epoch; place is the
+// number of its stream and its pool. A new origin is taken notice of while the modules that were loaded then are the latest ones.
+func (c *collector) cell(of *profile.Cells, b *heap.Block, place uint16, epoch uint64) uint32 {
 	if c.kept == nil {
 		return 0
 	}
-	o := profile.OriginOf(b)
-	o.SizeClass, o.Module, o.Place = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack), c.resolver.Places.Of(e)
+	var o profile.Origin
+	o.Set(b)
+	o.SizeClass, o.Module, o.Place = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack), place
 	if n, known := c.lookahead.Of(b.Seq); known {
 		o.Category, o.Name = n.Category, n.Name
 	}
@@ -259,7 +274,7 @@ func (c *collector) cell(of *profile.Cells, b *heap.Block, e *trace.Event, epoch
 
 // hides reports whether the filter leaves out a block of an account without detail.
 func (c *collector) hides(b *heap.Block, e *trace.Event) bool {
-	return c.aside.List[c.cell(&c.aside, b, e, 0)].Hidden
+	return c.aside.List[c.cell(&c.aside, b, c.resolver.Places.Of(e.Stream, e.Pool), 0)].Hidden
 }
 
 func (c *collector) countFlags(e *trace.Event) {
@@ -277,8 +292,12 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	if b.Account == heap.AccountDriver {
 		c.allocator.Freed(e.Thread, b.Size)
 	}
+	c.segments.Closed(id, b, c.pastEvents())
 	if b.Hidden {
 		return
+	}
+	if c.watcher != nil {
+		c.watcher.Closed(id, b, e)
 	}
 	if e.Kind == trace.EventDestroy {
 		c.implicit[b.Account].Add(b.Size)
@@ -299,7 +318,7 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	}
 	v := &d.Cells.List[c.cellNumber(id)]
 	if h := c.past[b.Account]; h != nil {
-		h.closed(id, b, &v.Origin, e.Time)
+		h.closed(id, b, &v.Origin, e.Time, d.Total.Current-b.Size)
 	}
 	if b.Account == heap.AccountFramework {
 		c.requests.Closed(id, b, d, v)
@@ -310,7 +329,9 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	}
 	c.heights[b.Account].Set(d.Total.Current, e.Time)
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.Ordinal+1
-	d.Life.Add(b.Size, e.Time-b.Time, temporary)
+	if !c.thin { // of short lives few were kept
+		d.Life.Add(b.Size, e.Time-b.Time, temporary)
+	}
 }
 
 // cellNumber returns the number of a block's cell: the only one where nobody asked where blocks come from.
@@ -344,9 +365,12 @@ func (c *collector) LateAlloc(b *heap.Block, e *trace.Event) {
 		}
 		return
 	}
-	if v := &d.Cells.List[c.cell(&d.Cells, b, e, d.Total.Epoch)]; !v.Hidden {
+	if v := &d.Cells.List[c.cell(&d.Cells, b, c.resolver.Places.Of(e.Stream, e.Pool), d.Total.Epoch)]; !v.Hidden {
 		c.countFlags(e)
 		d.Pass(b, v)
+		if c.watcher != nil {
+			c.watcher.Passed(b)
+		}
 	}
 }
 
@@ -366,29 +390,4 @@ func (c *collector) Refused(e *trace.Event) {
 		return
 	}
 	c.totals[account].Refused++
-}
-
-func (c *collector) addMark(e *trace.Event) {
-	i, known := c.markIndex[e.Name]
-	if !known {
-		i = len(c.marks)
-		c.markIndex[e.Name] = i
-		c.marks = append(c.marks, markCount{id: e.Name, Mark: report.Mark{FirstTimeNS: e.Time}})
-	}
-	m := &c.marks[i]
-	m.Count++
-	m.LastTimeNS = e.Time
-	m.DriverBytes = c.details[heap.AccountDriver].Total.Current
-	m.FrameworkBytes = c.details[heap.AccountFramework].Total.Current
-	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
-		m.sure = [2]uint64{c.details[heap.AccountDriver].Total.Sure, c.details[heap.AccountFramework].Total.Sure}
-	}
-}
-
-func addIteration(i *report.Iterations, e *trace.Event) {
-	if i.Count == 0 {
-		i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
-	}
-	i.Count++
-	i.LastNumber, i.LastTimeNS = e.Count, e.Time
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
@@ -18,9 +19,10 @@ var historyGroupings = []string{"module", "inner", "site", "tag", "operator", "l
 type pastBlock struct {
 	born, died     uint64 // events of the level, counted
 	bornNS, diedNS int64
-	size           uint64
+	size, addr     uint64
 	owner          uint32
 	device         int16
+	before, after  uint64 // bytes of the level behind the events that it began and ended with
 }
 
 // weight is how much a block shows in a picture over time.
@@ -31,6 +33,7 @@ type history struct {
 	limit   int
 	events  uint64
 	born    []uint64 // by block id: the event, plus one
+	level   []uint64 // by block id: bytes of the level behind it
 	blocks  []pastBlock
 	owners  map[profile.Origin]uint32
 	origins []profile.Origin
@@ -42,9 +45,9 @@ func newHistory(limit int) *history {
 	return &history{limit: limit, owners: make(map[profile.Origin]uint32)}
 }
 
-func (h *history) opened(id uint32) {
+func (h *history) opened(id uint32, level uint64) {
 	h.events++
-	*meter.Slot(&h.born, int(id)) = h.events
+	*meter.Slot(&h.born, int(id)), *meter.Slot(&h.level, int(id)) = h.events, level
 }
 
 func (h *history) owner(o *profile.Origin) uint32 {
@@ -57,9 +60,9 @@ func (h *history) owner(o *profile.Origin) uint32 {
 	return n
 }
 
-func (h *history) closed(id uint32, b *heap.Block, o *profile.Origin, time int64) {
+func (h *history) closed(id uint32, b *heap.Block, o *profile.Origin, time int64, level uint64) {
 	h.events++
-	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, b.Time, time, b.Size, h.owner(o), b.Device})
+	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, b.Time, time, b.Size, b.Addr, h.owner(o), b.Device, h.level[id], level})
 	h.born[id] = 0
 	if len(h.blocks) >= 2*h.limit {
 		h.trim()
@@ -122,6 +125,23 @@ func partition(blocks []pastBlock) int {
 	}
 }
 
+// keepHistory asks for the history of so many blocks of each account, by further keys; 0: of none.
+func (c *collector) keepHistory(blocks int, by []string) {
+	if blocks > 0 {
+		c.historyBy = by
+		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(blocks), newHistory(blocks)
+		c.segments = device.NewSegments()
+	}
+}
+
+// pastEvents counts the events of the framework's level, as far as a history is kept.
+func (c *collector) pastEvents() uint64 {
+	if h := c.past[heap.AccountFramework]; h != nil {
+		return h.events
+	}
+	return 0
+}
+
 // historyOf completes the history of an account. It must come last: it names what the report needs no names of.
 func (c *collector) historyOf(a heap.Account) *report.History {
 	h := c.past[a]
@@ -131,12 +151,15 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	all := history{limit: h.limit, blocks: slices.Clone(h.blocks), leftOut: h.leftOut, leftOutBytes: h.leftOutBytes}
 	for id, born := range h.born {
 		if b := c.heap.Block(uint32(id)); born > 0 && b.Account == a {
-			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device})
+			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, b.Addr, h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device, h.level[id], 0})
 		}
 	}
 	all.trim()
 	v := &report.History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
-	placeBlocks(v, all.blocks, h.events)
+	placed := placeBlocks(v, all.blocks, h.events)
+	if a == heap.AccountFramework && c.filter == nil {
+		v.Segments = c.segments.Of(c.device.Holdings.Library, placed)
+	}
 	by := c.historyGroupings()
 	for _, g := range by {
 		v.By = append(v.By, g.Name)
@@ -148,8 +171,9 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	return v
 }
 
-// placeBlocks numbers the events that kept blocks begin and end with, in their order.
-func placeBlocks(v *report.History, blocks []pastBlock, last uint64) {
+// placeBlocks numbers the events that kept blocks begin and end with, in their order. It returns those events' numbers
+// among all of the level.
+func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []uint64) {
 	type moment struct {
 		event uint64
 		block uint32
@@ -163,23 +187,26 @@ func placeBlocks(v *report.History, blocks []pastBlock, last uint64) {
 		}
 	}
 	slices.SortFunc(moments, func(a, b moment) int { return cmp.Compare(a.event, b.event) })
-	v.Times = make([]int64, len(moments))
+	v.Times, v.Levels = make([]int64, len(moments)), make([]uint64, len(moments))
 	placed := make([]report.HistoryBlock, len(blocks))
 	order := make([]uint32, 0, len(blocks)) // by beginning
+	events = make([]uint64, len(moments))
 	for n, m := range moments {
+		events[n] = m.event
 		b, p := &blocks[m.block], &placed[m.block]
 		if m.ends {
-			v.Times[n], p.Died = b.diedNS, uint32(n)
+			v.Times[n], v.Levels[n], p.Died = b.diedNS, b.after, uint32(n)
 			continue
 		}
-		v.Times[n] = b.bornNS
-		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Owner: b.owner, Device: b.device}
+		v.Times[n], v.Levels[n] = b.bornNS, b.before
+		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Addr: b.addr, Owner: b.owner, Device: b.device}
 		order = append(order, m.block)
 	}
 	v.Blocks = make([]report.HistoryBlock, 0, len(blocks))
 	for _, i := range order {
 		v.Blocks = append(v.Blocks, placed[i])
 	}
+	return events
 }
 
 // historyGroupings are those of historyGroupings, behind the categories where there are rules.
@@ -188,7 +215,7 @@ func (c *collector) historyGroupings() []*profile.Grouping {
 	if c.iterations != nil {
 		by = append(by, c.iterations.Categories.Grouping("category"))
 	}
-	for _, name := range historyGroupings {
+	for _, name := range slices.Concat(historyGroupings, c.historyBy) {
 		by = append(by, profile.FindGrouping(name))
 	}
 	return by

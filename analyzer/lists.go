@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/trace"
 )
 
 func (c *collector) deviceList() []report.Device {
@@ -177,4 +178,35 @@ func drivenByLibrary(s *report.Summary) bool {
 // ownSites reports whether places of the program itself were found by name.
 func ownSites(s *report.Summary) bool {
 	return s.Sites != nil && slices.ContainsFunc(s.Sites.Places, func(p report.Site) bool { return p.User && p.Named })
+}
+
+func addIteration(i *report.Iterations, e *trace.Event) {
+	if i.Count == 0 {
+		i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
+	}
+	i.Count++
+	i.LastNumber, i.LastTimeNS = e.Count, e.Time
+}
+
+type markCount struct {
+	id trace.StringID
+	report.Mark
+	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
+}
+
+func (c *collector) addMark(e *trace.Event) {
+	i, known := c.markIndex[e.Name]
+	if !known {
+		i = len(c.marks)
+		c.markIndex[e.Name] = i
+		c.marks = append(c.marks, markCount{id: e.Name, Mark: report.Mark{FirstTimeNS: e.Time}})
+	}
+	m := &c.marks[i]
+	m.Count++
+	m.LastTimeNS = e.Time
+	m.DriverBytes = c.details[heap.AccountDriver].Total.Current
+	m.FrameworkBytes = c.details[heap.AccountFramework].Total.Current
+	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
+		m.sure = [2]uint64{c.details[heap.AccountDriver].Total.Sure, c.details[heap.AccountFramework].Total.Sure}
+	}
 }

@@ -54,9 +54,7 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	c := newCollector(src.Tables(), picked, profile.NewFilter(profile.Selection{Devices: opts.Devices, Tag: opts.Tag, Library: opts.Library, Focus: opts.Focus, Ignore: opts.Ignore}), opts.At)
 	c.since, c.bounds, c.crossed = opts.Since, bounds, crossed
 	c.ooms.Places = opts.Sites
-	if opts.HistoryBlocks > 0 {
-		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(opts.HistoryBlocks), newHistory(opts.HistoryBlocks)
-	}
+	c.keepHistory(opts.HistoryBlocks, opts.HistoryBy)
 	c.resolver.Stacks.Info, c.resolver.Stacks.Options, c.resolver.Stacks.Own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")

@@ -139,6 +139,7 @@ type moment struct {
 	requested []*report.Requested                       // of the framework's blocks on all devices, then by device slot; nil where it is not known
 	waiting   []uint64                                  // bytes of the framework's blocks that wait for other streams, by device slot
 	exact     bool                                      // it lies before the first lost record
+	watched   any                                       // the watcher's own
 }
 
 // live returns the live bytes of an account on all devices.
@@ -163,6 +164,14 @@ func (c *collector) now(time int64) *moment {
 	c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Current })
 	m.requested = c.requests.Now(c.details[heap.AccountFramework])
 	m.waiting = c.allocator.Now()
+	if list := m.held[heap.AccountFramework]; !c.requests.Known() {
+		for i := range list {
+			list[i].Unknown = list[i].Bytes
+		}
+	}
+	if c.watcher != nil {
+		m.watched = c.watcher.Moment()
+	}
 	return m
 }
 

@@ -32,7 +32,7 @@ func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error
 		if m, label = c.wanted(s, main, want), want.String(); m == nil {
 			return nil, c.noMoment(want, s)
 		}
-		s.At = c.momentValue(m, label)
+		s.At, c.watched = c.momentValue(m, label), m.watched
 	}
 	s.Ledgers = []report.Ledger{}
 	for g := range c.groupings {

@@ -49,6 +49,8 @@ type Options struct {
 	Training bool
 	// HistoryBlocks asks for Summary.History, with so many blocks at most; 0: without it.
 	HistoryBlocks int
+	// HistoryBy are groupings that the owners of Summary.History have keys of, besides its own.
+	HistoryBy []string
 	// Own says which files are the program's own code where their folders do not: globs for whole parts of a path, in
 	// which * stands for any text; behind "!" stands what is not. Later ones win. See CheckOwn.
 	Own []string

@@ -32,10 +32,7 @@ type offsetter interface{ Offset() int64 }
 func replay(src trace.Source, c *collector, progress func(int64)) error {
 	c.ooms.Info = src.Info
 	for {
-		events, err := src.ReadBatch()
-		for i := range events {
-			c.event(&events[i])
-		}
+		err := c.next(src)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -46,6 +43,22 @@ func replay(src trace.Source, c *collector, progress func(int64)) error {
 			progress(bytesRead(src))
 		}
 	}
+}
+
+// next replays the next events of a source, column by column where it has columns.
+func (c *collector) next(src trace.Source) error {
+	if columns, ok := src.(trace.ColumnSource); ok {
+		b, err := columns.ReadColumns()
+		c.enterPart(src.Info())
+		if err == nil {
+			c.batch(b)
+		}
+		return err
+	}
+	events, err := src.ReadBatch()
+	c.enterPart(src.Info())
+	c.rows(events)
+	return err
 }
 
 func bytesRead(src trace.Source) int64 {
@@ -103,6 +116,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		}
 	}
 	c.bound(s)
+	c.addThinned(s, info)
 	s.Groups = c.groupList(s)
 	s.Heights = []report.Heights{}
 	for _, a := range c.detailed(s) {

@@ -34,12 +34,13 @@ const (
 
 // drainer moves one spool's records into one trace file.
 type drainer struct {
-	spool  *spool.Spool
-	cursor *spool.Cursor
-	losses *spool.Losses
-	file   *os.File
-	writer *trace.Writer
-	log    zerolog.Logger
+	spool     *spool.Spool
+	cursor    *spool.Cursor
+	losses    *spool.Losses
+	file      *os.File // the trace
+	tracePath string
+	writer    *trace.Writer
+	log       zerolog.Logger
 
 	unflushed int       // events in the writer's open block
 	oldest    time.Time // when the first of them came
@@ -53,6 +54,7 @@ type drainer struct {
 
 	oom     *oomReporter    // nil: no texts about running out of memory
 	symbols *symbolEmbedder // nil: the trace gets no names of functions
+	limit   *limiter        // nil: the trace may become as large as it will
 }
 
 // settings are what C hands on.
@@ -61,6 +63,7 @@ type settings struct {
 	spoolFile, traceFile regular.Identity // of the files that C made under these names
 	oomTexts             string
 	memory               guestMemory
+	traceMax             int64
 	embedSymbols         bool
 }
 
@@ -81,7 +84,7 @@ func (d *drainer) run() {
 
 // newDrainer opens both files. A failure, panics included, is said and returned; then nothing stays open.
 func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
-	d := &drainer{log: log, progress: time.Now(), memory: set.memory, packages: newPackageFinder()}
+	d := &drainer{log: log, progress: time.Now(), memory: set.memory, packages: newPackageFinder(), tracePath: set.tracePath}
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal fault: %v", fault)
@@ -108,6 +111,7 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	}
 	d.cursor = spool.NewCursor(d.spool)
 	d.losses = spool.NewLosses(d.cursor)
+	d.limit = newLimiter(set)
 	if d.file, err = regular.OpenToWrite(set.tracePath, os.O_WRONLY, set.traceFile); err != nil {
 		return nil, err
 	}
@@ -127,6 +131,7 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 
 // fail gives up draining. What was not released stays in the spool, from where readers take it.
 func (d *drainer) fail(err error) {
+	d.limit.abandon()
 	d.log.Error().Msg("draining stopped, records stay in the spool: " + err.Error())
 	d.spool.SetDraining(true)
 }
@@ -176,6 +181,9 @@ func (d *drainer) round(stop bool) (moved int, more bool, err error) {
 	if d.unflushed >= flushEvents || stop || d.spool.Waiting() || (d.unflushed > 0 && now.Sub(d.oldest) >= flushAge) {
 		err = d.flush()
 	}
+	if err == nil && !stop {
+		err = d.keepLimit()
+	}
 	return len(events), more, err
 }
 
@@ -217,6 +225,7 @@ func (d *drainer) flush() error {
 
 // finish closes a run that ended by itself: the trace is whole, so the spool goes.
 func (d *drainer) finish() error {
+	d.limit.abandon()
 	drawn, err := d.drainRest()
 	if err != nil {
 		return err
@@ -238,7 +247,7 @@ func (d *drainer) finish() error {
 		return fmt.Errorf("close the trace: %w", err)
 	}
 	// The program may have given up the rights to its folder, or left for another root. A spool beside a whole trace is superfluous and does no harm.
-	if err := d.spool.Remove(d.file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.spool.Remove(d.tracePath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.log.Info().Msg("the trace is whole, its spool stays: " + err.Error())
 	}
 	d.spool.Drained()

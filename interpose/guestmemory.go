@@ -26,6 +26,9 @@ func parseGuestMemory(text string) guestMemory {
 func (m guestMemory) tables() int64 { return int64(m) / 8 * 5 }
 func (m guestMemory) live() int64   { return int64(m) / 4 }
 
+// thinning is for the tables of live blocks of a thinning.
+func (m guestMemory) thinning() int64 { return max(int64(m)/8, 16<<20) }
+
 // minHeap is the heap below which collecting garbage more often is not worth it.
 const minHeap = 64 << 20
 

@@ -18,7 +18,7 @@
 //  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would take the runtime's away, and the
 //     runtime ends the process over that.
 //  6. It makes all its threads at its start. Otherwise the runtime would end the process when one cannot be had later.
-//  7. It reads no environment and no arguments of the program: C hands it an environment block of nine variables of ours.
+//  7. It reads no environment and no arguments of the program: C hands it an environment block of ten variables of ours.
 package main
 
 import "C"
@@ -43,6 +43,7 @@ func mtDrainStart() C.int {
 		traceFile:    identity("MEMTRACE_DRAIN_TRACE_FILE"),
 		oomTexts:     os.Getenv("MEMTRACE_OOM"),
 		memory:       parseGuestMemory(os.Getenv("MEMTRACE_GUEST_MEMORY")),
+		traceMax:     parseLimit(os.Getenv("MEMTRACE_TRACE_MAX")),
 		embedSymbols: os.Getenv("MEMTRACE_EMBED_SYMBOLS") == "1",
 	}, newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
 	if err != nil {
@@ -62,8 +63,8 @@ func identity(variable string) regular.Identity {
 	return id
 }
 
-// reserved is how many threads are made at the start: the two that run Go code, those that wait in system calls for the drainer, and the collector's.
-const reserved = 6
+// reserved is how many threads are made at the start: the two that run Go code, those that wait in system calls for the drainer and a thinning, and the collector's.
+const reserved = 7
 
 // reserveThreads makes the runtime's threads now, when C has just seen that they can be had. The runtime keeps those that are idle. It would make them when it needs
 // them, and end the process if the user's or the container's limit was reached by then.

@@ -120,7 +120,7 @@ func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 	failed := found.Event.Outcome == report.OOMFailed
 	if (failed || t.all) && t.sidecars < maxSidecars {
 		t.sidecars++ // tries count: a full disk is not asked again and again
-		path, err := t.writeSidecar(d.file.Name(), found)
+		path, err := t.writeSidecar(d.tracePath, found)
 		if err != nil {
 			d.log.Warn().Msg("no text about running out of memory: " + err.Error())
 		} else {

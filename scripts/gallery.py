@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -22,6 +23,19 @@ PICTURES = [
      "Each column shows the highest moment that lies in it: no maximum is left out. The axis goes by allocations and frees, since most of the run's time is its start."),
     ("VGG-19 with two kinds of convolution", "vgg19-overlay", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--align"],
      "One image of 256 x 256 pixels. Both runs begin at their first allocation."),
+    ("The same, allocation by allocation", "vgg19-events", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--axis", "events"],
+     "Each allocation and each free is as wide as the next one, so that layers can be compared whatever they take in time."),
+    ("As nvidia-smi sees it", "vgg19-sampled", "overlay", ["smi-im2col", "smi-fft"], [], ["--baseline", "--align"],
+     "The same two runs as a log of `nvidia-smi --query-gpu=memory.used --format=csv -lms 10` has them, [imported](import.md): driver memory, and nothing that came and went between two samples. "
+     "What the device held before is taken off."),
+    ("Several runs on one page", "categories-page", "categories", ["gpt2", "neumf", "vgg19-im2col", "vgg19-fft"], [], ["--min-share", "1", "--title", "Four programs at their peaks"],
+     "All bars have one scale. Categories below 1 % of a run's total are one bar, if there are several."),
+    ("GPT-2 small: the call stacks of its peak", "gpt2-flamegraph", "flamegraph", ["gpt2"], [], [],
+     "The layout is that of `memtrace export flamegraph`, as a picture that needs no browser. Lines of the program stand out."),
+    ("GPT-2 small: the sizes of its blocks", "gpt2-sizes", "sizes", ["gpt2"], [], [],
+     "Few large blocks hold the memory; most allocations are small."),
+    ("What the allocator took, and what keeps it", "segments", "segments", ["cached-embeddings"], ["--at", "teardown"], [],
+     "A program embeds batches that grow and keeps a small result of each. A segment goes back to the driver only as a whole: small blocks pin large segments, and the largest hole is what a request can be given."),
 ]
 
 
@@ -34,9 +48,24 @@ def rows(path: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def expect(kind: str, values: list[dict[str, str]], reports: list[dict]) -> list[tuple[str, int]]:
-    """Numbers to print under a picture. Raises AssertionError where a picture and its report differ."""
+def first_sample(log: str) -> int:
+    """What a device had in use when its log began, 0 if there is no log."""
+    if not os.path.exists(log):
+        return 0
+    with open(log, encoding="utf-8") as file:
+        return int(file.read().splitlines()[1].removesuffix(" MiB")) << 20
+
+
+def expect(kind: str, values: list[dict[str, str]], reports: list[dict], bases: list[int]) -> list[tuple[str, int]]:
+    """Numbers to print under a picture. bases are what --baseline takes off. Raises AssertionError where a picture and its report differ."""
     if kind in ("categories", "bars"):
+        if len(reports) > 1:  # a panel each, of which small categories may be one bar
+            told_totals = [r["framework"]["peak_bytes"] for r in reports]
+            totals: dict[str, int] = {}
+            for v in values:
+                totals[v["group"]] = totals.get(v["group"], 0) + int(v["bytes"])
+            assert list(totals.values()) == told_totals, (totals, told_totals)
+            return list(totals.items())
         plotted = {(v["group"], v["name"]): int(v["bytes"]) for v in values}
         told = {}
         for group in reports[0]["categories"][: 2 if kind == "bars" else 1]:
@@ -64,10 +93,25 @@ def expect(kind: str, values: list[dict[str, str]], reports: list[dict]) -> list
         driver = max(int(v["bytes"]) for v in values if v["name"] == "driver memory")
         assert (max(stack.values()), driver) == (reports[0]["framework"]["peak_bytes"], reports[0]["driver"]["peak_bytes"])
         return [("PyTorch's blocks, peak", max(stack.values())), ("driver memory, peak", driver)]
+    if kind == "flamegraph":
+        assert int(values[0]["bytes"]) == reports[0]["framework"]["peak_bytes"], values[0]
+        lines = [v for v in values if v["depth"] == "3"]
+        return [("all", int(values[0]["bytes"]))] + [(v["stack"].rsplit(";", 1)[1], int(v["bytes"])) for v in sorted(lines, key=lambda v: -int(v["bytes"]))[:5]]
+    if kind == "sizes":
+        live, made = sum(int(v["live_at_peak_bytes"]) for v in values), sum(int(v["allocations"]) for v in values)
+        assert (live, made) == (reports[0]["framework"]["peak_bytes"], reports[0]["framework"]["alloc_count"]), (live, made)
+        top = sorted(values, key=lambda v: -int(v["live_at_peak_bytes"]))[:3]
+        return [("live at the peak", live)] + [(f"of it in blocks from {int(v['from_bytes']):,} bytes on", int(v["live_at_peak_bytes"])) for v in top]
+    if kind == "segments":
+        at = reports[0]["at"]["devices"][0]
+        size, held = sum(int(v["segment_bytes"]) for v in values), sum(int(v["held_bytes"]) for v in values)
+        assert (size, held) == (at["reserved_bytes"], at["framework"]["live_bytes"]), (size, held, at)
+        return [("reserved", size), ("in blocks", held), ("largest hole", max(int(v["largest_hole_bytes"]) for v in values)),
+                ("in segments that small blocks pin", sum(int(v["segment_bytes"]) for v in values if v["pinned_by"]))]
     highest: dict[str, int] = {}
     for v in values:
         highest[v["name"]] = max(highest.get(v["name"], 0), int(v["bytes"]))
-    told_peaks = [r["framework"]["peak_bytes"] for r in reports]
+    told_peaks = [(r["framework"]["peak_bytes"] or r["driver"]["peak_bytes"]) - base for r, base in zip(reports, bases, strict=True)]
     assert list(highest.values()) == told_peaks, (highest, told_peaks)
     return [(name.split(", peak")[0] + ", peak", n) for name, n in highest.items()]
 
@@ -81,9 +125,10 @@ def main() -> None:
         picture, data = os.path.join(docs, "gallery", name + ".png"), os.path.join(traces, name + ".csv")
         run(memtrace, "-q", "plot", "-f", "--kind", kind, "-o", picture, "--data", data, *shared, *own, *paths)
         reports = [json.loads(run(memtrace, "report", "--json", *shared, path)) for path in paths]
-        numbers = expect(kind, rows(data), reports)
+        bases = [first_sample(os.path.join(traces, n + ".txt")) if "--baseline" in own else 0 for n in names]
+        numbers = expect(kind, rows(data), reports, bases)
         assert os.path.getsize(picture) <= 150_000, picture
-        command = " ".join(["memtrace plot --kind", kind, *shared, *own, "-o", name + ".png", *(n + ".bin" for n in names)])
+        command = " ".join(["memtrace plot --kind", kind, *(shlex.quote(w) for w in shared + own), "-o", name + ".png", *(n + ".bin" for n in names)])
         page += [f"## {heading}", "", words, "", "```", command, "```", "", f"![{heading}](gallery/{name}.png)", "", "| what | bytes |", "|---|---:|"]
         page += [f"| {what} | {n:,} |" for what, n in numbers] + [""]
     with open(os.path.join(docs, "gallery.md"), "w", encoding="utf-8") as file:

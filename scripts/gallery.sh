@@ -19,4 +19,17 @@ record mxnet-module "$mxnet" mxnet_module.py
 record neumf "$torch" neumf.py
 record vgg19-im2col "$torch" vgg19.py
 record vgg19-fft "$torch" vgg19.py --convolution fft
+record gpt2 "$torch" gpt2.py --steps 3
+record cached-embeddings "$torch" cached_embeddings.py
+
+# sample NAME PROGRAM ARGUMENTS...: a plain run, without memtrace, and beside it what nvidia-smi would log
+sample() {
+	export NULLCUDA_SHARED=$traces/$1.account NULLCUDA_MEM=16G
+	{ sleep 0.2; "$torch/bin/nullcuda-run" python "testdata/train/$2" "${@:3}" >&2; sleep 0.2; } | "$torch/bin/nullcuda-run" python scripts/smi-log.py >"$traces/$1.txt"
+	build/memtrace -q import "$traces/$1.txt" -o "$traces/$1.bin"
+	unset NULLCUDA_SHARED NULLCUDA_MEM
+}
+
+sample smi-im2col vgg19.py
+sample smi-fft vgg19.py --convolution fft
 python3 scripts/gallery.py build/memtrace "$traces" docs

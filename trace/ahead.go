@@ -25,20 +25,20 @@ type decodeAhead struct {
 	sections sectionReader
 	block    blockDecoder
 	pieces   chan piece
-	free     chan []Event // batches that the caller is done with
+	free     chan *Batch // batches that the caller is done with
 	halted   chan struct{}
 
 	// The reader's side.
-	given   []Event   // the batch that the caller has
-	done    [][]Event // those that it is done with, fewer than aheadReturned
-	section piece     // the latest one
+	given   *Batch   // the batch that the caller has
+	done    []*Batch // those that it is done with, fewer than aheadReturned
+	section piece    // the latest one
 }
 
 // piece is what stands next in the file: a batch of events, or else a section. That of an event block comes before its
 // events, without payload.
 type piece struct {
-	events []Event
-	fault  error // events or their block are inconsistent
+	batch *Batch
+	fault error // events or their block are inconsistent
 
 	kind      SectionKind
 	payload   []byte
@@ -74,9 +74,9 @@ func (a *decodeAhead) begin(r *Reader) {
 		return
 	}
 	a.sections, a.block.leaveOut = r.sections, r.block.leaveOut
-	a.pieces, a.free, a.halted = make(chan piece, aheadBatches), make(chan []Event, aheadBatches), make(chan struct{})
+	a.pieces, a.free, a.halted = make(chan piece, aheadBatches), make(chan *Batch, aheadBatches), make(chan struct{})
 	for range aheadBatches {
-		a.free <- make([]Event, batchEvents)
+		a.free <- new(Batch)
 	}
 	go a.run()
 }
@@ -106,11 +106,12 @@ func (a *decodeAhead) decode() bool {
 	for a.block.left > 0 {
 		select {
 		case batch := <-a.free:
-			events, err := a.block.next(batch)
-			if len(events) == 0 {
+			err := a.block.next(batch, batchEvents)
+			if batch.length == 0 {
 				a.free <- batch
+				batch = nil
 			}
-			if !a.send(piece{events: events, fault: err, unknown: a.block.unknown}) || err != nil {
+			if !a.send(piece{batch: batch, fault: err, unknown: a.block.unknown}) || err != nil {
 				return false
 			}
 		case <-a.halted:
@@ -129,8 +130,8 @@ func (a *decodeAhead) send(p piece) bool {
 	}
 }
 
-// nextEvents returns the next events of the open block, none behind its last one.
-func (a *decodeAhead) nextEvents(r *Reader) ([]Event, error) {
+// nextBatch returns the next events of the open block, none behind its last one.
+func (a *decodeAhead) nextBatch(r *Reader) (*Batch, error) {
 	a.begin(r)
 	a.recycle()
 	for {
@@ -140,9 +141,9 @@ func (a *decodeAhead) nextEvents(r *Reader) ([]Event, error) {
 			return nil, nil
 		}
 		r.block.unknown = p.unknown
-		if p.fault != nil || len(p.events) > 0 {
-			a.given = p.events
-			return p.events, p.fault
+		if p.fault != nil || p.batch != nil {
+			a.given = p.batch
+			return p.batch, p.fault
 		}
 	}
 }
@@ -152,7 +153,7 @@ func (a *decodeAhead) recycle() {
 	if a.given == nil {
 		return
 	}
-	a.done = append(a.done, a.given[:cap(a.given)])
+	a.done = append(a.done, a.given)
 	a.given = nil
 	if len(a.done) == aheadReturned {
 		for _, batch := range a.done {
@@ -162,7 +163,7 @@ func (a *decodeAhead) recycle() {
 	}
 }
 
-// passSection is sectionReader.next: it returns the section that nextEvents came to.
+// passSection is sectionReader.next: it returns the section that nextBatch came to.
 func (a *decodeAhead) passSection(r *Reader) (SectionKind, []byte, error) {
 	p := &a.section
 	r.sections.offset, r.sections.read, r.sections.skipped = p.offset, p.read, p.skipped

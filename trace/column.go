@@ -11,10 +11,11 @@ var errColumn = errors.New("a column of the event block is inconsistent")
 // lanes are the values that predicting encodings look at besides their own column, one per value: they come from fields
 // that stand earlier in a block.
 type lanes struct {
-	call    []uint8  // kind and level: slot for EncodingSame
-	calls   uint64   // the set of slots that occur in call
-	account []uint8  // level and device: slot for EncodingAccount and EncodingBalance
-	step    []uint64 // bytes by which the event moves its account, two's complement
+	call     []uint8  // kind and level: slot for EncodingSame
+	calls    uint64   // the set of slots that occur in call
+	account  []uint8  // level and device: slot for EncodingAccount and EncodingBalance
+	accounts uint64   // the set of slots that occur in account where it is one, so that account is left alone; 0: several
+	step     []uint64 // bytes by which the event moves its account, two's complement
 }
 
 const laneSlots = 64

@@ -11,6 +11,7 @@ type columnCursor struct {
 	encoding Encoding
 	signed   bool
 	data     []byte
+	at       int // in data
 	previous uint64
 	run      uint64
 	stride   uint64
@@ -20,7 +21,7 @@ type columnCursor struct {
 
 // open starts on a column's bytes.
 func (c *columnCursor) open(encoding Encoding, signed bool, data []byte) {
-	c.encoding, c.signed, c.data = encoding, signed, data
+	c.encoding, c.signed, c.data, c.at = encoding, signed, data, 0
 	c.previous, c.run, c.stride = 0, 0, 0
 	c.table = c.table[:0]
 	switch encoding {
@@ -32,17 +33,21 @@ func (c *columnCursor) open(encoding Encoding, signed bool, data []byte) {
 
 // uvarint takes one varint off the column.
 func (c *columnCursor) uvarint() (v uint64, ok bool) {
-	v, n := binary.Uvarint(c.data)
+	if c.at < len(c.data) && c.data[c.at] < 0x80 {
+		c.at++
+		return uint64(c.data[c.at-1]), true
+	}
+	v, n := longVarint(c.data[c.at:])
 	if n <= 0 {
 		return 0, false
 	}
-	c.data = c.data[n:]
+	c.at += n
 	return v, true
 }
 
 // varints fills out with plain varints, which is where a reader spends its time.
 func (c *columnCursor) varints(out []uint64) error {
-	data, at := c.data, 0
+	data, at := c.data, c.at
 	for i := range out {
 		if at+1 < len(data) {
 			b := data[at]
@@ -64,7 +69,7 @@ func (c *columnCursor) varints(out []uint64) error {
 		out[i] = v
 		at += n
 	}
-	c.data = data[at:]
+	c.at = at
 	return nil
 }
 
@@ -86,13 +91,37 @@ func longVarint(data []byte) (v uint64, n int) {
 	return word, (bits.TrailingZeros64(last) + 1) / 8
 }
 
-// next fills out with the next values; by holds their lanes where the encoding needs them. constant means that all
-// values are equal, so that the caller may skip work on zeros.
-func (c *columnCursor) next(out []uint64, by *lanes) (constant bool, err error) {
+// fixed takes the next n values if it is easily seen that they are all the same; by holds their lanes where the
+// encoding needs them.
+func (c *columnCursor) fixed(n int, by *lanes) (v uint64, ok bool, err error) {
+	switch c.encoding {
+	case EncodingRun:
+		if c.run == 0 {
+			if err := c.nextValue(); err != nil {
+				return 0, false, err
+			}
+		}
+		if c.run < uint64(n) {
+			return 0, false, nil
+		}
+		c.run -= uint64(n)
+		return c.previous, true, nil
+	case EncodingSame:
+		v, ok = c.allPredicted(by.calls, n)
+	case EncodingAccount:
+		if by.accounts != 0 {
+			v, ok = c.allPredicted(by.accounts, n)
+		}
+	}
+	return v, ok, nil
+}
+
+// next fills out with the next values; by holds their lanes where the encoding needs them.
+func (c *columnCursor) next(out []uint64, by *lanes) error {
 	switch c.encoding {
 	case EncodingDelta:
 		if err := c.varints(out); err != nil {
-			return false, err
+			return err
 		}
 		previous := c.previous
 		for i, d := range out {
@@ -100,35 +129,37 @@ func (c *columnCursor) next(out []uint64, by *lanes) (constant bool, err error) 
 			out[i] = previous
 		}
 		c.previous = previous
-		return false, nil
+		return nil
 	case EncodingPlain:
 		if err := c.varints(out); err != nil {
-			return false, err
+			return err
 		}
 		if c.signed {
 			for i, v := range out {
 				out[i] = uint64(unzigzag(v))
 			}
 		}
-		return false, nil
+		return nil
 	case EncodingRun:
 		return c.nextRuns(out)
 	case EncodingStep:
-		return false, c.nextSteps(out)
+		return c.nextSteps(out)
 	case EncodingTable:
-		return false, c.nextTable(out)
+		return c.nextTable(out)
 	case EncodingSame:
-		if v, all := c.allPredicted(by.calls, len(out)); all {
-			fill(out, v)
-			return true, nil
-		}
-		return false, c.nextPredicted(out, by.call, nil)
+		return c.nextPredicted(out, by.call, nil)
 	case EncodingAccount:
-		return false, c.nextPredicted(out, by.account, nil)
+		if by.accounts != 0 {
+			return c.nextFrom(out, by.accounts, nil)
+		}
+		return c.nextPredicted(out, by.account, nil)
 	case EncodingBalance:
-		return false, c.nextPredicted(out, by.account, by.step)
+		if by.accounts != 0 {
+			return c.nextFrom(out, by.accounts, by.step)
+		}
+		return c.nextPredicted(out, by.account, by.step)
 	}
-	return false, errColumn
+	return errColumn
 }
 
 // nextRun reads the head of the next run: a length, which is never 0, and a value.
@@ -145,26 +176,54 @@ func (c *columnCursor) nextRun() (value uint64, err error) {
 	return value, nil
 }
 
-func (c *columnCursor) nextRuns(out []uint64) (constant bool, err error) {
-	constant = c.run >= uint64(len(out)) || c.run == 0
-	for len(out) > 0 {
+// nextValue is nextRun for EncodingRun.
+func (c *columnCursor) nextValue() error {
+	value, err := c.nextRun()
+	if c.signed {
+		value = uint64(unzigzag(value))
+	}
+	c.previous = value
+	return err
+}
+
+func (c *columnCursor) nextRuns(out []uint64) error {
+	for i := 0; i < len(out); {
 		if c.run == 0 {
-			value, err := c.nextRun()
-			if err != nil {
-				return false, err
+			if i += c.singles(out[i:]); i == len(out) {
+				break
 			}
-			if c.signed {
-				value = uint64(unzigzag(value))
+			if err := c.nextValue(); err != nil {
+				return err
 			}
-			c.previous = value
-			constant = constant && c.run >= uint64(len(out))
 		}
-		n := int(min(c.run, uint64(len(out))))
-		fill(out[:n], c.previous)
-		out = out[n:]
+		n := int(min(c.run, uint64(len(out)-i)))
+		fill(out[i:][:n], c.previous)
+		i += n
 		c.run -= uint64(n)
 	}
-	return constant, nil
+	return nil
+}
+
+// singles takes runs of one small value each, as far as they follow each other, and returns how many there were.
+func (c *columnCursor) singles(out []uint64) (n int) {
+	data, at, v := c.data, c.at, c.previous
+	for ; n < len(out) && at+2 < len(data) && data[at] == 1; n++ {
+		if next := data[at+1]; next < 0x80 {
+			v = uint64(next)
+			at += 2
+		} else if more := data[at+2]; more < 0x80 {
+			v = uint64(next&0x7f) | uint64(more)<<7
+			at += 3
+		} else {
+			break
+		}
+		if c.signed {
+			v = uint64(unzigzag(v))
+		}
+		out[n] = v
+	}
+	c.at, c.previous = at, v
+	return n
 }
 
 func fill(out []uint64, v uint64) {
@@ -196,7 +255,7 @@ func (c *columnCursor) nextSteps(out []uint64) error {
 }
 
 func (c *columnCursor) nextTable(out []uint64) error {
-	data, at, table := c.data, 0, c.table
+	data, at, table := c.data, c.at, c.table
 	for i := range out {
 		var v uint64
 		if at+1 < len(data) && data[at] < 0x80 {
@@ -228,7 +287,7 @@ func (c *columnCursor) nextTable(out []uint64) error {
 		table = append(table, c.previous)
 		out[i] = c.previous
 	}
-	c.data, c.table = data[at:], table
+	c.at, c.table = at, table
 	return nil
 }
 
@@ -273,5 +332,40 @@ func (c *columnCursor) nextPredicted(out []uint64, slots []uint8, steps []uint64
 		out[i] = v
 	}
 	c.run = run
+	return nil
+}
+
+// nextFrom is nextPredicted where all values have one and the same slot, given as a set.
+func (c *columnCursor) nextFrom(out []uint64, slots uint64, steps []uint64) error {
+	last := &c.last[bits.TrailingZeros64(slots)%laneSlots]
+	v := *last
+	for i := 0; i < len(out); {
+		n := int(min(c.run, uint64(len(out)-i)))
+		hits := out[i:][:n]
+		if steps == nil {
+			fill(hits, v)
+		} else {
+			for k, step := range steps[i:][:n] {
+				v += step
+				hits[k] = v
+			}
+		}
+		c.run -= uint64(n)
+		if i += n; i == len(out) {
+			break
+		}
+		if steps != nil {
+			v += steps[i]
+		}
+		d, ok := c.uvarint()
+		if !ok {
+			return errColumn
+		}
+		v += uint64(unzigzag(d))
+		c.run, _ = c.uvarint() // the count behind the last miss may be left out
+		out[i] = v
+		i++
+	}
+	*last = v
 	return nil
 }

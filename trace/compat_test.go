@@ -102,14 +102,14 @@ func TestEveryEncodingRoundTrips(t *testing.T) {
 		}
 		var got []Event
 		for {
-			batch, err := d.next(make([]Event, 700))
-			if err != nil {
+			var batch Batch
+			if err := d.next(&batch, 700); err != nil {
 				t.Fatalf("encoding %d: %v", encoding, err)
 			}
-			if len(batch) == 0 {
+			if batch.Len() == 0 {
 				break
 			}
-			got = append(got, batch...)
+			got = append(got, batch.Rows()...)
 		}
 		wantEvents(t, got, events)
 	}

@@ -27,37 +27,30 @@ type Editor interface {
 // out, and so is what stands behind damage: src.Health says how much that was. w is closed where src ended cleanly, and
 // flushed otherwise. Its memory is that of src, which grows with the dictionary, not with the events.
 func Copy(w *Writer, src Source, edit Editor) error {
-	c := copier{out: w, src: src, edit: edit, info: make(Info)}
-	c.tracker, _ = src.(blockTracker)
-	w.flagged = true // by who wrote src: a copy of a file that contradicts itself says the same
-	for {
-		batch, err := src.ReadBatch()
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("copy trace: %w", err)
-		}
-		last := err == io.EOF
-		if err := errors.Join(c.endBlock(last), c.copyInfo(), c.copyEntries(), c.copyOOM(), w.WriteEvents(batch)); err != nil {
-			return err
-		}
-		if last {
-			break
-		}
+	c := NewCopier(w, src, edit)
+	if err := c.Run(); err != nil {
+		return err
 	}
-	if why := src.Health().Altered; why != "" { // the copy's own sections are in order
-		if err := w.WriteInfo(Info{AlteredKey: why}); err != nil {
-			return err
-		}
-	}
-	if end, ok := src.End(); ok {
-		return w.Close(edit.End(end))
-	}
-	return w.Flush(0)
+	return c.Finish()
 }
 
-type copier struct {
+// Picker decides which events of a copy's beginning stay.
+type Picker interface {
+	// Pick takes the next events and returns those that are to be written now, some of earlier calls among them, and
+	// the lowest order number that one of those still to come may have without being flagged late. It is not called
+	// again after done: then these events are not among those that it returned, they and all later ones stay, and info
+	// is written before them.
+	Pick(batch []Event) (stay []Event, below uint64, info Info, done bool)
+	// Rest returns what is left where the source ends before Pick was done.
+	Rest() (stay []Event, info Info)
+}
+
+// Copier is Copy in steps, for a source that grows.
+type Copier struct {
 	out  *Writer
 	src  Source
 	edit Editor
+	pick Picker
 
 	info    Info     // of the original, as far as it was copied
 	entries int      // dictionary entries copied
@@ -69,8 +62,105 @@ type copier struct {
 	watermark uint64 // of that block
 }
 
+// NewCopier returns a Copier that has copied nothing yet.
+func NewCopier(w *Writer, src Source, edit Editor) *Copier {
+	c := &Copier{out: w, src: src, edit: edit, info: make(Info)}
+	c.tracker, _ = src.(blockTracker)
+	w.flagged = true // by who wrote src: a copy of a file that contradicts itself says the same
+	return c
+}
+
+// Pick lets p decide which of the first events stay. Blocks end where p says so until it is done.
+func (c *Copier) Pick(p Picker) { c.pick = p }
+
+// Run copies what the source has now. It may be called again once the source has more.
+func (c *Copier) Run() error {
+	for {
+		batch, err := c.src.ReadBatch()
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("copy trace: %w", err)
+		}
+		last := err == io.EOF
+		if err := c.step(batch, last); err != nil || last {
+			return err
+		}
+	}
+}
+
+func (c *Copier) step(batch []Event, last bool) error {
+	if c.pick != nil && !last {
+		var err error
+		if batch, err = c.picked(batch); err != nil || c.pick != nil {
+			return errors.Join(err, c.copyFacts())
+		}
+	}
+	return errors.Join(c.endBlock(last), c.copyFacts(), c.out.WriteEvents(batch))
+}
+
+func (c *Copier) copyFacts() error {
+	return errors.Join(c.copyInfo(), c.copyEntries(), c.copyOOM())
+}
+
+// picked writes what the picker says, and returns the events that it leaves alone.
+func (c *Copier) picked(batch []Event) ([]Event, error) {
+	if err := c.copyFacts(); err != nil { // what the events refer to
+		return nil, err
+	}
+	stay, below, info, done := c.pick.Pick(batch)
+	if err := c.writePicked(stay, below, info); err != nil || !done {
+		return nil, err
+	}
+	c.pick = nil
+	return batch, nil
+}
+
+func (c *Copier) writePicked(stay []Event, below uint64, info Info) error {
+	if err := c.out.WriteEvents(stay); err != nil {
+		return err
+	}
+	if len(stay) > 0 {
+		if err := c.out.Flush(below); err != nil {
+			return err
+		}
+	}
+	return c.out.WriteInfo(info)
+}
+
+// HandOver ends the copying where the writer goes on with events of its own: it flushes, and from then on the writer flags
+// late events itself.
+func (c *Copier) HandOver() error {
+	if c.pick != nil {
+		stay, info := c.pick.Rest()
+		if err := c.writePicked(stay, 0, info); err != nil {
+			return err
+		}
+		c.pick = nil
+	}
+	c.out.flagged = false
+	return c.out.Flush(c.watermark)
+}
+
+// Finish closes the copy where the source ended cleanly, and flushes it otherwise.
+func (c *Copier) Finish() error {
+	if c.pick != nil {
+		stay, info := c.pick.Rest()
+		if err := c.writePicked(stay, 0, info); err != nil {
+			return err
+		}
+	}
+	if why := c.src.Health().Altered; why != "" { // the copy's own sections are in order
+		if err := c.out.WriteInfo(Info{AlteredKey: why}); err != nil {
+			return err
+		}
+	}
+	if end, ok := c.src.End(); ok {
+		return c.out.Close(c.edit.End(end))
+	}
+	return c.out.Flush(0)
+}
+
 // endBlock closes the copy's block where the events written last were the end of the original's.
-func (c *copier) endBlock(last bool) error {
+func (c *Copier) endBlock(last bool) error {
 	if c.tracker == nil {
 		return nil
 	}
@@ -83,7 +173,7 @@ func (c *copier) endBlock(last bool) error {
 	return err
 }
 
-func (c *copier) copyInfo() error {
+func (c *Copier) copyInfo() error {
 	fresh := make(Info)
 	info := c.src.Info()
 	for _, key := range slices.Sorted(maps.Keys(info)) {
@@ -98,7 +188,7 @@ func (c *copier) copyInfo() error {
 	return c.out.WriteInfo(fresh)
 }
 
-func (c *copier) copyEntries() error {
+func (c *Copier) copyEntries() error {
 	tables := c.src.Tables()
 	for _, e := range tables.log[c.entries:] {
 		if e.kind != entrySymbol && len(c.symbols) > 0 {
@@ -115,13 +205,13 @@ func (c *copier) copyEntries() error {
 }
 
 // writeSymbols writes those that came in a row.
-func (c *copier) writeSymbols() error {
+func (c *Copier) writeSymbols() error {
 	symbols := c.symbols
 	c.symbols = c.symbols[:0]
 	return c.out.WriteSymbols(symbols)
 }
 
-func (c *copier) copyEntry(tables *Tables, e tableEntry) error {
+func (c *Copier) copyEntry(tables *Tables, e tableEntry) error {
 	switch e.kind {
 	case entryString:
 		return c.out.WriteString(StringID(e.id), c.edit.String(tables.String(StringID(e.id))))
@@ -150,7 +240,7 @@ func (c *copier) copyEntry(tables *Tables, e tableEntry) error {
 	return nil
 }
 
-func (c *copier) copyOOM() error {
+func (c *Copier) copyOOM() error {
 	source, ok := c.src.(OOMReporter)
 	if !ok {
 		return nil

@@ -329,3 +329,39 @@ func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
 	}
 	return true
 }
+
+// fieldBits is how many bits the values of a field have; 0: all 64.
+var fieldBits = [fieldCount]uint8{FieldThread: 32, FieldLevel: 8, FieldAPI: 16, FieldRuntime: 16, FieldMem: 8, FieldDevice: 16, FieldStatus: 32, FieldFlags: 8,
+	FieldStack: 32, FieldPyStack: 32, FieldTag: 32, FieldName: 32, FieldObject: 8, FieldCategory: 8, FieldOp: 32, FieldOpThread: 16}
+
+// fitsField reports whether a value fits a field.
+func fitsField(f Field, v uint64) bool {
+	switch n := fieldBits[f]; {
+	case n == 0:
+		return true
+	case f == FieldDevice || f == FieldStatus:
+		return uint64(int64(v)<<(64-n)>>(64-n)) == v
+	default:
+		return v>>n == 0
+	}
+}
+
+// allFit reports whether every value fits the field.
+func allFit(f Field, values []uint64) bool {
+	if fieldBits[f] == 0 {
+		return true
+	}
+	if f == FieldDevice || f == FieldStatus {
+		for _, v := range values {
+			if !fitsField(f, v) {
+				return false
+			}
+		}
+		return true
+	}
+	var seen uint64 // all bits that occur: no branch per value
+	for _, v := range values {
+		seen |= v
+	}
+	return fitsField(f, seen)
+}

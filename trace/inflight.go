@@ -27,6 +27,7 @@ const (
 type Drawn struct {
 	Last     uint64
 	InFlight []uint64 // for each thread inside a call, the lowest number that may be its own
+	LeftOut  uint64   // numbers of events that were left out on purpose, see Thinned
 }
 
 // Info returns it as facts about the run.
@@ -46,7 +47,7 @@ func (d Drawn) Info() Info {
 
 // drawnFrom reads what Info wrote. Traces of recorders that did not say have the zero value.
 func drawnFrom(info Info) Drawn {
-	var d Drawn
+	d := Drawn{LeftOut: ThinnedFrom(info).Events}
 	d.Last, _ = strconv.ParseUint(info[numbersKey], 10, 64)
 	for word := range strings.FieldsSeq(info[inFlightKey]) {
 		bound, err := strconv.ParseUint(word, 10, 64)
@@ -67,6 +68,7 @@ func (s *SeqSet) Missing(d Drawn) (gaps, inFlight uint64) {
 	if d.Last > top {
 		missing += d.Last - top
 	}
+	missing -= min(missing, d.LeftOut)
 	if missing == 0 || len(d.InFlight) == 0 {
 		return missing, 0
 	}
@@ -83,7 +85,8 @@ func (s *SeqSet) Missing(d Drawn) (gaps, inFlight uint64) {
 	if d.Last > top {
 		e.explain(top+1, d.Last)
 	}
-	return missing - e.explained, e.explained
+	explained := min(missing, e.explained)
+	return missing - explained, explained
 }
 
 // explainer gives missing numbers, in ascending order, to the calls whose own they may be.

@@ -23,13 +23,18 @@ import (
 //	python.libraries                         packages in folders whose names do not say so, separated by NUL: pip --target put them there
 //	start                                    "early", or "late": after CUDA was used; when the program called memtrace_start, absent under LD_PRELOAD
 //	nullgpu                                  "1" where no real GPU was used
+//	thinned, thinned.*                       what was left out of the older part of a trace, see Thinned
+//	trace.limit                              why MEMTRACE_TRACE_MAX was not kept
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
-//	import.kind, import.lacks                what an imported trace was made from, and what that does not hold, in sentences
+//	import.kind, import.brief, import.lacks  what an imported trace was made from, and what that does not hold, in a phrase and in sentences
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
 
 // SignalKey is the key of the signal that ended a program, such as SIGFPE, where somebody saw it: `memtrace run`.
 const SignalKey = "process.signal"
+
+// LimitKey is the key of why MEMTRACE_TRACE_MAX was not kept.
+const LimitKey = "trace.limit"
 
 // StartKey is the key of when a program called memtrace.start(), and StartedLate what it says where CUDA was used
 // before.

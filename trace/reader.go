@@ -23,7 +23,7 @@ type Reader struct {
 	watermark uint64
 
 	block   blockDecoder
-	batch   []Event
+	batch   *Batch
 	blockAt int64 // offset of the open block's section
 	seqs    SeqSet
 	health  Health
@@ -109,15 +109,24 @@ func (r *Reader) Health() Health {
 // returns io.EOF at the end of what can be read: see Health for whether that is the end of the trace. Any other error
 // means that reading the file failed.
 func (r *Reader) ReadBatch() ([]Event, error) {
+	b, err := r.ReadColumns()
+	if err != nil {
+		return nil, err
+	}
+	return b.Rows(), nil
+}
+
+// ReadColumns implements ColumnSource.
+func (r *Reader) ReadColumns() (*Batch, error) {
 	for !r.done {
-		events, err := r.nextEvents()
+		b, err := r.nextBatch()
 		if err != nil {
 			r.stop(r.blockAt, err.Error())
 			break
 		}
-		if len(events) > 0 {
-			r.count(events)
-			return events, nil
+		if b != nil && b.length > 0 {
+			r.count(b)
+			return b, nil
 		}
 		if err := r.nextSection(); err != nil {
 			return nil, err
@@ -126,15 +135,15 @@ func (r *Reader) ReadBatch() ([]Event, error) {
 	return nil, io.EOF
 }
 
-// nextEvents returns the next events of the open block, none behind its last one.
-func (r *Reader) nextEvents() ([]Event, error) {
+// nextBatch returns the next events of the open block, none behind its last one.
+func (r *Reader) nextBatch() (*Batch, error) {
 	if r.ahead != nil {
-		return r.ahead.nextEvents(r)
+		return r.ahead.nextBatch(r)
 	}
 	if r.batch == nil {
-		r.batch = make([]Event, batchEvents)
+		r.batch = new(Batch)
 	}
-	return r.block.next(r.batch)
+	return r.batch, r.block.next(r.batch, batchEvents)
 }
 
 // nextSection reads one section. Damage ends reading without an error.
@@ -215,29 +224,28 @@ func (r *Reader) stop(offset int64, reason string) {
 }
 
 // count keeps the books on events that are about to be returned.
-func (r *Reader) count(events []Event) {
-	r.health.Events += uint64(len(events))
-	first, dense := events[0].Seq, true
-	special := false
-	for i := range events {
-		dense = dense && events[i].Seq == first+uint64(i)
-		special = special || events[i].Flags&FlagLate != 0 || events[i].Kind == EventLost
-	}
-	if last := events[len(events)-1].Seq; dense && !special && last >= first {
+func (r *Reader) count(b *Batch) {
+	r.health.Events += uint64(b.length)
+	if first, ok := b.Dense(); ok {
 		known := r.seqs.Len()
-		r.seqs.AddRange(first, last)
-		r.health.Repeated += uint64(len(events)) - (r.seqs.Len() - known)
+		r.seqs.AddRange(first, first+uint64(b.length)-1)
+		r.health.Repeated += uint64(b.length) - (r.seqs.Len() - known)
 		return
 	}
-	for i := range events {
-		e := &events[i]
-		if e.Flags&FlagLate != 0 {
-			r.health.LateEvents++
+	for i := range b.runs {
+		for n := range b.runs[i].n {
+			r.countOne(&b.runs[i], n)
 		}
-		if e.Kind == EventLost { // an account of losses bears another event's number, or one that none has
-			r.lost += e.Count
-		} else if !r.seqs.Add(e.Seq) {
-			r.health.Repeated++
-		}
+	}
+}
+
+func (r *Reader) countOne(c *Columns, i int) {
+	if Flags(c.at(FieldFlags, i))&FlagLate != 0 {
+		r.health.LateEvents++
+	}
+	if c.Kinds()[i] == EventLost { // an account of losses bears another event's number, or one that none has
+		r.lost += c.at(FieldCount, i)
+	} else if !r.seqs.Add(c.at(FieldSeq, i)) {
+		r.health.Repeated++
 	}
 }

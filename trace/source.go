@@ -25,3 +25,9 @@ type FieldSparer interface {
 	// may be called again and again, between batches.
 	LeaveOut(fields ...Field)
 }
+
+// ColumnSource is a Source that hands out events column by column, for those who look at millions of them.
+type ColumnSource interface {
+	// ReadColumns is ReadBatch for columns. Which of the two is called may change from call to call.
+	ReadColumns() (*Batch, error)
+}

@@ -109,6 +109,23 @@ func TestSpecIsConsistent(t *testing.T) {
 	}
 }
 
+// A value fits a field where it comes back from an event as it was.
+func TestFieldBits(t *testing.T) {
+	for i, spec := range FieldSpecs {
+		f := Field(i)
+		for width := range 65 {
+			for _, v := range []uint64{1<<width - 1, 1 << width, -(1 << width), ^uint64(1 << width)} {
+				one, back := make([]Event, 1), []uint64{0}
+				scatter([]uint64{v}, f, one)
+				gather(back, f, one)
+				if fits := fitsField(f, v); fits != (back[0] == v) || fits != allFit(f, []uint64{0, v, 0}) {
+					t.Errorf("field %s: %#x fits: %v, and comes back as %#x", spec.Name, v, fits, back[0])
+				}
+			}
+		}
+	}
+}
+
 func plainName(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsLower(r) && r != '_' }) < 0
 }

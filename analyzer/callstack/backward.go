@@ -12,7 +12,16 @@ type LinkedStacks struct {
 	operators operatorTable
 	pairs     []linkedPair
 	ids       map[uint64]trace.StackID     // of pairs with nothing above, by both stacks: nearly all
+	recent    [recentPairs]recentPair      // some of them
 	between   map[linkedPair]trace.StackID // of the others
+}
+
+// recentPairs is how many pairs are found without a look into a map: a step of a large model has some hundreds.
+const recentPairs = 1 << 9
+
+type recentPair struct {
+	key uint64
+	id  trace.StackID
 }
 
 // linkedPair is what a tied stack is made of. Where the forward operator itself allocated nothing, above is set: it ran
@@ -27,23 +36,41 @@ const (
 	operatorsNear = 8
 )
 
-// Stack returns the Python stack that a block belongs to, given the event that made it.
-func (l *LinkedStacks) Stack(e *trace.Event) trace.StackID {
-	switch {
-	case e.Op == 0:
-		return e.PyStack
-	case e.Flags&trace.FlagBackward != 0:
-		return l.backward(e)
-	case e.PyStack != 0:
-		l.operators.put(operatorOf(e), e.Thread, e.PyStack)
-	}
-	return e.PyStack
+// Asker is who asked for a block: the fields of the event that made it.
+type Asker struct {
+	PyStack  trace.StackID
+	Op       uint32 // as events carry it
+	OpThread uint16
+	Device   int16
+	Thread   trace.ThreadID
+	Backward bool
 }
 
-func (l *LinkedStacks) backward(e *trace.Event) trace.StackID {
-	pair := l.find(e)
-	if pair.forward == 0 {
+// Stack returns the Python stack that a block belongs to, given the event that made it.
+func (l *LinkedStacks) Stack(e *trace.Event) trace.StackID {
+	if e.Op == 0 {
 		return e.PyStack
+	}
+	return l.StackOf(&Asker{e.PyStack, e.Op, e.OpThread, e.Device, e.Thread, e.Flags&trace.FlagBackward != 0})
+}
+
+// StackOf is Stack for one who does not have the event.
+func (l *LinkedStacks) StackOf(a *Asker) trace.StackID {
+	switch {
+	case a.Op == 0:
+		return a.PyStack
+	case a.Backward:
+		return l.backward(a)
+	case a.PyStack != 0:
+		l.operators.put(operatorOf(a), a.Thread, a.PyStack)
+	}
+	return a.PyStack
+}
+
+func (l *LinkedStacks) backward(a *Asker) trace.StackID {
+	pair := l.find(a)
+	if pair.forward == 0 {
+		return a.PyStack
 	}
 	return l.id(pair)
 }
@@ -51,6 +78,19 @@ func (l *LinkedStacks) backward(e *trace.Event) trace.StackID {
 // id returns the id of a tied stack, the same one for the same pair.
 func (l *LinkedStacks) id(pair linkedPair) trace.StackID {
 	key := uint64(pair.Backward)<<32 | uint64(pair.forward)
+	recent := &l.recent[(pair.forward^pair.Backward*31)%recentPairs]
+	if pair.above == 0 && recent.key == key { // no pair has the key 0, for none is without a forward operator
+		return recent.id
+	}
+	id := l.lookUp(pair, key)
+	if pair.above == 0 {
+		*recent = recentPair{key, id}
+	}
+	return id
+}
+
+// lookUp is id for a pair that did not come up lately.
+func (l *LinkedStacks) lookUp(pair linkedPair, key uint64) trace.StackID {
 	known, next := l.ids[key], LinkedBit|trace.StackID(len(l.pairs))
 	if pair.above != 0 {
 		known = l.between[pair]
@@ -70,10 +110,10 @@ func (l *LinkedStacks) id(pair linkedPair) trace.StackID {
 	return next
 }
 
-func (l *LinkedStacks) find(e *trace.Event) linkedPair {
-	key := operatorOf(e)
+func (l *LinkedStacks) find(a *Asker) linkedPair {
+	key := operatorOf(a)
 	if at := l.operators.at(key, 0); at != 0 {
-		return linkedPair{e.PyStack, at, 0}
+		return linkedPair{a.PyStack, at, 0}
 	}
 	below, above := trace.StackID(0), trace.StackID(0)
 	for n := int32(1); n <= operatorsNear && (below == 0 || above == 0); n++ {
@@ -91,7 +131,7 @@ func (l *LinkedStacks) find(e *trace.Event) linkedPair {
 	case above == 0:
 		above = below
 	}
-	return linkedPair{e.PyStack, below, above}
+	return linkedPair{a.PyStack, below, above}
 }
 
 // Frames returns the Python frames of the forward operator, innermost first. Of two neighbours those count that they

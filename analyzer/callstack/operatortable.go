@@ -10,11 +10,11 @@ type operatorKey struct {
 	device int16  // 0 where the thread is known
 }
 
-func operatorOf(e *trace.Event) operatorKey {
-	if e.OpThread != 0 {
-		return operatorKey{number: e.Op, thread: e.OpThread}
+func operatorOf(a *Asker) operatorKey {
+	if a.OpThread != 0 {
+		return operatorKey{number: a.Op, thread: a.OpThread}
 	}
-	return operatorKey{number: e.Op, device: e.Device}
+	return operatorKey{number: a.Op, device: a.Device}
 }
 
 type operator struct {

@@ -6,7 +6,6 @@ import (
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/trace"
 )
 
 // Holdings knows which library holds how much driver memory on which device, whatever the filters are. From it comes
@@ -18,6 +17,7 @@ type Holdings struct {
 
 	ReservedMismatches  uint64
 	AllocatedMismatches uint64
+	Unchecked           bool // the counters stand beside figures that may be lower: not all blocks are there
 
 	// What the first comparison that was not one of zeros said: whether a counter counts what is counted here.
 	Allocated, Reserved agreement
@@ -68,37 +68,53 @@ func (h *Holdings) CloseDriver(slot int, library uint32, size, epoch uint64) {
 	h.Devices[slot].ByLibrary[library].Shrink(size, epoch)
 }
 
-// Report takes in the counters of a framework event, whose block has already been replayed, and checks them; epoch is
-// that of the framework's total before the event, so that a new maximum finds this event's counter. Late events are not
-// checked: the state they describe has passed.
-func (h *Holdings) Report(e *trace.Event, epoch uint64) {
-	d := h.Device(profile.DeviceSlot(e.Device))
-	d.Seen = e.Seq
-	if e.Allocated == 0 && e.Reserved == 0 || e.Flags&trace.FlagLate != 0 {
+// Report takes in the counters of a framework event with an order number, whose block has already been replayed, and
+// checks them; epoch is that of the framework's total before the event, so that a new maximum finds this event's
+// counter.
+func (h *Holdings) Report(device int16, seq, allocated, reserved, epoch uint64) {
+	d := h.Device(profile.DeviceSlot(device))
+	d.Seen = seq
+	if allocated == 0 && reserved == 0 {
 		return
 	}
-	if max(e.Allocated, e.Reserved) > heap.MaxBlockBytes { // a damaged trace's
+	if max(allocated, reserved) > heap.MaxBlockBytes { // a damaged trace's
 		h.AllocatedMismatches++
 		return
 	}
-	d.Reported = e.Seq
-	d.Counted = true
-	d.Last.AllocatedBytes = e.Allocated
-	d.Last.AllocatedBytesPeak = max(d.Last.AllocatedBytesPeak, e.Allocated)
-	d.Last.ReservedBytes = e.Reserved
-	d.Last.ReservedBytesPeak = max(d.Last.ReservedBytesPeak, e.Reserved)
-	d.Reserved.Sync(epoch)
-	d.Reserved.Current = e.Reserved
-	h.Allocated = h.Allocated.compare(e.Allocated, d.Blocks)
-	if d.Blocks != e.Allocated {
+	d.Reported, d.Counted = seq, true
+	last := &d.Last
+	if last.AllocatedBytes = allocated; allocated > last.AllocatedBytesPeak {
+		last.AllocatedBytesPeak = allocated
+	}
+	if last.ReservedBytes != reserved || d.Reserved.Current != reserved {
+		last.ReservedBytes, last.ReservedBytesPeak = reserved, max(last.ReservedBytesPeak, reserved)
+		d.Reserved.Sync(epoch)
+		d.Reserved.Current = reserved
+	}
+	if h.Unchecked {
+		return
+	}
+	if h.Allocated == 0 {
+		h.Allocated = h.Allocated.compare(allocated, d.Blocks)
+	}
+	if d.Blocks != allocated {
 		h.AllocatedMismatches++
 	}
 	if h.Library != callstack.UnknownLibrary {
-		h.Reserved = h.Reserved.compare(e.Reserved, d.heldBy(h.Library))
-		if d.heldBy(h.Library) != e.Reserved {
+		held := d.heldBy(h.Library)
+		if h.Reserved == 0 {
+			h.Reserved = h.Reserved.compare(reserved, held)
+		}
+		if held != reserved {
 			h.ReservedMismatches++
 		}
 	}
+}
+
+// ReportLate takes in that a framework's event came late. Its counters are not looked at: the state that they describe
+// has passed.
+func (h *Holdings) ReportLate(device int16, seq uint64) {
+	h.Device(profile.DeviceSlot(device)).Seen = seq
 }
 
 // heldBy returns the live driver bytes of a library.

@@ -40,8 +40,17 @@ func (s *State) Closed(b *heap.Block, libraries *callstack.Libraries, epoch uint
 
 // Report takes in the counters of a framework's event. epoch is that of the framework's total before the event.
 func (s *State) Report(e *trace.Event, libraries *callstack.Libraries, epoch uint64) {
-	if s.Holdings.Library == callstack.UnknownLibrary {
-		s.Holdings.Library = libraries.Of(e.Stack)
+	s.ReportFrom(e.Stack, libraries)
+	if e.Flags&trace.FlagLate != 0 {
+		s.Holdings.ReportLate(e.Device, e.Seq)
+		return
 	}
-	s.Holdings.Report(e, epoch)
+	s.Holdings.Report(e.Device, e.Seq, e.Allocated, e.Reserved, epoch)
+}
+
+// ReportFrom looks for the library that makes the framework's reports, until it is known.
+func (s *State) ReportFrom(stack trace.StackID, libraries *callstack.Libraries) {
+	if s.Holdings.Library == callstack.UnknownLibrary {
+		s.Holdings.Library = libraries.Of(stack)
+	}
 }

@@ -36,13 +36,8 @@ const (
 // FlameGraph writes a picture of the call stacks, outermost callers above: a box is as wide as what was allocated below
 // it. It stands alone; where scripts may run, a click looks closer and a field searches.
 func FlameGraph(w io.Writer, set *analyzer.StackSet, o Options) error {
-	s := newSampler(set.Rows, shaper(set, o.NoLines))
-	list, sum := s.samples(o.Value)
-	root := newFlameTree(list, sum, leastValue(sum))
-	if !o.Full {
-		root.shorten(func(id int32) bool { return s.frames[id].origin != ofUser })
-	}
-	p := &flamePicture{out: bufio.NewWriter(w), o: &o, sum: sum, frames: s.frames, names: make(map[int32]int)}
+	frames, root := flameTree(set, o)
+	p := &flamePicture{out: bufio.NewWriter(w), o: &o, sum: root.value, frames: frames, names: make(map[int32]int)}
 	p.draw(root, set)
 	if p.err == nil {
 		p.err = p.out.Flush()

@@ -31,7 +31,7 @@ func (t *blockTable) fullAt(n int) int {
 	if t.packed != nil {
 		return n / 8 * 7
 	}
-	return n / 4 * 3
+	return n / 2
 }
 
 // put keeps what was changed in a block that at returned.

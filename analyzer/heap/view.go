@@ -47,6 +47,14 @@ func (h *Heap) Mapped(addr uint64) (size, seq uint64, ok bool) {
 	return v.size, v.seq, ok
 }
 
+// Behind returns the memory that stands behind the mapping at an address, nil if its handle was never seen.
+func (h *Heap) Behind(addr uint64) *Block {
+	if v, known := h.maps.get(addr); known && v.block != 0 {
+		return h.blocks.at(v.block - 1)
+	}
+	return nil
+}
+
 // HoldsFramework reports whether any block of a framework is live.
 func (h *Heap) HoldsFramework() bool { return h.live[SpaceFramework].used > 0 }
 

@@ -18,6 +18,7 @@ type HeightSeries struct {
 	width int64
 	live  uint64 // now
 	highs []uint64
+	until int64 // end of the last stretch
 }
 
 // reach makes the stretch of a time the last one. Between two events nothing changes. Times that lie before it, as late
@@ -37,11 +38,14 @@ func (h *HeightSeries) reach(time int64) {
 	for int64(len(h.highs)) <= time/h.width {
 		h.highs = append(h.highs, h.live)
 	}
+	h.until = h.width * int64(len(h.highs))
 }
 
 // Set takes in that the total is another one from a time on.
 func (h *HeightSeries) Set(live uint64, time int64) {
-	h.reach(time)
+	if h.width == 0 || time >= h.until {
+		h.reach(time)
+	}
 	h.live = live
 	last := &h.highs[len(h.highs)-1]
 	*last = max(*last, live)
@@ -52,7 +56,7 @@ func (h *HeightSeries) Value(level string, end int64) *report.Heights {
 	if h.width == 0 {
 		return nil
 	}
-	until := HeightSeries{h.width, h.live, slices.Clone(h.highs)}
+	until := HeightSeries{h.width, h.live, slices.Clone(h.highs), h.until}
 	until.reach(end)
 	return &report.Heights{Level: level, WidthNS: until.width, PeakBytes: until.highs}
 }

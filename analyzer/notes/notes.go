@@ -22,6 +22,7 @@ var notes = []Note{
 	noteAltered,
 	noteLost,
 	noteInFlight,
+	noteThinned,
 	noteDrain,
 	noteBlind,
 	noteUnhooked,

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 )
 
 // opened returns the document that a real browser makes of a page, and what the page said on its console.
@@ -81,5 +82,17 @@ func TestBrowserHostileNames(t *testing.T) {
 	}
 	if !strings.Contains(document, "&lt;/script&gt;&lt;script&gt;alert(1)") {
 		t.Error("the name is not shown")
+	}
+}
+
+// A run that ends for want of memory before its first iteration does has a lane of iterations without any: the list was
+// written as null, and the script fell over it.
+func TestBrowserWithoutIterations(t *testing.T) {
+	t.Parallel()
+	s := traced(t, "encoder", 60)
+	s.Training = &report.Training{IterationsBy: report.IterationsByOptimizer, Iterations: []report.Iteration{{Number: 1}}}
+	document, console := opened(t, pageOf(t, s, "x.bin"), "")
+	if console != "" || !strings.Contains(document, `data-ready="yes"`) {
+		t.Errorf("the page is not ready, or complains:\n%s", console)
 	}
 }

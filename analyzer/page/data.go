@@ -1,12 +1,8 @@
 package page
 
 import (
-	"bytes"
-	"compress/flate"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
+	"html/template"
 	"slices"
 	"strings"
 
@@ -14,22 +10,32 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// data is what the script reads. Blocks are columns, packed: see unpack in model.js.
+// data is what the script reads beside the sections of columns.
 type data struct {
-	Events  int        `json:"events"`
-	Blocks  int        `json:"blocks"`
-	Columns string     `json:"columns"` // base64 of what deflate made of the columns
-	By      []string   `json:"by"`
-	First   int        `json:"first"` // of By, what the timeline is divided by at first
-	Keys    [][]string `json:"keys"`  // by By
-	Owners  []owner    `json:"owners"`
-	Frames  []frame    `json:"frames"`
-	Levels  []level    `json:"levels"`
-	Lanes   []lane     `json:"lanes"`
-	Peak    int        `json:"peak"` // event
-	End     int64      `json:"end"`  // nanoseconds
-	Command string     `json:"command"`
-	Path    string     `json:"path"`
+	Events   int          `json:"events"`
+	Blocks   int          `json:"blocks"`
+	Unit     int64        `json:"unit"`     // nanoseconds that times in the columns are multiples of
+	Sizes    []uint64     `json:"sizes"`    // that blocks have, in bytes
+	Places   int          `json:"places"`   // addresses in the section of places; 0: there is none
+	Segments [][6]float64 `json:"segments"` // born, died, address, size, device, and 1 if a block may reach into the next one
+	By       []string     `json:"by"`
+	First    int          `json:"first"` // of By, what the timeline is divided by at first
+	Keys     [][]string   `json:"keys"`  // by By
+	Owners   []owner      `json:"owners"`
+	Frames   []frame      `json:"frames"`
+	Levels   []level      `json:"levels"`
+	Lanes    []lane       `json:"lanes"`
+	Peak     int          `json:"peak"` // event
+	End      int64        `json:"end"`  // nanoseconds
+	Command  string       `json:"command"`
+	Path     string       `json:"path"`
+
+	// Of a page that a program serves.
+	Served    string `json:"served"` // which state of the trace it shows; "": the page is a file
+	Live      bool   `json:"live"`   // the process still runs
+	Remote    bool   `json:"remote"` // the blocks are not on the page: the program answers
+	Crowded   bool   `json:"crowded"`
+	Segmented bool   `json:"segmented"` // the program knows segments
 }
 
 type owner struct {
@@ -66,72 +72,84 @@ type item struct {
 // laneItems bounds the items of a lane.
 const laneItems = 2000
 
-// dataOf returns JSON that is safe inside of a script element: encoding/json escapes <, > and &.
-func dataOf(s *report.Summary, o Options) ([]byte, error) {
-	d := data{Owners: []owner{}, Frames: []frame{}, Levels: []level{}, Lanes: []lane{}, Command: "memtrace report", Path: render.Path(o.Path)}
-	if h := s.History; h != nil && len(h.Blocks) > 0 {
-		columns, err := pack(h)
-		if err != nil {
-			return nil, err
+// binary is the sections of columns, by the id of their element.
+type binary struct{ Columns, Places string }
+
+// elements are the sections as elements, which the script opens when it needs them. Base64 needs no escaping.
+func (b binary) elements() template.HTML {
+	var text strings.Builder
+	for _, section := range []struct{ id, text string }{{"columns", b.Columns}, {"places", b.Places}} {
+		if section.text != "" {
+			fmt.Fprintf(&text, "<script type=\"application/octet-stream\" id=\"%s\">%s</script>\n", section.id, section.text)
 		}
-		d.Events, d.Blocks, d.Columns = len(h.Times), len(h.Blocks), columns
-		d.End = max(s.Process.DurationNS, h.Times[len(h.Times)-1])
-		d.Peak = peakEvent(h)
-		d.name(h, s)
-		d.levels(s)
-		d.lanes(s)
 	}
-	return json.Marshal(d)
+	return template.HTML(text.String())
 }
 
-// pack compresses the columns of a history's blocks.
-func pack(h *report.History) (string, error) {
-	var raw bytes.Buffer
-	times, sizes := make([]float64, len(h.Times)), make([]float64, len(h.Blocks))
-	born, died, owners := make([]uint32, len(h.Blocks)), make([]uint32, len(h.Blocks)), make([]uint32, len(h.Blocks))
-	for i, t := range h.Times {
-		times[i] = float64(t)
+// In a page of more than manyBlocks, times are in multiples of manyUnit nanoseconds, which makes it half as large.
+const (
+	manyBlocks = 1_000_000
+	manyUnit   = 1000
+)
+
+// maxPlaces is how long the section of places may be; a program that asks for memory at ever new addresses has a longer
+// one, which is left out.
+const maxPlaces = 4 << 20
+
+// unit is what times on the page are multiples of.
+func unit(h *report.History) int64 {
+	if len(h.Blocks) > manyBlocks {
+		return manyUnit
 	}
-	for i, b := range h.Blocks {
-		sizes[i], born[i], died[i], owners[i] = float64(b.Size), b.Born, b.Died, b.Owner
-	}
-	for _, column := range []any{times, sizes, born, died, owners} {
-		if err := binary.Write(&raw, binary.LittleEndian, column); err != nil {
-			return "", err
-		}
-	}
-	var packed bytes.Buffer
-	compression := flate.BestCompression
-	if raw.Len() > 16<<20 { // which takes minutes then
-		compression = flate.DefaultCompression
-	}
-	w, err := flate.NewWriter(&packed, compression)
-	if err != nil {
-		return "", err
-	}
-	if _, err := w.Write(raw.Bytes()); err != nil {
-		return "", err
-	}
-	if err := w.Close(); err != nil {
-		return "", err
-	}
-	return base64.StdEncoding.EncodeToString(packed.Bytes()), nil
+	return 1
 }
 
-// peakEvent is the first event behind which most is live.
-func peakEvent(h *report.History) int {
-	change := make([]int64, len(h.Times)+1)
-	for _, b := range h.Blocks {
-		change[b.Born] += int64(b.Size)
-		change[b.Died] -= int64(b.Size)
+// dataOf returns what the script reads. Its JSON is safe inside of a script element: encoding/json escapes <, > and &.
+func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
+	d = data{Sizes: []uint64{}, Segments: [][6]float64{}, Owners: []owner{}, Frames: []frame{}, Levels: []level{}, Lanes: []lane{}, Command: "memtrace report", Path: render.Path(o.Path), Served: o.Served, Live: s.Process.Ended == report.EndedRunning}
+	h := s.History
+	if h == nil || len(h.Blocks) == 0 {
+		return d, b, nil
 	}
-	best, live, most := 0, int64(0), int64(0)
-	for i := range h.Times {
-		if live += change[i]; live > most {
-			most, best = live, i
+	d.Events, d.Blocks = len(h.Times), len(h.Blocks)
+	d.End = max(s.Process.DurationNS, h.Times[len(h.Times)-1])
+	d.Peak = int(h.PeakEvent())
+	d.name(h, s)
+	d.levels(s)
+	d.lanes(s)
+	if d.Remote = o.Remote; d.Remote {
+		d.Crowded, d.Segmented = crowded(h, d.End), len(h.Segments) > 0
+		return d, b, nil
+	}
+	d.Unit = unit(h)
+	if b.Columns, d.Sizes, err = packBlocks(h, d.Unit); err != nil {
+		return d, b, err
+	}
+	if len(h.Segments) > 0 {
+		if b.Places, d.Places, err = packPlaces(h); len(b.Places) > maxPlaces {
+			b.Places, d.Places = "", 0
+		} else {
+			d.Segments = segmentRows(h)
 		}
 	}
-	return best
+	return d, b, err
+}
+
+func segmentRows(h *report.History) [][6]float64 {
+	rows := make([][6]float64, len(h.Segments))
+	for i, s := range h.Segments {
+		rows[i] = [6]float64{float64(s.Born), float64(s.Died), float64(s.Addr), float64(s.Size), float64(s.Device)}
+		if s.Joins {
+			rows[i][5] = 1
+		}
+	}
+	return rows
+}
+
+// crowded is what crowded of model.js says.
+func crowded(h *report.History, end int64) bool {
+	early := len(h.Times) / 20
+	return len(h.Times) > 20 && h.Times[len(h.Times)-1-early]-h.Times[early] < end/4
 }
 
 // name lists owners, keys and frames.
@@ -196,7 +214,7 @@ func (d *data) levels(s *report.Summary) {
 // lanes are iterations, marks and moments at which memory ran out.
 func (d *data) lanes(s *report.Summary) {
 	if t := s.Training; t != nil && t.IterationsBy != report.IterationsByNothing {
-		l := lane{Name: "iteration"}
+		l := lane{Name: "iteration", Items: []item{}}
 		for i := range t.Iterations {
 			it := &t.Iterations[i]
 			if it.Ended && len(l.Items) < laneItems {

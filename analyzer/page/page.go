@@ -6,8 +6,9 @@ package page
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -25,6 +26,11 @@ const DefaultBlocks = 200_000
 type Options struct {
 	Path   string // of the trace, for commands
 	Writer string // the program and its version
+
+	// Of a page that a program serves: which state of the trace it shows, and whether it answers questions about the
+	// blocks instead of putting them on the page.
+	Served string
+	Remote bool
 }
 
 //go:embed page.html
@@ -33,11 +39,26 @@ var pageText string
 //go:embed style.css
 var styleText string
 
-//go:embed model.js
-var modelText string
+//go:embed script
+var scripts embed.FS
 
-//go:embed view.js
-var viewText string
+// scriptOrder is how the parts of the page's script follow each other: what is used as it is read comes first.
+var scriptOrder = []string{"words", "model", "segments", "source", "elements", "theme", "picture", "tables", "stacks", "mapview", "refresh", "view"}
+
+// scriptText is one script of the parts.
+func scriptText(parts []string) string {
+	var b strings.Builder
+	b.WriteString("(() => {\n")
+	for _, name := range parts {
+		text, err := scripts.ReadFile("script/" + name + ".js")
+		if err != nil {
+			panic(err) // they are part of this program
+		}
+		b.Write(text)
+	}
+	b.WriteString("})();\n")
+	return b.String()
+}
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
@@ -46,7 +67,9 @@ type content struct {
 	Title, Command, Writer string
 	Style                  template.CSS
 	Script, Data           template.JS
+	Sections               template.HTML // of columns
 	StyleHash, ScriptHash  string
+	Connect                string // where the script may ask: nowhere, or the server of the page
 
 	Answer    string
 	Alarm     bool
@@ -62,6 +85,8 @@ type content struct {
 
 	Ledgers  []ledger
 	Tables   []table
+	OOM      []render.Sheet
+	Sheets   []render.Sheet
 	Notes    []string
 	Text     string
 	Commands []render.Fact // Value is the command, Name what it shows
@@ -89,8 +114,12 @@ type row struct {
 // Write writes the page of a summary, which must have Sites, and Training and History as far as the trace has them. The
 // same summary gives the same bytes.
 func Write(w io.Writer, s *report.Summary, o Options) error {
-	script := "(() => {\n" + modelText + viewText + "})();\n"
-	data, err := dataOf(s, o)
+	script := scriptText(scriptOrder)
+	d, packed, err := dataOf(s, o)
+	if err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	data, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
@@ -99,8 +128,17 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 		return err
 	}
 	answer := render.Verdict(s)
-	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data), StyleHash: hash(styleText), ScriptHash: hash(script),
+	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data), Sections: packed.elements(), StyleHash: hash(styleText), ScriptHash: hash(script),
 		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(), LevelName: "of " + render.LevelName(s), Commands: commands(s, o)}
+	for _, sheet := range render.OOMSheets(s, ownerRows) {
+		if len(sheet.Fields)+len(sheet.Rows) > 0 || len(c.Advice) == 0 { // else what to try, which stands above
+			c.OOM = append(c.OOM, sheet)
+		}
+	}
+	c.Sheets = append(render.DeviceSheets(s, ownerRows), render.ParameterSheets(s, parameterRows)...)
+	if o.Served != "" {
+		c.Connect = "; connect-src 'self'"
+	}
 	c.Command = c.Facts[0].Value
 	c.Facts = c.Facts[1:]
 	c.Title = "memtrace: " + c.Command
@@ -108,7 +146,7 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 		c.Answer, c.Sentences = answer[0], answer[1:]
 	}
 	c.Alarm = s.OOM.Count > 0 || s.Bounds != nil
-	c.drawTimeline(s)
+	c.drawTimeline(s, &d)
 	c.listOwners(s)
 	c.listIterations(s)
 	if err := pageTemplate.Execute(w, &c); err != nil {
@@ -129,7 +167,7 @@ const (
 )
 
 // drawTimeline draws the main level as an area, for readers without scripts and for print.
-func (c *content) drawTimeline(s *report.Summary) {
+func (c *content) drawTimeline(s *report.Summary, d *data) {
 	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) == 0 || s.History == nil || len(s.History.Blocks) == 0 {
 		return
 	}
@@ -146,14 +184,21 @@ func (c *content) drawTimeline(s *report.Summary) {
 	main := s.Main()
 	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.", render.LevelName(s), render.Bytes(main.PeakBytes),
 		render.Duration(main.PeakTimeNS), render.Duration(s.Process.DurationNS), render.Bytes(main.LiveBytes))
+	if d.Unit > 1 {
+		c.LeftOut = fmt.Sprintf("Of so many blocks, times are rounded down to %s; memtrace serve shows them exactly. ", render.Duration(d.Unit))
+	}
+	if !d.Remote && d.Places == 0 && len(s.History.Segments) > 0 {
+		c.LeftOut += "The map of the allocator's memory would take too much room and is left out; memtrace serve shows it. "
+	}
 	if h := s.History; h.LeftOut > 0 {
-		c.LeftOut = fmt.Sprintf("Blocks that held most for longest are on the page, %s in number; %s smaller or shorter ones are part of the outline only (memtrace html --blocks holds more).",
+		c.LeftOut += fmt.Sprintf("Blocks that held most for longest are on the page, %s in number; %s smaller or shorter ones are part of the outline only (memtrace html --blocks holds more).",
 			render.Count(uint64(len(h.Blocks))), render.Count(h.LeftOut))
 	}
 }
 
 const (
 	ownerRows     = 12
+	parameterRows = 24
 	tableRows     = 10
 	iterationRows = 14
 )

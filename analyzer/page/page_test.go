@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"html"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,24 +83,63 @@ func factsOf(t *testing.T, page string) (d data) {
 	return d
 }
 
-// The columns on the page add up to the report: at the event that is called the peak, all blocks together and by tag.
-func TestPageAddsUp(t *testing.T) {
-	s := traced(t, "encoder", 300)
-	d := factsOf(t, pageOf(t, s, "x.bin"))
-	packed, err := base64.StdEncoding.DecodeString(d.Columns)
+// sectionOf opens a section of columns.
+func sectionOf(t *testing.T, page, id string) []byte {
+	t.Helper()
+	found := regexp.MustCompile(`<script type="application/octet-stream" id="` + id + `">([^<]*)</script>`).FindStringSubmatch(page)
+	if found == nil {
+		t.Fatalf("the page has no section %s", id)
+	}
+	packed, err := base64.StdEncoding.DecodeString(found[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	times, sizes := make([]float64, d.Events), make([]float64, d.Blocks)
-	born, died, owners := make([]uint32, d.Blocks), make([]uint32, d.Blocks), make([]uint32, d.Blocks)
-	raw := flate.NewReader(bytes.NewReader(packed))
-	for _, column := range []any{times, sizes, born, died, owners} {
-		if err := binary.Read(raw, binary.LittleEndian, column); err != nil {
-			t.Fatal(err)
+	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// The columns on the page add up to the report: at the event that is called the peak, all blocks together and by tag.
+func TestPageAddsUp(t *testing.T) {
+	s := traced(t, "encoder", 300)
+	page := pageOf(t, s, "x.bin")
+	d := factsOf(t, page)
+	life, sizeOf, owners := make([]uint64, d.Blocks), make([]uint64, d.Blocks), make([]uint64, d.Blocks)
+	times := make([]uint64, d.Events)
+	raw := sectionOf(t, page, "columns")
+	for _, c := range []struct {
+		column []uint64
+		planes int
+	}{{life, 4}, {sizeOf, 4}, {owners, 4}, {times, 8}} {
+		for plane := range c.planes {
+			for row := range c.column {
+				c.column[row] |= uint64(raw[row]) << (8 * plane)
+			}
+			raw = raw[len(c.column):]
 		}
 	}
-	if n, _ := io.Copy(io.Discard, raw); n != 0 {
-		t.Errorf("%d bytes behind the columns", n)
+	if len(raw) != 0 {
+		t.Errorf("%d bytes behind the columns", len(raw))
+	}
+	var time uint64
+	for i := range times {
+		time += times[i]
+		times[i] = time
+	}
+	sizes, born, died := make([]float64, d.Blocks), make([]int, 0, d.Blocks), make([]int, d.Blocks)
+	ends := map[int]bool{}
+	for event := range d.Events {
+		if ends[event] {
+			continue
+		}
+		b := len(born)
+		born, sizes[b], died[b] = append(born, event), float64(d.Sizes[sizeOf[b]]), d.Events
+		if life[b] > 0 {
+			died[b] = event + int(life[b])
+			ends[died[b]] = true
+		}
 	}
 	tag := -1
 	for i, by := range d.By {
@@ -109,7 +150,7 @@ func TestPageAddsUp(t *testing.T) {
 	var total float64
 	by := map[string]float64{}
 	for i := range sizes {
-		if int(born[i]) <= d.Peak && d.Peak < int(died[i]) {
+		if born[i] <= d.Peak && d.Peak < died[i] {
 			total += sizes[i]
 			by[d.Keys[tag][d.Owners[owners[i]].Keys[tag]]] += sizes[i]
 		}
@@ -127,8 +168,8 @@ func TestPageAddsUp(t *testing.T) {
 // No name of a trace, and no path, leaves the place that it stands in.
 func TestPageEscapesNames(t *testing.T) {
 	page := pageOf(t, traced(t, hostile, 10), hostile)
-	if n := strings.Count(page, "<script"); n != 2 {
-		t.Errorf("%d elements of scripts, want 2", n)
+	if n := strings.Count(page, "<script"); n != 3 {
+		t.Errorf("%d elements of scripts, want the facts, the columns and the script", n)
 	}
 	for _, text := range []string{"<img", "\x1b", "\u202e"} {
 		if strings.Contains(page, text) {
@@ -195,7 +236,69 @@ func TestModel(t *testing.T) {
 	if err != nil {
 		t.Skip("node is not installed: the page's script is not tested")
 	}
-	if out, err := exec.Command(node, "--test", "model.test.js").CombinedOutput(); err != nil {
+	if out, err := exec.Command(node, "--test", "script/test").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The page's own script stays small: what people wait for is the blocks.
+func TestScriptIsSmall(t *testing.T) {
+	const most = 150_000
+	size := 0
+	files, err := filepath.Glob("script/*.js")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%v, %d files", err, len(files))
+	}
+	used := append(slices.Clone(scriptOrder), diffOrder...)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(text)
+		if !slices.Contains(used, strings.TrimSuffix(filepath.Base(file), ".js")) {
+			t.Errorf("%s is part of no page", file)
+		}
+	}
+	if size > most {
+		t.Errorf("%d bytes of script, more than %d", size, most)
+	}
+}
+
+// The script writes sizes as the report does, to the last digit: a peak of 2.125 MiB was 2.12 MiB in the report's
+// sentence and 2.13 MiB in the page's table.
+func TestSizesAsInTheReport(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed: the page's script is not tested")
+	}
+	var list []uint64
+	for unit := range 5 {
+		for eighth := range uint64(2000) {
+			list = append(list, (eighth<<(10*unit))/8)
+		}
+		for n := range uint64(500) {
+			list = append(list, n*n*n*7919<<unit)
+		}
+	}
+	list = append(list, 1<<20-1, 1<<30-1, 10<<20-1, 1<<53-1)
+	given, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(node, "-e", `const {sizeText} = require("./script/words.js"); let text = ""; process.stdin.on("data", (d) => (text += d)).on("end", () => console.log(JSON.stringify(JSON.parse(text).map(sizeText))))`)
+	cmd.Stdin = bytes.NewReader(given)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	if err := json.Unmarshal(out, &texts); err != nil || len(texts) != len(list) {
+		t.Fatalf("%v, %d texts", err, len(texts))
+	}
+	for i, text := range texts {
+		if want := render.Bytes(list[i]); text != want {
+			t.Errorf("%d: %s, the report says %s", list[i], text, want)
+		}
 	}
 }

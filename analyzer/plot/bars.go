@@ -11,11 +11,29 @@ import (
 	"memtrace/analyzer/report"
 )
 
+const (
+	panelsTop = 66 * pixel  // of title and margins
+	panelHead = 50 * pixel  // of a panel's title, and room below it
+	panelBar  = 30 * pixel  // of a bar, where there is room
+	panelMost = 420 * pixel // of a panel
+)
+
+// panelRows is how many rows the panels make: one panel has the whole width, more stand in twos.
+func (c *Chart) panelRows() int { return (len(c.Panels) + 1) / 2 }
+
+// panelHeight is as much as the panel of a row with most bars needs.
+func (c *Chart) panelHeight(row int) vg.Length {
+	bars := 0
+	for _, p := range c.Panels[2*row : min(2*row+2, len(c.Panels))] {
+		bars = max(bars, len(p.Bars))
+	}
+	return min(panelHead+vg.Length(bars)*panelBar, panelMost)
+}
+
 // drawPanels draws horizontal bars, one panel for each run, two beside each other.
 func (c *Chart) drawPanels(dc draw.Canvas) {
 	columns := min(2, len(c.Panels))
-	rows := (len(c.Panels) + 1) / 2
-	wide, high := (dc.Max.X-dc.Min.X)/vg.Length(columns), (dc.Max.Y-dc.Min.Y)/vg.Length(rows)
+	wide, top := (dc.Max.X-dc.Min.X)/vg.Length(columns), dc.Max.Y
 	most := int64(1)
 	for _, p := range c.Panels {
 		for _, b := range p.Bars {
@@ -23,17 +41,19 @@ func (c *Chart) drawPanels(dc draw.Canvas) {
 		}
 	}
 	for i, p := range c.Panels {
-		left := dc.Min.X + vg.Length(i%columns)*wide
-		top := dc.Max.Y - vg.Length(i/columns)*high
+		left, high := dc.Min.X+vg.Length(i%columns)*wide, c.panelHeight(i/2)
 		drawPanel(draw.Canvas{Canvas: dc.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left, Y: top - high + 12*pixel}, Max: vg.Point{X: left + wide - 10*pixel, Y: top}}}, p, most)
+		if i%2 == 1 {
+			top -= high
+		}
 	}
 }
 
 func drawPanel(dc draw.Canvas, p Panel, most int64) {
 	dc.FillText(style(13.5, ink), vg.Point{X: dc.Min.X, Y: dc.Max.Y - 14*pixel}, clip(p.Title, 40)+" — "+sizeOf(p.Total))
 	bars := p.Bars
-	step := min((dc.Max.Y-dc.Min.Y-26*pixel)/vg.Length(len(bars)), 30*pixel)
-	names, values := 190*pixel, 130*pixel
+	step := min((dc.Max.Y-dc.Min.Y-26*pixel)/vg.Length(len(bars)), panelBar)
+	names, values := 175*pixel, 120*pixel
 	scale := (dc.Max.X - dc.Min.X - names - values) / vg.Length(most)
 	size := min(12.5, float64(step/pixel)*0.85)
 	for i, b := range bars {
@@ -68,10 +88,11 @@ func drawStack(dc draw.Canvas, p Panel, most int64) {
 	scale := (dc.Max.Y - dc.Min.Y - 22*pixel) / vg.Length(most)
 	left, right := dc.Min.X+10*pixel, dc.Min.X+130*pixel
 	y := dc.Min.Y
+	paint := colours(namesOf(p.Bars, func(b Bar) string { return b.Name }))
 	for i := len(p.Bars) - 1; i >= 0; i-- { // the largest on top
 		b := p.Bars[i]
 		top := y + vg.Length(b.Bytes)*scale
-		fillBar(dc, b.Look, stackColor(i), left, y, right, top)
+		fillBar(dc, b.Look, paint[i], left, y, right, top)
 		if b.Bytes*20 >= p.Total {
 			bracket(dc, right+5*pixel, y+pixel, top-pixel, percentOf(b.Bytes, p.Total))
 		}
@@ -85,12 +106,10 @@ func drawStack(dc draw.Canvas, p Panel, most int64) {
 	for i, b := range p.Bars {
 		line := dc.Max.Y - 22*pixel - vg.Length(i)*step
 		x := right + 75*pixel
-		fillBar(dc, b.Look, stackColor(i), x, line-10*pixel, x+14*pixel, line)
+		fillBar(dc, b.Look, paint[i], x, line-10*pixel, x+14*pixel, line)
 		dc.FillText(style(12, ink), vg.Point{X: x + 20*pixel, Y: line - 9*pixel}, clip(b.Name, 22)+"  "+sizeOf(b.Bytes))
 	}
 }
-
-func stackColor(i int) color.RGBA { return palette[i%len(palette)] }
 
 func bracket(dc draw.Canvas, x, low, high vg.Length, text string) {
 	dc.StrokeLines(draw.LineStyle{Color: ink, Width: pixel}, []vg.Point{{X: x, Y: low}, {X: x + 5*pixel, Y: low}, {X: x + 5*pixel, Y: high}, {X: x, Y: high}})

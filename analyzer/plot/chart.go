@@ -6,10 +6,12 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
+
+	"memtrace/internal/visible"
 )
 
-// Chart is one picture before it is drawn. It has either Series over one axis, or Panels of bars, or Stacks. Texts may
-// hold what a trace says: drawing cleans them.
+// Chart is one picture before it is drawn. It has either Series over one axis, or one of the others below them. Texts
+// may hold what a trace says: drawing cleans them.
 type Chart struct {
 	Kind  string
 	Title string
@@ -26,6 +28,9 @@ type Chart struct {
 
 	Panels []Panel
 	Stacks []Panel // columns that stand beside each other
+	Sizes  []SizeClass
+	Flame  *Flame
+	Map    *Map
 }
 
 // Series are values over X: nanoseconds, or numbers of iterations.
@@ -68,9 +73,26 @@ const (
 	Untrackable      // in no trace: hatched
 )
 
-// CSV writes the values of a chart, exact, one a row.
+// CSV writes the values of a chart, exact, one a row. Names are escaped, so that each row is a line.
 func (c *Chart) CSV(w io.Writer) error {
-	out := csv.NewWriter(w)
+	rows := c.rows()
+	for _, row := range rows {
+		for i := range row {
+			row[i] = visible.Text(row[i])
+		}
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
+
+func (c *Chart) rows() [][]string {
+	switch {
+	case len(c.Sizes) > 0:
+		return sizeRows(c.Sizes)
+	case c.Flame != nil:
+		return flameRows(c.Flame)
+	case c.Map != nil:
+		return mapRows(c.Map)
+	}
 	x := "x"
 	if c.Time {
 		x = "time_ns"
@@ -86,5 +108,5 @@ func (c *Chart) CSV(w io.Writer) error {
 			rows = append(rows, []string{p.Title, b.Name, "", strconv.FormatInt(b.Bytes, 10)})
 		}
 	}
-	return out.WriteAll(rows)
+	return rows
 }

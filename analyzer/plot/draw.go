@@ -28,7 +28,6 @@ const (
 	pixel       = vg.Inch / 96
 	width       = 1000 * pixel
 	height      = 560 * pixel
-	panelHeight = 300 * pixel // of one among many
 	margin      = 14 * pixel
 	legendWidth = 230 * pixel
 	nameRunes   = 34 // longer names are cut in the middle
@@ -59,10 +58,15 @@ func init() {
 func (c *Chart) Draw(w io.Writer, format string) error {
 	high := vg.Length(height)
 	switch n := len(c.Panels); {
-	case n == 1:
-		high = min(high, 120*pixel+vg.Length(len(c.Panels[0].Bars))*30*pixel)
-	case n > 1:
-		high = 70*pixel + vg.Length((n+1)/2)*panelHeight
+	case n > 0:
+		high = panelsTop
+		for row := range c.panelRows() {
+			high += c.panelHeight(row)
+		}
+	case c.Flame != nil:
+		high = c.Flame.height()
+	case c.Map != nil:
+		high = c.Map.height()
 	}
 	var canvas interface {
 		vg.CanvasSizer
@@ -70,11 +74,11 @@ func (c *Chart) Draw(w io.Writer, format string) error {
 	}
 	switch format {
 	case "png":
-		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, high), vgimg.UseDPI(96))}
+		canvas = pngCanvas{vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, high), vgimg.UseDPI(96))}}
 	case "svg":
 		canvas = vgsvg.New(width, high)
 	case "pdf":
-		canvas = vgpdf.New(width, high)
+		canvas = pdfCanvas{vgpdf.New(width, high)}
 	default:
 		return fmt.Errorf("no picture is called .%s: the output's name ends in .png, .svg or .pdf", format)
 	}
@@ -87,13 +91,19 @@ func (c *Chart) Draw(w io.Writer, format string) error {
 
 func (c *Chart) drawAll(dc draw.Canvas) {
 	dc.FillText(style(18, ink), vg.Point{X: dc.Min.X, Y: dc.Max.Y - 18*pixel}, clip(c.Title, 80))
-	dc.FillText(style(12, palette[7]), vg.Point{X: dc.Min.X, Y: dc.Max.Y - 38*pixel}, clip(c.Note, 120))
+	dc.FillText(style(12, palette[7]), vg.Point{X: dc.Min.X, Y: dc.Max.Y - 38*pixel}, clip(c.Note, 150))
 	body := draw.Crop(dc, 0, 0, 0, -52*pixel)
 	switch {
 	case len(c.Panels) > 0:
 		c.drawPanels(body)
 	case len(c.Stacks) > 0:
 		c.drawStacks(body)
+	case len(c.Sizes) > 0:
+		c.drawSizes(body)
+	case c.Flame != nil:
+		c.Flame.draw(body)
+	case c.Map != nil:
+		c.Map.draw(body)
 	default:
 		c.drawSeries(body)
 	}

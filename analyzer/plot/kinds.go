@@ -15,15 +15,16 @@ import (
 type Run struct {
 	Name    string // in legends
 	Summary *report.Summary
+	Flame   *Flame // nil unless call stacks were read, for a flame graph
 }
 
 // Options say how values are shown.
 type Options struct {
 	Title    string  // "": made from the runs
 	MinShare float64 // percent; categories below are joined in one bar
-	Baseline bool    // overlay: less the first value of each run
+	Baseline bool    // overlay: less what each run held at first
 	Align    bool    // overlay: time counts from each run's first allocation
-	Events   bool    // timeline: every allocation and free is as wide as the next one
+	Events   bool    // timeline, overlay: every allocation and free is as wide as the next one
 }
 
 // Kind is a sort of picture. A new one is a row of Kinds.
@@ -33,6 +34,9 @@ type Kind struct {
 	make      func(runs []Run, o Options) (*Chart, error)
 }
 
+// KindFlame is the kind that needs Run.Flame.
+const KindFlame = "flamegraph"
+
 // Kinds lists all sorts of pictures.
 var Kinds = []Kind{
 	{"timeline", "bytes over time, stacked by category, with the peak, iterations and out-of-memory errors", false, timeline},
@@ -40,6 +44,9 @@ var Kinds = []Kind{
 	{"categories", "bars of what the memory was for at the peak, a panel for each run", true, categories},
 	{"bars", "two stacked bars: the peak divided by two sets of rules", false, twoBars},
 	{"overlay", "bytes over time of several runs, above each other", true, overlay},
+	{KindFlame, "call stacks: a box is as wide as what was allocated in it and below it", false, flame},
+	{"sizes", "sizes of blocks: bytes at the peak and allocations, by power of two", false, sizes},
+	{"segments", "what the framework's allocator took: blocks, holes, and what pins them", false, segments},
 }
 
 // Make draws up a chart; with kind "", the one that fits the runs best.
@@ -57,6 +64,9 @@ func Make(kind string, runs []Run, o Options) (*Chart, error) {
 			return nil, fmt.Errorf("%s cannot be drawn from %d traces: name one, or choose overlay or categories", kind, len(runs))
 		}
 		chart, err := k.make(runs, o)
+		if err != nil && kind == KindFlame { // nothing else was read
+			return nil, fmt.Errorf("%s cannot be drawn: %w", kind, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot be drawn: %w; what there is gives %s", kind, err, possible(runs, o))
 		}
@@ -136,7 +146,7 @@ func timeline(runs []Run, o Options) (*Chart, error) {
 	c := &Chart{Title: "GPU memory over time", Note: runs[0].Name, XLabel: "time since the start", Time: true}
 	h := s.History
 	if h != nil && len(h.Blocks) > 0 && h.LeftOut == 0 && len(h.By) > 0 {
-		return c, c.stackTimeline(s, o.Events)
+		return c, c.stackTimeline(telling(s), o.Events)
 	}
 	if o.Events {
 		return nil, errors.New("not every block is known; leave out --axis events")
@@ -265,19 +275,20 @@ func categories(runs []Run, o Options) (*Chart, error) {
 
 // joinSmall replaces bars below a share by one that has their sum: nothing is lost.
 func joinSmall(bars []Bar, total int64, percent float64) []Bar {
-	var kept []Bar
-	rest, count := int64(0), 0
-	for _, b := range bars {
-		if b.Look == Plain && float64(b.Bytes)*100 < percent*float64(total) {
-			rest, count = rest+b.Bytes, count+1
-			continue
-		}
-		kept = append(kept, b)
+	small := func(b Bar) bool { return b.Look == Plain && float64(b.Bytes)*100 < percent*float64(total) }
+	kept, rest := slices.DeleteFunc(slices.Clone(bars), small), slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool { return !small(b) })
+	if len(rest) < 2 { // its own name takes no more room
+		return bars
 	}
-	if count > 0 {
-		kept = append(kept, Bar{Name: fmt.Sprintf("%d smaller", count), Bytes: rest})
+	joined := Bar{Name: fmt.Sprintf("%d smaller", len(rest))}
+	for _, b := range rest {
+		joined.Bytes += b.Bytes
 	}
-	return kept
+	at := slices.IndexFunc(kept, func(b Bar) bool { return b.Look != Plain })
+	if at < 0 {
+		at = len(kept)
+	}
+	return slices.Insert(kept, at, joined)
 }
 
 // mostBars are what a panel has room for.
@@ -298,7 +309,7 @@ func joinTail(bars []Bar) []Bar {
 	return append(append(plain[:keep:keep], rest), special...)
 }
 
-func twoBars(runs []Run, _ Options) (*Chart, error) {
+func twoBars(runs []Run, o Options) (*Chart, error) {
 	groups := runs[0].Summary.Categories
 	if len(groups) < 2 {
 		return nil, errors.New("it needs two sets of rules, such as --group layer=mxnet-layers --group data=mxnet-data-structures")
@@ -310,7 +321,7 @@ func twoBars(runs []Run, _ Options) (*Chart, error) {
 		if len(p.Bars) == 0 {
 			return nil, errNothing
 		}
-		p.Bars = joinTail(p.Bars)
+		p.Bars = joinTail(joinSmall(p.Bars, p.Total, o.MinShare))
 		c.Stacks = append(c.Stacks, p)
 	}
 	return c, nil
@@ -321,6 +332,9 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 	var notes []string
 	if o.Align {
 		c.XLabel = "time since the first allocation"
+	}
+	if o.Events {
+		c.XLabel, c.Time = "allocations and frees", false
 	}
 	if o.Baseline {
 		notes = append(notes, "less what each run held at first")
@@ -340,17 +354,9 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 			return nil, fmt.Errorf("%s: it has no %s, unlike the others", run.Name, levelName(level))
 		}
 		s := heightSeries(run.Name+", peak "+report.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.Process.DurationNS)
-		if first := slices.IndexFunc(s.Bytes, func(b int64) bool { return b > 0 }); first > 0 && o.Align {
-			start := s.X[first]
-			s.X, s.Bytes = s.X[first:], s.Bytes[first:]
-			for j := range s.X {
-				s.X[j] -= start
-			}
-		}
-		if base := s.Bytes[0]; o.Baseline {
-			for j := range s.Bytes {
-				s.Bytes[j] -= base
-			}
+		s, err := placed(s, run, level, o)
+		if err != nil {
+			return nil, err
 		}
 		c.Series = append(c.Series, s)
 	}

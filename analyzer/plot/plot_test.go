@@ -48,7 +48,7 @@ func mustMake(t *testing.T, kind string, o Options, summaries ...*report.Summary
 	t.Helper()
 	var runs []Run
 	for i, s := range summaries {
-		runs = append(runs, Run{fmt.Sprintf("run %d <&>\x00", i), s})
+		runs = append(runs, Run{Name: fmt.Sprintf("run %d <&>\x00", i), Summary: s, Flame: stacks()})
 	}
 	c, err := Make(kind, runs, o)
 	if err != nil {
@@ -61,9 +61,13 @@ func mustMake(t *testing.T, kind string, o Options, summaries ...*report.Summary
 // is only text.
 func TestPictures(t *testing.T) {
 	for _, kind := range Names() {
-		c := mustMake(t, kind, Options{Title: "</svg>\x1b"}, training())
+		s := training()
+		if kind == "sizes" || kind == "segments" {
+			s = placedBlocks()
+		}
+		c := mustMake(t, kind, Options{Title: "</svg>\x1b"}, s)
 		for _, format := range Formats {
-			first, again := picture(t, c, format), picture(t, mustMake(t, kind, Options{Title: "</svg>\x1b"}, training()), format)
+			first, again := picture(t, c, format), picture(t, mustMake(t, kind, Options{Title: "</svg>\x1b"}, s), format)
 			if !bytes.Equal(first, again) {
 				t.Errorf("%s as %s: bytes differ", kind, format)
 			}
@@ -124,11 +128,11 @@ func TestValues(t *testing.T) {
 		t.Errorf("bars: %+v", c.Stacks)
 	}
 	c = mustMake(t, "categories", Options{MinShare: 10}, s, s)
-	if len(c.Panels) != 2 || !slices.Equal(c.Panels[0].Bars, []Bar{{"a", 900, Plain}, {rules.Others, 6, Others}, {"2 smaller", 94, Plain}}) {
+	if len(c.Panels) != 2 || !slices.Equal(c.Panels[0].Bars, []Bar{{"a", 900, Plain}, {"2 smaller", 94, Plain}, {rules.Others, 6, Others}}) {
 		t.Errorf("categories: %+v", c.Panels)
 	}
 	c = mustMake(t, "overlay", Options{Align: true, Baseline: true}, s, s)
-	if one := c.Series[1]; one.X[0] != 0 || one.Bytes[0] != 0 || slices.Max(one.Bytes) != 2<<30 {
+	if one := c.Series[1]; one.X[0] != 0 || one.Bytes[0] != 1<<30 || slices.Max(one.Bytes) != 3<<30 {
 		t.Errorf("overlay: %+v", one)
 	}
 }
@@ -148,11 +152,11 @@ func TestEdges(t *testing.T) {
 		}
 	}
 	for _, kind := range Names() {
-		if _, err := Make(kind, []Run{{"empty", &report.Summary{}}}, Options{}); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "gives none") {
+		if _, err := Make(kind, []Run{{Name: "empty", Summary: &report.Summary{}}}, Options{}); err == nil || strings.Contains(err.Error(), "\n") || kind != KindFlame && !strings.Contains(err.Error(), "gives none") {
 			t.Errorf("%s of nothing: %v", kind, err)
 		}
 	}
-	if _, err := Make("timeline", []Run{{"a", point}, {"b", point}}, Options{}); err == nil {
+	if _, err := Make("timeline", []Run{{Name: "a", Summary: point}, {Name: "b", Summary: point}}, Options{}); err == nil {
 		t.Error("a timeline of two runs")
 	}
 }

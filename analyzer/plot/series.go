@@ -64,8 +64,9 @@ type shape struct {
 func (c *Chart) shapes() []shape {
 	var shapes []shape
 	var below []float64
+	paint := colours(namesOf(c.Series, func(s Series) string { return s.Name }))
 	for i, s := range c.Series {
-		one := shape{name: s.Name, color: palette[i%len(palette)], line: !c.Stack || s.Line}
+		one := shape{name: s.Name, color: paint[i], line: !c.Stack || s.Line}
 		if s.Line {
 			one.color = ink
 		}

@@ -13,8 +13,8 @@ type AccountStats struct {
 	PeakAllocs uint64 // allocations when the latest maximum was reached
 }
 
-// DeviceMeter has a peak of its own, and also knows its part of the peak of all devices together and its value at the
-// framework's peak.
+// DeviceMeter has a peak of its own, and also knows its part of the peak of all devices together and, of another account,
+// its value at the framework's peak.
 type DeviceMeter struct {
 	meter.Meter
 	Part        meter.Share
@@ -30,7 +30,9 @@ func (d *AccountStats) Open(b *heap.Block, v *Cell, framework uint64) {
 	v.AllocBytes += b.Size
 	dev := meter.Slot(&d.Devices, DeviceSlot(b.Device))
 	dev.Part.Grow(b.Size, epoch)
-	dev.AtFramework.Grow(b.Size, framework)
+	if b.Account != heap.AccountFramework {
+		dev.AtFramework.Grow(b.Size, framework)
+	}
 	dev.Grow(b.Size, b.Time)
 	if d.Total.Grow(b.Size, b.Time); d.Total.Epoch != epoch {
 		d.PeakAllocs = d.Total.Allocs
@@ -43,7 +45,9 @@ func (d *AccountStats) Close(b *heap.Block, v *Cell, framework uint64) {
 	v.Frees++
 	dev := &d.Devices[DeviceSlot(b.Device)]
 	dev.Part.Shrink(b.Size, epoch)
-	dev.AtFramework.Shrink(b.Size, framework)
+	if b.Account != heap.AccountFramework {
+		dev.AtFramework.Shrink(b.Size, framework)
+	}
 	dev.Shrink(b.Size)
 	d.Total.Shrink(b.Size)
 }

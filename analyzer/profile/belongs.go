@@ -5,7 +5,6 @@ import (
 
 	"memtrace/analyzer/heap"
 	"memtrace/cuda"
-	"memtrace/trace"
 )
 
 // Place is where a block belongs: the stream that it was allocated for, and the private pool of the framework's
@@ -27,9 +26,9 @@ type Places struct {
 // maxPlaces bounds them; programs have some dozens of streams. Further ones count as the first.
 const maxPlaces = 1 << 15
 
-// Of returns the number of an event's place.
-func (p *Places) Of(e *trace.Event) uint16 {
-	at := Place{e.Stream, e.Pool}
+// Of returns the number of an allocation's place.
+func (p *Places) Of(stream uint64, pool uint32) uint16 {
+	at := Place{stream, pool}
 	switch {
 	case at == Place{}:
 		return 0

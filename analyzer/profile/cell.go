@@ -11,7 +11,6 @@ import (
 )
 
 // Origin is what a block is grouped and filtered by: who asked for it, and where.
-// Its fields lie without gaps, so that two are compared as one piece of memory.
 type Origin struct {
 	Stack   trace.StackID
 	PyStack trace.StackID
@@ -31,8 +30,23 @@ type Origin struct {
 }
 
 // OriginOf leaves the size class to those who know the boundaries, and the place to those who number places.
-func OriginOf(b *heap.Block) Origin {
-	return Origin{Stack: b.Stack, PyStack: b.PyStack, Tag: b.Tag, Thread: b.Thread, call: b.Call, Device: b.Device, kind: b.Mem, account: b.Account}
+func OriginOf(b *heap.Block) (o Origin) {
+	o.Set(b)
+	return o
+}
+
+// Set is OriginOf for an origin of which the rest is zero. Its fields are written one by one, as they are compared:
+// processors wait for wide pieces that were just written in narrow ones.
+func (o *Origin) Set(b *heap.Block) {
+	o.Stack, o.PyStack, o.Tag, o.Thread = b.Stack, b.PyStack, b.Tag, b.Thread
+	o.call, o.Device, o.kind, o.account = b.Call, b.Device, b.Mem, b.Account
+}
+
+// is reports whether two origins are the same. What differs most often comes first.
+func (o *Origin) is(p *Origin) bool {
+	return o.PyStack == p.PyStack && o.Stack == p.Stack && o.Tag == p.Tag && o.Thread == p.Thread && o.Name == p.Name && o.Module == p.Module &&
+		o.SizeClass == p.SizeClass && o.Place == p.Place && o.Category == p.Category && o.Lifetime == p.Lifetime &&
+		o.call == p.call && o.Device == p.Device && o.kind == p.kind && o.account == p.account
 }
 
 func (o *Origin) hash() uint64 {
@@ -132,7 +146,7 @@ func (c *Cells) FindNext(o *Origin) (n uint32, ok bool) {
 
 // FindFrom is find where the number of a likely cell, plus one, is known; it keeps the one that it finds.
 func (c *Cells) FindFrom(o *Origin, likely *uint32) (n uint32, ok bool) {
-	if k := *likely; k != 0 && c.List[k-1].Origin == *o {
+	if k := *likely; k != 0 && c.List[k-1].is(o) {
 		return k - 1, true
 	}
 	if n, ok = c.find(o); ok {

@@ -16,6 +16,7 @@ type HeldSeries struct {
 
 	perBin uint64  // allocations and frees per stretch
 	count  uint64  // of the open one
+	paused bool    // no stretch is open
 	Ends   []int64 // when each closed stretch ended
 	Freed  []uint64
 
@@ -53,34 +54,58 @@ func (h *HeldSeries) owner(id uint64) uint32 {
 
 // OwnerOf is owner for a cell, which remembers it.
 func (h *HeldSeries) OwnerOf(v *Cell) uint32 {
-	if v.owner == 0 {
-		v.owner = h.owner(StackID(nil, &v.Origin))
+	if v.owner != 0 {
+		return v.owner
 	}
+	return h.newOwner(v)
+}
+
+// newOwner is apart from OwnerOf so that OwnerOf can be inlined.
+func (h *HeldSeries) newOwner(v *Cell) uint32 {
+	v.owner = h.owner(StackID(nil, &v.Origin))
 	return v.owner
 }
 
 func (h *HeldSeries) Opened(owner uint32, size uint64, time int64) {
-	o := &h.owners[owner-1]
-	o.reach(len(h.Ends))
+	o, bin := &h.owners[owner-1], len(h.Ends)
+	if o.bin != bin {
+		o.reach(bin)
+	}
 	o.live += size
-	h.LastAlloc = len(h.Ends)
-	h.tick(time)
+	h.LastAlloc = bin
+	if h.count++; h.count >= h.perBin {
+		h.next(time)
+	}
 }
 
 func (h *HeldSeries) Closed(owner uint32, size uint64, time int64) {
-	o := &h.owners[owner-1]
-	o.reach(len(h.Ends))
+	o, bin := &h.owners[owner-1], len(h.Ends)
+	if o.bin != bin {
+		o.reach(bin)
+	}
 	o.live -= min(size, o.live)
 	o.low = min(o.low, o.live)
 	h.Freed[len(h.Freed)-1] += size
-	h.tick(time)
+	if h.count++; h.count >= h.perBin {
+		h.next(time)
+	}
 }
 
-func (h *HeldSeries) tick(time int64) {
-	if h.count++; h.count < h.perBin {
+// Pause keeps the series from going on, or lets it begin anew: what happened before is forgotten, but for what is held.
+func (h *HeldSeries) Pause(paused bool) {
+	h.paused = paused
+	h.Ends, h.Freed, h.count, h.LastAlloc = nil, []uint64{0}, 0, 0
+	for i := range h.owners {
+		o := &h.owners[i]
+		o.low, o.bin, o.lows = o.live, 0, nil
+	}
+}
+
+// next begins the next stretch.
+func (h *HeldSeries) next(time int64) {
+	if h.count = 0; h.paused {
 		return
 	}
-	h.count = 0
 	h.Ends = append(h.Ends, time)
 	h.Freed = append(h.Freed, 0)
 	if len(h.Ends) == heldBins {

@@ -6,26 +6,34 @@ import (
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/report"
-	"memtrace/trace"
 )
 
 // requestShares are the parts of one meter's total that Requested is made of.
 type requestShares struct{ rest, unknown meter.Share }
 
 func (r *requestShares) grow(size uint64, rest uint32, epoch uint64) {
-	if rest == 0 {
+	switch rest {
+	case 0:
 		r.unknown.Grow(size, epoch)
-	} else {
+	case 1: // nothing beyond the request, as with most blocks
+	default:
 		r.rest.Grow(uint64(rest-1), epoch)
 	}
 }
 
 func (r *requestShares) shrink(size uint64, rest uint32, epoch uint64) {
-	if rest == 0 {
+	switch rest {
+	case 0:
 		r.unknown.Shrink(size, epoch)
-	} else {
+	case 1:
+	default:
 		r.rest.Shrink(uint64(rest-1), epoch)
 	}
+}
+
+// begin makes everything unknown that a meter counted so far.
+func (r *requestShares) begin(m *meter.Meter) {
+	r.unknown = meter.Share{Current: m.Current, AtPeak: m.Peak, Epoch: m.Epoch}
 }
 
 func (r *requestShares) live(m *meter.Meter) *report.Requested {
@@ -40,7 +48,7 @@ func requestedOf(bytes, rest, unknown uint64) *report.Requested {
 	return &report.Requested{Bytes: bytes - rest - unknown, RestBytes: rest, UnknownBytes: unknown}
 }
 
-// Requests follow what the live blocks of a framework were requested with.
+// Requests follow what the live blocks of a framework were requested with, from the first one on of which that is known.
 type Requests struct {
 	known   bool     // of any block
 	rests   []uint32 // by block id: 1 + the bytes beyond the request, 0 unknown
@@ -49,38 +57,73 @@ type Requests struct {
 }
 
 // Opened comes before the detail counts the block, closed as well: see meter.grow.
-func (r *Requests) Opened(id uint32, b *heap.Block, e *trace.Event, d *AccountStats, v *Cell) {
+// word is the event's on the bytes beyond the request, 1 + their number, 0 unknown.
+func (r *Requests) Opened(id uint32, b *heap.Block, word uint64, d *AccountStats, v *Cell) {
 	rest := uint32(0)
-	if e.Rest > 0 && e.Rest <= math.MaxUint32 && e.Rest <= b.Size {
-		rest, r.known = uint32(e.Rest), true
+	if word > 0 && word <= math.MaxUint32 && word <= b.Size {
+		rest = uint32(word)
+		if !r.known {
+			r.begin(d)
+		}
+	}
+	if !r.known {
+		return
 	}
 	*meter.Slot(&r.rests, int(id)) = rest
 	slot := DeviceSlot(b.Device)
+	device := meter.Slot(&r.devices, slot)
+	if rest == 1 {
+		return
+	}
 	r.total.grow(b.Size, rest, d.Total.Epoch)
 	v.Request.grow(b.Size, rest, d.Total.Epoch)
-	meter.Slot(&r.devices, slot).grow(b.Size, rest, meter.Slot(&d.Devices, slot).Epoch)
+	device.grow(b.Size, rest, meter.Slot(&d.Devices, slot).Epoch)
+}
+
+// begin makes everything unknown that was counted so far.
+func (r *Requests) begin(d *AccountStats) {
+	r.known = true
+	r.total.begin(&d.Total)
+	for slot := range d.Devices {
+		meter.Slot(&r.devices, slot).begin(&d.Devices[slot].Meter)
+	}
+	for n := range d.Cells.List {
+		d.Cells.List[n].Request.unknown = d.Cells.List[n].Share
+	}
 }
 
 func (r *Requests) Closed(id uint32, b *heap.Block, d *AccountStats, v *Cell) {
+	if !r.known {
+		return
+	}
+	rest := meter.Slot(&r.rests, int(id)) // of a block from before, which is unknown, there is none
+	if *rest == 1 {
+		return
+	}
 	slot := DeviceSlot(b.Device)
-	r.total.shrink(b.Size, r.rests[id], d.Total.Epoch)
-	v.Request.shrink(b.Size, r.rests[id], d.Total.Epoch)
-	r.devices[slot].shrink(b.Size, r.rests[id], d.Devices[slot].Epoch)
+	r.total.shrink(b.Size, *rest, d.Total.Epoch)
+	v.Request.shrink(b.Size, *rest, d.Total.Epoch)
+	r.devices[slot].shrink(b.Size, *rest, d.Devices[slot].Epoch)
 }
 
 // Moved takes a block's part from one cell to another; past: also in what stood at the peak, of the given epoch.
 func (r *Requests) Moved(id uint32, size, epoch uint64, from, to *Cell, past bool) (rest, unknown uint64) {
-	from.Request.shrink(size, r.rests[id], epoch)
-	to.Request.grow(size, r.rests[id], epoch)
-	unknown = size
-	if r.rests[id] > 0 {
-		rest, unknown = uint64(r.rests[id]-1), 0
+	if !r.known {
+		return 0, size
 	}
-	if past {
-		from.Request.rest.AtPeak -= rest
-		to.Request.rest.AtPeak += rest
+	word := *meter.Slot(&r.rests, int(id))
+	from.Request.shrink(size, word, epoch)
+	to.Request.grow(size, word, epoch)
+	unknown = size
+	if word > 0 {
+		rest, unknown = uint64(word-1), 0
+	}
+	if past && word == 0 {
 		from.Request.unknown.AtPeak -= unknown
 		to.Request.unknown.AtPeak += unknown
+	} else if past && rest > 0 {
+		from.Request.rest.AtPeak -= rest
+		to.Request.rest.AtPeak += rest
 	}
 	return rest, unknown
 }
@@ -93,6 +136,9 @@ func (r *Requests) OfCell(v *Cell, epoch uint64) (atPeak, live *report.Requested
 	}
 	return requestedOf(v.Peak(epoch), v.Request.rest.Peak(epoch), v.Request.unknown.Peak(epoch)), requestedOf(v.Current, v.Request.rest.Current, v.Request.unknown.Current)
 }
+
+// Known reports whether anything is known by now.
+func (r *Requests) Known() bool { return r.known }
 
 // OfHeld is the same for what was held at a moment.
 func (r *Requests) OfHeld(h *Held) *report.Requested {

@@ -9,6 +9,18 @@ import (
 	"memtrace/analyzer/report"
 )
 
+func csvHeights(s *report.Summary) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for _, h := range s.Heights {
+			for i, bytes := range h.PeakBytes {
+				if !yield([]string{h.Level, secondsOf(int64(i) * h.WidthNS), secondsOf(int64(i+1) * h.WidthNS), number(bytes)}) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func csvLifetimes(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, level := range slices.Sorted(maps.Keys(s.Lifetimes)) {

@@ -30,6 +30,8 @@ var csvTables = []CSVTable{
 	{Name: "ledgers", Doc: "where all of the driver's memory was at the peak, or at --at", rows: csvLedgers, columns: []string{"by", "level", "moment", "seconds", "owner", "key", "bytes", "requested_bytes", "rest_bytes"}},
 	{Name: "categories", Doc: "what it was for at that moment", rows: csvCategories, columns: []string{"rules", "level", "moment", "seconds", "category", "bytes", "requested_bytes", "rest_bytes"}},
 	{Name: "moment", Doc: "the rows of every grouping at --at", rows: csvMoment, columns: []string{"moment", "seconds", "by", "level", "key", "live_bytes"}},
+	viewTable("cross", "modules of a model by category, at the peak or at --at"),
+	{Name: "heights", Doc: "the highest bytes of each level in equal stretches of time", rows: csvHeights, columns: []string{"level", "from_seconds", "to_seconds", "peak_bytes"}},
 	{Name: "lifetimes", Doc: "how long blocks lived that were freed", rows: csvLifetimes, columns: []string{"level", "below_seconds", "count", "bytes"}},
 	{Name: "marks", Doc: "named moments", rows: csvMarks, columns: []string{"name", "count", "first_seconds", "last_seconds", "driver_live_bytes", "framework_live_bytes"}},
 	{Name: "out_of_memory", Doc: "the times at which memory ran out", rows: csvOutOfMemory, columns: []string{"seconds", "device", "outcome", "level", "requested_bytes", "attempts", "allocated_bytes",

@@ -60,6 +60,9 @@ func (p *page) diffSide(name string, side diff.Side, at string) {
 		name, at = "", ""
 	}
 	text := orUnknown(command(side.Process)) + " (" + process(side.Process) + "; " + run(side.Process) + ")" + at
+	if side.Process.Imported != "" {
+		text = "imported: " + clean(side.Process.Imported) + at
+	}
 	if versions := software(side.Versions); versions != "" {
 		text += ", " + versions
 	}

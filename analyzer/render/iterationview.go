@@ -94,6 +94,9 @@ func iterationCells(t *report.Training, index int, own []int) []cell {
 	if !it.Ended && t.IterationsBy != report.IterationsByNothing {
 		name = "then"
 	}
+	if t.IsBefore(index) {
+		name = "before"
+	}
 	if index == t.Highest && len(t.Iterations) > 1 {
 		name += " (highest)"
 	}

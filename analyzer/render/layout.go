@@ -18,6 +18,8 @@ type page struct {
 	blank   bool             // the last line was empty
 	signed  [len(signs)]bool // signs of inexact figures that were used and not explained yet
 	doubted bool             // so were question marks behind differences
+
+	sheets *[]Sheet // takes what is written in pieces; nil: nothing does
 }
 
 func (p *page) line(format string, args ...any) {
@@ -37,6 +39,7 @@ func (p *page) gap() {
 }
 
 func (p *page) title(text string) {
+	p.startSheet(text)
 	if widthOf(text) <= p.o.width() {
 		p.line("%s", p.o.paint(strong, text))
 		return
@@ -51,6 +54,7 @@ func (p *page) field(name, text string) { p.styled(plain, name, text) }
 
 func (p *page) styled(s style, name, text string) {
 	const nameWidth = 11
+	p.keep(func(s *Sheet) { s.Fields = append(s.Fields, Fact{Name: name, Value: text}) })
 	for i, part := range wrap(text, p.o.width()-nameWidth-2) {
 		if i > 0 {
 			name = ""
@@ -61,6 +65,7 @@ func (p *page) styled(s style, name, text string) {
 
 // item prints a line of a list, wrapped under itself.
 func (p *page) item(text string) {
+	p.keep(func(s *Sheet) { s.Items = append(s.Items, text) })
 	sign := "- "
 	for _, part := range wrap(text, p.o.width()-4) {
 		p.line("  %s%s", sign, part)
@@ -141,6 +146,7 @@ const (
 // table prints rows under titles. The first column takes the room that the others leave and clips what does not fit;
 // every other column is as wide as its widest cell. shown says which columns there was room for.
 func (p *page) table(columns []column, rows [][]cell) (shown []bool) {
+	p.keep(func(s *Sheet) { s.take(columns, rows) })
 	widths := make([]int, len(columns))
 	for i, c := range columns {
 		widths[i] = widthOf(c.title)

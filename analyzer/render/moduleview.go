@@ -61,6 +61,8 @@ func moduleMoment(s *report.Summary, t *report.Training) string {
 	switch {
 	case t.IterationsBy == report.IterationsByNothing:
 		return what
+	case t.IsBefore(t.Highest):
+		return what
 	case !it.Ended:
 		return what + " after the last iteration"
 	}

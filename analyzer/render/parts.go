@@ -15,9 +15,36 @@ type Fact struct {
 	Long        bool // only to be recognised: it may be cut
 }
 
+func orUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}
+
+// whose names the program, or the file of another tool that a trace was made from.
+func whose(proc report.Process) (name, value string) {
+	if proc.Imported != "" {
+		return "imported", clean(proc.Imported)
+	}
+	return "command", orUnknown(command(proc))
+}
+
+// process says where the program ran and how it ended. Of an imported trace that is not known.
+func (p *page) process(proc report.Process) {
+	if proc.Imported == "" {
+		p.field("process", process(proc))
+		p.field("run", run(proc))
+	}
+}
+
 // Facts says who ran, on what, and whether the trace is complete.
 func Facts(s *report.Summary) []Fact {
-	list := []Fact{{Name: "command", Value: orUnknown(command(s.Process)), Long: true}, {Name: "run", Value: process(s.Process) + "; " + run(s.Process)}}
+	name, value := whose(s.Process)
+	list := []Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
+	if s.Process.Imported == "" {
+		list = append(list, Fact{Name: "run", Value: process(s.Process) + "; " + run(s.Process)})
+	}
 	if text := software(s.Versions); text != "" {
 		list = append(list, Fact{Name: "software", Value: text, Long: true})
 	}

@@ -20,6 +20,16 @@ var totalNames = []struct{ account, name string }{
 	{"other", "of other kinds"},
 }
 
+// AccountName is what people call an account beside a framework's blocks, the account's own name if there is none.
+func AccountName(account string) string {
+	for _, n := range totalNames {
+		if n.account == account {
+			return n.name
+		}
+	}
+	return account
+}
+
 // totals are the accounts side by side, where there is more than device memory: what is never added up stands under its
 // own name.
 func (p *page) totals(s *report.Summary) {

@@ -103,6 +103,9 @@ func endedIterations(t *report.Training) []report.Iteration {
 	for n > 0 && !t.Iterations[n-1].Ended {
 		n--
 	}
+	if n > 0 && t.IsBefore(0) {
+		return t.Iterations[1:n]
+	}
 	return t.Iterations[:n]
 }
 
@@ -122,7 +125,10 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 	}
 	highest := &t.Iterations[t.Highest]
 	where := fmt.Sprintf("in iteration %d", highest.Number)
-	if !highest.Ended {
+	switch {
+	case t.IsBefore(t.Highest):
+		where = "before these"
+	case !highest.Ended:
 		where = "after the last iteration"
 	}
 	return fmt.Sprintf("%s; highest %s %s, in %s", text, Bytes(highest.Peak.Bytes), where, clean(highest.Peak.Phase))

@@ -21,7 +21,7 @@ const (
 // a leak lifts the least of it again and again.
 func (t *Training) Growth() Growth {
 	ended := 0
-	for ended < len(t.Iterations) && t.Iterations[ended].Ended {
+	for ended < len(t.Iterations) && (t.Iterations[ended].Ended || t.IsBefore(ended)) {
 		ended++
 	}
 	if ended-growthSkipped < growthWindows {
@@ -44,6 +44,12 @@ func (t *Training) Growth() Growth {
 		g.Bytes += int64(last[i] - first[i])
 	}
 	return g
+}
+
+// IsBefore reports whether what stands at an index is no iteration but the part of a compacted trace before the ones
+// that are there: of that part only the highest peak is told.
+func (t *Training) IsBefore(index int) bool {
+	return index == 0 && len(t.Iterations) > 1 && !t.Iterations[0].Ended
 }
 
 // lowestEnd is the index of the first iteration that leaves least behind.

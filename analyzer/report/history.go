@@ -4,10 +4,15 @@ package report
 // over the blocks, is the level's exactly, unless blocks were left out.
 type History struct {
 	Level  string
-	Times  []int64 // nanoseconds since the trace's base, of each event that a block begins or ends with
+	Times  []int64  // nanoseconds since the trace's base, of each event that a block begins or ends with
+	Levels []uint64 // bytes of the level behind each of these events, those of missing blocks among them
 	Blocks []HistoryBlock
 	Owners []HistoryOwner
 	By     []string // what HistoryOwner.Keys are keys of
+
+	// Segments are what the framework's allocator took from the driver, in the order in which it did. None where the
+	// level is the driver's, or filters leave blocks out, which would look like holes.
+	Segments []HistorySegment
 
 	LeftOut      uint64 // blocks that are missing: those that held least for the shortest time
 	LeftOutBytes uint64 // the largest sum of theirs that is possible at one moment
@@ -17,8 +22,17 @@ type History struct {
 type HistoryBlock struct {
 	Born, Died uint32 // events, as indexes of Times; a block that is never freed dies at len(Times)
 	Size       uint64 // bytes
+	Addr       uint64 // where it begins, on its device
 	Owner      uint32 // index of Owners
 	Device     int16
+}
+
+// HistorySegment is a range of addresses in which blocks lie.
+type HistorySegment struct {
+	Born, Died uint32 // events, as of a block: it is there behind all from Born on that come before Died
+	Addr, Size uint64
+	Device     int16
+	Joins      bool // a block may reach from it into the next one, as in PyTorch's expandable segments
 }
 
 // HistoryOwner is what blocks of one origin have in common.

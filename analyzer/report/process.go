@@ -30,6 +30,9 @@ func ProcessOf(info trace.Info) Process {
 	if p.Pod == "" {
 		p.Pod = podOf(info["process.cgroup"])
 	}
+	if p.Imported = info["import.kind"]; p.Imported != "" && info["import.brief"] != "" {
+		p.Imported += ": " + info["import.brief"]
+	}
 	return p
 }
 

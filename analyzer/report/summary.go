@@ -7,7 +7,8 @@ import "slices"
 // never changed.
 type Summary struct {
 	LostRecords uint64            `json:"lost_records"`
-	Bounds      *Bounds           `json:"bounds,omitempty"` // nil if nothing was lost
+	Bounds      *Bounds           `json:"bounds,omitempty"`  // nil if nothing was lost
+	Thinned     *Thinned          `json:"thinned,omitempty"` // nil if every event is there
 	Process     Process           `json:"process"`
 	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
 	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
@@ -51,6 +52,13 @@ type Summary struct {
 	Health Health   `json:"health"`
 }
 
+// Thinned says that the older part of the trace has only the blocks that were live at its peaks, at marks, samples and
+// OOM events, and at the part's end.
+type Thinned struct {
+	UntilTimeNS   int64  `json:"until_time_ns"`   // from then on every event is there
+	LeftOutEvents uint64 `json:"left_out_events"` // before that
+}
+
 // How a run ended.
 const (
 	EndedClean   = "clean"
@@ -74,6 +82,7 @@ type Process struct {
 	Container  string   `json:"container,omitempty"`   // id of the container that the process ran in, shortened as container tools do; "" outside, or unknown
 	Pod        string   `json:"pod,omitempty"`         // of Kubernetes: its name, or its id; "" outside, or unknown
 	ExitStatus *int     `json:"exit_status,omitempty"` // what the program passed to exit, 0 to 255; nil if it did not or that is not known
+	Imported   string   `json:"imported,omitempty"`    // what file of another tool the trace was made from, and what that lacks in short; "" if memtrace recorded it
 }
 
 // Level is one account of memory, of one device or of all.

@@ -1,7 +1,6 @@
 package training
 
 import (
-	"maps"
 	"slices"
 
 	"memtrace/analyzer/meter"
@@ -11,23 +10,42 @@ import (
 // tally is the live bytes of many blocks by class, and by module and class.
 type tally struct {
 	byClass  []uint64
-	byModule map[moduleClass]uint64
+	byModule [][]uint64 // by module and class: bytes plus one, 0 where there is nothing
 }
 
 func (y *tally) add(s *slot) {
 	*meter.Slot(&y.byClass, int(s.class)) += s.size
-	if y.byModule == nil {
-		y.byModule = make(map[moduleClass]uint64)
-	}
-	y.byModule[moduleClass{s.module, s.class}] += s.size
+	held := meter.Slot(meter.Slot(&y.byModule, int(s.module)), int(s.class))
+	*held = max(*held, 1) + s.size
 }
 
 func (y *tally) remove(s *slot) {
 	y.byClass[s.class] -= s.size
-	key := moduleClass{s.module, s.class}
-	if y.byModule[key] -= s.size; y.byModule[key] == 0 {
-		delete(y.byModule, key)
+	held := &y.byModule[s.module][s.class]
+	if *held -= s.size; *held == 1 {
+		*held = 0
 	}
+}
+
+func (y *tally) clone() tally {
+	c := tally{byClass: slices.Clone(y.byClass), byModule: slices.Clone(y.byModule)}
+	for i := range c.byModule {
+		c.byModule[i] = slices.Clone(c.byModule[i])
+	}
+	return c
+}
+
+// holding lists what there is by module and class.
+func (y *tally) holding() map[moduleClass]uint64 {
+	held := make(map[moduleClass]uint64)
+	for module, classes := range y.byModule {
+		for class, bytes := range classes {
+			if bytes > 0 {
+				held[moduleClass{uint32(module), uint16(class)}] = bytes - 1
+			}
+		}
+	}
+	return held
 }
 
 // count adds up the changes that wait. goesOn: the iteration does not end with them. What it costs grows with these,
@@ -140,12 +158,9 @@ func (t *Tracker) holdings(positions [momentCount]int32, first bool) {
 		if position < 0 && (m != atPeak || !first) {
 			continue
 		}
-		at := tally{byClass: slices.Clone(t.before.byClass), byModule: maps.Clone(t.before.byModule)}
+		at := t.before.clone()
 		t.apply(&at, position)
-		if at.byModule == nil {
-			at.byModule = make(map[moduleClass]uint64)
-		}
-		t.open.held[m] = at.byModule
+		t.open.held[m] = at.holding()
 	}
 }
 
@@ -160,15 +175,19 @@ func (t *Tracker) apply(to *tally, position int32) {
 	}
 }
 
-// compact forgets the changes and the blocks that are gone.
+// compact brings the tally of what was live up to now, and forgets the changes and the blocks that are gone. Most of
+// them came and went since the last count: the tally never had them.
 func (t *Tracker) compact() {
-	t.apply(&t.before, int32(len(t.changes)-1))
 	for i, change := range t.changes {
 		switch s := &t.slots[change.slot]; {
 		case s.closed == int32(i):
+			if s.opened < 0 {
+				t.before.remove(s)
+			}
 			*s = slot{closed: int32(i)}
 			t.unused = append(t.unused, change.slot)
 		case s.closed == stillLive:
+			t.before.add(s)
 			s.opened = -1
 		}
 	}

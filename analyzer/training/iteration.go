@@ -178,7 +178,9 @@ func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
 		t.slots = append(t.slots, slot{})
 	}
 	*meter.Slot(&t.slotOf, int(id)) = n
-	t.slots[n] = slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive, phase: phase}
+	s := &t.slots[n]
+	s.size, s.block, s.opened, s.closed = b.Size, id, int32(len(t.changes)), stillLive
+	s.module, s.class, s.phase, s.moved = 0, 0, phase, false
 	t.changes = append(t.changes, change{b.Time, n})
 	t.open.AllocCount++
 }
@@ -271,6 +273,11 @@ func (t *Tracker) Event(e *trace.Event) {
 	}
 }
 
+// FromAllocations reports whether iterations begin with certain allocations, which Event must see.
+func (t *Tracker) FromAllocations() bool {
+	return t.by == report.IterationsByRange || t.by == report.IterationsByPeriod
+}
+
 // begin ends the iteration before, if there was one.
 func (t *Tracker) begin(e *trace.Event) {
 	if t.started {
@@ -286,13 +293,13 @@ func (t *Tracker) Stepped(e *trace.Event) {
 	}
 }
 
-// Report takes in what the framework's allocator holds.
-func (t *Tracker) Report(e *trace.Event) {
-	reserved := meter.Slot(&t.reserved, profile.DeviceSlot(e.Device))
-	if *reserved == e.Reserved || e.Reserved > heap.MaxBlockBytes {
+// Reserved takes in what the framework's allocator holds on a device.
+func (t *Tracker) Reserved(device int16, held uint64) {
+	reserved := meter.Slot(&t.reserved, profile.DeviceSlot(device))
+	if *reserved == held || held > heap.MaxBlockBytes {
 		return
 	}
-	*reserved = e.Reserved
+	*reserved = held
 	var sum uint64
 	for _, bytes := range t.reserved {
 		sum += bytes
@@ -319,6 +326,22 @@ func (t *Tracker) end(time int64) {
 		}
 	}
 	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes, ReservedEndBytes: v.ReservedEndBytes}}
+}
+
+// Restart forgets the iterations so far, since some of their allocations, and of their ends, were left out of the trace.
+// Only the one with the highest peak is kept, as one that did not end: its peak is right, its number is not. The others
+// count on in number, with so many more that were left out.
+func (t *Tracker) Restart(time int64, more uint64) {
+	t.count(false)
+	if t.by == report.IterationsByOptimizer {
+		t.number += more
+	}
+	if t.started = false; t.highest >= 0 {
+		t.done[t.highest].Ended = false
+		t.done, t.highest = t.done[t.highest:t.highest+1:t.highest+1], 0
+	}
+	reserved := t.open.ReservedEndBytes
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved, ReservedEndBytes: reserved}}
 }
 
 // running is the iteration that runs, as it stands.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
@@ -23,6 +24,9 @@ type Lookahead struct {
 	period    periodWatch
 	Blocks    *BlockNames
 	LastAlloc [heap.AccountCount]uint64 // order number of each account's last allocation
+	thin      bool                      // what is read was thinned, so that nothing in it returns regularly
+
+	room []trace.Event // where columns become rows
 }
 
 // optimizer is one whose steps were reported.
@@ -36,12 +40,9 @@ type optimizer struct {
 func ReadAhead(src trace.Source) (*Lookahead, error) {
 	p := &Lookahead{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
 	p.Blocks = newBlockNames()
-	skipFields(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread)
+	skipFields(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread, trace.FieldRest)
 	for {
-		events, err := src.ReadBatch()
-		for i := range events {
-			p.event(&events[i])
-		}
+		err := p.next(src)
 		if p.ended() {
 			skipFields(src, trace.FieldThread, trace.FieldTag, trace.FieldStack, trace.FieldPyStack)
 		}
@@ -53,7 +54,62 @@ func ReadAhead(src trace.Source) (*Lookahead, error) {
 		}
 	}
 	p.Blocks.readEverything()
+	p.room = nil
 	return p, nil
+}
+
+// next takes in the next events of a source, column by column where it has columns.
+func (p *Lookahead) next(src trace.Source) error {
+	columns, ok := src.(trace.ColumnSource)
+	if !ok {
+		events, err := src.ReadBatch()
+		p.thin = trace.IsThin(src.Info())
+		p.rows(events)
+		return err
+	}
+	b, err := columns.ReadColumns()
+	p.thin = trace.IsThin(src.Info())
+	if err != nil {
+		return err
+	}
+	runs := b.Runs()
+	if len(runs) == 0 {
+		p.rows(b.Rows())
+	}
+	for i := range runs {
+		if heap.IsStraight(&runs[i]) && p.Framework && (p.ended() || p.thin) {
+			p.framework(&runs[i])
+			continue
+		}
+		rows := slices.Grow(p.room[:0], runs[i].Len())[:runs[i].Len()]
+		runs[i].Rows(rows)
+		p.rows(rows)
+		p.room = rows
+	}
+	return nil
+}
+
+func (p *Lookahead) rows(events []trace.Event) {
+	for i := range events {
+		p.event(&events[i])
+	}
+}
+
+// framework takes in allocations and frees of a framework, of which only the names of their blocks are looked for.
+func (p *Lookahead) framework(c *trace.Columns) {
+	seq, addr, size, flags := c.Column(trace.FieldSeq), c.Column(trace.FieldAddr), c.Column(trace.FieldSize), c.Column(trace.FieldFlags)
+	last := &p.LastAlloc[heap.AccountFramework]
+	for i, kind := range c.Kinds() {
+		if trace.Flags(flags.At(i))&^trace.FlagBackward == 0 && p.Blocks.straight(kind, seq.At(i), addr.At(i), size.At(i)) {
+			if kind == trace.EventAlloc {
+				*last = max(*last, seq.At(i))
+			}
+			continue
+		}
+		var e trace.Event
+		c.Row(i, &e)
+		p.event(&e)
+	}
 }
 
 // skipFields spares a source fields that are not looked at.
@@ -101,7 +157,7 @@ func (p *Lookahead) alloc(e *trace.Event) {
 		p.Framework = true
 		p.period = periodWatch{} // the driver's blocks are not those that count
 	}
-	if p.ended() {
+	if p.ended() || p.thin {
 		return
 	}
 	if p.ranges.begins(e) {

@@ -62,6 +62,28 @@ func (n *BlockNames) event(e *trace.Event) {
 	}
 }
 
+// straight takes in an allocation or a free of a framework's block by the straight way of the heap. It does nothing but
+// return false if the event is not one of that.
+func (n *BlockNames) straight(kind trace.EventKind, seq, addr, size uint64) bool {
+	switch {
+	case addr == 0:
+		return false
+	case kind == trace.EventFree:
+		id, b := n.heap.CloseFramework(addr, seq)
+		if b != nil {
+			n.heap.Recycle(id)
+		}
+		return b != nil
+	case kind != trace.EventAlloc || size > heap.MaxBlockBytes:
+		return false
+	}
+	_, b := n.heap.OpenFramework(addr)
+	if b != nil {
+		b.Seq, b.Size = seq, size
+	}
+	return b != nil
+}
+
 func (n *BlockNames) name(e *trace.Event) {
 	id, ok := n.named.Find(n.heap, e.Addr)
 	if !ok {

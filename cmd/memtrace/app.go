@@ -76,8 +76,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
 	root.PersistentFlags().CountVarP(&a.verbose, "verbose", "v", "say what is being done (twice: in detail)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only")
-	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.topCommand(), a.htmlCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(), a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
-		a.stripCommand(), a.anonymizeCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.topCommand(), a.htmlCommand(), a.serveCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(), a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
+		a.compactCommand(), a.stripCommand(), a.anonymizeCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
 	return root
 }
 

@@ -126,12 +126,9 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 	}
 	asked := len(options.Groupings) > 0
 	if !asked {
-		viewed := viewFlags{names: flags.views}
-		if err := viewed.askForTraining(&flags.summaryFlags, &options); err != nil {
+		if err := flags.askForDefaults(&options); err != nil {
 			return err
 		}
-		options.Sites = true
-		options.Groupings = append(diff.Groupings(), byCategory)
 	}
 	difference, err := a.difference(flags, options, needed, basePath, newPath, !asked)
 	if err != nil {
@@ -149,10 +146,22 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 	}))
 }
 
+// askForDefaults asks for what a difference shows unless it is told otherwise.
+func (f *diffFlags) askForDefaults(options *analyzer.Options) error {
+	viewed := viewFlags{names: f.views}
+	if err := viewed.askForTraining(&f.summaryFlags, options); err != nil {
+		return err
+	}
+	options.Sites = true
+	options.Groupings = append(diff.Groupings(), byCategory)
+	return nil
+}
+
 // diffResult is a difference and what is to be said of the traces behind it.
 type diffResult struct {
-	diff    *diff.Diff
-	damaged damageList
+	diff      *diff.Diff
+	summaries [2]*report.Summary // what it was made of
+	damaged   damageList
 }
 
 // difference reads both sides.
@@ -183,7 +192,7 @@ func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*r
 	if err := checkMatched(paths[0], summaries[0]); err != nil && len(summaries[1].Unmatched) > 0 { // what one side lacks is a difference
 		return result, err
 	}
-	result.diff = diff.New(summaries[0], summaries[1])
+	result.diff, result.summaries = diff.New(summaries[0], summaries[1]), summaries
 	result.diff.Base.Path, result.diff.New.Path = paths[0], paths[1]
 	if defaults {
 		result.diff.ShowDefaults(summaries[0], summaries[1], byCategory)

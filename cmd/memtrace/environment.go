@@ -24,6 +24,7 @@ type guestSettings struct {
 	spoolDir    string // absolute path
 	spoolMax    int64  // bytes
 	hardMax     int64  // bytes
+	traceMax    int64  // bytes
 	overflow    string // wait or drop
 	guestMemory string // a size, or 0
 	log         string
@@ -48,6 +49,9 @@ func (g guestSettings) apply(base []string) []string {
 	}
 	if g.hardMax > 0 {
 		env = setVariable(env, "MEMTRACE_SPOOL_HARD_MAX", strconv.FormatInt(g.hardMax, 10))
+	}
+	if g.traceMax > 0 {
+		env = setVariable(env, "MEMTRACE_TRACE_MAX", strconv.FormatInt(g.traceMax, 10))
 	}
 	if g.overflow != "" {
 		env = setVariable(env, "MEMTRACE_OVERFLOW", g.overflow)

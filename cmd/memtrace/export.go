@@ -32,6 +32,12 @@ the end, those of all allocations, and the number of allocations. They add up to
 what 'memtrace report' says of the level. Stacks are folded as in the report:
 --full-stacks keeps the frames of interpreters, dispatchers and allocators.
 
+dhat, perfetto and memory_viz tell of blocks as they came and went. A snapshot for
+memory_viz holds what stands at its end, and its readers take the history back from
+there: with --at it ends at that moment, not with the run. --limit bounds what is
+held in memory: the blocks that perfetto divides among owners, the latest events of
+a snapshot's history. What does not fit is reported.
+
 csv writes the tables of the report, those that have rows, for spreadsheets and
 other programs. Sizes are whole bytes, times seconds since the start. A name that a
 spreadsheet would calculate, such as '=1+1', has an apostrophe before it.
@@ -46,6 +52,8 @@ const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
   memtrace export pprof --value allocated memtrace.python3.4711.bin
   memtrace export speedscope --focus 'attn|mlp' -o attention.json memtrace.python3.4711.bin
   memtrace export collapsed --no-lines -o - memtrace.python3.4711.bin | sort -nrk2 | head
+  memtrace export perfetto memtrace.python3.4711.bin
+  memtrace export memory_viz --at oom memtrace.python3.4711.bin
   memtrace export csv -o tables memtrace.python3.4711.bin
   memtrace export --push http://localhost:4040 memtrace.python3.4711.bin`
 
@@ -57,6 +65,8 @@ type exportFormat struct {
 	bothLevels           bool   // a file holds all levels unless one was asked for
 	hint                 string // a command that opens the file, which stands for %s; "": there is no such command
 	write                func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error
+	replay               func(w io.Writer, run *export.Run, o export.Options) (*export.Written, error) // instead of write: blocks, as they came and went
+	takes                []string                                                                      // of the flags about what to write, those that apply to a format that is replayed
 }
 
 var exportFormats = []exportFormat{
@@ -68,6 +78,12 @@ var exportFormats = []exportFormat{
 		hint: "open it at https://www.speedscope.app, which keeps it in your browser", write: export.Speedscope},
 	{name: "collapsed", extension: ".collapsed.txt", doc: "one line for each stack, for flamegraph.pl and others",
 		hint: "flamegraph.pl --countname bytes %s", write: oneSet(export.Collapsed)},
+	{name: "dhat", extension: ".dhat.json", doc: "for Valgrind's dh_view: lifetimes and peak of each stack", form: visible.JSON,
+		hint: "open dh_view.html of Valgrind in a browser and load it there", replay: export.DHAT, takes: []string{"level", "at", "full-stacks", "no-lines"}},
+	{name: "perfetto", extension: ".pftrace", doc: "for Perfetto's viewer: memory over time, slices, marks", form: visible.Bytes,
+		hint: "open it at https://ui.perfetto.dev, which keeps it in your browser", replay: export.Perfetto, takes: []string{"limit"}},
+	{name: "memory_viz", extension: ".pickle", doc: "a snapshot for PyTorch's memory_viz, with all device memory", form: visible.Bytes,
+		hint: "drop it on https://pytorch.org/memory_viz, which keeps it in your browser", replay: export.Snapshot, takes: []string{"at", "full-stacks", "limit"}},
 }
 
 func oneSet(write func(io.Writer, *analyzer.StackSet, export.Options) error) func(io.Writer, []*analyzer.StackSet, export.Options) error {
@@ -83,6 +99,8 @@ type exportFlags struct {
 	output  string
 	force   bool
 	push    pushFlags
+	limit   int                    // of blocks or events held
+	changed func(flag string) bool // a flag was given
 }
 
 func (a *app) exportCommand() *cobra.Command {
@@ -97,7 +115,7 @@ func (a *app) exportCommand() *cobra.Command {
 	names = append(names, cobra.CompletionWithDesc(exportCSVName, "a folder with each table of the report"))
 	cmd := &cobra.Command{
 		Use:     "export [flags] FORMAT FILE",
-		Short:   "Write call stacks as a flame graph, or for pprof and others; tables as CSV",
+		Short:   "Write a flame graph, files for pprof, Perfetto and others, tables as CSV",
 		Long:    fmt.Sprintf(exportLong, list.String(), csvTables(), filterHelp),
 		Example: exportExample,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -145,7 +163,10 @@ func (e *exportFlags) define(cmd *cobra.Command) {
 	e.filters.defineFilters(cmd)
 	f.StringVarP(&e.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace); for csv a folder")
 	e.push.define(cmd)
+	e.changed = f.Changed
+	f.IntVar(&e.limit, "limit", exportLimit, "hold at most this `NUMBER` of blocks (perfetto) or events (memory_viz)")
 	f.BoolVarP(&e.force, "force", "f", false, "replace that file if it exists")
+	mustComplete(cmd, "limit", completeValues())
 	mustComplete(cmd, "value", completeValues(export.ValueNames()...))
 	mustComplete(cmd, "at", completeMoments)
 	mustComplete(cmd, "level", completeValues(levels...))
@@ -177,6 +198,9 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 	if err != nil {
 		return err
 	}
+	if err := flags.checkApplies(format); err != nil {
+		return err
+	}
 	count, options, err := flags.check()
 	if err != nil {
 		return err
@@ -185,17 +209,17 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 	if err != nil {
 		return err
 	}
+	if format.replay != nil {
+		return a.exportReplayed(flags, format, path, count, options)
+	}
 	if format.labels {
 		if err := labelStacks(&count); err != nil {
 			return err
 		}
 	}
-	output := flags.output
-	switch {
-	case output == "":
-		output = exportPath(path, format)
-	case output == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.stdout.Fd())):
-		return usagef("refusing to write %s to a terminal; name a file with -o", format.name)
+	output, err := a.exportOutput(flags.output, path, format)
+	if err != nil {
+		return err
 	}
 	sets, modules, err := a.readStacks(path, flags.level, format.bothLevels, count)
 	if err != nil {
@@ -210,6 +234,17 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 	}
 	a.sayExported(path, output, format, sets, options)
 	return nil
+}
+
+// exportOutput is the file to write: the one that was named, else one beside the trace.
+func (a *app) exportOutput(named, path string, format *exportFormat) (string, error) {
+	switch {
+	case named == "":
+		return exportPath(path, format), nil
+	case named == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.stdout.Fd())):
+		return "", usagef("refusing to write %s to a terminal; name a file with -o", format.name)
+	}
+	return named, nil
 }
 
 // labelStacks asks for what pprof's samples are labelled with. Categories are those of the default rules.

@@ -101,7 +101,7 @@ func askForCSV(o *analyzer.Options) error {
 	if err := (&viewFlags{names: []string{"modules"}}).askForTraining(&summaryFlags{}, o); err != nil {
 		return err
 	}
-	o.Groupings = append(groupings, byCategory)
+	o.Groupings, o.Cross = append(groupings, byCategory), []string{"module", byCategory}
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/internal/pyroscope"
+	"memtrace/internal/top"
 )
 
 // pushTokenEnv holds a token for the server. A command line is no place for one: every process of the machine can read
@@ -92,8 +93,8 @@ func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, f
 	if err != nil {
 		began = time.Now().Add(-time.Duration(set.Process.DurationNS)) // an imported snapshot does not tell
 	}
-	p := &pyroscope.Profile{Service: programName(strings.Join(set.Process.Args, " ")), From: began, Until: began.Add(time.Duration(set.Process.DurationNS)), Types: pushTypes,
-		Labels: map[string]string{"host": set.Process.Host, "pod": set.Process.Pod, "rank": rankText(set.Process.Rank), "level": set.Level}}
+	p := &pyroscope.Profile{Service: top.ProgramName(strings.Join(set.Process.Args, " ")), From: began, Until: began.Add(time.Duration(set.Process.DurationNS)), Types: pushTypes,
+		Labels: map[string]string{"host": set.Process.Host, "pod": set.Process.Pod, "rank": top.RankText(set.Process.Rank), "level": set.Level}}
 	if set.Process.PID > 0 {
 		p.Labels["process_pid"] = strconv.FormatInt(set.Process.PID, 10)
 	}

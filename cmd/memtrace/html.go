@@ -3,62 +3,83 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/page"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
 	"memtrace/trace/spool"
 )
 
 const htmlLong = `Write the report as one HTML file: the answer, memory over time, and for any
-moment who held it, with call stacks and the largest blocks. The page asks the
-network for nothing, so that it can be attached to an issue or opened from a
-folder. Without scripts it still shows the report.
+moment who held it, with call stacks, the largest blocks and a map of the
+allocator's memory. The page asks the network for nothing, so that it can be
+attached to an issue or opened from a folder. Without scripts it still shows the
+report. Of two traces the page says what changed, as 'memtrace diff' does.
 
-The file lies beside the trace, under its name with the ending .html, unless -o
-names another one; '-o -' is standard output. A page names files and functions
-of the program, as the report does: 'memtrace anonymize' makes a trace without
-them.
+The file lies beside the trace, or the second one, under its name with the ending
+.html, of two traces .diff.html, unless -o names another one; '-o -' is standard
+output. A page names files and functions of the program, as the report does, and
+has none of their text. --no-source replaces these names, and those of tags and
+marks, by pseudonyms, as 'memtrace anonymize' does for a whole trace.
+
+Blocks beyond --blocks are left out, which the page says; --full holds every one.
+'memtrace serve' shows the same page of traces of any size.
 
 %s`
 
 const htmlExample = `  memtrace html memtrace.python3.4711.bin
-  memtrace html --focus attn -o attention.html memtrace.python3.4711.bin`
+  memtrace html --focus attn -o attention.html memtrace.python3.4711.bin
+  memtrace html before.bin after.bin`
 
-const pageExtension = ".html"
+const (
+	pageExtension     = ".html"
+	diffPageExtension = ".diff.html"
+)
 
 type htmlFlags struct {
-	filters summaryFlags
-	blocks  int
-	output  string
-	force   bool
+	filters  summaryFlags
+	blocks   int
+	full     bool
+	noSource bool
+	output   string
+	force    bool
+
+	blocksGiven bool
 }
 
 func (a *app) htmlCommand() *cobra.Command {
 	var flags htmlFlags
 	cmd := &cobra.Command{
-		Use:     "html [flags] FILE",
-		Short:   "Write the report as one HTML page, with memory over time",
+		Use:     "html [flags] FILE | html [flags] BASE NEW",
+		Short:   "Write the report, or what changed between two, as one HTML page",
 		Long:    fmt.Sprintf(htmlLong, filterHelp),
 		Example: htmlExample,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("name one trace; got %d", len(args))
+			if len(args) != 1 && len(args) != 2 {
+				return usagef("name one trace, or two to compare; got %d", len(args))
 			}
 			return nil
 		},
 		ValidArgsFunction: completeTraces,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.html(&flags, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags.blocksGiven = cmd.Flags().Changed("blocks")
+			if len(args) == 2 {
+				return a.htmlDiff(&flags, args[0], args[1])
+			}
+			return a.html(&flags, args[0])
+		},
 	}
 	f := cmd.Flags()
 	flags.filters.defineFilters(cmd)
-	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; about 7 bytes of file each")
+	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; 5 to 7 bytes of file each")
+	f.BoolVar(&flags.full, "full", false, "hold every block")
+	f.BoolVar(&flags.noSource, "no-source", false, "replace names of the program's files, functions, tags and marks by pseudonyms")
 	f.StringVarP(&flags.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace that file if it exists")
 	mustComplete(cmd, "blocks", completeValues())
@@ -69,30 +90,78 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 	if flags.blocks < 1 {
 		return usagef("--blocks %d: must be at least 1", flags.blocks)
 	}
-	options, err := flags.filters.options()
+	if flags.full {
+		if flags.blocksGiven {
+			return usagef("--full holds every block: leave out --blocks")
+		}
+		flags.blocks = math.MaxInt32 // events are numbered in 32 bits
+	}
+	options, err := flags.filters.pageOptions(flags.blocks)
 	if err != nil {
 		return err
 	}
-	set, err := rulefile.Open(rulefile.Default)
+	read, done, err := flags.sources(a, arg)
+	defer done()
 	if err != nil {
 		return err
 	}
-	options.Sites, options.Training, options.HistoryBlocks = true, true, flags.blocks
-	options.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
 	path, err := oneInput(arg)
 	if err != nil {
 		return err
 	}
-	output := flags.output
-	if output == "" {
-		output = strings.TrimSuffix(strings.TrimSuffix(path, spool.Extension), traceSuffix) + pageExtension
-	}
-	summary, err := a.summarize(path, options)
+	summary, err := a.summarize(read[0], options)
 	if err != nil {
 		return err
 	}
 	about := page.Options{Path: filepath.Base(path), Writer: "memtrace " + version.String}
-	if err := a.writeTo(output, flags.force, visible.Bytes, func(w io.Writer) error { return page.Write(w, summary, about) }); err != nil {
+	return a.writePage(flags, pageName(path, pageExtension), func(w io.Writer) error { return page.Write(w, summary, about) })
+}
+
+// htmlDiff writes the page of what changed between two traces.
+func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
+	if flags.full || flags.blocksGiven {
+		return usagef("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
+	}
+	compared := diffFlags{summaryFlags: flags.filters}
+	compared.entries = -1
+	options, err := compared.options()
+	if err == nil {
+		err = compared.askForDefaults(&options)
+	}
+	if err != nil {
+		return err
+	}
+	options.HistoryBlocks = flags.blocks
+	read, done, err := flags.sources(a, basePath, newPath)
+	defer done()
+	if err != nil {
+		return err
+	}
+	result, err := a.difference(&compared, options, nil, read[0], read[1], true)
+	if err != nil {
+		return err
+	}
+	for i, side := range []*diff.Side{&result.diff.Base, &result.diff.New} {
+		if side.Path, err = oneInput([]string{basePath, newPath}[i]); err != nil {
+			return err
+		}
+	}
+	about := page.Options{Writer: "memtrace " + version.String}
+	return a.writePage(flags, pageName(result.diff.New.Path, diffPageExtension), func(w io.Writer) error {
+		return page.WriteDiff(w, result.diff, result.summaries[0], result.summaries[1], about)
+	})
+}
+
+// pageName is where a trace's page lies unless it is told otherwise.
+func pageName(path, extension string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, spool.Extension), traceSuffix) + extension
+}
+
+func (a *app) writePage(flags *htmlFlags, output string, write func(io.Writer) error) error {
+	if flags.output != "" {
+		output = flags.output
+	}
+	if err := a.writeTo(output, flags.force, visible.Bytes, write); err != nil {
 		return err
 	}
 	if output != "-" && !a.quiet {

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -13,30 +16,47 @@ import (
 	"memtrace/trace/importer"
 )
 
-const importLong = `Make a trace of a memory snapshot that PyTorch wrote, so that report, diff, export
-and the other verbs can read it. A snapshot is what
-torch.cuda.memory._dump_snapshot("snapshot.pickle") writes; with
-torch.cuda.memory._record_memory_history() before the training it holds the history
-of every block, without it only the blocks of one moment.
+const importLong = `Make a trace of what another tool wrote, so that report, diff, plot, html and
+the other verbs can read it. Formats are recognized by their content:
 
-The pickle is read as data: nothing in it is run, and a pickle that would run
-something is refused. What a snapshot does not hold is said on standard error.`
+%s
+A snapshot is what torch.cuda.memory._dump_snapshot("snapshot.pickle") writes;
+with torch.cuda.memory._record_memory_history() before the training it holds the
+history of every block, without it only the blocks of one moment. The pickle is
+read as data: nothing in it is run, and a pickle that would run something is
+refused.
+
+What a file does not hold is said on standard error and in the report's notes.`
 
 const importExample = `  memtrace import snapshot.pickle -o snapshot.bin
   memtrace report snapshot.bin
-  memtrace diff snapshot.bin memtrace.python3.4711.bin`
+  memtrace diff snapshot.bin memtrace.python3.4711.bin
+  memtrace import memory_fft.txt -o fft.bin && memtrace plot --baseline -o fft.png fft.bin
+  memtrace import train.log -o old.bin && memtrace report --rules mxnet-tbd old.bin`
 
 type importOptions struct {
-	output string
-	force  bool
+	output   string
+	format   string
+	interval time.Duration
+	force    bool
 }
+
+// maxInterval bounds --interval.
+const maxInterval = time.Hour
 
 func (a *app) importCommand() *cobra.Command {
 	var o importOptions
+	var list strings.Builder
+	var formats []string
+	for i := range importer.Formats {
+		f := &importer.Formats[i]
+		fmt.Fprintf(&list, "  %-13s %s\n", f.Name, f.Doc)
+		formats = append(formats, f.Name+"\t"+f.Doc)
+	}
 	cmd := &cobra.Command{
 		Use:     "import [flags] FILE -o OUT",
-		Short:   "Make a trace of a PyTorch memory snapshot",
-		Long:    importLong,
+		Short:   "Make a trace of what another tool wrote",
+		Long:    fmt.Sprintf(importLong, list.String()),
 		Example: importExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -48,13 +68,23 @@ func (a *app) importCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
+	f.StringVar(&o.format, "format", "", "the `FORMAT` of the file: "+strings.Join(importer.Names(), ", ")+" (default: by its content)")
+	f.DurationVar(&o.interval, "interval", importer.DefaultInterval, "nvidia-smi: the `TIME` from one sample to the next, where the file has no timestamps")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
+	mustComplete(cmd, "format", completeValues(formats...))
+	mustComplete(cmd, "interval", completeValues())
 	return cmd
 }
 
 func (a *app) importFile(o importOptions, path string) error {
-	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
+	format := importer.Find(o.format)
+	switch {
+	case o.output == "" && term.IsTerminal(int(a.stdout.Fd())):
 		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
+	case o.format != "" && format == nil:
+		return usagef("--format %s: choose from %s", o.format, strings.Join(importer.Names(), ", "))
+	case o.interval <= 0 || o.interval > maxInterval:
+		return usagef("--interval %v: a time such as 10ms, up to %v", o.interval, maxInterval)
 	}
 	in, err := regular.Open(path)
 	if err != nil {
@@ -64,41 +94,65 @@ func (a *app) importFile(o importOptions, path string) error {
 	if err := refuseSame(path, o.output); err != nil {
 		return err
 	}
-	if !pickled(in) {
-		return fmt.Errorf("%s: offset 0: not a pickle; name a file that torch.cuda.memory._dump_snapshot wrote", path)
+	size, err := in.Seek(0, io.SeekEnd)
+	if err != nil {
+		return openError(path, err)
 	}
-	var result importer.Result
+	if format == nil {
+		if format, err = importer.Recognize(in, size); err != nil {
+			return fmt.Errorf("%s: %w; --format says what a file is", path, err)
+		}
+	}
+	result, err := a.importAs(format, in, size, o)
+	if err != nil {
+		return err
+	}
+	if !a.quiet {
+		a.say("%d events of a %s", result.Events, result.Kind)
+		for _, lack := range result.Lacks {
+			a.say("%s", lack)
+		}
+	}
+	return nil
+}
+
+// importAs writes the trace. Errors about the file name it.
+func (a *app) importAs(format *importer.Format, in *os.File, size int64, o importOptions) (result importer.Result, err error) {
+	spill, err := os.CreateTemp("", "memtrace-import-*")
+	if err != nil {
+		return result, fmt.Errorf("make a temporary file: %w; TMPDIR names the folder for it", err)
+	}
+	defer spill.Close()
+	if err := os.Remove(spill.Name()); err != nil {
+		return result, fmt.Errorf("make a temporary file: %w", err)
+	}
 	err = a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err
 		}
-		if result, err = importer.Torch(out, in); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+		if result, err = format.Import(out, in, size, importer.Options{Interval: o.interval, Spill: spill}); err != nil {
+			return fmt.Errorf("%s: %w", in.Name(), err)
 		}
 		return nil
 	})
-	if err == nil && !a.quiet {
-		a.say("%d events of a PyTorch memory snapshot", result.Events)
-		for _, lack := range result.Lacks {
-			a.say("%s", lack)
-		}
-	}
-	return err
+	return result, err
 }
 
-// pickled reports whether a file begins as pickles of protocol 2 and later do.
-func pickled(file io.ReaderAt) bool {
-	first := make([]byte, 1)
-	n, _ := file.ReadAt(first, 0)
-	return n == 1 && first[0] == 0x80
-}
+// importHint is how much of a file is looked at when it is not a trace.
+const importHint = 1 << 20
 
-func isPickle(path string) bool {
+// foreignFormat returns the format that the beginning of a file is in, nil if it is none that can be imported.
+func foreignFormat(path string) *importer.Format {
 	file, err := regular.Open(path)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer file.Close()
-	return pickled(file)
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil
+	}
+	format, _ := importer.Recognize(file, min(size, importHint))
+	return format
 }

@@ -16,6 +16,7 @@ import (
 
 	"memtrace/internal/visible"
 	"memtrace/trace"
+	"memtrace/trace/spool"
 )
 
 // infoSchema names the shape of info's JSON. Its number grows only when something is changed or taken away.
@@ -120,6 +121,44 @@ func (a *app) infoCommand() *cobra.Command {
 	return cmd
 }
 
+// countKinds reads a trace to its end. All columns are decoded, for only then is it known that the trace is whole, but no
+// rows are made of them.
+func countKinds(run *spool.Run, lost *lostInfo, bar *progress) (kinds [256]uint64, err error) {
+	for {
+		b, err := run.ReadColumns()
+		if errors.Is(err, io.EOF) {
+			return kinds, nil
+		}
+		if err != nil {
+			return kinds, err
+		}
+		for i := range b.Runs() {
+			c := &b.Runs()[i]
+			for n, kind := range c.Kinds() {
+				if kinds[kind]++; kind == trace.EventLost {
+					var e trace.Event
+					c.Row(n, &e)
+					lost.note(e.Lost())
+				}
+			}
+		}
+		if len(b.Runs()) == 0 {
+			countRows(&kinds, lost, b.Rows())
+		}
+		bar.update(run.Offset())
+	}
+}
+
+// countRows is countKinds for the records of a spool.
+func countRows(kinds *[256]uint64, lost *lostInfo, events []trace.Event) {
+	for i := range events {
+		e := &events[i]
+		if kinds[e.Kind]++; e.Kind == trace.EventLost {
+			lost.note(e.Lost())
+		}
+	}
+}
+
 // readInfo reads a whole trace, since what it holds and where it ends is known only then.
 func (a *app) readInfo(path string) (traceInfo, error) {
 	run, err := a.openTrace(path)
@@ -129,23 +168,10 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	defer run.Close()
 	bar := a.newProgress(path, run.Size())
 	defer bar.finish()
-	var kinds [256]uint64
 	var info traceInfo
-	for {
-		events, err := run.ReadBatch()
-		for i := range events {
-			kinds[events[i].Kind]++
-			if e := &events[i]; e.Kind == trace.EventLost {
-				info.Lost.note(e.Lost())
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return traceInfo{}, readError(path, run, err)
-		}
-		bar.update(run.Offset())
+	kinds, err := countKinds(run, &info.Lost, bar)
+	if err != nil {
+		return traceInfo{}, readError(path, run, err)
 	}
 	end, _ := run.End()
 	health := run.Health()

@@ -29,6 +29,7 @@ var recorderVariables = []entry{
 	{"MEMTRACE_LOG", "what the recorder says on standard error: off, error, warn, info or debug"},
 	{"MEMTRACE_DISABLE", "load the library and record nothing"},
 	{"MEMTRACE_SPOOL_DIR", "folder of the spool, the working file of a running process"},
+	{"MEMTRACE_TRACE_MAX", "largest size of the trace, such as 2G: its older part is compacted before it has that"},
 	{"MEMTRACE_SPOOL_MAX, MEMTRACE_SPOOL_HARD_MAX", "room that the spool may usually take, and at most"},
 	{"MEMTRACE_OVERFLOW", "what happens when the spool can grow no more: wait or drop"},
 	{"MEMTRACE_NVML", "whether, and how often in seconds, the device is asked what is in use"},

@@ -101,22 +101,28 @@ func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *repor
 		m.Faultf("diff with the seed fails")
 	}
 	// Each mutant goes through some of the rest, so that all of it is met often.
-	switch m.Number % 7 {
+	switch m.Number % 8 {
 	case 0:
 		r.run(m, events, "report", "--view", "modules,parameters,iterations", path)
+		r.run(m, events, "export", "perfetto", "--limit", "100", "-o", filepath.Join(r.dir, "x"), "-f", path)
 	case 1:
 		r.run(m, events, "export", "speedscope", "-o", filepath.Join(r.dir, "x"), "-f", path)
 		r.run(m, events, "export", "csv", "-o", filepath.Join(r.dir, "tables"), "-f", path)
 	case 2:
 		r.run(m, events, "export", "flamegraph", "-o", filepath.Join(r.dir, "x"), "-f", path)
+		r.run(m, events, "export", "dhat", "-o", filepath.Join(r.dir, "x"), "-f", path)
 	case 3:
 		r.run(m, events, "export", "pprof", "-o", filepath.Join(r.dir, "x"), "-f", path)
+		r.run(m, events, "export", "memory_viz", "--limit", "100", "-o", filepath.Join(r.dir, "x"), "-f", path)
 	case 4:
 		r.copied(m, summary, path, "strip")
 	case 5:
 		r.copied(m, summary, path, "anonymize")
+	case 7:
+		r.compacted(m, summary, path)
 	case 6:
 		r.run(m, events, "html", "--blocks", "100", "-o", filepath.Join(r.dir, "x"), "-f", path)
+		r.run(m, events, "html", "-o", filepath.Join(r.dir, "x"), "-f", seed.path, path)
 	}
 	if m.Number%4 == 0 {
 		r.embedded(m, summary)
@@ -189,6 +195,28 @@ func (r *verbReader) copied(m *mutant.Mutant, s *report.Summary, path, verb stri
 	to := filepath.Join(r.dir, "copy.bin")
 	if _, ok := r.run(m, s.Health.Events, verb, "-o", to, "-f", path); ok {
 		r.sameLevels(m, s, to, verb)
+	}
+}
+
+// compacted thins a copy, of which peaks, what is live and what was allocated are the same.
+func (r *verbReader) compacted(m *mutant.Mutant, s *report.Summary, path string) {
+	to := filepath.Join(r.dir, "compact.bin")
+	if _, ok := r.run(m, s.Health.Events, "compact", "-o", to, "-f", path); !ok {
+		m.Faultf("compact fails")
+		return
+	}
+	text, ok := r.run(m, s.Health.Events, "report", "--json", to)
+	copied := new(report.Summary)
+	if err := json.Unmarshal(text, copied); !ok || err != nil {
+		m.Faultf("a compacted copy cannot be read: %v", err)
+		return
+	}
+	figures := func(l report.Level) report.Level {
+		l.PeakBytesLower, l.LiveBytesLower, l.RequestedAtPeak, l.RequestedLive = nil, nil, nil, nil // less is certain where records were lost
+		return l
+	}
+	if !sameLevel(figures(copied.Driver), figures(s.Driver)) || !sameLevel(figures(copied.Framework), figures(s.Framework)) || copied.LostRecords != s.LostRecords {
+		m.Faultf("compact: %+v %+v became %+v %+v", s.Driver, s.Framework, copied.Driver, copied.Framework)
 	}
 }
 

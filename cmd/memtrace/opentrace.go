@@ -36,9 +36,10 @@ func openAgain(path string) (*spool.Run, error) {
 func openError(path string, err error) error {
 	var pathError *fs.PathError
 	switch {
-	case errors.Is(err, trace.ErrNotTrace) && isPickle(path):
-		return fmt.Errorf("%s: a pickle, not a trace; if PyTorch wrote it as a memory snapshot, type: memtrace import %s -o snapshot.bin", path, path)
 	case errors.Is(err, trace.ErrNotTrace):
+		if f := foreignFormat(path); f != nil {
+			return fmt.Errorf("%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin", path, f.Name, shellWord(path))
+		}
 		return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path, trace.ErrNotTrace)
 	case errors.Is(err, spool.ErrNotSpool), errors.Is(err, spool.ErrVersion):
 		return fmt.Errorf("%w; a spool can be read by the memtrace whose library wrote it", err) // these name the file, which may be the one beside path

@@ -27,7 +27,9 @@ const plotExample = `  memtrace plot -o memory.png memtrace.python3.4711.bin
   memtrace plot --kind iterations -o iterations.svg memtrace.python3.4711.bin
   memtrace plot --kind categories --min-share 1 -o runs.pdf small.bin large.bin
   memtrace plot --kind bars --group layer=mxnet-layers --group data=mine.toml -o bars.png memtrace.python3.4711.bin
-  memtrace plot --align --baseline --data values.csv -o kernels.png fft.bin winograd.bin`
+  memtrace plot --align --baseline --data values.csv -o kernels.png fft.bin winograd.bin
+  memtrace plot --kind flamegraph -o stacks.png memtrace.python3.4711.bin
+  memtrace plot --kind segments --at oom -o map.png memtrace.python3.4711.bin`
 
 type plotFlags struct {
 	filters summaryFlags
@@ -49,7 +51,7 @@ func (a *app) plotCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:               "plot [flags] -o FILE TRACE...",
-		Short:             "Draw memory over time, by category or by iteration",
+		Short:             "Draw memory over time, by category, iteration, size, call stack or segment",
 		Long:              fmt.Sprintf(plotLong, list.String(), filterHelp),
 		Example:           plotExample,
 		Args:              someTraces,
@@ -62,13 +64,15 @@ func (a *app) plotCommand() *cobra.Command {
 	f.Float64Var(&flags.show.MinShare, "min-share", 0, "join categories below this `PERCENT` of the total")
 	f.BoolVar(&flags.show.Baseline, "baseline", false, "overlay: take off what each run held at first")
 	f.BoolVar(&flags.show.Align, "align", false, "overlay: let each run begin at its first allocation")
-	f.StringVar(&flags.axis, "axis", "time", "timeline: what it goes by, `AXIS` time, or events, as wide as each other")
+	f.StringVar(&flags.axis, "axis", "time", "timeline, overlay: what it goes by, `AXIS` time, or events, as wide as each other")
+	f.StringVar(&flags.filters.at, "at", "", "flamegraph, segments: take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
 	f.StringVar(&flags.data, "data", "", "also write the values to a CSV `FILE`")
 	f.StringVarP(&flags.output, "output", "o", "", "the picture's `FILE`: its name ends in .png, .svg or .pdf")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")
 	flags.filters.defineFilters(cmd)
 	flags.filters.defineRules(cmd)
 	mustComplete(cmd, "kind", completeValues(kinds...))
+	mustComplete(cmd, "at", completeMoments)
 	mustComplete(cmd, "axis", completeValues("time", "events"))
 	for _, name := range []string{"title", "min-share"} {
 		mustComplete(cmd, name, completeValues())
@@ -112,7 +116,11 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	runs, err := a.readRuns(args, count)
+	read := a.readRuns
+	if flags.kind == plot.KindFlame {
+		read = a.readFlames
+	}
+	runs, err := read(args, count)
 	if err != nil {
 		return err
 	}
@@ -139,6 +147,11 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 	return nil
 }
 
+// runName is what a trace is called in pictures.
+func runName(path string) string {
+	return strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), traceSuffix), "memtrace.")
+}
+
 // readRuns reads the traces that a picture is of.
 func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error) {
 	inputs, err := expandInputs(args)
@@ -154,8 +167,7 @@ func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error
 			}
 			return nil, err
 		}
-		name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(in.path), traceSuffix), "memtrace.")
-		runs = append(runs, plot.Run{Name: name, Summary: summary})
+		runs = append(runs, plot.Run{Name: runName(in.path), Summary: summary})
 	}
 	if len(runs) == 0 {
 		return nil, noTracesError(args[0])

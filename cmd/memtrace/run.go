@@ -17,6 +17,7 @@ type runOptions struct {
 	spoolDir     string
 	spoolMax     byteSize
 	hardMax      byteSize
+	traceMax     byteSize
 	overflow     string
 	guestMemory  string
 	stacks       string
@@ -69,6 +70,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&o.spoolDir, "spool-dir", "", "keep the working files in this `DIR`, such as a tmpfs, instead of beside the traces")
 	f.Var(&o.spoolMax, "spool-max", "room that a process's working file may usually take, such as 256M")
 	f.Var(&o.hardMax, "spool-hard-max", "how far that file may grow while the program records faster than can be written, such as 4G")
+	f.Var(&o.traceMax, "trace-max", "largest size of a trace, such as 2G: its older part then keeps what peaks and what is live need (default: any)")
 	f.StringVar(&o.overflow, "overflow", "", "what to do when it can grow no more: wait (a bounded time) or drop records")
 	f.StringVar(&o.guestMemory, "guest-memory", "", "memory that a process may spend on telling at once who held the device when it runs out, a `SIZE` (default 256M); 0: none")
 	f.StringVar(&o.stacks, "stacks", "", "`DEPTH` of call stacks: native:N, python:N, nofrees (separate by commas), full or none (default native:64,python:128)")
@@ -113,7 +115,7 @@ func (a *app) run(o runOptions, argv []string) error {
 }
 
 func (a *app) guestSettings(o runOptions) (guestSettings, error) {
-	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), hardMax: int64(o.hardMax), overflow: o.overflow, guestMemory: o.guestMemory, log: a.guestLogLevel(), stacks: o.stacks}
+	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), hardMax: int64(o.hardMax), traceMax: int64(o.traceMax), overflow: o.overflow, guestMemory: o.guestMemory, log: a.guestLogLevel(), stacks: o.stacks}
 	if o.report != "" && o.report != "text" && o.report != "json" {
 		return g, usagef("--report %s: choose text or json", o.report)
 	}

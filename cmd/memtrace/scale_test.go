@@ -58,14 +58,14 @@ var scales = []struct {
 			s.entry(`string id=%d value="tag%d"`, i+1, i)
 			s.block(i, "tag=%d", i+1)
 		}
-	}, []string{"report --by tag", "diff --by tag"}},
+	}, []string{"report --by tag", "diff --by tag", "export perfetto -o -", "export memory_viz -o -"}},
 	{"Python sites", func(s *scaleTrace, n int) {
 		for i := range 3 * n {
 			s.entry(`code id=%d name="f%d" qualname="f%d" file="/home/u/x%d.py" line=10`, 2*i+1, i, i, i)
 			s.entry(`pystack id=%d frames=%d+4`, 2*i+2, 2*i+1)
 			s.block(i, "pystack=%d", 2*i+2)
 		}
-	}, []string{"report --by site"}},
+	}, []string{"report --by site", "export dhat -o -", "export memory_viz -o -"}},
 	{"object files", func(s *scaleTrace, n int) {
 		for i := range n {
 			start := 0x400000000 + i*0x10000
@@ -108,7 +108,7 @@ var scales = []struct {
 			s.event("mark", "thread=1 name=%d", i+1)
 			s.event("step", "thread=1 count=%d", i+1)
 		}
-	}, []string{"report", "report --view iterations"}},
+	}, []string{"report", "report --view iterations", "export perfetto -o -", "export memory_viz -o -"}},
 	{"facts", func(s *scaleTrace, n int) {
 		for i := range n {
 			s.entry(`info key="unhooked.f%d" value="1"`, i)
@@ -124,6 +124,14 @@ var scales = []struct {
 		s.entry(`info key="process.command" value="%s"`, strings.Repeat("s ", min(25*n, trace.MaxString/2)))
 		s.block(0, "")
 	}, []string{"report"}},
+	{"deep tags", func(s *scaleTrace, n int) {
+		for id, name := range []string{"a.", "b."} {
+			s.entry(`string id=%d value="%s"`, id+1, strings.Repeat(name, min(5*n, trace.MaxString/4)))
+		}
+		for i := range 100 {
+			s.block(i, "tag=%d", i%2+1)
+		}
+	}, []string{"report --by tag", "export perfetto -o -"}},
 	{"deep modules", func(s *scaleTrace, n int) {
 		s.entry(`info key="adapter.torch" value="on"`)
 		s.entry(`string id=1 value="%sweight"`, strings.Repeat("a.", min(5*n, trace.MaxString/4)))

@@ -1,19 +1,12 @@
 package main
 
 import (
-	"io"
-	"math"
-	"os"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render"
-	"memtrace/internal/visible"
+	"memtrace/internal/top"
 )
 
 const topLong = `Show the devices, the processes on them and, for those that memtrace records, who
@@ -38,25 +31,8 @@ const topExample = `  memtrace top
   memtrace top --listen 127.0.0.1:9464
   memtrace top --textfile /var/lib/node_exporter/textfile/memtrace.prom`
 
-// minInterval keeps top from stalling the programs that it looks at: a question for a device's processes takes milliseconds under a lock of the driver.
-const minInterval = time.Second
-
-// topFlags are the flags of top.
-type topFlags struct {
-	once, json bool
-	ascii      bool
-	interval   time.Duration
-	devices    []int
-	pids       []int
-	by         string
-	rows       int
-
-	listen, textfile string
-	intervalGiven    bool
-}
-
 func (a *app) topCommand() *cobra.Command {
-	flags := topFlags{interval: minInterval}
+	o := top.Options{Interval: top.MinInterval}
 	cmd := &cobra.Command{
 		Use:               "top [flags] [FILE|DIR...]",
 		Short:             "Show devices, their processes and the owners of memory, live",
@@ -64,103 +40,46 @@ func (a *app) topCommand() *cobra.Command {
 		Example:           topExample,
 		ValidArgsFunction: completeTraces,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags.intervalGiven = cmd.Flags().Changed("interval")
-			return a.top(&flags, args)
+			o.IntervalGiven = cmd.Flags().Changed("interval")
+			return a.topHost().Run(&o, args)
 		},
 	}
-	flags.define(cmd)
+	defineTopFlags(cmd, &o)
 	return cmd
 }
 
-func (f *topFlags) define(cmd *cobra.Command) {
+func defineTopFlags(cmd *cobra.Command, o *top.Options) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.once, "once", false, "print once and exit")
-	flags.BoolVar(&f.json, "json", false, "print JSON once, with exact bytes and all rows")
-	flags.DurationVar(&f.interval, "interval", f.interval, "refresh `TIME`, at least 1s")
-	flags.IntSliceVar(&f.devices, "device", nil, "only this device `INDEX`, as nvidia-smi counts (repeatable)")
-	flags.IntSliceVar(&f.pids, "pid", nil, "only the process with this `NUMBER` (repeatable)")
-	flags.StringVar(&f.by, "by", "", "group owners by `NAME`: "+strings.Join(profile.GroupingNames(), ", ")+" (default: what says most)")
-	flags.IntVarP(&f.rows, "rows", "n", defaultTopRows, "`ROWS` of owners of each process, 0 for all")
-	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
-	flags.StringVar(&f.listen, "listen", "", "serve metrics at http://`ADDRESS`/metrics, such as 127.0.0.1:9464, for Prometheus")
-	flags.StringVar(&f.textfile, "textfile", "", "write metrics to a `FILE`.prom every --interval (15s if not given), for node_exporter; -: to standard output")
+	flags.BoolVar(&o.Once, "once", false, "print once and exit")
+	flags.BoolVar(&o.JSON, "json", false, "print JSON once, with exact bytes and all rows")
+	flags.DurationVar(&o.Interval, "interval", o.Interval, "refresh `TIME`, at least 1s")
+	flags.IntSliceVar(&o.Devices, "device", nil, "only this device `INDEX`, as nvidia-smi counts (repeatable)")
+	flags.IntSliceVar(&o.PIDs, "pid", nil, "only the process with this `NUMBER` (repeatable)")
+	flags.StringVar(&o.By, "by", "", "group owners by `NAME`: "+strings.Join(profile.GroupingNames(), ", ")+" (default: what says most)")
+	flags.IntVarP(&o.Rows, "rows", "n", top.DefaultRows, "`ROWS` of owners of each process, 0 for all")
+	flags.BoolVar(&o.ASCII, "ascii", false, "draw with ASCII characters only")
+	flags.StringVar(&o.Listen, "listen", "", "serve metrics at http://`ADDRESS`/metrics, such as 127.0.0.1:9464, for Prometheus")
+	flags.StringVar(&o.Textfile, "textfile", "", "write metrics to a `FILE`.prom every --interval (15s if not given), for node_exporter; -: to standard output")
 	mustComplete(cmd, "by", completeValues(profile.GroupingNames()...))
 	for _, name := range []string{"interval", "device", "rows", "listen", "pid"} {
 		mustComplete(cmd, name, completeValues())
 	}
 }
 
-func (f *topFlags) check() error {
-	if f.interval < minInterval {
-		return usagef("--interval %s: the shortest is %s: more often would slow down the programs on the device", f.interval, minInterval)
-	}
-	for _, index := range f.devices {
-		if index < 0 {
-			return usagef("--device %d: name the device's number, such as 0", index)
-		}
-	}
-	for _, pid := range f.pids {
-		if pid <= 0 {
-			return usagef("--pid %d: name the number of a process", pid)
-		}
-	}
-	if f.by != "" && !slices.Contains(profile.GroupingNames(), f.by) {
-		return usagef("--by %s: choose from %s", f.by, strings.Join(profile.GroupingNames(), ", "))
-	}
-	if f.rows < 0 {
-		return usagef("-n %d: must be a number of rows, or 0 for all", f.rows)
-	}
-	return f.checkMetrics()
-}
-
-func (a *app) top(flags *topFlags, args []string) error {
-	if err := flags.check(); err != nil {
-		return err
-	}
-	for _, arg := range args {
-		if _, err := os.Stat(arg); err != nil {
-			if _, err := expandInput(arg); err != nil {
-				return err
+// topHost is what this command lends the live view.
+func (a *app) topHost() *top.Host {
+	return &top.Host{
+		Stdin: a.stdin, Stdout: a.stdout, Log: a.log, Quiet: a.quiet, Say: a.say, Usage: usagef, WriteTo: a.writeTo,
+		Traces: func(arg string) ([]string, error) {
+			inputs, err := expandInput(arg)
+			paths := make([]string, len(inputs))
+			for i := range inputs {
+				paths[i] = inputs[i].path
 			}
-		}
+			return paths, err
+		},
+		OpenError: openError, ShortPath: shortPath,
+		Width:   func(terminal bool) int { return reportWidth(a.stdout, terminal) },
+		Symbols: symbolOptions(), Own: ownPatterns(nil),
 	}
-	sampler := newTopSampler(flags, args)
-	defer sampler.close()
-	if flags.metrics() {
-		return a.topMetrics(sampler, flags)
-	}
-	terminal := term.IsTerminal(int(a.stdout.Fd()))
-	if flags.json || flags.once || !terminal || os.Getenv("TERM") == "dumb" {
-		return a.topOnce(sampler, flags, terminal)
-	}
-	return a.topLive(sampler, flags)
-}
-
-// topOnce reads every trace to its present end and prints what there is.
-func (a *app) topOnce(sampler *topSampler, flags *topFlags, terminal bool) error {
-	sample := sampler.sample(math.MaxInt64)
-	form := visible.Lines
-	if flags.json {
-		form = visible.JSON
-	}
-	return a.writeTo("", false, form, func(w io.Writer) error {
-		if flags.json {
-			return writeTopJSON(w, sample)
-		}
-		page := topPage{sample: sample, width: reportWidth(a.stdout, terminal), rows: flags.rows, ascii: flags.ascii, open: func(int) bool { return true }}
-		for _, line := range page.lines() {
-			if _, err := io.WriteString(w, strings.TrimRight(line.text(false), " ")+"\n"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// topBytes writes a size, or that nobody tells it.
-func topBytes(n *uint64) string {
-	if n == nil {
-		return "not reported"
-	}
-	return render.Bytes(*n)
 }

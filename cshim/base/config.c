@@ -13,6 +13,7 @@ struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .n
 
 #define MT_SPOOL_MIN (1ull << 20)
 #define MT_GUEST_MEMORY_MIN (16ull << 20)
+#define MT_TRACE_MAX_MIN (4ull << 20)
 #define MT_SPOOL_LIMIT (64ull << 30)
 #define MT_NVML_SECONDS_MAX 3600u
 
@@ -100,6 +101,13 @@ static void set_spool_hard_max(const char *v) {
   if (n) mt_config.spool_hard_max = n < MT_SPOOL_LIMIT ? n : MT_SPOOL_LIMIT;
   else if (*v) complain("SPOOL_HARD_MAX", v, "is not a size; the default is used");
   if (n > MT_SPOOL_LIMIT) complain("SPOOL_HARD_MAX", v, "is too much; 64G is used");
+}
+
+static void set_trace_max(const char *v) {
+  uint64_t n = mt_parse_size(v);
+  mt_config.trace_max = n && n < MT_TRACE_MAX_MIN ? MT_TRACE_MAX_MIN : n;
+  if (!n && *v && truthy(v)) complain("TRACE_MAX", v, "is not a size; traces have no limit");
+  if (n && n < MT_TRACE_MAX_MIN) complain("TRACE_MAX", v, "is too little; 4M is used");
 }
 
 static void set_guest_memory(const char *v) {
@@ -200,7 +208,7 @@ static const struct {
     {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_stacks},
     {"NVTX", set_nvtx},           {"NVML", set_nvml},
     {"OOM", set_oom},             {"EMBED_SYMBOLS", set_embed_symbols},
-    {"SPOOL_HARD_MAX", set_spool_hard_max}, {"OVERFLOW", set_overflow}, {"GUEST_MEMORY", set_guest_memory},
+    {"SPOOL_HARD_MAX", set_spool_hard_max}, {"TRACE_MAX", set_trace_max}, {"OVERFLOW", set_overflow}, {"GUEST_MEMORY", set_guest_memory},
     {"ADAPTERS", set_adapters},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"OWN", set_elsewhere},     /* the same */

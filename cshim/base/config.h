@@ -21,6 +21,7 @@ struct mt_config {
   int log_level;         /* enum mt_log_level */
   uint32_t nvml_seconds; /* between two samples of the device, 0: none */
   int oom;               /* enum mt_oom_texts */
+  uint64_t trace_max;    /* bytes that the trace may have, 0: any */
   uint64_t guest_memory; /* bytes that the drainer may take to follow the live blocks, 0: it does not follow them */
   bool embed_symbols;    /* the drainer names code addresses in the trace at the end */
   uint64_t spool_max;

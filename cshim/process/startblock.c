@@ -13,10 +13,10 @@
 
 enum { AUXV_WORDS = 16 };
 
-void *mt_start_block[MT_START_ARGV + 13 + AUXV_WORDS];
+void *mt_start_block[MT_START_ARGV + 14 + AUXV_WORDS];
 
 static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64], oom_variable[32];
-static char guest_memory_variable[64];
+static char guest_memory_variable[64], trace_max_variable[64];
 static char spool_file_variable[32 + MT_FILE_TEXT], trace_file_variable[32 + MT_FILE_TEXT];
 
 static char *variable(char *buffer, const char *name, const char *value) {
@@ -67,6 +67,7 @@ void mt_start_block_make(void) {
   *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_log_stderr());
   *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);
   *word++ = number_variable(guest_memory_variable, "MEMTRACE_GUEST_MEMORY=", mt_config.guest_memory);
+  *word++ = number_variable(trace_max_variable, "MEMTRACE_TRACE_MAX=", mt_config.trace_max);
   *word++ = mt_config.embed_symbols ? "MEMTRACE_EMBED_SYMBOLS=1" : "MEMTRACE_EMBED_SYMBOLS=0";
   *word++ = NULL;
   *add_auxv(word) = NULL;

@@ -19,7 +19,7 @@ import (
 func root() string { return guest.Root() }
 
 // pages are those whose examples are run.
-var pages = []string{"docs/coming-from.md", "docs/training.md", "docs/rules.md", "docs/names-mxnet.md", "docs/libraries.md", "docs/oom.md", "docs/questions.md"}
+var pages = []string{"docs/coming-from.md", "docs/training.md", "docs/rules.md", "docs/names-mxnet.md", "docs/libraries.md", "docs/oom.md", "docs/questions.md", "docs/import.md"}
 
 // frameworkOf tells by the names of a block's programs what they need, "" where it has none.
 func frameworkOf(block []example) string {
@@ -141,7 +141,7 @@ func TestEveryExampleIsRun(t *testing.T) {
 }
 
 var (
-	written = regexp.MustCompile("\\bmemtrace (report|run|diff|export|top|info|dump|rules|embed|strip|anonymize)\\b([^`#\n]*)")
+	written = regexp.MustCompile("\\bmemtrace (report|run|diff|export|top|info|dump|rules|embed|strip|anonymize|import|plot)\\b([^`#\n]*)")
 	option  = regexp.MustCompile(`(?:^|\s)(--?[a-z][a-z-]*)`)
 )
 

@@ -16,11 +16,11 @@ import (
 // records of the same run.
 func TestImportedSnapshots(t *testing.T) {
 	t.Parallel()
-	for _, framework := range []string{torch27, torch215} {
-		t.Run(framework, func(t *testing.T) {
+	for _, c := range []struct{ framework, settings string }{{torch27, ""}, {torch215, ""}, {torch27, "expandable_segments:True"}, {torch215, "expandable_segments:True"}} {
+		t.Run(c.framework+" "+c.settings, func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
-			r := program{framework: framework, args: []string{"snapshots.py", folder}, env: []string{"PYTHONPATH=" + filepath.Join(root(), "python")}}.run(t)
+			r := program{framework: c.framework, args: []string{"snapshots.py", folder}, env: []string{"PYTHONPATH=" + filepath.Join(root(), "python"), "PYTORCH_CUDA_ALLOC_CONF=" + c.settings}}.run(t)
 			text, err := os.ReadFile(filepath.Join(folder, "counters.json"))
 			if err != nil {
 				t.Fatal(err)

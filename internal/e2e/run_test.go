@@ -168,8 +168,9 @@ type report struct {
 			ReservedBytes uint64 `json:"reserved_bytes"`
 		} `json:"devices"`
 	} `json:"at"`
-	Notes  []string `json:"notes"`
-	Health struct {
+	Thinned *values.Thinned `json:"thinned"`
+	Notes   []string        `json:"notes"`
+	Health  struct {
 		Complete            bool   `json:"complete"`
 		LateEvents          uint64 `json:"late_events"`
 		Events              uint64 `json:"events"`

@@ -2,12 +2,12 @@ package metrics
 
 import (
 	"bytes"
-	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
+
+	"memtrace/internal/loopback"
 )
 
 // Path is where the metrics are.
@@ -32,7 +32,7 @@ func NewServer(collect func(patience time.Duration) ([]*Family, error), ownHosts
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Cache-Control", "no-store")
 		switch {
-		case ownHostsOnly && !isLoopbackHost(r.Host):
+		case ownHostsOnly && !loopback.IsHost(r.Host):
 			http.Error(w, "this server answers to 127.0.0.1, [::1] and localhost only", http.StatusForbidden)
 			return
 		case r.URL.Path != Path:
@@ -74,17 +74,4 @@ func patience(seconds string) time.Duration {
 		return time.Duration(v / 2 * float64(time.Second))
 	}
 	return maxPatience
-}
-
-// isLoopbackHost reports whether a Host header names this machine as only programs on it can.
-func isLoopbackHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.IsLoopback()
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Figures = Dict[str, float]
     Sample = Tuple[str, Dict[str, str], float]
 
-PATIENCE = 30.0  # seconds that the last figures may take; `memtrace top` gives up a little earlier (cmd/memtrace/topserve.go)
+PATIENCE = 30.0  # seconds that the last figures may take; `memtrace top` gives up a little earlier (internal/top/serve.go)
 END = "# EOF"
 
 _log = logging.getLogger("memtrace")

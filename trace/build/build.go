@@ -37,6 +37,18 @@ func New(out *trace.Writer, info trace.Info) *Builder {
 	return b
 }
 
+// Info adds facts about the run that were found out only later; they override earlier ones of the same key.
+func (b *Builder) Info(info trace.Info) { b.keep(b.out.WriteInfo(info)) }
+
+// Device defines a device by its number in the run.
+func (b *Builder) Device(d trace.Device) {
+	d.Name, d.UUID = clip(d.Name), clip(d.UUID)
+	b.keep(b.out.WriteDevice(d))
+}
+
+// Until says that the run lasted at least up to a time, in nanoseconds.
+func (b *Builder) Until(time int64) { b.last = max(b.last, time) }
+
 func (b *Builder) keep(err error) {
 	if b.err == nil {
 		b.err = err

@@ -72,7 +72,7 @@ func (b *blocks) alloc(addr, request uint64) (size uint64, exact bool) {
 	whole, ok := b.free[addr]
 	if i < 0 || !ok || whole < size {
 		b.taken[addr] = size
-		return size, false
+		return size, i >= 0 && b.segments[i].expandable // whose blocks are always cut
 	}
 	b.removeFree(addr)
 	rest, s := whole-size, b.segments[i]

@@ -33,7 +33,7 @@ func (s *Strip) changed(what, old, edited string) string {
 
 // harmless lists facts about the run that tell nothing about who ran it: numbers, versions and words of memtrace's own.
 var harmless = []string{"format.writer", "process.pid", "process.start_unix_ns", "process.ended", trace.ExitStatusKey, trace.SignalKey, "process.numbers", "process.in_flight", "process.lost_threads", "process.lost_dictionary", "trace.altered", "clock.base_unix_ns", "clock.source", "cuda.driver_version", "cuda.runtime_version",
-	"framework.torch", "framework.mxnet", "python.version", "python.eval", "library.version", "nullgpu", trace.StartKey}
+	"framework.torch", "framework.mxnet", "python.version", "python.eval", "library.version", "nullgpu", trace.StartKey, trace.LimitKey}
 
 // sentences lists facts that are sentences of memtrace's; a path may stand in them.
 var sentences = []string{"drain", "blind", "nvtx", "nvml", "nvml.share", "nvml.list", "nvml.slice", "nvml.device", "nvml.exit", "python.stacks", "python.selftest"}
@@ -45,7 +45,7 @@ const unhooked = "unhooked."
 // Info implements trace.Editor.
 func (s *Strip) Info(key, value string) (edited string, keep bool) {
 	switch {
-	case slices.Contains(harmless, key), strings.HasPrefix(key, unhooked):
+	case slices.Contains(harmless, key), slices.Contains(trace.ThinnedKeys(), key), strings.HasPrefix(key, unhooked):
 		return value, true
 	case slices.Contains(sentences, key):
 		return s.changed(CountInfo, value, shortText(value)), true

@@ -89,6 +89,20 @@ func (f *Follower) openFile() (err error) {
 	return err
 }
 
+// Replaced reports whether another file has taken the trace's place since it was opened: its recorder compacted it, to
+// keep to a limit. What is new goes there, so who follows the trace has to begin anew.
+func (f *Follower) Replaced() bool {
+	if f.file == nil {
+		return false
+	}
+	now, err := os.Stat(f.path)
+	if err != nil {
+		return false
+	}
+	opened, err := f.file.Stat()
+	return err == nil && !os.SameFile(now, opened)
+}
+
 // Refresh looks for what is new; ReadBatch then returns it. Call it when ReadBatch has returned io.EOF.
 func (f *Follower) Refresh() error {
 	f.atSpool = false
@@ -99,6 +113,12 @@ func (f *Follower) Refresh() error {
 	}
 	if f.file == nil {
 		return nil
+	}
+	if f.reader == nil && f.Replaced() { // before the spool was looked at: what it has no more is in the new file
+		f.file.Close()
+		if err := f.openFile(); err != nil {
+			return err
+		}
 	}
 	st, err := f.file.Stat()
 	if err != nil {
@@ -238,93 +258,6 @@ func (f *Follower) keep(keys []key, events []trace.Event) {
 	}
 }
 
-// ReadBatch implements trace.Source.
-func (f *Follower) ReadBatch() ([]trace.Event, error) {
-	for f.reader != nil && !f.atSpool {
-		events, err := f.reader.ReadBatch()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if f.spool == nil {
-			return events, nil
-		}
-		if f.follows(events) {
-			return events, nil
-		}
-		if events = f.skipReturned(events, false); len(events) > 0 {
-			return events, nil
-		}
-	}
-	f.atSpool = true
-	top, _ := f.have.Max()
-	if f.reader != nil {
-		top = max(top, f.reader.Watermark())
-	}
-	events := f.skipReturned(f.pending, true)
-	f.pending = f.pending[:0]
-	if lost, at, ok := f.losses.unreported(top, events); ok {
-		events = slices.Insert(events, at, lost)
-		f.events++
-	}
-	if len(events) == 0 {
-		return nil, io.EOF
-	}
-	return events, nil
-}
-
-// follows enters events whose numbers go on without a hole above all that were returned, as nearly all in a file do, at
-// once. It returns false, and does nothing, where they are not like that.
-func (f *Follower) follows(events []trace.Event) bool {
-	first, last := events[0].Seq, events[len(events)-1].Seq
-	if top, ok := f.have.Max(); ok && first <= top || last < first {
-		return false
-	}
-	for i := range events {
-		if e := &events[i]; e.Seq != first+uint64(i) || e.Kind == trace.EventLost || e.Flags&trace.FlagLate != 0 {
-			return false
-		}
-	}
-	f.have.AddRange(first, last)
-	f.events += uint64(len(events))
-	return true
-}
-
-// skipReturned keeps what was not returned before, in place, and flags what comes behind higher numbers or, out of the
-// spool, behind the file's watermark.
-func (f *Follower) skipReturned(events []trace.Event, fromSpool bool) []trace.Event {
-	top, _ := f.have.Max()
-	if fromSpool && f.reader != nil {
-		top = max(top, f.reader.Watermark())
-	}
-	n := 0
-	for i := range events {
-		e := &events[i]
-		if e.Kind != trace.EventLost || fromSpool { // the drainer's account of losses bears another event's number; in a spool it is damage
-			if !f.have.Add(e.Seq) {
-				continue
-			}
-			if e.Seq < top {
-				e.Flags |= trace.FlagLate
-			}
-			top = max(top, e.Seq)
-		} else if !f.losses.correct(e) {
-			continue
-		}
-		if e.Flags&trace.FlagLate != 0 {
-			f.late++
-		}
-		if n != i {
-			events[n] = *e
-		}
-		n++
-	}
-	f.events += uint64(n)
-	return events[:n]
-}
-
 // Tables implements trace.Source.
 func (f *Follower) Tables() *trace.Tables { return f.tables }
 
@@ -366,7 +299,9 @@ func (f *Follower) books() trace.Health {
 		h.Events, h.LateEvents = f.events, f.late
 		h.UnknownEvents += f.unknown
 		h.Repeated += f.repeated
-		h.Gaps, h.InFlight = f.have.Missing(f.drawn)
+		drawn := f.drawn
+		drawn.LeftOut = trace.ThinnedFrom(f.Info()).Events
+		h.Gaps, h.InFlight = f.have.Missing(drawn)
 		h.MaxSeq, _ = f.have.Max()
 	}
 	return h

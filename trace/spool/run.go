@@ -69,6 +69,9 @@ func (r *Run) LeaveOut(fields ...trace.Field) {
 // ReadBatch implements trace.Source.
 func (r *Run) ReadBatch() ([]trace.Event, error) { return r.look.ReadBatch() }
 
+// ReadColumns implements trace.ColumnSource.
+func (r *Run) ReadColumns() (*trace.Batch, error) { return r.look.ReadColumns() }
+
 // Tables implements trace.Source.
 func (r *Run) Tables() *trace.Tables { return r.look.Tables() }
 

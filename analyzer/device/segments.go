@@ -1,0 +1,120 @@
+package device
+
+import (
+	"slices"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
+	"memtrace/cuda"
+	"memtrace/trace"
+)
+
+// Segments collect the ranges of addresses that libraries took from the driver. Which library is the framework's
+// allocator is known only later. Events are counted in those of the framework's level, as many as came before.
+type Segments struct {
+	list    []segment
+	ofBlock map[uint32]int // by block id: the live segment of plain memory
+	mapped  map[uint64]int // by address: the live segment of mapped memory
+}
+
+// segment is one of them while the trace is read.
+type segment struct {
+	born, died uint64
+	addr, size uint64
+	library    uint32
+	device     int16
+	joins      bool
+	ended      bool
+}
+
+// NewSegments returns none yet.
+func NewSegments() *Segments {
+	return &Segments{ofBlock: make(map[uint32]int), mapped: make(map[uint64]int)}
+}
+
+func (h *Segments) open(s segment) int {
+	h.list = append(h.list, s)
+	return len(h.list) - 1
+}
+
+func (h *Segments) end(at int, event uint64) {
+	h.list[at].died, h.list[at].ended = event, true
+}
+
+// Opened takes in new driver memory; nil takes in nothing. A VMM handle is no range of addresses: see Follow.
+func (h *Segments) Opened(id uint32, b *heap.Block, libraries *callstack.Libraries, events uint64) {
+	if h != nil && b.Account == heap.AccountDriver && b.Mem != cuda.MemoryVMM {
+		h.ofBlock[id] = h.open(segment{born: events, addr: b.Addr, size: b.Size, device: b.Device, library: libraries.Of(b.Stack)})
+	}
+}
+
+// Closed takes in the end of driver memory.
+func (h *Segments) Closed(id uint32, b *heap.Block, events uint64) {
+	if h == nil || b.Account != heap.AccountDriver {
+		return
+	}
+	if at, known := h.ofBlock[id]; known {
+		h.end(at, events)
+		delete(h.ofBlock, id)
+	}
+}
+
+// Follow compares the mappings that are known with those of the heap behind an event that may have changed them.
+func (h *Segments) Follow(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries, events uint64) {
+	if h == nil || e.Status != 0 {
+		return
+	}
+	switch e.Kind {
+	case trace.EventMap:
+		h.mappedAt(e, memory, libraries, events)
+	case trace.EventUnmap, trace.EventDestroy:
+		for addr, at := range h.mapped {
+			if e.Kind == trace.EventUnmap && (addr < e.Addr || addr-e.Addr >= max(e.Size, 1)) {
+				continue
+			}
+			if _, _, is := memory.Mapped(addr); !is {
+				h.end(at, events)
+				delete(h.mapped, addr)
+			}
+		}
+	}
+}
+
+func (h *Segments) mappedAt(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries, events uint64) {
+	b := memory.Behind(e.Addr) // it knows its device, which the thread that maps it need not
+	size, seq, is := memory.Mapped(e.Addr)
+	if !is || seq != e.Seq || b == nil || e.Addr>>63 != 0 {
+		return
+	}
+	if at, known := h.mapped[e.Addr]; known {
+		h.end(at, events)
+	}
+	h.mapped[e.Addr] = h.open(segment{born: events, addr: e.Addr, size: size, device: b.Device, library: libraries.Of(b.Stack), joins: true})
+}
+
+// Of returns a library's segments, in the numbers that kept events have among all of the level; nil has none.
+func (h *Segments) Of(library uint32, events []uint64) []report.HistorySegment {
+	if h == nil {
+		return nil
+	}
+	behind := func(event uint64) uint32 {
+		n, _ := slices.BinarySearch(events, event+1)
+		return uint32(n)
+	}
+	var list []report.HistorySegment
+	for i := range h.list {
+		s := &h.list[i]
+		if s.library != library {
+			continue
+		}
+		v := report.HistorySegment{Born: behind(s.born), Died: uint32(len(events)), Addr: s.addr, Size: s.size, Device: s.device, Joins: s.joins}
+		if s.ended {
+			v.Died = behind(s.died)
+		}
+		if v.Born < v.Died || !s.ended {
+			list = append(list, v)
+		}
+	}
+	return list
+}

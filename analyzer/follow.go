@@ -1,0 +1,85 @@
+package analyzer
+
+import (
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
+	"memtrace/analyzer/symbol"
+	"memtrace/trace"
+)
+
+// Watcher is told, while a trace is replayed, of the blocks of all accounts that pass the filters. What it is handed is
+// valid during the call only; numbers of blocks are used again once their blocks were closed.
+type Watcher interface {
+	// Opened reports a new live block, Closed the end of one, as heap.Observer has it.
+	Opened(id uint32, b *heap.Block, e *trace.Event)
+	Closed(id uint32, b *heap.Block, e *trace.Event)
+	// Passed reports an allocation that came after its block had ended: it counts, and was never seen live.
+	Passed(b *heap.Block)
+	// Event reports every event, after what it did to blocks.
+	Event(e *trace.Event)
+	// Moment reports that this may be the moment of Options.At. What it returns of the moment that it was in the end is
+	// Followed.Moment.
+	Moment() any
+}
+
+// Followed is what is known once a trace was replayed for a Watcher. It must be closed.
+type Followed struct {
+	Summary *report.Summary
+	Moment  any // what the Watcher returned of the moment of Options.At; nil for the peak, of which it is not told
+
+	live *Live
+}
+
+// Follow reads a trace to its end and tells a Watcher what happens. Errors are those of Summarize.
+func Follow(src trace.Source, opts Options, w Watcher) (*Followed, error) {
+	live, err := NewLive(src, opts)
+	if err != nil {
+		return nil, err
+	}
+	live.collector.watcher = w
+	s, err := live.Update()
+	if err != nil {
+		live.Close()
+		return nil, err
+	}
+	live.collector.resolver.Stacks.Start()
+	return &Followed{Summary: s, Moment: live.collector.watched, live: live}, nil
+}
+
+// Close gives back the files that names were looked for in.
+func (f *Followed) Close() { f.live.Close() }
+
+// Frames returns the frames of a call stack, Python and native ones in one, innermost first; of what libraries do
+// inside, one frame stays unless all are wanted.
+func (f *Followed) Frames(native, python trace.StackID, full bool) []symbol.Frame {
+	return f.live.collector.resolver.Stacks.Of(callstack.Pair{Native: native, Python: python}).Frames(full)
+}
+
+// User reports whether a frame is the program's own code and not that of a library.
+func (f *Followed) User(frame symbol.Frame) bool {
+	return f.live.collector.resolver.Stacks.Classifier.User(frame)
+}
+
+// Place is the readable form of a frame's file, as StackSet.Place has it.
+func (f *Followed) Place(frame symbol.Frame) string {
+	return f.live.collector.resolver.Stacks.Classifier.Place(frame.File)
+}
+
+// Library names the object file that made the call of a stack.
+func (f *Followed) Library(native trace.StackID) string {
+	libraries := f.live.collector.resolver.Libraries
+	return libraries.Name(libraries.Of(native))
+}
+
+// Text returns an interned string, such as a tag or a mark's name; "" for none.
+func (f *Followed) Text(id trace.StringID) string { return f.live.collector.resolver.Tables.String(id) }
+
+// Thread names a thread of the program.
+func (f *Followed) Thread(id trace.ThreadID) string {
+	return profile.ThreadKey(&f.live.collector.resolver, uint64(id))
+}
+
+// Problems are what kept frames from being named, and what to do.
+func (f *Followed) Problems() []string { return f.live.collector.resolver.Stacks.Problems() }

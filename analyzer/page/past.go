@@ -1,0 +1,297 @@
+package page
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"memtrace/analyzer/report"
+)
+
+// past looks through the blocks of a history, as model.js does on the page, for traces whose blocks do not fit there.
+// Each question is one pass over events at most.
+type past struct {
+	h       *report.History
+	end     int64
+	change  []int32 // by event: 1 + the block that begins, or minus that for one that ends
+	summits []int   // as far as they were asked for
+}
+
+func newPast(h *report.History, end int64) *past {
+	p := &past{h: h, end: end, change: make([]int32, len(h.Times))}
+	for i := range h.Blocks {
+		b := &h.Blocks[i]
+		p.change[b.Born] = int32(i + 1)
+		if int(b.Died) < len(h.Times) {
+			p.change[b.Died] = -int32(i + 1)
+		}
+	}
+	return p
+}
+
+// block returns the block that an event begins or ends, and the bytes that come or go with it.
+func (p *past) block(event int) (b *report.HistoryBlock, bytes int64) {
+	n := p.change[event]
+	if n > 0 {
+		return &p.h.Blocks[n-1], int64(p.h.Blocks[n-1].Size)
+	}
+	return &p.h.Blocks[-n-1], -int64(p.h.Blocks[-n-1].Size)
+}
+
+// eachLive calls visit for every block that is live behind an event.
+func (p *past) eachLive(event int, visit func(b *report.HistoryBlock)) {
+	for i := range p.h.Blocks {
+		b := &p.h.Blocks[i]
+		if int(b.Born) > event { // they are in the order of their beginnings
+			return
+		}
+		if int(b.Died) > event {
+			visit(b)
+		}
+	}
+}
+
+// axis is what positions go by.
+type axis bool
+
+const (
+	byTime   axis = false
+	byEvents axis = true
+)
+
+// at is the last event at or before a position, -1 without one.
+func (p *past) at(position float64, by axis) int {
+	if by == byEvents {
+		return int(max(min(math.Floor(position), float64(len(p.h.Times)-1)), -1))
+	}
+	return sort.Search(len(p.h.Times), func(i int) bool { return float64(p.h.Times[i]) > position }) - 1
+}
+
+// before is the last event before a position.
+func (p *past) before(position float64, by axis) int {
+	if by == byEvents {
+		return int(max(min(math.Ceil(position), float64(len(p.h.Times))), 0)) - 1
+	}
+	return sort.Search(len(p.h.Times), func(i int) bool { return float64(p.h.Times[i]) >= position }) - 1
+}
+
+func (p *past) position(event int, by axis) float64 {
+	if by == byEvents {
+		return float64(event)
+	}
+	return float64(p.h.Times[event])
+}
+
+// time is that of a position.
+func (p *past) time(position float64, by axis) float64 {
+	if by == byTime {
+		return position
+	}
+	return float64(p.h.Times[int(min(max(position, 0), float64(len(p.h.Times)-1)))])
+}
+
+// held is what an owner holds: its number, bytes and blocks.
+type held [3]uint64
+
+// heldAt lists the owners of what is live behind an event, of blocks that began behind since.
+func (p *past) heldAt(event, since int) []held {
+	bytes, count := make([]uint64, len(p.h.Owners)), make([]uint64, len(p.h.Owners))
+	p.eachLive(event, func(b *report.HistoryBlock) {
+		if int(b.Born) > since {
+			bytes[b.Owner] += b.Size
+			count[b.Owner]++
+		}
+	})
+	list := []held{}
+	for owner := range bytes {
+		if count[owner] > 0 {
+			list = append(list, held{uint64(owner), bytes[owner], count[owner]})
+		}
+	}
+	return list
+}
+
+// lives counts blocks by how long they lived.
+type lives struct {
+	Below float64 `json:"below"` // nanoseconds, a power of ten
+	Count uint64  `json:"count"`
+	Bytes uint64  `json:"bytes"`
+}
+
+// livesBetween counts the blocks that ended behind edge and up to event.
+func (p *past) livesBetween(edge, event int) []lives {
+	byPower := make(map[int]*lives)
+	for e := max(edge+1, 0); e <= event; e++ {
+		b, bytes := p.block(e)
+		if bytes >= 0 {
+			continue
+		}
+		power := max(3, int(math.Floor(math.Log10(float64(max(p.h.Times[e]-p.h.Times[b.Born], 1)))))+1)
+		if byPower[power] == nil {
+			byPower[power] = &lives{Below: math.Pow10(power)}
+		}
+		byPower[power].Count++
+		byPower[power].Bytes += b.Size
+	}
+	list := []lives{}
+	for _, row := range byPower {
+		list = append(list, *row)
+	}
+	slices.SortFunc(list, func(a, b lives) int { return cmp.Compare(a.Below, b.Below) })
+	return list
+}
+
+// large is a block as the table of the largest shows it.
+type large struct {
+	Size  uint64 `json:"size"`
+	Owner uint32 `json:"owner"`
+	Since int64  `json:"since"`
+	Until *int64 `json:"until"` // nil: never freed
+}
+
+// largest lists the largest blocks behind an event, of some owners.
+func (p *past) largest(event, limit int, owners []bool) []large {
+	var blocks []*report.HistoryBlock
+	p.eachLive(event, func(b *report.HistoryBlock) {
+		if owners[b.Owner] {
+			blocks = append(blocks, b)
+		}
+	})
+	slices.SortStableFunc(blocks, func(a, b *report.HistoryBlock) int { return cmp.Compare(b.Size, a.Size) })
+	list := []large{}
+	for _, b := range blocks[:min(limit, len(blocks))] {
+		v := large{Size: b.Size, Owner: b.Owner, Since: p.h.Times[b.Born]}
+		if int(b.Died) < len(p.h.Times) {
+			v.Until = &p.h.Times[b.Died]
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// highest is the first event behind which most is live, from one event to another.
+func (p *past) highest(from, to int) int {
+	from = max(from, 0)
+	var live int64
+	p.eachLive(from, func(b *report.HistoryBlock) { live += int64(b.Size) })
+	best, at := live, from
+	for e := from + 1; e <= to && e < len(p.h.Times); e++ {
+		_, bytes := p.block(e)
+		if live += bytes; live > best {
+			best, at = live, e
+		}
+	}
+	return at
+}
+
+// picture is a stretch of positions in columns, each with its highest moment: see columns of model.js.
+type picture struct {
+	Event  []int     `json:"event"`
+	Total  []uint64  `json:"total"`
+	Bytes  []uint64  `json:"bytes"` // by column and layer
+	Times  []float64 `json:"times"` // of the columns' left edges, and of the end
+	Layers int       `json:"layers"`
+}
+
+func (p *past) columns(from, to float64, count int, by axis, layerOf []int, layers int) *picture {
+	v := &picture{Event: make([]int, count), Total: make([]uint64, count), Bytes: make([]uint64, count*layers), Times: make([]float64, count+1)}
+	width := (to - from) / float64(count)
+	before := p.before(from, by)
+	now := make([]uint64, layers)
+	var live int64
+	p.eachLive(before, func(b *report.HistoryBlock) {
+		now[layerOf[b.Owner]] += b.Size
+		live += int64(b.Size)
+	})
+	e := before + 1
+	for c := range count {
+		end, last := from+float64(c+1)*width, c+1 == count
+		v.Event[c], v.Total[c] = e-1, uint64(live)
+		for ; e < len(p.h.Times) && (p.position(e, by) < end || last && p.position(e, by) <= to); e++ {
+			_, bytes := p.block(e)
+			if live += bytes; uint64(live) > v.Total[c] {
+				v.Event[c], v.Total[c] = e, uint64(live)
+			}
+		}
+	}
+	e = before + 1
+	for c := range count {
+		for ; e <= v.Event[c]; e++ {
+			b, bytes := p.block(e)
+			now[layerOf[b.Owner]] += uint64(bytes)
+		}
+		copy(v.Bytes[c*layers:], now)
+	}
+	for c := range v.Times {
+		v.Times[c] = p.time(from+float64(c)*width, by)
+	}
+	return v
+}
+
+// peaks are the events of the local maxima that stand out by a twentieth of the highest.
+func (p *past) peaks() []int {
+	if p.summits != nil {
+		return p.summits
+	}
+	var live, most int64
+	for e := range p.h.Times {
+		_, bytes := p.block(e)
+		live += bytes
+		most = max(most, live)
+	}
+	list, least := []int{}, float64(most)/20
+	var high, low float64
+	at := -1
+	live = 0
+	for e := range p.h.Times {
+		_, bytes := p.block(e)
+		live += bytes
+		switch now := float64(live); {
+		case at < 0:
+			if low = min(low, now); now >= low+least {
+				high, at = now, e
+			}
+		case now > high:
+			high, at = now, e
+		case now <= high-least:
+			list, at, low = append(list, at), -1, now
+		}
+	}
+	if at >= 0 {
+		list = append(list, at)
+	}
+	p.summits = list
+	return list
+}
+
+// summit is the next peak behind an event, or before it with a negative direction; -1 without one.
+func (p *past) summit(event, direction int) int {
+	list := p.peaks()
+	if direction < 0 {
+		n, _ := slices.BinarySearch(list, event)
+		if n == 0 {
+			return -1
+		}
+		return list[n-1]
+	}
+	n, _ := slices.BinarySearch(list, event+1)
+	if n == len(list) {
+		return -1
+	}
+	return list[n]
+}
+
+// weights are how much blocks of each group hold over the run: bytes times nanoseconds.
+func (p *past) weights(groupOf []int, groups int) []float64 {
+	list := make([]float64, groups)
+	for i := range p.h.Blocks {
+		b := &p.h.Blocks[i]
+		until := p.end
+		if int(b.Died) < len(p.h.Times) {
+			until = p.h.Times[b.Died]
+		}
+		list[groupOf[b.Owner]] += float64(b.Size) * float64(max(until-p.h.Times[b.Born], 1))
+	}
+	return list
+}

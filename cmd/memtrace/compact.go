@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
+	"memtrace/analyzer/thin"
+	"memtrace/internal/visible"
+	"memtrace/trace"
+)
+
+const compactLong = `Write a smaller copy of a long trace. Its last part stays as it is. In the part before,
+only blocks are kept that were live at a peak, at a mark, at a sample of the device, when
+memory ran out, or at the end of that part; blocks that came and went in between are left
+out. Peaks, who held memory then, what is live, and the number and size of all
+allocations stay exact. Iterations, lifetimes and growth are told from the last part.
+
+With --max the last part has half of that size, and the part before is thinned until the
+copy fits. A trace can be compacted again. To record with a limit, set
+MEMTRACE_TRACE_MAX, or give memtrace run --trace-max.`
+
+const compactExample = `  memtrace compact --max 200M memtrace.python3.4711.bin -o small.bin
+  memtrace report small.bin`
+
+type compactOptions struct {
+	output string
+	force  bool
+	max    byteSize
+}
+
+func (a *app) compactCommand() *cobra.Command {
+	var o compactOptions
+	cmd := &cobra.Command{
+		Use:               "compact [flags] FILE -o OUT",
+		Short:             "Copy a long trace without blocks that no peak had",
+		Long:              compactLong,
+		Example:           compactExample,
+		ValidArgsFunction: completeTraces,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("name one trace")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.compact(o, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
+	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
+	f.Var(&o.max, "max", "largest size of the copy, such as 200M (default: one pass over all but the last eighth)")
+	return cmd
+}
+
+// compactPasses bounds how often a trace is thinned: each pass looks at wider stretches of the run.
+const compactPasses = 8
+
+func (a *app) compact(o compactOptions, path string) error {
+	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
+		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
+	}
+	path, err := oneInput(path)
+	if err != nil {
+		return err
+	}
+	if err := refuseSame(path, o.output); err != nil {
+		return err
+	}
+	source, closeSource, err := a.openDump(path, false)
+	if err != nil {
+		return err
+	}
+	defer closeSource()
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	made, err := compactTo(filepath.Dir(o.output), source, st.Size(), int64(o.max))
+	if err != nil {
+		return fmt.Errorf("compact %s: %w", path, err)
+	}
+	defer made.remove()
+	if err := a.writeTo(o.output, o.force, visible.Bytes, made.copyTo); err != nil {
+		return err
+	}
+	if !a.quiet {
+		a.say("%s instead of %s: %s of the first %s were left out", render.Bytes(uint64(made.size)), render.Bytes(uint64(st.Size())),
+			report.Count(made.thinned.Events, "event", "events"), render.Duration(made.thinned.UntilTime))
+	}
+	return nil
+}
+
+// compacted is a finished copy in a file without a name that users know.
+type compacted struct {
+	file    *os.File
+	size    int64
+	thinned trace.Thinned
+}
+
+func (c *compacted) remove() {
+	if c != nil {
+		c.file.Close()
+		os.Remove(c.file.Name())
+	}
+}
+
+func (c *compacted) copyTo(w io.Writer) error {
+	_, err := io.Copy(w, io.NewSectionReader(c.file, 0, c.size))
+	return err
+}
+
+// compactTo thins a trace of so many bytes until it has at most max bytes, 0 for one pass, into a file in folder.
+func compactTo(folder string, source trace.Source, size, most int64) (*compacted, error) {
+	whole := size / 8
+	if most > 0 {
+		whole = most / 2
+	}
+	made, err := thinTo(folder, source, size-whole)
+	for pass := 1; err == nil && most > 0 && made.size > most; pass++ {
+		before := made
+		reader, err := trace.NewReader(io.NewSectionReader(before.file, 0, before.size), before.size)
+		if err == nil {
+			made, err = thinTo(folder, reader, before.size-whole)
+		}
+		before.remove()
+		if err != nil {
+			return nil, err
+		}
+		if made.size > most && (pass == compactPasses || made.size > before.size-before.size/20) {
+			defer made.remove()
+			return nil, fmt.Errorf("%s are the least that it can have: what is live, its call stacks and the last %s; give a larger --max", render.Bytes(uint64(made.size)), render.Bytes(uint64(whole)))
+		}
+	}
+	return made, err
+}
+
+// thinTo thins what lies before an offset of a trace, once.
+func thinTo(folder string, source trace.Source, wholeFrom int64) (_ *compacted, err error) {
+	located, ok := source.(thin.Source)
+	if !ok {
+		return nil, errors.New("this kind of recording cannot be compacted")
+	}
+	made := &compacted{}
+	if made.file, err = os.CreateTemp(folder, ".memtrace-compact-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			made.remove()
+		}
+	}()
+	out, err := trace.NewWriter(made.file, trace.WriterOptions{})
+	if err != nil {
+		return nil, err
+	}
+	c, err := thin.NewCopier(out, located, thin.Options{WholeFrom: wholeFrom})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if err := errors.Join(c.Run(), c.Finish()); err != nil {
+		return nil, err
+	}
+	made.size, made.thinned = out.Offset(), c.Thinned()
+	return made, nil
+}

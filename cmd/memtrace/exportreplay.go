@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/export"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/render"
+	"memtrace/analyzer/rules/rulefile"
+	"memtrace/trace"
+)
+
+// exportLimit is how many blocks or events a format holds in memory unless --limit says otherwise: some 100 MB.
+const exportLimit = 500_000
+
+// checkApplies refuses flags that mean nothing to a format.
+func (e *exportFlags) checkApplies(format *exportFormat) error {
+	takes := format.takes
+	if format.replay == nil {
+		takes = []string{"value", "level", "full-stacks", "no-lines", "at"}
+	}
+	for _, flag := range []string{"value", "level", "full-stacks", "no-lines", "at", "limit"} {
+		if e.changed(flag) && !slices.Contains(takes, flag) {
+			return usagef("--%s does not apply to %s; leave it out", flag, format.name)
+		}
+	}
+	if e.limit < 1 {
+		return usagef("--limit %d: must be at least 1", e.limit)
+	}
+	return nil
+}
+
+// exportReplayed writes a format that is made of blocks as they came and went.
+func (a *app) exportReplayed(flags *exportFlags, format *exportFormat, path string, count analyzer.Options, options export.Options) error {
+	output, err := a.exportOutput(flags.output, path, format)
+	if err != nil {
+		return err
+	}
+	first, err := a.openTrace(path) // what cannot be read is an error before a file is made
+	if err != nil {
+		return err
+	}
+	bar := a.newProgress(path, first.Size())
+	first.Close()
+	defer bar.finish()
+	count.Progress = func(read int64) { bar.update(read) }
+	if err := prepareReplay(&count, flags); err != nil {
+		return err
+	}
+	run := &export.Run{Count: count, Level: flags.level, Open: func() (trace.Source, io.Closer, error) {
+		source, err := openAgain(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		return source, source, nil
+	}}
+	var written *export.Written
+	err = a.writeTo(output, flags.force, format.form, func(w io.Writer) error {
+		var err error
+		if written, err = format.replay(w, run, options); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	bar.finish()
+	a.warnReplayed(path, written)
+	if output == "-" || a.quiet {
+		return nil
+	}
+	hint := format.hint
+	if strings.Contains(hint, "%s") {
+		hint = "open it with: " + fmt.Sprintf(hint, shellWord(output))
+	}
+	a.say("wrote %s, %s; %s", output, written.Words, hint)
+	return nil
+}
+
+// prepareReplay sets what formats count that are replayed: categories are those of the default rules.
+func prepareReplay(count *analyzer.Options, flags *exportFlags) error {
+	set, err := rulefile.Open(rulefile.Default)
+	if err != nil {
+		return err
+	}
+	count.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
+	count.HistoryBlocks = flags.limit
+	return nil
+}
+
+// warnReplayed says what keeps a file from saying more.
+func (a *app) warnReplayed(path string, w *export.Written) {
+	s := w.Summary
+	if main := s.Main(); main.AllocCount == 0 {
+		words := ""
+		if len(s.Filter) > 0 {
+			words = " under the filters " + strings.Join(s.Filter, ", ")
+		}
+		a.log.Warn().Msgf("%s: nothing was allocated%s: the file says so", path, words)
+	}
+	if !s.Health.Complete {
+		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
+	}
+	if s.Bounds != nil {
+		a.log.Warn().Msgf("%s: values are as recorded, without the allocations that were lost", path)
+	}
+	for _, problem := range s.Health.SymbolProblems {
+		a.log.Warn().Msg(problem)
+	}
+	for _, limit := range w.Limits {
+		a.log.Warn().Msgf("%s: %s", path, limit)
+	}
+}

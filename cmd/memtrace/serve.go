@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/page"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
+	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/pageserver"
+	"memtrace/internal/version"
+	"memtrace/internal/visible"
+	"memtrace/trace"
+	"memtrace/trace/spool"
+)
+
+const serveLong = `Show pages of traces in a browser on this machine: the pages of 'memtrace html',
+without files. Use it for a trace that is too large for one page, whose blocks
+then stay here and every moment can still be asked for, and for a run that goes
+on: its page shows what is new every few seconds.
+
+DIR stands for the traces in it, also those that come later. The address that is
+printed holds a secret, without which no page is shown: give it to those only who
+may read the traces. It can be reached from this machine only; from elsewhere,
+forward the port, such as by 'ssh -L 8123:127.0.0.1:8123 HOST' with --port 8123.
+Ctrl-C ends it.
+
+%s`
+
+const serveExample = `  memtrace serve memtrace.python3.4711.bin
+  memtrace serve .
+  memtrace serve --port 8123 runs/`
+
+// serveBlocks is how many blocks of a trace are held, some 100 bytes each while it is read.
+const serveBlocks = 10_000_000
+
+type serveFlags struct {
+	filters summaryFlags
+	blocks  int
+	port    int
+}
+
+// lastAnswers is how long answers under way have when the server ends.
+const lastAnswers = 2 * time.Second
+
+func (a *app) serveCommand() *cobra.Command {
+	var flags serveFlags
+	cmd := &cobra.Command{
+		Use:     "serve [flags] DIR|FILE",
+		Short:   "Show pages of traces in a browser, also of runs that go on",
+		Long:    fmt.Sprintf(serveLong, filterHelp),
+		Example: serveExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("name one trace or folder; got %d", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: completeTraces,
+		RunE:              func(_ *cobra.Command, args []string) error { return a.serve(&flags, args[0]) },
+	}
+	f := cmd.Flags()
+	flags.filters.defineFilters(cmd)
+	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "put at most this number of `BLOCKS` on a page; those of larger traces stay here and are asked for")
+	f.IntVar(&flags.port, "port", 0, "listen on this `PORT` (default: any that is free)")
+	mustComplete(cmd, "blocks", completeValues())
+	mustComplete(cmd, "port", completeValues())
+	return cmd
+}
+
+func (a *app) serve(flags *serveFlags, arg string) error {
+	if flags.blocks < 1 {
+		return usagef("--blocks %d: must be at least 1", flags.blocks)
+	}
+	if flags.port < 0 || flags.port > 65535 {
+		return usagef("--port %d: choose between 1 and 65535, or 0 for any", flags.port)
+	}
+	options, err := flags.filters.pageOptions(serveBlocks)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(arg)
+	folder := err == nil && info.IsDir()
+	path := ""
+	if !folder {
+		if path, err = oneInput(arg); err != nil {
+			return err
+		}
+		run, err := a.openTrace(path) // what is no trace is told here, not in the browser
+		if err != nil {
+			return err
+		}
+		run.Close()
+	}
+	traces := &pageserver.Traces{Title: shortPath(arg), Writer: "memtrace " + version.String, Blocks: flags.blocks, Version: fileVersion,
+		List: func() ([]pageserver.Entry, error) { return a.servedEntries(arg) },
+		Read: func(path string) (*report.Summary, error) { return a.summarizeQuietly(path, options) }}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	token := pageserver.NewToken()
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(flags.port)))
+	if err != nil {
+		hint := ""
+		if errors.Is(err, syscall.EADDRINUSE) {
+			hint = "; another program has that port: name another one, or leave --port out"
+		}
+		return fmt.Errorf("listen: %w%s", err, hint)
+	}
+	address := "http://" + listener.Addr().String() + "/" + token + "/"
+	if !folder {
+		address = "http://" + listener.Addr().String() + pageserver.PathOf(token, path)
+	}
+	if err := a.writeTo("", false, visible.Lines, func(w io.Writer) error { _, err := fmt.Fprintln(w, address); return err }); err != nil {
+		return err
+	}
+	if !a.quiet {
+		a.say("open this address in a browser on this machine; Ctrl-C ends it")
+	}
+	return serveUntil(ctx, listener, pageserver.NewServer(token, traces))
+}
+
+// serveUntil answers until the user ends it; answers under way are waited for a moment.
+func serveUntil(ctx context.Context, listener net.Listener, server *http.Server) error {
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.Background(), lastAnswers)
+	defer cancel()
+	_ = server.Shutdown(last) // the process ends in any case
+	return nil
+}
+
+// pageOptions are what the pages of html and serve are made with.
+func (s *summaryFlags) pageOptions(blocks int) (analyzer.Options, error) {
+	options, err := s.options()
+	if err != nil {
+		return options, err
+	}
+	set, err := rulefile.Open(rulefile.Default)
+	if err != nil {
+		return options, err
+	}
+	options.Sites, options.Training, options.HistoryBlocks = true, true, blocks
+	options.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
+	return options, nil
+}
+
+// summarizeQuietly is summarize without a bar and without warnings of what lies beside: it is done again and again.
+func (a *app) summarizeQuietly(path string, options analyzer.Options) (*report.Summary, error) {
+	quiet := *a
+	quiet.quiet = true
+	quiet.log = newLogger(a.stderr, quiet.logLevel())
+	return quiet.summarize(path, options)
+}
+
+// fileVersion changes when a trace, or the spool beside it, does.
+func fileVersion(path string) string {
+	var b strings.Builder
+	for _, name := range []string{path, path + spool.Extension} {
+		if info, err := os.Stat(name); err == nil {
+			fmt.Fprintf(&b, "%d %d;", info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return b.String()
+}
+
+// servedEntries lists what can be looked at, and says why a file cannot.
+func (a *app) servedEntries(arg string) ([]pageserver.Entry, error) {
+	inputs, err := expandInputs([]string{arg})
+	if info, statErr := os.Stat(arg); err != nil && statErr == nil && info.IsDir() {
+		return nil, nil // it may fill
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []pageserver.Entry
+	for _, in := range inputs {
+		entry := pageserver.Entry{Path: in.path}
+		if info, err := os.Stat(in.path); err == nil {
+			entry.Bytes, entry.Changed = info.Size(), info.ModTime()
+		}
+		if err := describeEntry(&entry); err != nil {
+			if in.fromFolder && errors.Is(err, trace.ErrNotTrace) {
+				continue
+			}
+			entry.Problem = err.Error()
+		}
+		list = append(list, entry)
+	}
+	return list, nil
+}
+
+// describeEntry reads the beginning of a trace.
+func describeEntry(entry *pageserver.Entry) error {
+	run, err := openAgain(entry.Path)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	if _, err := run.ReadBatch(); err != nil && !errors.Is(err, io.EOF) {
+		return readError(entry.Path, run, err)
+	}
+	entry.Command = run.Info()["process.command"]
+	switch ended := run.Ended(); {
+	case ended == spool.EndedRunning:
+		entry.State = "running"
+	case run.HasSpool() && ended == spool.EndedKilled:
+		entry.State = "killed"
+	default:
+		entry.State = "ended"
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package top
+
+import (
+	"fmt"
+	"time"
+
+	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
+)
+
+// topOwners says who owns what a recorded process holds.
+type topOwners struct {
+	ReadAt         time.Time          `json:"read_at"`
+	By             string             `json:"by"`
+	Level          string             `json:"level"` // whose blocks the rows divide: the framework's if it reported any, else the driver's
+	DriverBytes    uint64             `json:"driver_bytes"`
+	FrameworkBytes uint64             `json:"framework_bytes"`
+	DriverLower    *uint64            `json:"driver_bytes_lower,omitempty"` // what is certain where records were lost
+	FrameworkLower *uint64            `json:"framework_bytes_lower,omitempty"`
+	OtherBytes     map[string]uint64  `json:"other_bytes"` // managed, pinned and foreign memory, which occupies no device by itself
+	Framework      string             `json:"framework"`
+	Devices        []topTracked       `json:"devices"`
+	Rows           []report.LedgerRow `json:"rows"`
+	LostRecords    uint64             `json:"lost_records"`
+	Bounds         *report.Bounds     `json:"bounds,omitempty"` // what lost records mean for the figures; nil if none were
+	Trend          *report.Trend      `json:"trend,omitempty"`  // how memory grows; nil if it does not, or that cannot be told
+	Problem        string             `json:"problem"`          // why the figures may be wrong
+	Rank           *int               `json:"rank"`             // in a distributed run, as its launcher numbers it; nil without one
+	OutOfMemory    topOOM             `json:"out_of_memory"`
+
+	parts          []topPart               // by device, for metrics only
+	levels         map[string]report.Level // of all devices
+	container, pod string                  // that the process runs in; "" outside, or unknown
+
+	trendKnown bool // Trend is nil because nothing grows
+}
+
+// topOOM counts the times at which memory ran out.
+type topOOM struct {
+	Failed    uint64 `json:"failed"`    // the program did not get it
+	Recovered uint64 `json:"recovered"` // it got it after giving something back
+}
+
+// topTracked is what a trace knows of one device.
+type topTracked struct {
+	Index          int16  `json:"index"` // as the process counts
+	UUID           string `json:"uuid"`
+	DriverBytes    uint64 `json:"driver_bytes"`
+	FrameworkBytes uint64 `json:"framework_bytes"`
+}
+
+// on returns what the trace knows of the device with a UUID.
+func (o *topOwners) on(uuid string) (bytes uint64, known bool) {
+	for _, d := range o.Devices {
+		if d.UUID == uuid && uuid != "" {
+			return d.DriverBytes, true
+		}
+	}
+	return 0, false
+}
+
+// frameworkName is what people call the framework.
+func (o *topOwners) frameworkName() string {
+	return render.FrameworkName(map[string]string{o.Framework: "known"})
+}
+
+// recorded is what the trace knows of the process's device memory, with a sign where lost records may have changed it: it fits the column.
+func (o *topOwners) recorded(ascii bool) string {
+	text := render.Bytes(o.DriverBytes)
+	switch {
+	case o.Bounds == nil || o.Bounds.RecordedIsUpper && *o.DriverLower >= o.DriverBytes:
+		return text
+	case o.Bounds.RecordedIsUpper && ascii:
+		return "<= " + text
+	case o.Bounds.RecordedIsUpper:
+		return "≤ " + text
+	}
+	return "~ " + text
+}
+
+// lostWords says what lost records mean.
+func (o *topOwners) lostWords() string {
+	return fmt.Sprintf("%s records were lost: of the device memory recorded, %s; a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and MEMTRACE_OVERFLOW=wait, keep more",
+		render.Count(o.LostRecords), render.Range(o.DriverLower, o.DriverBytes, o.Bounds))
+}
+
+// ownersOf takes from a summary what top shows.
+func ownersOf(s *report.Summary) *topOwners {
+	o := &topOwners{LostRecords: s.LostRecords, Bounds: s.Bounds, DriverLower: s.Driver.LiveBytesLower, FrameworkLower: s.Framework.LiveBytesLower, DriverBytes: s.Driver.LiveBytes, FrameworkBytes: s.Framework.LiveBytes, OtherBytes: map[string]uint64{},
+		Devices: []topTracked{}, Rows: []report.LedgerRow{}, Framework: "framework",
+		Rank: s.Process.Rank, container: s.Process.Container, pod: s.Process.Pod, OutOfMemory: topOOM{s.OOM.Count, s.OOM.RecoveredCount}, levels: map[string]report.Level{levelDriver: s.Driver, levelFramework: s.Framework}}
+	for name := range s.Versions {
+		if name == "torch" || name == "mxnet" {
+			o.Framework = name
+		}
+	}
+	for name, level := range s.Other {
+		if level.LiveBytes > 0 {
+			o.OtherBytes[name] = level.LiveBytes
+		}
+	}
+	for _, d := range s.Devices {
+		o.Devices = append(o.Devices, topTracked{Index: d.Index, UUID: d.UUID, DriverBytes: d.Driver.LiveBytes, FrameworkBytes: d.Framework.LiveBytes})
+	}
+	if s.Trend != nil && s.Trend.Kind == report.GrowthSteady {
+		o.Trend = s.Trend
+	}
+	o.trendKnown = s.Trend != nil && s.Trend.Kind == report.GrowthNone
+	if len(s.By) > 0 {
+		o.By = s.By[0]
+	}
+	if l := s.Ledger(o.By); l != nil {
+		o.Level = l.Level
+		o.Rows = append(o.Rows, l.Rows...)
+	}
+	return o
+}

@@ -1,0 +1,209 @@
+package top
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"memtrace/analyzer"
+	"memtrace/trace/spool"
+)
+
+// readShare bounds the time that reading one trace takes from a core: a refresh waits for at least so many times as long as the last one took.
+const readShare = 4
+
+// topReader follows one recorded process. Reading runs on a goroutine of its own, one at a time, so that a long trace delays nothing but its own figures.
+type topReader struct {
+	host     *Host
+	found    topFound
+	by       string
+	detailed bool // asks for topOwners.parts
+
+	mu       sync.Mutex
+	done     chan struct{} // closed when the reading that is under way ends; nil if there is none
+	closed   bool
+	next     time.Time // not before
+	source   *spool.Follower
+	live     *analyzer.Live
+	apart    map[int16]*topFollower // of a process with several devices, each of them; metrics only
+	owners   *topOwners
+	problem  string
+	fraction float64 // of the first reading
+}
+
+func newTopReader(host *Host, found topFound, by string, detailed bool) *topReader {
+	return &topReader{host: host, found: found, by: by, detailed: detailed}
+}
+
+// advance starts to read what is new, unless the last reading goes on or was so long that it is too early for another. The channel is closed when nothing is being
+// read; nil means that nothing is.
+func (r *topReader) advance() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.done == nil && time.Now().Before(r.next) || r.found.problem != "" {
+		return nil
+	}
+	if r.done == nil {
+		r.done = make(chan struct{})
+		go r.read()
+	}
+	return r.done
+}
+
+// latest returns a channel that is closed when a reading that began after the call has ended, however soon it comes after the last one.
+func (r *topReader) latest() <-chan struct{} {
+	r.mu.Lock()
+	earlier := r.done
+	r.mu.Unlock()
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		if earlier != nil {
+			<-earlier
+		}
+		r.mu.Lock()
+		r.next = time.Time{}
+		r.mu.Unlock()
+		if done := r.advance(); done != nil {
+			<-done
+		}
+	}()
+	return finished
+}
+
+// read does one refresh. A fault in reading, such as a spool that somebody cuts while it is mapped, is told like any error: the view goes on, and its terminal is in
+// a state in which nobody could read a crash.
+func (r *topReader) read() {
+	debug.SetPanicOnFault(true)
+	begin := time.Now()
+	var owners *topOwners
+	var err error
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("internal fault: %v", fault)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		close(r.done)
+		r.done = nil
+		if end := time.Now(); r.owners != nil { // the first reading catches up with the whole past, which says nothing about the next
+			r.next = end.Add(readShare * end.Sub(begin))
+		}
+		if err != nil {
+			r.problem = err.Error()
+		} else {
+			r.owners, r.problem = owners, ""
+		}
+		if r.closed {
+			r.release()
+		}
+	}()
+	owners, err = r.refresh(begin)
+}
+
+func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
+	if r.live != nil && r.source.Replaced() {
+		r.release()
+	}
+	if r.live == nil {
+		if err := r.begin(); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.source.Refresh(); err != nil {
+		return nil, err
+	}
+	summary, err := r.live.Update()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.found.name(), err)
+	}
+	owners := ownersOf(summary)
+	owners.ReadAt = begin
+	if r.detailed {
+		if err := r.addParts(owners, summary); err != nil {
+			return nil, err
+		}
+	}
+	if offset, reason, damaged := r.source.Damage(); damaged {
+		owners.Problem = fmt.Sprintf("the trace is damaged at offset %d (%s): the figures are as of there", offset, reason)
+	}
+	return owners, nil
+}
+
+func (r *topReader) begin() error {
+	opts, err := r.options()
+	if err != nil {
+		return err
+	}
+	opts.Progress = r.progress
+	f, err := r.follow(opts)
+	if err != nil {
+		return err
+	}
+	r.source, r.live = f.source, f.live
+	return nil
+}
+
+// options are what every reading of the trace asks for.
+func (r *topReader) options() (analyzer.Options, error) {
+	at, err := analyzer.ParseAt("exit")
+	if err != nil {
+		return analyzer.Options{}, err
+	}
+	opts := analyzer.Options{At: at, Symbols: r.host.Symbols, Own: r.host.Own}
+	switch {
+	case r.detailed:
+		return opts, askForParts(&opts, r.by)
+	case r.by != "":
+		opts.Groupings = []string{r.by}
+	default:
+		opts.Sites = true // lines of the program say more than libraries
+	}
+	return opts, nil
+}
+
+func (r *topReader) progress(read int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if size := r.source.Size(); size > 0 {
+		r.fraction = min(1, float64(read)/float64(size))
+	}
+}
+
+// state returns what was last read, why that is nothing, and while the first reading lasts, how far it is.
+func (r *topReader) state() (owners *topOwners, problem string, fraction *float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.found.problem != "" {
+		return nil, r.found.problem, nil
+	}
+	if r.owners == nil && r.problem == "" {
+		part := r.fraction
+		return nil, "", &part
+	}
+	return r.owners, r.problem, nil
+}
+
+// close gives files back; a reading that is under way does so when it ends.
+func (r *topReader) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	if r.done == nil {
+		r.release()
+	}
+}
+
+func (r *topReader) release() {
+	if r.live != nil {
+		r.live.Close()
+	}
+	if r.source != nil {
+		_ = r.source.Close() // read only
+	}
+	for _, f := range r.apart {
+		f.close()
+	}
+	r.source, r.live, r.apart = nil, nil, nil
+}

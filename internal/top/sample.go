@@ -1,0 +1,322 @@
+package top
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"memtrace/cuda/nvml"
+)
+
+// topSchema names the shape of top's JSON. Its number grows only when something is changed or taken away.
+const topSchema = "memtrace.top/1"
+
+// topSample is what top knows at one moment. Sizes are bytes; nil is what nobody tells. The json names are published in docs/top.md.
+type topSample struct {
+	Schema    string       `json:"schema"`
+	Time      time.Time    `json:"time"`
+	NVML      topNVML      `json:"nvml"`
+	Devices   []topDevice  `json:"devices"`
+	Processes []topProcess `json:"processes"`
+}
+
+type topNVML struct {
+	Available bool   `json:"available"`
+	Driver    string `json:"driver_version"`
+	CUDA      string `json:"cuda_version"`
+	Problem   string `json:"problem"` // why there is no answer, and what to do
+}
+
+type topDevice struct {
+	Index       int      `json:"index"`
+	Instance    *int     `json:"instance"` // of a MIG instance its number on the GPU
+	Name        string   `json:"name"`
+	UUID        string   `json:"uuid"`
+	MIG         bool     `json:"mig"` // divided: the processes stand with the instances
+	Total       *uint64  `json:"total_bytes"`
+	Used        *uint64  `json:"used_bytes"`
+	Free        *uint64  `json:"free_bytes"`
+	Reserved    *uint64  `json:"reserved_bytes"`
+	Utilization *uint32  `json:"utilization_percent"`
+	Problems    []string `json:"problems"`
+}
+
+type topProcess struct {
+	PID       int        `json:"pid"`
+	User      string     `json:"user"`
+	Command   string     `json:"command"`
+	Devices   []topShare `json:"devices"`
+	Traced    bool       `json:"traced"`
+	Trace     string     `json:"trace"`
+	Owners    *topOwners `json:"owners"`           // nil for a process that is not recorded, or was not read yet
+	Untracked *int64     `json:"untracked_bytes"`  // what the devices say, less what the trace knows: the CUDA context and code, mostly
+	Problem   string     `json:"problem"`          // why there are no owners
+	Reading   *float64   `json:"reading_fraction"` // how much of the trace was read, while it is read for the first time
+}
+
+// topShare is a process's part of a device.
+type topShare struct {
+	Index    int     `json:"index"`
+	Instance *int    `json:"instance"`
+	UUID     string  `json:"uuid"`
+	Used     *uint64 `json:"used_bytes"`
+	Compute  bool    `json:"compute"`
+	Graphics bool    `json:"graphics"`
+}
+
+func (p *topProcess) on(d *topDevice) *topShare {
+	for i := range p.Devices {
+		if s := &p.Devices[i]; s.Index == d.Index && sameInstance(s.Instance, d.Instance) {
+			return s
+		}
+	}
+	return nil
+}
+
+func sameInstance(a, b *int) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+
+// used sums what the devices say of the process; ok is false if one of them does not tell, or none names it.
+func (p *topProcess) used() (sum uint64, ok bool) {
+	for _, s := range p.Devices {
+		if s.Used == nil {
+			return 0, false
+		}
+		sum += *s.Used
+	}
+	return sum, len(p.Devices) > 0
+}
+
+// weight orders processes by memory: what the devices say, else what the trace knows.
+func (p *topProcess) weight() uint64 {
+	if used, ok := p.used(); ok {
+		return used
+	}
+	if p.Owners != nil {
+		return p.Owners.DriverBytes
+	}
+	return 0
+}
+
+func writeTopJSON(w io.Writer, s topSample) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(s)
+}
+
+// management is NVIDIA's management library.
+type management interface {
+	Read() (nvml.Snapshot, error)
+	Close() error
+}
+
+func openManagement() (management, error) {
+	library, err := nvml.Open()
+	if err != nil {
+		return nil, err
+	}
+	return library, nil
+}
+
+// topSampler collects samples, one at a time.
+type topSampler struct {
+	mu       sync.Mutex // held while a sample is taken
+	host     *Host
+	flags    *Options
+	library  management // nil without one
+	problem  error      // why there is none
+	asked    time.Time
+	snapshot nvml.Snapshot // the answer
+	failure  error
+	finder   *topFinder
+	readers  map[topKey]*topReader
+	users    userNames
+	open     func() (management, error)
+}
+
+func newTopSampler(host *Host, flags *Options, args []string) *topSampler {
+	finder := newTopFinder(host, args)
+	finder.pids = flags.PIDs
+	return &topSampler{host: host, flags: flags, finder: finder, readers: make(map[topKey]*topReader), users: userNames{}, open: openManagement}
+}
+
+// close gives everything back, unless a sample is being taken: then the command is about to end, and a driver that does not answer must not keep it.
+func (t *topSampler) close() {
+	if !t.mu.TryLock() {
+		return
+	}
+	defer t.mu.Unlock()
+	if t.library != nil {
+		_ = t.library.Close() // nobody is left who could do anything about it
+	}
+	for _, r := range t.readers {
+		r.close()
+	}
+}
+
+// sample looks once. It waits at most so long for the traces to be read to their present ends; what takes longer goes on beside, and the sample has what was
+// read before.
+func (t *topSampler) sample(patience time.Duration) topSample {
+	return t.take(patience, (*topReader).advance)
+}
+
+// last is a sample for which every trace is read once more, also those that were read a moment ago.
+func (t *topSampler) last(patience time.Duration) topSample {
+	return t.take(patience, (*topReader).latest)
+}
+
+func (t *topSampler) take(patience time.Duration, read func(*topReader) <-chan struct{}) topSample {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := topSample{Schema: topSchema, Time: time.Now(), Devices: []topDevice{}, Processes: []topProcess{}}
+	byPID := map[int]*topProcess{}
+	t.follow(byPID, patience, read)
+	// The devices after the traces: what is read last is the smaller part, so that both tell of nearly the same moment.
+	t.askDevices(&s, byPID)
+	for _, p := range byPID {
+		if p.Owners != nil {
+			p.setUntracked()
+		}
+		if len(t.flags.Devices) == 0 || len(p.Devices) > 0 || !s.NVML.Available {
+			s.Processes = append(s.Processes, *p)
+		}
+	}
+	slices.SortFunc(s.Processes, func(a, b topProcess) int {
+		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.PID, b.PID))
+	})
+	return s
+}
+
+// follow finds the recorded processes and lets each one's reader go on.
+func (t *topSampler) follow(byPID map[int]*topProcess, patience time.Duration, read func(*topReader) <-chan struct{}) {
+	found := t.finder.find(time.Now())
+	alive := make(map[topKey]bool, len(found))
+	var reading []<-chan struct{}
+	for _, f := range found {
+		alive[f.key] = true
+		r := t.readers[f.key]
+		if r != nil && r.found != f { // more of it was found
+			r.close()
+			r = nil
+		}
+		if r == nil {
+			r = newTopReader(t.host, f, t.flags.By, t.flags.metrics())
+			t.readers[f.key] = r
+		}
+		if done := read(r); done != nil {
+			reading = append(reading, done)
+		}
+	}
+	waitFor(reading, patience)
+	for _, f := range found {
+		p := t.processOf(byPID, f.key.pid)
+		p.Traced, p.Trace = true, f.trace
+		p.Owners, p.Problem, p.Reading = t.readers[f.key].state()
+	}
+	for key, r := range t.readers {
+		if !alive[key] {
+			r.close()
+			delete(t.readers, key)
+		}
+	}
+}
+
+// waitFor returns when all channels are closed, or when patience has run out.
+func waitFor(list []<-chan struct{}, patience time.Duration) {
+	timeout := time.After(patience)
+	for _, done := range list {
+		select {
+		case <-done:
+		case <-timeout:
+			return
+		}
+	}
+}
+
+func (t *topSampler) processOf(byPID map[int]*topProcess, pid int) *topProcess {
+	p := byPID[pid]
+	if p == nil {
+		user, command := t.users.describe(pid)
+		p = &topProcess{PID: pid, User: user, Command: command, Devices: []topShare{}}
+		byPID[pid] = p
+	}
+	return p
+}
+
+// askDevices fills in what the management library says.
+func (t *topSampler) askDevices(s *topSample, byPID map[int]*topProcess) {
+	if t.library == nil && t.problem == nil {
+		t.library, t.problem = t.open()
+	}
+	if t.problem != nil {
+		s.NVML.Problem = t.problem.Error()
+		if errors.Is(t.problem, nvml.ErrNoLibrary) || errors.Is(t.problem, nvml.ErrNotBuilt) {
+			s.NVML.Problem = "devices are not shown: " + s.NVML.Problem
+		}
+		return
+	}
+	if s.Time.Sub(t.asked) >= t.flags.Interval*3/4 { // samples come sooner while a trace is read for the first time
+		t.asked = s.Time
+		t.snapshot, t.failure = t.library.Read()
+	}
+	snapshot, err := t.snapshot, t.failure
+	s.NVML = topNVML{Available: true, Driver: snapshot.Driver, CUDA: snapshot.CUDA}
+	if err != nil {
+		s.NVML.Problem = err.Error()
+	}
+	t.addDevices(s, snapshot.Devices, byPID)
+	if len(s.Devices) == 0 && len(snapshot.Devices) > 0 {
+		s.NVML.Problem = fmt.Sprintf("there is no such device: the last one is %d", snapshot.Devices[len(snapshot.Devices)-1].Index)
+	}
+}
+
+func (t *topSampler) addDevices(s *topSample, devices []nvml.Device, byPID map[int]*topProcess) {
+	for _, d := range devices {
+		if len(t.flags.Devices) > 0 && !slices.Contains(t.flags.Devices, d.Index) {
+			continue
+		}
+		row := topDevice{Index: d.Index, Name: d.Name, UUID: d.UUID, MIG: d.MIG, Utilization: d.Utilization, Problems: append([]string{}, d.Problems...)}
+		if d.Instance != nvml.NoInstance {
+			row.Instance = &d.Instance
+		}
+		if m := d.Memory; m != nil {
+			row.Total, row.Used, row.Free, row.Reserved = &m.Total, &m.Used, &m.Free, &m.Reserved
+		}
+		s.Devices = append(s.Devices, row)
+		for _, p := range d.Processes {
+			if len(t.flags.PIDs) > 0 && !slices.Contains(t.flags.PIDs, int(p.PID)) {
+				continue
+			}
+			share := topShare{Index: d.Index, Instance: row.Instance, UUID: d.UUID, Used: p.Used, Compute: p.Compute, Graphics: p.Graphics}
+			entry := t.processOf(byPID, int(p.PID))
+			entry.Devices = append(entry.Devices, share)
+		}
+	}
+}
+
+// setUntracked compares what the devices say of the process with what its trace knows of those devices. Devices are matched by UUID; without one, as some
+// containers hide it, only a process that has a single device is.
+func (p *topProcess) setUntracked() {
+	used, ok := p.used()
+	if !ok {
+		return
+	}
+	var tracked uint64
+	for _, s := range p.Devices {
+		bytes, known := p.Owners.on(s.UUID)
+		if !known {
+			if len(p.Devices) > 1 || len(p.Owners.Devices) > 1 {
+				return
+			}
+			bytes = p.Owners.DriverBytes
+		}
+		tracked += bytes
+	}
+	rest := int64(used - tracked)
+	p.Untracked = &rest
+}

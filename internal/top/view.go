@@ -1,0 +1,308 @@
+package top
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
+
+	"memtrace/analyzer/render"
+)
+
+// patience is how long a picture waits for figures: most traces are read on in a few milliseconds.
+const patience = 300 * time.Millisecond
+
+// topOrder is what processes are sorted by.
+type topOrder uint8
+
+const (
+	topByMemory topOrder = iota
+	topByPID
+	topByCommand
+	topOrders
+)
+
+var topOrderNames = [topOrders]string{"memory", "pid", "command"}
+
+// topView is the state of the full screen. Sampling runs beside, one sample at a time, so that keys are answered while a driver is slow.
+type topView struct {
+	sampler *topSampler
+	host    *Host
+	flags   *Options
+	sample  topSample
+	ready   bool // the first sample has come
+
+	width, height int
+	selected      int // pid
+	opened        map[int]bool
+	order         topOrder
+	help          bool
+	command       bool // the footer names the command that shows the selected process's page
+	offset        int  // first line shown
+}
+
+// topSampled brings a sample; topDue says that it is time for another.
+type (
+	topSampled struct{ sample topSample }
+	topDue     struct{}
+)
+
+// topLive fills the screen until the user ends it. Whatever happens, a panic included, the terminal is given back as it was.
+func (h *Host) fillScreen(sampler *topSampler, flags *Options) error {
+	keys, err := h.keyboard()
+	if err != nil {
+		return err
+	}
+	defer keys.Close()
+	view := &topView{host: h, sampler: sampler, flags: flags, opened: make(map[int]bool), width: 80, height: 24}
+	program := tea.NewProgram(view, tea.WithInput(keys), tea.WithOutput(h.Stdout))
+	_, err = program.Run()
+	if errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("show the screen: %w; --once prints the same without one", err)
+	}
+	return nil
+}
+
+// keyboard returns the terminal that keys come from: standard input may be a file.
+func (h *Host) keyboard() (*os.File, error) {
+	if file, ok := h.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return file, nil
+	}
+	terminal, err := os.Open("/dev/tty")
+	if err != nil {
+		return nil, fmt.Errorf("listen to keys: %w; --once prints the same without them", err)
+	}
+	return terminal, nil
+}
+
+// Init implements tea.Model.
+func (v *topView) Init() tea.Cmd { return v.look }
+
+func (v *topView) look() tea.Msg { return topSampled{v.sampler.sample(patience)} }
+
+// Update implements tea.Model.
+func (v *topView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		v.width, v.height = msg.Width, msg.Height
+	case topSampled:
+		v.take(msg.sample)
+		return v, tea.Tick(v.pause(), func(time.Time) tea.Msg { return topDue{} })
+	case topDue:
+		return v, v.look
+	case tea.KeyPressMsg:
+		return v, v.key(msg.String())
+	}
+	return v, nil
+}
+
+// pause is how long to wait for the next look: less until the first figures are there.
+func (v *topView) pause() time.Duration {
+	for i := range v.sample.Processes {
+		if v.sample.Processes[i].Reading != nil {
+			return v.flags.Interval / 4
+		}
+	}
+	return v.flags.Interval
+}
+
+func (v *topView) take(s topSample) {
+	first := !v.ready
+	v.sample, v.ready = s, true
+	v.sort()
+	if first { // what most people want to see is open at once
+		for i := range s.Processes {
+			if s.Processes[i].Traced {
+				v.opened[s.Processes[i].PID] = true
+			}
+		}
+	}
+	if pids := v.pids(); len(pids) > 0 && !slices.Contains(pids, v.selected) {
+		v.selected = pids[0]
+	}
+}
+
+func (v *topView) sort() {
+	slices.SortStableFunc(v.sample.Processes, func(a, b topProcess) int {
+		switch v.order {
+		case topByPID:
+			return cmp.Compare(a.PID, b.PID)
+		case topByCommand:
+			return cmp.Or(strings.Compare(a.Command, b.Command), cmp.Compare(a.PID, b.PID))
+		}
+		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.PID, b.PID))
+	})
+}
+
+// key acts on a key press.
+func (v *topView) key(name string) tea.Cmd {
+	switch name {
+	case "q", "ctrl+c", "esc":
+		if v.help && name == "esc" {
+			v.help = false
+			return nil
+		}
+		return tea.Quit
+	case "?", "h":
+		v.help = !v.help
+	case "up", "k":
+		v.move(-1)
+	case "down", "j":
+		v.move(1)
+	case "home", "g":
+		v.move(-len(v.sample.Processes))
+	case "end", "G":
+		v.move(len(v.sample.Processes))
+	case "enter", "space", " ", "left", "right":
+		v.opened[v.selected] = !v.opened[v.selected]
+	case "a":
+		v.openAll()
+	case "w":
+		v.command = !v.command
+	case "s":
+		v.order = (v.order + 1) % topOrders
+		v.sort()
+	}
+	return nil
+}
+
+func (v *topView) openAll() {
+	open := false
+	for i := range v.sample.Processes {
+		open = open || v.sample.Processes[i].Traced && !v.opened[v.sample.Processes[i].PID]
+	}
+	for i := range v.sample.Processes {
+		v.opened[v.sample.Processes[i].PID] = open
+	}
+}
+
+// pids lists the processes in the order in which they stand on the screen, each once.
+func (v *topView) pids() []int {
+	var list []int
+	for _, l := range v.page() {
+		if l.pid != 0 && !slices.Contains(list, l.pid) {
+			list = append(list, l.pid)
+		}
+	}
+	return list
+}
+
+func (v *topView) move(by int) {
+	pids := v.pids()
+	if len(pids) == 0 {
+		return
+	}
+	at := max(slices.Index(pids, v.selected), 0)
+	v.selected = pids[min(max(at+by, 0), len(pids)-1)]
+}
+
+func (v *topView) page() []topLine {
+	page := topPage{sample: v.sample, width: max(v.width-2, 20), rows: v.flags.Rows, ascii: v.flags.ASCII, open: func(pid int) bool { return v.opened[pid] }}
+	return page.lines()
+}
+
+// View implements tea.Model.
+func (v *topView) View() tea.View {
+	view := tea.NewView(v.screen())
+	view.AltScreen = true
+	return view
+}
+
+func (v *topView) screen() string {
+	if v.help {
+		return topHelp
+	}
+	if !v.ready {
+		return "memtrace top: looking ..."
+	}
+	lines := v.page()
+	room := max(v.height-1, 1)
+	v.scroll(lines, room)
+	var b strings.Builder
+	for i := range room {
+		if at := v.offset + i; at < len(lines) {
+			b.WriteString(v.mark(&lines[at]))
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("\x1b[2m" + ansi.Truncate(v.footer(len(lines), room), v.width, "") + "\x1b[m")
+	return b.String()
+}
+
+// mark puts the selection's sign before a line: a character, since colours may be off.
+func (v *topView) mark(l *topLine) string {
+	if l.pid != 0 && l.pid == v.selected {
+		return "\x1b[1m> " + l.text(false) + "\x1b[m"
+	}
+	return "  " + l.text(true)
+}
+
+func (v *topView) footer(lines, room int) string {
+	if v.command {
+		return v.pageCommand()
+	}
+	arrows := "↑↓"
+	if v.flags.ASCII {
+		arrows = "jk"
+	}
+	text := fmt.Sprintf("q quit  %s select  enter owners  a all  s sort: %s  w page  ? help", arrows, topOrderNames[v.order])
+	if lines > room {
+		text += fmt.Sprintf("  lines %d-%d of %d", v.offset+1, min(v.offset+room, lines), lines)
+	}
+	return text
+}
+
+// pageCommand is what to type for a page of the selected process that shows what is new.
+func (v *topView) pageCommand() string {
+	for i := range v.sample.Processes {
+		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Trace != "" {
+			return "memtrace serve " + render.Path(v.host.ShortPath(p.Trace))
+		}
+	}
+	return "process " + strconv.Itoa(v.selected) + " is not recorded, or its trace was not found: it has no page"
+}
+
+// scroll keeps the selected process, and as many of its owners as there is room for, on the screen.
+func (v *topView) scroll(lines []topLine, room int) {
+	first := slices.IndexFunc(lines, func(l topLine) bool { return l.pid != 0 && l.pid == v.selected })
+	if first < 0 {
+		first = 0
+	}
+	last := first
+	for last+1 < len(lines) && lines[last+1].pid == 0 && len(lines[last+1].pieces) > 0 && lines[last+1].pieces[0].text != "" {
+		last++
+	}
+	if last >= v.offset+room {
+		v.offset = last - room + 1
+	}
+	if first < v.offset {
+		v.offset = first
+	}
+	if len(lines) <= room || first < room && last < room {
+		v.offset = 0
+	}
+	v.offset = min(v.offset, max(len(lines)-room, 0))
+}
+
+const topHelp = `memtrace top
+
+  up, down, k, j      select a process          home, end, g, G   the first, the last one
+  enter, space        show or hide its owners   a                 show or hide everybody's
+  s                   sort by memory, pid or command
+  w                   show the command for the process's page in a browser: memtrace serve TRACE
+  ?                   leave this help           q, ctrl-c         quit
+
+"on device" is what the driver says a process occupies; "recorded" is what its trace knows of that. The
+difference stands below its owners: the CUDA context, code, and what the driver keeps in reserve.
+The figures are as old as the line above the owners says: a long trace takes time to be read.`

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"memtrace/analyzer/thin"
+	"memtrace/internal/regular"
+	"memtrace/trace"
+)
+
+// thinning is one copy under way. Its goroutine and the drainer use it by turns: the drainer while the goroutine does
+// not run.
+type thinning struct {
+	path    string   // of the copy
+	source  *os.File // the trace, to read
+	file    *os.File // the copy
+	writer  *trace.Writer
+	reader  *unhurried
+	copier  *thin.Copier
+	running bool
+	ran     chan error
+}
+
+// newThinning begins a copy of the trace at path, which has so many bytes, in a goroutine.
+func newThinning(path string, own regular.Identity, size int64, o thin.Options) (_ *thinning, err error) {
+	t := &thinning{path: path + ".thinning", ran: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			t.abandon()
+		}
+	}()
+	if t.source, err = regular.OpenToWrite(path, os.O_RDONLY, own); err != nil {
+		return nil, err
+	}
+	if t.file, err = os.OpenFile(t.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW, 0o600); err != nil {
+		return nil, err
+	}
+	if t.writer, err = trace.NewWriter(t.file, trace.WriterOptions{}); err != nil {
+		return nil, err
+	}
+	reader, err := trace.NewReader(io.NewSectionReader(t.source, 0, size), size)
+	if err != nil {
+		return nil, err
+	}
+	t.reader = &unhurried{Reader: reader}
+	if t.copier, err = thin.NewCopier(t.writer, t.reader, o); err != nil {
+		return nil, err
+	}
+	t.start()
+	return t, nil
+}
+
+func (t *thinning) start() {
+	t.running = true
+	go t.run()
+}
+
+// goOn lets the goroutine copy what the trace has by now.
+func (t *thinning) goOn(size int64) {
+	t.reader.Continue(io.NewSectionReader(t.source, t.reader.Offset(), size-t.reader.Offset()), size)
+	t.start()
+}
+
+func (t *thinning) run() {
+	defer func() {
+		if fault := recover(); fault != nil {
+			t.ran <- fmt.Errorf("internal fault: %v", fault)
+		}
+	}()
+	err := t.copier.Run()
+	if h := t.reader.Health(); err == nil && h.Truncated {
+		err = fmt.Errorf("at offset %d: %s", h.TruncatedAt, h.Reason)
+	}
+	t.ran <- err
+}
+
+// done reports whether the goroutine has come to the end of what it was given, and how that went.
+func (t *thinning) done() (done bool, err error) {
+	select {
+	case err := <-t.ran:
+		t.running = false
+		return true, err
+	default:
+		return false, nil
+	}
+}
+
+// wait waits for that.
+func (t *thinning) wait() error {
+	err := <-t.ran
+	t.running = false
+	return err
+}
+
+// abandon ends the copying and takes the copy away.
+func (t *thinning) abandon() {
+	t.end()
+	if t.file != nil {
+		t.file.Close()
+		os.Remove(t.path)
+	}
+}
+
+// end gives back what the copying needed. A goroutine that runs is stopped: its next read fails.
+func (t *thinning) end() {
+	if t.source != nil {
+		t.source.Close()
+	}
+	if t.running {
+		_ = t.wait() // why it failed is known
+	}
+	if t.copier != nil {
+		t.copier.Close()
+	}
+}
+
+// unhurried is a Reader that leaves the processor to others half of the time.
+type unhurried struct {
+	*trace.Reader
+	hurry  atomic.Bool
+	rested time.Time
+}
+
+// rest is how long it works before it rests as long.
+const rest = 5 * time.Millisecond
+
+// ReadBatch implements trace.Source.
+func (u *unhurried) ReadBatch() ([]trace.Event, error) {
+	if !u.hurry.Load() && time.Since(u.rested) > rest {
+		time.Sleep(rest)
+		u.rested = time.Now()
+	}
+	return u.Reader.ReadBatch()
+}

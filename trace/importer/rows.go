@@ -1,0 +1,77 @@
+package importer
+
+import (
+	"errors"
+	"strings"
+
+	"memtrace/cuda"
+	"memtrace/trace"
+	"memtrace/trace/build"
+)
+
+// rows writes blocks of a file that has neither times nor addresses: each is a microsecond behind the one before, and
+// lies behind it.
+type rows struct {
+	out    *build.Builder
+	thread trace.ThreadID
+	next   uint64 // address
+	time   int64
+	sum    uint64
+	events int
+}
+
+const (
+	firstAddress = 1 << 32
+	rowTime      = 1000 // nanoseconds from one record to the next
+)
+
+func newRows(out *trace.Writer, info trace.Info) *rows {
+	r := &rows{out: build.New(out, info), next: firstAddress}
+	r.thread = r.out.Thread("(threads are unknown)")
+	return r
+}
+
+// close ends the trace, which says what it was made from.
+func (r *rows) close(kind, brief string, lacks []string) (Result, error) {
+	return finish(r.out, Result{Kind: kind, Brief: brief, Events: r.events, Lacks: lacks})
+}
+
+// finish writes down what an import found and ends the trace.
+func finish(out *build.Builder, result Result) (Result, error) {
+	out.Info(trace.Info{KindKey: result.Kind, BriefKey: result.Brief, LacksKey: strings.Join(result.Lacks, " ")})
+	return result, out.Close()
+}
+
+var errTooMuch = errors.New("the sizes add up to more than there are addresses")
+
+// inPool is what a framework says of its block that takes up a driver's.
+type inPool struct {
+	request uint64 // bytes
+	held    uint64 // bytes of all blocks on the device, this one included
+}
+
+// block writes an allocation of the driver's, and the framework's block in it, if there is one.
+func (r *rows) block(tag string, device int16, size uint64, pool *inPool) error {
+	if r.sum += size; r.sum > maxSum {
+		return errTooMuch
+	}
+	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Device: device, Addr: r.next, Size: size, Thread: r.thread, Tag: r.out.String(tag)}
+	r.write(e)
+	if pool != nil {
+		e.Level, e.Allocated, e.Reserved = cuda.LevelFramework, pool.held, pool.held
+		if pool.request <= size {
+			e.Rest = 1 + size - pool.request
+		}
+		r.time -= rowTime // the same moment
+		r.write(e)
+	}
+	r.next += (size + 511) / 512 * 512
+	return nil
+}
+
+func (r *rows) write(e trace.Event) {
+	e.Time = r.time
+	r.out.Event(e)
+	r.time += rowTime
+	r.events++
+}
