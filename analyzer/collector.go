@@ -108,18 +108,7 @@ func (c *collector) countTogether() {
 
 // event replays one event.
 func (c *collector) event(e *trace.Event) {
-	if c.moment == nil && c.want.before(e) {
-		c.moment = c.now(c.want.time)
-	}
-	if c.since.kind != momentNone {
-		c.beginIfSince(e)
-	}
-	if c.iterations != nil {
-		c.iterations.Event(e)
-	}
-	if c.losses.begun {
-		c.loseSight(e)
-	}
+	c.expect(e)
 	switch e.Kind {
 	case trace.EventAlloc, trace.EventFree:
 		c.ordinal = c.nextOrdinal(e.Thread)
@@ -168,6 +157,22 @@ func (c *collector) event(e *trace.Event) {
 		c.watcher.Event(e)
 	}
 	c.lastTime = max(c.lastTime, e.Time)
+}
+
+// expect comes before an event is replayed: it may be behind a moment that was asked for.
+func (c *collector) expect(e *trace.Event) {
+	if c.moment == nil && c.want.before(e) {
+		c.moment = c.now(c.want.time)
+	}
+	if c.since.kind != momentNone {
+		c.beginIfSince(e)
+	}
+	if c.iterations != nil {
+		c.iterations.Event(e)
+	}
+	if c.losses.begun {
+		c.loseSight(e)
+	}
 }
 
 // keepIfWanted copies the totals if e is the moment that was asked for; the last one stays.
