@@ -28,7 +28,7 @@ type collector struct {
 	crossed   []*profile.Grouping // the two of a crossed table; nil without one
 	kept      []*profile.Grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
 	want      At
-	since     At       // what peaks begin at; none once it came
+	window    *window  // nil: the whole run
 	bounds    []uint64 // between size classes
 
 	totals    [heap.AccountCount]meter.Meter // accounts without detail
@@ -38,6 +38,7 @@ type collector struct {
 	requests  profile.Requests
 	allocator allocator.Tracker
 	past      [heap.AccountCount]*history // nil unless the summary has the blocks' history
+	timeline  *overTime                   // nil unless the summary has one
 	segments  *device.Segments            // nil unless past has the framework's
 	historyBy []string                    // what its owners have keys of besides
 	watcher   Watcher                     // nil unless somebody follows the replay
@@ -62,19 +63,17 @@ type collector struct {
 	ordinal  uint32   // of the event being replayed, within its thread
 	lastTime int64
 
-	estimated   uint64
-	runtimeOnly uint64
-	lost        uint64
-	losses      losses
-	rowIndexes  []*profile.RowIndex // by grouping, of the summary in progress
-	bounded     *report.Bounds      // of the summary that is being made; nil if nothing was lost
-	marks       []markCount
-	markIndex   map[trace.StringID]int
-	steps       report.Iterations
-	epochs      report.Iterations
-	ooms        oom.Tracker
-	moment      *moment
-	iterations  *training.Tracker // nil unless the summary has training
+	estimated, runtimeOnly, lost uint64
+	losses                       losses
+	rowIndexes                   []*profile.RowIndex // by grouping, of the summary in progress
+	bounded                      *report.Bounds      // of the summary that is being made; nil if nothing was lost
+	marks                        []markCount
+	markIndex                    map[trace.StringID]int
+	steps                        report.Iterations
+	epochs                       report.Iterations
+	ooms                         oom.Tracker
+	moment                       *moment
+	iterations                   *training.Tracker // nil unless the summary has training
 
 	run     frameworkRun
 	rowRoom []trace.Event // where events become rows
@@ -108,7 +107,16 @@ func (c *collector) countTogether() {
 
 // event replays one event.
 func (c *collector) event(e *trace.Event) {
-	c.expect(e)
+	if c.window != nil && c.skips(e) {
+		return
+	}
+	c.before(e)
+	if c.window != nil && c.leaves(e) {
+		return
+	}
+	if c.losses.begun {
+		c.loseSight(e)
+	}
 	switch e.Kind {
 	case trace.EventAlloc, trace.EventFree:
 		c.ordinal = c.nextOrdinal(e.Thread)
@@ -153,26 +161,8 @@ func (c *collector) event(e *trace.Event) {
 		c.allocator.Event(e, profile.DeviceSlot(e.Device), c.frameworkEpoch(), c.resolver.Tables.String)
 	}
 	c.ooms.Event(e)
-	if c.watcher != nil {
-		c.watcher.Event(e)
-	}
 	c.lastTime = max(c.lastTime, e.Time)
-}
-
-// expect comes before an event is replayed: it may be behind a moment that was asked for.
-func (c *collector) expect(e *trace.Event) {
-	if c.moment == nil && c.want.before(e) {
-		c.moment = c.now(c.want.time)
-	}
-	if c.since.kind != momentNone {
-		c.beginIfSince(e)
-	}
-	if c.iterations != nil {
-		c.iterations.Event(e)
-	}
-	if c.losses.begun {
-		c.loseSight(e)
-	}
+	c.after(e)
 }
 
 // keepIfWanted copies the totals if e is the moment that was asked for; the last one stays.
@@ -247,6 +237,9 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	}
 	if c.watcher != nil {
 		c.watcher.Opened(id, b, e)
+	}
+	if c.timeline != nil {
+		c.timeline.opened(c, id, b, v, e.Time)
 	}
 	if t := c.iterations; t != nil && t.Account == b.Account {
 		t.Opened(id, b, v)
@@ -325,6 +318,9 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	if h := c.past[b.Account]; h != nil {
 		h.closed(id, b, &v.Origin, e.Time, d.Total.Current-b.Size)
 	}
+	if c.window != nil && c.kept != nil {
+		c.window.closed(b, &c.openedAs[id], &v.Origin)
+	}
 	if b.Account == heap.AccountFramework {
 		c.requests.Closed(id, b, d, v)
 	}
@@ -333,6 +329,9 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		h.Closed(h.OwnerOf(v), b.Size, e.Time)
 	}
 	c.heights[b.Account].Set(d.Total.Current, e.Time)
+	if c.timeline != nil {
+		c.timeline.closed(c, id, b, v, e.Time)
+	}
 	temporary := e.Kind == trace.EventFree && e.Thread == b.Thread && c.ordinal == b.Ordinal+1
 	if !c.thin { // of short lives few were kept
 		d.Life.Add(b.Size, e.Time-b.Time, temporary)

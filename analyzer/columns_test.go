@@ -173,7 +173,7 @@ func TestColumnsSayWhatRowsSay(t *testing.T) {
 	sets := []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}
 	asked := map[string]Options{
 		"totals": {}, "tag": {Groupings: []string{"tag"}}, "all": {Groupings: profile.GroupingNames(), Sites: true}, "training": {Training: true, RuleSets: sets, Sites: true},
-		"time": {At: at("1ms")}, "teardown": {At: at("teardown")}, "step": {At: at("step:7777")}, "since": {Since: at("1ms")}, "device": {Devices: []int16{1}},
+		"time": {At: at("1ms")}, "teardown": {At: at("teardown")}, "step": {At: at("step:7777")}, "since": {From: at("1ms")}, "window": {From: at("1ms"), To: at("2ms")}, "over time": {Timeline: "tag"}, "device": {Devices: []int16{1}},
 		"tagged": {Tag: "model"}, "history": {HistoryBlocks: 500}, "exit": {At: at("exit"), Groupings: []string{"site"}},
 	}
 	for seed := range uint64(20) {

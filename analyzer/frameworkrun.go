@@ -52,7 +52,7 @@ func (c *collector) rows(events []trace.Event) {
 // straight reports whether nothing has to be looked for in events but what they do to the framework's blocks.
 func (c *collector) straight(columns *trace.Columns) bool {
 	switch {
-	case c.want.kind == momentTime && c.moment == nil || c.want.kind == momentTeardown || c.since.kind != momentNone,
+	case c.want.kind == momentTime && c.moment == nil || c.want.kind == momentTeardown || c.window != nil || c.timeline != nil,
 		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Pending() || c.thin || c.watcher != nil,
 		c.iterations != nil && (c.iterations.FromAllocations() || c.iterations.Account != heap.AccountFramework):
 		return false

@@ -57,10 +57,11 @@ func FuzzReplay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &memorySource{events: eventsFrom(data)}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Groupings: profile.GroupingNames()})
+		s, err := Summarize(src, Options{Groupings: profile.GroupingNames(), Timeline: "name"})
 		if err != nil {
 			t.Fatal(err)
 		}
+		checkWindowOf(t, src, s)
 		for kind, n := range s.Objects {
 			if n.LiveCount > n.CreatedCount {
 				t.Errorf("%s: %+v", kind, n)
@@ -96,6 +97,32 @@ func checkSizes(t *testing.T, s *report.Summary) {
 		}
 		if d.Driver.LiveBytes == 0 && d.Driver.AllocCount == d.Driver.FreeCount && (v.AtEnd.RoundedBytes != 0 || v.AtEnd.PageBytes != 0) {
 			t.Errorf("device %d: nothing is live, but %+v", d.Index, v.AtEnd)
+		}
+	}
+}
+
+// checkWindowOf looks at the second half of a trace: it ends as the trace does, and its highest moment is not above the
+// trace's, which the timeline shows.
+func checkWindowOf(t *testing.T, src *memorySource, s *report.Summary) {
+	half := &memorySource{events: src.events}
+	fillTables(&half.tables)
+	from := At{kind: momentTime, time: s.Process.DurationNS / 2, text: "half"}
+	w, err := Summarize(half, Options{From: from, Groupings: []string{"name"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []struct{ whole, half report.Level }{{s.Driver, w.Driver}, {s.Framework, w.Framework}} {
+		if l.half.LiveBytes != l.whole.LiveBytes || l.half.PeakBytes > l.whole.PeakBytes || l.half.LiveCount() != l.whole.LiveCount() {
+			t.Errorf("half of the trace: %+v, all of it: %+v", l.half, l.whole)
+		}
+	}
+	for _, l := range s.Timeline.Levels {
+		level, highest := map[string]report.Level{"driver": s.Driver, "framework": s.Framework}[l.Level], uint64(0)
+		for _, b := range l.Bins {
+			highest = max(highest, b.PeakBytes)
+		}
+		if highest != level.PeakBytes {
+			t.Errorf("%s: %d is highest over time, %d in all", l.Level, highest, level.PeakBytes)
 		}
 	}
 }

@@ -31,6 +31,7 @@ func (b *pastBlock) weight() float64 { return float64(b.size) * float64(b.died-b
 // history collects the blocks of one account, the heaviest of them once there are more than twice the limit.
 type history struct {
 	limit   int
+	from    int64 // blocks that are older are told to begin here
 	events  uint64
 	born    []uint64 // by block id: the event, plus one
 	level   []uint64 // by block id: bytes of the level behind it
@@ -41,6 +42,15 @@ type history struct {
 	leftOut, leftOutBytes uint64
 }
 
+// keepHistory follows the blocks of both levels, if there is to be a history of them.
+func (c *collector) keepHistory(o *Options) {
+	if o.HistoryBlocks > 0 {
+		c.historyBy = o.HistoryBy
+		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(o.HistoryBlocks), newHistory(o.HistoryBlocks)
+		c.segments = device.NewSegments()
+	}
+}
+
 func newHistory(limit int) *history {
 	return &history{limit: limit, owners: make(map[profile.Origin]uint32)}
 }
@@ -48,6 +58,14 @@ func newHistory(limit int) *history {
 func (h *history) opened(id uint32, level uint64) {
 	h.events++
 	*meter.Slot(&h.born, int(id)), *meter.Slot(&h.level, int(id)) = h.events, level
+}
+
+// restart forgets the blocks that are gone.
+func (h *history) restart(time int64, level uint64) {
+	h.from, h.blocks, h.leftOut, h.leftOutBytes = time, h.blocks[:0], 0, 0
+	for id := range h.level {
+		h.level[id] = level
+	}
 }
 
 func (h *history) owner(o *profile.Origin) uint32 {
@@ -62,7 +80,7 @@ func (h *history) owner(o *profile.Origin) uint32 {
 
 func (h *history) closed(id uint32, b *heap.Block, o *profile.Origin, time int64, level uint64) {
 	h.events++
-	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, b.Time, time, b.Size, b.Addr, h.owner(o), b.Device, h.level[id], level})
+	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, max(b.Time, h.from), time, b.Size, b.Addr, h.owner(o), b.Device, h.level[id], level})
 	h.born[id] = 0
 	if len(h.blocks) >= 2*h.limit {
 		h.trim()
@@ -125,15 +143,6 @@ func partition(blocks []pastBlock) int {
 	}
 }
 
-// keepHistory asks for the history of so many blocks of each account, by further keys; 0: of none.
-func (c *collector) keepHistory(blocks int, by []string) {
-	if blocks > 0 {
-		c.historyBy = by
-		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(blocks), newHistory(blocks)
-		c.segments = device.NewSegments()
-	}
-}
-
 // pastEvents counts the events of the framework's level, as far as a history is kept.
 func (c *collector) pastEvents() uint64 {
 	if h := c.past[heap.AccountFramework]; h != nil {
@@ -151,7 +160,7 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	all := history{limit: h.limit, blocks: slices.Clone(h.blocks), leftOut: h.leftOut, leftOutBytes: h.leftOutBytes}
 	for id, born := range h.born {
 		if b := c.heap.Block(uint32(id)); born > 0 && b.Account == a {
-			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, b.Time, 0, b.Size, b.Addr, h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device, h.level[id], 0})
+			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, max(b.Time, h.from), 0, b.Size, b.Addr, h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device, h.level[id], 0})
 		}
 	}
 	all.trim()

@@ -31,8 +31,8 @@ func (c *collector) deviceList() []report.Device {
 		}
 		d, listed := known[index]
 		d.Index = index
-		d.Driver = c.details[heap.AccountDriver].DeviceLevel(slot)
-		d.Framework = c.details[heap.AccountFramework].DeviceLevel(slot)
+		d.Driver = c.window.level(c.details[heap.AccountDriver].DeviceLevel(slot), heap.AccountDriver, slot)
+		d.Framework = c.window.level(c.details[heap.AccountFramework].DeviceLevel(slot), heap.AccountFramework, slot)
 		d.Sizes = c.device.Sizes.Value(slot)
 		if slot < len(c.device.Holdings.Devices) && c.device.Holdings.Source() != "" {
 			held := &c.device.Holdings.Devices[slot]
@@ -111,6 +111,11 @@ func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 			}
 		}
 	}
+	c.window.uncount(a, func(o *profile.Origin, older profile.Counts) {
+		r := row(index.By.ID(&c.resolver, o))
+		r.AllocCount -= older.Allocs
+		r.AllocBytes -= older.AllocBytes
+	})
 	slices.SortFunc(rows, func(a, b report.Row) int {
 		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes), cmp.Compare(b.AllocBytes, a.AllocBytes),
 			strings.Compare(a.Key, b.Key))

@@ -48,28 +48,31 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSince(opts.Since); err != nil {
+	followed, err := opts.overTime(byRules)
+	if err != nil {
+		return nil, err
+	}
+	window, err := opts.window()
+	if err != nil {
 		return nil, err
 	}
 	c := newCollector(src.Tables(), picked, profile.NewFilter(profile.Selection{Devices: opts.Devices, Tag: opts.Tag, Library: opts.Library, Focus: opts.Focus, Ignore: opts.Ignore}), opts.At)
-	c.since, c.bounds, c.crossed = opts.Since, bounds, crossed
+	c.window, c.bounds, c.crossed, c.timeline = window, bounds, crossed, followed
 	c.ooms.Places = opts.Sites
-	c.keepHistory(opts.HistoryBlocks, opts.HistoryBy)
+	c.keepHistory(&opts)
 	c.resolver.Stacks.Info, c.resolver.Stacks.Options, c.resolver.Stacks.Own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
 	}
-	if opts.At.NeedsAhead() && opts.Ahead == nil {
-		return nil, fmt.Errorf("the moment %s needs the trace once more to be read ahead", opts.At)
-	}
-	if opts.Ahead != nil && (opts.Focus != nil || opts.Ignore != nil || opts.Training || opts.At.NeedsAhead()) {
-		known, err := training.ReadAhead(opts.Ahead)
+	if opts.Ahead != nil && opts.NeedsAhead() {
+		known, err := training.ReadAhead(c.findRefusals(opts.Ahead))
 		if err != nil {
 			return nil, err
 		}
 		c.useDictionary(opts.Ahead)
 		c.lookahead = known.Blocks
 		c.want.behind(known)
+		c.window.behind(known)
 		c.modules.First = known.Modules.First             // so that names hold before they are said
 		if opts.Ahead.Info()[notes.ImportKindKey] != "" { // without names, what memory is for cannot be told
 			opts.Training = false

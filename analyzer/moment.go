@@ -35,7 +35,7 @@ type At struct {
 	step uint64
 	time int64
 	oom  int    // number of the OOM event, from 1; 0: the first that failed
-	seq  uint64 // of momentTeardown: the order number of the last allocation
+	seq  uint64 // of momentTeardown, and of momentOOM in a window: the order number of the event before
 	text string
 }
 
@@ -47,7 +47,7 @@ func ParseAt(text string) (At, error) {
 	at := At{text: text}
 	if name, ok := strings.CutPrefix(text, "mark:"); ok {
 		if name == "" {
-			return At{}, fmt.Errorf("--at mark: needs the mark's name, as in mark:loaded")
+			return At{}, fmt.Errorf("mark: needs the mark's name, as in mark:loaded")
 		}
 		at.kind, at.name = momentMark, name
 		return at, nil
@@ -55,7 +55,7 @@ func ParseAt(text string) (At, error) {
 	if number, ok := strings.CutPrefix(text, "step:"); ok {
 		n, err := strconv.ParseUint(number, 10, 64)
 		if err != nil {
-			return At{}, fmt.Errorf("--at step: needs the step's number, as in step:10; got %q", number)
+			return At{}, fmt.Errorf("step: needs the step's number, as in step:10; got %q", number)
 		}
 		at.kind, at.step = momentStep, n
 		return at, nil
@@ -63,7 +63,7 @@ func ParseAt(text string) (At, error) {
 	if number, ok := strings.CutPrefix(text, "oom:"); ok {
 		n, err := strconv.ParseUint(number, 10, 31)
 		if err != nil || n == 0 {
-			return At{}, fmt.Errorf("--at oom: needs the event's number from 1, as in oom:1; got %q", number)
+			return At{}, fmt.Errorf("oom: needs the event's number from 1, as in oom:1; got %q", number)
 		}
 		at.kind, at.oom = momentOOM, int(n)
 		return at, nil
@@ -100,6 +100,21 @@ func (a At) IsZero() bool { return a.kind == momentNone }
 
 // NeedsAhead reports whether the moment can only be found by Options.Ahead.
 func (a At) NeedsAhead() bool { return a.kind == momentTeardown }
+
+// checkAhead refuses moments that only Options.Ahead could find, where there is none.
+func (o *Options) checkAhead() error {
+	for i, at := range []At{o.At, o.From, o.To} {
+		if (at.NeedsAhead() || i > 0 && at.kind == momentOOM) && o.Ahead == nil {
+			return fmt.Errorf("the moment %s needs the trace once more to be read ahead", at)
+		}
+	}
+	return nil
+}
+
+// NeedsAhead reports whether something that was asked for is told by what stands behind it in the trace.
+func (o *Options) NeedsAhead() bool {
+	return o.Focus != nil || o.Ignore != nil || o.Training || o.At.NeedsAhead() || !o.To.IsZero() || o.From.NeedsAhead() || o.From.kind == momentOOM
+}
 
 // behind keeps what the first reading of a trace found out about the moment.
 func (a *At) behind(p *training.Lookahead) {

@@ -29,7 +29,10 @@ func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error
 	main := mainAccount(s)
 	m, label := c.peakOf(main), "peak"
 	if !want.IsZero() {
-		if m, label = c.wanted(s, main, want), want.String(); m == nil {
+		if m, label = c.wanted(s, main, want), want.String(); s.Window != nil && (m == nil || m.time < s.Window.FromNS || m.time > s.Window.ToNS) {
+			return nil, fmt.Errorf("--at %s is not within the window, %s", want, opts.windowWords()[0])
+		}
+		if m == nil {
 			return nil, c.noMoment(want, s)
 		}
 		s.At, c.watched = c.momentValue(m, label), m.watched
@@ -60,7 +63,7 @@ func (c *collector) wanted(s *report.Summary, main heap.Account, want At) *momen
 	case momentPeak, momentNone:
 		return c.peakOf(main)
 	case momentExit:
-		return c.now(s.Process.DurationNS)
+		return c.now(s.EndNS())
 	case momentTime: // between the last event and the end of the run nothing changes
 		if c.moment == nil && want.time <= s.Process.DurationNS {
 			return c.now(want.time)
@@ -70,6 +73,9 @@ func (c *collector) wanted(s *report.Summary, main heap.Account, want At) *momen
 }
 
 func (c *collector) noMoment(want At, s *report.Summary) error {
+	if want.kind == momentStep && s.Steps.Count == 0 {
+		return fmt.Errorf("the trace has no step %d: it has no steps at all; memtrace.step() announces them", want.step)
+	}
 	if want.kind == momentStep {
 		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.step, s.Steps.Count, s.Steps.FirstNumber, s.Steps.LastNumber)
 	}

@@ -73,6 +73,9 @@ func (c *collector) move(d *profile.AccountStats, id uint32, o *profile.Origin, 
 	if past && c.moment != nil && c.openedAs[id] <= c.moment.allocs[b.Account] {
 		c.moment.move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure || c.moment.exact)
 	}
+	if c.timeline != nil {
+		c.timeline.moved(c, b, from, to, c.openedAs[id], past)
+	}
 	from.Allocs--
 	from.AllocBytes -= b.Size
 	to.Allocs++

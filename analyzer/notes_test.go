@@ -43,15 +43,15 @@ func TestNotes(t *testing.T) {
 		{"drain off", memorySource{events: driver, info: trace.Info{"drain": "off: no address space"}}, Options{}, []string{"(no address space)"}},
 		{"null GPU", memorySource{events: driver, info: trace.Info{"nullgpu": "1"}}, Options{}, []string{"null GPU"}},
 		{"blind", memorySource{events: driver, info: trace.Info{"blind": "libfoo.so was opened with RTLD_DEEPBIND"}}, Options{},
-			[]string{"past the recorder (libfoo.so was opened with RTLD_DEEPBIND)"}},
+			[]string{"bypassed the recorder (libfoo.so was opened with RTLD_DEEPBIND)"}},
 		{"unhooked", memorySource{events: driver, info: trace.Info{"unhooked.cuMemAlloc": "14010", "unhooked.cuMemCreate": "?"}}, Options{},
-			[]string{"than this memtrace knows: cuMemAlloc (CUDA 14.1), cuMemCreate. They work"}},
+			[]string{"than this memtrace supports: cuMemAlloc (CUDA 14.1), cuMemCreate. They work"}},
 		{"many unhooked", memorySource{events: driver, info: trace.Info{"unhooked.a": "13000", "unhooked.b": "13000", "unhooked.c": "13000", "unhooked.d": "13000",
 			"unhooked.e": "13000", "unhooked.f": "13000", "unhooked.g": "13000"}}, Options{}, []string{"e (CUDA 13.0), 2 more. They work"}},
 		{"implicit frees", memorySource{events: (&story{}).alloc(cuda.MemoryDevice, 0x1000, 2048).owned(1).alloc(cuda.MemoryHost, 0x1000, 9).owned(1).
 			destroy(cuda.ObjectContext, 1).events}, Options{}, []string{"1 block of device memory (2.00 KiB), 1 block of pinned host memory (9 B)"}},
 		{"estimates", memorySource{events: (&story{}).alloc(cuda.MemoryArray, 0x1000, 9).change(func(e *trace.Event) { e.Flags = 6 }).events}, Options{},
-			[]string{"1 allocation has an estimated size; 1 was seen at the runtime's surface only"}},
+			[]string{"1 allocation has an estimated size; 1 was seen in the runtime only"}},
 		{"foreign", memorySource{events: (&story{}).alloc(cuda.MemoryForeign, 0x1000, 9).events}, Options{}, []string{"opened from other processes"}},
 	}
 	for _, test := range tests {

@@ -5,6 +5,7 @@ import (
 
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
+	"memtrace/trace"
 )
 
 // Watches implements oom.Replay.
@@ -52,4 +53,62 @@ func (c *collector) noOOM(want At) error {
 		return fmt.Errorf("the trace has no moment %s: memory ran out %d times, but the program got it in the end; choose oom:1 to oom:%d", want, told, told)
 	}
 	return fmt.Errorf("the trace has no moment %s: memory ran out %d times, so oom:%d is the last", want, told, told)
+}
+
+// refusals find out which refusals the moments of a window are, while the trace is read ahead: whether a refusal was
+// the end of the matter is told by what comes behind it.
+type refusals struct {
+	*collector
+	now  uint64 // order number of the event
+	ends []*At  // of the window, those that are refusals
+}
+
+// AtRefusal implements oom.Replay.
+func (r *refusals) AtRefusal(int64) any { return r.now }
+
+// OOMEnded implements oom.Replay.
+func (r *refusals) OOMEnded(number int, outcome string, state any) {
+	for _, at := range r.ends {
+		if seq, known := state.(uint64); known && at.seq == 0 && (at.oom == number || at.oom == 0 && outcome == report.OOMFailed) {
+			at.seq = seq
+		}
+	}
+}
+
+// refusalSource replays what is read of a source.
+type refusalSource struct {
+	trace.Source
+	refusals
+}
+
+// ReadBatch implements trace.Source.
+func (s *refusalSource) ReadBatch() ([]trace.Event, error) {
+	events, err := s.Source.ReadBatch()
+	for i := range events {
+		s.now = events[i].Seq
+		s.event(&events[i])
+	}
+	if err != nil {
+		s.ooms.Finish()
+	}
+	return events, err
+}
+
+// findRefusals returns a source with the events of another one, whose reading finds the refusals that a window begins
+// or ends with.
+func (c *collector) findRefusals(src trace.Source) trace.Source {
+	s := &refusalSource{Source: src}
+	if c.window != nil {
+		for _, at := range []*At{&c.window.from, &c.window.to} {
+			if at.kind == momentOOM {
+				s.ends = append(s.ends, at)
+			}
+		}
+	}
+	if len(s.ends) == 0 {
+		return src
+	}
+	s.collector = newCollector(src.Tables(), nil, c.filter, At{})
+	s.collector.ooms.Replay = &s.refusals
+	return s
 }

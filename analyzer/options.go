@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"fmt"
 	"regexp"
 
 	"memtrace/analyzer/profile"
@@ -23,9 +24,10 @@ type Options struct {
 	Expected uint64
 	// At asks for the state at a moment besides the peaks.
 	At At
-	// Since lets peaks begin at the first mark of a name, a step or a time. Counts, what is live, growth and iterations
-	// are the whole run's.
-	Since At
+	// From and To ask for the part of the run between two moments, and for Summary.Window: what stands before is replayed
+	// only, what comes behind is left out. From is the first mark of its name, To the first one behind From. Zero: the
+	// run's beginning and end.
+	From, To At
 
 	// Devices keeps the blocks of these devices only; empty keeps all.
 	Devices []int16
@@ -47,6 +49,8 @@ type Options struct {
 	Symbols symbol.Options
 	// Training asks for Summary.Training, with the categories of the first of RuleSets. It needs Ahead.
 	Training bool
+	// Timeline asks for Summary.Timeline, divided by a grouping or by ByUse; "": without it.
+	Timeline string
 	// HistoryBlocks asks for Summary.History, with so many blocks at most; 0: without it.
 	HistoryBlocks int
 	// HistoryBy are groupings that the owners of Summary.History have keys of, besides its own.
@@ -63,3 +67,46 @@ type Options struct {
 
 // defaultGroupings are what a summary divides by when it is not told.
 var defaultGroupings = []string{"tag", "library", "api"}
+
+// window returns nil where the whole run was asked for.
+func (o *Options) window() (*window, error) {
+	if err := o.checkAhead(); err != nil {
+		return nil, err
+	}
+	from, to := o.From, o.To
+	if to.kind == momentExit {
+		to = At{}
+	}
+	if err := CheckWindow(from, to); err != nil || from.IsZero() && to.IsZero() {
+		return nil, err
+	}
+	return &window{from: from, to: to, began: from.IsZero(), marks: make(map[trace.StringID]bool)}, nil
+}
+
+// CheckWindow refuses moments that no window begins or ends with, and two that are in the wrong order.
+func CheckWindow(from, to At) error {
+	if from.kind == momentPeak || from.kind == momentExit {
+		return fmt.Errorf("--from %s: no window begins there; name mark:NAME, step:N, teardown, oom or a time since the start", from)
+	}
+	if to.kind == momentPeak {
+		return fmt.Errorf("--to %s: no window ends there; name mark:NAME, step:N, teardown, oom, exit or a time since the start", to)
+	}
+	if from.kind == momentTime && to.kind == momentTime && from.time > to.time {
+		return fmt.Errorf("--from %s comes after --to %s; exchange them", from, to)
+	}
+	return nil
+}
+
+// windowWords is the window as a filter's words.
+func (o *Options) windowWords() []string {
+	from, to := o.From.String(), o.To.String()
+	switch {
+	case o.From.IsZero() && o.To.IsZero():
+		return nil
+	case o.From.IsZero():
+		from = "the beginning"
+	case o.To.IsZero():
+		to = "the end"
+	}
+	return []string{"from " + from + " to " + to}
+}

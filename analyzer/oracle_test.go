@@ -667,8 +667,8 @@ func (o *oracle) announce(e trace.Event) {
 	}
 }
 
-// expected replays a source the slow way.
-func expected(src *memorySource, opts Options) *report.Summary {
+// newOracle returns an oracle that has seen nothing yet.
+func newOracle(src *memorySource, opts Options) *oracle {
 	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*report.Device{}, rows: map[string]*report.Row{},
 		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{}, oracleObjects: newOracleObjects(),
 		hist: map[heap.Account]map[int]*report.LifetimeBucket{heap.AccountDriver: {}, heap.AccountFramework: {}},
@@ -680,6 +680,12 @@ func expected(src *memorySource, opts Options) *report.Summary {
 			*o.device(index) = report.Device{Index: index, Name: "Test GPU", UUID: fmt.Sprint("GPU-", index), TotalBytes: 8 << 30}
 		}
 	}
+	return o
+}
+
+// expected replays a source the slow way.
+func expected(src *memorySource, opts Options) *report.Summary {
+	o := newOracle(src, opts)
 	for _, e := range src.events {
 		o.event(e)
 	}

@@ -141,6 +141,9 @@ func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts 
 	}
 	for _, r := range c.stackCounts(account) {
 		sum := row(l.of(r.id, r.origin))
+		if r.older && sum.AllocCount < -r.Allocs { // its cell was retired
+			sum = row(l.of(r.id, nil))
+		}
 		sum.LiveBytes += r.live
 		sum.AllocBytes += r.AllocBytes
 		sum.AllocCount += r.Allocs
@@ -174,6 +177,7 @@ type stackCount struct {
 	id     uint64
 	origin *profile.Origin // nil for retired cells, of which only the stack is known
 	live   uint64
+	older  bool // what is older than the window, to be taken off: the counts are negative
 	profile.Counts
 }
 
@@ -183,7 +187,7 @@ func (c *collector) stackCounts(a heap.Account) []stackCount {
 	var list []stackCount
 	for n := range d.Cells.List {
 		if v := &d.Cells.List[n]; v.Allocs > 0 {
-			list = append(list, stackCount{callstack.Pair{Native: v.Stack, Python: v.PyStack}.ID(), &v.Origin, v.Current, v.Counts})
+			list = append(list, stackCount{id: profile.StackID(nil, &v.Origin), origin: &v.Origin, live: v.Current, Counts: v.Counts})
 		}
 	}
 	if d.Cells.Retired != nil {
@@ -191,5 +195,8 @@ func (c *collector) stackCounts(a heap.Account) []stackCount {
 			list = append(list, stackCount{id: id, Counts: v})
 		}
 	}
+	c.window.uncount(a, func(o *profile.Origin, older profile.Counts) {
+		list = append(list, stackCount{id: profile.StackID(nil, o), origin: new(*o), older: true, Counts: profile.Counts{Allocs: -older.Allocs, AllocBytes: -older.AllocBytes}})
+	})
 	return list
 }

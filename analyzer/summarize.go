@@ -70,19 +70,21 @@ func bytesRead(src trace.Source) int64 {
 
 // summary turns what was collected into the value that reports are made of.
 func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, error) {
-	if c.since.kind != momentNone {
-		return nil, fmt.Errorf("--since %s: that moment never came", c.since.text)
-	}
 	info := src.Info()
 	c.rowIndexes = nil
 	c.resolver.StreamsTold, c.resolver.PoolsTold = info["adapter.torch.streams"] == "on", info["adapter.torch.pools"] == "on"
 	defer c.finishOOMForNow()()
+	if c.window != nil {
+		if err := c.window.finish(c, c.process(src).DurationNS); err != nil {
+			return nil, err
+		}
+	}
 	s := &report.Summary{
 		Process:   c.process(src),
 		Versions:  report.Versions(info),
 		NullGPU:   info["nullgpu"] == "1",
-		Driver:    meter.LevelOf(&c.details[heap.AccountDriver].Total),
-		Framework: meter.LevelOf(&c.details[heap.AccountFramework].Total),
+		Driver:    c.window.level(meter.LevelOf(&c.details[heap.AccountDriver].Total), heap.AccountDriver, profile.AllSlots),
+		Framework: c.window.level(meter.LevelOf(&c.details[heap.AccountFramework].Total), heap.AccountFramework, profile.AllSlots),
 		Other:     map[string]report.Level{},
 		Implicit:  map[string]report.ImplicitFrees{},
 		Objects:   c.heap.Objects(),
@@ -102,7 +104,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	c.bounded = s.Bounds
 	s.Devices = c.deviceList()
 	for a := range heap.AccountCount {
-		if l := meter.LevelOf(&c.totals[a]); !l.Empty() {
+		if l := c.window.level(meter.LevelOf(&c.totals[a]), a, profile.AllSlots); !l.Empty() && c.details[a] == nil {
 			s.Other[a.String()] = l
 		}
 		if n := c.implicit[a]; n.Count > 0 {
@@ -118,10 +120,13 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	c.bound(s)
 	c.addThinned(s, info)
 	s.Groups = c.groupList(s)
+	if c.window != nil {
+		s.Window = c.window.value(c, s)
+	}
 	s.Heights = []report.Heights{}
 	for _, a := range c.detailed(s) {
 		s.Lifetimes[a.String()] = c.details[a].Life.Hist()
-		if v := c.heights[a].Value(a.String(), s.Process.DurationNS); v != nil {
+		if v := c.heights[a].Value(a.String(), s.EndNS()); v != nil {
 			s.Heights = append(s.Heights, *v)
 		}
 	}
@@ -142,10 +147,13 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	c.addCategories(s, held, mainAccount(s), opts)
 	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.Stacks.Problems()...)
 	if c.iterations != nil {
-		s.Training = c.iterations.Value(opts.RuleSets[0].Rules, info, c.parameters.Values(), s.Process.DurationNS)
+		s.Training = c.iterations.Value(opts.RuleSets[0].Rules, info, c.parameters.Values(), s.EndNS())
 	}
-	advice.ByCategory(s)
+	advice.ByCategory(s, advice.FollowedBy(c.resolver.Tables))
 	s.Trend = c.trend(s, mainAccount(s))
+	if c.timeline != nil {
+		s.Timeline = c.timeline.value(c, s)
+	}
 	s.History = c.historyOf(mainAccount(s))
 	s.Notes = append(notes.Make(s, info), division.CategoryNotes(s.Categories)...)
 	s.Notes = append(s.Notes, c.resolver.Stacks.Notes()...)

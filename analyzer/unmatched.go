@@ -22,7 +22,7 @@ func (c *collector) unmatched(o *Options) (list []string) {
 	if devices := c.usedSlots(); len(o.Devices) > 0 && len(devices) > 0 {
 		for _, d := range o.Devices {
 			if !slices.Contains(devices, d) {
-				list = append(list, fmt.Sprintf("no memory was asked for on device %d; there is some on %s", d, deviceNames(devices)))
+				list = append(list, fmt.Sprintf("no memory was allocated on device %d; the trace has allocations on %s", d, deviceNames(devices)))
 			}
 		}
 	}

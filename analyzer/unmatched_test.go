@@ -15,7 +15,7 @@ func TestFiltersThatMatchNothing(t *testing.T) {
 		o    Options
 		want string // "" matches something
 	}{
-		{Options{Devices: []int16{5}}, "no memory was asked for on device 5; there is some on an unknown one, device 0, device 1"},
+		{Options{Devices: []int16{5}}, "no memory was allocated on device 5; the trace has allocations on an unknown one, device 0, device 1"},
 		{Options{Devices: []int16{1}}, ""},
 		{Options{Tag: "nope"}, `nothing has the tag "nope"; there are tags "model`},
 		{Options{Tag: "model"}, ""},

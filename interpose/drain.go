@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -96,7 +97,7 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			level = zerolog.InfoLevel // the program deleted the spool before we came to it, or gave up its rights to it: nobody did anything wrong
 		}
-		log.WithLevel(level).Msg("the drainer cannot start, records stay in the spool: " + err.Error())
+		log.WithLevel(level).Msg(stopped(err, set.tracePath, "the drainer cannot start"))
 		if d.file != nil {
 			d.file.Close()
 		}
@@ -129,10 +130,18 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	return d, d.writer.WriteInfo(info)
 }
 
+// stopped says what follows for the records where the trace cannot be written.
+func stopped(err error, tracePath, what string) string {
+	if errors.Is(err, syscall.ENOSPC) {
+		return "no space is left for the trace " + tracePath + "; records stay in the spool, and those that find no room there are lost"
+	}
+	return what + ", records stay in the spool: " + err.Error()
+}
+
 // fail gives up draining. What was not released stays in the spool, from where readers take it.
 func (d *drainer) fail(err error) {
 	d.limit.abandon()
-	d.log.Error().Msg("draining stopped, records stay in the spool: " + err.Error())
+	d.log.Error().Msg(stopped(err, d.tracePath, "writing the trace has stopped"))
 	d.spool.SetDraining(true)
 }
 

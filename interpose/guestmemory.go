@@ -47,7 +47,7 @@ func (d *drainer) boundOOM(t *oomReporter) error {
 	t.watch.Close()
 	d.oom = nil
 	why := fmt.Sprintf("at %s live blocks, for which %s (MEMTRACE_GUEST_MEMORY) are not enough", render.Count(uint64(blocks)), render.Bytes(uint64(t.memory)))
-	d.log.Info().Msg("no more texts about running out of memory: the table of live memory was given up " + why + "; `memtrace report --at oom` works as ever")
+	d.log.Info().Msg("no more texts about running out of memory: the table of live memory was given up " + why + "; `memtrace report --at oom` still works")
 	t = nil
 	debug.FreeOSMemory()
 	return d.writer.WriteInfo(trace.Info{trace.OOMReplayKey: "given up " + why})

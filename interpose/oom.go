@@ -4,13 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"memtrace/analyzer/oom"
 	"memtrace/analyzer/render"
@@ -20,10 +15,8 @@ import (
 )
 
 const (
-	// maxSidecars bounds the text files of one process; what comes after is in the trace.
+	// maxSidecars bounds the times that one process's text tells of; what comes after is in the trace.
 	maxSidecars = 10
-	// maxSidecarNumber is the highest number that a text file may get where lower ones are taken.
-	maxSidecarNumber = 1000
 	// quietAfter is how long nothing may come before a time of running out of memory counts as over.
 	quietAfter = 200 * time.Millisecond
 )
@@ -43,7 +36,7 @@ type oomReporter struct {
 	all      bool // those that recovered get a text, too
 	known    bool // versions were looked up
 	sidecars int
-	number   int       // of the latest text file
+	files    oomFiles
 	applied  time.Time // when events came last
 	memory   guestMemory
 }
@@ -120,7 +113,7 @@ func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 	failed := found.Event.Outcome == report.OOMFailed
 	if (failed || t.all) && t.sidecars < maxSidecars {
 		t.sidecars++ // tries count: a full disk is not asked again and again
-		path, err := t.writeSidecar(d.tracePath, found)
+		path, err := t.writeStory(d.tracePath, found)
 		if err != nil {
 			d.log.Warn().Msg("no text about running out of memory: " + err.Error())
 		} else {
@@ -145,30 +138,16 @@ func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 	return nil
 }
 
-// writeSidecar writes the text beside the trace and returns its path. A file that is there is kept, and nothing is written through a link; a text that does not
-// fit on the disk is taken away again.
-func (t *oomReporter) writeSidecar(tracePath string, report *report.OOMReport) (string, error) {
+// writeStory adds one time to the text beside the trace and returns the text's path.
+func (t *oomReporter) writeStory(tracePath string, found *report.OOMReport) (string, error) {
 	var text bytes.Buffer
 	safe := visible.NewWriter(&text, visible.Lines)
-	if err := errors.Join(render.OOMText(safe, report, render.Options{Path: tracePath}), safe.Flush()); err != nil {
+	if err := errors.Join(render.OOMText(safe, found, render.Options{Path: tracePath}), safe.Flush()); err != nil {
 		return "", err
 	}
-	for t.number < maxSidecarNumber {
-		t.number++
-		path := tracePath + ".oom." + strconv.Itoa(t.number) + ".txt"
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		_, err = file.Write(text.Bytes())
-		if err = errors.Join(err, file.Close()); err != nil {
-			os.Remove(path)
-			return "", err
-		}
-		return path, nil
+	section, err := found.Section()
+	if err != nil {
+		section = ""
 	}
-	return "", fmt.Errorf("%s.oom.%d.txt and all lower numbers are taken", tracePath, maxSidecarNumber)
+	return t.files.tell(tracePath, text.Bytes(), section)
 }

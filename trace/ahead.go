@@ -45,9 +45,11 @@ type piece struct {
 	watermark uint64 // of an event block
 	err       error  // of sectionReader.next
 
-	offset        int64 // these five are sectionReader's, behind the section
+	offset        int64 // these seven are sectionReader's, behind the section
 	read, skipped uint64
 	chain, before chain
+	torn          Torn
+	restored      Restored
 	unknown       uint64 // blockDecoder's
 }
 
@@ -85,7 +87,8 @@ func (a *decodeAhead) run() {
 	defer close(a.pieces)
 	for {
 		kind, payload, err := a.sections.next()
-		p := piece{kind: kind, err: err, offset: a.sections.offset, read: a.sections.read, skipped: a.sections.skipped, chain: a.sections.chain, before: a.sections.before}
+		p := piece{kind: kind, err: err, offset: a.sections.offset, read: a.sections.read, skipped: a.sections.skipped, chain: a.sections.chain, before: a.sections.before,
+			torn: a.sections.torn, restored: a.sections.restored}
 		if err == nil && kind == SectionEvents {
 			p.fault = a.block.open(payload)
 			p.watermark = a.block.watermark
@@ -167,7 +170,7 @@ func (a *decodeAhead) recycle() {
 func (a *decodeAhead) passSection(r *Reader) (SectionKind, []byte, error) {
 	p := &a.section
 	r.sections.offset, r.sections.read, r.sections.skipped = p.offset, p.read, p.skipped
-	r.sections.chain, r.sections.before = p.chain, p.before
+	r.sections.chain, r.sections.before, r.sections.torn, r.sections.restored = p.chain, p.before, p.torn, p.restored
 	if p.err != nil || p.kind == SectionEnd {
 		r.halt()
 	}
@@ -192,6 +195,6 @@ func (r *Reader) halt() {
 	for range a.pieces { // until the goroutine is gone
 	}
 	a.sections.offset, a.sections.read, a.sections.skipped = r.sections.offset, r.sections.read, r.sections.skipped
-	a.sections.chain, a.sections.before = r.sections.chain, r.sections.before
+	a.sections.chain, a.sections.before, a.sections.torn, a.sections.restored = r.sections.chain, r.sections.before, r.sections.torn, r.sections.restored
 	r.sections = a.sections
 }

@@ -102,7 +102,7 @@ func TestOneWriteForEachSection(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = errors.Join(w.WriteInfo(Info{"a": "b"}), w.WriteString(1, "x"), w.WriteEvents(trainingStream(10, 1)), w.Flush(11), w.Flush(12), w.Close(End{}))
-	if want := 1 + 5; err != nil || out.calls != want { // head; info, dictionary, events, index, end
+	if want := 1 + 6; err != nil || out.calls != want { // head; info, dictionary, events, index, parity in two copies, end
 		t.Errorf("%d writes, want %d; error %v", out.calls, want, err)
 	}
 }

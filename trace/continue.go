@@ -12,6 +12,7 @@ func (r *Reader) Continue(from io.Reader, size int64) bool {
 	}
 	r.done, r.mayGrow = false, false
 	r.sections.r, r.sections.size = from, size
+	r.sections.at, _ = from.(io.ReaderAt)
 	r.health.Truncated, r.health.TruncatedAt, r.health.Reason = false, 0, ""
 	return true
 }

@@ -34,6 +34,14 @@ func Copy(w *Writer, src Source, edit Editor) error {
 	return c.Finish()
 }
 
+// faultOf says why what src holds is not what was written, "" if it is.
+func faultOf(h Health) string {
+	if h.Torn.Stretches > 0 {
+		return fmt.Sprintf("damaged at byte %d, %d bytes were left out", h.Torn.At, h.Torn.Bytes)
+	}
+	return h.Altered
+}
+
 // Picker decides which events of a copy's beginning stay.
 type Picker interface {
 	// Pick takes the next events and returns those that are to be written now, some of earlier calls among them, and
@@ -148,7 +156,7 @@ func (c *Copier) Finish() error {
 			return err
 		}
 	}
-	if why := c.src.Health().Altered; why != "" { // the copy's own sections are in order
+	if why := faultOf(c.src.Health()); why != "" { // the copy's own sections are in order
 		if err := c.out.WriteInfo(Info{AlteredKey: why}); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -101,30 +102,135 @@ func drain(t testing.TB, r *Reader) ([]Event, Health) {
 	}
 }
 
+// A flipped bit costs nothing: all that can be restored is, and that is told.
 func TestFlipEveryBit(t *testing.T) {
 	file := mixedTrace(t)
-	all, _ := readAll(t, file)
+	all, whole := readAll(t, file)
 	sections := mapSections(t, file)
+	last := sections.starts[len(sections.starts)-2] // the end
 	for bit := range len(file) * 8 {
 		at := bit / 8
 		file[at] ^= 1 << (bit % 8)
 		r, err := NewReader(bytes.NewReader(file), int64(len(file)))
-		if at < headSize {
+		switch {
+		case at < headSize:
 			if err == nil || r != nil || !errors.Is(err, ErrNotTrace) && !errors.Is(err, ErrVersion) {
 				t.Fatalf("bit %d of the head: reader %v, error %v", bit, r, err)
 			}
-		} else {
-			if err != nil {
-				t.Fatalf("bit %d: %v", bit, err)
-			}
+		case err != nil:
+			t.Fatalf("bit %d: %v", bit, err)
+		default:
 			got, h := drain(t, r)
-			want, end := sections.upTo(at)
-			if len(got) != want || !h.Truncated || h.TruncatedAt != int64(end) {
-				t.Fatalf("bit %d (byte %d): %d events, want %d; section at %d; %+v", bit, at, len(got), want, end, h)
+			if len(got) != len(all) || h.Truncated != (at >= last) || h.Torn.Stretches != 0 || (h.Restored.Stretches == 1) != (at < last) || h.Gaps != whole.Health().Gaps {
+				t.Fatalf("byte %d: %d events of %d, %+v", at, len(got), len(all), h)
 			}
-			wantEvents(t, got, all[:len(got)])
+			wantEvents(t, got, all)
 		}
 		file[at] ^= 1 << (bit % 8)
+	}
+}
+
+// A hundred bad bytes cost no event, wherever they are.
+//
+// A trace of 14,953 events with 100 zero bytes in the middle gave none of them: they stood in one block.
+func TestHundredBadBytes(t *testing.T) {
+	events := trainingStream(15000, 3)
+	file := encodeTrace(t, events, 4000)
+	sections := mapSections(t, file)
+	last := sections.starts[len(sections.starts)-2]
+	noise := rand.New(rand.NewPCG(1, 2))
+	places := []int{headSize, last - 100}
+	for _, start := range sections.starts {
+		places = append(places, start-100, start-50, start-1, start)
+	}
+	for range 100 {
+		places = append(places, headSize+noise.IntN(last-headSize-100))
+	}
+	for _, at := range places {
+		if at < headSize || at+100 > last {
+			continue
+		}
+		damaged := bytes.Clone(file)
+		for i := range 100 {
+			damaged[at+i] = byte(noise.Uint32())
+		}
+		got, r := readAll(t, damaged)
+		if h := r.Health(); len(got) != len(events) || h.Truncated || h.Torn.Stretches+h.Restored.Stretches == 0 || h.Torn.Bytes > 2*paritySection || h.Altered != "" {
+			t.Fatalf("100 bytes at %d of %d: %d of %d events, %+v", at, len(file), len(got), len(events), h)
+		}
+		wantEvents(t, got, events)
+	}
+}
+
+// Larger damage costs the sections that it is in. What is behind them is read, and what is missing is told of where it is.
+func TestLargeDamageIsPassedOver(t *testing.T) {
+	events := trainingStream(15000, 3)
+	file := encodeTrace(t, events, 1000)
+	for at := headSize; at+400 < len(file)-400; at += 997 {
+		damaged := bytes.Clone(file)
+		clear(damaged[at : at+400])
+		got, r := readAll(t, damaged)
+		h := r.Health()
+		if h.Torn.Stretches != 1 || h.Torn.At > int64(at) || h.Torn.At+h.Torn.Bytes < int64(at)+400 || h.Truncated || h.Torn.Reason == "" {
+			t.Fatalf("400 bytes at %d: %+v", at, h)
+		}
+		if len(got) < len(events)-2*1000 {
+			t.Fatalf("400 bytes at %d: %d events of %d", at, len(got), len(events))
+		}
+		var told, telling uint64
+		for i := range got {
+			if got[i].Kind == EventLost {
+				told += got[i].Count
+				telling++
+			}
+		}
+		records, _, _ := r.Lost()
+		if missing := uint64(len(events)) - (h.Events - telling); told != missing || told != h.Torn.Records || records != told || h.Gaps > told {
+			t.Fatalf("400 bytes at %d: %d events missing, %d told of, %d lost, %+v", at, missing, told, records, h)
+		}
+		wantSameAhead(t, damaged)
+	}
+}
+
+// A large block of which much is gone costs itself: the search for what could restore it has a budget of its own.
+func TestDamageInALargeBlock(t *testing.T) {
+	file := encodeTrace(t, trainingStream(2*MaxBlockEvents, 3), MaxBlockEvents)
+	noise := rand.New(rand.NewPCG(3, 4))
+	for i := range 1000 {
+		file[50000+i] = byte(noise.Uint32())
+	}
+	got, r := readAll(t, file)
+	if h := r.Health(); h.Truncated || h.Torn.Stretches != 1 || len(got) != MaxBlockEvents+1 || h.Torn.Records != MaxBlockEvents {
+		t.Errorf("%d events, %+v", len(got), h)
+	}
+}
+
+// What can only be read in order is not restored, but read on behind the damage.
+func TestDamageInAPipe(t *testing.T) {
+	events := trainingStream(3000, 3)
+	file := encodeTrace(t, events, 1000)
+	file[len(file)/2] ^= 1
+	r, err := NewReader(iotest.OneByteReader(bytes.NewReader(file)), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, h := drain(t, r); h.Torn.Stretches != 1 || len(got) != 2001 || h.Torn.Records != 1000 {
+		t.Errorf("%d events, %+v", len(got), h)
+	}
+}
+
+// A file full of headers that promise much costs no more than a bound, however long it is.
+func TestHeadersEverywhere(t *testing.T) {
+	file := fileHead()
+	for range 1 << 16 {
+		file = binary.LittleEndian.AppendUint32(file, 3) // as kind, length, checksum and raw length
+	}
+	r, err := NewReader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, h := drain(t, r); !h.Truncated || r.sections.checked > resyncChecked+MaxSectionBytes {
+		t.Errorf("%d bytes were checked: %+v", r.sections.checked, h)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // readEpilogue reads on behind the end section. Damage there costs the epilogue alone.
 func (r *Reader) readEpilogue() error {
 	for {
-		kind, payload, err := r.sections.next()
+		kind, payload, err := r.sections.nextWhole() // there is nothing behind it to look for
 		if err == nil && kind == SectionSymbols {
 			if faulty := decodeSymbols(payload, r.entries.tables); faulty != nil {
 				err = damaged("%v", faulty)
@@ -81,6 +81,7 @@ func appendSymbols(file *os.File, symbols []Symbol) error {
 	if err != nil {
 		return err
 	}
+	w.noParity = true
 	if err = w.WriteSymbols(symbols); err == nil {
 		err = w.writeSection(SectionEnd, end, false)
 	}

@@ -25,9 +25,16 @@ type Reader struct {
 	block   blockDecoder
 	batch   *Batch
 	blockAt int64 // offset of the open block's section
-	seqs    SeqSet
-	health  Health
-	oom     []string
+
+	held     *Batch // to be returned behind the event that tells of what is missing before them
+	told     [1]Event
+	tornTold uint64 // stretches passed over that were told of
+	torn     uint64 // records that stood in them
+
+	tornEvents uint64 // events that told of them
+	seqs       SeqSet
+	health     Health
+	oom        []string
 
 	ahead *decodeAhead // decodes the next events; nil: the reader does
 }
@@ -45,6 +52,7 @@ func NewReader(r io.Reader, size int64) (*Reader, error) {
 		return nil, err
 	}
 	reader := &Reader{version: version, info: make(Info), sections: sectionReader{r: r, size: size, offset: headSize}}
+	reader.sections.at, _ = r.(io.ReaderAt)
 	reader.entries.tables = &Tables{}
 	return reader, nil
 }
@@ -86,9 +94,9 @@ func (r *Reader) Offset() int64 { return r.sections.offset }
 func (r *Reader) Lost() (records, rings, dict uint64) {
 	if r.end == nil {
 		rings, dict = lostFrom(r.info)
-		return r.lost, rings, dict
+		return r.lost + r.torn, rings, dict
 	}
-	return max(r.lost, r.end.LostRecords), r.end.LostRings, r.end.LostDict
+	return max(r.lost, r.end.LostRecords) + r.torn, r.end.LostRings, r.end.LostDict
 }
 
 // Health says what was read so far and what is missing.
@@ -97,6 +105,9 @@ func (r *Reader) Health() Health {
 	h.Sections, h.SkippedSections = r.sections.read, r.sections.skipped
 	h.UnknownEvents = r.block.unknown
 	h.Bytes = r.sections.offset
+	h.Torn = r.sections.torn
+	h.Torn.Records = r.torn
+	h.Restored = r.sections.restored
 	if h.Altered == "" {
 		h.Altered = r.info[AlteredKey]
 	}
@@ -118,6 +129,11 @@ func (r *Reader) ReadBatch() ([]Event, error) {
 
 // ReadColumns implements ColumnSource.
 func (r *Reader) ReadColumns() (*Batch, error) {
+	if held := r.held; held != nil {
+		r.held = nil
+		r.count(held)
+		return held, nil
+	}
 	for !r.done {
 		b, err := r.nextBatch()
 		if err != nil {
@@ -125,12 +141,19 @@ func (r *Reader) ReadColumns() (*Batch, error) {
 			break
 		}
 		if b != nil && b.length > 0 {
+			if lost, ok := r.tornBefore(b); ok {
+				r.held = b
+				return r.tellOf(lost), nil
+			}
 			r.count(b)
 			return b, nil
 		}
 		if err := r.nextSection(); err != nil {
 			return nil, err
 		}
+	}
+	if lost, ok := r.tornAtEnd(); ok {
+		return r.tellOf(lost), nil
 	}
 	return nil, io.EOF
 }
@@ -205,7 +228,9 @@ func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
 		if err != nil {
 			return err
 		}
-		r.health.Altered = r.sections.before.differs(before)
+		if r.sections.torn.Stretches == 0 { // else it is known why sections are missing
+			r.health.Altered = r.sections.before.differs(before)
+		}
 		r.end = &end
 		r.done = true
 		return r.readEpilogue()

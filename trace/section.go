@@ -10,18 +10,19 @@ type SectionKind uint32
 
 // The section kinds.
 const (
-	SectionInfo       SectionKind = 1 // key and value pairs
-	SectionDictionary SectionKind = 2 // strings, stacks, modules, threads, devices
-	SectionEvents     SectionKind = 3 // one event block
-	SectionSamples    SectionKind = 4 // reserved: device samples
-	SectionIndex      SectionKind = 5 // where event blocks stand, written when the run ended cleanly
-	SectionEnd        SectionKind = 6 // closes a run that ended cleanly
-	SectionClock      SectionKind = 7 // reserved: clock corrections
-	SectionOOM        SectionKind = 8 // the recorder's report of running out of memory
-	SectionSymbols    SectionKind = 9 // what code addresses are called; the only kind that may stand behind the end
+	SectionInfo       SectionKind = 1  // key and value pairs
+	SectionDictionary SectionKind = 2  // strings, stacks, modules, threads, devices
+	SectionEvents     SectionKind = 3  // one event block
+	SectionSamples    SectionKind = 4  // reserved: device samples
+	SectionIndex      SectionKind = 5  // where event blocks stand, written when the run ended cleanly
+	SectionEnd        SectionKind = 6  // closes a run that ended cleanly
+	SectionClock      SectionKind = 7  // reserved: clock corrections
+	SectionOOM        SectionKind = 8  // the recorder's report of running out of memory
+	SectionSymbols    SectionKind = 9  // what code addresses are called; the only kind that may stand behind the end
+	SectionParity     SectionKind = 10 // restores what a little damage took from the sections before it
 )
 
-var sectionNames = [...]string{"", "info", "dictionary", "events", "samples", "index", "end", "clock", "oom", "symbols"}
+var sectionNames = [...]string{"", "info", "dictionary", "events", "samples", "index", "end", "clock", "oom", "symbols", "parity"}
 
 // String returns the kind's name, or "unknown".
 func (k SectionKind) String() string {

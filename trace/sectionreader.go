@@ -19,30 +19,44 @@ func damaged(format string, args ...any) error { return &damageError{fmt.Sprintf
 
 // sectionReader walks the sections of a file. Payload memory is reused and grows with the bytes that are really there.
 type sectionReader struct {
-	r       io.Reader
-	size    int64 // of the file, -1 if unknown
-	offset  int64 // end of the last whole section
-	skipped uint64
-	read    uint64
-	chain   chain // of the sections passed
-	before  chain // of those but the last
+	r        io.Reader
+	size     int64 // of the file, -1 if unknown
+	offset   int64 // end of the last whole section
+	skipped  uint64
+	read     uint64
+	chain    chain       // of the sections passed
+	before   chain       // of those but the last
+	at       io.ReaderAt // the same file, from its beginning; nil: it can only be read in order
+	torn     Torn        // passed over
+	restored Restored
+	tried    int64 // bytes whose checksums were tried to restore sections
+	repaired int64 // offset of the section that was tried to be restored last
+	checked  int64 // bytes whose checksums were tried behind damage
 
-	payload []byte
-	raw     []byte
-	dec     *zstd.Decoder
+	head       [sectionHeaderSize]byte // of the section that is being read, headBytes of it
+	headBytes  int
+	passedOver bool // more of that section was read than head and payload hold
+	payload    []byte
+	raw        []byte
+	dec        *zstd.Decoder
 }
 
 // readStep is how much is allocated at a time where the file's size is unknown.
 const readStep = 64 << 10
 
-// next returns the next section of a kind that this version reads, its payload expanded; the payload is valid until the
-// next call. io.EOF: the file ends at a section's end. *damageError: it is cut or damaged. Anything else: reading
-// failed.
-func (s *sectionReader) next() (SectionKind, []byte, error) {
+// nextWhole is next, and damage is where it ends.
+func (s *sectionReader) nextWhole() (SectionKind, []byte, error) {
 	for {
 		header, err := s.header()
 		if err != nil {
 			return 0, nil, err
+		}
+		if header.kind == SectionParity {
+			if _, err := s.stored(header); err != nil {
+				return 0, nil, err
+			}
+			s.passed(header)
+			continue
 		}
 		if !readable(header.kind) {
 			if err := s.skip(header); err != nil {
@@ -81,8 +95,9 @@ func (s *sectionReader) passed(h sectionHeader) {
 }
 
 func (s *sectionReader) header() (sectionHeader, error) {
-	var b [sectionHeaderSize]byte
-	n, err := io.ReadFull(s.r, b[:])
+	s.payload, s.passedOver = s.payload[:0], false
+	n, err := io.ReadFull(s.r, s.head[:])
+	s.headBytes = n
 	switch {
 	case err == io.EOF:
 		return sectionHeader{}, io.EOF
@@ -91,7 +106,7 @@ func (s *sectionReader) header() (sectionHeader, error) {
 	case err != nil:
 		return sectionHeader{}, fmt.Errorf("read section header at offset %d: %w", s.offset, err)
 	}
-	h := parseSectionHeader(b[:])
+	h := parseSectionHeader(s.head[:])
 	if left := s.size - s.offset - sectionHeaderSize; s.size >= 0 && int64(h.length) > left {
 		return h, damaged("cut in a section of kind %d (%s): it has %d bytes, %d are there", h.kind, h.kind, h.length, max(left, 0))
 	}
@@ -128,8 +143,17 @@ func (s *sectionReader) stored(h sectionHeader) ([]byte, error) {
 	return s.payload, nil
 }
 
-// skip passes over a section of an unknown kind, checking it all the same.
+// skip passes over a section of an unknown kind, checking it all the same. It may be larger than one of a known kind.
 func (s *sectionReader) skip(h sectionHeader) error {
+	if h.length <= MaxSectionBytes {
+		if _, err := s.stored(h); err != nil {
+			return err
+		}
+		s.passed(h)
+		s.skipped++
+		return nil
+	}
+	s.passedOver = true
 	crc := h.checksumSeed()
 	if cap(s.payload) < readStep {
 		s.payload = make([]byte, 0, readStep)

@@ -1,6 +1,10 @@
 package trace
 
-import "slices"
+import (
+	"iter"
+	"maps"
+	"slices"
+)
 
 // Module is a loaded object file: the code addresses [Start, End) belong to it; Base is what to subtract to get
 // addresses inside the file.
@@ -191,6 +195,9 @@ func (t *Tables) Code(id CodeID) (c Code, ok bool) {
 	c, ok = t.codes[id]
 	return c, ok
 }
+
+// Codes yields the Python code objects, in no order.
+func (t *Tables) Codes() iter.Seq[Code] { return maps.Values(t.codes) }
 
 // Sizes returns how many native stacks, Python stacks and Python code objects there are.
 func (t *Tables) Sizes() (stacks, pystacks, codes int) {

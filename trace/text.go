@@ -107,7 +107,16 @@ func (t *textWriter) events() error {
 	if end, ok := t.src.End(); ok {
 		t.end(end)
 	}
-	if h := t.src.Health(); h.Truncated {
+	h := t.src.Health()
+	if restored := h.Restored; restored.Stretches > 0 {
+		t.line = fmt.Appendf(t.line, "# damaged at offset %d, and restored", restored.At)
+		t.flushLine()
+	}
+	if torn := h.Torn; torn.Stretches > 0 {
+		t.line = fmt.Appendf(t.line, "# damaged at offset %d: %q; %d bytes were passed over", torn.At, torn.Reason, torn.Bytes)
+		t.flushLine()
+	}
+	if h.Truncated {
 		t.line = fmt.Appendf(t.line, "# damaged at offset %d: %q", h.TruncatedAt, h.Reason)
 		t.flushLine()
 	}

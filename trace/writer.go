@@ -38,6 +38,8 @@ type Writer struct {
 	dictionary []byte // entries not yet written
 	block      *blockEncoder
 	index      indexBuilder
+	parity     parity // of the sections since the last parity section
+	noParity   bool
 	pending    IndexEntry // what the index will say of the open block
 
 	enc     *zstd.Encoder
@@ -51,7 +53,7 @@ func NewWriter(w io.Writer, opts WriterOptions) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Writer{w: w, enc: enc, block: newBlockEncoder(), offset: opts.Append, watermark: opts.Watermark, continued: opts.Append > 0}
+	out := &Writer{w: w, enc: enc, block: newBlockEncoder(), offset: opts.Append, watermark: opts.Watermark, continued: opts.Append > 0, parity: parity{start: max(opts.Append, headSize)}}
 	if opts.Append == 0 {
 		if err := out.write(fileHead()); err != nil {
 			return nil, err
@@ -110,6 +112,7 @@ func (w *Writer) writeSection(kind SectionKind, raw []byte, compress bool) error
 	if !w.continued {
 		w.chain.add(parseSectionHeader(w.section).crc)
 	}
+	w.parity.add(w.section)
 	return w.write(w.section)
 }
 
@@ -255,7 +258,7 @@ func (w *Writer) flushAll() error {
 		return err
 	}
 	w.index.add(w.pending)
-	return nil
+	return w.writeParity(parityGroup)
 }
 
 func (w *Writer) flushDictionary() error {
@@ -280,6 +283,9 @@ func (w *Writer) Close(end End) error {
 	}
 	indexOffset := uint64(w.offset)
 	if err := w.writeSection(SectionIndex, appendIndex(nil, w.index.entries), false); err != nil {
+		return err
+	}
+	if err := w.writeParity(1); err != nil {
 		return err
 	}
 	if end.EventCount == 0 {

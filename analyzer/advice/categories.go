@@ -17,8 +17,7 @@ type categoryAdvice struct {
 
 var categoryAdvices = []categoryAdvice{
 	{"Feature maps", "activations", 0.2, 0.5,
-		"Activations (feature maps) hold {held}, {share} of what is in use. Half the batch gives back about {frees}. Gradient checkpointing (torch.utils.checkpoint) gives back most " +
-			"of them for one more forward pass. Half precision (torch.autocast) halves them, if the run does not use it yet."},
+		""}, // Followed.activationWords
 	{"Optimizer state", "optimizer-state", 0.15, 0.75,
 		"Optimizer state holds {held}, {share} of what is in use. An optimizer with 8-bit state gives back about {frees}; sharding it over several GPUs (FSDP, ZeRO) or keeping it on the " +
 			"host gives back more."},
@@ -33,7 +32,7 @@ var urgentAdvice = []string{"larger-than-device", "own-limit", "pinned", "fragme
 var vagueAdvice = []string{"untagged", "fresh"}
 
 // ByCategory makes the advice for out-of-memory events of a training run in PyTorch say what the memory was for.
-func ByCategory(s *report.Summary) {
+func ByCategory(s *report.Summary, followed Followed) {
 	if s.Training == nil || s.Versions["torch"] == "" {
 		return
 	}
@@ -48,6 +47,9 @@ func ByCategory(s *report.Summary) {
 			n := slices.Index(s.Training.Categories, a.category)
 			if n < 0 || float64(held.Held[n]) < a.least*float64(e.UsedBytes) {
 				continue
+			}
+			if a.text == "" {
+				a.text = followed.activationWords()
 			}
 			bytes := held.Held[n]
 			frees := uint64(a.frees * float64(bytes))

@@ -15,7 +15,7 @@ var adviceRules = []adviceRule{
 		text: "The device did not refuse: about {free} of {device} are free, but the framework's allocator gave up without asking the driver. Look for a limit that the " +
 			"program sets itself, such as torch.cuda.set_per_process_memory_fraction."},
 	{name: "fragmentation", ask: askFragmentation,
-		text: "{frees} are cached but idle, in {pieces} pieces of which the largest is {largest}, while you asked for {asked}: the cache is fragmented. Let segments grow: " +
+		text: "{frees} are cached but idle, in {pieces} pieces of which the largest is {largest}, and the request is {asked}: the cache is fragmented. Let segments grow: " +
 			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."},
 	{name: "idle-cache", ask: askIdleCache,
 		text: "{frees} are cached but idle in whole segments. Call torch.cuda.empty_cache() before the large request, or from whatever else holds memory on {device}."},
@@ -44,7 +44,7 @@ var adviceRules = []adviceRule{
 	{name: "outside", ask: askOutside,
 		text: "{owner} holds {frees} outside of the framework's allocator. Look at its workspaces and caches{known}."},
 	{name: "mxnet-pool", ask: askMXNet,
-		text: "MXNet's own pool holds {frees} and does not tell how much of it is idle. Try MXNET_GPU_MEM_POOL_TYPE=Round, which reuses blocks of similar sizes, or a smaller batch."},
+		text: "MXNet's own pool holds {frees}; how much of that is idle is not reported. Try MXNET_GPU_MEM_POOL_TYPE=Round, which reuses blocks of similar sizes, or a smaller batch."},
 	{name: "context", ask: askContext,
 		text: "{frees} of {device} are this process's CUDA context, its code and what no call accounts for. CUDA_MODULE_LOADING=LAZY loads only the code that runs; " +
 			"fewer processes on the device need fewer contexts."},

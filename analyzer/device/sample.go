@@ -104,3 +104,21 @@ func (b *Book) thin() {
 		drop(func(*report.Sample) bool { return true })
 	}
 }
+
+// Restart forgets the samples, and the highest of what is held.
+func (s *State) Restart() {
+	for i := range s.Holdings.Devices {
+		d := &s.Holdings.Devices[i]
+		d.Last.AllocatedBytesPeak, d.Last.ReservedBytesPeak = d.Last.AllocatedBytes, d.Last.ReservedBytes
+		for n := range d.ByLibrary {
+			d.ByLibrary[n].Peak = d.ByLibrary[n].Current
+		}
+	}
+	for i := range s.Samples.Devices {
+		s.Samples.Devices[i].Count, s.Samples.Devices[i].List = 0, nil
+	}
+	for i := range s.Sizes.Devices {
+		r := &s.Sizes.Devices[i].requested
+		r.Restart(r.PeakTime)
+	}
+}

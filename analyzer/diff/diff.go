@@ -37,7 +37,9 @@ type Side struct {
 	LostRecords uint64            `json:"lost_records"`
 	Bounds      *report.Bounds    `json:"bounds,omitempty"` // nil if nothing was lost
 	Complete    bool              `json:"complete"`
-	Notes       []string          `json:"notes"`
+
+	Window *report.WindowEnds `json:"window,omitempty"` // nil: the whole run is compared
+	Notes  []string           `json:"notes"`
 }
 
 // Change is one number in both runs.
@@ -185,7 +187,11 @@ func sideOf(s *report.Summary) Side {
 	if s.At != nil {
 		moment, time = s.At.What, s.At.TimeNS
 	}
-	return Side{Moment: moment, TimeNS: time, Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, LostRecords: s.LostRecords, Bounds: s.Bounds, Complete: s.Health.Complete, Notes: s.Notes}
+	side := Side{Moment: moment, TimeNS: time, Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, LostRecords: s.LostRecords, Bounds: s.Bounds, Complete: s.Health.Complete, Notes: s.Notes}
+	if s.Window != nil {
+		side.Window = &s.Window.WindowEnds
+	}
+	return side
 }
 
 // groupNames lists the groupings of both, in the order of the new run.

@@ -49,7 +49,7 @@ func FlameGraph(w io.Writer, set *analyzer.StackSet, o Options) error {
 }
 
 // flameHint explains the picture where no script does.
-const flameHint = "A box is as wide as what was allocated in it and in what it called, which stands below it."
+const flameHint = "The width of a box is what was allocated in it and in what it called, which is drawn below it."
 
 // leastValue is the smallest value that is wide enough to be drawn.
 func leastValue(sum uint64) uint64 { return uint64(float64(sum)*flameLeast/flameInner) + 1 }

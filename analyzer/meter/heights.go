@@ -16,6 +16,7 @@ const (
 // lost by that.
 type HeightSeries struct {
 	width int64
+	from  int64  // when the first stretch begins
 	live  uint64 // now
 	highs []uint64
 	until int64 // end of the last stretch
@@ -27,7 +28,7 @@ func (h *HeightSeries) reach(time int64) {
 	if h.width == 0 {
 		h.width, h.highs = heightFirstNS, append(make([]uint64, 0, heightBins), 0)
 	}
-	time = min(time, heightLastTime)
+	time = min(max(time-h.from, 0), heightLastTime)
 	for time/h.width >= heightBins {
 		for i := range (len(h.highs) + 1) / 2 {
 			h.highs[i] = max(h.highs[2*i], h.highs[min(2*i+1, len(h.highs)-1)])
@@ -38,7 +39,7 @@ func (h *HeightSeries) reach(time int64) {
 	for int64(len(h.highs)) <= time/h.width {
 		h.highs = append(h.highs, h.live)
 	}
-	h.until = h.width * int64(len(h.highs))
+	h.until = h.from + h.width*int64(len(h.highs))
 }
 
 // Set takes in that the total is another one from a time on.
@@ -56,7 +57,14 @@ func (h *HeightSeries) Value(level string, end int64) *report.Heights {
 	if h.width == 0 {
 		return nil
 	}
-	until := HeightSeries{h.width, h.live, slices.Clone(h.highs), h.until}
+	until := HeightSeries{h.width, h.from, h.live, slices.Clone(h.highs), h.until}
 	until.reach(end)
-	return &report.Heights{Level: level, WidthNS: until.width, PeakBytes: until.highs}
+	return &report.Heights{Level: level, WidthNS: until.width, PeakBytes: until.highs, FromNS: until.from}
+}
+
+// Restart lets the first stretch begin at a time, with what is live.
+func (h *HeightSeries) Restart(time int64) {
+	if h.width > 0 {
+		*h = HeightSeries{heightFirstNS, time, h.live, append(h.highs[:0], h.live), time + heightFirstNS}
+	}
 }

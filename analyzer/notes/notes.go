@@ -19,6 +19,7 @@ type Note func(s *report.Summary, info trace.Info) string
 // notes in the order of their weight for the reader.
 var notes = []Note{
 	noteTruncated,
+	noteDamaged,
 	noteAltered,
 	noteLost,
 	noteInFlight,
@@ -59,6 +60,21 @@ func noteTruncated(s *report.Summary, _ trace.Info) string {
 	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.", s.Health.TruncatedAt, s.Health.TruncatedReason)
 }
 
+func noteDamaged(s *report.Summary, _ trace.Info) string {
+	d := s.Health.Damaged
+	if d == nil && s.Health.RestoredAt > 0 {
+		return fmt.Sprintf("The trace is damaged at byte %d; what stood there was restored from its check bytes, and nothing is missing.", s.Health.RestoredAt)
+	}
+	if d == nil {
+		return ""
+	}
+	where := fmt.Sprintf("The trace is damaged at byte %d (%s)", d.At, d.Reason)
+	if d.Stretches > 1 {
+		where += fmt.Sprintf(" and in %s", report.Count(d.Stretches-1, "other place", "other places"))
+	}
+	return fmt.Sprintf("%s: %s could not be read, with %s in them. Everything else was read.", where, report.Count(uint64(d.Bytes), "byte", "bytes"), report.Count(d.Records, "record", "records"))
+}
+
 func noteAltered(s *report.Summary, _ trace.Info) string {
 	if s.Health.Altered == "" {
 		return ""
@@ -68,8 +84,12 @@ func noteAltered(s *report.Summary, _ trace.Info) string {
 
 func noteLost(s *report.Summary, _ trace.Info) string {
 	var parts []string
-	if s.LostRecords > 0 {
-		parts = append(parts, report.Count(s.LostRecords, "record was", "records were")+" dropped because the rings were full")
+	dropped := s.LostRecords
+	if d := s.Health.Damaged; d != nil {
+		dropped -= min(dropped, d.Records)
+	}
+	if dropped > 0 {
+		parts = append(parts, report.Count(dropped, "record was", "records were")+" dropped because the rings were full")
 	}
 	if s.Health.LostRings > 0 {
 		parts = append(parts, report.Count(s.Health.LostRings, "thread", "threads")+" could not be recorded")
@@ -106,7 +126,7 @@ func noteBlind(_ *report.Summary, info trace.Info) string {
 	if info["blind"] == "" {
 		return ""
 	}
-	return "The program used the GPU past the recorder (" + info["blind"] + "): memory that it took that way is missing from every figure. " +
+	return "The program bypassed the recorder (" + info["blind"] + "): memory that it allocated that way is missing from every figure. " +
 		"To see how much that is, compare nvidia-smi with the device memory here; the CUDA context and code are part of the difference. " +
 		"A library that is opened without RTLD_DEEPBIND can be seen."
 }
@@ -132,8 +152,8 @@ func noteUnhooked(_ *report.Summary, info trace.Info) string {
 	if more := len(calls) - shown; more > 0 {
 		calls = append(calls[:shown], fmt.Sprintf("%d more", more))
 	}
-	return "The program asked the driver for newer versions of calls than this memtrace knows: " + strings.Join(calls, ", ") +
-		". They work as ever, but memory that they took is missing from every figure. Record with a newer memtrace, or run with the CUDA version that it knows."
+	return "The program uses newer versions of driver calls than this memtrace supports: " + strings.Join(calls, ", ") +
+		". They work normally, but memory that they allocate is missing from every figure. Record with a newer memtrace, or with an older CUDA version."
 }
 
 func unhooked(info trace.Info) (calls []string) {
@@ -228,7 +248,7 @@ func noteEstimates(s *report.Summary, _ trace.Info) string {
 		parts = append(parts, report.Count(n, "allocation has", "allocations have")+" an estimated size")
 	}
 	if n := s.Health.RuntimeOnly; n > 0 {
-		parts = append(parts, report.Count(n, "was", "were")+" seen at the runtime's surface only, with the size asked for")
+		parts = append(parts, report.Count(n, "was", "were")+" seen in the runtime only, with the requested size")
 	}
 	if len(parts) == 0 {
 		return ""

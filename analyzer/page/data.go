@@ -25,8 +25,10 @@ type data struct {
 	Frames   []frame      `json:"frames"`
 	Levels   []level      `json:"levels"`
 	Lanes    []lane       `json:"lanes"`
-	Peak     int          `json:"peak"` // event
-	End      int64        `json:"end"`  // nanoseconds
+	Peak     int          `json:"peak"`  // event
+	Begin    int64        `json:"begin"` // nanoseconds
+	End      int64        `json:"end"`   // the same
+	Older    int          `json:"older"` // events that stand for blocks that are older than the window
 	Command  string       `json:"command"`
 	Path     string       `json:"path"`
 
@@ -53,6 +55,7 @@ type level struct {
 	Name  string   `json:"name"`
 	Width int64    `json:"width"` // nanoseconds of a stretch
 	Bytes []uint64 `json:"bytes"` // highest in each
+	From  int64    `json:"from"`  // when the first one begins
 	Dash  []int    `json:"dash"`
 }
 
@@ -112,7 +115,7 @@ func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
 		return d, b, nil
 	}
 	d.Events, d.Blocks = len(h.Times), len(h.Blocks)
-	d.End = max(s.Process.DurationNS, h.Times[len(h.Times)-1])
+	d.Older, d.Begin, d.End = h.Older(s), s.BeginNS(), max(s.EndNS(), h.Times[len(h.Times)-1])
 	d.Peak = int(h.PeakEvent())
 	d.name(h, s)
 	d.levels(s)
@@ -204,9 +207,9 @@ func (d *data) levels(s *report.Summary) {
 	for i, h := range s.Heights {
 		switch {
 		case i > 0:
-			d.Levels = append(d.Levels, level{"taken from the CUDA driver", h.WidthNS, h.PeakBytes, []int{4, 3}})
+			d.Levels = append(d.Levels, level{"taken from the CUDA driver", h.WidthNS, h.PeakBytes, h.FromNS, []int{4, 3}})
 		case s.History.LeftOut > 0:
-			d.Levels = append(d.Levels, level{"all blocks", h.WidthNS, h.PeakBytes, []int{}})
+			d.Levels = append(d.Levels, level{"all blocks", h.WidthNS, h.PeakBytes, h.FromNS, []int{}})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -126,7 +127,7 @@ func levelOf(s *report.Summary, level string) report.Level {
 func heightSeries(name string, h report.Heights, end int64) Series {
 	s := Series{Name: name, Level: true}
 	for i, bytes := range h.PeakBytes {
-		s.X = append(s.X, int64(i)*h.WidthNS)
+		s.X = append(s.X, h.FromNS+int64(i)*h.WidthNS)
 		s.Bytes = append(s.Bytes, signed(bytes))
 	}
 	if n := len(s.X); n > 0 { // the last value holds up to the end
@@ -138,12 +139,20 @@ func heightSeries(name string, h report.Heights, end int64) Series {
 
 var errNothing = errors.New("nothing was allocated")
 
+// noteOf says whose picture it is, and of which part of the run.
+func noteOf(run Run) string {
+	if w := run.Summary.Window; w != nil {
+		return fmt.Sprintf("%s, from %s to %s", run.Name, cmp.Or(w.From, "the beginning"), cmp.Or(w.To, "the end"))
+	}
+	return run.Name
+}
+
 func timeline(runs []Run, o Options) (*Chart, error) {
 	s := runs[0].Summary
 	if len(s.Heights) == 0 {
 		return nil, errNothing
 	}
-	c := &Chart{Title: "GPU memory over time", Note: runs[0].Name, XLabel: "time since the start", Time: true}
+	c := &Chart{Title: "GPU memory over time", Note: noteOf(runs[0]), XLabel: "time since the start", Time: true}
 	h := s.History
 	if h != nil && len(h.Blocks) > 0 && h.LeftOut == 0 && len(h.By) > 0 {
 		return c, c.stackTimeline(telling(s), o.Events)
@@ -152,7 +161,7 @@ func timeline(runs []Run, o Options) (*Chart, error) {
 		return nil, errors.New("not every block is known; leave out --axis events")
 	}
 	for i, h := range s.Heights {
-		one := heightSeries(levelName(h.Level), h, s.Process.DurationNS)
+		one := heightSeries(levelName(h.Level), h, s.EndNS())
 		one.Filled = i == 0
 		c.Series = append(c.Series, one)
 	}
@@ -163,19 +172,19 @@ func timeline(runs []Run, o Options) (*Chart, error) {
 // stackTimeline divides the main level by its owners, with what was taken from the driver as a line above it.
 func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	h := s.History
-	positions, end := h.Times, max(s.Process.DurationNS, h.Times[len(h.Times)-1])
+	positions, begin, end := h.Times, s.BeginNS(), max(s.EndNS(), h.Times[len(h.Times)-1])
 	at := func(time int64) int64 { return time }
 	if byEvents {
-		positions, end, c.Time, c.XLabel = eventNumbers(h), int64(len(h.Times)), false, "allocations and frees"
+		positions, begin, end, c.Time, c.XLabel = eventNumbers(h), int64(h.Older(s)), int64(len(h.Times)), false, "allocations and frees"
 		at = func(time int64) int64 {
 			n, _ := slices.BinarySearch(h.Times, time)
 			return int64(n)
 		}
 	}
 	c.Stack, c.Note = true, c.Note+", by "+h.By[0]
-	c.Series, c.Width = stacked(h, positions, end)
+	c.Series, c.Width = stacked(h, positions, begin, end)
 	for _, level := range s.Heights[1:] {
-		line := heightSeries(levelName(level.Level), level, s.Process.DurationNS)
+		line := heightSeries(levelName(level.Level), level, s.EndNS())
 		line.Line = true
 		for i := range line.X {
 			line.X[i] = at(line.X[i])
@@ -207,7 +216,7 @@ func iterations(runs []Run, _ Options) (*Chart, error) {
 	if t == nil || t.IterationsBy == report.IterationsByNothing {
 		return nil, errors.New("no iterations are known; memtrace.step() announces them")
 	}
-	c := &Chart{Title: "GPU memory at the peak of each iteration", Note: runs[0].Name, XLabel: "iteration (" + t.Iterated + ")", Stack: true}
+	c := &Chart{Title: "GPU memory at the peak of each iteration", Note: noteOf(runs[0]), XLabel: "iteration (" + t.Iterated + ")", Stack: true}
 	columns := make([]Series, len(t.Categories))
 	reserved := Series{Name: "reserved (peak)", Line: true}
 	for i, name := range t.Categories {
@@ -314,7 +323,7 @@ func twoBars(runs []Run, o Options) (*Chart, error) {
 	if len(groups) < 2 {
 		return nil, errors.New("it needs two sets of rules, such as --group layer=mxnet-layers --group data=mxnet-data-structures")
 	}
-	c := &Chart{Title: "GPU memory at the peak", Note: runs[0].Name}
+	c := &Chart{Title: "GPU memory at the peak", Note: noteOf(runs[0])}
 	for i := range groups[:2] {
 		p := barsOf(&groups[i])
 		p.Bars = slices.DeleteFunc(p.Bars, func(b Bar) bool { return b.Bytes <= 0 })
@@ -353,7 +362,7 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%s: it has no %s, unlike the others", run.Name, levelName(level))
 		}
-		s := heightSeries(run.Name+", peak "+report.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.Process.DurationNS)
+		s := heightSeries(run.Name+", peak "+report.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.EndNS())
 		s, err := placed(s, run, level, o)
 		if err != nil {
 			return nil, err

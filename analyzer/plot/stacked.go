@@ -14,12 +14,12 @@ const (
 
 // stacked divides a level over time by the first key of its history: each column shows the highest moment that lies in
 // it. Of the layers those that hold most at the peak and over time are told apart. positions are the events' places on
-// the axis, which ends at end.
-func stacked(h *report.History, positions []int64, end int64) (layers []Series, width int64) {
-	width = max(end/timelineColumns, 1)
+// the axis, which goes from begin to end.
+func stacked(h *report.History, positions []int64, begin, end int64) (layers []Series, width int64) {
+	width = max((end-begin)/timelineColumns, 1)
 	names, of := layersOf(h, positions, end)
 	layers = make([]Series, len(names))
-	columns := int((end + width - 1) / width)
+	columns := int((end - begin + width - 1) / width)
 	for i, name := range names {
 		layers[i] = Series{Name: name, X: make([]int64, columns), Bytes: make([]int64, columns)}
 	}
@@ -42,14 +42,14 @@ func stacked(h *report.History, positions []int64, end int64) (layers []Series, 
 	}
 	for c := range columns {
 		highest, held := total, slices.Clone(now)
-		for ; e < len(changes) && (positions[e] < int64(c+1)*width || c == columns-1); e++ {
+		for ; e < len(changes) && (positions[e] < begin+int64(c+1)*width || c == columns-1); e++ {
 			if apply(changes[e]); total > highest {
 				highest = total
 				copy(held, now)
 			}
 		}
 		for i := range layers {
-			layers[i].X[c], layers[i].Bytes[c] = int64(c)*width, held[i]
+			layers[i].X[c], layers[i].Bytes[c] = begin+int64(c)*width, held[i]
 		}
 	}
 	return layers, width

@@ -85,6 +85,8 @@ type Cell struct {
 	next  uint32 // behind it
 	Moved uint32 // when a block moved away
 
+	TimelineKey uint32 // number of its key in a timeline plus one; 0: not looked up yet
+
 	owner uint32 // number of its call stack in the account's heldSeries plus one; 0: not looked up yet
 
 	meter.Share
@@ -259,4 +261,13 @@ func (c *Cells) Holding(of func(v *Cell) bool, bytes, sure func(*meter.Share) ui
 		list = append(list, h)
 	}
 	return list
+}
+
+// Restart forgets the blocks that are gone: counts begin with those that are live.
+func (c *Cells) Restart() {
+	for n := range c.List {
+		v := &c.List[n]
+		v.Counts = Counts{Allocs: v.Allocs - v.Frees, AllocBytes: v.Current}
+	}
+	c.Retired = nil
 }

@@ -42,7 +42,7 @@ var groupings = []Grouping{
 			return report.Untagged
 		}},
 	{Name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", text: true, ID: nameID, Key: nameKey},
-	{Name: "module", doc: "module of the model that asked for it, or that it is a parameter of", text: true, ID: ModuleID, Key: ModuleKey},
+	{Name: "module", doc: "module of the model that allocated it, or whose parameter it is", text: true, ID: ModuleID, Key: ModuleKey},
 	{Name: "phase", doc: "part of a training program: init, forward, recompute, backward, optimizer, data or other", Stacks: true, ID: phaseID, Key: phaseKey},
 	{Name: "api", doc: "CUDA or framework call", text: true,
 		ID:  func(_ *Resolver, o *Origin) uint64 { return uint64(o.call) },

@@ -172,3 +172,12 @@ func (h *HeldSeries) Series() (ids []uint64, lows [][]uint64) {
 	}
 	return ids, lows
 }
+
+// Restart begins the series anew, with what is held now.
+func (h *HeldSeries) Restart() {
+	for i := range h.owners {
+		o := &h.owners[i]
+		*o = heldOwner{id: o.id, live: o.live, low: o.live}
+	}
+	h.perBin, h.count, h.Ends, h.Freed, h.LastAlloc = heldBinFirst, 0, nil, []uint64{0}, 0
+}

@@ -84,3 +84,8 @@ func (r *Resolver) Phase(v *Cell) uint8 {
 	}
 	return v.phase - 1
 }
+
+// PhaseName is the word of a phase's number.
+func PhaseName(number uint8) string { return phaseNames[number] }
+
+var phaseNames = rules.Words(rules.Phase)

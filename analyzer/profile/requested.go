@@ -193,3 +193,11 @@ func (d *AccountStats) MeterOf(slot int) *meter.Meter {
 
 // AllSlots stands for all devices together.
 const AllSlots = -1
+
+// Rest is what a live block has beyond its request; known is false where the framework did not say.
+func (r *Requests) Rest(id uint32) (bytes uint64, known bool) {
+	if int(id) >= len(r.rests) || r.rests[id] == 0 {
+		return 0, false
+	}
+	return uint64(r.rests[id] - 1), true
+}

@@ -53,6 +53,7 @@ func (p *page) brief(s *report.Summary) {
 		p.peakTable(s)
 	}
 	p.shortTables(s)
+	p.shortWindow(s)
 	p.shortIterations(s)
 	p.shortTotals(s)
 	p.shortNotes(s)
@@ -230,7 +231,7 @@ func (p *page) overTime(s *report.Summary) {
 		return
 	}
 	h := &s.Heights[0]
-	words := fmt.Sprintf("%s in all, peak at %s", Duration(s.Process.DurationNS), moment(s.Main().PeakTimeNS))
+	words := fmt.Sprintf("%s in all, peak at %s", Duration(s.EndNS()-s.BeginNS()), moment(s.Main().PeakTimeNS))
 	columns := min(sparkColumns, len(h.PeakBytes), p.o.width()-13-2-len(words))
 	if columns < sparkColumnsMin {
 		return
@@ -297,7 +298,7 @@ func (p *page) shortIterations(s *report.Summary) {
 	}
 	ended := endedIterations(t)
 	if len(ended) == 0 {
-		p.field("iterations", "the first one did not finish")
+		p.field("iterations", unfinished(s.Window, "the first one did not finish"))
 		p.gap()
 		return
 	}
@@ -364,7 +365,7 @@ func nextCommands(s *report.Summary, path string) []nextCommand {
 	if path == "" {
 		path = "FILE"
 	}
-	path = shellWord(clean(path))
+	path = windowFlags(s) + shellWord(clean(path))
 	list := []nextCommand{{"memtrace report --details " + path, "call stacks, device ledger, lifetimes, notes"}}
 	switch {
 	case s.OOM.Count > 0:

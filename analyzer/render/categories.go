@@ -123,7 +123,8 @@ func (p *page) entries(c *report.Category) {
 	}
 	p.title(fmt.Sprintf("%s: %s in %s", clean(c.Key), Bytes(c.Bytes), plural(c.EntryCount, "tag and place", "tags and places")))
 	p.gap()
-	for _, e := range c.Entries {
+	names := make([]string, len(c.Entries))
+	for i, e := range c.Entries {
 		name := clean(e.Site)
 		switch {
 		case e.Tag != "" && name != "":
@@ -133,7 +134,10 @@ func (p *page) entries(c *report.Category) {
 		case name == "":
 			name = report.Untagged
 		}
-		p.line("  %10s  %6s  %s", Bytes(e.Bytes), percentOf(e.Bytes, c.Bytes), name)
+		names[i] = name
+	}
+	for i, name := range clipApart(names, p.o.width()-len("  1,023.9 MiB  100.0%  "), p.o.ASCII) {
+		p.line("  %10s  %6s  %s", Bytes(c.Entries[i].Bytes), percentOf(c.Entries[i].Bytes, c.Bytes), name)
 	}
 	if more := c.EntryCount - uint64(len(c.Entries)); more > 0 {
 		p.line("  %s, with -k 0", plural(more, "more", "more"))

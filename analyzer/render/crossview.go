@@ -17,7 +17,7 @@ const crossColumns = 6
 func noCross(s *report.Summary) string {
 	switch {
 	case s.Cross == nil:
-		return "no crossed table was asked for"
+		return "no crossed table was requested"
 	case len(s.Cross.Rows) == 0:
 		return "nothing was held at " + s.Cross.Moment
 	case s.Cross.By == [2]string{"module", "category"} && len(s.Cross.Rows) == 1 && s.Cross.Rows[0].Key == report.NoModule:

@@ -42,6 +42,7 @@ var csvTables = []CSVTable{
 	{Name: "iterations", Doc: "peak of each iteration of a training loop, divided by category", rows: csvIterations},
 	viewTable("modules", "the tree of modules of a model"),
 	viewTable("parameters", "weight, gradient and optimizer state of each parameter"),
+	viewTable("timeline", "memory over time: the highest moment of each of up to 1,024 stretches, by category"),
 }
 
 // viewTable is a view's table, whose first row names the columns.

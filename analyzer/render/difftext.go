@@ -70,6 +70,9 @@ func (p *page) diffSide(name string, side diff.Side, at string) {
 		text += ", null GPU"
 	}
 	p.field(name, text)
+	if side.Window != nil {
+		p.styled(strong, "", "window "+windowWords(side.Window, side.Process.DurationNS))
+	}
 }
 
 // sideMoment says which moment a side is of.

@@ -20,7 +20,7 @@ func Health(h report.Health, lostRecords uint64) string {
 	events := plural(h.Events, "event", "events")
 	if h.Complete {
 		if len(h.Unseen) > 0 {
-			return "NOT ALL WAS SEEN: " + events + ", none lost, but some calls went past the recorder, see the notes"
+			return "NOT ALL WAS SEEN: " + events + ", none lost, but some calls bypassed the recorder, see the notes"
 		}
 		if h.InFlightCalls > 0 {
 			return "complete: " + events + ", nothing lost, " + plural(h.InFlightCalls, "call", "calls") + " in flight at the end"
@@ -38,6 +38,9 @@ func Health(h report.Health, lostRecords uint64) string {
 	add(h.LostDictionary, "name or stack lost", "names and stacks lost")
 	if h.Truncated {
 		faults = append(faults, fmt.Sprintf("cut at byte %d", h.TruncatedAt))
+	}
+	if h.Damaged != nil {
+		faults = append(faults, fmt.Sprintf("damaged at byte %d", h.Damaged.At))
 	}
 	if h.Altered != "" {
 		faults = append(faults, "changed after it was written")

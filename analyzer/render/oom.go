@@ -57,7 +57,7 @@ func frameworkPhrase(versions map[string]string) string {
 
 // oomLine is an event in one line.
 func oomLine(e *report.OOMEvent) string {
-	text := fmt.Sprintf("%s asked for on %s", Bytes(e.RequestedBytes), deviceName(e.Device))
+	text := fmt.Sprintf("%s requested on %s", Bytes(e.RequestedBytes), deviceName(e.Device))
 	if e.Tag != "" {
 		text += ", under " + clean(e.Tag)
 	}
@@ -72,13 +72,13 @@ func (p *page) oomStory(e *report.OOMEvent, framework string) {
 	title := fmt.Sprintf("Out of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
 	switch {
 	case e.Outcome == report.OOMRecovered:
-		title = fmt.Sprintf("Short of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
+		title = fmt.Sprintf("Memory ran short on %s at %s", deviceName(e.Device), moment(e.TimeNS))
 	case e.Device < 0:
 		title = fmt.Sprintf("Out of %s memory at %s", hostWord(e), moment(e.TimeNS))
 	}
 	p.line("%s", p.o.paint(alarm, title))
 	p.gap()
-	p.field("asked for", oomRequest(e, framework))
+	p.field("requested", oomRequest(e, framework))
 	p.field("by", oomCaller(e))
 	if e.Detailed {
 		p.field(deviceName(e.Device), oomDevice(e))
@@ -87,7 +87,7 @@ func (p *page) oomStory(e *report.OOMEvent, framework string) {
 		p.styled(alarm, "lost", oomLost(e))
 	}
 	if a := e.Allocator; a != nil {
-		p.field("cached", oomCache(a, framework))
+		p.field("cached", oomCache(a, e.RequestedBytes, framework))
 	}
 	if s := e.Since; s != nil {
 		p.field("lately", oomSince(s))
@@ -179,7 +179,7 @@ func oomLost(e *report.OOMEvent) string {
 	return text
 }
 
-func oomCache(a *report.OOMAllocator, framework string) string {
+func oomCache(a *report.OOMAllocator, requested uint64, framework string) string {
 	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, Bytes(a.ReservedBytes), Bytes(a.AllocatedBytes))
 	if a.IdleBytes == 0 {
 		return text + ": nothing is cached but idle"
@@ -187,6 +187,9 @@ func oomCache(a *report.OOMAllocator, framework string) string {
 	text += fmt.Sprintf(": %s are cached but idle", Bytes(a.IdleBytes))
 	if a.Pieces.FreePieces > 0 {
 		text += fmt.Sprintf(", in %s; the largest free block is %s", plural(a.Pieces.FreePieces, "piece", "pieces"), Bytes(a.Pieces.LargestFreeBytes))
+		if largest := a.Pieces.LargestFreeBytes; largest < requested {
+			text += fmt.Sprintf(", %.1f%% of the request", 100*float64(largest)/float64(requested))
+		}
 	}
 	return text
 }
@@ -352,4 +355,16 @@ func OOMText(w io.Writer, r *report.OOMReport, o Options) error {
 		return fmt.Errorf("write the OOM text: %w", p.err)
 	}
 	return nil
+}
+
+// ranOut says behind an exit status other than 0 that memory had run out before, if it had.
+func ranOut(s *report.Summary, ended string) string {
+	status := s.Process.ExitStatus
+	if status == nil || *status == 0 || s.OOM.Count == 0 {
+		return ended
+	}
+	if s.Versions["torch"] != "" {
+		return ended + " after torch.OutOfMemoryError"
+	}
+	return ended + " after running out of memory"
 }

@@ -31,10 +31,10 @@ func whose(proc report.Process) (name, value string) {
 }
 
 // process says where the program ran and how it ended. Of an imported trace that is not known.
-func (p *page) process(proc report.Process) {
-	if proc.Imported == "" {
-		p.field("process", process(proc))
-		p.field("run", run(proc))
+func (p *page) process(s *report.Summary) {
+	if s.Process.Imported == "" {
+		p.field("process", process(s.Process))
+		p.field("run", ranOut(s, run(s.Process)))
 	}
 }
 
@@ -43,7 +43,7 @@ func Facts(s *report.Summary) []Fact {
 	name, value := whose(s.Process)
 	list := []Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
 	if s.Process.Imported == "" {
-		list = append(list, Fact{Name: "run", Value: process(s.Process) + "; " + run(s.Process)})
+		list = append(list, Fact{Name: "run", Value: process(s.Process) + "; " + ranOut(s, run(s.Process))})
 	}
 	if text := software(s.Versions); text != "" {
 		list = append(list, Fact{Name: "software", Value: text, Long: true})
@@ -54,8 +54,11 @@ func Facts(s *report.Summary) []Fact {
 		}
 	}
 	list = append(list, Fact{Name: "trace", Value: health(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
-	if len(s.Filter) > 0 {
-		list = append(list, Fact{Name: "only", Value: clean(strings.Join(s.Filter, ", "))})
+	if s.Window != nil {
+		list = append(list, windowFact(s))
+	}
+	if only := filters(s); len(only) > 0 {
+		list = append(list, Fact{Name: "only", Value: clean(strings.Join(only, ", "))})
 	}
 	return list
 }

@@ -48,11 +48,11 @@ func endLine(s *report.Summary) string {
 func liveWords(l report.Level, b *report.Bounds) string {
 	switch inexact := b != nil && !(b.RecordedIsUpper && *l.LiveBytesLower >= l.LiveBytes); {
 	case inexact:
-		return fmt.Sprintf("%s live, by the records in %s", Range(l.LiveBytesLower, l.LiveBytes, b), plural(l.AllocCount-l.FreeCount, "block", "blocks"))
-	case l.AllocCount == l.FreeCount:
+		return fmt.Sprintf("%s live, by the records in %s", Range(l.LiveBytesLower, l.LiveBytes, b), plural(l.LiveCount(), "block", "blocks"))
+	case l.LiveCount() == 0:
 		return "nothing live"
 	}
-	return fmt.Sprintf("%s live in %s", Bytes(l.LiveBytes), plural(l.AllocCount-l.FreeCount, "block", "blocks"))
+	return fmt.Sprintf("%s live in %s", Bytes(l.LiveBytes), plural(l.LiveCount(), "block", "blocks"))
 }
 
 // lifetimeLine sums up the lives of the main level's blocks.

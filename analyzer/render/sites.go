@@ -94,6 +94,9 @@ func (p *page) place(place *report.Site, whole uint64) {
 	numbers := fmt.Sprintf("%10s  %6s  ", Bytes(place.Bytes), percentOf(place.Bytes, whole))
 	name := clip(clean(place.Key), p.o.width()-len(numbers), p.o.ASCII)
 	count := plural(place.AllocCount, "allocation", "allocations")
+	if place.AllocCount == 0 {
+		count = "allocated before the window"
+	}
 	if place.StackCount > 1 {
 		count += fmt.Sprintf("; the largest of %d stacks", place.StackCount)
 	}

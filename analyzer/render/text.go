@@ -33,6 +33,7 @@ func (p *page) details(s *report.Summary) {
 	p.oom(s)
 	p.peaks(s)
 	p.moment(s)
+	p.window(s)
 	for _, by := range s.By {
 		if v := s.CategoriesBy(by); v != nil {
 			p.categories(s, v)
@@ -64,7 +65,7 @@ func (p *page) begin(s *report.Summary) {
 
 func (p *page) heading(s *report.Summary) {
 	p.begin(s)
-	p.process(s.Process)
+	p.process(s)
 	if text := software(s.Versions); text != "" {
 		p.field("software", text)
 	}
@@ -76,9 +77,7 @@ func (p *page) heading(s *report.Summary) {
 	} else {
 		p.styled(alarm, "health", health(s))
 	}
-	if len(s.Filter) > 0 {
-		p.field("only", clean(strings.Join(s.Filter, ", ")))
-	}
+	p.selection(s)
 	p.gap()
 }
 
@@ -331,7 +330,7 @@ func (p *page) next(s *report.Summary) {
 			proposal = "memtrace report --json "
 		}
 	}
-	p.line("%s %s", p.o.paint(strong, "Next:"), proposal+shellWord(clean(path)))
+	p.line("%s %s", p.o.paint(strong, "Next:"), proposal+windowFlags(s)+shellWord(clean(path)))
 }
 
 func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Training.Modules != nil }

@@ -54,7 +54,7 @@ func totalRows(s *report.Summary, f figure) (rows [][]cell) {
 			continue
 		}
 		rows = append(rows, []cell{{text: n.name}, {f(l.PeakBytesLower, l.PeakBytes, s.Bounds), strong}, {text: moment(l.PeakTimeNS)}, {text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
-			{text: Count(l.AllocCount - l.FreeCount)}, {text: Count(l.AllocCount)}})
+			{text: Count(l.LiveCount())}, {text: Count(l.AllocCount)}})
 	}
 	return rows
 }

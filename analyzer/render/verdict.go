@@ -76,9 +76,9 @@ func levelSubject(s *report.Summary, v *report.Verdict) string {
 func peakSentence(s *report.Summary, v *report.Verdict) string {
 	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), Range(s.Main().PeakBytesLower, v.PeakBytes, s.Bounds))
 	if v.DeviceCount > 1 {
-		text += fmt.Sprintf(" on %d devices together", v.DeviceCount)
+		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
-	return text + peakPlace(v) + "."
+	return text + windowPhrase(s.Window) + peakPlace(v) + "."
 }
 
 // peakPlace says at which point of the run the peak stood.

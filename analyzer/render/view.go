@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strings"
 
 	"memtrace/analyzer/report"
 )
@@ -32,6 +31,8 @@ var views = []View{
 		text: (*page).iterations, table: iterationRows},
 	{Name: "cross", Doc: "two groupings at once, module by category unless --cross names others", missing: noCross, any: true,
 		text: (*page).crossed, table: crossRows},
+	{Name: "timeline", Doc: "memory over time, divided by category unless --by names something else", missing: noTimeline, any: true,
+		text: (*page).timeline, table: timelineTable},
 	{Name: "tbd", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
 		text: (*page).tbd, table: iterationRows},
 }
@@ -85,9 +86,7 @@ func (p *page) viewHeading(s *report.Summary) {
 	if s.Bounds != nil {
 		p.styled(alarm, "lost", lostWords(s.Bounds))
 	}
-	if len(s.Filter) > 0 {
-		p.field("only", clean(strings.Join(s.Filter, ", ")))
-	}
+	p.selection(s)
 	p.gap()
 }
 

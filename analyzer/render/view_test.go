@@ -60,6 +60,9 @@ func TestGoldenViews(t *testing.T) {
 		{"iterations-none", "iterations", none, options},
 		{"cross", "cross", steady, options},
 		{"cross-narrow", "cross", steady, with(func(o *Options) { o.Width, o.Rows, o.ASCII, o.Unfolded = 60, 3, true, true })},
+		{"timeline", "timeline", steady, options},
+		{"timeline-narrow", "timeline", steady, with(func(o *Options) { o.Width, o.Rows, o.ASCII = 60, 12, true })},
+		{"timeline-wide", "timeline", steady, with(func(o *Options) { o.Width, o.Rows = 150, -1 })},
 		{"tbd", "tbd", steady, with(func(o *Options) { o.Period, o.Unit = 4, UnitMB })},
 		{"tbd-epoch", "tbd", steady, with(func(o *Options) { o.Epoch, o.Period, o.Unit = 2, 6, UnitB })},
 	}

@@ -29,7 +29,7 @@ func trainingCase(iterations int, leak uint64) *report.Summary {
 	root := caseModules()
 	t.Modules = &root
 	held := t.Iterations[t.Highest].Peak
-	return &report.Summary{Training: t, Cross: crossCase(), Versions: map[string]string{"torch": "2.7.1"}, Process: report.Process{Command: "python3 train.py"}, Health: report.Health{Complete: true},
+	return &report.Summary{Training: t, Cross: crossCase(), Timeline: timelineCase(), Versions: map[string]string{"torch": "2.7.1"}, Process: report.Process{Command: "python3 train.py"}, Health: report.Health{Complete: true},
 		Framework: report.Level{PeakBytes: held.Bytes, PeakTimeNS: held.TimeNS, AllocCount: 1}, Driver: report.Level{PeakBytes: 1 << 30, AllocCount: 1}}
 }
 

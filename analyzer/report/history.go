@@ -1,5 +1,7 @@
 package report
 
+import "slices"
+
 // History is every block of one level: when it came, when it went, and whose it is. What is live at an event, summed
 // over the blocks, is the level's exactly, unless blocks were left out.
 type History struct {
@@ -16,6 +18,15 @@ type History struct {
 
 	LeftOut      uint64 // blocks that are missing: those that held least for the shortest time
 	LeftOutBytes uint64 // the largest sum of theirs that is possible at one moment
+}
+
+// Older is how many events stand for blocks that are older than the summary's window: they begin with it.
+func (h *History) Older(s *Summary) int {
+	if s.Window == nil || s.Window.From == "" {
+		return 0
+	}
+	n, _ := slices.BinarySearch(h.Times, s.Window.FromNS+1)
+	return n
 }
 
 // HistoryBlock is one block.
@@ -42,9 +53,11 @@ type HistoryOwner struct {
 }
 
 // Heights are the highest bytes of a level in each of many equal stretches of time, the first of which begins with the
-// trace.
+// trace, or with the window.
 type Heights struct {
 	Level     string   `json:"level"`
 	WidthNS   int64    `json:"width_ns"`   // of one stretch
 	PeakBytes []uint64 `json:"peak_bytes"` // by stretch; the last one may have been cut short by the end
+
+	FromNS int64 `json:"from_ns,omitempty"` // when the first stretch begins: with the window, where there is one
 }

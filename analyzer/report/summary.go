@@ -40,6 +40,9 @@ type Summary struct {
 	Epochs Iterations `json:"epochs"`
 	OOM    OOM        `json:"oom"`
 	At     *Moment    `json:"at,omitempty"`
+	Window *Window    `json:"window,omitempty"` // nil: the whole run
+
+	Timeline *Timeline `json:"timeline,omitempty"` // nil unless Options.Timeline
 
 	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
 
@@ -103,10 +106,15 @@ type Level struct {
 	// where records were lost.
 	RequestedAtPeak *Requested `json:"requested_at_peak,omitempty"`
 	RequestedLive   *Requested `json:"requested_live,omitempty"`
+
+	StartCount uint64 `json:"-"` // blocks that are not among AllocCount, being older than the window
 }
 
 // Empty reports whether nothing was ever asked of the level.
-func (l Level) Empty() bool { return l.AllocCount == 0 && l.FailedCount == 0 }
+func (l Level) Empty() bool { return l.AllocCount == 0 && l.FailedCount == 0 && l.StartCount == 0 }
+
+// LiveCount is how many blocks are live at the end.
+func (l Level) LiveCount() uint64 { return l.StartCount + l.AllocCount - l.FreeCount }
 
 // Device is one GPU.
 type Device struct {
@@ -254,13 +262,24 @@ type MomentRow struct {
 	Requested *Requested `json:"requested,omitempty"` // as of a Level
 }
 
+// Torn is damage inside of a trace: what lies behind it was read.
+type Torn struct {
+	Stretches uint64 `json:"stretches"`
+	Bytes     int64  `json:"bytes"`
+	At        int64  `json:"at"` // offset of the first
+	Reason    string `json:"reason"`
+	Records   uint64 `json:"lost_records"` // that stood in them; lost_records of the report counts them, too
+}
+
 // Health says how far the numbers can be trusted.
 type Health struct {
-	Complete        bool   `json:"complete"`         // nothing lost, cut or repaired
-	Truncated       bool   `json:"truncated"`        // the file is cut or damaged; what stands before TruncatedAt was read
-	TruncatedAt     int64  `json:"truncated_at"`     // offset in the file
-	TruncatedReason string `json:"truncated_reason"` // "" unless truncated
-	Altered         string `json:"altered"`          // why the sections before the end are not those that were written; "" if they are
+	Complete        bool   `json:"complete"`              // nothing lost, cut or repaired
+	Truncated       bool   `json:"truncated"`             // the file is cut or damaged; what stands before TruncatedAt was read
+	TruncatedAt     int64  `json:"truncated_at"`          // offset in the file
+	TruncatedReason string `json:"truncated_reason"`      // "" unless truncated
+	Damaged         *Torn  `json:"damaged,omitempty"`     // stretches that could not be read, with readable ones behind them; nil: none
+	RestoredAt      int64  `json:"restored_at,omitempty"` // offset of damage that the trace's own check bytes made good; 0: none
+	Altered         string `json:"altered"`               // why the sections before the end are not those that were written; "" if they are
 	Bytes           int64  `json:"bytes_read"`
 	Events          uint64 `json:"events"`
 	LateEvents      uint64 `json:"late_events"`

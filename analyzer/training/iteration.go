@@ -359,3 +359,12 @@ func (t *Tracker) running(time int64) report.Iteration {
 	}
 	return v
 }
+
+// Forget forgets the iterations that ended, and what the open one held so far.
+func (t *Tracker) Forget(time int64) {
+	t.count(false)
+	reserved := t.open.ReservedEndBytes
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved, ReservedEndBytes: reserved}}
+	t.done, t.leftOut, t.failed = nil, 0, nil
+	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}
+}

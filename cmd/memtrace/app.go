@@ -78,6 +78,9 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only")
 	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.topCommand(), a.htmlCommand(), a.serveCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(), a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
 		a.compactCommand(), a.stripCommand(), a.anonymizeCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
+	if a.stdout != nil {
+		fitHelp(root, a.stdout)
+	}
 	return root
 }
 

@@ -42,7 +42,7 @@ func (a *app) afterRun(o runOptions, program string, ended outcome, traces []str
 		err = a.reportAfterRun(o, summaries)
 	}
 	if !a.quiet {
-		for i, line := range closingWords(program, summaries, len(traces)) {
+		for i, line := range closingWords(program, o.output, summaries, len(traces)) {
 			if i == 0 {
 				line = after(endedWords(program, ended), line)
 			}
@@ -113,8 +113,10 @@ func after(first, second string) string {
 }
 
 // closingWords sums the run up, line by line. wrote counts the traces, of which summaries are those that could be read.
-func closingWords(program string, summaries []readSummary, wrote int) []string {
+func closingWords(program, output string, summaries []readSummary, wrote int) []string {
 	switch {
+	case wrote == 0 && noFolder(output) != "":
+		return []string{"no trace was written: " + noFolder(output)}
 	case wrote == 0:
 		return []string{"no trace was written: no CUDA memory call was recorded" + whyNothing(program)}
 	case len(summaries) == 0:
@@ -127,7 +129,7 @@ func closingWords(program string, summaries []readSummary, wrote int) []string {
 	}
 	if madeNoCall(top.summary) {
 		if len(top.summary.Health.Unseen) > 0 {
-			return []string{"CUDA was used past the recorder, so no memory call was seen; " + next}
+			return []string{"The program bypassed the recorder, so no memory call was recorded; " + next}
 		}
 		return []string{"CUDA was used but no CUDA memory call was made; " + next}
 	}
@@ -135,6 +137,25 @@ func closingWords(program string, summaries []readSummary, wrote int) []string {
 		next = "everything about that moment: " + shellWord(path) + "; " + next
 	}
 	return []string{strings.Join(render.Verdict(top.summary), " "), next}
+}
+
+// noFolder says why no trace can be created where the output pattern points, "" if it can or if the pattern leaves the
+// folder open.
+func noFolder(pattern string) string {
+	if pattern == "" {
+		pattern = os.Getenv("MEMTRACE_OUTPUT")
+	}
+	folder := filepath.Dir(pattern)
+	if strings.Contains(folder, "%") {
+		return ""
+	}
+	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
+		if here, err := filepath.Abs(folder); err == nil {
+			folder = here
+		}
+		return fmt.Sprintf("%s cannot be written to (%v); name a file elsewhere: memtrace run -o /tmp/trace.bin -- ...", shellWord(folder), err)
+	}
+	return ""
 }
 
 // worst returns the first trace in which memory ran out, else the one with the highest peak.

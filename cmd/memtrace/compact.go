@@ -21,7 +21,7 @@ const compactLong = `Write a smaller copy of a long trace. Its last part stays a
 only blocks are kept that were live at a peak, at a mark, at a sample of the device, when
 memory ran out, or at the end of that part; blocks that came and went in between are left
 out. Peaks, who held memory then, what is live, and the number and size of all
-allocations stay exact. Iterations, lifetimes and growth are told from the last part.
+allocations stay exact. Iterations, lifetimes and growth are computed from the last part.
 
 With --max the last part has half of that size, and the part before is thinned until the
 copy fits. A trace can be compacted again. To record with a limit, set

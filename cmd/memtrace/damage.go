@@ -14,8 +14,11 @@ type damageList struct {
 
 func (d *damageList) add(path string, s *report.Summary) {
 	if s.Health.Truncated {
-		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; what stands before was shown (--strict)",
+		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; the part before that was read (--strict)",
 			path, s.Health.TruncatedAt, s.Health.TruncatedReason))
+	}
+	if torn := s.Health.Damaged; torn != nil {
+		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: damaged: %s; all but %d bytes was read (--strict)", path, torn.At, torn.Reason, torn.Bytes))
 	}
 	if s.Health.Altered != "" {
 		d.errs = append(d.errs, fmt.Errorf("%s: changed after it was written: %s (--strict)", path, s.Health.Altered))

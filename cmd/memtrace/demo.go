@@ -82,11 +82,11 @@ func (a *app) demo(o demoOptions) error {
 		return err
 	}
 	if ended.status != 0 {
-		return fmt.Errorf("%sthe demo's program ended with status %d: its own words stand above", endedWords(guest.argv[0], ended), ended.status)
+		return fmt.Errorf("%sthe demo's program ended with status %d: its output is above", endedWords(guest.argv[0], ended), ended.status)
 	}
 	traces := a.finishedTraces(list, ended)
 	if len(traces) == 0 {
-		return errors.New("the demo's program left no trace; its warnings stand above, if it had any")
+		return errors.New("the demo's program left no trace; see its warnings above, if any")
 	}
 	for i, path := range traces {
 		traces[i] = shortPath(path)

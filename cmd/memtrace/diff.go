@@ -22,6 +22,8 @@ parameter, by its name.
 
 --at compares another moment than the peak in both traces. With --to, --at is the
 moment of the first trace and --to that of the second; one trace is enough then.
+With --from, --to is the end of a part of the run instead, and the peaks in that part
+of both traces are compared: --at is about moments, --from about parts.
 "teardown" is the moment right after the program's last allocation: what comes behind
 only gives memory back.
 
@@ -42,11 +44,10 @@ const diffExample = `  memtrace diff before.bin after.bin
 type diffFlags struct {
 	summaryFlags
 	views []string
-	to    string
 }
 
 func (a *app) diffCommand() *cobra.Command {
-	var flags diffFlags
+	flags := diffFlags{summaryFlags: summaryFlags{window: windowFlags{moment: true}}}
 	cmd := &cobra.Command{
 		Use:               "diff [flags] BASE NEW | diff --at MOMENT --to MOMENT FILE",
 		Short:             "Show what grew and what shrank between two traces, or two moments of one",
@@ -59,33 +60,37 @@ func (a *app) diffCommand() *cobra.Command {
 	flags.define(cmd)
 	f := cmd.Flags()
 	f.Lookup("at").Usage = "compare the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s"
-	f.StringVar(&flags.to, "to", "", "compare with this `MOMENT` of the second trace, or of the only one")
+	f.Lookup("to").Usage = "compare with this `MOMENT` of the second trace, or of the only one; with --from, the end of the part that is compared"
+	f.Lookup("from").Usage = "compare the peaks from this `MOMENT` on in both traces: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown"
 	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(render.DiffViews(), ", ")+": what became of each")
 	mustComplete(cmd, "view", completeList(render.DiffViews()...))
-	mustComplete(cmd, "to", completeMoments)
 	return cmd
 }
 
 // checkTraces wants two traces, or one with two moments.
 func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 && f.to == "" {
+	from := f.window.begin()
+	switch {
+	case from != "" && f.at != "":
+		return usagef("--at compares two moments and --from two parts of a run: leave one of them out")
+	case len(args) == 1 && from != "":
+		return usagef("--from compares a part of two runs: name two traces; within one, 'memtrace diff --at %s --to MOMENT %s' compares two moments, and 'memtrace report --from %s' says what became of the memory between them",
+			from, args[0], from)
+	case len(args) == 1 && f.window.to == "":
 		return usagef("name two traces, or two moments of %s with --at and --to", args[0])
+	case len(args) == 1:
+		return nil
 	}
-	if len(args) != 1 || f.to == "" {
-		return twoTraces(cmd, args)
-	}
-	return nil
+	return twoTraces(cmd, args)
 }
 
 // sides are the options of both summaries.
 func (f *diffFlags) sides(options analyzer.Options) (base, changed analyzer.Options, err error) {
 	base, changed = options, options
-	if f.to == "" {
+	if f.window.to == "" || f.window.begin() != "" {
 		return base, changed, nil
 	}
-	if changed.At, err = analyzer.ParseAt(f.to); err != nil {
-		return base, changed, usagef("--to: %w", err)
-	}
+	changed.At, base.To, changed.To = options.To, analyzer.At{}, analyzer.At{}
 	if base.At.IsZero() {
 		base.At, err = analyzer.ParseAt("peak")
 	}
@@ -108,8 +113,8 @@ func (f *diffFlags) neededViews() ([]*render.View, error) {
 	case len(needed) == 0:
 	case len(f.by)+len(f.groups) > 0:
 		return nil, usagef("--view shows its own table: leave out --by and --group, or --view")
-	case f.at != "" || f.to != "":
-		return nil, usagef("--at and --to do not go with --view: it compares what belongs to parameters, whenever that is")
+	case f.at != "" || f.window.to != "" || f.window.begin() != "":
+		return nil, usagef("--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
 	}
 	return needed, nil
 }

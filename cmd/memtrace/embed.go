@@ -209,6 +209,9 @@ func appendNames(path string, run *spool.Run, symbols []trace.Symbol) error {
 	}
 	_, clean := run.End()
 	health := run.Health()
+	if health.Torn.Stretches > 0 {
+		return fmt.Errorf("%s: offset %d: damaged: %s; names are only added to whole traces", path, health.Torn.At, health.Torn.Reason)
+	}
 	if !clean && health.Truncated {
 		return fmt.Errorf("%s: offset %d: cut or damaged: %s; names are only added to whole traces", path, health.TruncatedAt, health.Reason)
 	}

@@ -91,7 +91,7 @@ func checkStacks(list string) error {
 		case !counted && (name == "full" || name == "none" || name == "nofrees"):
 		case counted && (name == "native" || name == "python") && err == nil:
 		default:
-			return usagef("--stacks %s: choose full, none, or words such as native:32,python:64,nofrees", list)
+			return usagef("--stacks %s: choose full, none, or a list such as native:32,python:64,nofrees", list)
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func (a *app) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export [flags] FORMAT FILE",
 		Short:   "Write a flame graph, files for pprof, Perfetto and others, tables as CSV",
-		Long:    fmt.Sprintf(exportLong, list.String(), csvTables(), filterHelp),
+		Long:    fmt.Sprintf(exportLong, list.String(), csvTables(), windowHelp+"\n\n"+filterHelp),
 		Example: exportExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 && !(len(args) == 1 && flags.push.asked()) {
@@ -160,6 +160,7 @@ func (e *exportFlags) define(cmd *cobra.Command) {
 	f.BoolVar(&e.full, "full-stacks", false, "do not fold what libraries and interpreters do inside")
 	f.BoolVar(&e.noLines, "no-lines", false, "do not tell lines of a function apart")
 	f.StringVar(&e.filters.at, "at", "", "take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
+	e.filters.window.define(cmd)
 	e.filters.defineFilters(cmd)
 	f.StringVarP(&e.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace); for csv a folder")
 	e.push.define(cmd)

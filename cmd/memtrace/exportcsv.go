@@ -101,7 +101,7 @@ func askForCSV(o *analyzer.Options) error {
 	if err := (&viewFlags{names: []string{"modules"}}).askForTraining(&summaryFlags{}, o); err != nil {
 		return err
 	}
-	o.Groupings, o.Cross = append(groupings, byCategory), []string{"module", byCategory}
+	o.Groupings, o.Cross, o.Timeline = append(groupings, byCategory), []string{"module", byCategory}, byCategory
 	return nil
 }
 

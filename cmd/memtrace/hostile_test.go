@@ -67,7 +67,7 @@ const evilRun = `cp "$1" "$2"; printf '%s\n' "$2" > "$MEMTRACE_RUN_DIR/$$.0"; ki
 var evilCommands = map[string][][]string{
 	"report": {{"report", "<trace>"}, {"report", "<cut>", "--strict"}, {"report", "<folder>"}, {"report", "--json", "<folder>"}, {"report", "--full-stacks", "--by", "site", "<trace>"},
 		{"report", "--by", "tag,name,module,phase,api,library,device,thread,site,function,file,line,category", "<trace>"}, {"report", "--by", "category", "--rules", "<rules>", "<trace>"},
-		{"report", "--at", "oom", "<trace>"}, {"report", "--at", "mark:\x1b[2J", "<trace>"}, {"report", "--since", "mark:\x1b[2J", "<trace>"}, {"report", "--view", "modules", "<trace>"}, {"report", "--view", "parameters", "--csv", "-", "<trace>"},
+		{"report", "--at", "oom", "<trace>"}, {"report", "--at", "mark:\x1b[2J", "<trace>"}, {"report", "--since", "mark:\x1b[2J", "<trace>"}, {"report", "--from", "oom", "--to", "teardown", "<trace>"}, {"report", "--to", "mark:\x1b[2J", "<trace>"}, {"report", "--view", "timeline", "--by", "tag", "<trace>"}, {"report", "--view", "timeline", "--csv", "-", "<trace>"}, {"report", "--view", "modules", "<trace>"}, {"report", "--view", "parameters", "--csv", "-", "<trace>"},
 		{"report", "--view", "iterations", "<trace>"}, {"report", "--color", "always", "<trace>"}, {"-v", "-v", "report", "<trace>"}, {"report", "--tag", "\x1b[2J", "<trace>"},
 		{"report", "--focus", "pwned", "<trace>"}, {"report", "gone-\x1b[2J\u202e.bin"}, {"report", "--rules", "gone-\x1b[2J\n.toml", "<trace>"}, {"report", "--by", "\x1b[2J", "<trace>"},
 		{"report", "--\x1b[2J", "<trace>"}, {"report", "--device", "\x1b[2J", "<trace>"}, {"report", "--ascii", "--width", "60", "<trace>"}, {"report", "<pipe>"}, {"report", "<text>"}},

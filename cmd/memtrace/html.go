@@ -58,7 +58,7 @@ func (a *app) htmlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "html [flags] FILE | html [flags] BASE NEW",
 		Short:   "Write the report, or what changed between two, as one HTML page",
-		Long:    fmt.Sprintf(htmlLong, filterHelp),
+		Long:    fmt.Sprintf(htmlLong, windowHelp+"\n\n"+filterHelp),
 		Example: htmlExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
@@ -76,6 +76,7 @@ func (a *app) htmlCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	flags.filters.window.define(cmd)
 	flags.filters.defineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; 5 to 7 bytes of file each")
 	f.BoolVar(&flags.full, "full", false, "hold every block")

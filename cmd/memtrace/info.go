@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -74,20 +75,22 @@ func (l lostInfo) recordsText() string {
 }
 
 type healthInfo struct {
-	Truncated       bool   `json:"truncated"`
-	TruncatedAt     int64  `json:"truncated_at,omitempty"`
-	Reason          string `json:"reason,omitempty"`
-	Sections        uint64 `json:"sections"`
-	SkippedSections uint64 `json:"skipped_sections"`
-	Blocks          uint64 `json:"blocks"`
-	LateEvents      uint64 `json:"late_events"`
-	UnknownEvents   uint64 `json:"unknown_events"`
-	Altered         string `json:"altered,omitempty"`
-	RepeatedEvents  uint64 `json:"repeated_events"`
-	MissingEvents   uint64 `json:"missing_events"`
-	InFlightCalls   uint64 `json:"in_flight_calls"`
-	TrailingBytes   int64  `json:"trailing_bytes"`
-	Epilogue        string `json:"epilogue,omitempty"` // why what follows the end could not be read
+	Truncated       bool         `json:"truncated"`
+	TruncatedAt     int64        `json:"truncated_at,omitempty"`
+	Reason          string       `json:"reason,omitempty"`
+	Damaged         *report.Torn `json:"damaged,omitempty"`
+	RestoredAt      int64        `json:"restored_at,omitempty"`
+	Sections        uint64       `json:"sections"`
+	SkippedSections uint64       `json:"skipped_sections"`
+	Blocks          uint64       `json:"blocks"`
+	LateEvents      uint64       `json:"late_events"`
+	UnknownEvents   uint64       `json:"unknown_events"`
+	Altered         string       `json:"altered,omitempty"`
+	RepeatedEvents  uint64       `json:"repeated_events"`
+	MissingEvents   uint64       `json:"missing_events"`
+	InFlightCalls   uint64       `json:"in_flight_calls"`
+	TrailingBytes   int64        `json:"trailing_bytes"`
+	Epilogue        string       `json:"epilogue,omitempty"` // why what follows the end could not be read
 }
 
 type deviceInfo struct {
@@ -105,7 +108,7 @@ func (a *app) infoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "info FILE|DIR...",
 		Short:             "Print the header and the health of a trace",
-		Long:              "Print what the recorder knows about a run, and whether its trace is complete.",
+		Long:              "Print what is recorded about a run, and whether its trace is complete.",
 		Example:           infoExample,
 		ValidArgsFunction: completeTraces,
 		Args:              someTraces,
@@ -180,9 +183,13 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	info.Stacks.Native, info.Stacks.Python, info.Stacks.CodeObjects = run.Tables().Sizes()
 	info.Stacks.Symbols = run.Tables().Symbols()
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
-	info.Health = healthInfo{Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
+	info.Health = healthInfo{RestoredAt: health.Restored.At, Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
 		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents, UnknownEvents: health.UnknownEvents,
 		Altered: health.Altered, RepeatedEvents: health.Repeated, MissingEvents: health.Gaps, InFlightCalls: health.InFlight, TrailingBytes: health.Trailing, Epilogue: health.Epilogue}
+	if health.Torn.Stretches > 0 {
+		torn := report.Torn(health.Torn)
+		info.Health.Damaged = &torn
+	}
 	for kind, n := range kinds {
 		if n > 0 {
 			info.Kinds[trace.EventKind(kind).String()] += n
@@ -269,6 +276,11 @@ func (t traceInfo) damageText() string {
 	switch {
 	case t.Health.Truncated:
 		return fmt.Sprintf("cut at offset %d: %s; all before that was read", t.Health.TruncatedAt, t.Health.Reason)
+	case t.Health.Damaged != nil:
+		d := t.Health.Damaged
+		return fmt.Sprintf("at offset %d: %s; %d bytes with %d events could not be read, all others were", d.At, d.Reason, d.Bytes, d.Records)
+	case t.Health.RestoredAt > 0:
+		return fmt.Sprintf("at offset %d, restored; nothing is missing", t.Health.RestoredAt)
 	case t.Health.Altered != "":
 		return "changed after it was written: " + t.Health.Altered
 	case t.Health.TrailingBytes != 0:

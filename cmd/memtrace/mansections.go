@@ -36,8 +36,9 @@ var recorderVariables = []entry{
 	{"MEMTRACE_OOM", "whether a text is written when memory runs out: 1, all or 0"},
 	{"MEMTRACE_GUEST_MEMORY", "memory that the recorder may take to follow live blocks"},
 	{"MEMTRACE_STACKS", "frames of the call stacks, such as native:64,python:128"},
-	{"MEMTRACE_ADAPTERS", "frameworks that are asked for names: torch, mxnet, jax or none"},
+	{"MEMTRACE_ADAPTERS", "frameworks whose names are recorded: torch, mxnet, jax or none"},
 	{"MEMTRACE_EMBED_SYMBOLS", "write the names of functions into the trace"},
+	{"MEMTRACE_REFERRERS", "1: write what refers to the largest tensors when memory runs out (Python)"},
 	{"MEMTRACE_NVTX", "take NVTX ranges as tags"},
 	{"MEMTRACE_RUN_DIR", "set by memtrace run; not meant to be set by hand"},
 }
@@ -62,7 +63,7 @@ func variables(c *cobra.Command) []entry {
 var manFiles = []entry{
 	{"memtrace.PROGRAM.PID.bin", "trace of one process, in the folder in which it started"},
 	{"memtrace.PROGRAM.PID.bin.spool", "spool of a process that runs, or that was killed; read like a trace"},
-	{"memtrace.PROGRAM.PID.bin.oom.N.txt", "what filled the device when memory ran out"},
+	{"memtrace.PROGRAM.PID.bin.oom.N.txt, .json", "what filled the device when memory ran out"},
 }
 
 // manSections are the sections that a man page has beside those of the flags, as roff.

@@ -205,7 +205,7 @@ func checkDamageIsSeen(m *mutant.Mutant, seed *seedTrace, damaged mutant.TraceMu
 			m.Faultf("damage behind the end, at %d: %+v", damaged.First, h)
 		}
 	case !h.Truncated && h.Altered != "": // whole sections twice, each of them as it should be: the end section tells
-	case !h.Truncated || h.TruncatedAt != int64(start):
+	case !slices.Contains([]int64{h.Restored.At, h.Torn.At, h.TruncatedAt}, int64(start)): // whatever else is damaged behind it
 		m.Faultf("damage at %d, in the section at %d: truncated %v at %d: %s", damaged.First, start, h.Truncated, h.TruncatedAt, h.Reason)
 	}
 }

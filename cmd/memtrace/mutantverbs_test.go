@@ -103,7 +103,8 @@ func (r *verbReader) read(m *mutant.Mutant, seed *seedTrace, path string) *repor
 	// Each mutant goes through some of the rest, so that all of it is met often.
 	switch m.Number % 8 {
 	case 0:
-		r.run(m, events, "report", "--view", "modules,parameters,iterations", path)
+		r.run(m, events, "report", "--view", "modules,parameters,iterations,timeline", path)
+		r.run(m, events, "report", "--from", "0s", "--to", "exit", path)
 		r.run(m, events, "export", "perfetto", "--limit", "100", "-o", filepath.Join(r.dir, "x"), "-f", path)
 	case 1:
 		r.run(m, events, "export", "speedscope", "-o", filepath.Join(r.dir, "x"), "-f", path)

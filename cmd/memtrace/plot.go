@@ -52,7 +52,7 @@ func (a *app) plotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "plot [flags] -o FILE TRACE...",
 		Short:             "Draw memory over time, by category, iteration, size, call stack or segment",
-		Long:              fmt.Sprintf(plotLong, list.String(), filterHelp),
+		Long:              fmt.Sprintf(plotLong, list.String(), windowHelp+"\n\n"+filterHelp),
 		Example:           plotExample,
 		Args:              someTraces,
 		ValidArgsFunction: completeTraces,
@@ -69,6 +69,7 @@ func (a *app) plotCommand() *cobra.Command {
 	f.StringVar(&flags.data, "data", "", "also write the values to a CSV `FILE`")
 	f.StringVarP(&flags.output, "output", "o", "", "the picture's `FILE`: its name ends in .png, .svg or .pdf")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")
+	flags.filters.window.define(cmd)
 	flags.filters.defineFilters(cmd)
 	flags.filters.defineRules(cmd)
 	mustComplete(cmd, "kind", completeValues(kinds...))

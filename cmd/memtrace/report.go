@@ -21,18 +21,22 @@ goes.
 
 ` + viewHelp + `
 
+` + windowHelp + `
+
 ` + rulesHelp + `
 
 ` + filterHelp
 
 const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --by tag,library --at mark:loaded memtrace.python3.4711.bin
+  memtrace report --from step:10 --to step:20 memtrace.python3.4711.bin
   memtrace report --device 1 --focus 'attn|mlp' traces/
   memtrace report --by category memtrace.python3.4711.bin
   memtrace report --group layer=mxnet-layers --group data=mine.toml memtrace.python3.4711.bin
   memtrace report --by site --full-stacks memtrace.python3.4711.bin
   memtrace report --view modules --depth 2 memtrace.python3.4711.bin
   memtrace report --view iterations --csv iterations.csv --units MB memtrace.python3.4711.bin
+  memtrace report --view timeline --by module --csv - memtrace.python3.4711.bin
   memtrace report --brief memtrace.python3.4711.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
@@ -67,6 +71,9 @@ type readSummary struct {
 }
 
 func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, changed func(flag string) bool) error {
+	if err := viewed.takeBy(flags); err != nil {
+		return err
+	}
 	options, style, err := flags.check(a)
 	if err != nil {
 		return err

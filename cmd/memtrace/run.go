@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"memtrace/trace/spool"
 )
@@ -163,6 +165,14 @@ func (a *app) guestLogLevel() string {
 	return ""
 }
 
+// unfinished says what became of records that could not be moved into their trace.
+func unfinished(path string, err error) string {
+	if errors.Is(err, unix.ENOSPC) {
+		return fmt.Sprintf("no space is left for the rest of %s, which stays in %s%s; memtrace report reads both", path, filepath.Base(path), spool.Extension)
+	}
+	return fmt.Sprintf("the last records of %s stay in %s%s: %v", path, filepath.Base(path), spool.Extension, err)
+}
+
 // finishedTraces returns the traces that the program's processes wrote. What a killed process left in its spool is
 // moved into its trace.
 func (a *app) finishedTraces(list *manifest, ended outcome) []string {
@@ -175,7 +185,7 @@ func (a *app) finishedTraces(list *manifest, ended outcome) []string {
 		case errors.Is(err, spool.ErrRunning):
 			a.log.Info().Msgf("%s: its process outlives the program and goes on recording", path)
 		case err != nil:
-			a.log.Warn().Msgf("the records that a killed process left behind stay in %s%s: %v", path, spool.Extension, err)
+			a.log.Warn().Msg(unfinished(path, err))
 		}
 	}
 	return paths

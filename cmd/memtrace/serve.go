@@ -30,7 +30,7 @@ import (
 
 const serveLong = `Show pages of traces in a browser on this machine: the pages of 'memtrace html',
 without files. Use it for a trace that is too large for one page, whose blocks
-then stay here and every moment can still be asked for, and for a run that goes
+then stay here and every moment stays available, and for a run that goes
 on: its page shows what is new every few seconds.
 
 DIR stands for the traces in it, also those that come later. The address that is
@@ -75,7 +75,7 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.filters.defineFilters(cmd)
-	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "put at most this number of `BLOCKS` on a page; those of larger traces stay here and are asked for")
+	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "put at most this number of `BLOCKS` on a page; blocks of larger traces are sent on request")
 	f.IntVar(&flags.port, "port", 0, "listen on this `PORT` (default: any that is free)")
 	mustComplete(cmd, "blocks", completeValues())
 	mustComplete(cmd, "port", completeValues())

@@ -231,7 +231,10 @@ func (a *app) printScrubbed(path string, h trace.Health, counts scrub.Counts) {
 		parts = []string{"nothing had to be left out or replaced"}
 	}
 	a.say("%s", strings.Join(parts, ", "))
+	if h.Torn.Stretches > 0 {
+		a.say("%s is damaged at offset %d (%s); the copy leaves out %d bytes", path, h.Torn.At, h.Torn.Reason, h.Torn.Bytes)
+	}
 	if h.Truncated {
-		a.say("%s is cut at offset %d (%s); the copy holds what stands before that", path, h.TruncatedAt, h.Reason)
+		a.say("%s is cut at offset %d (%s); the copy ends there", path, h.TruncatedAt, h.Reason)
 	}
 }

@@ -37,7 +37,7 @@ type summaryFlags struct {
 	rules        string   // what --by category goes by
 	groups       []string // NAME=FILE|PRESET
 	at           string
-	since        string
+	window       windowFlags
 	devices      []string
 	focus        string
 	ignore       string
@@ -79,7 +79,8 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+" (repeat it, or separate by commas)")
 	s.defineRules(cmd)
 	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
-	f.StringVar(&s.since, "since", "", "let the peak be the highest from this `MOMENT` on: mark:NAME (the first of that name), step:N or a time since the start")
+	s.window.define(cmd)
+	s.window.defineOldName(cmd)
 	s.defineFilters(cmd)
 	s.asked = f.Changed
 	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")
@@ -93,7 +94,6 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
 	mustComplete(cmd, "by", completeList(groupingNames()...))
 	mustComplete(cmd, "at", completeMoments)
-	mustComplete(cmd, "since", completeValues("mark:", "step:"))
 	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
 	for _, name := range []string{"rows", "width"} {
 		mustComplete(cmd, name, completeValues())
@@ -147,10 +147,10 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 		o.Devices = append(o.Devices, int16(index))
 	}
 	if o.At, err = analyzer.ParseAt(s.at); err != nil {
-		return o, &usageError{err}
+		return o, usagef("--at: %w", err)
 	}
-	if o.Since, err = analyzer.ParseAt(s.since); err != nil {
-		return o, usagef("--since %s: name a moment such as mark:NAME, step:N or a time since the start", s.since)
+	if o.From, o.To, err = s.window.moments(); err != nil {
+		return o, err
 	}
 	if o.Focus, err = parseRegexp("--focus", s.focus); err != nil {
 		return o, err
@@ -284,7 +284,7 @@ func (a *app) summarizeAny(path string, o analyzer.Options) (*report.Summary, er
 // lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the
 // events, or a moment is told by what comes behind it. The caller calls done.
 func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
-	if o.Focus == nil && o.Ignore == nil && !o.Training && !o.At.NeedsAhead() {
+	if !o.NeedsAhead() {
 		return func() {}, nil
 	}
 	ahead, err := openAgain(path)

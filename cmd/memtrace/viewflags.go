@@ -20,9 +20,12 @@ import (
 
 // viewFlags are the flags of report about training: tables of their own instead of the report.
 type viewFlags struct {
-	names  []string
-	cross  []string
-	csv    string
+	names []string
+	cross []string
+	csv   string
+
+	timeline string // what --view timeline is divided by; "" without it
+
 	units  string
 	depth  int
 	period int
@@ -31,8 +34,10 @@ type viewFlags struct {
 
 const viewHelp = `--view shows one table about a training program instead, or several: its modules,
 parameters or iterations, whose names come from PyTorch and MXNet, with no change of
-the program. --cross shows two groupings at once, of any program. --csv writes a
-view's whole table.`
+the program. --cross shows two groupings at once, of any program. --view timeline
+shows memory over time: the highest moment of each of equal stretches, divided by
+category or by any other grouping that --by names, or by use (requested, rounding,
+idle). --csv writes a view's whole table.`
 
 func viewNames() []string {
 	var names []string
@@ -94,8 +99,6 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 		return nil, usagef("--view shows its own table: leave out --by and --group, or --view")
 	case len(views) > 0 && s.at != "" && !(v.has("cross") && len(views) == 1):
 		return nil, usagef("--at does not apply to views, which have their own moments")
-	case len(views) > 0 && s.since != "":
-		return nil, usagef("--since does not apply to views, which cover the entire run")
 	case len(views) > 0 && s.sum != "":
 		return nil, usagef("--expected-sum requires --by category, --rules or --group, and does not apply to views")
 	case changed("units") && v.csv == "" && !tbd:
@@ -168,7 +171,7 @@ func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
 			}
 		}
 	}
-	o.Training, o.Groupings, o.Cross = true, nil, v.cross
+	o.Training, o.Groupings, o.Cross, o.Timeline = true, nil, v.cross, v.timeline
 	o.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
 	return nil
 }

@@ -212,6 +212,7 @@ static const struct {
     {"ADAPTERS", set_adapters},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"OWN", set_elsewhere},     /* the same */
+    {"REFERRERS", set_elsewhere}, /* read by the Python package */
     {"CACHE", set_elsewhere},   /* read by the project's own scripts */
 };
 

@@ -39,11 +39,12 @@ var ours = map[string][]string{
 	"analyzer/device":         {"analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "trace", "cuda"},
 	"analyzer/allocator":      {"analyzer/meter", "analyzer/report", "trace", "cuda"},
 	"analyzer/training":       {"analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "analyzer/rules", "trace", "cuda"},
+	"analyzer/timeline":       {"analyzer/meter", "analyzer/report"},
 	"analyzer/division":       {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report", "analyzer/rules"},
 	"analyzer/advice":         {"analyzer/report", "trace"},
 	"analyzer/notes":          {"analyzer/advice", "analyzer/callstack", "analyzer/heap", "analyzer/report", "trace"},
 	"analyzer/oom":            {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "trace", "cuda"},
-	"analyzer":                {"analyzer/advice", "analyzer/allocator", "analyzer/callstack", "analyzer/device", "analyzer/division", "analyzer/heap", "analyzer/meter", "analyzer/notes", "analyzer/oom", "analyzer/profile", "analyzer/report", "analyzer/rules", "analyzer/symbol", "analyzer/training", "trace", "cuda"},
+	"analyzer":                {"analyzer/advice", "analyzer/allocator", "analyzer/callstack", "analyzer/device", "analyzer/division", "analyzer/heap", "analyzer/meter", "analyzer/notes", "analyzer/oom", "analyzer/profile", "analyzer/report", "analyzer/rules", "analyzer/symbol", "analyzer/timeline", "analyzer/training", "trace", "cuda"},
 	"analyzer/thin":           {"analyzer/heap", "trace", "cuda"},
 	"analyzer/ranks":          {"analyzer/diff", "analyzer/report"},
 	"analyzer/diff":           {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report"},
@@ -85,7 +86,7 @@ var theirs = map[string][]string{
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols,
 // with which LD_BIND_NOW=1 ends every program at its start; the others are dead weight in somebody's process.
 var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/plot", module + "analyzer/rules/rulefile",
-	module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
+	module + "analyzer/timeline", module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
 	"net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.

@@ -31,7 +31,7 @@ var opensItself = map[string]string{
 	"interpose/newThinning":           "makes a new file, O_EXCL",
 	"interpose/openByProc":            "the program's own stderr, by /proc",
 	"interpose/versions":              "/proc",
-	"interpose/writeSidecar":          "makes a new file, O_EXCL",
+	"interpose/createStory":           "makes a new file, O_EXCL",
 	"cmd/memtrace/addManSections":     "the pages that it has just written",
 	"cmd/memtrace/copy":               "makes a new file, O_EXCL, in a folder of its own",
 	"internal/top/mappedSpools":       "/proc",

@@ -130,8 +130,12 @@ async function run() {
   const address = page.url(), again = await open("fragment", address);
   same("the address", await tables(again), seen.marks);
   await again.context().close();
+  await page.locator("#since-moment").selectOption({index: 5});
+  await settled(page, () => document.getElementById("reading").textContent.startsWith("The second moment must"));
   await page.locator("#all").click();
   await settled(page, () => document.getElementById("sincewords").textContent === "");
+  await page.locator("#map").hover({position: {x: 90, y: 8}});
+  same("what lies under the pointer", /^0x7f[0-9a-f]+ on device 0: 1\.00 MiB of /.test(await text(page, "mapreading")), true);
   await page.locator("#theme").click();
   same("theme", await page.evaluate(() => [document.documentElement.dataset.theme, getComputedStyle(document.documentElement).backgroundColor]), ["dark", "rgb(20, 23, 27)"]);
   await page.locator("#stacks button").first().focus();

@@ -66,7 +66,7 @@ func TestManyLiveBlocks(t *testing.T) {
 				t.Errorf("%d KiB of its own, %d KiB without the library: more than %d MiB apart", with, without, c.mib)
 			}
 			checkHoard(t, path, uint64(blocks))
-			texts, _ := filepath.Glob(path + ".oom.*")
+			texts, _ := filepath.Glob(path + ".oom.*.txt")
 			if (len(texts) == 1) != c.texts {
 				t.Errorf("texts about running out of memory: %v", texts)
 			}

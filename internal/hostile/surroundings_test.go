@@ -57,7 +57,7 @@ func TestUnreachableFiles(t *testing.T) {
 // Nothing can be written where the trace, or only the spool, is to go: the program runs on, and one line says so.
 func TestReadOnlyDisk(t *testing.T) {
 	readOnly := mount(t, "tmpfs", "ro")
-	run{program: manners(t), args: []string{"threads"}, dir: readOnly}.both(t, "memtrace: ")
+	run{program: manners(t), args: []string{"threads"}, dir: readOnly}.both(t, "recording is off: creating the trace "+readOnly)
 	got := run{program: manners(t), args: []string{"threads"}, env: []string{"MEMTRACE_SPOOL_DIR=" + readOnly}}.both(t, "memtrace: ")
 	if left, _ := os.ReadDir(got.dir); len(left) != 0 {
 		t.Errorf("files were left: %v", left)
@@ -68,7 +68,10 @@ func TestFullDisk(t *testing.T) {
 	for _, size := range []string{"64k", "1m", "2m"} {
 		t.Run(size, func(t *testing.T) {
 			full := mount(t, "tmpfs", "size="+size)
-			run{program: manners(t), args: []string{"threads"}, dir: full}.both(t, "memtrace: ")
+			got := run{program: manners(t), args: []string{"threads"}, dir: full}.both(t, "memtrace: ")
+			if strings.Contains(got.stderr, "killed process") || strings.Count(got.stderr, "write ") > 1 {
+				t.Errorf("a full disk is told of as something else, or twice:\n%s", got.stderr)
+			}
 			run{program: manners(t), args: []string{"threads"}, env: []string{"MEMTRACE_SPOOL_DIR=" + full}}.both(t, "memtrace: ")
 		})
 	}

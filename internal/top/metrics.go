@@ -67,7 +67,7 @@ func newTopSet(m *topMetrics, s *topSample) *topSet {
 		readTime: metrics.Family{Name: "memtrace_read_timestamp_seconds", Unit: "seconds", Help: "When the trace was read that the figures of the process come from, in seconds since 1970."},
 		occupied: metrics.Family{Name: "memtrace_device_memory_bytes", Unit: bytes, Help: "Memory that the process occupies on the device, as the driver says."},
 		remainder: metrics.Family{Name: "memtrace_remainder_bytes", Unit: bytes,
-			Help: "What the driver says that the process occupies, less what its trace knows: context, code, reserves. Negative if the trace is a moment ahead."},
+			Help: "Memory that the driver reports for the process beyond what its trace accounts for: context, code, reserves. Negative if the trace is slightly ahead."},
 
 		live: metrics.Family{Name: "memtrace_memory_bytes", Unit: bytes, Help: "Live memory, at the level of the driver's allocations and at that of the framework's blocks inside them."},
 		peak: metrics.Family{Name: "memtrace_memory_peak_bytes", Unit: bytes, Help: "The most that was ever live."},
@@ -76,7 +76,7 @@ func newTopSet(m *topMetrics, s *topSample) *topSet {
 		owner: metrics.Family{Name: "memtrace_owner_memory_bytes", Unit: bytes,
 			Help: "Live memory by owner: the framework's blocks by tag or place, and what libraries took from the driver beside them. The owners and the slack add up to the driver's level."},
 		category: metrics.Family{Name: "memtrace_category_memory_bytes", Unit: bytes, Help: "Live blocks by what they are for."},
-		other:    metrics.Family{Name: "memtrace_other_memory_bytes", Unit: bytes, Help: "Live memory that occupies no device by itself: managed, pinned, registered."},
+		other:    metrics.Family{Name: "memtrace_other_memory_bytes", Unit: bytes, Help: "Live memory that does not permanently occupy a device: managed, pinned, registered."},
 
 		allocations: metrics.Family{Name: "memtrace_allocations", Type: metrics.Counter, Help: "Allocations since the process began."},
 		allocated:   metrics.Family{Name: "memtrace_allocated_bytes", Unit: bytes, Type: metrics.Counter, Help: "Bytes of all allocations since the process began."},

@@ -46,7 +46,7 @@ func (o *Options) checkMetrics(h *Host) error {
 	if number, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
 		return h.Usage("--listen %s: name an address and a port, such as 127.0.0.1:9464", o.Listen)
 	} else if number == 0 && host == "" {
-		return h.Usage("--listen %s: any port of any address can be found by nobody; name a port, such as 127.0.0.1:9464", o.Listen)
+		return h.Usage("--listen %s: port 0 is not allowed, because scrapers need a fixed port; name one, such as 127.0.0.1:9464", o.Listen)
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func (t *topPage) device(d *topDevice, shown map[int]bool) {
 		t.wrapped(topYellow, "  "+problem)
 	}
 	if d.MIG {
-		t.line(topFaint, "  divided into MIG instances; its processes stand with them")
+		t.line(topFaint, "  divided into MIG instances; processes are listed under them")
 		return
 	}
 	var on []*topProcess
@@ -235,7 +235,7 @@ func (t *topPage) process(p *topProcess, used string, shown map[int]bool) {
 	switch {
 	case !p.Traced || !t.open(p.PID):
 	case shown[p.PID]:
-		t.line(topFaint, "             its owners stand with its first device")
+		t.line(topFaint, "             owners are listed under its first device")
 	case p.Problem != "":
 		t.wrapped(topYellow, "             "+p.Problem)
 	case p.Owners != nil:
@@ -263,17 +263,37 @@ func (t *topPage) owners(p *topProcess) {
 		whole += row.bytes
 		largest = max(largest, row.bytes)
 	}
-	for _, row := range list {
+	indent, names, wide := t.ownerNames(list)
+	for i, row := range list {
 		var l topLine
-		l.add(topPlain, "             %12s  %5.1f%%  ", render.Bytes(row.bytes), 100*float64(row.bytes)/float64(max(whole, 1)))
-		l.add(topGreen, "%s", t.bar(row.bytes, largest))
-		l.add(topPlain, "  %s", visible.Text(row.name))
+		l.add(topPlain, "%*s%12s  %5.1f%%  ", indent, "", render.Bytes(row.bytes), 100*float64(row.bytes)/float64(max(whole, 1)))
+		if wide {
+			l.add(topGreen, "%s", t.bar(row.bytes, largest))
+			l.add(topPlain, "  ")
+		}
+		l.add(topPlain, "%s", names[i])
 		t.put(l)
 	}
 	if len(list) == 0 {
 		t.line(topFaint, "             nothing is live")
 	}
 	t.remarks(p)
+}
+
+// ownerNames returns the rows' names as they fit behind indent, sizes and shares, and whether there is room for bars as
+// well. A narrow page goes without these, for names say more.
+func (t *topPage) ownerNames(list []topOwner) (indent int, names []string, wide bool) {
+	const figures, bars, enough = 22, 18, 30
+	indent, wide = 13, t.width >= 13+figures+bars+enough
+	room := t.width - indent - figures - bars
+	if !wide {
+		indent = 2
+		room = t.width - indent - figures
+	}
+	for _, row := range list {
+		names = append(names, visible.Text(row.name))
+	}
+	return indent, render.ClipApart(names, max(room, 1), t.ascii), wide
 }
 
 // ownerList turns the ledger into rows, the rest of them as one, and adds what the device says beyond.
@@ -317,7 +337,7 @@ func (t *topPage) remarks(p *topProcess) {
 		t.line(topYellow, "             the trace counts %s more than the device: it may be a moment ahead", render.Bytes(uint64(-*p.Untracked)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.OtherBytes)) {
-		t.line(topFaint, "             besides, %s of %s memory", render.Bytes(o.OtherBytes[name]), name)
+		t.line(topFaint, "             also %s of %s memory", render.Bytes(o.OtherBytes[name]), name)
 	}
 	if o.Trend != nil {
 		t.wrapped(topYellow, "             "+render.Growth(o.Trend))

@@ -203,14 +203,14 @@ GPU 0  Mock GPU  #####........... 5.00 GiB of 16.0 GiB used, 11.0 GiB free
                  32.0 MiB    2.4%  #...............  PyTorch reserved, unused (slack)
                  32.0 MiB    2.4%  #...............  libcublas.so.12 (driver)
                 300.0 MiB   22.7%  ########........  not in the trace (context, code, reserves)
-             besides, 4.00 KiB of host memory
+             also 4.00 KiB of host memory
          42  bob            1.00 MiB           no  game
 
 GPU 1  Mock GPU  memory not reported
   memory: not supported
         pid  user          on device     recorded  command
          41  ada                 0 B     1.00 GiB  python train.py
-             its owners stand with its first device
+             owners are listed under its first device
 
 Recorded processes that no device names
         pid  user          on device     recorded  command
@@ -479,4 +479,34 @@ func TestTopCloseWhileSampling(t *testing.T) {
 	sampler.close()
 	close(answer)
 	<-done
+}
+
+// The help was cut at 100 columns, and at 60.
+func TestTopHelpFitsTheScreen(t *testing.T) {
+	v := newTestView(60, 20)
+	v.key("?")
+	for line := range strings.SplitSeq(v.screen(), "\n") {
+		if ansi.StringWidth(line) > 60 {
+			t.Errorf("%d columns: %q", ansi.StringWidth(line), line)
+		}
+	}
+}
+
+// At 60 columns four rows of a server read "serve", for bars took the room of names.
+func TestTopNamesStayApart(t *testing.T) {
+	p := topPage{width: 60}
+	list := []topOwner{{"inference/server.py:18 answer_in_thread (layer 3)", 4}, {"inference/server.py:19 answer_in_thread (layer 12)", 3}, {"inference/server.py:20 answer_in_thread (layer 4)", 2}}
+	indent, names, wide := p.ownerNames(list)
+	if wide || indent+22+ansi.StringWidth(names[0]) > 60 || names[0] == names[1] || names[1] == names[2] || names[0] == names[2] {
+		t.Errorf("indent %d, bars %v: %q", indent, wide, names)
+	}
+	for _, name := range names {
+		if ansi.StringWidth(name) < 25 {
+			t.Errorf("%q has less room than there is", name)
+		}
+	}
+	p.width = 100
+	if _, names, wide := p.ownerNames(list); !wide || names[0] == names[1] {
+		t.Errorf("bars %v, %q", wide, names)
+	}
 }

@@ -221,10 +221,10 @@ func (v *topView) View() tea.View {
 
 func (v *topView) screen() string {
 	if v.help {
-		return topHelp
+		return ansi.Wordwrap(topHelp, v.width, "")
 	}
 	if !v.ready {
-		return "memtrace top: looking ..."
+		return "memtrace top: reading ..."
 	}
 	lines := v.page()
 	room := max(v.height-1, 1)
@@ -297,12 +297,15 @@ func (v *topView) scroll(lines []topLine, room int) {
 
 const topHelp = `memtrace top
 
-  up, down, k, j      select a process          home, end, g, G   the first, the last one
-  enter, space        show or hide its owners   a                 show or hide everybody's
+  up, down, k, j      select a process
+  home, end, g, G     select the first, the last one
+  enter, space        show or hide its owners
+  a                   show or hide all owners
   s                   sort by memory, pid or command
-  w                   show the command for the process's page in a browser: memtrace serve TRACE
-  ?                   leave this help           q, ctrl-c         quit
+  w                   show the command for the process's page in a browser
+  ?                   leave this help
+  q, ctrl-c           quit
 
-"on device" is what the driver says a process occupies; "recorded" is what its trace knows of that. The
-difference stands below its owners: the CUDA context, code, and what the driver keeps in reserve.
-The figures are as old as the line above the owners says: a long trace takes time to be read.`
+"on device" is the memory that the driver reports for a process; "recorded" is what its trace
+accounts for. The difference is listed below the owners: the CUDA context, code and the driver's
+reserves. The line above the owners gives their age: reading a long trace takes time.`

@@ -88,4 +88,4 @@ class Hook(BuildHookInterface):
         # The version is the package's: one number for all that is installed together.
         done = subprocess.run(["make", "--no-print-directory", jobs, *arguments, f"VERSION={self.metadata.version}"], cwd=self.root)
         if done.returncode != 0:
-            raise SystemExit(f"memtrace-gpu: make {arguments[0]} failed in {self.root}: what went wrong stands above (with pip, add -v)")
+            raise SystemExit(f"memtrace-gpu: make {arguments[0]} failed in {self.root}: the error is above (with pip, add -v)")

@@ -10,7 +10,8 @@ function map(answer) {
   const list = [...answer.segments].sort((a, b) => b.size - b.held - (a.size - a.held) || b.size - a.size).slice(0, mapRows).sort((a, b) => a.device - b.device || b.size - a.size || a.address - b.address);
   element("mapwords").textContent = mapSentence(answer, all);
   drawMap(list);
-  element("maptwin").replaceChildren(...list.map((s) => line("0x" + s.address.toString(16), [sizeText(s.size), sizeText(s.held), sizeText(s.size - s.held), countText(s.holes.length), sizeText(s.hole)], make("td", keeps(s), "name"))));
+  const several = answer.segments.some((s) => s.device !== answer.segments[0].device);
+  element("maptwin").replaceChildren(...list.map((s) => line((several ? "device " + s.device + ", " : "") + "0x" + s.address.toString(16), [sizeText(s.size), sizeText(s.held), sizeText(s.size - s.held), countText(s.holes.length), sizeText(s.hole)], make("td", keeps(s), "name"))));
   element("mapmore").textContent = list.length < answer.segments.length ? "The " + list.length + " segments with most free memory, of " + countText(answer.segments.length) + "." : "";
   shown.map = list;
 }
@@ -64,5 +65,5 @@ function mapReading(pointer) {
   const most = shown.map.reduce((highest, segment) => Math.max(highest, segment.size), 1), room = box.width - margin.left - margin.right;
   const at = (pointer.clientX - box.left - margin.left) / (Math.max(room * (s.size / most), 6) / s.size);
   const block = s.blocks.find((b) => b.at <= at && at < b.at + b.size), hole = s.holes.find((h) => h.at <= at && at < h.at + h.size);
-  element("mapreading").textContent = block ? sizeText(block.size) + ": " + blockName(facts, block.owner) : hole ? sizeText(hole.size) + " free" : "";
+  element("mapreading").textContent = "0x" + s.address.toString(16) + " on device " + s.device + ": " + (block ? sizeText(block.size) + " of " + blockName(facts, block.owner) : hole ? sizeText(hole.size) + " free" : sizeText(s.size));
 }

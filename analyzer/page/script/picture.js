@@ -53,7 +53,7 @@ function columnOf(times, time) {
 function highs(level, picture, count) {
   const values = new Float64Array(count);
   for (let c = 0; c < count; c++) {
-    const first = Math.floor(picture.times[c] / level.width), last = Math.floor(picture.times[c + 1] / level.width);
+    const first = Math.floor((picture.times[c] - level.from) / level.width), last = Math.floor((picture.times[c + 1] - level.from) / level.width);
     for (let i = first; i <= Math.max(first, last - 1) && i < level.bytes.length; i++) values[c] = Math.max(values[c], level.bytes[i]);
   }
   return values;

@@ -7,6 +7,7 @@ const colours = 8, layersShown = colours - 1;
 const state = {by: 0, event: 0, byEvents: false, from: 0, to: 0, edge: null, all: false, zoomed: null};
 let facts, sections, source, layers, shown = null, dragging = null;
 
+const origin = () => (state.byEvents ? facts.older : facts.begin);
 const end = () => (state.byEvents ? source.events : facts.end);
 
 async function readFragment() {
@@ -15,12 +16,12 @@ async function readFragment() {
   state.by = by < 0 ? facts.first : by;
   const number = (name, otherwise) => (given.has(name) && isFinite(Number(given.get(name))) ? Number(given.get(name)) : otherwise);
   state.byEvents = given.has("axis") ? given.get("axis") === "events" : source.crowded;
-  state.from = Math.max(0, number("from", 0));
+  state.from = Math.max(origin(), number("from", origin()));
   state.to = Math.min(end(), number("to", end()));
-  if (state.to <= state.from) [state.from, state.to] = [0, end()];
+  if (state.to <= state.from) [state.from, state.to] = [origin(), end()];
   const at = number("at", -1);
   state.event = at < 0 ? facts.peak : Math.max(0, await source.eventAt(at, false));
-  state.edge = state.from > 0 ? await source.eventAt(state.from, state.byEvents) : null;
+  state.edge = state.from > origin() ? await source.eventAt(state.from, state.byEvents) : null;
   element("find").value = given.get("find") || "";
 }
 
@@ -29,7 +30,7 @@ function writeFragment(now) {
   if (state.by !== facts.first) said.set("by", facts.by[state.by]);
   if (state.event !== facts.peak) said.set("at", String(now.time));
   if (state.byEvents !== source.crowded) said.set("axis", state.byEvents ? "events" : "time");
-  if (state.from > 0) said.set("from", String(Math.round(state.from)));
+  if (state.from > origin()) said.set("from", String(Math.round(state.from)));
   if (state.to < end()) said.set("to", String(Math.round(state.to)));
   if (element("find").value) said.set("find", element("find").value);
   const text = said.toString();
@@ -38,7 +39,7 @@ function writeFragment(now) {
 
 // divide finds the layers of the picture: the groups that hold most at the peak and over the run, and the rest.
 async function divide() {
-  const names = facts.keys[state.by], groupOf = groupsOf(state.by), span = Math.max(facts.end, 1);
+  const names = facts.keys[state.by], groupOf = groupsOf(state.by), span = Math.max(facts.end - facts.begin, 1);
   const weight = await source.weights({by: state.by}), {live} = await source.moment({event: facts.peak, edge: null}), atPeak = new Float64Array(names.length);
   live.bytes.forEach((bytes, owner) => (atPeak[groupOf[owner]] += bytes));
   const order = names.map((_, group) => group).filter((group) => weight[group] > 0).sort((a, b) => atPeak[b] + weight[b] / span - atPeak[a] - weight[a] / span);
@@ -85,14 +86,14 @@ function look(event) {
 
 // zoom shows a stretch of positions, and its highest moment, or its last one.
 async function zoom(from, to, last) {
-  state.from = Math.max(0, from);
+  state.from = Math.max(origin(), from);
   state.to = Math.min(end(), to);
-  state.edge = state.from > 0 ? await source.eventAt(state.from, state.byEvents) : null;
+  state.edge = state.from > origin() ? await source.eventAt(state.from, state.byEvents) : null;
   return look(last ? await source.eventAt(state.to, state.byEvents) : await source.highest(state.from, state.to, state.byEvents));
 }
 
 function whole() {
-  [state.from, state.to, state.edge] = [0, end(), null];
+  [state.from, state.to, state.edge] = [origin(), end(), null];
   element("since-moment").value = element("until-moment").value = "";
   return redraw();
 }
@@ -101,7 +102,7 @@ async function neighbour(direction) {
   const next = await source.summit(state.event, direction);
   if (next < 0) return;
   const at = await source.position(next, state.byEvents);
-  if (at < state.from || at > state.to) [state.from, state.to, state.edge] = [0, end(), null];
+  if (at < state.from || at > state.to) [state.from, state.to, state.edge] = [origin(), end(), null];
   return look(next);
 }
 
@@ -131,7 +132,8 @@ function fillMoments() {
 // between shows what came between two moments and is still there at the second.
 async function between() {
   const time = (id, otherwise) => (element(id).value === "" ? otherwise : Number(element(id).value));
-  const from = time("since-moment", 0), to = time("until-moment", facts.end);
+  const from = time("since-moment", facts.begin), to = time("until-moment", facts.end);
+  element("reading").textContent = to > from ? "" : "The second moment must come after the first.";
   if (to <= from) return;
   const at = async (t) => (state.byEvents ? Math.max(await source.eventAt(t, false), 0) : t);
   return zoom(await at(from), to >= facts.end ? end() : await at(to), true);

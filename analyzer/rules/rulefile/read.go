@@ -179,7 +179,7 @@ func (r *reader) field(key string, value *unstable.Node) (err error) {
 	}
 	field, err := rules.ParseField(key)
 	if err != nil {
-		return fmt.Errorf("%w; besides, a rule has its category", err)
+		return fmt.Errorf("%w; also, a rule has its category", err)
 	}
 	c := rules.Condition{Field: field}
 	if value.Kind != unstable.Array {

@@ -1,0 +1,39 @@
+package advice
+
+import (
+	"strings"
+
+	"memtrace/trace"
+)
+
+// Followed is what a run does already, so that nobody is told to do it.
+type Followed struct {
+	Checkpointing bool // part of the forward pass runs under torch.utils.checkpoint
+	Autocast      bool // part of the program runs under torch.autocast, as a decorator
+}
+
+// FollowedBy reads it off the functions that stand in the run's call stacks. An autocast that is a with statement leaves
+// no function there, and is not seen.
+func FollowedBy(tables *trace.Tables) (f Followed) {
+	for code := range tables.Codes() {
+		switch {
+		case strings.HasSuffix(code.File, "torch/utils/checkpoint.py") && code.Name != "<module>":
+			f.Checkpointing = true
+		case strings.HasSuffix(code.File, "torch/amp/autocast_mode.py") && code.Name != "<module>":
+			f.Autocast = true
+		}
+	}
+	return f
+}
+
+// activationWords are the sentences about feature maps: those of them that the run does not follow.
+func (f Followed) activationWords() string {
+	text := "Activations (feature maps) hold {held}, {share} of what is in use. Half the batch gives back about {frees}."
+	if !f.Checkpointing {
+		text += " Gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
+	}
+	if !f.Autocast {
+		text += " Half precision (torch.autocast) halves them, if the run does not use it yet."
+	}
+	return text
+}

@@ -1,0 +1,70 @@
+package render
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"memtrace/analyzer/report"
+)
+
+// The largest hole stands against the request, where it is the smaller one.
+func TestLargestHole(t *testing.T) {
+	a := &report.OOMAllocator{ReservedBytes: 100 << 20, AllocatedBytes: 60 << 20, IdleBytes: 40 << 20}
+	a.Pieces.FreePieces, a.Pieces.LargestFreeBytes = 7, 8<<20
+	if got := oomCache(a, 32<<20, "PyTorch"); !strings.HasSuffix(got, "in 7 pieces; the largest free block is 8.00 MiB, 25.0% of the request") {
+		t.Error(got)
+	}
+	if got := oomCache(a, 8<<20, "PyTorch"); !strings.HasSuffix(got, "the largest free block is 8.00 MiB") {
+		t.Error(got)
+	}
+}
+
+// A failed run that ran out of memory says so beside its exit status; one that handled it, or did not fail, does not.
+func TestRanOut(t *testing.T) {
+	one, zero := 1, 0
+	for _, c := range []struct {
+		status *int
+		count  uint64
+		torch  string
+		want   string
+	}{
+		{&one, 1, "2.7.1", "exit status after torch.OutOfMemoryError"},
+		{&one, 2, "", "exit status after running out of memory"},
+		{&one, 0, "2.7.1", "exit status"},
+		{&zero, 3, "2.7.1", "exit status"},
+		{nil, 3, "2.7.1", "exit status"},
+	} {
+		s := &report.Summary{Versions: map[string]string{"torch": c.torch}}
+		s.Process.ExitStatus, s.OOM.Count = c.status, c.count
+		if got := ranOut(s, "exit status"); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+// The tags and places of a category keep to the terminal, and stay different.
+func TestCategoryEntriesKeepToTheirWidth(t *testing.T) {
+	c := &report.Category{Key: "Feature maps", Bytes: 100, EntryCount: 3}
+	for _, layer := range []string{"10", "11", "2"} {
+		c.Entries = append(c.Entries, report.CategoryEntry{Tag: "h." + layer + ".attention.self", Site: "transformers/models/llama/modeling_llama.py:31 Attention.forward", Bytes: 30})
+	}
+	for _, width := range []int{60, 80} {
+		text := written(t, func(w io.Writer) error {
+			p := &page{w: w, o: Options{Width: width}}
+			p.entries(c)
+			return p.err
+		})
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("width %d: %d columns: %s", width, n, line)
+			}
+		}
+		for _, layer := range []string{"10", "11", "2."} {
+			if strings.Count(text, "h."+layer) != 1 {
+				t.Errorf("layer %s cannot be told apart:\n%s", layer, text)
+			}
+		}
+	}
+}

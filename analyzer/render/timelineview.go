@@ -1,0 +1,255 @@
+package render
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memtrace/analyzer/report"
+)
+
+// timelineRows is how many stretches the text shows unless the number was asked for.
+const timelineRows = 32
+
+// noTimeline says why there is no timeline.
+func noTimeline(s *report.Summary) string {
+	switch {
+	case s.Timeline == nil:
+		return "no timeline was asked for"
+	case len(s.Timeline.Levels) == 0:
+		return "no memory was allocated"
+	}
+	return ""
+}
+
+// timelineDetail is the level of detail that was asked for.
+func timelineDetail(s *report.Summary, o Options, otherwise int) *report.Timeline {
+	switch {
+	case o.Rows < 0:
+		return s.Timeline
+	case o.Rows > 0:
+		return s.Timeline.AtMost(o.Rows)
+	}
+	return s.Timeline.AtMost(otherwise)
+}
+
+// heldRange are the stretches from the first to the last in which anything was held.
+func heldRange(l *report.TimelineLevel) (first, last int) {
+	held := func(b report.TimelineBin) bool { return b.PeakBytes > 0 }
+	first = max(slices.IndexFunc(l.Bins, held), 0)
+	for last = len(l.Bins) - 1; last > first && !held(l.Bins[last]); {
+		last--
+	}
+	return first, last
+}
+
+// timeline prints a row for each stretch: its highest moment, and who held most then.
+func (p *page) timeline(s *report.Summary) {
+	t := timelineDetail(s, p.o, timelineRows)
+	l := &t.Levels[0]
+	first, last := heldRange(l)
+	name := "driver memory"
+	if l.Level == report.LevelFramework {
+		name = frameworkName(s) + "'s blocks"
+	}
+	p.title(fmt.Sprintf("%s over time, by %s: the highest moment of each %s", upperFirst(name), t.By, Duration(t.WidthNS)))
+	p.gap()
+	own := p.timelineColumns(t)
+	titles := make([]string, len(own))
+	for i := range own {
+		titles[i] = clean(keyTitle(t.Keys[i].Key, t.Keys[i].Label))
+	}
+	columns := []column{{title: "from"}, {title: "peak", right: true}, {}}
+	short := columnNames(t.By, titles)
+	for _, title := range short {
+		columns = append(columns, column{title: title, right: true})
+	}
+	columns = append(columns, column{title: "rest", right: true}, column{title: "idle", right: true, optional: 3}, column{title: "driver", right: true, optional: 2},
+		column{title: "used", right: true, optional: 5}, column{title: "in", optional: 6}, column{title: "steps", optional: 1})
+	var largest uint64
+	for _, b := range l.Bins {
+		largest = max(largest, b.PeakBytes)
+	}
+	driver, used := t.Sum(report.LineDriver), t.Sum(report.LineUsed)
+	if p.o.width() < widthOfBars {
+		largest = 0
+	}
+	var rows [][]cell
+	for i := first; i <= last; i++ {
+		rows = append(rows, timelineCells(t, i, len(own), largest, driver, used, p.o.ASCII))
+	}
+	p.table(withoutBlank(columns, rows))
+	p.gap()
+	p.timelineNotes(s, t, titles, short, first, last)
+}
+
+// Columns of keys: as wide as bytes are, and as many as there is room for beside the others.
+const (
+	timelineKeyWidth = 10
+	timelineBasic    = 48 // time, peak, rest, driver, steps
+	timelineKeysMost = 5
+	widthOfBars      = 100
+	laneWidth        = 14
+)
+
+func (p *page) timelineColumns(t *report.Timeline) []report.TimelineKey {
+	room := p.o.width() - timelineBasic
+	if p.o.width() >= widthOfBars {
+		room -= barWidth/2 + tableGap
+	}
+	n := 0 // keys of the first level
+	for _, b := range t.Levels[0].Bins {
+		if len(b.Held) > 0 {
+			n = max(n, int(b.Held[len(b.Held)-1].Key)+1)
+		}
+	}
+	return t.Keys[:min(n, max(min(room/(timelineKeyWidth+tableGap), timelineKeysMost), 1))]
+}
+
+func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used []uint64, ascii bool) []cell {
+	b := &t.Levels[0].Bins[i]
+	row := []cell{{text: moment(t.Begin(i))}, {Bytes(b.PeakBytes), strong}, {bar(b.PeakBytes, largest, barWidth/2, ascii), blocks}}
+	held, rest := make([]uint64, own), uint64(0)
+	for _, part := range b.Held {
+		if int(part.Key) < own {
+			held[part.Key] = part.Bytes
+		} else {
+			rest += part.Bytes
+		}
+	}
+	for _, bytes := range append(held, rest) {
+		row = append(row, cell{text: bytesOrBlank(bytes)})
+	}
+	row = append(row, cell{text: bytesOrBlank(b.Idle)}, cell{}, cell{}, cell{text: clean(b.Phase)}, cell{text: clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
+	at := len(row) - 4
+	if t.Levels[0].Level != report.LevelDriver && driver != nil {
+		row[at].text = bytesOrBlank(driver[i])
+	}
+	if used != nil {
+		row[at+1].text = bytesOrBlank(used[i])
+	}
+	return row
+}
+
+// columnNames are titles that fit a column: categories have well-known short names, others numbers where they are too
+// long.
+func columnNames(by string, titles []string) []string {
+	if by == "category" {
+		return shortNames(titles)
+	}
+	names := slices.Clone(titles)
+	for i, title := range titles {
+		if widthOf(title) > timelineKeyWidth {
+			names[i] = fmt.Sprintf("(%d)", i+1)
+		}
+	}
+	return names
+}
+
+func bytesOrBlank(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return Bytes(n)
+}
+
+// laneWords says what happened in a stretch, in a few characters.
+func laneWords(l *report.TimelineLane) string {
+	var parts []string
+	if l.OOMs > 0 {
+		parts = append(parts, "OOM")
+	}
+	switch {
+	case l.Steps == 1:
+		parts = append(parts, strconv.FormatUint(l.FirstStep, 10))
+	case l.Steps > 1:
+		parts = append(parts, fmt.Sprintf("%d-%d", l.FirstStep, l.LastStep))
+	}
+	if l.Epochs > 0 {
+		parts = append(parts, fmt.Sprintf("epoch %d", l.LastEpoch))
+	}
+	for _, name := range l.MarkNames {
+		parts = append(parts, clean(name))
+	}
+	if more := l.Marks - uint64(len(l.MarkNames)); more > 0 {
+		parts = append(parts, fmt.Sprintf("+%d", more))
+	}
+	return strings.Join(parts, " ")
+}
+
+// timelineNotes explains the columns, and proposes to look closer at the highest stretch.
+func (p *page) timelineNotes(s *report.Summary, t *report.Timeline, titles, short []string, first, last int) {
+	var parts []string
+	for i, name := range short {
+		if name != titles[i] {
+			parts = append(parts, name+" "+titles[i])
+		}
+	}
+	if parts != nil {
+		p.item("Columns: " + strings.Join(parts, ", ") + ".")
+	}
+	if first > 0 {
+		p.item("Nothing was held before " + moment(t.Begin(first)) + ".")
+	}
+	if last < t.Bins()-1 {
+		p.item("Nothing was held from " + moment(t.Begin(last+1)) + " on.")
+	}
+	if t.Bins() < s.Timeline.Bins() {
+		p.item(fmt.Sprintf("%d stretches of %s are known: -n 0 shows all, --csv and --json write them.", s.Timeline.Bins(), Duration(s.Timeline.WidthNS)))
+	}
+	highest := 0
+	for i, b := range t.Levels[0].Bins {
+		if b.PeakBytes > t.Levels[0].Bins[highest].PeakBytes {
+			highest = i
+		}
+	}
+	path := p.o.Path
+	if path == "" {
+		path = "FILE"
+	}
+	p.gap()
+	p.line("%s memtrace report --view timeline --by %s --from %s --to %s %s", p.o.paint(strong, "Next:"), t.By, exactSeconds(t.Begin(highest)), exactSeconds(t.End(highest)), shellWord(clean(path)))
+}
+
+// exactSeconds is a time as flags take it.
+func exactSeconds(ns int64) string { return secondsOf(ns) + "s" }
+
+// timelineTable is a row for each stretch of each level.
+func timelineTable(s *report.Summary, o Options, write unitWriter) iter.Seq[[]string] {
+	t := timelineDetail(s, o, s.Timeline.Bins())
+	header := []string{"level", "begin_seconds", "end_seconds", "peak_seconds", "peak_bytes", "idle_bytes", "phase", "steps", "first_step", "last_step", "epochs", "marks", "mark_names", "out_of_memory"}
+	for _, l := range t.Lines {
+		header = append(header, fmt.Sprintf("%s_device_%d", l.Name, l.Device))
+	}
+	fixed := len(header)
+	for _, k := range t.Keys {
+		header = append(header, clean(keyTitle(k.Key, k.Label)))
+	}
+	return func(yield func([]string) bool) {
+		if !yield(header) {
+			return
+		}
+		row := make([]string, len(header))
+		for _, l := range t.Levels {
+			for i := range l.Bins {
+				b, lane := &l.Bins[i], &t.Lanes[i]
+				copy(row, []string{l.Level, secondsOf(t.Begin(i)), secondsOf(t.End(i)), secondsOf(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, number(lane.Steps), number(lane.FirstStep), number(lane.LastStep),
+					number(lane.Epochs), number(lane.Marks), clean(strings.Join(lane.MarkNames, ";")), number(lane.OOMs)})
+				for n, line := range t.Lines {
+					row[fixed-len(t.Lines)+n] = write(line.PeakBytes[i])
+				}
+				for k := range t.Keys {
+					row[fixed+k] = write(0)
+				}
+				for _, part := range b.Held {
+					row[fixed+int(part.Key)] = write(part.Bytes)
+				}
+				if !yield(row) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,128 @@
+// Package timeline keeps what was held over time while a trace is replayed: stretches of time, whose width doubles when
+// there are too many, with the highest moment of each and who held it. Its memory is bounded by MaxBins and MaxKeys,
+// however long the trace is.
+//
+// Every value counts in the stretch of the latest time so far: a late event, whose time lies before that, changes
+// nothing in the past. A stretch begins with what was live when it began, which is its highest moment until there is a
+// higher one.
+package timeline
+
+import (
+	"slices"
+
+	"memtrace/analyzer/report"
+)
+
+const (
+	// MaxBins is how many stretches there are at most; then neighbours are joined.
+	MaxBins = 1024
+	// MaxKeys is how many keys are told apart; those that come up later share the last one.
+	MaxKeys = 4096
+
+	firstWidth = 1 << 10 // nanoseconds
+	lastTime   = 1 << 62
+)
+
+// Timeline is one axis of time, with everything that is drawn over it.
+type Timeline struct {
+	width, from int64
+	Stacks      []*Stack
+	lines       []line
+	lanes       []report.TimelineLane // by stretch; the last one is open
+}
+
+// line is one figure.
+type line struct {
+	now   uint64
+	highs []uint64 // by stretch
+}
+
+// New returns a timeline with so many stacks, that begins at a time.
+func New(stacks int, from int64) *Timeline {
+	t := &Timeline{width: firstWidth, from: from, lanes: make([]report.TimelineLane, 1, MaxBins)}
+	for range stacks {
+		s := &Stack{}
+		s.begin(from)
+		t.Stacks = append(t.Stacks, s)
+	}
+	return t
+}
+
+// Restart lets the timeline begin at a time, with what is live now.
+func (t *Timeline) Restart(from int64) {
+	t.width, t.from = firstWidth, from
+	t.lanes = append(t.lanes[:0], report.TimelineLane{})
+	for _, s := range t.Stacks {
+		s.bins = nil
+		s.begin(from)
+	}
+	for i := range t.lines {
+		t.lines[i].highs = append(t.lines[i].highs[:0], t.lines[i].now)
+	}
+}
+
+// Reach makes the stretch of a time the open one. It comes before every change.
+func (t *Timeline) Reach(time int64) {
+	bin := min(max(time-t.from, 0), lastTime) / t.width
+	if bin < int64(len(t.lanes)) {
+		return
+	}
+	for _, s := range t.Stacks {
+		s.close()
+	}
+	for bin >= MaxBins { // the one that was open lies before it, also when stretches are wider
+		t.join()
+		bin /= 2
+	}
+	for int64(len(t.lanes)) <= bin {
+		begin, passed := t.from+int64(len(t.lanes))*t.width, int64(len(t.lanes)) < bin
+		for _, s := range t.Stacks {
+			if s.begin(begin); passed {
+				s.close()
+			}
+		}
+		for i := range t.lines {
+			t.lines[i].highs = append(t.lines[i].highs, t.lines[i].now)
+		}
+		t.lanes = append(t.lanes, report.TimelineLane{})
+	}
+}
+
+// join doubles the width. All stretches must be closed.
+func (t *Timeline) join() {
+	t.width *= 2
+	for _, s := range t.Stacks {
+		s.bins = report.JoinPairs(s.bins, report.JoinBin)
+	}
+	for i := range t.lines {
+		t.lines[i].highs = report.JoinPairs(t.lines[i].highs, higher)
+	}
+	t.lanes = append(t.lanes[:0], report.JoinPairs(t.lanes, report.JoinLane)...)
+}
+
+func higher(a, b uint64) uint64 { return max(a, b) }
+
+// AddLine adds a figure, which was 0 so far, and returns its number.
+func (t *Timeline) AddLine() int {
+	t.lines = append(t.lines, line{highs: make([]uint64, len(t.lanes), MaxBins)})
+	return len(t.lines) - 1
+}
+
+// Set gives a figure its value.
+func (t *Timeline) Set(number int, value uint64) {
+	l := &t.lines[number]
+	l.now = value
+	last := &l.highs[len(l.highs)-1]
+	*last = max(*last, value)
+}
+
+// Lane is what happens in the open stretch, to be added to.
+func (t *Timeline) Lane() *report.TimelineLane { return &t.lanes[len(t.lanes)-1] }
+
+// Highs are a figure's highest values by stretch.
+func (t *Timeline) Highs(number int) []uint64 { return slices.Clone(t.lines[number].highs) }
+
+// Value is the timeline without levels, lines and keys.
+func (t *Timeline) Value(end int64) *report.Timeline {
+	return &report.Timeline{FromNS: t.from, WidthNS: t.width, EndNS: end, Lanes: slices.Clone(t.lanes), Keys: []report.TimelineKey{}, Levels: []report.TimelineLevel{}, Lines: []report.TimelineLine{}}
+}

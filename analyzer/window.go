@@ -1,0 +1,380 @@
+package analyzer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
+	"memtrace/analyzer/training"
+	"memtrace/trace"
+)
+
+// window is the part of the run that a summary answers for. What stands before it is replayed, then highest values and
+// counts begin anew; what comes behind it is left out, so that the state at its end stands.
+type window struct {
+	from, to     At // zero: the beginning and the end of the run
+	began, ended bool
+	crossed      bool // its end came before its beginning
+	fromNS, toNS int64
+
+	totals  [heap.AccountCount]meter.Meter                   // as they were when it began
+	devices [heap.AccountCount][]meter.Meter                 // the same, by device slot
+	freed   [heap.AccountCount]map[profile.Origin]windowPart // blocks that are older than the window and ended in it
+	blocks  [heap.AccountCount]map[profile.Origin]windowPart // all of the window's, once they are counted
+
+	outside report.Iterations       // steps
+	marks   map[trace.StringID]bool // outside
+}
+
+// windowPart are the blocks of one origin.
+type windowPart = *report.WindowBlocks
+
+// behind keeps what the first reading of a trace found out about the window's ends; w may be nil.
+func (w *window) behind(p *training.Lookahead) {
+	if w == nil {
+		return
+	}
+	for _, at := range []*At{&w.from, &w.to} {
+		if at.kind == momentTeardown {
+			at.behind(p)
+		}
+	}
+}
+
+// behindEvent reports whether the moment is the one right behind e.
+func (a *At) behindEvent(e *trace.Event) bool {
+	return a.seq != 0 && e.Seq == a.seq && (a.kind == momentTeardown || a.kind == momentOOM) && e.Flags&trace.FlagLate == 0
+}
+
+// atOrBefore reports whether the moment is that of e, or lies between e and the events before it.
+func (a *At) atOrBefore(e *trace.Event, tables *trace.Tables) bool {
+	return a.before(e) || (e.Kind == trace.EventMark || e.Kind == trace.EventStep) && a.hits(e, tables)
+}
+
+// leaves begins and ends the window before e is replayed, and reports whether e lies behind it.
+func (c *collector) leaves(e *trace.Event) bool {
+	w, tables := c.window, c.resolver.Tables
+	if !w.began && w.from.atOrBefore(e, tables) {
+		at := e.Time
+		if w.from.kind == momentTime {
+			at = w.from.time
+		}
+		c.beginWindow(at)
+		if !w.to.before(e) {
+			return false // the same mark or step does not end it as well
+		}
+	}
+	if w.to.atOrBefore(e, tables) {
+		c.endWindow(e)
+	}
+	return c.skips(e)
+}
+
+// skips takes in an event that lies behind the window, and reports whether e is one.
+func (c *collector) skips(e *trace.Event) bool {
+	if c.window.ended {
+		c.beyond(e)
+	}
+	return c.window.ended
+}
+
+// before comes ahead of every event.
+func (c *collector) before(e *trace.Event) {
+	if c.moment == nil && c.want.before(e) {
+		c.moment = c.now(c.want.time)
+	}
+	if c.iterations != nil {
+		c.iterations.Event(e)
+	}
+}
+
+// after comes behind every event.
+func (c *collector) after(e *trace.Event) {
+	if c.watcher != nil {
+		c.watcher.Event(e)
+	}
+	if c.timeline != nil {
+		c.timeline.after(c, e)
+	}
+	if c.window != nil {
+		c.window.passed(c, e)
+	}
+}
+
+// passed begins and ends the window behind e.
+func (w *window) passed(c *collector, e *trace.Event) {
+	if !w.began && w.from.behindEvent(e) {
+		c.beginWindow(e.Time)
+	}
+	if w.to.behindEvent(e) {
+		c.endWindow(e)
+	}
+}
+
+func (c *collector) endWindow(e *trace.Event) {
+	w := c.window
+	if w.crossed = w.crossed || !w.began && w.to.kind != momentMark && w.to.kind != momentStep; w.crossed || !w.began {
+		return
+	}
+	w.ended, w.toNS = true, e.Time
+	if w.to.kind == momentTime {
+		w.toNS = w.to.time
+	}
+}
+
+// beyond takes in what comes behind the window: nothing but what errors, and the state of the trace, are told by.
+func (c *collector) beyond(e *trace.Event) {
+	c.lastTime = max(c.lastTime, e.Time)
+	switch e.Kind {
+	case trace.EventMark:
+		c.window.marks[e.Name] = true
+	case trace.EventStep:
+		addIteration(&c.window.outside, e)
+	case trace.EventLost:
+		c.loseBeyond(e)
+	}
+}
+
+// loseBeyond counts records that were lost behind the window. Unless it is not known when that was, the window is as
+// certain as it was.
+func (c *collector) loseBeyond(e *trace.Event) {
+	l, lost := &c.losses, e.Lost()
+	switch {
+	case lost.Count == 0:
+		return
+	case lost.Until == 0:
+		c.lose(e)
+		return
+	case lost.Known:
+		l.enders += lost.Enders
+		l.others += lost.Count - lost.Enders
+	default:
+		l.unknown += lost.Count
+	}
+	c.lost += lost.Count
+	if !l.begun {
+		l.before = c.lastTime
+	}
+}
+
+// beginWindow forgets what was highest and what was counted: what is live now is the highest from here on. Shares of a
+// maximum, being asked for the next one, give what they are now: see meter.Share.Peak.
+func (c *collector) beginWindow(at int64) {
+	w := c.window
+	w.began, w.fromNS = true, at
+	c.moment = nil
+	for a := range c.totals {
+		w.totals[a] = c.totals[a]
+		c.totals[a].Restart(at)
+		c.implicit[a] = report.ImplicitFrees{}
+		if c.heights[a].Restart(at); c.past[a] != nil {
+			c.past[a].restart(at, c.details[a].Total.Current)
+		}
+		if c.held[a] != nil {
+			c.held[a].Restart()
+		}
+	}
+	for a, d := range c.details {
+		if d == nil {
+			continue
+		}
+		w.totals[a] = d.Total
+		d.Total.Restart(at)
+		d.PeakAllocs, d.Life = d.Total.Allocs, meter.Lifetimes{}
+		for i := range d.Devices {
+			w.devices[a] = append(w.devices[a], d.Devices[i].Meter)
+			d.Devices[i].Restart(at)
+		}
+		d.Cells.Restart()
+	}
+	c.device.Restart()
+	c.picks = deviceMoments{}
+	c.launches, c.ooms.OOM = 0, report.OOM{}
+	for _, m := range c.marks {
+		w.marks[m.id] = true
+	}
+	w.outside = c.steps
+	c.marks, c.markIndex, c.steps, c.epochs = nil, make(map[trace.StringID]int), report.Iterations{}, report.Iterations{}
+	if c.iterations != nil {
+		c.iterations.Forget(at)
+	}
+	if c.timeline != nil {
+		c.timeline.Restart(at)
+	}
+}
+
+// older reports whether a live block was there when the window began.
+func (w *window) older(a heap.Account, openedAs uint64) bool { return openedAs <= w.totals[a].Allocs }
+
+// closed takes in the end of a block of an account with detail, whose number may be another one's from now on.
+func (w *window) closed(b *heap.Block, openedAs *uint64, o *profile.Origin) {
+	if w.began && w.older(b.Account, *openedAs) {
+		partOf(&w.freed[b.Account], o).Freed.Add(b.Size)
+	}
+	*openedAs = 0
+}
+
+func partOf(parts *map[profile.Origin]windowPart, o *profile.Origin) windowPart {
+	if *parts == nil {
+		*parts = make(map[profile.Origin]windowPart)
+	}
+	v := (*parts)[*o]
+	if v == nil {
+		v = &report.WindowBlocks{}
+		(*parts)[*o] = v
+	}
+	return v
+}
+
+// finish ends a window that the trace does not go beyond, and counts its blocks. Errors: a moment that never came.
+func (w *window) finish(c *collector, end int64) error {
+	if !w.began && w.from.kind == momentTime && w.from.time <= end { // between the last event and the end nothing changes
+		c.beginWindow(w.from.time)
+	}
+	switch {
+	case !w.began:
+		return w.never("--from", w.from, c, end)
+	case w.ended:
+	case w.crossed:
+		return w.never("--to", w.to, c, end)
+	case w.to.IsZero():
+		w.toNS = end
+	case w.to.kind == momentTime && w.to.time <= end:
+		w.toNS = w.to.time
+	default:
+		return w.never("--to", w.to, c, end)
+	}
+	w.blocks = [heap.AccountCount]map[profile.Origin]windowPart{}
+	for a := range w.freed {
+		for o, v := range w.freed[a] {
+			partOf(&w.blocks[a], &o).Freed = v.Freed
+		}
+	}
+	c.heap.Each(func(id uint32, b *heap.Block) {
+		d := c.details[b.Account]
+		if d == nil || b.Hidden || int(id) >= len(c.cellOf) || c.openedAs[id] == 0 {
+			return
+		}
+		part := partOf(&w.blocks[b.Account], &d.Cells.List[c.cellOf[id]].Origin)
+		if w.older(b.Account, c.openedAs[id]) {
+			part.Kept.Add(b.Size)
+		} else {
+			part.New.Add(b.Size)
+		}
+	})
+	for a := range w.blocks {
+		for _, v := range w.blocks[a] {
+			v.Close()
+		}
+	}
+	return nil
+}
+
+// never says why a moment did not begin or end the window.
+func (w *window) never(flag string, at At, c *collector, end int64) error {
+	steps := c.steps
+	if w.outside.Count > 0 {
+		steps = w.outside
+	}
+	earlier := flag == "--to" && (w.crossed || at.kind == momentStep && at.step <= steps.LastNumber && steps.Count > 0)
+	for id := range w.marks {
+		earlier = earlier || flag == "--to" && at.kind == momentMark && c.resolver.Tables.String(id) == at.name
+	}
+	if earlier {
+		if w.from.IsZero() {
+			return fmt.Errorf("--to %s comes before everything else", at)
+		}
+		return fmt.Errorf("--to %s does not come after --from %s; name a later moment, or exchange them", at, w.from)
+	}
+	if at.kind == momentTime {
+		return fmt.Errorf("%s %s is after the end of the run, which took %v", flag, at, time.Duration(end).Round(time.Microsecond))
+	}
+	known := &report.Summary{Steps: steps, Process: report.Process{DurationNS: end}}
+	for _, m := range c.marks {
+		w.marks[m.id] = true
+	}
+	for id := range w.marks {
+		known.Marks = append(known.Marks, report.Mark{Name: c.resolver.Tables.String(id)})
+	}
+	slices.SortFunc(known.Marks, func(a, b report.Mark) int { return cmp.Compare(a.Name, b.Name) })
+	return fmt.Errorf("%s %s: %w", flag, at, c.noMoment(at, known))
+}
+
+// value is what reports show. The summary must have its levels.
+func (w *window) value(c *collector, s *report.Summary) *report.Window {
+	v := &report.Window{WindowEnds: report.WindowEnds{From: w.from.String(), To: w.to.String(), FromNS: w.fromNS, ToNS: w.toNS}, Levels: []report.WindowLevel{}}
+	for _, a := range c.detailed(s) {
+		l := report.WindowLevel{Level: a.String(), Groups: []report.WindowGroup{}}
+		for _, part := range w.blocks[a] {
+			l.Plus(part)
+		}
+		n := w.since(meter.LevelOf(&c.details[a].Total), &w.totals[a])
+		l.Passed = report.BlockSum{Count: n.AllocCount - l.New.Count, Bytes: n.AllocBytes - l.New.Bytes}
+		for g, by := range c.groupings {
+			l.Groups = append(l.Groups, report.WindowGroup{By: by.Name, Rows: w.rows(c, a, g)})
+		}
+		v.Levels = append(v.Levels, l)
+	}
+	return v
+}
+
+// rows divides an account's blocks by a grouping.
+func (w *window) rows(c *collector, a heap.Account, g int) []report.WindowRow {
+	rows := []report.WindowRow{}
+	index := profile.NewRowSet(c.rowIndex(g))
+	for o, part := range w.blocks[a] {
+		id := index.By.ID(&c.resolver, &o)
+		n, isNew := index.Row(id)
+		if isNew {
+			key, label := index.Name(id)
+			rows = append(rows, report.WindowRow{Key: key, Label: label})
+		}
+		rows[n].Plus(part)
+	}
+	slices.SortFunc(rows, func(a, b report.WindowRow) int {
+		return cmp.Or(cmp.Compare(b.Change(), a.Change()), cmp.Compare(b.End.Bytes, a.End.Bytes), cmp.Compare(b.Start.Bytes, a.Start.Bytes), strings.Compare(a.Key, b.Key))
+	})
+	return rows
+}
+
+// since takes what was counted before the window from a level.
+func (w *window) since(l report.Level, before *meter.Meter) report.Level {
+	l.AllocCount -= before.Allocs
+	l.FreeCount -= before.Frees
+	l.AllocBytes -= before.AllocBytes
+	l.FailedCount -= before.Refused
+	l.StartCount = before.Allocs - before.Frees
+	return l
+}
+
+// level is a level of all devices, or of the one in a slot, as counted in the window; w may be nil.
+func (w *window) level(l report.Level, a heap.Account, slot int) report.Level {
+	switch {
+	case w == nil || !w.began:
+		return l
+	case slot == profile.AllSlots:
+		return w.since(l, &w.totals[a])
+	case slot < len(w.devices[a]):
+		return w.since(l, &w.devices[a][slot])
+	}
+	return l
+}
+
+// uncount takes from what was counted by origin the allocations of blocks that are older than the window, since cells
+// count them: see profile.Cells.Restart. w may be nil.
+func (w *window) uncount(a heap.Account, take func(o *profile.Origin, older profile.Counts)) {
+	if w == nil {
+		return
+	}
+	for o, part := range w.blocks[a] {
+		if part.Start.Count > 0 {
+			take(&o, profile.Counts{Allocs: part.Start.Count, AllocBytes: part.Start.Bytes})
+		}
+	}
+}

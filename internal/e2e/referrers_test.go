@@ -1,0 +1,114 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+type holder struct {
+	Path       string `json:"path"`
+	Tensors    int    `json:"tensors"`
+	Bytes      uint64 `json:"bytes"`
+	GraphNodes int    `json:"graph_nodes"`
+	GraphBytes uint64 `json:"graph_bytes"`
+}
+
+// wantHolders wants every way in which testdata/train/referrers.py keeps a tensor to be named, with its bytes.
+func wantHolders(t *testing.T, found []holder, graphBytes bool) {
+	t.Helper()
+	const mebi = 1 << 20
+	want := []holder{
+		{Path: "__main__.server.cache['answers'][*]", Tensors: 50, Bytes: 50 * mebi},
+		{Path: "__main__.history[*]", Tensors: 20, Bytes: 40 * mebi},
+		{Path: "__main__.slotted.held[*]", Tensors: 1, Bytes: 7 * mebi},
+		{Path: "__main__.closure.<locals>.<lambda> (closure: kept)", Tensors: 1, Bytes: 5 * mebi},
+		{Path: "__main__.last (traceback) in fail (referrers.py:38), variable big", Tensors: 1, Bytes: 6 * mebi},
+		{Path: "__main__.losses[*]", Tensors: 3, GraphNodes: 54, GraphBytes: 24 * mebi},
+	}
+	for _, w := range want {
+		n := 0
+		for _, h := range found {
+			if h.Path != w.Path {
+				continue
+			}
+			n++
+			if w.GraphNodes > 0 {
+				h.Bytes = 0
+			}
+			if !graphBytes {
+				w.GraphBytes = 0
+			}
+			if h != w {
+				t.Errorf("found %+v, want %+v", h, w)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%q is there %d times in %+v", w.Path, n, found)
+		}
+	}
+}
+
+// What refers to a tensor is named, with and without a recording, and nothing is kept alive by it.
+func TestReferrers(t *testing.T) {
+	t.Parallel()
+	for _, framework := range []string{torch27, torch215} {
+		for _, plain := range []bool{false, true} {
+			t.Run(fmt.Sprint(framework, " plain ", plain), func(t *testing.T) {
+				t.Parallel()
+				r := program{framework: framework, args: []string{"referrers.py", "list"}, plain: plain}.run(t)
+				var said struct {
+					Holders   []holder `json:"holders"`
+					Few       int      `json:"few"`
+					Released  bool     `json:"released"`
+					Allocated int64    `json:"allocated"`
+				}
+				if err := json.Unmarshal([]byte(r.stdout), &said); err != nil {
+					t.Fatalf("%v\n%s", err, r.stdout)
+				}
+				wantHolders(t, said.Holders, framework == torch215)
+				if said.Few != 2 || !said.Released || said.Allocated != -7<<20 {
+					t.Errorf("%+v", said)
+				}
+				if !strings.Contains(r.stdout, "in <module> (referrers.py:") && !strings.Contains(r.stdout, "__main__.local") {
+					t.Errorf("a variable of the running module is not named:\n%s", r.stdout)
+				}
+			})
+		}
+	}
+}
+
+// With MEMTRACE_REFERRERS=1 that is written beside the trace when memory runs out, and the program catches its error.
+func TestReferrersAtOutOfMemory(t *testing.T) {
+	t.Parallel()
+	for _, framework := range []string{torch27, torch215} {
+		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
+			r := program{framework: framework, args: []string{"referrers.py", "oom"}, env: []string{"MEMTRACE_REFERRERS=1", "NULLCUDA_MEM=1G"}}.run(t)
+			if strings.TrimSpace(r.stdout) != "refused" || r.stderr != "" {
+				t.Errorf("stdout %q, stderr %q", r.stdout, r.stderr)
+			}
+			text, err := os.ReadFile(filepath.Join(r.dir, "t.bin.referrers.1.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var report struct {
+				Requested uint64   `json:"requested_bytes"`
+				Holders   []holder `json:"holders"`
+			}
+			if err := json.Unmarshal(text, &report); err != nil || report.Requested != 1<<34 {
+				t.Errorf("%v, %d bytes requested", err, report.Requested)
+			}
+			wantHolders(t, report.Holders, framework == torch215)
+			lines, err := os.ReadFile(filepath.Join(r.dir, "t.bin.referrers.1.txt"))
+			if err != nil || !strings.Contains(string(lines), "50.0 MiB  __main__.server.cache['answers'][*]\n") {
+				t.Errorf("%v\n%s", err, lines)
+			}
+		})
+	}
+}

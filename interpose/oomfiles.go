@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxSidecarNumber is the highest number that the files may get where lower ones are taken.
+const maxSidecarNumber = 1000
+
+// storyFile is a file of this process that grows: all times that memory ran out stand in one text and in one JSON list.
+type storyFile struct {
+	file *os.File
+	size int64 // of what is whole
+}
+
+// add writes text over the last cut bytes of the file, in one call. A part that does not fit on the disk is taken away
+// again, and with it the file, if there was nothing in it before.
+func (f *storyFile) add(text []byte, cut int64) error {
+	at := f.size - cut
+	_, err := f.file.WriteAt(text, at)
+	if err == nil {
+		f.size = at + int64(len(text))
+		return nil
+	}
+	if f.size == 0 {
+		return errors.Join(err, os.Remove(f.file.Name()), f.file.Close())
+	}
+	return errors.Join(err, f.file.Truncate(f.size))
+}
+
+// oomFiles are the files beside the trace: TRACE.oom.N.txt and TRACE.oom.N.json, N being the first number that is free.
+type oomFiles struct {
+	text, json *storyFile
+}
+
+const (
+	jsonHead = `{"schema":"memtrace.oom/1","events":[` + "\n"
+	jsonTail = "\n]}\n"
+)
+
+// tell adds one time that memory ran out and returns the path of the text. section is the same as JSON, "" if there is
+// none. A JSON file that cannot be written is done without.
+func (f *oomFiles) tell(tracePath string, text []byte, section string) (string, error) {
+	if f.text == nil {
+		if err := f.create(tracePath); err != nil {
+			return "", err
+		}
+	} else {
+		text = append([]byte("\n\n"), text...)
+	}
+	if err := f.text.add(text, 0); err != nil {
+		if f.text.size == 0 {
+			f.text = nil
+		}
+		return "", err
+	}
+	if f.json != nil && section != "" {
+		begin, cut := jsonHead, int64(0)
+		if f.json.size > 0 {
+			begin, cut = ",\n", int64(len(jsonTail))
+		}
+		if f.json.add([]byte(begin+section+jsonTail), cut) != nil && f.json.size == 0 {
+			f.json = nil
+		}
+	}
+	return f.text.file.Name(), nil
+}
+
+// create makes both files. One that is there is kept, and nothing is written through a link.
+func (f *oomFiles) create(tracePath string) error {
+	for number := 1; number <= maxSidecarNumber; number++ {
+		base := tracePath + ".oom." + strconv.Itoa(number)
+		text, err := createStory(base + ".txt")
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.text = text
+		f.json, _ = createStory(base + ".json")
+		return nil
+	}
+	return fmt.Errorf("%s.oom.%d.txt and all lower numbers are taken", tracePath, maxSidecarNumber)
+}
+
+func createStory(path string) (*storyFile, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &storyFile{file: file}, nil
+}

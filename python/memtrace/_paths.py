@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How one object refers to another, and which objects have names of their own: modules, classes, functions, variables of functions."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, Optional, Tuple
+
+ENTRIES = 100_000  # of a container, that are looked at for one object
+
+
+@dataclass
+class Step:
+    """Text is what stands behind the referrer's own, such as `.cache`, `[*]`, `(closure kept)`."""
+
+    text: str
+
+    def below(self, attributes: bool) -> str:
+        """The text, where the referrer may be a dictionary of attributes."""
+        if attributes and self.text.startswith("['") and self.text[2:-2].isidentifier():
+            return "." + self.text[2:-2]
+        return self.text
+
+
+def closure_variable(function: types.FunctionType, cell: Any) -> str:
+    """Returns the name of the variable of a function's closure that lies in cell, "" if there is none."""
+    for name, one in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        if one is cell:
+            return name
+    return ""
+
+
+def step_between(referrer: Any, child: Any) -> Optional[Step]:
+    """Says how referrer reaches child; None if it cannot be told, or if the way is not one that keeps it."""
+    kind = type(referrer)
+    if kind is dict:
+        return _step_of_dict(referrer, child)
+    if issubclass(kind, (list, tuple, set, frozenset)) or kind.__name__ == "deque":
+        return Step("[*]")
+    if kind is types.CellType:
+        return Step("")
+    if issubclass(kind, types.FunctionType):
+        return _step_of_function(referrer, child)
+    if issubclass(kind, types.MethodType):
+        return Step(".__self__")
+    if issubclass(kind, types.TracebackType):
+        return Step("")
+    if issubclass(kind, types.FrameType):
+        return _step_of_frame(referrer, child)
+    if issubclass(kind, BaseException) and type(child) is types.TracebackType:
+        return Step(" (traceback)")
+    if issubclass(kind, dict):  # OrderedDict and others
+        return _step_of_dict(referrer, child) or _step_of_instance(referrer, child)
+    return _step_of_instance(referrer, child)
+
+
+def _entries(mapping: Dict[Any, Any]) -> Iterator[Tuple[Any, Any]]:
+    try:
+        for n, item in enumerate(dict.items(mapping)):
+            if n == ENTRIES:
+                return
+            yield item
+    except RuntimeError:  # another thread changed it meanwhile
+        return
+
+
+def _key_text(key: Any) -> str:
+    """A key as the program would write it, but numbers, which differ from entry to entry, are all the same."""
+    if type(key) is str and len(key) <= 40:
+        return repr(key)
+    return "*"
+
+
+def _step_of_dict(mapping: Dict[Any, Any], child: Any) -> Optional[Step]:
+    for key, value in _entries(mapping):
+        if value is child:
+            return Step(f"[{_key_text(key)}]")
+        if key is child:
+            return Step("[key *]")
+    return None
+
+
+def _step_of_function(function: types.FunctionType, child: Any) -> Optional[Step]:
+    if child is function.__closure__:
+        return Step("")
+    if child is function.__defaults__ or child is function.__kwdefaults__:
+        return Step(" (default)")
+    if child is function.__dict__:
+        return Step("")
+    return None
+
+
+def _step_of_frame(frame: types.FrameType, child: Any) -> Optional[Step]:
+    for name, value in _entries(dict(frame.f_locals)):
+        if value is child:
+            return Step(f" {_place(frame)}, variable {name}")
+    if frame.f_back is child:  # a frame that is kept keeps its callers
+        return None
+    return Step(f" {_place(frame)}")
+
+
+def _place(frame: types.FrameType) -> str:
+    return f"in {frame.f_code.co_name} ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
+
+
+def instance_dict(owner: Any) -> Optional[Dict[str, Any]]:
+    """Returns an object's attributes, past anything that its class defines."""
+    try:
+        found = object.__getattribute__(owner, "__dict__")
+    except Exception:  # noqa: BLE001
+        return None
+    return found if type(found) is dict else None
+
+
+def _step_of_instance(owner: Any, child: Any) -> Optional[Step]:
+    attributes = instance_dict(owner)
+    if attributes is child:
+        return Step("")
+    for key, value in _entries(attributes or {}):
+        if value is child:
+            return Step(f".{key}")
+    for base in type(owner).__mro__:
+        for name, slot in list(vars(base).items()):
+            if type(slot) is types.MemberDescriptorType:
+                try:
+                    if slot.__get__(owner) is child:
+                        return Step(f".{name}")
+                except Exception:  # noqa: BLE001  not set
+                    continue
+    return Step(f".<{type(child).__name__}>")
+
+
+class Roots:
+    """What has a name of its own, at which a way ends. Variables of functions that are running are found by their frames, which collect no garbage and so have no referrers."""
+
+    def __init__(self) -> None:
+        self.modules = {id(vars(module)): name for name, module in reversed(list(sys.modules.items())) if issubclass(type(module), types.ModuleType)}
+        self.running = set()
+        self.locals: Dict[int, str] = {}
+        ours = os.path.dirname(__file__)
+        for frame in list(sys._current_frames().values()):
+            at: Optional[types.FrameType] = frame
+            while at is not None:
+                self.running.add(id(at))
+                if os.path.dirname(at.f_code.co_filename) != ours and at.f_locals is not at.f_globals:
+                    for name, value in list(at.f_locals.items()):
+                        self.locals.setdefault(id(value), f"{_place(at)}, variable {name}")
+                at = at.f_back
+
+    def local_name(self, found: Any) -> str:
+        """Returns the running function's variable that found is, "" if it is none."""
+        return self.locals.get(id(found), "")
+
+    def skip(self, found: Any) -> bool:
+        """Reports whether found is a running function, whose variables have their names already, or what the interpreter keeps for itself."""
+        return id(found) in self.running or type(found) in (types.CodeType, types.BuiltinFunctionType)
+
+    def name(self, found: Any) -> str:
+        """Returns what found is called by itself, "" if by nothing."""
+        if id(found) in self.modules:
+            return self.modules[id(found)]
+        if issubclass(type(found), types.ModuleType):
+            return str(found.__name__)
+        if issubclass(type(found), type):
+            return f"{found.__module__}.{found.__qualname__}"
+        if issubclass(type(found), types.FunctionType):
+            return f"{found.__module__}.{found.__qualname__}"
+        return self.local_name(found)

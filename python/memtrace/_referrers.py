@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What still refers to a program's CUDA tensors: which variable, attribute or dictionary keeps memory from being freed.
+
+The work is bounded in objects, not in time, and only reads: no tensor is made, moved or computed with, no attribute hook or property of the program is called,
+and nothing that was found is kept.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from dataclasses import dataclass, field
+
+from ._paths import Roots, Step, closure_variable, instance_dict, step_between
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Optional, Set, TextIO, Tuple
+
+DEPTH = 24  # steps from a tensor to a name
+TRACED = 256  # tensors whose referrers are looked for
+GRAPH_NODES = 100_000
+
+
+@dataclass
+class Holder:
+    """Tensors that are reached in the same way.
+
+    path: where they are reached from, such as `__main__.server.cache[*]`, `?` before it where no name was found within the budget.
+    types: the types on the way, from the outermost on, such as `module, Server, dict, list, Tensor`.
+    tensors, bytes: how many, and the size of their storages, each counted once.
+    shape, dtype, device: of the largest.
+    graph_nodes: nodes of autograd graphs that these tensors keep, 0 if none; graph_bytes: what these nodes have saved, where this version of PyTorch says so (2.8 on).
+    """
+
+    path: str
+    types: str
+    tensors: int = 0
+    bytes: int = 0
+    shape: Tuple[int, ...] = ()
+    dtype: str = ""
+    device: str = ""
+    graph_nodes: int = 0
+    graph_bytes: int = 0
+    _largest: int = field(default=-1, repr=False, compare=False)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """The same as JSON has it."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+
+
+def referrers(limit: int = 10, budget: int = 200_000, file: Optional[TextIO] = None, quiet: bool = False) -> List[Holder]:
+    """See memtrace.referrers. Other threads may run meanwhile; what they change is found as it was or as it is."""
+    torch = sys.modules.get("torch")
+    holders: List[Holder] = []
+    if torch is not None and hasattr(torch, "Tensor"):
+        holders = _find(torch, limit, budget)
+    if not quiet:
+        print_holders(holders, file or sys.stdout)
+    return holders
+
+
+def print_holders(holders: List[Holder], file: TextIO) -> None:
+    """Prints two lines for each holder: what is held, and by what."""
+    if not holders:
+        print("No CUDA tensor was found.", file=file)
+    for h in holders:
+        one = f"{h.dtype} {list(h.shape)}" if h.tensors == 1 else f"{h.tensors:,} tensors, the largest {h.dtype} {list(h.shape)}"
+        graph = ""
+        if h.graph_nodes:
+            graph = f"; keeps an autograd graph of {h.graph_nodes:,} nodes" + (f" with {_size(h.graph_bytes)} saved" if h.graph_bytes else "")
+        print(f"{_size(h.bytes):>10}  {h.path}\n{'':12}{one} on {h.device}{graph}\n{'':12}{h.types}", file=file)
+
+
+def _size(n: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if n < 1024 or unit == "GiB":
+            break
+        n /= 1024
+    return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
+
+
+def _find(torch: Any, limit: int, budget: int) -> List[Holder]:
+    tensors = _tensors(torch)
+    known = {reading.storage for reading in tensors.values()}
+    for reading in tensors.values():
+        reading.measure_graph(torch, known)
+    chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[:TRACED])
+    walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget)
+    walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *(id(r.__dict__) for r in tensors.values()), *map(id, tensors.values())))
+    walk.run()
+    groups: Dict[Tuple[str, str], Holder] = {}
+    storages = set()
+    for key, reading in chosen.items():
+        path, types = walk.path(key)
+        h = groups.setdefault((path, types), Holder(path, types))
+        h.tensors += 1
+        h.graph_nodes += reading.nodes
+        h.graph_bytes += reading.saved
+        if reading.storage not in storages:
+            storages.add(reading.storage)
+            h.bytes += reading.bytes
+        if reading.bytes > h._largest:
+            h._largest, h.shape, h.dtype, h.device = reading.bytes, reading.shape, reading.dtype, reading.device
+    return sorted(groups.values(), key=lambda h: -(h.bytes + (h.graph_bytes or 512 * h.graph_nodes)))[: max(limit, 0)]
+
+
+class _Reading:
+    """What is known of a tensor. It refers to it, and lives as long as the search."""
+
+    def __init__(self, tensor: Any) -> None:
+        storage = tensor.untyped_storage()
+        self.tensor, self.storage, self.bytes = tensor, (str(tensor.device), storage.data_ptr()), int(storage.nbytes())
+        self.shape, self.dtype, self.device = tuple(tensor.shape), str(tensor.dtype).replace("torch.", ""), str(tensor.device)
+        self.nodes = self.saved = 0
+
+    def weight(self) -> int:
+        # Where nothing says what a graph has saved, a node counts as a little: enough to be among those that are looked at.
+        return self.bytes + (self.saved or 512 * self.nodes)
+
+    def measure_graph(self, torch: Any, known: Set[Tuple[str, int]]) -> None:
+        """Counts what the tensor's own autograd graph keeps, but for storages that are known: a variable keeps these as well."""
+        root = self.tensor.grad_fn
+        if root is None:
+            return
+        seen, waiting, storages = {root}, [root], set(known)
+        while waiting and len(seen) < GRAPH_NODES:
+            node = waiting.pop()
+            self.nodes += 1
+            for saved in _saved(torch, node):
+                storage = saved.untyped_storage()
+                key = (str(saved.device), storage.data_ptr())
+                if saved.is_cuda and key not in storages:
+                    storages.add(key)
+                    self.saved += int(storage.nbytes())
+            for following, _ in node.next_functions:
+                if following is not None and following not in seen:
+                    seen.add(following)
+                    waiting.append(following)
+
+
+_saved_names: Dict[type, List[str]] = {}
+
+
+def _saved(torch: Any, node: Any) -> Iterable[Any]:
+    """Yields the tensors that a node of a graph has saved, as they are: unpacking them might run hooks of the program, such as those of a checkpoint."""
+    kind = type(node)
+    if kind not in _saved_names:
+        _saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+    for name in _saved_names[kind]:
+        try:
+            raw = getattr(node, name)
+            for one in raw if isinstance(raw, (tuple, list)) else (raw,):
+                if getattr(one, "unpack_hook", None) is None and type(getattr(one, "data", None)) is torch.Tensor:
+                    yield one.data
+        except Exception:  # noqa: BLE001  freed by a backward pass, or another version's
+            continue
+
+
+def _tensors(torch: Any) -> Dict[int, _Reading]:
+    found: Dict[int, _Reading] = {}
+    for candidate in gc.get_objects():
+        try:
+            if issubclass(type(candidate), torch.Tensor) and type(candidate).__module__ != "torch._subclasses.fake_tensor" and candidate.is_cuda:
+                found[id(candidate)] = _Reading(candidate)
+        except Exception:  # noqa: BLE001  without storage, as sparse tensors and those of other subclasses
+            continue
+    return found
+
+
+class _Walk:
+    """Goes from tensors to what refers to them, to what refers to that, and so on, one step of all of them at a time: each step passes over all objects once."""
+
+    def __init__(self, targets: Dict[int, Any], budget: int) -> None:
+        self.roots = Roots()
+        self.budget = budget
+        self.steps: Dict[int, Tuple[int, Step]] = {}  # by object: what refers to it, and how
+        self.seen: Dict[int, Any] = dict(targets)  # keeps them alive, so that no other object has their id
+        self.names: Dict[int, str] = {}  # of objects that have one by themselves
+        self.own = {id(self), id(self.__dict__), id(targets), id(self.seen), id(self.steps), id(self.names), id(self.roots), id(self.roots.__dict__)}
+        self.frontier = dict(targets)
+        self.own.add(id(self.frontier))
+
+    def run(self) -> None:
+        for key, tensor in list(self.frontier.items()):
+            name = self.roots.local_name(tensor)
+            if name:
+                self.names[key] = name
+                del self.frontier[key]
+        for _ in range(DEPTH):
+            if not self.frontier or self.budget <= 0:
+                return
+            before = self.frontier
+            self.own.add(id(before))
+            call = object()  # tells the call's own arguments, which are a referrer in Python 3.13, from the program's tuples
+            found = gc.get_referrers(call, *before.values())
+            self.own.add(id(found))
+            self.frontier = {}
+            self.own.add(id(self.frontier))
+            for referrer in found:
+                if self.budget <= 0:
+                    return
+                if type(referrer) is tuple and referrer and referrer[0] is call:
+                    continue
+                try:
+                    self.visit(referrer, before)
+                except Exception:  # noqa: BLE001  another thread changed it meanwhile, or its class is not what it seems
+                    continue
+
+    def visit(self, referrer: Any, before: Dict[int, Any]) -> None:
+        """Notes how a referrer reaches what it refers to of the step before."""
+        key = id(referrer)
+        if key in self.own or self.roots.skip(referrer):
+            return
+        self.budget -= 1
+        reached = [child for child in gc.get_referents(referrer) if id(child) in before and id(child) not in self.steps and id(child) not in self.names]
+        self.own.add(id(reached))
+        for child in reached:
+            step = step_between(referrer, child)
+            if step is not None and not self.leads_to(key, id(child)):
+                self.steps[id(child)] = (key, step)
+        if reached and key not in self.seen:
+            self.seen[key] = referrer
+            name = self.roots.name(referrer)
+            if name:
+                self.names[key] = name
+            else:
+                self.frontier[key] = referrer
+
+    def leads_to(self, key: int, child: int) -> bool:
+        """Reports whether the way from an object to its name passes child: then it says nothing of child's own."""
+        for _ in range(DEPTH + 1):
+            if key == child:
+                return True
+            if key not in self.steps:
+                return False
+            key = self.steps[key][0]
+        return True
+
+    def is_attributes(self, key: int) -> bool:
+        """Reports whether an object is the dictionary of another one's attributes, by which that one reaches it."""
+        return key in self.steps and instance_dict(self.seen[self.steps[key][0]]) is self.seen[key]
+
+    def path(self, key: int) -> Tuple[str, str]:
+        """Returns the path to a tensor and the types on it."""
+        texts: List[str] = []
+        types = ["Tensor" if type(self.seen[key]).__name__ == "Tensor" else type(self.seen[key]).__name__]
+        way = [key]
+        while key not in self.names and key in self.steps and len(way) <= DEPTH + 1:
+            key, step = self.steps[key]
+            attributes = self.is_attributes(key)
+            texts.append(step.below(attributes or key in self.roots.modules))
+            way.append(key)
+            if not attributes:
+                types.append("module" if key in self.roots.modules else type(self.seen[key]).__name__)
+        if len(way) > 2 and types[-1] == "function":  # function, closure, cell
+            variable = closure_variable(self.seen[key], self.seen[way[-3]])
+            if variable:
+                texts[-2] = f" (closure: {variable})"
+        start = self.names.get(key) or f"?{type(self.seen[key]).__name__}"
+        return start + "".join(reversed(texts)), ", ".join(reversed(types))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way from an object to a name, with plain objects. TestReferrers of internal/e2e has real tensors."""
+
+import collections
+import sys
+
+from conftest import PYTHON_FOLDER
+
+sys.path.insert(0, str(PYTHON_FOLDER))
+
+import memtrace  # noqa: E402
+from memtrace import _referrers  # noqa: E402
+
+
+class Leaf:
+    pass
+
+
+class Holder:
+    def __init__(self):
+        self.inside = collections.OrderedDict(first=[Leaf()])
+
+
+class Hostile:
+    """Nothing of its own may run."""
+
+    def __init__(self):
+        object.__setattr__(self, "kept", Leaf())
+
+    def __getattribute__(self, name):
+        raise AssertionError(name)
+
+    def __eq__(self, other):
+        raise AssertionError("compared")
+
+    __hash__ = object.__hash__
+
+
+HOLDER, HOSTILE, LEAVES = Holder(), Hostile(), {Leaf(): 1}
+CYCLE = [Leaf()]
+CYCLE.append(CYCLE)
+NAMESPACE = {}
+
+
+def path_of(get, budget=100_000):
+    """No variable of this function refers to what get returns."""
+    walk = _referrers._Walk({id(get()): get()}, budget)
+    walk.run()
+    return walk.path(id(get()))
+
+
+def test_paths():
+    assert path_of(lambda: HOLDER.inside["first"][0]) == (f"{__name__}.HOLDER.inside['first'][*]", "module, Holder, OrderedDict, list, Leaf")
+    assert path_of(lambda: object.__getattribute__(HOSTILE, "kept")) == (f"{__name__}.HOSTILE.kept", "module, Hostile, Leaf")
+    assert path_of(lambda: next(iter(LEAVES)))[0] == f"{__name__}.LEAVES[key *]"
+    assert path_of(lambda: CYCLE[0])[0] == f"{__name__}.CYCLE[*]"
+
+
+def test_running_function():
+    mine = Leaf()
+    path, _ = path_of(lambda: mine)
+    assert path.startswith("in test_running_function (test_referrers.py:") and path.endswith(", variable mine"), path
+
+
+def test_closure():
+    def make():
+        kept = Leaf()
+        return lambda: kept
+
+    NAMESPACE["function"] = make()
+    path, types = path_of(lambda: NAMESPACE["function"].__closure__[0].cell_contents)
+    assert path.endswith("<lambda> (closure: kept)") and types == "function, tuple, cell, Leaf", (path, types)
+
+
+def test_traceback():
+    def fail():
+        held = Leaf()
+        raise ValueError(id(held))
+
+    try:
+        fail()
+    except ValueError as error:
+        NAMESPACE["error"] = error
+    path, _ = path_of(lambda: NAMESPACE["error"].__traceback__.tb_next.tb_frame.f_locals["held"])
+    assert "NAMESPACE['error'] (traceback) in fail (test_referrers.py:" in path and path.endswith(", variable held"), path
+
+
+def test_budget_is_kept():
+    assert path_of(lambda: HOLDER.inside["first"][0], budget=1)[0].startswith("?")
+
+
+def test_without_torch():
+    assert "torch" not in sys.modules
+    assert memtrace.referrers(quiet=True) == []

@@ -1,0 +1,85 @@
+"""Keeps CUDA tensors in each way that programs do without meaning to, and prints what memtrace finds.
+
+    referrers.py list      memtrace.referrers(), as JSON
+    referrers.py oom       runs out of memory, for MEMTRACE_REFERRERS=1
+"""
+import gc
+import json
+import sys
+import weakref
+
+import memtrace
+import torch
+
+
+class Server:
+    def __init__(self):
+        self.cache = {"answers": []}
+
+
+class Slotted:
+    __slots__ = ("held",)
+
+
+def zeros(mebibytes):
+    return torch.zeros(mebibytes << 18, device="cuda")
+
+
+server, history, slotted, losses, last = Server(), {}, Slotted(), [], None
+
+
+def closure():
+    kept = zeros(5)
+    return lambda: kept
+
+
+def fail():
+    big = zeros(6)
+    raise ValueError(len(big))
+
+
+def graph(weight):
+    y = weight
+    for _ in range(8):
+        y = (y * 2).exp()
+    losses.append(y.sum())
+
+
+def keep_all():
+    global last
+    server.cache["answers"].extend(zeros(1) for _ in range(50))
+    for number in range(20):
+        history[number] = zeros(2)
+    slotted.held = (zeros(7),)
+    try:
+        fail()
+    except ValueError as error:
+        last = error
+    for _ in range(3):
+        graph(weight)
+
+
+weight = torch.ones(1 << 18, device="cuda", requires_grad=True)
+handler = closure()
+keep_all()
+if sys.argv[1] == "oom":
+    try:
+        torch.empty(1 << 32, device="cuda")
+    except torch.OutOfMemoryError:
+        print("refused")
+    sys.exit()
+
+before, watched, count = torch.cuda.memory_allocated(), weakref.ref(slotted.held[0]), len(gc.get_objects())
+local = zeros(9)
+found = memtrace.referrers(limit=20, quiet=True)
+few = memtrace.referrers(limit=2, budget=1, quiet=True)
+del local
+slotted.held = None
+gc.collect()
+print(json.dumps({
+    "holders": [holder.as_dict() for holder in found],
+    "few": len(few),
+    "released": watched() is None,
+    "allocated": torch.cuda.memory_allocated() - before,
+    "version": torch.__version__,
+}))

@@ -1,0 +1,88 @@
+package trace
+
+import (
+	"crypto/subtle"
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// A parity section restores what damage of up to 128 bytes in a row took from the sections before it:
+//
+//	0   u64 offset of the first of them
+//	8   u64 their bytes, headers included; the last of them ends where the parity section begins, or its first copy
+//	16  128 bytes: byte i is the exclusive or of all their bytes whose offset in the file is i modulo 128
+//
+// It stands twice in a row, each copy longer than the damage, so one of them is whole where the damage is at its border.
+// Damage in both of them costs nothing but themselves.
+
+// parityBytes is the longest damage that can be restored.
+const parityBytes = 128
+
+const (
+	paritySection = sectionHeaderSize + 16 + parityBytes
+	// parityGroup is the number of bytes that a parity section stands for at least, but for the last one.
+	parityGroup = 8 << 10
+)
+
+// parity is what a parity section says.
+type parity struct {
+	start, length int64
+	sum           [parityBytes]byte
+}
+
+// add takes in the bytes that stand behind those before.
+func (p *parity) add(b []byte) {
+	at := int((p.start + p.length) % parityBytes)
+	p.length += int64(len(b))
+	if at > 0 {
+		n := subtle.XORBytes(p.sum[at:], p.sum[at:], b)
+		b = b[n:]
+	}
+	for len(b) > 0 {
+		n := subtle.XORBytes(p.sum[:], p.sum[:], b)
+		b = b[n:]
+	}
+}
+
+// section returns the parity section, header included.
+func (p *parity) section() []byte {
+	b := make([]byte, paritySection)
+	payload := b[sectionHeaderSize:]
+	binary.LittleEndian.PutUint64(payload, uint64(p.start))
+	binary.LittleEndian.PutUint64(payload[8:], uint64(p.length))
+	copy(payload[16:], p.sum[:])
+	sectionHeader{kind: SectionParity, length: uint32(len(payload))}.put(b, payload)
+	return b
+}
+
+// parseParity reads a parity section that begins with b; ok=false if there is none.
+func parseParity(b []byte) (p parity, ok bool) {
+	if len(b) < paritySection {
+		return p, false
+	}
+	h, payload := parseSectionHeader(b), b[sectionHeaderSize:paritySection]
+	if h.kind != SectionParity || int(h.length) != len(payload) || crc32.Update(h.checksumSeed(), castagnoli, payload) != h.crc {
+		return p, false
+	}
+	p.start, p.length = int64(binary.LittleEndian.Uint64(payload)), int64(binary.LittleEndian.Uint64(payload[8:]))
+	copy(p.sum[:], payload[16:])
+	return p, p.start >= headSize && p.length > 0 && p.start+p.length > p.start
+}
+
+// writeParity writes what restores the sections since the last time, if they are worth it or the end is near.
+func (w *Writer) writeParity(least int64) error {
+	if w.parity.length < least || w.parity.length == 0 || w.noParity {
+		return nil
+	}
+	section := w.parity.section()
+	for range 2 {
+		if !w.continued {
+			w.chain.add(parseSectionHeader(section).crc)
+		}
+	}
+	if err := w.write(append(section, section...)); err != nil {
+		return err
+	}
+	w.parity = parity{start: w.offset}
+	return nil
+}
