@@ -3,6 +3,7 @@ package analyzer
 import (
 	"slices"
 
+	"memtrace/analyzer/allocator"
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
@@ -35,6 +36,7 @@ type collector struct {
 	held      [heap.AccountCount]*profile.HeldSeries // nil where blocks are not counted by origin
 	heights   [heap.AccountCount]meter.HeightSeries
 	requests  profile.Requests
+	allocator allocator.Tracker
 	past      [heap.AccountCount]*history // nil unless the summary has the blocks' history
 	timeline  *overTime                   // nil unless the summary has one
 	segments  *device.Segments            // nil unless past has the framework's
@@ -155,6 +157,8 @@ func (c *collector) event(e *trace.Event) {
 		addIteration(&c.epochs, e)
 	case trace.EventLost:
 		c.lose(e)
+	case trace.EventWait, trace.EventComplete, trace.EventEmptyCache, trace.EventAsk, trace.EventSetting:
+		c.allocator.Event(e, profile.DeviceSlot(e.Device), c.frameworkEpoch(), c.resolver.Tables.String)
 	}
 	c.ooms.Event(e)
 	c.lastTime = max(c.lastTime, e.Time)
@@ -195,7 +199,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	c.segments.Opened(id, b, c.resolver.Libraries, c.pastEvents())
 	d := c.details[b.Account]
 	if d == nil {
-		if b.Hidden = c.filter != nil && c.hides(b); b.Hidden {
+		if b.Hidden = c.filter != nil && c.hides(b, e); b.Hidden {
 			return
 		}
 		c.countFlags(e)
@@ -208,7 +212,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		}
 		return
 	}
-	n := c.cell(&d.Cells, b, d.Total.Epoch)
+	n := c.cell(&d.Cells, b, c.resolver.Places.Of(e.Stream, e.Pool), d.Total.Epoch)
 	v := &d.Cells.List[n]
 	if b.Hidden = v.Hidden; b.Hidden {
 		return
@@ -218,7 +222,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.vouch(b, e, d, n)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.Opened(id, b, e.Rest, d)
+		c.requests.Opened(id, b, e.Rest, d, v)
 	}
 	d.Open(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
@@ -242,15 +246,15 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	}
 }
 
-// cell returns the number of a block's cell among those of an account whose total has the given epoch. A new origin is
-// taken notice of while the modules that were loaded then are the latest ones.
-func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 {
+// cell returns the number of a block's cell among those of an account whose total has the given epoch; place is the
+// number of its stream and its pool. A new origin is taken notice of while the modules that were loaded then are the latest ones.
+func (c *collector) cell(of *profile.Cells, b *heap.Block, place uint16, epoch uint64) uint32 {
 	if c.kept == nil {
 		return 0
 	}
 	var o profile.Origin
 	o.Set(b)
-	o.SizeClass, o.Module = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack)
+	o.SizeClass, o.Module, o.Place = profile.SizeClass(c.bounds, b.Size), c.module(b.PyStack), place
 	if n, known := c.lookahead.Of(b.Seq); known {
 		o.Category, o.Name = n.Category, n.Name
 	}
@@ -267,7 +271,9 @@ func (c *collector) cell(of *profile.Cells, b *heap.Block, epoch uint64) uint32 
 }
 
 // hides reports whether the filter leaves out a block of an account without detail.
-func (c *collector) hides(b *heap.Block) bool { return c.aside.List[c.cell(&c.aside, b, 0)].Hidden }
+func (c *collector) hides(b *heap.Block, e *trace.Event) bool {
+	return c.aside.List[c.cell(&c.aside, b, c.resolver.Places.Of(e.Stream, e.Pool), 0)].Hidden
+}
 
 func (c *collector) countFlags(e *trace.Event) {
 	if e.Flags&trace.FlagEstimated != 0 {
@@ -281,6 +287,9 @@ func (c *collector) countFlags(e *trace.Event) {
 // Closed implements Observer.
 func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	c.device.Closed(b, c.resolver.Libraries, c.frameworkEpoch())
+	if b.Account == heap.AccountDriver {
+		c.allocator.Freed(e.Thread, b.Size)
+	}
 	c.segments.Closed(id, b, c.pastEvents())
 	if b.Hidden {
 		return
@@ -313,7 +322,7 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		c.window.closed(b, &c.openedAs[id], &v.Origin)
 	}
 	if b.Account == heap.AccountFramework {
-		c.requests.Closed(id, b, d)
+		c.requests.Closed(id, b, d, v)
 	}
 	d.Close(b, v, c.frameworkEpoch())
 	if h := c.held[b.Account]; h != nil {
@@ -354,13 +363,13 @@ func (c *collector) LateAlloc(b *heap.Block, e *trace.Event) {
 	b.PyStack = c.links.Stack(e)
 	d := c.details[b.Account]
 	if d == nil {
-		if c.filter == nil || !c.hides(b) {
+		if c.filter == nil || !c.hides(b, e) {
 			c.countFlags(e)
 			c.totals[b.Account].Pass(b.Size)
 		}
 		return
 	}
-	if v := &d.Cells.List[c.cell(&d.Cells, b, d.Total.Epoch)]; !v.Hidden {
+	if v := &d.Cells.List[c.cell(&d.Cells, b, c.resolver.Places.Of(e.Stream, e.Pool), d.Total.Epoch)]; !v.Hidden {
 		c.countFlags(e)
 		d.Pass(b, v)
 		if c.watcher != nil {

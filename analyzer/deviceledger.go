@@ -123,8 +123,8 @@ func (c *collector) trackedRows(m *deviceMoment, g int) []report.DeviceRow {
 // blockRows lists an account's keys, most first, and their sum.
 func (c *collector) blockRows(m *deviceMoment, a heap.Account, g int) (rows []report.DeviceRow, sum int64) {
 	rows = []report.DeviceRow{}
-	for _, r := range c.namedRows(g, m.held[a]) {
-		rows = append(rows, report.DeviceRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: int64(r.LiveBytes)})
+	for _, r := range c.namedRows(g, m.held[a], c.requestedOf(a)) {
+		rows = append(rows, report.DeviceRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: int64(r.LiveBytes), Requested: r.Requested})
 		sum += int64(r.LiveBytes)
 	}
 	return rows, sum

@@ -20,7 +20,7 @@ type frameworkRun struct {
 
 	seq, time, thread, api, runtime, device, addr, size, flags trace.Column
 	stack, pystack, tag, allocated, reserved, op, opThread     trace.Column
-	rest                                                       trace.Column
+	rest, stream, pool                                         trace.Column
 	mem                                                        cuda.MemoryKind
 }
 
@@ -96,7 +96,7 @@ func (r *frameworkRun) begin(c *collector, columns *trace.Columns) {
 	}{{&r.seq, trace.FieldSeq}, {&r.time, trace.FieldTime}, {&r.thread, trace.FieldThread}, {&r.api, trace.FieldAPI}, {&r.runtime, trace.FieldRuntime},
 		{&r.device, trace.FieldDevice}, {&r.addr, trace.FieldAddr}, {&r.size, trace.FieldSize}, {&r.flags, trace.FieldFlags}, {&r.stack, trace.FieldStack},
 		{&r.pystack, trace.FieldPyStack}, {&r.tag, trace.FieldTag}, {&r.allocated, trace.FieldAllocated}, {&r.reserved, trace.FieldReserved},
-		{&r.op, trace.FieldOp}, {&r.opThread, trace.FieldOpThread}, {&r.rest, trace.FieldRest}} {
+		{&r.op, trace.FieldOp}, {&r.opThread, trace.FieldOpThread}, {&r.rest, trace.FieldRest}, {&r.stream, trace.FieldStream}, {&r.pool, trace.FieldPool}} {
 		*column.to = columns.Column(column.of)
 	}
 	mem, _ := columns.Fixed(trace.FieldMem)
@@ -116,12 +116,12 @@ func (r *frameworkRun) open(i int) bool {
 	c, d := r.c, r.d
 	r.fill(i, b, size)
 	c.device.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += size
-	n := c.cell(&d.Cells, b, d.Total.Epoch)
+	n := c.cell(&d.Cells, b, c.resolver.Places.Of(r.stream.At(i), uint32(r.pool.At(i))), d.Total.Epoch)
 	v := &d.Cells.List[n]
 	if b.Hidden = v.Hidden; b.Hidden {
 		return true
 	}
-	c.requests.Opened(id, b, r.rest.At(i), d)
+	c.requests.Opened(id, b, r.rest.At(i), d, v)
 	d.Open(b, v, 0)
 	h := c.held[heap.AccountFramework]
 	h.Opened(h.OwnerOf(v), size, b.Time)
@@ -170,7 +170,7 @@ func (r *frameworkRun) close(i int) bool {
 			c.closeInIteration(t, d, id, time)
 		}
 		v := &d.Cells.List[c.cellOf[id]]
-		c.requests.Closed(id, b, d)
+		c.requests.Closed(id, b, d, v)
 		d.Close(b, v, 0)
 		h := c.held[heap.AccountFramework]
 		h.Closed(h.OwnerOf(v), b.Size, time)

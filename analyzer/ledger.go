@@ -16,7 +16,8 @@ import (
 func (c *collector) ledger(m *moment, main heap.Account, g int, label string) report.Ledger {
 	l := report.Ledger{By: c.groupings[g].Name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []report.LedgerRow{}}
 	for _, row := range c.momentRows(m, main, g) {
-		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower, Requested: row.Requested})
+		l.Requested = report.PlusRequested(l.Requested, row.Requested)
 	}
 	if main == heap.AccountFramework && !c.filter.Narrowed() {
 		c.addDriverSide(&l, m)
@@ -55,6 +56,11 @@ func (c *collector) addDriverSide(l *report.Ledger, m *moment) {
 	if c.device.Holdings.Source() != "" {
 		l.SlackBytes = int64(reserved - m.live(heap.AccountFramework))
 	}
+	for slot, bytes := range m.waiting {
+		if c.filter.HasDevice(int16(slot - 1)) {
+			l.Waiting += bytes
+		}
+	}
 	if l.SlackBytes > 0 {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
 	}
@@ -88,11 +94,20 @@ func (c *collector) outsideRows(devices ...[]uint64) []report.LedgerRow {
 
 // momentRows returns a level's rows at a moment, most first.
 func (c *collector) momentRows(m *moment, a heap.Account, g int) []report.MomentRow {
-	return c.namedRows(g, m.held[a])
+	return c.namedRows(g, m.held[a], c.requestedOf(a))
+}
+
+// requestedOf returns what says how much of an account's blocks was requested: nothing where nobody tells, and where
+// records were lost.
+func (c *collector) requestedOf(a heap.Account) func(*profile.Held) *report.Requested {
+	if a != heap.AccountFramework || c.bounded != nil {
+		return func(*profile.Held) *report.Requested { return nil }
+	}
+	return c.requests.OfHeld
 }
 
 // namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
-func (c *collector) namedRows(g int, list []profile.Held) []report.MomentRow {
+func (c *collector) namedRows(g int, list []profile.Held, requested func(*profile.Held) *report.Requested) []report.MomentRow {
 	rows := []report.MomentRow{}
 	index := profile.NewRowSet(c.rowIndex(g))
 	for i := range list {
@@ -103,6 +118,7 @@ func (c *collector) namedRows(g int, list []profile.Held) []report.MomentRow {
 			rows = append(rows, report.MomentRow{Key: key, Label: label})
 		}
 		rows[n].LiveBytes += list[i].Bytes
+		rows[n].Requested = report.PlusRequested(rows[n].Requested, requested(&list[i]))
 		if c.bounded != nil {
 			rows[n].LiveBytesLower = report.Plus(rows[n].LiveBytesLower, c.certainHeld(&list[i]))
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"memtrace/analyzer/allocator"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
@@ -92,6 +93,10 @@ func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 			r.PeakBytes += v.Peak(d.Total.Epoch)
 			r.LiveBytes += v.Current
 			addCounts(r, v.Counts)
+			if a == heap.AccountFramework && c.bounded == nil {
+				atPeak, live := c.requests.OfCell(v, d.Total.Epoch)
+				r.RequestedAtPeak, r.RequestedLive = report.PlusRequested(r.RequestedAtPeak, atPeak), report.PlusRequested(r.RequestedLive, live)
+			}
 			if c.bounded != nil {
 				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.certainShare(&d.Cells, n, v.Peak(d.Total.Epoch), func(s *meter.Share) uint64 { return s.Peak(d.Total.Epoch) }))
 				r.LiveBytesLower = report.Plus(r.LiveBytesLower, c.certainShare(&d.Cells, n, v.Current, currentShare))
@@ -210,4 +215,29 @@ func (c *collector) addMark(e *trace.Event) {
 	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
 		m.sure = [2]uint64{c.details[heap.AccountDriver].Total.Sure, c.details[heap.AccountFramework].Total.Sure}
 	}
+}
+
+// allocatorReport is what the run's allocator was told; nil where PyTorch took no part and nobody asked how much is
+// free.
+func (c *collector) allocatorReport(info trace.Info, s *report.Summary) *report.Allocator {
+	v := c.allocator.Value(c.details[heap.AccountFramework].Total.Epoch, c.calledBy)
+	blocks := !s.Framework.Empty() && s.Versions["torch"] != ""
+	if !blocks && len(v.Asked) == 0 {
+		return nil
+	}
+	if blocks {
+		v.StreamCount, v.PoolCount = c.resolver.Places.Counts()
+		v.StreamCount++ // the default one
+		v.NotRecorded = allocator.NotRecorded(info)
+	}
+	return v
+}
+
+// calledBy names the place in the program and the library that a call came from.
+func (c *collector) calledBy(native, python trace.StackID) (place, library string) {
+	o := profile.Origin{Stack: native, PyStack: c.links.Stack(&trace.Event{Stack: native, PyStack: python})}
+	if native == 0 && python == 0 {
+		return "", ""
+	}
+	return profile.SiteKey(&c.resolver, profile.StackID(&c.resolver, &o)), c.resolver.Libraries.Name(c.resolver.Libraries.Of(native))
 }

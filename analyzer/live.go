@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/division"
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/notes"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
@@ -107,5 +108,8 @@ func (c *collector) followIterations(known *training.Lookahead, g profile.RuleGr
 	t = training.NewTracker(known, g, c.bounds, &c.resolver, func(block uint32) *profile.Cell {
 		return &c.details[t.Account].Cells.List[c.cellOf[block]]
 	})
+	if t.Account == heap.AccountFramework {
+		t.Requested = func() *report.Requested { return c.requests.Live(c.details[heap.AccountFramework]) }
+	}
 	c.iterations = t
 }

@@ -152,6 +152,7 @@ type moment struct {
 	byLibrary [][]uint64                                // driver bytes by device slot and library, whatever the filters are
 	reported  []uint64                                  // the framework's reserved counter by device slot
 	requested []*report.Requested                       // of the framework's blocks on all devices, then by device slot; nil where it is not known
+	waiting   []uint64                                  // bytes of the framework's blocks that wait for other streams, by device slot
 	exact     bool                                      // it lies before the first lost record
 	watched   any                                       // the watcher's own
 }
@@ -173,10 +174,16 @@ func (c *collector) now(time int64) *moment {
 		}
 		m.allocs[a] = d.Total.Allocs
 		m.devices[a] = collect(d.Devices, func(v *profile.DeviceMeter) uint64 { return v.Current })
-		m.held[a] = d.Cells.Holding(func(v *profile.Cell) uint64 { return v.Current }, currentShare)
+		m.held[a] = d.Cells.Holding(nil, currentShare, currentShare)
 	}
 	c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Current })
 	m.requested = c.requests.Now(c.details[heap.AccountFramework])
+	m.waiting = c.allocator.Now()
+	if list := m.held[heap.AccountFramework]; !c.requests.Known() {
+		for i := range list {
+			list[i].Unknown = list[i].Bytes
+		}
+	}
 	if c.watcher != nil {
 		m.watched = c.watcher.Moment()
 	}
@@ -189,10 +196,12 @@ func (c *collector) peakOf(main heap.Account) *moment {
 	epoch := d.Total.Epoch
 	m := &moment{time: d.Total.PeakTime, exact: c.losses.after(main, epoch)}
 	m.devices[main] = collect(d.Devices, func(v *profile.DeviceMeter) uint64 { return v.Part.Peak(epoch) })
-	m.held[main] = d.Cells.Holding(func(v *profile.Cell) uint64 { return v.Peak(epoch) }, func(v *meter.Share) uint64 { return v.Peak(epoch) })
+	atPeak := func(v *meter.Share) uint64 { return v.Peak(epoch) }
+	m.held[main] = d.Cells.Holding(nil, atPeak, atPeak)
 	if main == heap.AccountFramework {
 		m.devices[heap.AccountDriver] = collect(c.details[heap.AccountDriver].Devices, func(v *profile.DeviceMeter) uint64 { return v.AtFramework.Peak(epoch) })
-		c.copyHoldings(m, func(v *meter.Share) uint64 { return v.Peak(epoch) })
+		c.copyHoldings(m, atPeak)
+		m.waiting = c.allocator.AtPeak(epoch)
 	}
 	return m
 }

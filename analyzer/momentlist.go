@@ -153,7 +153,7 @@ func (c *collector) addCategories(s *report.Summary, m *moment, main heap.Accoun
 		}
 		l := s.Ledger(by.Name)
 		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level, Moment: l.Moment, TimeNS: l.TimeNS}
-		v.Rows = division.CategoryRows(&c.resolver, k, m.held[main], opts.Sites, opts.Entries)
+		v.Rows = division.CategoryRows(&c.resolver, k, m.held[main], opts.Sites, opts.Entries, c.requestedOf(main))
 		for _, h := range m.held[main] {
 			v.TrackedBytes += h.Bytes
 		}

@@ -62,12 +62,16 @@ func (c *collector) move(d *profile.AccountStats, id uint32, o *profile.Origin, 
 		from.AtPeak -= b.Size
 		to.AtPeak += b.Size
 	}
+	var rest, unknown uint64
+	if b.Account == heap.AccountFramework {
+		rest, unknown = c.requests.Moved(id, b.Size, epoch, from, to, past && c.openedAs[id] <= d.PeakAllocs)
+	}
 	sure := c.losses.sure(b)
 	if c.losses.doubted {
 		d.Cells.MoveSure(c.cellOf[id], n, b.Size, epoch, sure, past && c.openedAs[id] <= d.PeakAllocs, sure || c.losses.after(b.Account, epoch))
 	}
 	if past && c.moment != nil && c.openedAs[id] <= c.moment.allocs[b.Account] {
-		c.moment.move(b.Account, from.Origin, *o, b.Size, sure || c.moment.exact)
+		c.moment.move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure || c.moment.exact)
 	}
 	if c.timeline != nil {
 		c.timeline.moved(c, b, from, to, c.openedAs[id], past)
@@ -83,12 +87,14 @@ func (c *collector) move(d *profile.AccountStats, id uint32, o *profile.Origin, 
 }
 
 // move takes bytes from one origin to another; sure: they were certain at the moment.
-func (m *moment) move(a heap.Account, from, to profile.Origin, bytes uint64, sure bool) {
+func (m *moment) move(a heap.Account, from, to profile.Origin, moved profile.Held, sure bool) {
 	place := m.placesOf(a)
 	if i, held := place[from]; held {
 		h := &m.held[a][i]
-		h.Bytes -= bytes
-		h.Sure -= min(h.Sure, bytes)
+		h.Bytes -= moved.Bytes
+		h.Rest -= moved.Rest
+		h.Unknown -= moved.Unknown
+		h.Sure -= min(h.Sure, moved.Bytes)
 	}
 	i, known := place[to]
 	if !known {
@@ -96,9 +102,12 @@ func (m *moment) move(a heap.Account, from, to profile.Origin, bytes uint64, sur
 		place[to] = i
 		m.held[a] = append(m.held[a], profile.Held{Origin: to})
 	}
-	m.held[a][i].Bytes += bytes
+	h := &m.held[a][i]
+	h.Bytes += moved.Bytes
+	h.Rest += moved.Rest
+	h.Unknown += moved.Unknown
 	if sure {
-		m.held[a][i].Sure += bytes
+		h.Sure += moved.Bytes
 	}
 	m.drop(a, from)
 	m.drop(a, to)

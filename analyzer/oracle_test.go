@@ -111,6 +111,8 @@ func (o *oracle) key(e trace.Event, by string) string {
 			return "backward"
 		}
 		return "other"
+	case "stream", "pool":
+		return placeKey(e, by)
 	case "operator": // nor for an operator
 		return report.NoOperator
 	case "site", "function", "line", "inner":
@@ -130,7 +132,43 @@ func (o *oracle) key(e trace.Event, by string) string {
 	return fmt.Sprintf("%s (%d)", name, th.TID)
 }
 
+// placeKey is the stream or the pool of a block, of which there are few: see withPlaces.
+func placeKey(e trace.Event, by string) string {
+	framework := e.Level == cuda.LevelFramework
+	switch {
+	case framework && by == "stream" && e.Stream == 0, framework && by == "pool" && e.Pool == 0:
+		return "(not recorded)"
+	case by == "stream" && !framework && e.Mem != cuda.MemoryAsync:
+		return "(no stream)"
+	case by == "stream" && e.Stream == 0:
+		return "default stream"
+	case by == "stream":
+		return "stream 1"
+	case !framework:
+		return "(no block of PyTorch's)"
+	}
+	return map[uint32]string{6: "private pool (3, 0), of graphs", 7: "private pool (0, 3)"}[e.Pool]
+}
+
+// withPlaces gives allocations streams, and the framework's blocks pools.
+func withPlaces(events []trace.Event) []trace.Event {
+	for i := range events {
+		e := &events[i]
+		if e.Kind != trace.EventAlloc || e.Level != cuda.LevelFramework && e.Mem != cuda.MemoryAsync {
+			continue
+		}
+		e.Stream = e.Seq % 2 * 0x1000
+		if e.Level == cuda.LevelFramework {
+			e.Pool = []uint32{0, 6, 7, 0, 0}[e.Seq%5]
+		}
+	}
+	return events
+}
+
 func (o *oracle) label(by, key string) string {
+	if by == "stream" && key == "stream 1" {
+		return "stream 1 (0x1000)"
+	}
 	if by != "device" {
 		return ""
 	}

@@ -113,12 +113,7 @@ func (c *collector) mainSoFar() heap.Account {
 func (c *collector) deviceMoment(slot int, s report.Sample, sizes report.SizesAt) *deviceMoment {
 	m := &deviceMoment{sample: s, sizes: sizes}
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
-		m.held[a] = c.details[a].Cells.Holding(func(v *profile.Cell) uint64 {
-			if profile.DeviceSlot(v.Device) != slot {
-				return 0
-			}
-			return v.Current
-		}, currentShare)
+		m.held[a] = c.details[a].Cells.Holding(func(v *profile.Cell) bool { return profile.DeviceSlot(v.Device) == slot }, currentShare, currentShare)
 	}
 	if slot < len(c.device.Holdings.Devices) {
 		m.byLibrary = collect(c.device.Holdings.Devices[slot].ByLibrary, func(v *device.LibraryBytes) uint64 { return v.Current })

@@ -124,19 +124,20 @@ func (c *collector) addRowSites(l *report.Ledger, m *moment, a heap.Account, g i
 		return
 	}
 	index := c.rowIndex(g)
-	sums := make(map[string]map[uint64]uint64) // by key of a weighty row and pair of stacks
+	sums := make(map[string]map[uint64]report.RowSite) // by key of a weighty row and pair of stacks, without names
 	weighty := func(row *report.LedgerRow) bool {
 		return row.Owner == report.OwnerBlocks && row.Bytes >= l.WholeBytes/rowWeight
 	}
 	for i := range l.Rows {
 		if row := &l.Rows[i]; weighty(row) {
-			sums[row.Key] = make(map[uint64]uint64)
+			sums[row.Key] = make(map[uint64]report.RowSite)
 		}
 	}
 	for i := range m.held[a] {
 		h := &m.held[a][i]
 		if held := sums[index.Keys[index.Number(by.ID(&c.resolver, &h.Origin))]]; held != nil {
-			held[profile.StackID(nil, &h.Origin)] += h.Bytes
+			id := profile.StackID(nil, &h.Origin)
+			held[id] = report.RowSite{Bytes: held[id].Bytes + h.Bytes, Rest: held[id].Rest + h.Rest}
 		}
 	}
 	for i := range l.Rows {
@@ -148,9 +149,9 @@ func (c *collector) addRowSites(l *report.Ledger, m *moment, a heap.Account, g i
 
 // setSites keeps the largest places of what pairs of stacks hold. A library's function that is known only as the caller
 // is none: it says no more than the library.
-func setSites(row *report.LedgerRow, r *profile.Resolver, held map[uint64]uint64) {
+func setSites(row *report.LedgerRow, r *profile.Resolver, held map[uint64]report.RowSite) {
 	index := make(map[string]int)
-	for id, bytes := range held {
+	for id, part := range held {
 		key, user := r.PlaceOf(id)
 		if !user && r.Tables.StackEnd(callstack.PairOf(id).Native) == trace.StackCaller {
 			continue
@@ -161,7 +162,8 @@ func setSites(row *report.LedgerRow, r *profile.Resolver, held map[uint64]uint64
 			index[key] = n
 			row.Sites = append(row.Sites, report.RowSite{Key: key, User: user})
 		}
-		row.Sites[n].Bytes += bytes
+		row.Sites[n].Bytes += part.Bytes
+		row.Sites[n].Rest += part.Rest
 	}
 	slices.SortFunc(row.Sites, func(a, b report.RowSite) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key))

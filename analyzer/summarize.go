@@ -72,6 +72,7 @@ func bytesRead(src trace.Source) int64 {
 func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, error) {
 	info := src.Info()
 	c.rowIndexes = nil
+	c.resolver.StreamsTold, c.resolver.PoolsTold = info["adapter.torch.streams"] == "on", info["adapter.torch.pools"] == "on"
 	defer c.finishOOMForNow()()
 	if c.window != nil {
 		if err := c.window.finish(c, c.process(src).DurationNS); err != nil {
@@ -142,6 +143,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		s.By = []string{bestGrouping(s)}
 	}
 	s.DeviceLedger = c.deviceReport(info, s)
+	s.Allocator = c.allocatorReport(info, s)
 	c.addCategories(s, held, mainAccount(s), opts)
 	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.Stacks.Problems()...)
 	if c.iterations != nil {

@@ -77,7 +77,7 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 		if rng.IntN(3) > 0 {
 			shape.delayed = func(trace.Event) bool { return true }
 		}
-		src := &memorySource{events: randomStream(seed, shape), batch: 1 + rng.IntN(50)}
+		src := &memorySource{events: withPlaces(randomStream(seed, shape)), batch: 1 + rng.IntN(50)}
 		fillTables(&src.tables)
 		opts := randomOptions(rng)
 		got, err := summarizeKeeping(src, opts, []int{0, 1, 10}[seed%3])

@@ -7,7 +7,7 @@ CSHIM_OUT ?= $(BUILD)/cshim
 # Further flags, behind the others.
 CSHIM_EXTRA ?=
 
-cshim_rooms := elf base unwind spool python record attach hooks device nvtx adapters process
+cshim_rooms := elf base unwind spool python record attach hooks device nvtx allocator adapters process
 cshim_source := $(foreach room,$(cshim_rooms),$(wildcard cshim/$(room)/*.c))
 cshim_objects := $(patsubst cshim/%.c,$(CSHIM_OUT)/%.o,$(cshim_source)) $(CSHIM_OUT)/adapters/scripts.o
 cshim_scripts := $(wildcard cshim/adapters/*.py cshim/adapters/*/*.py)

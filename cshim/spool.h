@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 8u
+#define MT_SPOOL_VERSION 9u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -30,7 +30,8 @@
 
 /* Event kinds, numbered as trace.EventKind. */
 enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, MT_MARK = 6, MT_STEP = 7, MT_EPOCH = 8,
-               MT_CREATE = 10, MT_DESTROY = 11, MT_RESERVE = 12, MT_LAUNCH = 13, MT_SAMPLE = 14, MT_NAME = 15 };
+               MT_CREATE = 10, MT_DESTROY = 11, MT_RESERVE = 12, MT_LAUNCH = 13, MT_SAMPLE = 14, MT_NAME = 15,
+               MT_WAIT = 16, MT_COMPLETE = 17, MT_EMPTY = 18, MT_ASK = 19, MT_POOL = 20, MT_SETTING = 21 };
 
 /* A framework's counts of bytes share their words with the operator that allocates, 0 none: one word of 40 bits in halves.
  *
@@ -50,6 +51,12 @@ enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, 
 #define MT_REST_LOW 20u
 #define MT_REST_BITS 33u
 _Static_assert(MT_INDEX_MAX < 1u << MT_ID_BITS, "ids are from 1 to MT_INDEX_MAX");
+
+/* And so does where a framework's block was allocated: the id of an entry MT_DICT_PLACE, 0 for the default stream and no private pool.
+ *
+ *   stack        bits 0-18 id       bits 19-31 lower 13 bits
+ *   pystack      bits 0-18 id       bits 19-24 upper 6 bits */
+#define MT_PLACE_LOW 13u
 
 /* What a framework takes memory or an object for, numbered as trace.Category. */
 enum mt_category { MT_CATEGORY_MODULE = 1, MT_CATEGORY_PARAMETER = 2, MT_CATEGORY_BUFFER = 3, MT_CATEGORY_GRADIENT = 4, MT_CATEGORY_OPTIMIZER = 5, MT_CATEGORY_STEP = 6 };
@@ -72,6 +79,7 @@ enum mt_dict_kind {
   MT_DICT_INFO = 6,   /* key, NUL, value */
   MT_DICT_PYSTACK = 7, /* u64 enum mt_stack_end; struct mt_pyframe, innermost first */
   MT_DICT_CODE = 8,    /* struct mt_code; name, qualified name, file, line table */
+  MT_DICT_PLACE = 9,   /* u64 stream handle, u64 private pool: for a framework's block, see MT_PLACE_LOW */
 };
 
 /* Why a stack ends where it does, numbered as trace.StackEnd. */
@@ -116,12 +124,13 @@ enum { MT_FLAG_RUNTIME_ONLY = 2, MT_FLAG_ESTIMATED = 4, MT_FLAG_REFERENCE = 8, M
 struct mt_record {
   uint64_t seq;   /* 0 until committed, then the order number: stored last, with release */
   uint64_t ticks; /* clock ticks of the header's clock source */
-  uint64_t addr; /* SAMPLE: bytes of other processes */
-  uint64_t size; /* bytes; for STEP and EPOCH the number; SAMPLE: bytes in use on the device */
+  uint64_t addr; /* SAMPLE: bytes of other processes; ASK: bytes that were free */
+  uint64_t size; /* bytes; for STEP and EPOCH the number; SAMPLE: bytes in use on the device; ASK: bytes of the device; EMPTY, POOL: 1 begun, 2 ended; SETTING: its value */
   union {
     uint64_t stream;    /* ALLOC and FREE of stream-ordered memory */
     uint64_t owner;     /* ALLOC of other driver memory: the context or graph that it ends with, 0 unknown */
-    uint64_t handle;    /* MAP; NAME: address of the framework's object */
+    uint64_t handle;    /* MAP; NAME: address of the framework's object; WAIT, COMPLETE: the event */
+    uint64_t pool;      /* POOL: the private pool */
     uint64_t allocated; /* framework: its own count after the event, below one half of the operator; RESERVE: bytes in use; SAMPLE: the process's own bytes */
   };
   uint32_t stack;   /* SAMPLE: string id of the occasion */
@@ -132,7 +141,8 @@ struct mt_record {
   int8_t device;
   union {
     uint64_t reserved; /* framework: as allocated; SAMPLE: bytes that the driver keeps for itself */
-    uint64_t name;     /* MARK, NAME: string id */
+    uint64_t name;     /* MARK, NAME, SETTING: string id */
+    uint64_t waits_on; /* WAIT: handle of the event's stream */
     struct {
       int32_t status;
       uint16_t runtime;

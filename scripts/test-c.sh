@@ -1,7 +1,7 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
 # Groups of tests run beside each other, JOBS at a time (as many as there are processors); what a group says appears when it has ended.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python splitranges backward namerow table rows header imports library null
+# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python splitranges backward allocator namerow table rows header imports library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -95,6 +95,14 @@ torch_guests() {
   $guest -o "$1/libc10.so" && $guest -o "$1/libtorch_cpu.so" && $guest -DFAKE_THREADLESS -o "$1/threadless/libtorch_cpu.so"
 }
 
+# allocator_guests FOLDER: what the test of cshim/allocator takes for PyTorch's allocator, where there is a C++ compiler
+allocator_guests() {
+  local guest="${CXX:-g++} -std=c++17 -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -shared -fPIC cshim/ctest/allocator_torch.cpp"
+  mkdir -p "$1/newer" "$1/other" "$1/stripped"
+  command -v "${CXX:-g++}" >/dev/null || return 0
+  $guest -o "$1/libc10_cuda.so" && $guest -DFAKE_NEWER -o "$1/newer/libc10_cuda.so" && $guest -DFAKE_OTHER -o "$1/other/libc10_cuda.so" && $guest -s -o "$1/stripped/libc10_cuda.so"
+}
+
 run_tests() { # run_tests VARIANT "NAMES" FLAGS...
   local variant=$1 names=$2 name program log status
   shift 2
@@ -108,6 +116,7 @@ run_tests() { # run_tests VARIANT "NAMES" FLAGS...
     return
   fi
   [[ " $selected " != *" backward "* ]] || torch_guests "$out/$variant" || failed=$((failed + 1))
+  [[ " $selected " != *" allocator "* ]] || allocator_guests "$out/$variant" || failed=$((failed + 1))
   [[ " $selected " != *" unwind "* ]] || unwind_guests "$out/$variant" || failed=$((failed + 1))
   for name in $selected; do
     program=$out/$variant/${name}_test log=$program.log
@@ -288,9 +297,9 @@ mkdir -p "$out/groups"
 wanted python && group python-sanitized test_python python-sanitized "$($cc -print-file-name=libasan.so)" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 wanted python && group python test_python python "" -O2
 wanted null && group null test_null
-group sanitized run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack backward namerow table" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+group sanitized run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack backward allocator namerow table" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 group threads run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture pystack" -O1 -fsanitize=thread -Wno-tsan
-group plain run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack splitranges backward namerow table" -O2
+group plain run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack splitranges backward allocator namerow table" -O2
 wanted rows && group rows test_rows
 wanted header && group header test_header
 wanted imports && group imports test_imports

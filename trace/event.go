@@ -25,7 +25,14 @@ const (
 	EventSample  EventKind = 14 // what the device reports about its memory
 	EventName    EventKind = 15 // what the framework calls bytes, or one of its objects, at this moment
 
-	eventKindCount = 16
+	EventWait       EventKind = 16 // a framework's block, whose free follows, waits for an event of a stream that used it, and is not lent again before
+	EventComplete   EventKind = 17 // an event that blocks waited for is complete
+	EventEmptyCache EventKind = 18 // the framework's allocator was told to give back what it keeps, or has done so
+	EventAsk        EventKind = 19 // the program asked how much memory is free
+	EventPool       EventKind = 20 // the framework's allocator takes blocks from a private pool, or no more
+	EventSetting    EventKind = 21 // the framework's allocator was given settings
+
+	eventKindCount = 22
 )
 
 // Known reports whether events of this version may be of the kind.
@@ -71,6 +78,12 @@ const (
 	FlagBackward Flags = 1 << 7
 )
 
+// What Count says of emptycache and pool events, which come in pairs.
+const (
+	Begun = 1
+	Ended = 2
+)
+
 // Event is one recorded fact. It is a plain value: readers hand out slices of Events that stay valid until the next
 // read. Fields that the kind's EventSpec does not list are zero.
 type Event struct {
@@ -78,11 +91,11 @@ type Event struct {
 	Time      int64           // nanoseconds since the trace's time base (Info "clock.base_unix_ns")
 	Addr      uint64          // device or host address; for VMM memory the handle
 	Size      uint64          // bytes asked for; for framework blocks the rounded block size
-	Stream    uint64          // CUDA stream handle as the program passed it, 0 the default stream
-	Allocated uint64          // framework events: bytes the framework says are allocated on the device after this event; reserve: bytes in use; sample: the process's own
+	Stream    uint64          // CUDA stream handle as the program passed it, 0 the default stream; framework allocs: the stream that the block was allocated for
+	Allocated uint64          // framework events: bytes the framework says are allocated on the device after this event; reserve: bytes in use; sample: the process's own; ask: bytes free
 	Reserved  uint64          // framework events: bytes the framework says it holds from the driver after this event; sample: bytes the driver keeps for itself
-	Handle    uint64          // map events: the VMM handle; driver allocs: the owner, a context or a graph, 0 unknown; names: address of the framework's object
-	Count     uint64          // lost events: number of records; step and epoch events: the number given by the program; sample: bytes of other processes
+	Handle    uint64          // map events: the VMM handle; driver allocs: the owner, a context or a graph, 0 unknown; names: address of the framework's object; wait, complete: the event
+	Count     uint64          // lost events: number of records; step and epoch events: the number given by the program; sample: bytes of other processes; emptycache, pool: Begun or Ended; setting: its value
 	Stack     StackID         // native call stack, innermost frame first
 	PyStack   StackID         // Python call stack
 	Tag       StringID        // full tag path active on the thread
@@ -101,4 +114,5 @@ type Event struct {
 	Flags     Flags           //
 	Object    cuda.ObjectKind // create, destroy, reserve, launch: what Addr is the handle of
 	Category  Category        // names: what the framework takes Addr, or the object Handle, for
+	Pool      uint32          // framework allocs and pool events: private pool of the framework's allocator; 0 the common one
 }

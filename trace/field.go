@@ -117,6 +117,10 @@ func gatherMore(values []uint64, f Field, events []Event) {
 		for i := range events {
 			values[i] = events[i].Rest
 		}
+	case FieldPool:
+		for i := range events {
+			values[i] = uint64(events[i].Pool)
+		}
 	}
 }
 
@@ -135,6 +139,7 @@ func constantFields(events []Event) (set uint64) {
 	var flags Flags
 	var opThread uint16
 	var rest uint64
+	var pool uint32
 	for i := range events {
 		ev := &events[i]
 		thread |= ev.Thread ^ first.Thread
@@ -150,13 +155,14 @@ func constantFields(events []Event) (set uint64) {
 		flags |= ev.Flags ^ first.Flags
 		opThread |= ev.OpThread ^ first.OpThread
 		rest |= ev.Rest ^ first.Rest
+		pool |= ev.Pool ^ first.Pool
 	}
 	for _, c := range [...]struct {
 		field   Field
 		differs bool
 	}{{FieldThread, thread != 0}, {FieldTag, tag != 0}, {FieldStream, stream != 0}, {FieldStatus, status != 0}, {FieldAPI, api != 0},
 		{FieldRuntime, runtime != 0}, {FieldDevice, device != 0}, {FieldLevel, level != 0}, {FieldMem, mem != 0}, {FieldFlags, flags != 0},
-		{FieldHandle, handle != 0}, {FieldOpThread, opThread != 0}, {FieldRest, rest != 0}} {
+		{FieldHandle, handle != 0}, {FieldOpThread, opThread != 0}, {FieldRest, rest != 0}, {FieldPool, pool != 0}} {
 		if !c.differs {
 			set |= 1 << c.field
 		}
@@ -314,6 +320,12 @@ func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
 		for i := range events {
 			events[i].Rest = values[i]
 		}
+	case FieldPool:
+		for i := range events {
+			seen |= values[i]
+			events[i].Pool = uint32(values[i])
+		}
+		return seen>>32 == 0
 	}
 	return true
 }

@@ -33,6 +33,7 @@ const (
 	FieldOp
 	FieldOpThread
 	FieldRest
+	FieldPool
 
 	fieldCount
 )
@@ -104,23 +105,24 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldDevice, "device", EncodingRun, true, "", "device ordinal in the process; -1 host or unknown"},
 	{FieldAddr, "addr", EncodingTable, false, "", "address; for VMM memory the handle"},
 	{FieldSize, "size", EncodingPlain, false, "bytes", "size asked for; framework blocks: the rounded block; lost: 1 + records that ended memory"},
-	{FieldStream, "stream", EncodingRun, false, "", "CUDA stream handle as the program passed it"},
+	{FieldStream, "stream", EncodingRun, false, "", "CUDA stream handle as the program passed it; framework blocks: the stream that they were allocated for"},
 	{FieldStatus, "status", EncodingRun, true, "", "CUDA error code; 0 success"},
 	{FieldFlags, "flags", EncodingRun, false, "bits",
 		"1 late, 2 runtime only, 4 estimated size, 8 a reference more or less, 16 noticed, 32 unsettled sample, 64 the process's share is unknown, 128 backward"},
 	{FieldStack, "stack", EncodingPlain, false, "id", "native call stack"},
 	{FieldPyStack, "pystack", EncodingPlain, false, "id", "Python call stack"},
 	{FieldTag, "tag", EncodingRun, false, "id", "full tag path"},
-	{FieldAllocated, "allocated", EncodingBalance, false, "bytes", "the framework's own count of allocated bytes after the event"},
+	{FieldAllocated, "allocated", EncodingBalance, false, "bytes", "the framework's own count of allocated bytes after the event; ask: bytes that were free"},
 	{FieldReserved, "reserved", EncodingAccount, false, "bytes", "the framework's own count of reserved bytes after the event"},
-	{FieldHandle, "handle", EncodingSame, false, "", "VMM handle of a mapping; owner of an allocation (context or graph); address of a framework's object; lost: an order number"},
-	{FieldName, "name", EncodingPlain, false, "id", "name of a mark, of bytes or of an object; occasion of a sample"},
-	{FieldCount, "count", EncodingPlain, false, "", "lost records, the step's or epoch's number, bytes of other processes"},
+	{FieldHandle, "handle", EncodingSame, false, "", "VMM handle of a mapping; owner of an allocation (context or graph); address of a framework's object; lost: an order number; wait, complete: the event"},
+	{FieldName, "name", EncodingPlain, false, "id", "name of a mark, of bytes or of an object; occasion of a sample; text of a setting"},
+	{FieldCount, "count", EncodingPlain, false, "", "lost records, the step's or epoch's number, bytes of other processes; emptycache and pool: 1 begun, 2 ended; setting: its value as the bits of a 64-bit float"},
 	{FieldObject, "object", EncodingRun, false, "", "kind of object whose handle addr is"},
 	{FieldCategory, "category", EncodingRun, false, "", "what the framework takes the bytes or the object for"},
 	{FieldOp, "op", EncodingSame, true, "", "1 + number of the framework's operator that allocates, or with flag backward of the one whose backward does; 0 none"},
 	{FieldOpThread, "opthread", EncodingSame, false, "", "the framework's number of the thread that recorded op, which counts its own operators; 0 unknown"},
 	{FieldRest, "rest", EncodingPlain, false, "bytes", "1 + the bytes of a framework's block beyond those that were requested, by rounding and by what was not worth splitting; 0 unknown"},
+	{FieldPool, "pool", EncodingRun, false, "", "private pool of the framework's allocator: 2 n for its pool (n, 0), 2 n + 1 for (0, n); 0 the common one"},
 }
 
 // EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and
@@ -134,7 +136,7 @@ type EventSpec struct {
 }
 
 var memoryFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldMem, FieldDevice, FieldAddr, FieldSize, FieldStream,
-	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved, FieldHandle, FieldOp, FieldOpThread, FieldRest}
+	FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldAllocated, FieldReserved, FieldHandle, FieldOp, FieldOpThread, FieldRest, FieldPool}
 
 var objectFields = []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldDevice, FieldAddr, FieldSize, FieldStatus, FieldFlags, FieldStack,
 	FieldPyStack, FieldTag, FieldObject}
@@ -164,6 +166,17 @@ var EventSpecs = [eventKindCount]EventSpec{
 		"what the device reports: size in use, allocated by this process, reserved by the driver, count of other processes"},
 	{EventName, "name", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldAddr, FieldSize, FieldHandle, FieldCategory, FieldName},
 		"what a framework calls the block that holds addr, from the block's beginning; or its object at handle, with addr 0"},
+	{EventWait, "wait", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldDevice, FieldAddr, FieldSize, FieldStream, FieldFlags, FieldHandle},
+		"a framework's block of size bytes at addr, whose free follows, waits for the event handle on a stream that used it; addr 0: one that was freed while a graph was captured"},
+	{EventComplete, "complete", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldHandle}, "an event that blocks waited for is complete"},
+	{EventEmptyCache, "emptycache", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldDevice, FieldFlags, FieldStack, FieldPyStack, FieldTag, FieldCount},
+		"the framework's allocator was told to give back what it keeps (emptyCache), and later has done so"},
+	{EventAsk, "ask", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldLevel, FieldAPI, FieldRuntime, FieldDevice, FieldSize, FieldStatus, FieldFlags, FieldStack, FieldPyStack, FieldTag,
+		FieldAllocated}, "the program asked how much is free: the device has size, of which allocated was free"},
+	{EventPool, "pool", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldDevice, FieldFlags, FieldCount, FieldPool},
+		"the framework's allocator begins to take blocks from a private pool, or ends"},
+	{EventSetting, "setting", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldDevice, FieldFlags, FieldName, FieldCount},
+		"settings of the framework's allocator, as they were passed to it; per_process_memory_fraction has a value, of device"},
 }
 
 // String returns the kind's name as it appears in the text form.

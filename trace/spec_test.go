@@ -30,9 +30,15 @@ var recorded = []struct {
 	{"launch", "seq time thread level api runtime device addr size status flags stack pystack tag object"},
 	{"sample", "seq time thread device size flags allocated reserved count name"},
 	{"name", "seq time thread flags addr size handle category name"},
+	{"wait", "seq time thread device addr size stream flags handle"},
+	{"complete", "seq time thread flags handle"},
+	{"emptycache", "seq time thread device flags stack pystack tag count"},
+	{"ask", "seq time thread level api runtime device size status flags stack pystack tag allocated"},
+	{"pool", "seq time thread device flags count pool"},
+	{"setting", "seq time thread device flags name count"},
 }
 
-const recordedFields = "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle name count object category op opthread"
+const recordedFields = "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle name count object category op opthread rest pool"
 
 func TestSpecOnlyGrows(t *testing.T) {
 	var names []string

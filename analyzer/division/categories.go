@@ -15,11 +15,13 @@ import (
 type categorySum struct {
 	bytes   uint64
 	entries map[report.CategoryEntry]uint64 // entries without their bytes
+
+	requested *report.Requested
 }
 
 // CategoryRows divides what was held by category, with the largest entries of each, the places among them where sites
-// says so.
-func CategoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.Held, sites bool, entries int) []report.Category {
+// says so. requested says what a part was requested with, nil where that is not known.
+func CategoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.Held, sites bool, entries int, requested func(*profile.Held) *report.Requested) []report.Category {
 	sums := map[string]*categorySum{rules.Others: {entries: make(map[report.CategoryEntry]uint64)}}
 	for i := range list {
 		h := &list[i]
@@ -38,6 +40,7 @@ func CategoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.He
 				sums[name] = sum
 			}
 			sum.bytes += h.Bytes
+			sum.requested = report.PlusRequested(sum.requested, requested(h))
 			sum.entries[entry] += h.Bytes
 		}
 	}
@@ -60,7 +63,7 @@ func isOthers(r report.Category) int {
 
 // row keeps the largest entries; limit is how many, negative: all.
 func (s *categorySum) row(name string, limit int) report.Category {
-	row := report.Category{Key: name, Bytes: s.bytes, EntryCount: uint64(len(s.entries)), Entries: []report.CategoryEntry{}}
+	row := report.Category{Key: name, Bytes: s.bytes, EntryCount: uint64(len(s.entries)), Entries: []report.CategoryEntry{}, Requested: s.requested}
 	for entry, bytes := range s.entries {
 		entry.Bytes = bytes
 		row.Entries = append(row.Entries, entry)

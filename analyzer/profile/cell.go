@@ -26,9 +26,10 @@ type Origin struct {
 	account   heap.Account    // the same
 	Category  trace.Category  // of the name
 	Lifetime  lifetime
+	Place     uint16 // number of its stream and its pool
 }
 
-// OriginOf leaves the size class to those who know the boundaries.
+// OriginOf leaves the size class to those who know the boundaries, and the place to those who number places.
 func OriginOf(b *heap.Block) (o Origin) {
 	o.Set(b)
 	return o
@@ -44,7 +45,7 @@ func (o *Origin) Set(b *heap.Block) {
 // is reports whether two origins are the same. What differs most often comes first.
 func (o *Origin) is(p *Origin) bool {
 	return o.PyStack == p.PyStack && o.Stack == p.Stack && o.Tag == p.Tag && o.Thread == p.Thread && o.Name == p.Name && o.Module == p.Module &&
-		o.SizeClass == p.SizeClass && o.Category == p.Category && o.Lifetime == p.Lifetime &&
+		o.SizeClass == p.SizeClass && o.Place == p.Place && o.Category == p.Category && o.Lifetime == p.Lifetime &&
 		o.call == p.call && o.Device == p.Device && o.kind == p.kind && o.account == p.account
 }
 
@@ -53,6 +54,7 @@ func (o *Origin) hash() uint64 {
 	high, low := bits.Mul64((uint64(o.Stack)|uint64(o.PyStack)<<32)^odd1, (uint64(o.Tag)|uint64(o.Thread)<<32)^odd2)
 	rest := uint64(uint16(o.Device)) | uint64(o.call)<<16 | uint64(o.kind)<<32 | uint64(o.account)<<40 | uint64(o.SizeClass)<<48
 	named := uint64(o.Name)<<32 | uint64(o.Category)<<56 | uint64(o.Lifetime)<<63 | uint64(o.Module)
+	named ^= uint64(o.Place) * odd1
 	h := (high ^ low ^ rest ^ bits.RotateLeft64(named, 32)*odd2) * odd3
 	return h ^ h>>32
 }
@@ -88,6 +90,7 @@ type Cell struct {
 	owner uint32 // number of its call stack in the account's heldSeries plus one; 0: not looked up yet
 
 	meter.Share
+	Request requestShares // of the share, what a framework's blocks have beyond the requests; zero for others
 	Counts
 }
 
@@ -236,17 +239,21 @@ type Held struct {
 	Origin
 	Bytes uint64
 	Sure  uint64 // of them, what is certain
+
+	Rest, Unknown uint64 // of them, what a framework's blocks have beyond the requests, and what is in blocks whose request is not known
 }
 
-// Holding lists what the cells hold, by the given measure of a cell and of what is certain of it.
-func (c *Cells) Holding(bytes func(v *Cell) uint64, sure func(*meter.Share) uint64) []Held {
+// Holding lists what the cells hold that of lets pass, nil all, by the given measures of a share and of what is
+// certain of it.
+func (c *Cells) Holding(of func(v *Cell) bool, bytes, sure func(*meter.Share) uint64) []Held {
 	list := []Held{}
 	for n := range c.List {
 		v := &c.List[n]
-		h := Held{Origin: v.Origin, Bytes: bytes(v)}
-		if h.Bytes == 0 {
+		h := Held{Origin: v.Origin, Bytes: bytes(&v.Share)}
+		if h.Bytes == 0 || of != nil && !of(v) {
 			continue
 		}
+		h.Rest, h.Unknown = bytes(&v.Request.rest), bytes(&v.Request.unknown)
 		h.Sure = h.Bytes
 		if c.Sure != nil {
 			h.Sure = c.SureOf(n, sure)

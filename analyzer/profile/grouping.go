@@ -58,6 +58,8 @@ var groupings = []Grouping{
 		ID:     func(_ *Resolver, o *Origin) uint64 { return uint64(o.Thread) },
 		Key:    ThreadKey,
 		Stable: WithoutTID},
+	{Name: "stream", doc: "CUDA stream that it was allocated for", ID: streamID, Key: streamKey, Label: streamLabel},
+	{Name: "pool", doc: "private pool of PyTorch's allocator, of a graph or a MemPool, or the common one", ID: poolID, Key: poolKey},
 	{Name: "site", doc: "place in the program: its innermost own function", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ID: StackID, Key: SiteKey},
 	{Name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ID: StackID, Key: InnerKey, Label: InnerLabel},
 	{Name: "operator", doc: "operator of the framework, such as aten::mm", Stacks: true, text: true, ID: StackID, Key: OperatorText},
@@ -120,6 +122,9 @@ type Resolver struct {
 	Module    func(python trace.StackID) trace.StringID // innermost module of a Python stack, by the latest names
 	phaseList *phases
 	Lifetimes bool // are known
+	Places    Places
+
+	StreamsTold, PoolsTold bool // the trace tells the streams of the framework's blocks, and their pools
 }
 
 // DeviceSlot is a device's index in slices that hold the unknown device first.

@@ -58,7 +58,7 @@ type Requests struct {
 
 // Opened comes before the detail counts the block, closed as well: see meter.grow.
 // word is the event's on the bytes beyond the request, 1 + their number, 0 unknown.
-func (r *Requests) Opened(id uint32, b *heap.Block, word uint64, d *AccountStats) {
+func (r *Requests) Opened(id uint32, b *heap.Block, word uint64, d *AccountStats, v *Cell) {
 	rest := uint32(0)
 	if word > 0 && word <= math.MaxUint32 && word <= b.Size {
 		rest = uint32(word)
@@ -76,6 +76,7 @@ func (r *Requests) Opened(id uint32, b *heap.Block, word uint64, d *AccountStats
 		return
 	}
 	r.total.grow(b.Size, rest, d.Total.Epoch)
+	v.Request.grow(b.Size, rest, d.Total.Epoch)
 	device.grow(b.Size, rest, meter.Slot(&d.Devices, slot).Epoch)
 }
 
@@ -86,9 +87,12 @@ func (r *Requests) begin(d *AccountStats) {
 	for slot := range d.Devices {
 		meter.Slot(&r.devices, slot).begin(&d.Devices[slot].Meter)
 	}
+	for n := range d.Cells.List {
+		d.Cells.List[n].Request.unknown = d.Cells.List[n].Share
+	}
 }
 
-func (r *Requests) Closed(id uint32, b *heap.Block, d *AccountStats) {
+func (r *Requests) Closed(id uint32, b *heap.Block, d *AccountStats, v *Cell) {
 	if !r.known {
 		return
 	}
@@ -98,7 +102,58 @@ func (r *Requests) Closed(id uint32, b *heap.Block, d *AccountStats) {
 	}
 	slot := DeviceSlot(b.Device)
 	r.total.shrink(b.Size, *rest, d.Total.Epoch)
+	v.Request.shrink(b.Size, *rest, d.Total.Epoch)
 	r.devices[slot].shrink(b.Size, *rest, d.Devices[slot].Epoch)
+}
+
+// Moved takes a block's part from one cell to another; past: also in what stood at the peak, of the given epoch.
+func (r *Requests) Moved(id uint32, size, epoch uint64, from, to *Cell, past bool) (rest, unknown uint64) {
+	if !r.known {
+		return 0, size
+	}
+	word := *meter.Slot(&r.rests, int(id))
+	from.Request.shrink(size, word, epoch)
+	to.Request.grow(size, word, epoch)
+	unknown = size
+	if word > 0 {
+		rest, unknown = uint64(word-1), 0
+	}
+	if past && word == 0 {
+		from.Request.unknown.AtPeak -= unknown
+		to.Request.unknown.AtPeak += unknown
+	} else if past && rest > 0 {
+		from.Request.rest.AtPeak -= rest
+		to.Request.rest.AtPeak += rest
+	}
+	return rest, unknown
+}
+
+// OfCell returns what a cell's blocks were requested with at the peak of the given epoch, and now; nil if nothing is
+// known of any.
+func (r *Requests) OfCell(v *Cell, epoch uint64) (atPeak, live *report.Requested) {
+	if !r.known {
+		return nil, nil
+	}
+	return requestedOf(v.Peak(epoch), v.Request.rest.Peak(epoch), v.Request.unknown.Peak(epoch)), requestedOf(v.Current, v.Request.rest.Current, v.Request.unknown.Current)
+}
+
+// Known reports whether anything is known by now.
+func (r *Requests) Known() bool { return r.known }
+
+// OfHeld is the same for what was held at a moment.
+func (r *Requests) OfHeld(h *Held) *report.Requested {
+	if !r.known {
+		return nil
+	}
+	return requestedOf(h.Bytes, h.Rest, h.Unknown)
+}
+
+// Live returns what is live on all devices; nil if nothing is known.
+func (r *Requests) Live(d *AccountStats) *report.Requested {
+	if !r.known {
+		return nil
+	}
+	return r.total.live(&d.Total)
 }
 
 // Of completes a level of all devices, or of the one in a slot.

@@ -42,10 +42,14 @@ func by(v *report.Categories) string {
 func (p *page) categoryOwners(s *report.Summary, v *report.Categories, l *report.Ledger) []owner {
 	var named, rest []owner
 	rows := rowsByKey(s.Group(v.By, v.Level))
+	requested := v.ExcessBytes == 0 && p.tellsRequests(s, l)
 	for _, r := range v.Rows {
 		o := owner{name: clean(r.Key), bytes: r.Bytes, style: blocks}
 		if v.ExcessBytes == 0 { // else rows of the group are other ones
 			o.row = rows[r.Key]
+		}
+		if requested && r.Requested != nil {
+			o.bytes -= r.Requested.RestBytes
 		}
 		if r.Key == rules.Others {
 			o.name += " (no rule matches)"
@@ -55,9 +59,13 @@ func (p *page) categoryOwners(s *report.Summary, v *report.Categories, l *report
 		}
 	}
 	named = p.fold(named, "More categories", "by "+v.By)
-	beside := p.owners(s, &report.Ledger{By: l.By, Level: l.Level, Rows: slices.DeleteFunc(slices.Clone(l.Rows),
-		func(r report.LedgerRow) bool { return r.Owner == report.OwnerBlocks })})
-	return slices.Concat(named, rest, beside)
+	others := report.Ledger{By: l.By, Level: l.Level, Waiting: l.Waiting}
+	if requested {
+		others.Requested = l.Requested
+	}
+	others.Rows = slices.DeleteFunc(slices.Clone(l.Rows),
+		func(r report.LedgerRow) bool { return r.Owner == report.OwnerBlocks })
+	return slices.Concat(named, rest, p.owners(s, &others))
 }
 
 // categoryTable prints shares of the whole, which is not the sum where blocks count more than once.

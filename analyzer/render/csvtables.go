@@ -26,9 +26,9 @@ var csvTables = []CSVTable{
 	{Name: "totals", Doc: "each level, of all devices and of each", rows: csvTotals, columns: []string{"device", "level", "peak_bytes", "peak_seconds", "live_bytes", "alloc_count", "free_count",
 		"alloc_bytes", "failed_count"}},
 	{Name: "owners", Doc: "the rows of every grouping; of each grouping and level they add up", rows: csvOwners, columns: []string{"by", "level", "key", "peak_bytes", "live_bytes",
-		"alloc_count", "free_count", "alloc_bytes"}},
-	{Name: "ledgers", Doc: "where all of the driver's memory was at the peak, or at --at", rows: csvLedgers, columns: []string{"by", "level", "moment", "seconds", "owner", "key", "bytes"}},
-	{Name: "categories", Doc: "what it was for at that moment", rows: csvCategories, columns: []string{"rules", "level", "moment", "seconds", "category", "bytes"}},
+		"alloc_count", "free_count", "alloc_bytes", "requested_peak_bytes", "rest_peak_bytes", "requested_live_bytes", "rest_live_bytes"}},
+	{Name: "ledgers", Doc: "where all of the driver's memory was at the peak, or at --at", rows: csvLedgers, columns: []string{"by", "level", "moment", "seconds", "owner", "key", "bytes", "requested_bytes", "rest_bytes"}},
+	{Name: "categories", Doc: "what it was for at that moment", rows: csvCategories, columns: []string{"rules", "level", "moment", "seconds", "category", "bytes", "requested_bytes", "rest_bytes"}},
 	{Name: "moment", Doc: "the rows of every grouping at --at", rows: csvMoment, columns: []string{"moment", "seconds", "by", "level", "key", "live_bytes"}},
 	viewTable("cross", "modules of a model by category, at the peak or at --at"),
 	{Name: "heights", Doc: "the highest bytes of each level in equal stretches of time", rows: csvHeights, columns: []string{"level", "from_seconds", "to_seconds", "peak_bytes"}},
@@ -140,7 +140,8 @@ func csvOwners(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, g := range s.Groups {
 			for _, r := range g.Rows {
-				if !yield([]string{g.By, g.Level, r.Key, number(r.PeakBytes), number(r.LiveBytes), number(r.AllocCount), number(r.FreeCount), number(r.AllocBytes)}) {
+				row := []string{g.By, g.Level, r.Key, number(r.PeakBytes), number(r.LiveBytes), number(r.AllocCount), number(r.FreeCount), number(r.AllocBytes)}
+				if !yield(slices.Concat(row, csvRequested(r.RequestedAtPeak), csvRequested(r.RequestedLive))) {
 					return
 				}
 			}
@@ -152,22 +153,30 @@ func csvLedgers(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, l := range s.Ledgers {
 			for _, r := range l.Rows {
-				if !yield([]string{l.By, l.Level, l.Moment, secondsOf(l.TimeNS), r.Owner, r.Key, number(r.Bytes)}) {
+				if !yield(append([]string{l.By, l.Level, l.Moment, secondsOf(l.TimeNS), r.Owner, r.Key, number(r.Bytes)}, csvRequested(r.Requested)...)) {
 					return
 				}
 			}
-			if l.SlackBytes < 0 && !yield([]string{l.By, l.Level, l.Moment, secondsOf(l.TimeNS), report.OwnerSlack, "", number(l.SlackBytes)}) {
+			if l.SlackBytes < 0 && !yield([]string{l.By, l.Level, l.Moment, secondsOf(l.TimeNS), report.OwnerSlack, "", number(l.SlackBytes), "", ""}) {
 				return
 			}
 		}
 	}
 }
 
+// csvRequested is what was requested of blocks, and what they have beyond that; empty where either is not known of all.
+func csvRequested(r *report.Requested) []string {
+	if r == nil || r.UnknownBytes > 0 {
+		return []string{"", ""}
+	}
+	return []string{number(r.Bytes), number(r.RestBytes)}
+}
+
 func csvCategories(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, c := range s.Categories {
 			for _, r := range c.Rows {
-				if !yield([]string{c.Rules, c.Level, c.Moment, secondsOf(c.TimeNS), r.Key, number(r.Bytes)}) {
+				if !yield(append([]string{c.Rules, c.Level, c.Moment, secondsOf(c.TimeNS), r.Key, number(r.Bytes)}, csvRequested(r.Requested)...)) {
 					return
 				}
 			}

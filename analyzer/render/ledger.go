@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 
 	"memtrace/analyzer/report"
 )
@@ -52,10 +53,14 @@ func ledgerMoment(s *report.Summary, l *report.Ledger) string {
 	return "the peak"
 }
 
-// owners turns a ledger's rows into printed ones, which still add up to the whole: blocks, the slack of the allocator,
-// memory outside the framework.
+// owners turns a ledger's rows into printed ones, which still add up to the whole: blocks, what they have beyond the
+// requests, the slack of the allocator, memory outside the framework.
 func (p *page) owners(s *report.Summary, l *report.Ledger) []owner {
 	var inside, between, beyond []owner
+	requested := p.tellsRequests(s, l)
+	if requested {
+		between = append(between, owner{name: "rounding and unsplit remainder of blocks", bytes: l.Requested.RestBytes, style: slack})
+	}
 	ofLibraries, ofLevel := rowsByKey(s.Group("library", "driver")), rowsByKey(s.Group(l.By, l.Level))
 	for _, r := range l.Rows {
 		if l.BeforeLoss {
@@ -63,17 +68,50 @@ func (p *page) owners(s *report.Summary, l *report.Ledger) []owner {
 		}
 		switch r.Owner {
 		case report.OwnerSlack:
-			between = append(between, owner{name: frameworkName(s) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: slack})
+			between = append(between, slackOwners(s, l, r)...)
 		case report.OwnerOutside:
 			beyond = append(beyond, owner{name: clean(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower, style: outside, row: ofLibraries[r.Key]})
 		default:
-			inside = append(inside, owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, lower: r.BytesLower, style: blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites})
+			o := owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, lower: r.BytesLower, style: blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
+			if requested {
+				o.bytes, o.sites = o.bytes-r.Requested.RestBytes, withoutRest(o.sites)
+			}
+			inside = append(inside, o)
 		}
 	}
 	inside = p.foldedOwners(l.By, inside)
 	inside = p.fold(inside, "Others", "by "+l.By)
 	beyond = p.fold(beyond, "Other libraries", "of the driver")
 	return append(append(inside, between...), beyond...)
+}
+
+// tellsRequests reports whether a ledger's blocks are shown by what was requested: in what was asked for, where it is
+// known and makes a difference.
+func (p *page) tellsRequests(s *report.Summary, l *report.Ledger) bool {
+	return (s.Asked || p.o.Details) && l.Requested != nil && l.Requested.RestBytes > 0
+}
+
+func withoutRest(sites []report.RowSite) []report.RowSite {
+	list := slices.Clone(sites)
+	for i := range list {
+		list[i].Bytes -= list[i].Rest
+	}
+	return list
+}
+
+// slackOwners divides what the allocator holds in no block: what was given back and waits for other streams is not free
+// yet.
+func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owner {
+	list := []owner{{name: frameworkName(s) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: slack}}
+	if l.Waiting > 0 && l.Waiting <= r.Bytes && r.BytesLower == nil {
+		list[0].bytes -= l.Waiting
+		waiting := owner{name: "given back, waiting for other streams", bytes: l.Waiting, style: slack}
+		if list[0].bytes == 0 {
+			return []owner{waiting}
+		}
+		list = append([]owner{waiting}, list...)
+	}
+	return list
 }
 
 // fold keeps as many owners as a table has rows and sums up the rest.
@@ -197,11 +235,33 @@ func (p *page) group(s *report.Summary, by, level string) {
 	for i, r := range rows {
 		each = append(each, r.each)
 		cells = append(cells, []cell{{clean(r.Title()), plain}, {p.marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), strong}, {percent(shares[i]), plain}, {p.marked(r.LiveBytesLower, r.LiveBytes, s.Bounds), plain},
-			{Count(r.AllocCount), plain}, {Bytes(r.AllocBytes), plain}})
+			{Count(r.AllocCount), plain}, {Bytes(r.AllocBytes), plain}, {requestedCell(r.RequestedAtPeak), plain}})
 	}
-	columns, cells := eachColumn([]column{{title: by}, {title: "at its peak", right: true}, {title: "share", right: true}, {title: "at end", right: true, optional: 1},
-		{title: "allocs", right: true, optional: 2}, {title: "allocated", right: true, optional: 3}}, cells, each)
+	columns := []column{{title: by}, {title: "at its peak", right: true}, {title: "share", right: true}, {title: "at end", right: true, optional: 1},
+		{title: "allocs", right: true, optional: 2}, {title: "allocated", right: true, optional: 3}, {title: "requested", right: true, optional: 4}}
+	if !slices.ContainsFunc(g.Rows, func(r report.Row) bool { return r.RequestedAtPeak != nil }) {
+		columns, cells = columns[:6], withoutLast(cells)
+	}
+	columns, cells = eachColumn(columns, cells, each)
 	p.table(columns, cells)
 	p.legend()
 	p.gap()
+}
+
+// requestedCell is what was requested of the blocks at the peak: "" where it is not known.
+func requestedCell(r *report.Requested) string {
+	switch {
+	case r == nil, r.Bytes == 0 && r.UnknownBytes > 0:
+		return ""
+	case r.UnknownBytes > 0:
+		return "at least " + Bytes(r.Bytes)
+	}
+	return Bytes(r.Bytes)
+}
+
+func withoutLast(rows [][]cell) [][]cell {
+	for i := range rows {
+		rows[i] = rows[i][:len(rows[i])-1]
+	}
+	return rows
 }

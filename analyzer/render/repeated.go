@@ -81,6 +81,8 @@ func addRow(sum, row *report.Row) {
 	sum.AllocCount += row.AllocCount
 	sum.AllocBytes += row.AllocBytes
 	sum.FreeCount += row.FreeCount
+	sum.RequestedAtPeak = report.PlusRequested(sum.RequestedAtPeak, row.RequestedAtPeak)
+	sum.RequestedLive = report.PlusRequested(sum.RequestedLive, row.RequestedLive)
 }
 
 // addSites adds up places that stand in both lists; nil if they are not the same ones.
@@ -94,6 +96,7 @@ func addSites(sum, sites []report.RowSite) []report.RowSite {
 			return nil
 		}
 		sum[i].Bytes += sites[at].Bytes
+		sum[i].Rest += sites[at].Rest
 	}
 	return sum
 }

@@ -44,6 +44,7 @@ func (p *page) details(s *report.Summary) {
 	p.sites(s)
 	p.ownAccounts(s)
 	p.deviceLedgers(s)
+	p.allocator(s)
 	p.totals(s)
 	p.sizes(s)
 	p.remarks(s)

@@ -21,6 +21,8 @@ type Category struct {
 	Bytes      uint64          `json:"bytes"`
 	EntryCount uint64          `json:"entry_count"` // tags and places that it is made of
 	Entries    []CategoryEntry `json:"entries"`     // the largest of them, as many as Options.Entries
+
+	Requested *Requested `json:"requested,omitempty"` // as of a Level
 }
 
 // CategoryEntry is what one tag held from one place.

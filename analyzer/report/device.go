@@ -34,6 +34,8 @@ type DeviceRow struct {
 	Key   string `json:"key,omitempty"` // for blocks and outside
 	Label string `json:"label,omitempty"`
 	Bytes int64  `json:"bytes"`
+
+	Requested *Requested `json:"requested,omitempty"` // of a framework's blocks, as of a Level
 }
 
 // DeviceSizes compares what was asked for on a device with what it takes there, whatever filters are on.

@@ -17,7 +17,9 @@ type Ledger struct {
 	WholeBytes uint64      `json:"whole_bytes"`
 	SlackBytes int64       `json:"slack_bytes"` // reserved minus allocated; negative if the framework counts more than the driver gave it
 	Rows       []LedgerRow `json:"rows"`
-	BeforeLoss bool        `json:"before_loss,omitempty"` // records were lost, but after this moment: the rows are exact
+	Requested  *Requested  `json:"requested,omitempty"`     // of all its blocks, as of a Level
+	Waiting    uint64      `json:"waiting_bytes,omitempty"` // of the slack: blocks that were given back and wait for other streams
+	BeforeLoss bool        `json:"before_loss,omitempty"`   // records were lost, but after this moment: the rows are exact
 }
 
 // Kinds of ledger rows.
@@ -35,6 +37,8 @@ type LedgerRow struct {
 	Bytes uint64 `json:"bytes"`
 
 	BytesLower *uint64 `json:"bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+
+	Requested *Requested `json:"requested,omitempty"` // of a framework's blocks, as of a Level
 
 	Sites []RowSite `json:"sites,omitempty"` // where most of it was asked for; only weighty rows are told, and only with Options.Sites
 }

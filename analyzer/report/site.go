@@ -50,4 +50,5 @@ type RowSite struct {
 	Key   string `json:"key"`
 	User  bool   `json:"user"`
 	Bytes uint64 `json:"bytes"`
+	Rest  uint64 `json:"rest_bytes,omitempty"` // of them, what a framework's blocks have beyond the requests
 }

@@ -33,6 +33,7 @@ type Summary struct {
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
 	OwnAccounts  []OwnAccount  `json:"own_accounts,omitempty"`  // filled in by who can read them
+	Allocator    *Allocator    `json:"allocator,omitempty"`     // of PyTorch; nil where it took no part
 
 	Marks  []Mark     `json:"marks"`
 	Steps  Iterations `json:"steps"`
@@ -166,6 +167,10 @@ type Row struct {
 	// What is certain where records were lost; nil where none were.
 	PeakBytesLower *uint64 `json:"peak_bytes_lower,omitempty"`
 	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"`
+
+	// As of a Level.
+	RequestedAtPeak *Requested `json:"requested_at_peak,omitempty"`
+	RequestedLive   *Requested `json:"requested_live,omitempty"`
 }
 
 // Title returns what people read: the label, or the key.
@@ -257,6 +262,8 @@ type MomentRow struct {
 	LiveBytes uint64 `json:"live_bytes"`
 
 	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+
+	Requested *Requested `json:"requested,omitempty"` // as of a Level
 }
 
 // Torn is damage inside of a trace: what lies behind it was read.

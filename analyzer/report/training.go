@@ -64,8 +64,11 @@ type Iteration struct {
 
 	ReservedPeakBytes uint64 `json:"reserved_peak_bytes"` // what the framework's allocator held; 0 if there is none
 	ReservedEndBytes  uint64 `json:"reserved_end_bytes"`
-	AllocCount        uint64 `json:"alloc_count"`
-	FreeCount         uint64 `json:"free_count"`
+
+	RequestedEnd *Requested `json:"requested_end,omitempty"` // of the framework's blocks when the iteration ended, as of a Level
+
+	AllocCount uint64 `json:"alloc_count"`
+	FreeCount  uint64 `json:"free_count"`
 }
 
 // IterationMoment is what was held at one moment.

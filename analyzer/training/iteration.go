@@ -34,6 +34,8 @@ type Tracker struct {
 	ranges  rangeWatch
 	anchor  callstack.Pair
 
+	Requested func() *report.Requested // what the account's live blocks were requested with; nil where nobody tells
+
 	resolver   *profile.Resolver
 	cellOf     func(block uint32) *profile.Cell // of a live block
 	Categories *profile.Categorizer
@@ -311,6 +313,9 @@ func (t *Tracker) end(time int64) {
 	t.count(false)
 	v := t.running(time)
 	v.Ended = true
+	if t.Requested != nil {
+		v.RequestedEnd = t.Requested()
+	}
 	t.number = v.Number
 	if len(t.done) == report.MaxIterations {
 		t.leftOut++

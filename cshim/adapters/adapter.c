@@ -15,6 +15,7 @@
 #include "adapters/backward.h"
 #include "adapters/pyfunction.h"
 #include "adapters/pyquiet.h"
+#include "allocator/vtable.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/gate.h"
@@ -264,6 +265,7 @@ void mt_adapter_meet(enum mt_framework framework) {
 }
 
 void mt_adapter_turn(void) {
+  mt_allocator_turn();
   uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters;
   if (!wanted || mt_interpreter_state() < MT_PY_CHECKED) return;
   mt_backward_turn();

@@ -9,6 +9,7 @@
 #include "adapters/adapter.h"
 #include "adapters/pyquiet.h"
 #include "adapters/torch.h"
+#include "allocator/place.h"
 #include "base/clock.h"
 #include "base/sys.h"
 #include "python/pyapi.h"
@@ -50,7 +51,7 @@ static struct {
 
 /* As the script packs it. */
 struct row {
-  uint64_t is_block, device, address, size, requested, allocated, reserved;
+  uint64_t is_block, device, address, size, requested, allocated, reserved, stream, pool[2];
 };
 
 /* One recording begins at a time. */
@@ -60,7 +61,7 @@ static bool asked, done, last_round;
 static void record(const struct row *row) {
   int device = (int)row->device;
   if (!row->is_block) return mt_torch_record_segment(row->address, row->size, device);
-  mt_torch_record_block(&(struct mt_torch_block){row->address, row->size, row->requested, row->allocated, row->reserved, device});
+  mt_torch_record_block(&(struct mt_torch_block){row->address, row->size, row->requested, row->allocated, row->reserved, row->stream, mt_place_pool(row->pool[0], row->pool[1]), device});
   bytes += row->size;
 }
 

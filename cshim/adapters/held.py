@@ -7,14 +7,15 @@ def _rows(snapshot):
     allocated, reserved = {}, {}
     for segment in snapshot["segments"] if isinstance(snapshot, dict) else snapshot:  # to PyTorch 1.13 a list of segments
         device, at = segment["device"], segment["address"]
+        place = segment.get("stream", 0), *segment.get("segment_pool_id", (0, 0))
         reserved[device] = reserved.get(device, 0) + segment["total_size"]
         if not segment.get("is_expandable"):  # those are mapped piece by piece
-            rows += 0, device, at, segment["total_size"], 0, 0, 0
+            rows += 0, device, at, segment["total_size"], 0, 0, 0, *place
         for block in segment["blocks"]:
             size = block["size"]
             if block["state"] == "active_allocated":
                 allocated[device] = allocated.get(device, 0) + size
-                rows += 1, device, block.get("address", at), size, block.get("requested_size", 0), allocated[device], reserved[device]
+                rows += 1, device, block.get("address", at), size, block.get("requested_size", 0), allocated[device], reserved[device], *place
             at += size
     return b"".join([number.to_bytes(8, "little") for number in rows])
 

@@ -5,8 +5,11 @@
 
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
-#include "adapters/requested.h"
 #include "adapters/torch.h"
+#include "allocator/place.h"
+#include "allocator/requested.h"
+#include "allocator/vtable.h"
+#include "allocator/waiting.h"
 #include "base/clock.h"
 #include "base/wake.h"
 #include "elf/symbol.h"
@@ -60,6 +63,13 @@ static __attribute__((noinline)) void put_rest(struct mt_record *r) {
   r->tag |= (uint32_t)(rest >> MT_REST_LOW) << MT_ID_BITS;
 }
 
+/* Beside the stacks of a block that is handed out: its stream and its private pool. */
+static __attribute__((noinline)) void put_place(struct mt_record *r, int device) {
+  uint32_t place = mt_place_take(device);
+  r->stack |= place << MT_ID_BITS;
+  r->pystack |= place >> MT_PLACE_LOW << MT_ID_BITS;
+}
+
 /* What an event of torch's says beside the thread's own. */
 struct report {
   uint16_t id;
@@ -69,6 +79,7 @@ struct report {
 };
 
 static inline __attribute__((always_inline)) void write(struct mt_thread *self, const struct report *report, struct mt_stacks stacks) {
+  if (MT_UNLIKELY(mt_placing) && self->waits) mt_waiting_tell(self, report->kind, report->addr, report->size, report->device);
   struct mt_record *r = mt_record_open(self, report->kind);
   if (MT_UNLIKELY(!r)) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
@@ -86,6 +97,7 @@ static inline __attribute__((always_inline)) void write(struct mt_thread *self, 
   if (report->kind == MT_ALLOC) {
     if (mt_requested.rounded | mt_requested.storage) put_rest(r);
     if (mt_backward_known()) put_operator(self, r, stacks.python);
+    if (MT_UNLIKELY(mt_placing)) put_place(r, report->device);
   }
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
@@ -97,12 +109,22 @@ static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint
   write(self, &(struct report){id, kind, device, addr, size, allocated, reserved}, mt_capture(self, frame, frame->caller, kind));
 }
 
+static inline bool is_met(void) { return __atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & 1u << MT_TORCH; }
+
+/* Before the first block is told. */
+static __attribute__((noinline)) void meet(void) {
+  if (!mt_thread_get()) return;
+  mt_allocator_meet();
+  mt_allocator_ask();
+  mt_adapter_meet(MT_TORCH);
+}
+
 static inline __attribute__((always_inline)) void usage(uint16_t id, const struct mt_frame *frame, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
   if (mt_life_is_off()) return;
   int index = cuda_device(device);
   if (index < 0) return; /* the CPU allocator reports here too, while a profiler is on */
   uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
-  mt_adapter_seen(MT_TORCH);
+  if (MT_UNLIKELY(!is_met())) meet();
   record(id, size < 0 ? MT_FREE : MT_ALLOC, frame, (uint64_t)ptr, bytes, allocated, reserved, index);
 }
 
@@ -112,10 +134,13 @@ static uintptr_t allocator(void) { return (uintptr_t)mt_symbol_object("libc10_cu
 void mt_torch_record_block(const struct mt_torch_block *block) {
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
-  mt_adapter_seen(MT_TORCH);
+  if (!is_met()) meet();
   mt_requested = (struct mt_requested){.rounded = block->requested};
+  mt_place = (struct mt_place){.pool = block->pool, .stream = 1 + block->stream};
+  if (block->pool | block->stream) mt_place_begin();
   write(self, &(struct report){MT_ID_reportMemoryUsageToProfiler, MT_ALLOC, block->device, block->address, block->size, block->allocated, block->reserved},
         mt_capture_for(self, allocator()));
+  mt_place = (struct mt_place){0, 0};
 }
 
 void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
@@ -137,6 +162,10 @@ void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
 #define MT_REPORT_ROUND(number, mangled)
 #define MT_REPORT_DENSE(number, mangled)
 #define MT_REPORT_STRIDED(number, mangled)
+#define MT_REPORT_STREAM(number, mangled)
+#define MT_REPORT_POOL(number, mangled)
+#define MT_REPORT_TEXT(number, mangled)
+#define MT_REPORT_STRING(number, mangled)
 
 #define MT_REPORT_USAGE(number, mangled)                                                                                  \
   static struct mt_slot slot_##number;                                                                                    \

@@ -8,6 +8,7 @@ struct mt_torch_block {
   uint64_t address, size;
   uint64_t requested;           /* bytes, 0 unknown */
   uint64_t allocated, reserved; /* bytes of the device, this block included */
+  uint64_t stream, pool;        /* where it belongs, see allocator/place.h */
   int device;
 };
 

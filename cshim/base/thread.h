@@ -12,6 +12,7 @@
 #define MT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define MT_TAG_DEPTH 64u
 #define MT_TAG_UNSTORED_OWNERS 32u
+#define MT_WAITS_MAX 32u /* streams of one block: torch makes as many, of each priority */
 #define MT_RECENT_BITS 3u
 #define MT_RECENT_CALLERS (1u << MT_RECENT_BITS)
 
@@ -72,6 +73,10 @@ struct mt_thread {
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* of mt_context_generation then */
   int32_t context_device;
+  uint32_t waits; /* events that torch's allocator has recorded since the thread's last report: of the block that it is about to report */
+  struct {
+    uint64_t event, stream;
+  } wait[MT_WAITS_MAX]; /* the first of them */
   /* what follows outlives the fields above */
   uint64_t named_in;    /* epoch of the spool that has name */
   uint32_t name;        /* dictionary id of the thread */

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attach/object.h"
 #include "hooks/abi.h"
 #include "hooks/call.h"
 #include "hooks/real.h"
@@ -48,6 +49,17 @@ bool mt_route_rebind(void);
 
 /* Where CUDA was used before that: leads addresses of driver functions that libraries have fetched to the wrappers. Returns how many there were. */
 unsigned mt_route_replace(void);
+
+/* Events that one library records and asks about, by where its functions lie. */
+struct mt_event_watch {
+  struct mt_range records;      /* code whose events are told when they are recorded */
+  struct mt_range completes[2]; /* code that is told when an event is complete; empty: none */
+  void (*recorded)(uint64_t event, uint64_t stream);
+  void (*completed)(uint64_t event);
+};
+
+/* Set once, when all of it is known. */
+void mt_event_watch(const struct mt_event_watch *watch);
 
 /* The head of every wrapper's definition. */
 #define MT_HOOKED(symbol, params) \

@@ -13,7 +13,7 @@ import (
 
 // rooms lists the folders of the C half from the bottom up. A room may use itself and those before it, and the
 // contracts that lie in cshim itself.
-var rooms = []string{"elf", "base", "unwind", "spool", "python", "record", "attach", "hooks", "device", "nvtx", "adapters", "process"}
+var rooms = []string{"elf", "base", "unwind", "spool", "python", "record", "attach", "hooks", "device", "nvtx", "allocator", "adapters", "process"}
 
 // contracts may be included by every room.
 var contracts = []string{"spool.h", "hooks.def", "include/memtrace.h"}

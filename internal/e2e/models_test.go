@@ -15,6 +15,7 @@ type iterationRow struct {
 	End          uint64 `json:"end"`
 	ReservedPeak uint64 `json:"reserved_peak"`
 	ReservedEnd  uint64 `json:"reserved_end"`
+	Requested    uint64 `json:"requested"` // 0: this version does not count it
 	Allocs       uint64 `json:"allocs"`
 	Frees        uint64 `json:"frees"`
 	Parameters   uint64 `json:"parameters"`
@@ -113,6 +114,7 @@ func compareIterations(t *testing.T, tr *training, rows []iterationRow) {
 		if i < len(rows)-1 { // what is freed while the interpreter ends the oracle does not see
 			equal(t, "bytes at the end", addUp(got.End), want.End)
 			equal(t, "reserved at the end", got.ReservedEndBytes, want.ReservedEnd)
+			compareRequested(t, &got, want)
 			equal(t, "frees", got.FreeCount, want.Frees-before.Frees)
 		}
 		if got.Peak.Held[others]*100 > got.Peak.Bytes {
@@ -124,6 +126,25 @@ func compareIterations(t *testing.T, tr *training, rows []iterationRow) {
 		checkPhases(t, &got, others)
 		before = want
 	}
+}
+
+// compareRequested: what was requested of the blocks that live when an iteration ends is what PyTorch counts, and with
+// the rest makes their bytes.
+func compareRequested(t *testing.T, it *iteration, want iterationRow) {
+	t.Helper()
+	if want.Requested == 0 {
+		if it.Requested != nil && it.Requested.Unknown == 0 { // of the smallest blocks it is known everywhere
+			t.Errorf("iteration %d: all requests are told of a version that does not tell them: %+v", it.Number, it.Requested)
+		}
+		return
+	}
+	if it.Requested == nil {
+		t.Errorf("iteration %d: what was requested is not known", it.Number)
+		return
+	}
+	equal(t, "requested at the end", it.Requested.Bytes, want.Requested)
+	equal(t, "requested and rest", it.Requested.Bytes+it.Requested.Rest, want.End)
+	equal(t, "of unknown request", it.Requested.Unknown, 0)
 }
 
 // checkPhases: the moments of the phases add up, are no higher than the peak, and one of them is the peak where its

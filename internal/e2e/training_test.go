@@ -35,6 +35,8 @@ type iteration struct {
 	ReservedEndBytes  uint64   `json:"reserved_end_bytes"`
 	AllocCount        uint64   `json:"alloc_count"`
 	FreeCount         uint64   `json:"free_count"`
+
+	Requested *requestedBytes `json:"requested_end"`
 }
 
 type parameter struct {

@@ -412,6 +412,8 @@ func namelessOn(name, version string) string {
 		return "the null runtime keeps such variables in host memory"
 	case "cudaMemPoolTrimTo", "cudaDeviceGraphMemTrim":
 		return "what a pool holds has no room for the name"
+	case "cudaEventRecord", "cudaEventRecord_ptsz", "cudaEventQuery", "cudaEventSynchronize":
+		return "an event makes one only where PyTorch's allocator waits for it"
 	case "cudaThreadExit":
 		return map[string]string{"13": "gone"}[version]
 	case "cudaGraphAddNode":

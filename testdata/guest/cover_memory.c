@@ -15,7 +15,7 @@ enum { NO_MEMORY = 2 };
 void cover_plain(void) {
   static char own[4][4096] __attribute__((aligned(4096)));
   uint64_t a, b, c, left;
-  size_t pitch;
+  size_t pitch, room;
   void *h, *g;
   DO(cuMemAlloc_v2, &a, 1000);
   DO(cuMemAlloc_v2, &left, 777);
@@ -33,6 +33,7 @@ void cover_plain(void) {
   DO(cuMemFree_v2, 0);
   DO(cuMemFreeHost, h);
   DO(cuMemFreeHost, NULL);
+  DO(cuMemGetInfo_v2, &pitch, &room);
   DO(cuMemHostUnregister, own[0]);
   DO(cuMemAllocManaged, &c, 31000, 1);
   DO(cuMemAllocHost_v2, &h, 5001);

@@ -129,6 +129,19 @@ static void graph_by_parameters(int version) {
   run(graph);
 }
 
+/* What is asked changes no memory. */
+static void answers(void) {
+  size_t bytes, all;
+  void *event;
+  DO(cudaMemGetInfo, &bytes, &all);
+  HELP(cudaEventCreateWithFlags, &event, 2);
+  DO(cudaEventRecord, event, NULL);
+  DO(cudaEventRecord_ptsz, event, NULL);
+  DO(cudaEventQuery, event);
+  DO(cudaEventSynchronize, event);
+  HELP(cudaEventDestroy, event);
+}
+
 void cover_runtime(int version) {
   plain();
   async();
@@ -136,6 +149,7 @@ void cover_runtime(int version) {
   external();
   imports();
   graph_by_kind();
+  answers();
   if (version >= 12000) graph_by_parameters(version);
   DO(cudaDeviceGraphMemTrim, 0);
   DO(cudaDeviceReset);

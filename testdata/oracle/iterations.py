@@ -4,7 +4,7 @@
 
 Whenever an optimizer finished a step it notes what the allocator of the first
 device counted since the step before: highest and last bytes, how many blocks were
-made and freed until now, and the bytes of the elements of all parameters that
+made and freed until now, what was requested of the live ones, and the bytes of the elements of all parameters that
 there are, and of that optimizer's gradients and states. OUTPUT is a list of that as
 JSON; its last element is what came after the last step and has the counters only.
 """
@@ -35,6 +35,7 @@ def counters():
     return {
         "peak": stats["allocated_bytes.all.peak"], "end": stats["allocated_bytes.all.current"],
         "reserved_peak": stats["reserved_bytes.all.peak"], "reserved_end": stats["reserved_bytes.all.current"],
+        "requested": stats.get("requested_bytes.all.current"),  # since 2.1
         "allocs": stats["allocation.all.allocated"], "frees": stats["allocation.all.freed"],
     }
 

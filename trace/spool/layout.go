@@ -3,7 +3,7 @@ package spool
 // The geometry of cshim/spool.h. A test compiles that header and compares every number.
 const (
 	magic          = "MTSPOOL\x00"
-	layoutVersion  = 8
+	layoutVersion  = 9
 	pageSize       = 4096
 	recordSize     = 64
 	segmentSize    = 16384
@@ -119,6 +119,7 @@ const (
 
 	dictPyStack = 7
 	dictCode    = 8
+	dictPlace   = 9
 )
 
 // A Python frame in a stack entry, behind the 8 bytes of the stack's end.

@@ -34,12 +34,12 @@ var mirrored = []struct {
 	{"offsetof(struct mt_ring, read_segment)", ringReadSegment}, {"offsetof(struct mt_ring, read_slot)", ringReadSlot},
 	{"offsetof(struct mt_segment_head, next)", segmentNext}, {"offsetof(struct mt_segment_head, free_next)", segmentFreeNext},
 	{"R(seq)", recSeq}, {"R(ticks)", recTicks}, {"R(addr)", recAddr}, {"R(size)", recSize}, {"R(stream)", recUnion}, {"R(handle)", recUnion},
-	{"R(allocated)", recUnion}, {"R(stack)", recStack}, {"R(pystack)", recPyStack}, {"R(tag)", recTag}, {"R(api)", recAPI}, {"R(kind)", recKind},
+	{"R(allocated)", recUnion}, {"R(pool)", recUnion}, {"R(waits_on)", recReserved}, {"MT_WAIT", uint64(trace.EventWait)}, {"MT_COMPLETE", uint64(trace.EventComplete)}, {"MT_EMPTY", uint64(trace.EventEmptyCache)}, {"MT_ASK", uint64(trace.EventAsk)}, {"MT_POOL", uint64(trace.EventPool)}, {"MT_SETTING", uint64(trace.EventSetting)}, {"R(stack)", recStack}, {"R(pystack)", recPyStack}, {"R(tag)", recTag}, {"R(api)", recAPI}, {"R(kind)", recKind},
 	{"R(device)", recDevice}, {"R(reserved)", recReserved}, {"R(name)", recReserved}, {"R(status)", recStatus}, {"R(runtime)", recRuntime},
 	{"R(mem)", recMem}, {"R(flags)", recFlags},
 	{"MT_RING_FREE", ringFree}, {"MT_RING_ACTIVE", ringActive}, {"MT_RING_DEAD", ringDead},
 	{"MT_DICT_STRING", dictString}, {"MT_DICT_STACK", dictStack}, {"MT_DICT_MODULE", dictModule}, {"MT_DICT_THREAD", dictThread},
-	{"MT_DICT_DEVICE", dictDevice}, {"MT_DICT_INFO", dictInfo}, {"MT_DICT_PYSTACK", dictPyStack}, {"MT_DICT_CODE", dictCode},
+	{"MT_DICT_DEVICE", dictDevice}, {"MT_DICT_INFO", dictInfo}, {"MT_DICT_PYSTACK", dictPyStack}, {"MT_DICT_CODE", dictCode}, {"MT_DICT_PLACE", dictPlace},
 	{"P(code)", pyFrameCode}, {"P(where)", pyFrameWhere}, {"P(self)", pyFrameSelf}, {"sizeof(struct mt_pyframe)", pyFrameSize},
 	{"C(first_line)", codeFirstLine}, {"C(table)", codeTable}, {"C(module_call)", codeModuleCall}, {"C(name_width)", codeNameWidth},
 	{"C(qualname_width)", codeQualNameWidth}, {"C(file_width)", codeFileWidth}, {"C(name_bytes)", codeNameBytes},
@@ -49,7 +49,7 @@ var mirrored = []struct {
 	{"MT_STACK_UNREADABLE", uint64(trace.StackUnreadable)}, {"MT_STACK_CALLER", uint64(trace.StackCaller)},
 	{"MT_LINES_NONE", uint64(trace.LinesNone)}, {"MT_LINES_LNOTAB", uint64(trace.LinesLnotab)}, {"MT_LINES_RANGES", uint64(trace.LinesRanges)},
 	{"MT_LINES_LOCATIONS", uint64(trace.LinesLocations)},
-	{"MT_ID_BITS", idBits}, {"MT_REST_LOW", restLow}, {"MT_COUNT_BITS", countBits}, {"MT_OP_HALF", opHalf}, {"MT_OP_BITS", opBits}, {"MT_OP_THREAD_BITS", opThreadBits}, {"MT_OP_BACKWARD", opBackward}, {"MT_FLAG_BACKWARD", uint64(trace.FlagBackward)},
+	{"MT_ID_BITS", idBits}, {"MT_PLACE_LOW", placeLow}, {"MT_REST_LOW", restLow}, {"MT_COUNT_BITS", countBits}, {"MT_OP_HALF", opHalf}, {"MT_OP_BITS", opBits}, {"MT_OP_THREAD_BITS", opThreadBits}, {"MT_OP_BACKWARD", opBackward}, {"MT_FLAG_BACKWARD", uint64(trace.FlagBackward)},
 	{"MT_RECORDING", controlRecording}, {"MT_STOP_REQUESTED", controlStopRequested}, {"MT_DRAINED", controlDrained},
 }
 

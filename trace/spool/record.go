@@ -1,6 +1,8 @@
 package spool
 
 import (
+	"math"
+
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -31,6 +33,9 @@ func (s *Spool) decode(e *trace.Event, off uint64, c *clock) {
 	case trace.EventName:
 		name(e, b)
 		return
+	case trace.EventWait, trace.EventComplete, trace.EventEmptyCache, trace.EventPool, trace.EventSetting:
+		allocator(e, b)
+		return
 	}
 	e.Device = int16(int8(b[recDevice]))
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
@@ -44,6 +49,10 @@ func (s *Spool) decode(e *trace.Event, off uint64, c *clock) {
 		e.Rest = e.Size>>countBits | uint64(e.Tag>>idBits)<<restLow
 		e.Size &= countMask
 		e.Tag &= 1<<idBits - 1
+		if place := uint32(e.Stack)>>idBits | uint32(e.PyStack)>>idBits<<placeLow; place != 0 {
+			e.Stack, e.PyStack = e.Stack&(1<<idBits-1), e.PyStack&(1<<idBits-1)
+			e.Stream, e.Pool = s.place(place)
+		}
 		e.Mem = cuda.MemoryDevice
 		return
 	}
@@ -53,6 +62,9 @@ func (s *Spool) decode(e *trace.Event, off uint64, c *clock) {
 	e.Runtime = cuda.API(uint16(b[recRuntime]) | uint16(b[recRuntime+1])<<8)
 	e.Flags = trace.Flags(b[recFlags])
 	switch e.Kind {
+	case trace.EventAsk:
+		e.Addr, e.Allocated = 0, e.Addr
+		return
 	case trace.EventCreate, trace.EventDestroy, trace.EventLaunch:
 		e.Object = cuda.ObjectKind(b[recMem])
 		return
@@ -86,6 +98,45 @@ const (
 	idBits  = 19
 	restLow = 20
 )
+
+// And where a block was allocated: the id of its place, in the upper bits of its stacks' ids.
+const placeLow = 13
+
+// place looks up the stream and the private pool that a place stands for.
+func (s *Spool) place(id uint32) (stream uint64, pool uint32) {
+	off := s.indexOffset + uint64(id-1)*indexEntrySize
+	if id > s.indexMax || !s.in(off, indexEntrySize) || s.load32(off) != dictPlace || s.u32(off+4) != 16 {
+		return 0, 0 // only a damaged file has such an id
+	}
+	at := s.u64(off + 8)
+	if at > s.dataMax || 16 > s.dataMax-at || !s.in(s.dataOffset+at, 16) {
+		return 0, 0
+	}
+	return s.u64(s.dataOffset + at), poolOf(s.u64(s.dataOffset + at + 8))
+}
+
+// poolOf narrows a pool's number: one that is too large for the field stands for all such.
+func poolOf(number uint64) uint32 { return uint32(min(number, math.MaxUint32)) }
+
+// allocator completes what a framework's allocator was told, or did beside its blocks.
+func allocator(e *trace.Event, b []byte) {
+	e.API, e.Level = 0, 0
+	e.Device = int16(int8(b[recDevice]))
+	switch e.Kind {
+	case trace.EventWait:
+		e.Addr, e.Size, e.Handle, e.Stream = le64(b, recAddr), le64(b, recSize), le64(b, recUnion), le64(b, recReserved)
+	case trace.EventComplete:
+		e.Device, e.Handle = 0, le64(b, recUnion)
+	case trace.EventEmptyCache:
+		e.Count = le64(b, recSize)
+		return
+	case trace.EventPool:
+		e.Count, e.Pool = le64(b, recSize), poolOf(le64(b, recUnion))
+	case trace.EventSetting:
+		e.Count, e.Name = le64(b, recSize), trace.StringID(le32(b, recReserved))
+	}
+	e.Tag, e.Stack, e.PyStack = 0, 0, 0
+}
 
 // name completes what a framework calls its memory.
 func name(e *trace.Event, b []byte) {

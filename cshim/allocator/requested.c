@@ -2,37 +2,30 @@
 /* Two functions of torch stand between a request and the report of its block, and each library calls them by the loader's table: how a size is rounded is looked
  * up for every request of 512 bytes or more, and the bytes of a tensor's storage are computed for every tensor, on whatever device. Each leaves its figure with
  * its thread; the report takes the first, or for the smallest blocks the second, and clears both. A version that calls neither leaves requests unknown. */
-#include "adapters/requested.h"
+#include "allocator/requested.h"
 
 #include <stddef.h>
 
+#include "allocator/original.h"
 #include "base/thread.h"
-#include "hooks/real.h"
 
 __thread struct mt_requested mt_requested;
-
-/* The original. All callers mean the same one: of two copies of torch in a process each computes the same. */
-static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
-  void *real = mt_real_find(name, caller);
-  if (!real) __builtin_trap(); /* the caller could not have been loaded */
-  return mt_slot_learn(slot, real);
-}
-
-#define ORIGINAL(number, mangled)                                          \
-  void *real = __atomic_load_n(&slot_##number.fallback, __ATOMIC_RELAXED); \
-  if (MT_UNLIKELY(!real)) real = find(&slot_##number, #mangled, (uintptr_t)__builtin_return_address(0))
 
 #define MT_HOOK(...)
 #define MT_CUSTOM(...)
 #define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
 #define MT_REPORT_USAGE(number, mangled)
 #define MT_REPORT_OOM(number, mangled)
+#define MT_REPORT_STREAM(number, mangled)
+#define MT_REPORT_POOL(number, mangled)
+#define MT_REPORT_TEXT(number, mangled)
+#define MT_REPORT_STRING(number, mangled)
 
 #define MT_REPORT_ROUND(number, mangled)      \
   static struct mt_slot slot_##number;        \
   MT_EXPORT size_t mangled(size_t bytes);     \
   MT_EXPORT size_t mangled(size_t bytes) {    \
-    ORIGINAL(number, mangled);                \
+    MT_ORIGINAL(number, mangled);                \
     mt_requested.rounded = bytes;             \
     return ((size_t (*)(size_t))real)(bytes); \
   }
@@ -42,7 +35,7 @@ static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   static struct mt_slot slot_##number;                                                                           \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, size_t item, size_t offset);                 \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, size_t item, size_t offset) {                \
-    ORIGINAL(number, mangled);                                                                                   \
+    MT_ORIGINAL(number, mangled);                                                                                   \
     size_t bytes = ((size_t (*)(const int64_t *, size_t, size_t, size_t))real)(sizes, dimensions, item, offset); \
     mt_requested.storage = bytes;                                                                                \
     return bytes;                                                                                                \
@@ -52,7 +45,7 @@ static void *find(struct mt_slot *slot, const char *name, uintptr_t caller) {
   static struct mt_slot slot_##number;                                                                                                                            \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, const int64_t *strides, size_t strides_count, size_t item, size_t offset);                    \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, const int64_t *strides, size_t strides_count, size_t item, size_t offset) {                   \
-    ORIGINAL(number, mangled);                                                                                                                                    \
+    MT_ORIGINAL(number, mangled);                                                                                                                                    \
     size_t bytes = ((size_t (*)(const int64_t *, size_t, const int64_t *, size_t, size_t, size_t))real)(sizes, dimensions, strides, strides_count, item, offset); \
     mt_requested.storage = bytes;                                                                                                                                 \
     return bytes;                                                                                                                                                 \

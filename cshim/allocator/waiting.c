@@ -1,0 +1,49 @@
+#define _GNU_SOURCE
+#include "allocator/waiting.h"
+
+#include "allocator/place.h"
+#include "allocator/remark.h"
+#include "hooks/hooks.h"
+
+/* Before the report of the block, of which nothing is known yet. */
+static void recorded(uint64_t event, uint64_t stream) {
+  struct mt_thread *self = mt_self;
+  if (!self || !mt_thread_recording(self)) return;
+  mt_place_begin();
+  if (self->waits < MT_WAITS_MAX) self->wait[self->waits].event = event, self->wait[self->waits].stream = stream;
+  self->waits++;
+}
+
+/* An event that is complete before its block was reported is of one that was freed while a graph was captured, when no event may be asked about. */
+static bool forget(struct mt_thread *self, uint64_t event) {
+  uint32_t count = self->waits < MT_WAITS_MAX ? self->waits : MT_WAITS_MAX;
+  for (uint32_t i = 0; i < count; i++) {
+    if (self->wait[i].event != event) continue;
+    self->wait[i] = self->wait[count - 1];
+    self->waits = count - 1;
+    return true;
+  }
+  return false;
+}
+
+static void completed(uint64_t event) {
+  struct mt_thread *self = mt_self;
+  if (!self || !mt_thread_recording(self)) return;
+  if (self->waits && forget(self, event)) mt_remark(&(struct mt_remark){.kind = MT_WAIT, .device = -1, .with = event});
+  mt_remark(&(struct mt_remark){.kind = MT_COMPLETE, .device = -1, .with = event});
+}
+
+void mt_waiting_watch(struct mt_range records, const struct mt_range completes[2]) {
+  static struct mt_event_watch watch;
+  watch = (struct mt_event_watch){.records = records, .completes = {completes[0], completes[1]}, .recorded = recorded, .completed = completed};
+  mt_event_watch(&watch);
+}
+
+/* So are events before anything but a free: whose they are is not known. */
+void mt_waiting_tell(struct mt_thread *self, uint8_t kind, uint64_t address, uint64_t size, int device) {
+  uint32_t count = self->waits < MT_WAITS_MAX ? self->waits : MT_WAITS_MAX;
+  self->waits = 0;
+  if (kind != MT_FREE) address = size = 0;
+  for (uint32_t i = 0; i < count; i++)
+    mt_remark(&(struct mt_remark){.kind = MT_WAIT, .device = device, .addr = address, .size = size, .with = self->wait[i].event, .name = self->wait[i].stream});
+}
