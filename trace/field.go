@@ -332,7 +332,7 @@ func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
 
 // fieldBits is how many bits the values of a field have; 0: all 64.
 var fieldBits = [fieldCount]uint8{FieldThread: 32, FieldLevel: 8, FieldAPI: 16, FieldRuntime: 16, FieldMem: 8, FieldDevice: 16, FieldStatus: 32, FieldFlags: 8,
-	FieldStack: 32, FieldPyStack: 32, FieldTag: 32, FieldName: 32, FieldObject: 8, FieldCategory: 8, FieldOp: 32, FieldOpThread: 16}
+	FieldStack: 32, FieldPyStack: 32, FieldTag: 32, FieldName: 32, FieldObject: 8, FieldCategory: 8, FieldOp: 32, FieldOpThread: 16, FieldPool: 32}
 
 // fitsField reports whether a value fits a field.
 func fitsField(f Field, v uint64) bool {

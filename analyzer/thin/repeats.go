@@ -103,6 +103,8 @@ func repeated(e *trace.Event) (key seenKey, repeats bool) {
 		return seenKey{kind: e.Kind, of: uint64(e.Name), device: e.Device}, true
 	case trace.EventName:
 		return seenKey{kind: e.Kind, of: e.Handle}, e.Category == trace.CategoryStep
+	case trace.EventAsk:
+		return seenKey{kind: e.Kind, of: uint64(e.Stack)<<32 | uint64(e.PyStack), device: e.Device}, true
 	case trace.EventReserve:
 		return seenKey{e.Addr, e.Device, e.Object, e.Kind}, e.Flags&trace.FlagLate == 0
 	}

@@ -37,6 +37,8 @@ type Thinner struct {
 	moments []int32            // rows of the window's moments, ascending
 	seen    map[seenKey]firstLast
 	forward map[operator]int32
+	waits   map[uint64][]int32 // by event that blocks wait for: rows of the window
+	awaited map[uint64]bool    // events that blocks of earlier windows wait for
 	left    trace.Thinned
 	out     []trace.Event
 }
@@ -85,7 +87,7 @@ func slotOf(b *heap.Block) int16 {
 // New returns a Thinner with windows of so many events. Its replay takes at most so many bytes outside of Go's heap for
 // live blocks; 0 leaves it in Go's heap, without a bound.
 func New(window int, most int64) *Thinner {
-	t := &Thinner{rows: make([]trace.Event, 0, window), notes: make([]note, 0, window), seen: make(map[seenKey]firstLast), forward: make(map[operator]int32)}
+	t := &Thinner{rows: make([]trace.Event, 0, window), notes: make([]note, 0, window), seen: make(map[seenKey]firstLast), forward: make(map[operator]int32), waits: make(map[uint64][]int32), awaited: make(map[uint64]bool)}
 	if most > 0 {
 		t.heap = heap.NewPackedHeap(t, most)
 	} else {

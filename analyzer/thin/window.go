@@ -43,6 +43,7 @@ func (t *Thinner) closeWindow(rows int) {
 	slices.Sort(t.moments)
 	t.pairs(rows)
 	t.keepPools(rows)
+	t.dropWaits(rows)
 	t.keepOperators(rows)
 	for i := range t.rows[:rows] {
 		if n := &t.notes[i]; n.drop || t.rows[i].Kind == trace.EventName && n.peer != 0 && t.notes[n.peer-1].drop {
