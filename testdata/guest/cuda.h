@@ -43,6 +43,8 @@ int cudaFree(void *address);
 int cudaGetLastError(void);
 int cudaPeekAtLastError(void);
 int cudaRuntimeGetVersion(int *version);
+int cudaEventCreateWithFlags(void **event, unsigned flags);
+int cudaEventDestroy(void *event);
 int cudaSetDevice(int device);
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);

@@ -98,6 +98,9 @@ void route_start(void);
 bool route_has(enum hooked id);
 int runtime_version(void);
 void register_variable(char *variable, size_t size);
+enum { EVENT_WITHOUT_TIMES = 2 };
+void *runtime_event(void);
+void runtime_event_end(void *event);
 extern char variable[100];
 #define HAS(symbol) route_has(HOOKED_##symbol)
 

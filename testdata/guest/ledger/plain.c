@@ -31,6 +31,20 @@ static void wild(struct actor *a) {
   book_close(a);
 }
 
+/* What is asked changes no memory. */
+static void ask(struct actor *a, bool runtime) {
+  size_t available, all;
+  DO(a, cuMemGetInfo_v2, &available, &all);
+  if (!runtime) return;
+  DO(a, cudaMemGetInfo, &available, &all);
+  void *event = runtime_event();
+  DO(a, cudaEventRecord, event, NULL);
+  if (HAS(cudaEventRecord_ptsz)) DO(a, cudaEventRecord_ptsz, event, NULL);
+  DO(a, cudaEventSynchronize, event);
+  DO(a, cudaEventQuery, event);
+  runtime_event_end(event);
+}
+
 static void by_pitch(struct actor *a, struct slot *s, bool runtime) {
   size_t width = 1 + pick(a, 5000), height = 1 + pick(a, 100), depth = 1 + pick(a, 4), pitch;
   struct mt_cuda_pitched solid;
@@ -60,6 +74,7 @@ static void make(struct actor *a, struct slot *s) {
   if (runtime) enter_runtime(s->context);
   if (one_in(a, 50)) refused(a, device_of(s->context));
   if (one_in(a, 50)) wild(a);
+  if (one_in(a, 50)) ask(a, runtime);
   if (runtime && one_in(a, 50)) DO(a, cudaMalloc, &nothing, 0);
   if (one_in(a, 6)) {
     by_pitch(a, s, runtime);

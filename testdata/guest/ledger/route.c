@@ -107,6 +107,14 @@ int runtime_version(void) {
   return version;
 }
 
+void *runtime_event(void) {
+  void *event;
+  HELP(BESIDE(cudaEventCreateWithFlags)(&event, EVENT_WITHOUT_TIMES));
+  return event;
+}
+
+void runtime_event_end(void *event) { HELP(BESIDE(cudaEventDestroy)(event)); }
+
 /* As compiled code does with its variables before main. */
 void register_variable(char *variable, size_t size) {
   static const struct {
