@@ -111,9 +111,8 @@ static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint
 
 static inline bool is_met(void) { return __atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & 1u << MT_TORCH; }
 
-/* Before the first block is told. */
+/* Before the first block is told, by a thread that records. */
 static __attribute__((noinline)) void meet(void) {
-  if (!mt_thread_get()) return;
   mt_allocator_meet();
   mt_allocator_ask();
   mt_adapter_meet(MT_TORCH);
@@ -124,8 +123,11 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
   int index = cuda_device(device);
   if (index < 0) return; /* the CPU allocator reports here too, while a profiler is on */
   uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
+  struct mt_thread *self = mt_thread_get(); /* once: a thread without a ring counts an event as lost */
+  if (!self) return;
   if (MT_UNLIKELY(!is_met())) meet();
-  record(id, size < 0 ? MT_FREE : MT_ALLOC, frame, (uint64_t)ptr, bytes, allocated, reserved, index);
+  uint8_t kind = size < 0 ? MT_FREE : MT_ALLOC;
+  write(self, &(struct report){id, kind, index, (uint64_t)ptr, bytes, allocated, reserved}, mt_capture(self, frame, frame->caller, kind));
 }
 
 /* In the library that has the allocator. */
