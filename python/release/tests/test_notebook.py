@@ -49,7 +49,7 @@ def test_cells(package, tmp_path):
     reports = [json.loads(cell) for cell in cells]
     assert [report["driver"]["peak_bytes"] for report in reports] == [48 * MIB, 148 * MIB, 58 * MIB, 148 * MIB]
     assert [report["driver"]["live_bytes"] for report in reports] == [48 * MIB, 58 * MIB, 58 * MIB, 58 * MIB]
-    assert [report["filter"] for report in reports] == [["peaks since mark:cell-1"], ["peaks since mark:cell-2"], ["peaks since mark:cell-3"], []]
+    assert [report["filter"] for report in reports] == [["from mark:cell-1 to the end"], ["from mark:cell-2 to the end"], ["from mark:cell-3 to the end"], []]
 
 
 def test_kernel_that_was_started_without(package, tmp_path):
