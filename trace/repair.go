@@ -98,6 +98,9 @@ func (s *sectionReader) findParity() (p parity, at int64, ok bool) {
 // undo looks for the place at which taking back what is wrong makes the section at s.offset right, and leaves it so.
 func (s *sectionReader) undo(group []byte, start int64, wrong *[parityBytes]byte) bool {
 	section := int(s.offset - start)
+	if section < 0 || section+sectionHeaderSize > len(group) {
+		return false // too little is left of the group for a section
+	}
 	for _, arc := range arcs(wrong) {
 		first := section - arc.length + 1
 		first += int(uint64(int64(arc.start)-(start+int64(first)))) & (parityBytes - 1)

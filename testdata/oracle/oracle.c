@@ -100,9 +100,8 @@ static void add_native(struct oracle_text *text) {
   dl_iterate_phdr(find_spans, NULL);
   _Unwind_Backtrace(step, &walk);
   unsigned first = 0;
-  for (unsigned i = 0; i < walk.count && i < 16; i++) {
-    if (lies_in(walk.frames[i], MEMTRACE) || lies_in(walk.frames[i], ORACLE)) first = i + 1;
-  }
+  /* One of memtrace's behind others is that of a call of the allocator that passes through it, and belongs to the stack. */
+  while (first < walk.count && (lies_in(walk.frames[first], MEMTRACE) || lies_in(walk.frames[first], ORACLE))) first++;
   while (walk.count && !walk.frames[walk.count - 1]) walk.count--; /* libgcc ends a stack whose return address is unknown with a 0 */
   for (unsigned i = first; i < walk.count; i++) oracle_add(text, i == first ? "%lx" : ",%lx", walk.frames[i]);
   if (walk.greenlet) oracle_add(text, ",greenlet");
