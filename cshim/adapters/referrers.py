@@ -1,5 +1,6 @@
 # What still refers to the program's tensors, for memtrace ctl PID referrers (cshim/adapters/referrers.c). Runs in one namespace with python/memtrace/_paths.py and
 # _referrers.py, which stand before it.
+# ruff: noqa: F821
 LONGEST = 2000  # characters of a text
 
 
