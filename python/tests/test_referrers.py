@@ -137,7 +137,7 @@ def test_nothing_waits_for_the_garbage_collector():
     try:
         _referrers.referrers(quiet=True)
         path_of(lambda: held)
-        del held
+        held = None
         assert watched() is None
     finally:
         gc.enable()
