@@ -15,7 +15,8 @@ type Timeline struct {
 	Keys    []TimelineKey   `json:"keys"`
 	Levels  []TimelineLevel `json:"levels"` // that were used, the framework first
 	Lines   []TimelineLine  `json:"lines"`
-	Lanes   []TimelineLane  `json:"lanes"` // by stretch
+	Lanes   []TimelineLane  `json:"lanes"`            // by stretch
+	Phases  []PhaseSpan     `json:"phases,omitempty"` // of a training program, in the order of time
 }
 
 // TimelineKey is one key of the grouping.
@@ -72,6 +73,8 @@ type TimelineLane struct {
 	Marks     uint64   `json:"marks,omitempty"`
 	MarkNames []string `json:"mark_names,omitempty"` // the first TimelineMarks of them
 	OOMs      uint64   `json:"ooms,omitempty"`       // refusals for want of memory
+
+	Phases []PhasePart `json:"phases,omitempty"` // what of the stretch belongs to phases, in the order of their first allocations
 }
 
 // TimelineMarks is how many names of marks a stretch keeps.
@@ -102,6 +105,7 @@ func JoinLane(a, b TimelineLane) TimelineLane {
 	a.OOMs += b.OOMs
 	names := append(slices.Clip(a.MarkNames), b.MarkNames...)
 	a.MarkNames = names[:min(len(names), TimelineMarks)]
+	a.Phases = JoinPhases(slices.Clip(slices.Clone(a.Phases)), b.Phases)
 	return a
 }
 
