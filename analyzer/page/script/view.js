@@ -109,7 +109,7 @@ async function neighbour(direction) {
 // moments are those with a name, between which memory can be looked for.
 function moments() {
   const list = [];
-  for (const lane of facts.lanes)
+  for (const lane of facts.lanes.filter((one) => !one.phases))
     for (const item of lane.items) list.push({time: item.to === undefined ? item.from : item.to, name: (item.to === undefined ? lane.name.replace(/s$/, "") + " " + item.name : "end of " + item.title).trim()});
   return list.sort((a, b) => a.time - b.time);
 }
