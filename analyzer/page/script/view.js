@@ -218,8 +218,11 @@ async function readFacts(from) {
   const next = JSON.parse(from.getElementById("facts").textContent);
   sections = (name) => inflate(from.getElementById(name).textContent);
   if (!next.events) return null;
-  const made = next.remote ? remoteSource(next, ask) : localSource(next, unpack(await sections("columns"), next), sections);
-  return {facts: next, source: made};
+  if (next.remote) return {facts: next, source: remoteSource(next, ask)};
+  const unpacked = unpacker(next);
+  await inflateInto(from.getElementById("columns").textContent, unpacked.take);
+  await sliced(linking(unpacked));
+  return {facts: next, source: localSource(next, unpacked.model, sections)};
 }
 
 async function begin() {
