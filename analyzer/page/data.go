@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/lanes"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 )
@@ -215,8 +216,8 @@ func (d *data) levels(s *report.Summary) {
 
 // lanes are what lies below the picture.
 func (d *data) lanes(s *report.Summary) {
-	for _, l := range s.Lanes() {
-		v := lane{Name: l.Name, Alarm: l.Name == report.LaneOutOfMemory, Items: []item{}}
+	for _, l := range lanes.Of(s) {
+		v := lane{Name: l.Name, Alarm: l.Name == lanes.OutOfMemory, Items: []item{}}
 		known := make(map[string]int)
 		for _, i := range l.Items {
 			one := item{Name: render.Clean(i.Name), Title: render.Clean(i.Title), From: i.FromNS}

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"memtrace/analyzer/lanes"
 	"memtrace/analyzer/report"
 )
 
@@ -39,18 +40,18 @@ var phaseColours = map[string]color.RGBA{
 var laneShades = []color.RGBA{{205, 205, 205, 255}, {228, 228, 228, 255}}
 
 // lanesOf puts lanes on a chart's axis; at is the place of a time on it.
-func lanesOf(s *report.Summary, at func(time int64) int64) (lanes []Lane) {
-	for _, l := range s.Lanes() {
-		if l.Name == report.LaneOutOfMemory { // a line through the plot
+func lanesOf(s *report.Summary, at func(time int64) int64) (list []Lane) {
+	for _, l := range lanes.Of(s) {
+		if l.Name == lanes.OutOfMemory { // a line through the plot
 			continue
 		}
 		lane := Lane{Name: l.Name}
 		for _, i := range l.Items {
 			lane.Items = append(lane.Items, LaneItem{i.Name, at(i.FromNS), at(i.ToNS), i.Moment, i.Parts})
 		}
-		lanes = append(lanes, lane)
+		list = append(list, lane)
 	}
-	return lanes
+	return list
 }
 
 // phases are those that the lanes have, in the order of their first stretches.

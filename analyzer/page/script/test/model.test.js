@@ -106,6 +106,14 @@ test("a brush costs what the picture is wide, not what the run is long", () => {
   assert.ok(cost[1] < 4 * cost[0], cost[1] + " steps, " + cost[0] + " for an eighth of the events");
 });
 
+test("a block takes forty bytes at most, checkpoints and sums included", () => {
+  for (const apart of [1 << 12, 1 << 15]) {
+    const {model} = story(200_000, 4, {apart}), arrays = Object.values(model).concat(model.checkpoints.map((point) => point.blocks)).filter(ArrayBuffer.isView);
+    const bytes = arrays.reduce((total, array) => total + array.byteLength, 0);
+    assert.ok(bytes / model.blocks > 20 && bytes / model.blocks <= 40, bytes / model.blocks + " bytes a block");
+  }
+});
+
 test("what came since a moment and stayed, and how long the rest lived", () => {
   const {blocks, model, times} = story(400, 4), edge = 100, event = 350;
   const stayed = liveIn(blocks, event).filter((b) => b.born > edge), ended = blocks.filter((b) => b.died > edge && b.died <= event);
