@@ -90,7 +90,7 @@ var theirs = map[string][]string{
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols,
 // with which LD_BIND_NOW=1 ends every program at its start; the others are dead weight in somebody's process.
 var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/plot", module + "analyzer/rules/rulefile",
-	module + "analyzer/timeline", module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
+	module + "analyzer/timeline", module + "analyzer/lanes", module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
 	"net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.
