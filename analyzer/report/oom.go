@@ -65,6 +65,10 @@ type OOMEvent struct {
 	LostRecords uint64 `json:"lost_records,omitempty"` // records lost by then, which may have changed what is said of owners
 
 	Sizes SizesAt `json:"-"` // of the device's memory at the moment
+
+	// Of the first event that failed: the blocks by inner line, operator and module, where places of the program are
+	// told. They have no rows but those of blocks.
+	Through []Ledger `json:"-"`
 }
 
 // OOMAllocator is what the framework's allocator held on the device.
@@ -91,7 +95,7 @@ type Advice struct {
 }
 
 func (e *OOMEvent) DropDetails() {
-	e.Detailed, e.Sample, e.Allocator, e.Since = false, nil, nil, nil
+	e.Detailed, e.Sample, e.Allocator, e.Since, e.Through = false, nil, nil, nil, nil
 	e.Ledgers, e.StepBytes, e.Advice = []Ledger{}, []uint64{}, []Advice{}
 	e.UsedBytes, e.FreeBytes = 0, 0
 }

@@ -1,0 +1,57 @@
+package oom
+
+import (
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
+)
+
+// throughGroupings say more of a block than the line of the program that asked for it, which may be the one that calls
+// a trainer.
+var throughGroupings = []string{"inner", "operator", "module"}
+
+// lookThrough divides the live blocks of a device by what lies beneath the program's own lines.
+func (t *Tracker) lookThrough(device int16, main heap.Account, time int64) []report.Ledger {
+	by, err := profile.PickGroupings(throughGroupings, nil)
+	if err != nil {
+		panic(err) // the names are the registry's
+	}
+	sums := make([]map[uint64]uint64, len(by))
+	for g := range by {
+		sums[g] = make(map[uint64]uint64)
+	}
+	t.Heap.Each(func(id uint32, b *heap.Block) {
+		if b.Device != device || b.Account != main {
+			return
+		}
+		o := profile.OriginOf(b)
+		if t.OriginOf != nil {
+			o = t.OriginOf(id, b)
+		}
+		for g := range by {
+			sums[g][by[g].ID(t.Resolver, &o)] += b.Size
+		}
+	})
+	var list []report.Ledger
+	for g := range by {
+		list = append(list, report.Ledger{By: by[g].Name, Level: main.String(), Moment: "oom", TimeNS: time, Rows: t.namedRows(by[g], sums[g])})
+	}
+	return list
+}
+
+// namedRows turns what identifiers of a grouping hold into rows, most first.
+func (t *Tracker) namedRows(by *profile.Grouping, sums map[uint64]uint64) []report.LedgerRow {
+	keys, labels := make(map[report.OwnerKey]uint64), make(map[string]string)
+	for id, bytes := range sums {
+		key := by.Key(t.Resolver, id)
+		keys[report.OwnerKey{Owner: report.OwnerBlocks, Key: key}] += bytes
+		if by.Label != nil {
+			labels[key] = by.Label(t.Resolver, id)
+		}
+	}
+	rows := report.OwnerRows(keys)
+	for i := range rows {
+		rows[i].Label = labels[rows[i].Key]
+	}
+	return rows
+}
