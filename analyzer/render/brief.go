@@ -184,11 +184,7 @@ func (p *page) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
 func (p *page) shortModules(s *report.Summary, l *report.Ledger) {
 	var rows []owner
 	for _, m := range l.RepeatedModules() {
-		name := clean(m.Title)
-		if m.Count > 1 {
-			name += "  " + p.o.each(m.Count, m.Smallest, m.Largest)
-		}
-		rows = append(rows, owner{name: name, bytes: m.Bytes, style: blocks})
+		rows = append(rows, owner{name: clean(m.Title), each: p.o.each(m.Count, m.Smallest, m.Largest), bytes: m.Bytes, style: blocks})
 	}
 	p.shortTable("By module", fewer(rows, p.rows(briefModules), foldShort), nil)
 }
@@ -205,10 +201,13 @@ func foldShort(hidden []owner) owner {
 func (p *page) shortTable(title string, owners []owner, b *report.Bounds) {
 	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	var rows [][]cell
+	each := make([]string, len(owners))
 	for i, o := range owners {
 		rows = append(rows, []cell{{o.name, plain}, {p.marked(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}})
+		each[i] = o.each
 	}
-	p.table([]column{{title: title}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, rows)
+	columns, rows := eachColumn([]column{{title: title}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, rows, each)
+	p.table(columns, rows)
 	p.gap()
 }
 
