@@ -59,9 +59,6 @@ func NewLive(src trace.Source, opts Options) (*Live, error) {
 	c := newCollector(src.Tables(), picked, profile.NewFilter(profile.Selection{Devices: opts.Devices, Tag: opts.Tag, Library: opts.Library, Focus: opts.Focus, Ignore: opts.Ignore}), opts.At)
 	c.window, c.bounds, c.crossed, c.timeline = window, bounds, crossed, followed
 	c.ooms.Places = opts.Sites
-	if c.kept != nil {
-		c.ooms.OriginOf = c.originOf
-	}
 	c.keepHistory(&opts)
 	c.resolver.Stacks.Info, c.resolver.Stacks.Options, c.resolver.Stacks.Own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {

@@ -141,7 +141,7 @@ func (m *moment) drop(a heap.Account, o profile.Origin) {
 
 // originOf tells where a live block comes from.
 func (c *collector) originOf(id uint32, b *heap.Block) profile.Origin {
-	if d := c.details[b.Account]; d != nil && !b.Hidden {
+	if d := c.details[b.Account]; d != nil && c.kept != nil && !b.Hidden {
 		return d.Cells.List[c.cellOf[id]].Origin
 	}
 	return profile.OriginOf(b)

@@ -62,9 +62,9 @@ type picture struct {
 // picture fills in who holds a device's memory.
 func (t *Tracker) picture(v *report.OOMEvent) {
 	p := t.takePicture(v.Device)
-	v.Through = nil
+	v.Through, v.Seen = nil, report.OOMSeen{}
 	if t.Places && t.Ended == nil && t.failed == 0 {
-		v.Through = t.lookThrough(v.Device, p.main, v.TimeNS)
+		v.Through, v.Seen = t.lookThrough(v.Device, p.main, v.TimeNS)
 	}
 	if p.framework {
 		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks, IdleBytes: p.held - min(p.held, p.inBlocks)}

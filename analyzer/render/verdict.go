@@ -37,6 +37,7 @@ func Verdict(s *report.Summary) []string {
 	add(engineSentence(s, v))
 	add(idleSentence(s, v))
 	add(roundingSentence(s))
+	add(loadedSentence(s, v))
 	add(othersSentence(s))
 	add(retrySentence(s))
 	add(growthSentence(s, v))

@@ -35,6 +35,14 @@ func namesOperator(v *report.Verdict) bool {
 	return v.Operator != nil && v.Operator.Share >= operatorShare && (v.Module == nil || v.Owner != nil && v.Owner.By == "inner")
 }
 
+// loadedSentence speaks of a checkpoint that was on the device twice at the peak, where that is much.
+func loadedSentence(s *report.Summary, v *report.Verdict) string {
+	if v.Outcome != report.OutcomePeak || s.LoadedTwiceBytes == 0 || s.LoadedTwiceBytes < v.PeakBytes/10 {
+		return ""
+	}
+	return fmt.Sprintf("%s of it were read from a checkpoint and were on the device twice; torch.load with map_location=\"cpu\" avoids that.", Bytes(s.LoadedTwiceBytes))
+}
+
 // engineSentence says how to see more of an MXNet program whose blocks come from the threads of MXNet's engine.
 func engineSentence(s *report.Summary, v *report.Verdict) string {
 	if s.Versions["mxnet"] == "" || v.Module != nil || v.Owner == nil || v.Owner.By != "library" || !strings.HasPrefix(v.Owner.Name, "libmxnet") {

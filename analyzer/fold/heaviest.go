@@ -1,11 +1,9 @@
-package report
+package fold
 
 import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"memtrace/analyzer/fold"
 )
 
 const (
@@ -15,16 +13,14 @@ const (
 	heavyShare = 4
 )
 
-// HeavyModule finds the part of a model that holds most of a ledger's blocks together with what is below it: the deepest
-// module on the way down from the root on which each one holds at least half of what the one above it does, and a quarter
-// of the whole, in bytes. Repeated modules count as one, "model.h.{0..11}.attn". title is "" if that leads no further than
-// to a root.
-func (l *Ledger) HeavyModule(whole uint64) (title string, bytes uint64) {
+// Heaviest finds the part of a model that holds most together with what is below it, by the names of modules and what
+// each holds itself: the deepest module on the way down from the root on which each one holds at least half of what the
+// one above it does, and a quarter of the whole, in bytes. Repeated modules count as one, "model.h.{0..11}.attn". title
+// is "" if that leads no further than to a root.
+func Heaviest(names []string, bytes []uint64, whole uint64) (title string, held uint64) {
 	node := &moduleNode{}
-	for i := range l.Rows {
-		if r := &l.Rows[i]; r.Owner == OwnerBlocks && r.Key != NoModule {
-			node.add(r.Key, r.Bytes)
-		}
+	for i, name := range names {
+		node.add(name, bytes[i])
 	}
 	var path []string
 	for len(path) < maxModuleDepth {
@@ -80,7 +76,7 @@ func (n *moduleNode) heaviest() (best string, heaviest *moduleNode) {
 	children := n.children
 	if list := n.repeated(); len(list) > 1 {
 		all := &moduleNode{}
-		children = map[string]*moduleNode{"{" + fold.IndexRanges(list) + "}": all}
+		children = map[string]*moduleNode{"{" + IndexRanges(list) + "}": all}
 		for name, c := range n.children {
 			if !slices.Contains(list, name) {
 				children[name] = c

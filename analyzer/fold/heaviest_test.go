@@ -1,23 +1,26 @@
-package report
+package fold
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 )
 
-// ledgerOf makes a ledger by module of paths and what they hold.
-func ledgerOf(held map[string]uint64) *Ledger {
-	l := &Ledger{By: "module"}
-	for key, bytes := range held {
-		l.Rows = append(l.Rows, LedgerRow{Owner: OwnerBlocks, Key: key, Bytes: bytes})
+// heaviestOf calls Heaviest with a map's names and what they hold.
+func heaviestOf(held map[string]uint64, whole uint64) (string, uint64) {
+	names := slices.Sorted(maps.Keys(held))
+	var bytes []uint64
+	for _, name := range names {
+		bytes = append(bytes, held[name])
 	}
-	return l
+	return Heaviest(names, bytes, whole)
 }
 
-// TestHeavyModule: the way down ends where no part holds half of what is above it or a quarter of the whole; layers of
+// TestHeaviest: the way down ends where no part holds half of what is above it or a quarter of the whole; layers of
 // one kind count as one, different ones of a list do not.
-func TestHeavyModule(t *testing.T) {
-	layers := map[string]uint64{NoModule: 50, "model.head": 100}
+func TestHeaviest(t *testing.T) {
+	layers := map[string]uint64{"model.head": 100}
 	for i := range 12 {
 		layers[fmt.Sprintf("model.h.%d.attn", i)] = 30
 		layers[fmt.Sprintf("model.h.%d.attn.proj", i)] = 10
@@ -37,7 +40,7 @@ func TestHeavyModule(t *testing.T) {
 		{"a root alone", map[string]uint64{"net": 90, "net.a": 5, "net.b": 5}, 0, "", 0},
 		{"two halves", map[string]uint64{"net.b": 50, "net.a": 50}, 0, "net.a", 50},
 		{"scattered", map[string]uint64{"net.h.1.a": 10, "net.h.10.a": 20, "net.h.2.a": 30}, 0, "net.h.{1..2,10}.a", 60},
-		{"none", map[string]uint64{NoModule: 7}, 0, "", 0},
+		{"none", nil, 7, "", 0},
 	} {
 		whole := c.whole
 		if whole == 0 {
@@ -45,19 +48,19 @@ func TestHeavyModule(t *testing.T) {
 				whole += bytes
 			}
 		}
-		if title, bytes := ledgerOf(c.held).HeavyModule(whole); title != c.title || bytes != c.bytes {
+		if title, bytes := heaviestOf(c.held, whole); title != c.title || bytes != c.bytes {
 			t.Errorf("%s: %s with %d, want %s with %d", c.name, title, bytes, c.title, c.bytes)
 		}
 	}
 }
 
 // Paths of a damaged or hostile trace may have as many parts as they like.
-func TestHeavyModuleOfDeepPaths(t *testing.T) {
+func TestHeaviestOfDeepPaths(t *testing.T) {
 	path := "a"
 	for range 1000 {
 		path += ".a"
 	}
-	if title, bytes := ledgerOf(map[string]uint64{path: 8}).HeavyModule(8); len(title) < maxModuleDepth || bytes != 8 {
+	if title, bytes := heaviestOf(map[string]uint64{path: 8}, 8); len(title) < maxModuleDepth || bytes != 8 {
 		t.Errorf("%s with %d", title, bytes)
 	}
 }
