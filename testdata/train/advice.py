@@ -47,7 +47,7 @@ def twice(followed, steps):
 def lengths(followed, _steps):
     net = model(4)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for rows in (4096, 3500, 4096, 4000, 4096, 4096 if followed else 32768):
+    for rows in (4096, 3500, 4096, 4000, 4096, 4096 if followed else 65536):
         train(net, optimizer, rows)
     if followed:
         hoard = []
