@@ -65,8 +65,10 @@ async function layouts() {
         const where = name + " " + width + " " + colorScheme, page = await open(where, url, {viewport: {width, height: 900}, colorScheme});
         found[where] = await layout(page);
         if (found[where].overflow) wrong(where, "is wider than the window");
+        const file = "/" + where.replaceAll(" ", "-") + ".png";
+        await page.screenshot({path: plan.tops + file, clip: {x: 0, y: 0, width, height: 1440}, fullPage: true});
         if (width !== 480) await accessible(where, page);
-        if (plan.shots) await page.screenshot({path: plan.shots + "/" + where.replaceAll(" ", "-") + ".png", fullPage: true});
+        if (plan.shots) await page.screenshot({path: plan.shots + file, fullPage: true});
         await page.context().close();
       }
   writeFileSync(plan.layout, JSON.stringify(found));
