@@ -34,8 +34,10 @@ func Verdict(s *report.Summary) []string {
 		add(peakSentence(s, v))
 	}
 	add(shareSentence(s, v))
+	add(engineSentence(s, v))
 	add(idleSentence(s, v))
 	add(roundingSentence(s))
+	add(loadedSentence(s, v))
 	add(othersSentence(s))
 	add(retrySentence(s))
 	add(growthSentence(s, v))
@@ -78,7 +80,11 @@ func peakSentence(s *report.Summary, v *report.Verdict) string {
 	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
-	return text + windowPhrase(s.Window) + peakPlace(v) + "."
+	text += windowPhrase(s.Window) + peakPlace(v)
+	if what := partWords(v); what != "" {
+		text += ": " + what
+	}
+	return text + "."
 }
 
 // peakPlace says at which point of the run the peak stood.
@@ -124,9 +130,6 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 	}
 	if o := v.Owner; o != nil && o.Share >= 0.1 {
 		text := fmt.Sprintf("%.0f%% was allocated %s (%s)", 100*o.Share, ownerWords(o), Bytes(o.Bytes))
-		if m := v.Module; m != nil && m.Share >= 0.1 {
-			text += fmt.Sprintf(" and %.0f%% by module %s (%s)", 100*m.Share, clean(m.Name), Bytes(m.Bytes))
-		}
 		switch {
 		case o.Bytes == v.PeakBytes:
 			text = "all of it was allocated " + ownerWords(o)
@@ -155,15 +158,12 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 			}
 		}
 	}
-	if o := v.Owner; o != nil && seenThrough(s, e) {
+	if o := v.Owner; o != nil && e.DrivenByLibrary() {
 		text := fmt.Sprintf("%.0f%% was allocated %s (%s", share(o.Bytes), ownerWords(o), Bytes(o.Bytes))
-		if v.Operator != nil {
+		if v.Operator != nil && namesOperator(v) {
 			text += ", " + clean(v.Operator.Name)
 		}
 		parts = append(parts, text+")")
-		if m := v.Module; m != nil {
-			parts = append(parts, fmt.Sprintf("%.0f%% by module %s (%s)", share(m.Bytes), clean(m.Name), Bytes(m.Bytes)))
-		}
 		return fmt.Sprintf("Of the %s in use, %s.", Bytes(l.WholeBytes), strings.Join(parts, "; "))
 	}
 	for _, r := range l.Rows {
@@ -316,6 +316,9 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	}
 	if e.TotalBytes > 0 {
 		text += fmt.Sprintf(", %s of %s free", Bytes(e.FreeBytes), Bytes(e.TotalBytes))
+	}
+	if what := partWords(v); what != "" && len(e.Through) > 0 {
+		text += "; " + what
 	}
 	times := ""
 	if v.OOMCount > 1 {
