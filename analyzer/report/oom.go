@@ -14,6 +14,8 @@ type OOM struct {
 	RecoveredCount uint64     `json:"recovered_count"` // times at which it got it after giving something back
 	RefusedCount   uint64     `json:"refused_count"`   // driver calls that were refused for want of memory; several may belong to one time
 	Events         []OOMEvent `json:"events"`
+
+	Retries []OOMRetries `json:"retries,omitempty"` // what came after a framework's allocator had given up, the first times
 }
 
 // How running out of memory ended.
@@ -58,6 +60,7 @@ type OOMEvent struct {
 	Allocator  *OOMAllocator `json:"allocator,omitempty"`    // the framework's allocator, if one reports blocks on the device
 	Ledgers    []Ledger      `json:"ledgers"`                // what filled the device, by tag, library, call and, where it is known, place of the program
 	Since      *OOMGrowth    `json:"since,omitempty"`        // what is younger than the last step or mark
+	Categories []OOMCategory `json:"categories,omitempty"`   // what the framework's blocks were for, where that is known
 	StepBytes  []uint64      `json:"step_bytes"`             // live on the device when the latest steps began, oldest first
 	Advice     []Advice      `json:"advice"`                 // what to try, the most promising first
 	Sidecar    string        `json:"sidecar_file,omitempty"` // base name of the text file that the recorder wrote beside the trace
@@ -92,7 +95,7 @@ type Advice struct {
 
 func (e *OOMEvent) DropDetails() {
 	e.Detailed, e.Sample, e.Allocator, e.Since = false, nil, nil, nil
-	e.Ledgers, e.StepBytes, e.Advice = []Ledger{}, []uint64{}, []Advice{}
+	e.Ledgers, e.StepBytes, e.Advice, e.Categories = []Ledger{}, []uint64{}, []Advice{}, nil
 	e.UsedBytes, e.FreeBytes = 0, 0
 }
 
