@@ -19,9 +19,9 @@ type oomAttempts struct {
 		oomCategories
 	} `json:"events"`
 	Retries []struct {
-		Failed    uint64 `json:"failed_count"`
-		Last      int64  `json:"last_time_ns"`
-		Step      int64  `json:"step_time_ns"`
+		Failed uint64 `json:"failed_count"`
+		Last   int64  `json:"last_time_ns"`
+		Step   int64  `json:"step_time_ns"`
 	} `json:"retries"`
 }
 

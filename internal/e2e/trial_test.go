@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -77,6 +78,34 @@ func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
 	_, table, found := strings.Cut(text, "\nWhat fills device 0")
 	table, _, _ = strings.Cut(table, "\n  in use")
 	line := fmt.Sprintf("trial.py:%d settle", lineOf(t, "trial.py", "kept = ["))
+	if !strings.Contains(strings.Join(strings.Fields(table), " "), "rounding and unsplit remainder of blocks 400 B") {
+		t.Errorf("the table has no row of rounding:\n%s", table)
+	}
+	var report struct {
+		Ledger struct {
+			Devices []struct {
+				Ledgers []struct {
+					By   string `json:"by"`
+					Rows []struct {
+						Owner     string `json:"owner"`
+						Requested requestedBytes
+					} `json:"rows"`
+				} `json:"ledgers"`
+			} `json:"devices"`
+		} `json:"device_ledger"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "site", r.trace)), &report); err != nil {
+		t.Fatal(err)
+	}
+	var requested uint64
+	for _, row := range report.Ledger.Devices[0].Ledgers[0].Rows {
+		requested += row.Requested.Bytes
+	}
+	want, err := strconv.ParseUint(strings.TrimSpace(r.stdout), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "requested in the device ledger", requested, want)
 	if !found || !strings.Contains(table, "highest sample") || !strings.Contains(table, line) || !strings.Contains(table, "128.0 MiB") {
 		t.Errorf("no %s with 128.0 MiB in:\n%s", line, text)
 	}
@@ -111,6 +140,38 @@ func TestGrowthOfAsyncServer(t *testing.T) {
 					t.Errorf("growth is not told over time:\n%s", text)
 				}
 			})
+		}
+	}
+}
+
+// What was requested for the blocks of parameters, gradients and states of an optimizer is what PyTorch's snapshot says,
+// and the table leads from the elements to the blocks.
+func TestParametersTellRequestedBytes(t *testing.T) {
+	t.Parallel()
+	r := program{framework: torch27, args: []string{"trial.py", "requested"}}.run(t)
+	var requested, held uint64
+	if _, err := fmt.Sscan(r.stdout, &requested, &held); err != nil {
+		t.Fatalf("%v: %q", err, r.stdout)
+	}
+	var report struct {
+		Training struct {
+			Parameters []struct{ Requested requestedBytes } `json:"parameters"`
+		} `json:"training"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &report); err != nil {
+		t.Fatal(err)
+	}
+	var got requestedBytes
+	for _, p := range report.Training.Parameters {
+		got.Bytes, got.Rest, got.Unknown = got.Bytes+p.Requested.Bytes, got.Rest+p.Requested.Rest, got.Unknown+p.Requested.Unknown
+	}
+	equal(t, "requested", got.Bytes, requested)
+	equal(t, "blocks", got.Bytes+got.Rest, held)
+	equal(t, "unknown", got.Unknown, 0)
+	text := memtrace(t, "report", "--view", "parameters", r.trace)
+	for _, row := range []string{"\n  rounding and unsplit remainder ", "\n  their blocks ", ", all of which was requested"} {
+		if !strings.Contains(text, row) {
+			t.Errorf("no %q in\n%s", row, text)
 		}
 	}
 }
