@@ -324,6 +324,7 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	if v.OOMCount > 1 {
 		times = fmt.Sprintf(" It happened %s times.", Count(v.OOMCount))
 	}
+	times += attemptSentence(&s.OOM)
 	switch {
 	case v.Outcome == report.OutcomeCaughtOOM:
 		return text + "." + times + " The program handled that and exited with status 0."

@@ -45,7 +45,7 @@ var ours = map[string][]string{
 	"analyzer/advice":         {"analyzer/report", "trace"},
 	"analyzer/notes":          {"analyzer/advice", "analyzer/callstack", "analyzer/heap", "analyzer/report", "trace"},
 	"analyzer/snapshot":       {"analyzer/heap", "trace"},
-	"analyzer/oom":            {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "trace", "cuda"},
+	"analyzer/oom":            {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "analyzer/rules", "trace", "cuda"},
 	"analyzer":                {"analyzer/advice", "analyzer/allocator", "analyzer/callstack", "analyzer/device", "analyzer/division", "analyzer/heap", "analyzer/meter", "analyzer/notes", "analyzer/oom", "analyzer/profile", "analyzer/report", "analyzer/rules", "analyzer/symbol", "analyzer/timeline", "analyzer/training", "trace", "cuda"},
 	"analyzer/thin":           {"analyzer/heap", "trace", "cuda"},
 	"analyzer/ranks":          {"analyzer/diff", "analyzer/report"},
