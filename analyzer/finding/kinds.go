@@ -4,7 +4,7 @@ package finding
 // advice. docs/findings.md has the same table.
 var Kinds = []Kind{
 	{"bounds", Warning, "records were lost, so figures are bounds"},
-	{"nothing-allocated", Info, "no CUDA memory was asked for"},
+	{"nothing-allocated", Info, "no CUDA memory was allocated"},
 	{"out-of-memory", Alarm, "memory ran out, and as far as known that was the end"},
 	{"caught-out-of-memory", Warning, "memory ran out, and the program went on"},
 	{"peak", Info, "how high memory was, and at which point of the run"},
