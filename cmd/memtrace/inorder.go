@@ -5,6 +5,10 @@ import "runtime"
 // mostAtOnce bounds how many traces are read at the same time: each takes some tens of MiB.
 const mostAtOnce = 8
 
+// atOnce is how many traces are read at the same time. One alone takes two processors: it is decoded while it is
+// replayed.
+func atOnce() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), mostAtOnce) }
+
 // inOrder reads traces, several at a time where there are processors for it, and hands them to take in the order of
 // inputs. load must be good for being called from several goroutines. An error of take ends it and is returned; what is
 // being read then is left to itself.
@@ -21,7 +25,7 @@ func inOrder[T any](inputs []input, load func(path string) (T, error), take func
 	for i := range results {
 		results[i] = make(chan loaded, 1)
 	}
-	room, ended := make(chan struct{}, min(runtime.GOMAXPROCS(0), mostAtOnce)), make(chan struct{})
+	room, ended := make(chan struct{}, atOnce()), make(chan struct{})
 	defer close(ended)
 	go func() {
 		for i, in := range inputs {

@@ -15,7 +15,7 @@ import (
 // TestInOrder: traces are read at the same time, not too many of them, and come in the order in which they were named,
 // errors among them.
 func TestInOrder(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(6))
 	var inputs []input
 	for n := range 40 {
 		inputs = append(inputs, input{path: strconv.Itoa(n)})
@@ -102,7 +102,7 @@ func TestReportsOfAFolderDoNotDependOnProcessors(t *testing.T) {
 	}
 	for _, args := range [][]string{{"report", "--json", folder}, {"report", "--all", folder}, {"report", "--brief", folder}} {
 		var outputs []string
-		for _, processors := range []int{1, 4} {
+		for _, processors := range []int{1, 8} {
 			before := runtime.GOMAXPROCS(processors)
 			out, problems := execute(t, args)
 			runtime.GOMAXPROCS(before)
