@@ -25,7 +25,7 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl
 	-Wl,--whole-archive $(ROOT)/$(CSHIM_OUT)/libcshim.a -Wl,--no-whole-archive -ldl -lpthread'
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml analyzer/page/*.html analyzer/page/*.css analyzer/page/script/*.js) go.mod go.sum
 
-.PHONY: all help dev lib cli nullcuda demo demo-guest stage wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
+.PHONY: all help dev lib cli nullcuda demo demo-guest stage pgo wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
 
 ##@ Everyday
 
@@ -49,9 +49,10 @@ $(BUILD)/libmemtrace.so: $(CSHIM_OUT)/libcshim.a cshim/exports.map interpose/laz
 	GOARCH= CC= $(GO) run ./internal/lazyrela $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
-$(BUILD)/memtrace: $(GO_SOURCES)
+# The profile says to the compiler which functions read traces: scripts/pgo.sh.
+$(BUILD)/memtrace: $(GO_SOURCES) cmd/memtrace/reports.pgo
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -pgo=cmd/memtrace/reports.pgo -tags netgo,osusergo -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
@@ -82,6 +83,9 @@ stage: all demo-guest $(stage_nullgpu) ## the files of a wheel beside the Python
 	install -D -t $(STAGE)/demo -m 755 $(addprefix $(BUILD)/demo/,$(filter-out %.c %.py,$(demo_programs)))
 	install -D -t $(STAGE)/demo -m 644 $(addprefix $(BUILD)/demo/,$(filter %.c %.py,$(demo_programs)))
 	install -D -t $(STAGE)/include -m 644 cshim/include/memtrace.h
+
+pgo: lib ## the profile by which the compiler lays out the command, from a run of PyTorch; for after large changes of the replay
+	scripts/pgo.sh
 
 wheel: ## wheels for x86-64 and aarch64, any glibc from 2.17 on, any Python, in dist/
 	scripts/wheel.sh
