@@ -23,6 +23,8 @@ type Training struct {
 	Parameters []Parameter `json:"parameters"`        // that the framework named, in the order in which it did
 	Modules    *Module     `json:"modules,omitempty"` // the tree, at the moments of the iteration with the highest peak; nil if no module is known
 	Highest    int         `json:"highest"`           // index of that iteration; -1 without one
+
+	Phases []PhaseSpan `json:"-"` // in the order of time; Timeline has them in JSON
 }
 
 // OOMCategories is what the level's memory was for at one moment at which there was no more.
@@ -89,6 +91,8 @@ type Parameter struct {
 	Gradient   uint64  `json:"gradient_bytes"`
 	GradBlock  uint64  `json:"gradient_block_bytes"`
 	States     []State `json:"states"` // of optimizers, by name
+
+	Requested *Requested `json:"requested,omitempty"` // of all these blocks, as of a Level; nil where it is known of none
 }
 
 // State is what an optimizer keeps for a parameter under one name, such as exp_avg.
