@@ -135,7 +135,7 @@ mutants: ## damaged traces and spools, MUTANTS (2000) of each, through every rea
 	scripts/mutants.sh $(or $(MUTANTS),2000)
 
 # KILLS kills under PyTorch and under load, every ending ENDINGS times beside other preloaded libraries, STORM_EVENTS of storms, STRESS_SECONDS of stress, ten thousand stacks and the whole library of
-# each Python, every model on every PyTorch, LEDGER_SEEDS random ledgers, MUTANTS damaged traces and spools.
+# each Python, every model on every PyTorch, a timeline of 50 million events, LEDGER_SEEDS random ledgers, MUTANTS damaged traces and spools.
 nightly: all nullcuda ## the long forms of the tests, for hours
 	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
 	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
@@ -147,6 +147,7 @@ nightly: all nullcuda ## the long forms of the tests, for hours
 	HOARD_BLOCKS=10000000 $(GO) test -count=1 -timeout 30m -run ManyLiveBlocks -v ./internal/hostile
 	MODELS=all $(GO) test -tags e2e -count=1 -timeout 90m -run 'Iterations|MemTracker' -v ./internal/e2e
 	SCALE=100000 $(GO) test -count=1 -timeout 60m -run CostGrows -v ./cmd/memtrace
+	TIMELINE_EVENTS=50000000 $(GO) test -count=1 -timeout 60m -run TimelineOfManyEvents -v ./analyzer
 	BOUNDS_SEEDS=$(or $(BOUNDS_SEEDS),20000) $(GO) test -count=1 -timeout 60m -run BoundsHold -v ./analyzer
 	LINES_STEP=1 $(GO) test -count=1 -timeout 60m -run StandardLibrary -v ./trace/pyline
 	STACKS_STEPS=5 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfTraining -v ./internal/e2e

@@ -139,6 +139,14 @@ func (m *moment) drop(a heap.Account, o profile.Origin) {
 	m.held[a] = list[:last]
 }
 
+// originOf tells where a live block comes from.
+func (c *collector) originOf(id uint32, b *heap.Block) profile.Origin {
+	if d := c.details[b.Account]; d != nil && c.kept != nil && !b.Hidden {
+		return d.Cells.List[c.cellOf[id]].Origin
+	}
+	return profile.OriginOf(b)
+}
+
 // module is the innermost module of a Python stack; see moduleNames.ofStack.
 func (c *collector) module(stack trace.StackID) trace.StringID {
 	return c.modules.OfStack(stack, c.links, c.resolver.Tables)

@@ -151,6 +151,9 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		s.Training = c.iterations.Value(opts.RuleSets[0].Rules, info, c.parameters.Values(), s.EndNS())
 	}
 	advice.ByCategory(s, advice.FollowedBy(c.resolver.Tables))
+	if s.Training != nil {
+		s.LoadedTwiceBytes = c.loadedTwice()
+	}
 	s.Trend = c.trend(s, mainAccount(s))
 	if c.timeline != nil {
 		s.Timeline = c.timeline.value(c, s)

@@ -27,6 +27,9 @@ const (
 	useUnknown
 )
 
+// phaseOther is the phase of allocations that belong to no part of a training program.
+const phaseOther = "other"
+
 // otherKeys is what stands for the keys beyond timeline.MaxKeys.
 const otherKeys = "(other keys)"
 
@@ -99,10 +102,25 @@ func (t *overTime) opened(c *collector, id uint32, b *heap.Block, v *profile.Cel
 	t.Reach(time)
 	s, d, slot := t.Stacks[b.Account], c.details[b.Account], profile.DeviceSlot(b.Device)
 	t.change(c, id, b, v, s.Grow)
-	if s.Opened(time, d.Total.Allocs) && c.iterations != nil {
-		s.SetPhase(profile.PhaseName(c.resolver.Phase(v)))
+	highest := s.Opened(time, d.Total.Allocs)
+	if c.iterations != nil {
+		phase := profile.PhaseName(c.resolver.Phase(v))
+		if highest {
+			s.SetPhase(phase)
+		}
+		if c.iterations.Account == b.Account {
+			t.Phase(trainingPhase(phase), time)
+		}
 	}
 	t.set(b.Account.String(), slot, d.Devices[slot].Current)
+}
+
+// trainingPhase is a phase as lanes of phases have it: "" if the allocation belongs to none.
+func trainingPhase(phase string) string {
+	if phase == phaseOther {
+		return ""
+	}
+	return phase
 }
 
 // closed takes in a block that ends.
@@ -205,6 +223,9 @@ func (t *overTime) value(c *collector, s *report.Summary) *report.Timeline {
 	slices.SortFunc(v.Lines, func(a, b report.TimelineLine) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Device, b.Device))
 	})
+	if s.Training != nil {
+		v.Phases = s.Training.Phases
+	}
 	v.Name(t.names(c))
 	return v
 }

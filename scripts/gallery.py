@@ -20,7 +20,7 @@ PICTURES = [
     ("NeuMF on the sizes of MovieLens-20M, iteration by iteration", "neumf-iterations", "iterations", ["neumf"], [], [],
      "What each category held at the peak of each iteration, and what the allocator had reserved."),
     ("The same run over time", "neumf-timeline", "timeline", ["neumf"], [], ["--axis", "events"],
-     "Each column shows the highest moment that lies in it: no maximum is left out. The axis goes by allocations and frees, since most of the run's time is its start."),
+     "Each column shows the highest moment that lies in it: no maximum is left out. The axis goes by allocations and frees, since most of the run's time is its start. Below it lie iterations and the phases of training."),
     ("VGG-19 with two kinds of convolution", "vgg19-overlay", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--align"],
      "One image of 256 x 256 pixels. Both runs begin at their first allocation."),
     ("The same, allocation by allocation", "vgg19-events", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--axis", "events"],

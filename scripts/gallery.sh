@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes docs/gallery.md and its pictures from real runs on the null GPU. Fails where a picture's values are not the report's.
+# Makes gallery.md and its pictures, in docs or the folder that is named, from real runs on the null GPU. Fails where a picture's values are not the report's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,8 @@ torch=$(python3 testdata/nullcuda/venv.py "torch==${DEMO_TORCH:-2.7.1}")
 mxnet=$(python3 testdata/nullcuda/venv.py mxnet-cu112==1.9.1)
 traces=$(mktemp -d)
 trap 'rm -rf "$traces"' EXIT
-mkdir -p docs/gallery
+docs=${1:-docs}
+mkdir -p "$docs/gallery"
 
 record() { # record NAME VENV PROGRAM ARGUMENTS...
 	NULLCUDA_SHARED=none NULLCUDA_MEM=16G MEMTRACE_OUTPUT=$traces/$1.bin LD_PRELOAD=$PWD/build/libmemtrace.so "$2/bin/nullcuda-run" python "testdata/train/$3" "${@:4}" >&2
@@ -32,4 +33,4 @@ sample() {
 
 sample smi-im2col vgg19.py
 sample smi-fft vgg19.py --convolution fft
-python3 scripts/gallery.py build/memtrace "$traces" docs
+python3 scripts/gallery.py build/memtrace "$traces" "$docs"

@@ -62,6 +62,10 @@ type picture struct {
 // picture fills in who holds a device's memory.
 func (t *Tracker) picture(v *report.OOMEvent) {
 	p := t.takePicture(v.Device)
+	v.Through, v.Seen = nil, report.OOMSeen{}
+	if t.Places && t.Ended == nil && t.failed == 0 {
+		v.Through, v.Seen = t.lookThrough(v.Device, p.main, v.TimeNS)
+	}
 	if p.framework {
 		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks, IdleBytes: p.held - min(p.held, p.inBlocks)}
 		if t.Devices.Holdings.FromDriver() {

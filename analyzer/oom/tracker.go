@@ -61,6 +61,8 @@ type Tracker struct {
 	open     []*incident            // in the order in which they began
 	Ended    func(*report.OOMEvent) // takes each event instead of the list, if not nil
 	Places   bool                   // divide by places of the program, too
+	// OriginOf tells where a block comes from, with what is known beside its stack, as its name. nil: the stack is all.
+	OriginOf func(id uint32, b *heap.Block) profile.Origin
 	Info     func() trace.Info
 	since    *report.OOMGrowth // the latest step or mark, without its bytes
 	sinceSeq uint64

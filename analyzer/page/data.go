@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/lanes"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 )
@@ -60,20 +61,19 @@ type level struct {
 }
 
 type lane struct {
-	Name  string `json:"name"`
-	Alarm bool   `json:"alarm"`
-	Items []item `json:"items"`
+	Name   string   `json:"name"`
+	Alarm  bool     `json:"alarm"`
+	Phases []string `json:"phases,omitempty"` // that parts of items are numbers of
+	Items  []item   `json:"items"`
 }
 
 type item struct {
-	Name  string `json:"name"`
-	Title string `json:"title"`
-	From  int64  `json:"from"`
-	To    *int64 `json:"to,omitempty"` // none: a moment
+	Name  string     `json:"name"`
+	Title string     `json:"title"`
+	From  int64      `json:"from"`
+	To    *int64     `json:"to,omitempty"`    // none: a moment
+	Parts [][2]int64 `json:"parts,omitempty"` // number of a phase, and how much of the item belongs to it
 }
-
-// laneItems bounds the items of a lane.
-const laneItems = 2000
 
 // binary is the sections of columns, by the id of their element.
 type binary struct{ Columns, Places string }
@@ -214,34 +214,21 @@ func (d *data) levels(s *report.Summary) {
 	}
 }
 
-// lanes are iterations, marks and moments at which memory ran out.
+// lanes are what lies below the picture.
 func (d *data) lanes(s *report.Summary) {
-	if t := s.Training; t != nil && t.IterationsBy != report.IterationsByNothing {
-		l := lane{Name: "iteration", Items: []item{}}
-		for i := range t.Iterations {
-			it := &t.Iterations[i]
-			if it.Ended && len(l.Items) < laneItems {
-				l.Items = append(l.Items, item{fmt.Sprint(it.Number), fmt.Sprintf("iteration %d", it.Number), it.StartNS, &it.EndNS})
+	for _, l := range lanes.Of(s) {
+		v := lane{Name: l.Name, Alarm: l.Name == lanes.OutOfMemory, Items: []item{}}
+		known := make(map[string]int)
+		for _, i := range l.Items {
+			one := item{Name: render.Clean(i.Name), Title: render.Clean(i.Title), From: i.FromNS}
+			if !i.Moment {
+				one.To = &i.ToNS
 			}
+			for _, p := range i.Parts {
+				one.Parts = append(one.Parts, [2]int64{int64(number(known, &v.Phases, p.Phase)), p.NS})
+			}
+			v.Items = append(v.Items, one)
 		}
-		d.Lanes = append(d.Lanes, l)
-	}
-	marks := lane{Name: "marks"}
-	for _, m := range s.Marks {
-		if len(marks.Items) < laneItems && !strings.HasPrefix(m.Name, "memtrace.") {
-			marks.Items = append(marks.Items, item{Name: render.Clean(m.Name), From: m.FirstTimeNS})
-		}
-	}
-	slices.SortFunc(marks.Items, func(a, b item) int { return int(min(max(a.From-b.From, -1), 1)) })
-	ooms := lane{Name: "no memory", Alarm: true}
-	for i := range s.OOM.Events {
-		if e := &s.OOM.Events[i]; len(ooms.Items) < laneItems {
-			ooms.Items = append(ooms.Items, item{Name: "", From: e.TimeNS})
-		}
-	}
-	for _, l := range []lane{marks, ooms} {
-		if l.Items != nil {
-			d.Lanes = append(d.Lanes, l)
-		}
+		d.Lanes = append(d.Lanes, v)
 	}
 }

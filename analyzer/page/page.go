@@ -43,7 +43,7 @@ var styleText string
 var scripts embed.FS
 
 // scriptOrder is how the parts of the page's script follow each other: what is used as it is read comes first.
-var scriptOrder = []string{"words", "model", "segments", "source", "elements", "theme", "picture", "tables", "stacks", "mapview", "refresh", "view"}
+var scriptOrder = []string{"words", "model", "unpack", "lanes", "segments", "source", "elements", "theme", "picture", "tables", "stacks", "mapview", "refresh", "view"}
 
 // scriptText is one script of the parts.
 func scriptText(parts []string) string {

@@ -23,8 +23,10 @@ type Chart struct {
 	Width  int64 // of the columns of a stack, which begin at X; 0: they are 1 wide, and X lies in their middle
 	Series []Series
 	Peak   *Point  // marked and labelled
-	Steps  []int64 // where iterations end
 	OOM    []int64 // where memory ran out
+	Lanes  []Lane  // below the axis
+
+	begin, end float64 // of the axis, as it is drawn
 
 	Panels []Panel
 	Stacks []Panel // columns that stand beside each other

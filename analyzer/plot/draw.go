@@ -56,7 +56,7 @@ func init() {
 
 // Draw writes a chart in one of Formats.
 func (c *Chart) Draw(w io.Writer, format string) error {
-	high := vg.Length(height)
+	high := vg.Length(height) + c.lanesHeight()
 	switch n := len(c.Panels); {
 	case n > 0:
 		high = panelsTop

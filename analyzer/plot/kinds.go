@@ -40,7 +40,7 @@ const KindFlame = "flamegraph"
 
 // Kinds lists all sorts of pictures.
 var Kinds = []Kind{
-	{"timeline", "bytes over time, stacked by category, with the peak, iterations and out-of-memory errors", false, timeline},
+	{"timeline", "bytes over time, stacked by category, with the peak, iterations, phases, marks and out-of-memory errors", false, timeline},
 	{"iterations", "what each training iteration held at its peak, stacked by category", false, iterations},
 	{"categories", "bars of what the memory was for at the peak, a panel for each run", true, categories},
 	{"bars", "two stacked bars: the peak divided by two sets of rules", false, twoBars},
@@ -195,20 +195,16 @@ func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	return nil
 }
 
-// markTimeline marks the peak, ends of iterations and out-of-memory errors; at is the place of a time on the axis.
+// markTimeline marks the peak and out-of-memory errors, and puts lanes below the axis; at is the place of a time on the axis.
 func (c *Chart) markTimeline(s *report.Summary, at func(time int64) int64) {
 	main := levelOf(s, s.Heights[0].Level)
 	c.Peak = &Point{at(main.PeakTimeNS), signed(main.PeakBytes), "peak " + report.SizeText(main.PeakBytes)}
 	if t := s.Training; t != nil {
-		for _, it := range t.Iterations {
-			if it.Ended {
-				c.Steps = append(c.Steps, at(it.EndNS))
-			}
-		}
 		for _, o := range t.OutOfMemory {
 			c.OOM = append(c.OOM, at(o.TimeNS))
 		}
 	}
+	c.Lanes = lanesOf(s, at)
 }
 
 func iterations(runs []Run, _ Options) (*Chart, error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/lanes"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
@@ -28,6 +29,8 @@ func training() *report.Summary {
 		held := []uint64{i << 20, 5 << 20, 1}
 		t.Iterations = append(t.Iterations, report.Iteration{Number: i + 1, Ended: true, EndNS: int64(i+1) * 1000, Peak: report.IterationMoment{Bytes: i<<20 + 5<<20 + 1, Held: held}, ReservedPeakBytes: 9 << 20})
 	}
+	t.Phases = []report.PhaseSpan{{FromNS: 100, ToNS: 900, Parts: []report.PhasePart{{Phase: "forward", NS: 800, Allocs: 2}}}, {FromNS: 950, ToNS: 3000, Parts: []report.PhasePart{{Phase: "backward", NS: 10, Allocs: 1}, {Phase: "forward", Allocs: 1}}}}
+	s.Marks = []report.Mark{{Name: "</svg>\x1b\n", FirstTimeNS: 3999}}
 	s.Training = t
 	one := report.Categories{By: "layer", Rows: []report.Category{{Key: "a", Bytes: 900}, {Key: "b", Bytes: 90}, {Key: "c", Bytes: 4}, {Key: rules.Others, Bytes: 6}}}
 	two := report.Categories{By: "data", Rows: []report.Category{{Key: "w", Bytes: 1000}, {Key: rules.Others}}, Untrackable: &report.Untrackable{Bytes: 500}}
@@ -106,8 +109,11 @@ func wellFormed(t *testing.T, svg []byte) {
 func TestValues(t *testing.T) {
 	s := training()
 	c := mustMake(t, "timeline", Options{}, s)
-	if c.Peak.Bytes != 3<<30 || c.Peak.X != 2500 || slices.Max(c.Series[0].Bytes) != 3<<30 || slices.Max(c.Series[1].Bytes) != 4<<30 || len(c.Steps) != 3 {
+	if c.Peak.Bytes != 3<<30 || c.Peak.X != 2500 || slices.Max(c.Series[0].Bytes) != 3<<30 || slices.Max(c.Series[1].Bytes) != 4<<30 || len(c.Lanes) == 0 || c.Lanes[0].Name != lanes.Iterations || len(c.Lanes[0].Items) != 3 {
 		t.Errorf("timeline: %+v", c)
+	}
+	if p := c.Lanes[1]; len(c.Lanes) != 3 || p.Name != lanes.Phases || len(p.Items) != 2 || p.Items[0].Name != "forward" || p.Items[0].From != 100 || p.Items[0].To != 900 || fmt.Sprint(c.phases()) != "[{forward 800 3} {backward 10 1}]" {
+		t.Errorf("lanes: %+v", c.Lanes)
 	}
 	c = mustMake(t, "iterations", Options{}, s)
 	for i, it := range s.Training.Iterations {

@@ -48,7 +48,10 @@ func (c *Chart) drawSeries(dc draw.Canvas) {
 	}
 	p.Y.Max *= 1.1 // room for the peak's label
 	p.Add(marks{c})
-	p.Draw(draw.Crop(dc, 0, -legendWidth, 0, 0))
+	body := draw.Crop(dc, 0, -legendWidth, c.lanesHeight(), 0)
+	p.Draw(body)
+	c.begin, c.end = p.X.Min, p.X.Max
+	c.drawLanes(draw.Crop(dc, 0, -legendWidth, 0, c.lanesHeight()-(dc.Max.Y-dc.Min.Y)), axisOf(p, body))
 	legend.Draw(draw.Crop(dc, dc.Max.X-dc.Min.X-legendWidth+12*pixel, 0, 0, 0))
 }
 
@@ -142,24 +145,12 @@ func (s shape) Thumbnail(c *draw.Canvas) {
 	}
 }
 
-// marks draws the peak, ends of iterations and out-of-memory errors.
+// marks draws the peak and out-of-memory errors.
 type marks struct{ chart *Chart }
-
-const mostSteps = 80 // more of them would be a grey wall
 
 // Plot implements plot.Plotter.
 func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	if n := len(m.chart.Steps); n <= mostSteps {
-		for _, step := range m.chart.Steps {
-			c.StrokeLine2(draw.LineStyle{Color: palette[7], Width: pixel}, x(float64(step)), c.Max.Y-7*pixel, x(float64(step)), c.Max.Y)
-		}
-		if n > 0 {
-			text := style(11, palette[7])
-			text.XAlign = draw.XRight
-			c.FillText(text, vg.Point{X: c.Max.X, Y: c.Max.Y - 19*pixel}, "ends of iterations")
-		}
-	}
 	for _, oom := range m.chart.OOM {
 		at := x(float64(oom))
 		c.StrokeLine2(draw.LineStyle{Color: alarm, Width: 1.5 * pixel, Dashes: []vg.Length{4 * pixel, 3 * pixel}}, at, c.Min.Y, at, c.Max.Y)

@@ -47,10 +47,12 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 		add("peak", peakSentence(s, v), v.PeakBytes, "verdict.peak_bytes", "verdict.peak_time_ns")
 	}
 	add("largest-holder", shareSentence(s, v), holderBytes(v), "verdict.category", "verdict.owner", "verdict.module")
+	add("engine-threads", engineSentence(s, v), 0, "verdict.owner")
 	add("idle-reserved", idleSentence(s, v), v.IdleBytes, "verdict.idle_bytes")
 	if r := s.Framework.RequestedAtPeak; r != nil {
 		add("rounding", roundingSentence(s), r.RestBytes, "framework.requested_at_peak")
 	}
+	add("loaded-twice", loadedSentence(s, v), s.LoadedTwiceBytes, "loaded_twice_bytes")
 	others, held := othersSentence(s)
 	add("other-processes-held", others, held, "device_ledger.devices")
 	add("retries", retrySentence(s), 0, "oom.recovered_count")

@@ -43,9 +43,7 @@ func (p *page) oom(s *report.Summary) {
 }
 
 // detailedOOM is the index of the event that the report tells in full.
-func detailedOOM(s *report.Summary) int {
-	return max(slices.IndexFunc(s.OOM.Events, func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed }), 0)
-}
+func detailedOOM(s *report.Summary) int { return s.DetailedOOM() }
 
 // frameworkPhrase is what a sentence calls the framework.
 func frameworkPhrase(versions map[string]string) string {

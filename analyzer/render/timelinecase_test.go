@@ -23,6 +23,7 @@ func timelineCase() *report.Timeline {
 			d.Held = []report.TimelinePart{{Key: 6, Bytes: 1 << 30}}
 			d.PeakBytes, b.Idle, b.Phase = 1<<30, uint64(i)*mib, []string{"forward", "backward", "", "optimizer"}[i%4]
 			lane = report.TimelineLane{Steps: uint64(i % 3), FirstStep: uint64(i), LastStep: uint64(i + 1)}
+			lane.Phases = []report.PhasePart{{Phase: "forward", NS: int64(i) << 16, Allocs: 3}, {Phase: "backward", NS: 1 << 21, Allocs: 2}, {Phase: "optimizer", Allocs: 1}}[:i%4]
 		}
 		for _, p := range b.Held {
 			b.PeakBytes += p.Bytes
@@ -38,7 +39,7 @@ func timelineCase() *report.Timeline {
 			lines[name] = append(lines[name], d.PeakBytes/2)
 		}
 	}
-	t.Levels = []report.TimelineLevel{framework, driver}
+	t.Levels, t.Phases = []report.TimelineLevel{framework, driver}, []report.PhaseSpan{{FromNS: 4 << 22, ToNS: 38 << 22}}
 	for device := range int16(2) {
 		for _, name := range []string{"driver", "reserved", "used"} {
 			t.Lines = append(t.Lines, report.TimelineLine{Name: name, Device: device, PeakBytes: lines[name]})

@@ -66,8 +66,8 @@ func (p *page) timeline(s *report.Summary) {
 	for _, title := range short {
 		columns = append(columns, column{title: title, right: true})
 	}
-	columns = append(columns, column{title: "rest", right: true}, column{title: "idle", right: true, optional: 3}, column{title: "driver", right: true, optional: 2},
-		column{title: "used", right: true, optional: 5}, column{title: "in", optional: 6}, column{title: "steps", optional: 1})
+	columns = append(columns, column{title: "rest", right: true}, column{title: "idle", right: true, optional: 4}, column{title: "driver", right: true, optional: 3},
+		column{title: "used", right: true, optional: 6}, column{title: "in", optional: 7}, column{title: "phases", optional: 2}, column{title: "steps", optional: 1})
 	var largest uint64
 	for _, b := range l.Bins {
 		largest = max(largest, b.PeakBytes)
@@ -96,6 +96,9 @@ const (
 
 func (p *page) timelineColumns(t *report.Timeline) []report.TimelineKey {
 	room := p.o.width() - timelineBasic
+	if len(t.Phases) > 0 {
+		room -= laneCells + tableGap
+	}
 	if p.o.width() >= widthOfBars {
 		room -= barWidth/2 + tableGap
 	}
@@ -122,8 +125,8 @@ func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used 
 	for _, bytes := range append(held, rest) {
 		row = append(row, cell{text: bytesOrBlank(bytes)})
 	}
-	row = append(row, cell{text: bytesOrBlank(b.Idle)}, cell{}, cell{}, cell{text: clean(b.Phase)}, cell{text: clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
-	at := len(row) - 4
+	row = append(row, cell{text: bytesOrBlank(b.Idle)}, cell{}, cell{}, cell{text: clean(b.Phase)}, cell{text: phaseCells(t.Lanes[i].Phases, t.End(i)-t.Begin(i)), style: blocks}, cell{text: clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
+	at := len(row) - 5
 	if t.Levels[0].Level != report.LevelDriver && driver != nil {
 		row[at].text = bytesOrBlank(driver[i])
 	}
@@ -190,6 +193,9 @@ func (p *page) timelineNotes(s *report.Summary, t *report.Timeline, titles, shor
 	if parts != nil {
 		p.item("Columns: " + strings.Join(parts, ", ") + ".")
 	}
+	if words := phaseWordsOf(t, first, last); words != "" {
+		p.item(words)
+	}
 	if first > 0 {
 		p.item("Nothing was held before " + moment(t.Begin(first)) + ".")
 	}
@@ -220,6 +226,8 @@ func exactSeconds(ns int64) string { return secondsOf(ns) + "s" }
 func timelineTable(s *report.Summary, o Options, write unitWriter) iter.Seq[[]string] {
 	t := timelineDetail(s, o, s.Timeline.Bins())
 	header := []string{"level", "begin_seconds", "end_seconds", "peak_seconds", "peak_bytes", "idle_bytes", "phase", "steps", "first_step", "last_step", "epochs", "marks", "mark_names", "out_of_memory"}
+	phases := phasesOf(t.Lanes)
+	header = append(header, phaseColumns(phases)...)
 	for _, l := range t.Lines {
 		header = append(header, fmt.Sprintf("%s_device_%d", l.Name, l.Device))
 	}
@@ -237,6 +245,7 @@ func timelineTable(s *report.Summary, o Options, write unitWriter) iter.Seq[[]st
 				b, lane := &l.Bins[i], &t.Lanes[i]
 				copy(row, []string{l.Level, secondsOf(t.Begin(i)), secondsOf(t.End(i)), secondsOf(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, number(lane.Steps), number(lane.FirstStep), number(lane.LastStep),
 					number(lane.Epochs), number(lane.Marks), clean(strings.Join(lane.MarkNames, ";")), number(lane.OOMs)})
+				copy(row[fixed-len(t.Lines)-len(phases):], phaseSeconds(phases, lane.Phases))
 				for n, line := range t.Lines {
 					row[fixed-len(t.Lines)+n] = write(line.PeakBytes[i])
 				}

@@ -53,7 +53,11 @@ func peakSentence(s *report.Summary, v *report.Verdict) string {
 	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
-	return text + windowPhrase(s.Window) + peakPlace(v) + "."
+	text += windowPhrase(s.Window) + peakPlace(v)
+	if what := partWords(v); what != "" {
+		text += ": " + what
+	}
+	return text + "."
 }
 
 // peakPlace says at which point of the run the peak stood.
@@ -99,9 +103,6 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 	}
 	if o := v.Owner; o != nil && o.Share >= 0.1 {
 		text := fmt.Sprintf("%.0f%% was allocated %s (%s)", 100*o.Share, ownerWords(o), Bytes(o.Bytes))
-		if m := v.Module; m != nil && m.Share >= 0.1 {
-			text += fmt.Sprintf(" and %.0f%% by module %s (%s)", 100*m.Share, clean(m.Name), Bytes(m.Bytes))
-		}
 		switch {
 		case o.Bytes == v.PeakBytes:
 			text = "all of it was allocated " + ownerWords(o)
@@ -130,15 +131,12 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 			}
 		}
 	}
-	if o := v.Owner; o != nil && seenThrough(s, e) {
+	if o := v.Owner; o != nil && e.DrivenByLibrary() {
 		text := fmt.Sprintf("%.0f%% was allocated %s (%s", share(o.Bytes), ownerWords(o), Bytes(o.Bytes))
-		if v.Operator != nil {
+		if v.Operator != nil && namesOperator(v) {
 			text += ", " + clean(v.Operator.Name)
 		}
 		parts = append(parts, text+")")
-		if m := v.Module; m != nil {
-			parts = append(parts, fmt.Sprintf("%.0f%% by module %s (%s)", share(m.Bytes), clean(m.Name), Bytes(m.Bytes)))
-		}
 		return fmt.Sprintf("Of the %s in use, %s.", Bytes(l.WholeBytes), strings.Join(parts, "; "))
 	}
 	for _, r := range l.Rows {
@@ -276,6 +274,9 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	}
 	if e.TotalBytes > 0 {
 		text += fmt.Sprintf(", %s of %s free", Bytes(e.FreeBytes), Bytes(e.TotalBytes))
+	}
+	if what := partWords(v); what != "" && len(e.Through) > 0 {
+		text += "; " + what
 	}
 	times := ""
 	if v.OOMCount > 1 {

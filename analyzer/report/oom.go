@@ -65,7 +65,22 @@ type OOMEvent struct {
 	LostRecords uint64 `json:"lost_records,omitempty"` // records lost by then, which may have changed what is said of owners
 
 	Sizes SizesAt `json:"-"` // of the device's memory at the moment
+
+	// Of the first event that failed: the blocks by inner line, operator and module, where places of the program are
+	// told. They have no rows but those of blocks.
+	Through []Ledger `json:"-"`
+	Seen    OOMSeen  `json:"-"` // of the same event
 }
+
+// OOMSeen is what the blocks of an event say of the program.
+type OOMSeen struct {
+	Autocast    bool   // an operator ran under torch.autocast
+	LoadedBytes uint64 // in blocks without a name that hold tensors read from a checkpoint
+	NamedBytes  uint64 // in parameters, buffers and optimizer state
+}
+
+// LoadedTwice is how much was read from a checkpoint and is there a second time.
+func (s *OOMSeen) LoadedTwice() uint64 { return min(s.LoadedBytes, s.NamedBytes) }
 
 // OOMAllocator is what the framework's allocator held on the device.
 type OOMAllocator struct {
@@ -91,7 +106,7 @@ type Advice struct {
 }
 
 func (e *OOMEvent) DropDetails() {
-	e.Detailed, e.Sample, e.Allocator, e.Since = false, nil, nil, nil
+	e.Detailed, e.Sample, e.Allocator, e.Since, e.Through, e.Seen = false, nil, nil, nil, nil, OOMSeen{}
 	e.Ledgers, e.StepBytes, e.Advice = []Ledger{}, []uint64{}, []Advice{}
 	e.UsedBytes, e.FreeBytes = 0, 0
 }
@@ -195,4 +210,41 @@ func fewerRows(rows []LedgerRow, limit int) []LedgerRow {
 		rest.Bytes += row.Bytes
 	}
 	return append(append(append([]LedgerRow{}, rows[:limit]...), rest), rows[n:]...)
+}
+
+// DetailedOOM is the index of the out-of-memory event that a report tells in full: the first one that failed, 0 if none
+// did. There must be an event.
+func (s *Summary) DetailedOOM() int {
+	return max(slices.IndexFunc(s.OOM.Events, func(e OOMEvent) bool { return e.Outcome == OOMFailed }), 0)
+}
+
+// ThroughLedger returns the event's blocks by "inner", "operator" or "module"; nil if they are not told.
+func (e *OOMEvent) ThroughLedger(by string) *Ledger {
+	for i := range e.Through {
+		if e.Through[i].By == by {
+			return &e.Through[i]
+		}
+	}
+	return nil
+}
+
+// DrivenByLibrary reports whether one line of the program asked for most of the blocks and lines of a library beneath
+// it say more, as where a trainer runs the loop.
+func (e *OOMEvent) DrivenByLibrary() bool {
+	inner := e.ThroughLedger("inner")
+	top, found := e.Ledger("site").Largest(OwnerBlocks, func(r LedgerRow) bool { return KnownKey(r.Key) })
+	if inner == nil || !found || top.Bytes < blockBytes(inner)/2 {
+		return false
+	}
+	own, _ := inner.Largest(OwnerBlocks, func(r LedgerRow) bool { return r.Key == top.Key })
+	return own.Bytes < top.Bytes/2
+}
+
+func blockBytes(l *Ledger) (sum uint64) {
+	for i := range l.Rows {
+		if l.Rows[i].Owner == OwnerBlocks {
+			sum += l.Rows[i].Bytes
+		}
+	}
+	return sum
 }

@@ -17,23 +17,24 @@ type Summary struct {
 	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
 	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
 
-	Devices    []Device                 `json:"devices"`
-	Driver     Level                    `json:"driver"`    // all devices
-	Framework  Level                    `json:"framework"` // all devices
-	Other      map[string]Level         `json:"other_memory"`
-	Implicit   map[string]ImplicitFrees `json:"implicit_frees"` // by account
-	Objects    map[string]ObjectCount   `json:"objects"`        // contexts, pools, modules, graphs and so on, by kind
-	Launches   uint64                   `json:"graph_launches"`
-	Groups     []Group                  `json:"groups"`
-	Ledgers    []Ledger                 `json:"ledgers"`
-	Sites      *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
-	Division   *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Options.Sites
-	Cross      *Cross                   `json:"cross,omitempty"`      // nil unless Options.Cross
-	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
-	Training   *Training                `json:"training,omitempty"`   // nil unless Options.Training
-	Trend      *Trend                   `json:"trend"`
-	Heights    []Heights                `json:"heights"` // of each level that was used, the framework first
-	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
+	Devices          []Device                 `json:"devices"`
+	Driver           Level                    `json:"driver"`    // all devices
+	Framework        Level                    `json:"framework"` // all devices
+	Other            map[string]Level         `json:"other_memory"`
+	Implicit         map[string]ImplicitFrees `json:"implicit_frees"` // by account
+	Objects          map[string]ObjectCount   `json:"objects"`        // contexts, pools, modules, graphs and so on, by kind
+	Launches         uint64                   `json:"graph_launches"`
+	Groups           []Group                  `json:"groups"`
+	Ledgers          []Ledger                 `json:"ledgers"`
+	Sites            *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
+	Division         *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Options.Sites
+	Cross            *Cross                   `json:"cross,omitempty"`      // nil unless Options.Cross
+	Categories       []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
+	Training         *Training                `json:"training,omitempty"`   // nil unless Options.Training
+	Trend            *Trend                   `json:"trend"`
+	LoadedTwiceBytes uint64                   `json:"loaded_twice_bytes,omitempty"` // at the peak: read from a checkpoint onto the device, and there a second time by name
+	Heights          []Heights                `json:"heights"`                      // of each level that was used, the framework first
+	Lifetimes        map[string]LifetimeHist  `json:"lifetimes"`
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
 	OwnAccounts  []OwnAccount  `json:"own_accounts,omitempty"`  // filled in by who can read them

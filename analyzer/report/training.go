@@ -23,6 +23,8 @@ type Training struct {
 	Parameters []Parameter `json:"parameters"`        // that the framework named, in the order in which it did
 	Modules    *Module     `json:"modules,omitempty"` // the tree, at the moments of the iteration with the highest peak; nil if no module is known
 	Highest    int         `json:"highest"`           // index of that iteration; -1 without one
+
+	Phases []PhaseSpan `json:"-"` // in the order of time; Timeline has them in JSON
 }
 
 // OOMCategories is what the level's memory was for at one moment at which there was no more.

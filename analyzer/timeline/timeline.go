@@ -29,6 +29,7 @@ type Timeline struct {
 	Stacks      []*Stack
 	lines       []line
 	lanes       []report.TimelineLane // by stretch; the last one is open
+	phase       phase
 }
 
 // line is one figure.
@@ -51,7 +52,7 @@ func New(stacks int, from int64) *Timeline {
 // Restart lets the timeline begin at a time, with what is live now.
 func (t *Timeline) Restart(from int64) {
 	t.width, t.from = firstWidth, from
-	t.lanes = append(t.lanes[:0], report.TimelineLane{})
+	t.lanes, t.phase = append(t.lanes[:0], report.TimelineLane{}), phase{}
 	for _, s := range t.Stacks {
 		s.bins = nil
 		s.begin(from)
@@ -124,5 +125,9 @@ func (t *Timeline) Highs(number int) []uint64 { return slices.Clone(t.lines[numb
 
 // Value is the timeline without levels, lines and keys.
 func (t *Timeline) Value(end int64) *report.Timeline {
-	return &report.Timeline{FromNS: t.from, WidthNS: t.width, EndNS: end, Lanes: slices.Clone(t.lanes), Keys: []report.TimelineKey{}, Levels: []report.TimelineLevel{}, Lines: []report.TimelineLine{}}
+	lanes := slices.Clone(t.lanes)
+	for i := range lanes {
+		lanes[i].Phases = slices.Clone(lanes[i].Phases)
+	}
+	return &report.Timeline{FromNS: t.from, WidthNS: t.width, EndNS: end, Lanes: lanes, Keys: []report.TimelineKey{}, Levels: []report.TimelineLevel{}, Lines: []report.TimelineLine{}}
 }

@@ -57,6 +57,7 @@ type Tracker struct {
 	reserved []uint64 // by device slot
 	run      uint32   // passes so far: of forward, backward, optimizer
 	pass     uint8    // what the latest one is
+	spans    spans
 	passOf   []uint32 // by block id
 	open     openIteration
 	done     []report.Iteration
@@ -138,7 +139,7 @@ var (
 )
 
 func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profile.Resolver, cellOf func(block uint32) *profile.Cell) *Tracker {
-	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver, Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1, pass: phaseOther, Turn: maxChanges}
+	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver, Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1, pass: phaseOther, spans: newSpans(), Turn: maxChanges}
 	if p.Framework {
 		t.Account = heap.AccountFramework
 	}
@@ -166,6 +167,7 @@ func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
 		t.count(true)
 	}
 	phase := t.resolver.Phase(v)
+	t.spans.opened(phase, b.Time)
 	if pass := passOf(phase); pass != phaseOther && pass != t.pass {
 		t.pass = pass
 		t.run++
@@ -365,6 +367,6 @@ func (t *Tracker) Forget(time int64) {
 	t.count(false)
 	reserved := t.open.ReservedEndBytes
 	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved, ReservedEndBytes: reserved}}
-	t.done, t.leftOut, t.failed = nil, 0, nil
+	t.done, t.leftOut, t.failed, t.spans = nil, 0, nil, newSpans()
 	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}
 }

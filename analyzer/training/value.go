@@ -14,7 +14,7 @@ import (
 // Value is what reports are made of, by the rules of set. The iteration that runs stays open; now ends it, in
 // nanoseconds.
 func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Parameter, now int64) *report.Training {
-	v := &report.Training{Level: t.Account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: parameters, Highest: t.highest}
+	v := &report.Training{Level: t.Account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: parameters, Highest: t.highest, Phases: t.spans.values()}
 	v.Adapters = make(map[string]string)
 	for key, word := range info {
 		if framework, found := strings.CutPrefix(key, "adapter."); found && !strings.Contains(framework, ".") {

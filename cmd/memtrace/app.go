@@ -43,8 +43,8 @@ func (a *app) execute(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(visible.NewWriter(a.stderr, visible.Lines))
+	root.SetOut(newFittingWriter(a.stdout, terminalColumns(a.stdout)))
+	root.SetErr(newFittingWriter(visible.NewWriter(a.stderr, visible.Lines), terminalColumns(a.stderr)))
 	cmd, err := root.ExecuteC()
 	return a.finish(cmd, err)
 }
@@ -154,7 +154,7 @@ func newLogger(w *os.File, level zerolog.Level) zerolog.Logger {
 	words := map[string]string{"warn": "warning"}
 	colour := term.IsTerminal(int(w.Fd())) && os.Getenv("NO_COLOR") == ""
 	out := zerolog.ConsoleWriter{
-		Out:        w,
+		Out:        newFittingWriter(w, terminalColumns(w)),
 		NoColor:    !colour,
 		PartsOrder: []string{zerolog.LevelFieldName, zerolog.MessageFieldName},
 		FormatLevel: func(v any) string {

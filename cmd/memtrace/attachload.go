@@ -18,8 +18,11 @@ import (
 // over its socket (cshim/process/control.c).
 const attachFunction = "memtrace_attach"
 
-// socketLook is how long to wait between two looks for the socket of a library that was just loaded.
-const socketLook = 2 * time.Millisecond
+// A library that was just loaded opens its socket in a thread of its own, once its runtime has started.
+const (
+	socketLook     = 2 * time.Millisecond // between two looks for it
+	socketPatience = 5 * time.Second      // on a machine that does something else
+)
 
 // loadInto has a process load the library, and returns what that answers.
 func (a *app) loadInto(o attachOptions, pid int) (control.Answer, error) {
@@ -61,7 +64,7 @@ func (a *app) loadInto(o attachOptions, pid int) (control.Answer, error) {
 
 // libraryIn returns the path of the library as the process sees it.
 func (o attachOptions) libraryIn(pid int) (string, error) {
-	if loaded := mappedFile(procOf(pid), func(base string) bool { return base == libraryName }); loaded != "" {
+	if loaded := mappedLibrary(pid); loaded != "" {
 		return loaded, nil
 	}
 	if o.library != "" {
@@ -81,8 +84,7 @@ func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, er
 	if loaded != nil {
 		return control.Answer{}, loaded
 	}
-	const most = 5 * time.Second // on a machine that does something else
-	for give := time.Now().Add(most); ; time.Sleep(socketLook) {
+	for give := time.Now().Add(socketPatience); ; time.Sleep(socketLook) {
 		answer, err := control.Ask(pid, "status")
 		if !errors.Is(err, control.ErrNoSocket) {
 			return answer, err

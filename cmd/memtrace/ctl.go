@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -130,9 +131,13 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 	return a.report(&summaryFlags{rows: defaultRows, color: "auto", output: o.output, force: o.force}, &viewFlags{}, []string{path}, func(string) bool { return false })
 }
 
-// ask asks a process that has a socket.
+// ask asks a process that has a socket, or will have one soon.
 func (a *app) ask(pid int, request string) (control.Answer, error) {
 	answer, err := control.Ask(pid, request)
+	for give := time.Now().Add(socketPatience); errors.Is(err, control.ErrNoSocket) && mappedLibrary(pid) != "" && time.Now().Before(give); {
+		time.Sleep(socketLook)
+		answer, err = control.Ask(pid, request)
+	}
 	if !errors.Is(err, control.ErrNoSocket) {
 		return answer, err
 	}

@@ -47,6 +47,11 @@ func recordedBy(pid int) (trace string, recorded bool) {
 	return strings.TrimSuffix(path, spool.Extension), s.PID() == pid || root != ""
 }
 
+// mappedLibrary returns the path of the library as a process has it mapped, or "".
+func mappedLibrary(pid int) string {
+	return mappedFile(procOf(pid), func(base string) bool { return base == libraryName })
+}
+
 // sameFiles reports whether a path means the same to a process as here; if that cannot be known, it is taken to.
 func sameFiles(pid int) bool {
 	ours, err := os.Readlink("/proc/self/ns/mnt")

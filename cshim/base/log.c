@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/atload.h"
 #include "base/config.h"
 #include "base/sys.h"
 
@@ -20,7 +21,7 @@ static void write_quietly(int fd, const struct iovec *parts, int count) {
   mt_sys_set_blocked(before);
 }
 
-static struct stat stderr_at_load; /* st_ino 0: there was none */
+static struct stat stderr_at_load MT_AT_LOAD; /* st_ino 0: there was none */
 
 /* Taken at load, at 0.2 us for every process, since a program that turns itself into a service reuses the number long before its first CUDA call. One that
  * redirects its own messages loses ours with it: better than a line in the middle of its data. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atload.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/sys.h"
@@ -39,7 +40,7 @@ void mt_pass_end(void) { __atomic_fetch_and(&passed, ~(uint64_t)PASS_OPEN, __ATO
 
 bool mt_pass(void) { return __atomic_fetch_add(&passed, PASS_ONE, __ATOMIC_SEQ_CST) & PASS_OPEN; }
 
-static void (*end_listener)(struct mt_thread *self);
+static void (*end_listener)(struct mt_thread *self) MT_AT_LOAD;
 
 void mt_thread_on_end(void (*listener)(struct mt_thread *self)) { end_listener = listener; }
 

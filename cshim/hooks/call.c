@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "base/atload.h"
 #include "base/clock.h"
 #include "base/sys.h"
 #include "base/wake.h"
@@ -18,7 +19,7 @@
 #include "spool/module.h"
 #include "spool/ring.h"
 
-static void (*out_of_memory)(void);
+static void (*out_of_memory)(void) MT_AT_LOAD;
 
 void mt_call_on_out_of_memory(void (*listener)(void)) { out_of_memory = listener; }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/atload.h"
 #include "base/thread.h"
 #include "elf/foreign.h"
 #include "hooks/group.h"
@@ -20,7 +21,7 @@
 typedef void *(*dlsym_function)(void *, const char *);
 
 /* Read by the assembly stub in route.c. */
-dlsym_function mt_dlsym_next __attribute__((visibility("hidden")));
+dlsym_function mt_dlsym_next MT_AT_LOAD __attribute__((visibility("hidden")));
 
 #pragma weak dlvsym
 

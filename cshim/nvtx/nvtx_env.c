@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atload.h"
 #include "base/config.h"
 #include "base/sys.h"
 #include "base/thread.h"
@@ -25,7 +26,7 @@ MT_EXPORT char *getenv(const char *name);
 typedef char *(*getenv_function)(const char *name);
 
 static const char variable[] = "NVTX_INJECTION64_PATH";
-static getenv_function next_getenv;
+static getenv_function next_getenv MT_AT_LOAD;
 
 /* Right once the loader has relocated this library. */
 static const void *volatile relocated = &next_getenv;

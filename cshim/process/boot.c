@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "adapters/adapter.h"
+#include "base/atload.h"
 #include "base/clock.h"
 #include "base/sandbox.h"
 #include "base/sys.h"
@@ -232,7 +233,7 @@ enum { GO_RUNS, GO_ENDED, GO_END_TOLD };
 static uint32_t go_ended;
 
 static uint32_t first_left;
-static const int32_t *first; /* the first thread's id, which the kernel makes 0 when that thread is gone; NULL: not known */
+static const int32_t *first MT_AT_LOAD; /* the first thread's id, which the kernel makes 0 when that thread is gone; NULL: not known */
 
 void mt_boot_prepare(void) {
 #ifdef PR_GET_TID_ADDRESS

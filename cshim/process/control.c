@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/atload.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/sandbox.h"
@@ -37,8 +38,8 @@
 #define MT_CLIENT_MS 2000 /* that a client may take for its question */
 
 static struct sockaddr_un place = {.sun_family = AF_UNIX};
-static int32_t owner; /* pid: a forked child has neither the threads nor the socket */
-static int32_t over;  /* pid, once that process ends: its socket gets no name any more */
+static int32_t owner MT_AT_LOAD; /* pid: a forked child has neither the threads nor the socket */
+static int32_t over MT_AT_LOAD;  /* pid, once that process ends: its socket gets no name any more */
 
 /* A folder of the user's own. In one that somebody else may write to, the socket's name could become theirs. */
 static bool make_folder(const char *path, uint32_t user) {

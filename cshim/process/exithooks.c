@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/atload.h"
 #include "base/sys.h"
 #include "device/sampler.h"
 #include "hooks/real.h"
@@ -19,7 +20,7 @@
 
 typedef void (*exit_function)(int status);
 
-static exit_function next_exit, next_Exit;
+static exit_function next_exit MT_AT_LOAD, next_Exit MT_AT_LOAD;
 
 /* Handlers that have no owner, and so are not run when an object is unloaded. on_exit's are told the status and share one list with those of atexit. musl
  * has only the first. */

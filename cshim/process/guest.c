@@ -12,6 +12,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
+#include "base/atload.h"
 #include "base/clock.h"
 #include "base/complaint.h"
 #include "base/config.h"
@@ -317,7 +318,7 @@ static void load(void) {
 }
 
 static void load_once(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static pthread_once_t once MT_AT_LOAD = PTHREAD_ONCE_INIT;
   pthread_once(&once, load);
 }
 

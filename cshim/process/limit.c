@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
+#include "base/atload.h"
 #include "base/sys.h"
 #include "elf/loaded.h"
 #include "hooks/real.h"
@@ -29,9 +30,9 @@ typedef int (*set_function)(int resource, const struct rlimit *limit);
 typedef int (*get_function)(int resource, struct rlimit *limit);
 typedef int (*both_function)(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old);
 
-static set_function next_set;
-static get_function next_get;
-static both_function next_both;
+static set_function next_set MT_AT_LOAD;
+static get_function next_get MT_AT_LOAD;
+static both_function next_both MT_AT_LOAD;
 
 /* What the program has set, and what stands for it. */
 static struct shift {

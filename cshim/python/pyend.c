@@ -5,6 +5,7 @@
 #include <linux/membarrier.h>
 #include <pthread.h>
 
+#include "base/atload.h"
 #include "base/sandbox.h"
 #include "base/sys.h"
 #include "python/interpreter.h"
@@ -40,7 +41,7 @@ uint32_t mt_pyend_process;
 static struct {
   void (*ending)(void);
   void (*ended)(void);
-} listener;
+} listener MT_AT_LOAD;
 
 void mt_pyend_listen(void (*ending)(void), void (*ended)(void)) {
   listener.ending = ending;

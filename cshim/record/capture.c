@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/atload.h"
 #include "base/config.h"
 #include "python/python.h"
 #include "record/caller.h"
@@ -20,7 +21,7 @@ int mt_capture_start(void) {
   return mt_native_start() || mt_memo_start() ? -1 : 0;
 }
 
-static void (*on_unload)(void);
+static void (*on_unload)(void) MT_AT_LOAD;
 
 void mt_capture_on_unload(void (*listener)(void)) { on_unload = listener; }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/atload.h"
 #include "base/config.h"
 #include "base/sys.h"
 #include "elf/relocation.h"
@@ -26,8 +27,8 @@ static uintptr_t noted[MT_MODULES];
 
 uint32_t mt_module_generation;
 
-static void (*listener[MT_MODULE_LISTENERS])(const struct link_map *map);
-static unsigned listeners;
+static void (*listener[MT_MODULE_LISTENERS])(const struct link_map *map) MT_AT_LOAD;
+static unsigned listeners MT_AT_LOAD;
 
 void mt_module_listen(void (*met)(const struct link_map *map)) {
   if (listeners < MT_MODULE_LISTENERS) listener[listeners++] = met;

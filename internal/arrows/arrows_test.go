@@ -41,6 +41,7 @@ var ours = map[string][]string{
 	"analyzer/allocator":      {"analyzer/meter", "analyzer/report", "trace", "cuda"},
 	"analyzer/training":       {"analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "analyzer/rules", "trace", "cuda"},
 	"analyzer/timeline":       {"analyzer/meter", "analyzer/report"},
+	"analyzer/lanes":          {"analyzer/report"},
 	"analyzer/division":       {"analyzer/callstack", "analyzer/finding", "analyzer/fold", "analyzer/profile", "analyzer/report", "analyzer/rules"},
 	"analyzer/advice":         {"analyzer/report", "trace"},
 	"analyzer/notes":          {"analyzer/advice", "analyzer/callstack", "analyzer/finding", "analyzer/heap", "analyzer/report", "trace"},
@@ -53,8 +54,8 @@ var ours = map[string][]string{
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
 	"analyzer/render":         {"analyzer/diff", "analyzer/finding", "analyzer/ranks", "analyzer/fold", "analyzer/report", "analyzer/rules", "internal/visible"},
 	"analyzer/export":         {"cuda", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
-	"analyzer/page":           {"analyzer/diff", "analyzer/render", "analyzer/report"},
-	"analyzer/plot":           {"analyzer/report", "analyzer/rules", "internal/visible"},
+	"analyzer/page":           {"analyzer/diff", "analyzer/lanes", "analyzer/render", "analyzer/report"},
+	"analyzer/plot":           {"analyzer/lanes", "analyzer/report", "analyzer/rules", "internal/visible"},
 	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/finding", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/control", "internal/inject", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/top", "internal/version", "internal/visible"},
 	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer/thin", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"internal/top":            {"analyzer/callstack", "analyzer/diff", "analyzer/profile", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "internal/loopback", "internal/metrics", "internal/regular", "internal/version", "internal/visible"},
@@ -90,7 +91,7 @@ var theirs = map[string][]string{
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols,
 // with which LD_BIND_NOW=1 ends every program at its start; the others are dead weight in somebody's process.
 var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/plot", module + "analyzer/rules/rulefile",
-	module + "analyzer/timeline", module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
+	module + "analyzer/timeline", module + "analyzer/lanes", module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
 	"net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.

@@ -34,7 +34,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "rewrite the layout in testdata")
+	update = flag.Bool("update", false, "rewrite the layout and the pictures in testdata")
 	shots  = flag.String("shots", "", "folder to put a picture of each page into")
 )
 
@@ -132,7 +132,8 @@ type plan struct {
 	Modules  string     `json:"modules"`
 	Chromium string     `json:"chromium"`
 	Layout   string     `json:"layout"`
-	Shots    string     `json:"shots"`
+	Shots    string     `json:"shots"` // folder for pictures of whole pages; "": none
+	Tops     string     `json:"tops"`  // folder for pictures of their upper parts, which are compared
 	Pages    []namedURL `json:"pages"`
 	Run      struct {
 		URL    string      `json:"url"`
@@ -214,8 +215,8 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Skip("node is not installed: pages are not opened in a browser")
 	}
-	p := plan{Modules: modules(t), Chromium: chromium, Shots: *shots}
 	dir := t.TempDir()
+	p := plan{Modules: modules(t), Chromium: chromium, Shots: *shots, Tops: filepath.Join(dir, "tops")}
 	p.Layout = filepath.Join(dir, "layout.json")
 	p.write(t, dir)
 	p.serve(t)
@@ -230,11 +231,13 @@ func TestPages(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, "pages.mjs", path)
+	cmd.Env = append(os.Environ(), "FONTCONFIG_FILE="+ownFonts(t))
 	out, err := cmd.CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
 	compareLayouts(t, p.Layout)
+	compareShots(t, p.Tops)
 }
 
 // write makes the pages that are files.

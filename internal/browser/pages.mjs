@@ -4,7 +4,7 @@ import {readFileSync, writeFileSync} from "node:fs";
 
 const plan = JSON.parse(readFileSync(process.argv[2], "utf8")), need = createRequire(plan.modules + "/x.js");
 const {chromium} = need("playwright-core"), axe = readFileSync(need.resolve("axe-core/axe.min.js"), "utf8");
-const browser = await chromium.launch({executablePath: plan.chromium, args: ["--no-sandbox"]});
+const browser = await chromium.launch({executablePath: plan.chromium, args: ["--no-sandbox", "--font-render-hinting=none", "--disable-lcd-text"]});
 const wrong = (where, what) => console.log("WRONG " + where + ": " + what);
 const plain = (value) => value === null || typeof value !== "object" || Array.isArray(value);
 const same = (where, got, want) => !plain(got) && !plain(want) ? [...new Set([...Object.keys(got), ...Object.keys(want)])].forEach((key) => same(where + ", " + key, got[key], want[key])) : JSON.stringify(got) === JSON.stringify(want) || wrong(where, JSON.stringify(got).slice(0, 500) + ", want " + JSON.stringify(want).slice(0, 500));
@@ -65,8 +65,10 @@ async function layouts() {
         const where = name + " " + width + " " + colorScheme, page = await open(where, url, {viewport: {width, height: 900}, colorScheme});
         found[where] = await layout(page);
         if (found[where].overflow) wrong(where, "is wider than the window");
+        const file = "/" + where.replaceAll(" ", "-") + ".png";
+        await page.screenshot({path: plan.tops + file, clip: {x: 0, y: 0, width, height: 1440}, fullPage: true});
         if (width !== 480) await accessible(where, page);
-        if (plan.shots) await page.screenshot({path: plan.shots + "/" + where.replaceAll(" ", "-") + ".png", fullPage: true});
+        if (plan.shots) await page.screenshot({path: plan.shots + file, fullPage: true});
         await page.context().close();
       }
   writeFileSync(plan.layout, JSON.stringify(found));

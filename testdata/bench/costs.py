@@ -10,7 +10,7 @@ def startup(setup, pairs):
     lines = [[float(x) for x in line.split()] for line in setup.run(setup.folder / "startup", pairs, setup.library, "/bin/true").splitlines()]
     plain, traced = [line[0] / 1e3 for line in lines], [line[2] / 1e3 for line in lines]
     added = [b - a for a, b in zip(plain, traced)]
-    return ["process without a CUDA call, start to end, ms", spread(plain), spread(traced), f"+{spread(added)}", "at most +0.2"]
+    return ["process without a CUDA call, start to end, ms", spread(plain), spread(traced), f"+{spread(added)}", "at most +0.1"]
 
 
 def alloc(setup, rounds):

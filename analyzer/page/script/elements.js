@@ -59,8 +59,28 @@ function sized(canvas) {
   return {g, width, height};
 }
 
-// inflate opens a section of columns: base64 of what deflate made of them.
-async function inflate(text) {
-  const packed = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).arrayBuffer();
+const bytesOf = (text) => (Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
+const inflateStep = 1 << 20; // letters of base64 at once, a multiple of four
+
+// inflated opens a section of columns, base64 of what deflate made of them, as a stream: neither what is packed nor what comes out lies in one piece.
+function inflated(text) {
+  let at = 0;
+  const packed = new ReadableStream({
+    pull(into) {
+      if (at >= text.length) return into.close();
+      into.enqueue(bytesOf(text.slice(at, (at += inflateStep))));
+    },
+  });
+  return packed.pipeThrough(new DecompressionStream("deflate-raw"));
+}
+
+const inflate = (text) => new Response(inflated(text)).arrayBuffer();
+
+// inflateInto hands a section's bytes to take as they come.
+async function inflateInto(text, take) {
+  for (const pieces = inflated(text).getReader(); ; ) {
+    const {done, value} = await pieces.read();
+    if (done) return;
+    take(value);
+  }
 }

@@ -1,69 +1,16 @@
 "use strict";
-// What the page knows about blocks, without a document: tested by node (test/model.test.js).
+// What the page knows about blocks, without a document: tested by node (test/model.test.js). unpack.js makes the model.
 //
-// An event is a block's beginning or end. Blocks have columns: size in bytes, born and died as events, owner. died is the number of events where a block was never freed.
+// An event is a block's beginning or end. Blocks have columns: size as an index of sizes in bytes, born and died as events, owner. died is the number of events where a block was never freed.
 // Positions are times, or with byEvents the numbers of events, each of which is then as wide as the next one.
+//
+// Events lie in chunks, whose sums are known: what was live before each, its highest and lowest moment, and how long the blocks lived that ended in it. So a question costs a step for each chunk of the stretch that it is
+// about, and one for each event of the chunks at its ends, however many events there are. visited counts these steps.
 
-// reader takes columns of planes from a buffer: see columns.go.
-function reader(buffer) {
-  const bytes = new Uint8Array(buffer);
-  let at = 0;
-  return (planes, count, column) => {
-    for (let plane = 0, weight = 1; plane < planes; plane++, weight *= 256, at += count)
-      for (let row = 0; row < count; row++) if (bytes[at + row]) column[row] += bytes[at + row] * weight;
-    return column;
-  };
-}
+const chunkShift = 9, chunkEvents = 1 << chunkShift, chunkMask = chunkEvents - 1;
 
-// unpack reads how long blocks live, their sizes and owners, and the times of events.
-function unpack(buffer, {events, blocks, sizes, unit}) {
-  const take = reader(buffer);
-  const life = take(4, blocks, new Uint32Array(blocks)), sizeOf = take(4, blocks, new Uint32Array(blocks)), owner = take(4, blocks, new Uint32Array(blocks));
-  const times = take(8, events, new Float64Array(events));
-  for (let e = 0, time = 0; e < events; e++) times[e] = (time += times[e]) * unit;
-  const size = Float64Array.from(sizeOf, (n) => sizes[n]), born = new Uint32Array(blocks), died = new Uint32Array(blocks).fill(events);
-  const change = new Int32Array(events); // by event: 1 + the block that begins, or minus that for one that ends
-  for (let e = 0, b = 0; e < events; e++) { // an event at which nothing ends is the next block's beginning
-    if (change[e]) continue;
-    born[b] = e;
-    change[e] = b + 1;
-    if (life[b]) {
-      died[b] = e + life[b];
-      change[died[b]] = -b - 1;
-    }
-    b++;
-  }
-  let owners = 0;
-  for (let b = 0; b < blocks; b++) owners = Math.max(owners, owner[b] + 1);
-  const model = {events, blocks, owners, times, size, born, died, owner, change, visited: 0};
-  model.checkpoints = checkpoints(model, checkpointEvents);
-  return model;
-}
-
-const checkpointEvents = 1 << 16;
-
-// checkpoints are the blocks that are live before some of the events. They stand as far apart as the list before is long, so that all of them together are not longer than the events.
-function checkpoints(model, apart) {
-  const list = [], live = [], placeOf = new Uint32Array(model.blocks);
-  for (let e = 0, next = 0; e < model.events; e++) {
-    if (e === next) {
-      list.push({event: e, blocks: Uint32Array.from(live)});
-      next = e + Math.max(apart, live.length);
-    }
-    const change = model.change[e];
-    if (change > 0) {
-      placeOf[change - 1] = live.length;
-      live.push(change - 1);
-      continue;
-    }
-    const place = placeOf[-change - 1], last = live.pop();
-    if (place < live.length) {
-      live[place] = last;
-      placeOf[last] = place;
-    }
-  }
-  return list;
-}
+const sizeAt = (model, b) => model.sizes[model.sizeOf[b]];
+const timeAt = (model, e) => (model.base[e >> chunkShift] + model.offset[e]) * model.unit;
 
 // eachLive calls visit for every block that is live behind an event. It looks at a checkpoint and the events since, not at the whole run.
 function eachLive(model, event, visit) {
@@ -97,7 +44,7 @@ function eventsUntil(model, early) {
   let low = 0, high = model.events;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (early(model.times[middle])) low = middle + 1;
+    if (early(timeAt(model, middle))) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -106,33 +53,51 @@ function eventsUntil(model, early) {
 // crowded reports whether nine tenths of the events lie in less than a quarter of the time, so that a picture by time shows little of them.
 function crowded(model, end) {
   const early = Math.floor(model.events / 20);
-  return model.events > 20 && model.times[model.events - 1 - early] - model.times[early] < end / 4;
+  return model.events > 20 && timeAt(model, model.events - 1 - early) - timeAt(model, early) < end / 4;
 }
 
 function step(model, event) {
   const change = model.change[event];
-  return change > 0 ? model.size[change - 1] : -model.size[-change - 1];
+  return change > 0 ? sizeAt(model, change - 1) : -sizeAt(model, -change - 1);
 }
 
+// totalAt is what is live behind an event.
 function totalAt(model, event) {
-  let total = 0;
-  eachLive(model, event, (b) => (total += model.size[b]));
+  const chunk = (event + 1) >> chunkShift;
+  let total = model.start[chunk];
+  for (let e = chunk << chunkShift; e <= event; e++) total += step(model, e);
+  model.visited += event + 1 - (chunk << chunkShift);
   return total;
+}
+
+// climb goes on with a walk up to an event: live is what is live before next; best and at are the most so far, and behind which event.
+function climb(model, walk, to) {
+  while (walk.next <= to) {
+    model.visited++;
+    if (!(walk.next & chunkMask) && walk.next + chunkMask <= to) {
+      const chunk = walk.next >> chunkShift;
+      if (model.high[chunk] > walk.best) {
+        walk.best = model.high[chunk];
+        walk.at = model.highEvent[chunk];
+      }
+      walk.live = model.start[chunk + 1];
+      walk.next += chunkEvents;
+      continue;
+    }
+    walk.live += step(model, walk.next);
+    if (walk.live > walk.best) {
+      walk.best = walk.live;
+      walk.at = walk.next;
+    }
+    walk.next++;
+  }
 }
 
 // highest is the first event behind which most is live, within a range of events; from itself is looked at, too.
 function highest(model, from, to) {
-  const first = Math.max(from, 0);
-  let live = totalAt(model, first), best = live, at = first;
-  for (let e = first + 1; e <= to && e < model.events; e++) {
-    live += step(model, e);
-    if (live > best) {
-      best = live;
-      at = e;
-    }
-  }
-  model.visited += Math.max(to - first, 0);
-  return at;
+  const first = Math.max(from, 0), live = totalAt(model, first), walk = {next: first + 1, live, best: live, at: first};
+  climb(model, walk, Math.min(to, model.events - 1));
+  return walk.at;
 }
 
 // liveAt is how much each owner holds behind an event, and in how many blocks.
@@ -140,9 +105,9 @@ function liveAt(model, event) {
   const bytes = new Float64Array(model.owners), count = new Uint32Array(model.owners);
   let total = 0;
   eachLive(model, event, (b) => {
-    bytes[model.owner[b]] += model.size[b];
+    bytes[model.owner[b]] += sizeAt(model, b);
     count[model.owner[b]]++;
-    total += model.size[b];
+    total += sizeAt(model, b);
   });
   return {bytes, count, total};
 }
@@ -153,37 +118,58 @@ function bornSince(model, edge, event) {
   let total = 0;
   eachLive(model, event, (b) => {
     if (model.born[b] <= edge) return;
-    bytes[model.owner[b]] += model.size[b];
+    bytes[model.owner[b]] += sizeAt(model, b);
     count[model.owner[b]]++;
-    total += model.size[b];
+    total += sizeAt(model, b);
   });
   return {bytes, count, total};
 }
 
-// lifetimes counts the blocks that ended behind edge and up to event by powers of ten of nanoseconds that they lived. It goes on from the last answer: moments that are looked at one after the other lie close together.
-function lifetimes(model, edge, event) {
-  let last = model.lives;
-  if (!last || last.edge !== edge) last = model.lives = {edge, event: Math.max(edge, -1), rows: new Map()};
-  const count = (e, sign) => {
-    const b = -model.change[e] - 1;
-    if (b < 0) return;
-    const below = 10 ** Math.max(3, Math.floor(Math.log10(Math.max(model.times[e] - model.times[model.born[b]], 1))) + 1);
-    const row = last.rows.get(below) || {below, count: 0, bytes: 0};
-    row.count += sign;
-    row.bytes += sign * model.size[b];
-    last.rows.set(below, row);
-  };
-  model.visited += Math.abs(event - last.event);
-  for (; last.event < event; last.event++) count(last.event + 1, 1);
-  for (; last.event > event && last.event > edge; last.event--) count(last.event, -1);
-  return [...last.rows.values()].filter((row) => row.count).map((row) => ({...row})).sort((a, b) => a.below - b.below);
+const shortestPower = 3, powers = 17; // of ten, of nanoseconds: up to what 63 bits hold
+
+// powerOf is the column of lives that a block of so many nanoseconds is counted in.
+function powerOf(ns) {
+  let power = 0;
+  for (let below = 10 ** shortestPower; ns >= below && power < powers - 1; below *= 10) power++;
+  return power;
 }
 
-// largest are the largest blocks behind an event, so many of those that keep accepts.
+// lifetimes counts the blocks that ended behind edge and up to event by powers of ten of nanoseconds that they lived.
+function lifetimes(model, edge, event) {
+  const count = new Float64Array(powers), bytes = new Float64Array(powers);
+  for (let e = Math.max(edge + 1, 0); e <= event; model.visited++) {
+    if (!(e & chunkMask) && e + chunkMask <= event) {
+      for (let power = 0, at = (e >> chunkShift) * powers; power < powers; power++, at++) {
+        count[power] += model.livesCount[at];
+        bytes[power] += model.livesBytes[at];
+      }
+      e += chunkEvents;
+      continue;
+    }
+    const b = -model.change[e] - 1;
+    if (b >= 0) {
+      const power = powerOf(timeAt(model, e) - timeAt(model, model.born[b]));
+      count[power]++;
+      bytes[power] += sizeAt(model, b);
+    }
+    e++;
+  }
+  const rows = [];
+  count.forEach((n, power) => n && rows.push({below: 10 ** (power + shortestPower), count: n, bytes: bytes[power]}));
+  return rows;
+}
+
+// largest are the largest blocks behind an event, so many of those that keep accepts. Of many, those that cannot be among them any more are put away as it goes.
 function largest(model, event, limit, keep) {
-  const list = [];
-  eachLive(model, event, (b) => keep(b) && list.push(b));
-  return list.sort((a, b) => model.size[b] - model.size[a] || a - b).slice(0, limit);
+  const larger = (a, b) => sizeAt(model, b) - sizeAt(model, a) || a - b;
+  let list = [], least = 0;
+  eachLive(model, event, (b) => {
+    if (sizeAt(model, b) < least || !keep(b)) return;
+    if (list.push(b) < 8 * limit + 256) return;
+    list = list.sort(larger).slice(0, limit);
+    least = list.length && limit ? sizeAt(model, list[list.length - 1]) : 0;
+  });
+  return list.sort(larger).slice(0, limit);
 }
 
 // grouped puts owners of one name together, those with most first. groups gives each owner's group.
@@ -212,55 +198,75 @@ function crossed(live, rowGroups, rowNames, columnGroups, columnNames) {
   return {columns, rows: [...rows.values()].sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1))};
 }
 
+// layering finds what each layer holds before each chunk, in steps: the page goes on between them.
+function* layering(model, layerOf, layers) {
+  const chunks = model.high.length, state = new Float64Array(chunks * layers), now = new Float64Array(layers);
+  for (let chunk = 0; chunk < chunks; chunk++) {
+    state.set(now, chunk * layers);
+    const end = Math.min((chunk + 1) << chunkShift, model.events);
+    for (let e = chunk << chunkShift; e < end; e++) applyTo(now, model, layerOf, e);
+    if (chunk % chunksAtOnce === chunksAtOnce - 1) yield;
+  }
+  model.layered = {layerOf, layers, state};
+}
+
+// applyTo brings what layers hold to behind an event, from before it.
+function applyTo(now, model, layerOf, e) {
+  const change = model.change[e], block = change > 0 ? change - 1 : -change - 1;
+  now[layerOf[model.owner[block]]] += change > 0 ? sizeAt(model, block) : -sizeAt(model, block);
+}
+
+const isLayered = (model, layerOf, layers) => model.layered && model.layered.layerOf === layerOf && model.layered.layers === layers;
+
 // columns divides a stretch of positions into so many columns, and each column's highest moment by layer: the picture of a stacked timeline that loses no maximum.
 // layerOf gives each owner's layer, from 0 to layers - 1. times are those of the columns' left edges.
 function columns(model, from, to, count, layerOf, layers, byEvents) {
-  const event = new Int32Array(count).fill(-1), total = new Float64Array(count), bytes = new Float64Array(count * layers), times = new Float64Array(count + 1);
-  const width = (to - from) / count, position = byEvents ? (e) => e : (e) => model.times[e];
-  const before = eventBefore(model, from, byEvents), now = new Float64Array(layers);
-  eachLive(model, before, (b) => (now[layerOf[model.owner[b]]] += model.size[b]));
-  let live = now.reduce((sum, bytes) => sum + bytes, 0), e = before + 1;
+  if (!isLayered(model, layerOf, layers)) for (const steps = layering(model, layerOf, layers); !steps.next().done; );
+  const event = new Int32Array(count).fill(-1), total = new Float64Array(count), times = new Float64Array(count + 1), width = (to - from) / count;
+  const before = eventBefore(model, from, byEvents), walk = {next: before + 1, live: totalAt(model, before), best: 0, at: -1};
   for (let c = 0; c < count; c++) {
-    const end = c + 1 === count ? to : from + (c + 1) * width;
-    event[c] = e - 1;
-    total[c] = live;
-    for (; e < model.events && (position(e) < end || (c + 1 === count && position(e) <= end)); e++) {
-      live += step(model, e);
-      if (live > total[c]) {
-        total[c] = live;
-        event[c] = e;
-      }
-    }
-  }
-  model.visited += 2 * (e - before);
-  e = before + 1;
-  for (let c = 0; c < count; c++) {
-    for (; e <= event[c]; e++) {
-      const change = model.change[e], block = change > 0 ? change - 1 : -change - 1;
-      now[layerOf[model.owner[block]]] += change > 0 ? model.size[block] : -model.size[block];
-    }
-    bytes.set(now, c * layers);
+    walk.best = walk.live;
+    walk.at = walk.next - 1;
+    climb(model, walk, Math.min(c + 1 === count ? eventAt(model, to, byEvents) : eventBefore(model, from + (c + 1) * width, byEvents), model.events - 1));
+    event[c] = walk.at;
+    total[c] = walk.best;
   }
   for (let c = 0; c <= count; c++) times[c] = timeOf(model, from + c * width, byEvents);
-  return {event, total, bytes, times, layers};
+  return {event, total, bytes: layersAt(model, event, layerOf, layers), times, layers};
+}
+
+// layersAt is what layers hold behind each of some events, which rise.
+function layersAt(model, events, layerOf, layers) {
+  const bytes = new Float64Array(events.length * layers), state = model.layered.state;
+  let now = new Float64Array(layers), done = 0; // now is before the event done
+  events.forEach((event, c) => {
+    const chunk = event >> chunkShift;
+    if (event >= 0 && chunk > (done - 1) >> chunkShift) {
+      now = state.slice(chunk * layers, (chunk + 1) * layers);
+      done = chunk << chunkShift;
+    }
+    for (; done <= event; done++, model.visited++) applyTo(now, model, layerOf, done);
+    bytes.set(now, c * layers);
+  });
+  return bytes;
 }
 
 function timeOf(model, position, byEvents) {
-  return byEvents ? model.times[Math.min(Math.max(Math.floor(position), 0), model.events - 1)] : position;
+  return byEvents ? timeAt(model, Math.min(Math.max(Math.floor(position), 0), model.events - 1)) : position;
 }
 
-// summits are the events of the local maxima that stand out by a twentieth of the highest.
+// summits are the events of the local maxima that stand out by a twentieth of the highest. Chunks in which nothing can rise or fall so far are passed over.
 function summits(model) {
-  const list = [];
-  let live = 0, most = 0;
+  const list = [], least = model.high.reduce((a, b) => Math.max(a, b), 0) / 20;
+  let live = 0, high = 0, at = -1, low = 0;
   for (let e = 0; e < model.events; e++) {
-    live += step(model, e);
-    most = Math.max(most, live);
-  }
-  const least = most / 20;
-  let high = 0, at = -1, low = 0;
-  live = 0;
-  for (let e = 0; e < model.events; e++) {
+    const chunk = e >> chunkShift;
+    if (!(e & chunkMask) && (at < 0 ? model.high[chunk] < Math.min(low, model.low[chunk]) + least : model.high[chunk] <= high && model.low[chunk] > high - least)) {
+      if (at < 0) low = Math.min(low, model.low[chunk]);
+      live = model.start[chunk + 1];
+      e += chunkMask;
+      continue;
+    }
     live += step(model, e);
     if (at < 0) {
       low = Math.min(low, live);
@@ -281,14 +287,15 @@ function summits(model) {
   return list;
 }
 
-// weights are how much blocks of each group hold over the whole run: bytes times nanoseconds.
-function weights(model, groupOf, groups, end) {
-  const weight = new Float64Array(groups);
+const chunksAtOnce = 64, blocksAtOnce = 1 << 15;
+
+// weighing adds up how much blocks of each group hold over the whole run, bytes times nanoseconds, in steps.
+function* weighing(model, weight, groupOf, end) {
   for (let b = 0; b < model.blocks; b++) {
-    const until = model.died[b] < model.events ? model.times[model.died[b]] : end;
-    weight[groupOf[model.owner[b]]] += model.size[b] * Math.max(until - model.times[model.born[b]], 1);
+    const until = model.died[b] < model.events ? timeAt(model, model.died[b]) : end;
+    weight[groupOf[model.owner[b]]] += sizeAt(model, b) * Math.max(until - timeAt(model, model.born[b]), 1);
+    if (b % blocksAtOnce === blocksAtOnce - 1) yield;
   }
-  return weight;
 }
 
 // tree merges the owners' call stacks, outermost frames first. stacks gives each owner's frames, innermost first.
@@ -310,4 +317,4 @@ function tree(live, stacks) {
 }
 
 if (typeof module !== "undefined")
-  module.exports = {reader, unpack, checkpoints, eachLive, eventAt, crowded, highest, liveAt, bornSince, lifetimes, largest, grouped, crossed, columns, timeOf, summits, weights, tree};
+  module.exports = {chunkShift, chunkEvents, powers, chunksAtOnce, sizeAt, timeAt, step, powerOf, totalAt, eachLive, eventAt, crowded, highest, liveAt, bornSince, lifetimes, largest, grouped, crossed, layering, isLayered, columns, timeOf, summits, weighing, tree};

@@ -97,6 +97,8 @@ function outline(g, plot, level, y, count) {
   g.setLineDash([]);
 }
 
+const phaseColour = (name) => style("--p-" + name);
+
 function drawLanes(g, plot, x) {
   g.font = "11px system-ui, sans-serif";
   g.textBaseline = "middle";
@@ -110,15 +112,23 @@ function drawLanes(g, plot, x) {
     g.rect(plot.x, top, plot.w, margin.lane);
     g.clip();
     let free = -Infinity; // where there is room for the next name
+    const paints = (lane.phases || []).map(phaseColour), shades = lane.alarm ? [style("--alarm")] : [style("--rest"), style("--line")];
     lane.items.forEach((item, i) => {
       const left = x(item.from), right = item.to === undefined ? left + 2 : x(item.to), room = g.measureText(item.name).width + 8;
-      g.fillStyle = lane.alarm ? style("--alarm") : i % 2 ? style("--line") : style("--rest");
-      g.fillRect(left, top + 1, Math.max(right - left - 0.5, 1.5), margin.lane - 4);
+      if (right < plot.x || left > plot.x + plot.w) return;
+      if (item.parts) phaseParts(item.parts, left, Math.max(right, left + 0.5), (phase, from, to) => {
+        g.fillStyle = paints[phase];
+        g.fillRect(from, top + 1, to - from, margin.lane - 4);
+      });
+      else {
+        g.fillStyle = shades[i % shades.length];
+        g.fillRect(left, top + 1, Math.max(right - left - 0.5, 1.5), margin.lane - 4);
+      }
       const at = item.to === undefined ? Math.min(left + 4, plot.x + plot.w - room) : left + 4; // a moment at the right edge has its name before it
       if (item.to === undefined ? at < free || left < plot.x : right - left < room) return;
       g.fillStyle = style("--text");
       g.textAlign = "left";
-      g.fillText(item.name, at < left ? left - room + 4 : at, top + margin.lane / 2 - 1);
+      g.fillText(item.name, item.to === undefined && at < left + 4 ? left - room + 4 : at, top + margin.lane / 2 - 1);
       free = left + room;
     });
     g.restore();
@@ -160,6 +170,12 @@ function legend() {
     item.append(swatch(style("--mark"), level.dash.length ? level.dash : [11]), make("span", level.name));
     list.push(item);
   }
+  for (const lane of facts.lanes)
+    for (const phase of lane.phases || []) {
+      const item = make("li");
+      item.append(swatch(phaseColour(phase)), make("span", phase));
+      list.push(item);
+    }
   element("legend").replaceChildren(...list);
 }
 
@@ -170,6 +186,8 @@ function twin() {
   const head = make("tr"), {picture, count} = shown;
   head.append(make("th", "from"), make("th", "highest", "n"));
   for (let layer = 0; layer < layers.count; layer++) head.append(make("th", layerName(layer), "n"));
+  const phases = facts.lanes.find((lane) => lane.phases);
+  if (phases) head.append(make("th", "phases"));
   element("twinhead").replaceChildren(head);
   const rows = [];
   for (let n = 0; n < Math.min(twinRows, count); n++) {
@@ -178,7 +196,7 @@ function twin() {
     for (let c = first; c < behind && c < count; c++) if (picture.total[c] > picture.total[best]) best = c;
     const numbers = [sizeText(picture.total[best])];
     for (let layer = 0; layer < layers.count; layer++) numbers.push(sizeText(picture.bytes[best * picture.layers + layer]));
-    rows.push(line(timeText(picture.times[first]), numbers));
+    rows.push(line(timeText(picture.times[first]), numbers, ...(phases ? [make("td", phasesBetween(phases, picture.times[first], picture.times[Math.min(behind, count)]).join(", "))] : [])));
   }
   element("twin").replaceChildren(...rows);
 }
@@ -189,4 +207,6 @@ function reading(c) {
   for (let layer = 0; layer < layers.count; layer++) parts.push([picture.bytes[c * picture.layers + layer], layerName(layer)]);
   parts.sort((a, b) => b[0] - a[0]);
   element("reading").textContent = timeText(picture.times[c]) + ": " + sizeText(picture.total[c]) + " live. " + parts.filter((part) => part[0] > 0).slice(0, 3).map((part) => sizeText(part[0]) + " " + part[1]).join("; ");
+  const phases = facts.lanes.find((lane) => lane.phases), then = phases ? phasesBetween(phases, picture.times[c], picture.times[c + 1]) : [];
+  if (then.length) element("reading").textContent += "; in " + then.join(", ");
 }

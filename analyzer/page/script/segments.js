@@ -30,8 +30,8 @@ function segmentsAt(model, places, given, event) {
     const device = places.device[b], at = places.address[b];
     while (n < segments.length && (segments[n].device < device || (segments[n].device === device && segments[n].address + segments[n].size <= at))) n++;
     const s = segments[n];
-    if (!s || s.device !== device || at < s.address || at + model.size[b] > s.address + s.size) outside += model.size[b];
-    else s.blocks.push({block: b, at: at - s.address, size: model.size[b]});
+    if (!s || s.device !== device || at < s.address || at + sizeAt(model, b) > s.address + s.size) outside += sizeAt(model, b);
+    else s.blocks.push({block: b, at: at - s.address, size: sizeAt(model, b)});
   }
   for (const s of segments) {
     let end = 0;
@@ -62,6 +62,6 @@ function mapFacts(segments) {
 }
 
 if (typeof module !== "undefined") {
-  Object.assign(globalThis, require("./model.js"));
+  Object.assign(globalThis, require("./model.js"), require("./unpack.js"));
   module.exports = {unpackPlaces, segmentsAt, mapFacts};
 }

@@ -16,23 +16,26 @@ function localSource(facts, model, open) {
     events: model.events,
     crowded: crowded(model, facts.end),
     async columns({from, to, count, byEvents, layers}) {
+      if (!isLayered(model, layers.layerOf, layers.count)) await sliced(layering(model, layers.layerOf, layers.count));
       return columns(model, from, to, count, layers.layerOf, layers.count, byEvents);
     },
     async moment({event, edge}) {
-      const answer = {event, time: model.times[event], live: liveAt(model, event), since: null, before: null, edgeTime: 0, lives: lifetimes(model, edge === null ? -1 : edge, event)};
+      const answer = {event, time: timeAt(model, event), live: liveAt(model, event), since: null, before: null, edgeTime: 0, lives: lifetimes(model, edge === null ? -1 : edge, event)};
       if (edge !== null) {
         answer.before = liveAt(model, edge);
         answer.since = bornSince(model, edge, event);
-        answer.edgeTime = edge < 0 ? 0 : model.times[edge];
+        answer.edgeTime = edge < 0 ? 0 : timeAt(model, edge);
       }
       return answer;
     },
     async largest({event, limit, find}) {
-      const time = (e) => (e < model.events ? model.times[e] : null);
-      return largest(model, event, limit, (b) => blockName(facts, model.owner[b]).toLowerCase().includes(find)).map((b) => ({size: model.size[b], owner: model.owner[b], since: time(model.born[b]), until: time(model.died[b])}));
+      const time = (e) => (e < model.events ? timeAt(model, e) : null), wanted = facts.owners.map((_, owner) => blockName(facts, owner).toLowerCase().includes(find));
+      return largest(model, event, limit, (b) => wanted[model.owner[b]]).map((b) => ({size: sizeAt(model, b), owner: model.owner[b], since: time(model.born[b]), until: time(model.died[b])}));
     },
     async weights({by}) {
-      return weights(model, groupOf(by), facts.keys[by].length, facts.end);
+      const weight = new Float64Array(facts.keys[by].length);
+      await sliced(weighing(model, weight, groupOf(by), facts.end));
+      return weight;
     },
     async eventAt(position, byEvents) {
       return eventAt(model, position, byEvents);
@@ -46,7 +49,7 @@ function localSource(facts, model, open) {
       return next === undefined ? -1 : next;
     },
     async position(event, byEvents) {
-      return byEvents ? event : model.times[event];
+      return byEvents ? event : timeAt(model, event);
     },
     async segments(event) {
       if (!facts.places) return null;
@@ -91,6 +94,6 @@ function remoteSource(facts, ask) {
 }
 
 if (typeof module !== "undefined") {
-  Object.assign(globalThis, require("./model.js"), require("./segments.js"));
+  Object.assign(globalThis, require("./model.js"), require("./unpack.js"), require("./segments.js"));
   module.exports = {localSource, remoteSource};
 }

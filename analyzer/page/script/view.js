@@ -109,7 +109,7 @@ async function neighbour(direction) {
 // moments are those with a name, between which memory can be looked for.
 function moments() {
   const list = [];
-  for (const lane of facts.lanes)
+  for (const lane of facts.lanes.filter((one) => !one.phases))
     for (const item of lane.items) list.push({time: item.to === undefined ? item.from : item.to, name: (item.to === undefined ? lane.name.replace(/s$/, "") + " " + item.name : "end of " + item.title).trim()});
   return list.sort((a, b) => a.time - b.time);
 }
@@ -218,8 +218,11 @@ async function readFacts(from) {
   const next = JSON.parse(from.getElementById("facts").textContent);
   sections = (name) => inflate(from.getElementById(name).textContent);
   if (!next.events) return null;
-  const made = next.remote ? remoteSource(next, ask) : localSource(next, unpack(await sections("columns"), next), sections);
-  return {facts: next, source: made};
+  if (next.remote) return {facts: next, source: remoteSource(next, ask)};
+  const unpacked = unpacker(next);
+  await inflateInto(from.getElementById("columns").textContent, unpacked.take);
+  await sliced(linking(unpacked));
+  return {facts: next, source: localSource(next, unpacked.model, sections)};
 }
 
 async function begin() {

@@ -1,6 +1,6 @@
 "use strict";
 // Blocks for tests, packed as the page has them, and a plain list of the same.
-const m = require("../model.js");
+const u = require("../unpack.js");
 
 // planes are a column's bytes, as the page has them: the inverse of reader.
 function planes(count, values) {
@@ -9,16 +9,19 @@ function planes(count, values) {
   return bytes;
 }
 
-// pack is the inverse of unpack.
-function pack(times, blocks) {
-  const sizes = [...new Set(blocks.map((b) => b.size))];
-  const bytes = [planes(4, blocks.map((b) => (b.died < times.length ? b.died - b.born : 0))), planes(4, blocks.map((b) => sizes.indexOf(b.size))), planes(4, blocks.map((b) => b.owner)),
+// pack puts blocks into columns and unpacks them, in pieces of so many bytes.
+function pack(times, blocks, {apart, piece = 1000, unit = 1} = {}) {
+  const sizes = [...new Set(blocks.map((b) => b.size))], owners = new Array(blocks.reduce((most, b) => Math.max(most, b.owner + 1), 0));
+  const place = new Map(sizes.map((size, i) => [size, i])), columns = [planes(4, blocks.map((b) => (b.died < times.length ? b.died - b.born : 0))), planes(4, blocks.map((b) => place.get(b.size))), planes(4, blocks.map((b) => b.owner)),
     planes(8, times.map((time, e) => time - (e ? times[e - 1] : 0)))];
-  return m.unpack(Uint8Array.from(bytes.flat()).buffer, {events: times.length, blocks: blocks.length, sizes, unit: 1});
+  const bytes = Uint8Array.from(columns.flat()), unpacked = u.unpacker({events: times.length, blocks: blocks.length, sizes, unit, owners});
+  for (let at = 0; at < bytes.length; at += piece) unpacked.take(bytes.subarray(at, at + piece));
+  for (const steps = u.linking(unpacked, apart); !steps.next().done; );
+  return unpacked.model;
 }
 
 // story makes blocks that come and go by a simple generator of numbers.
-function story(events, seed, apart) {
+function story(events, seed, options) {
   let state = seed;
   const random = (n) => ((state = (state * 1103515245 + 12345) % 2147483648), Math.floor((state / 2147483648) * n));
   const times = [], blocks = [], live = [];
@@ -28,9 +31,7 @@ function story(events, seed, apart) {
     if (live.length && random(2)) blocks[live.splice(random(live.length), 1)[0]].died = e;
     else live.push(blocks.push({size: 1 + random(1e6), born: e, died: events, owner: random(5)}) - 1);
   }
-  const model = pack(times, blocks);
-  if (apart) model.checkpoints = m.checkpoints(model, apart);
-  return {times, blocks, model};
+  return {times, blocks, model: pack(times, blocks, options)};
 }
 
 const liveIn = (blocks, event) => blocks.filter((b) => b.born <= event && event < b.died);

@@ -1,0 +1,134 @@
+// Package lanes says what lies below a picture of memory over time: iterations, epochs, phases, marks, and moments at
+// which memory ran out.
+package lanes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer/report"
+)
+
+// Lane is items in the order of time. Their names may hold what a trace says.
+type Lane struct {
+	Name  string
+	Items []Item
+}
+
+// Item is a stretch of time, or a moment.
+type Item struct {
+	Name   string // as short as there is room for
+	Title  string // the same in words
+	FromNS int64
+	ToNS   int64              // FromNS of a moment
+	Moment bool               // it has no end
+	Parts  []report.PhasePart // of a lane of phases
+}
+
+// Names of lanes.
+const (
+	Iterations  = "iterations"
+	Epochs      = "epochs"
+	Phases      = "phases"
+	Marks       = "marks"
+	OutOfMemory = "no memory"
+)
+
+// MaxItems bounds the items of a lane. Of more iterations, epochs and phases, those that follow each other are one;
+// of more moments the first ones are kept.
+const MaxItems = report.MaxPhaseSpans
+
+// Of are the lanes of a summary that have items.
+func Of(s *report.Summary) []Lane {
+	list := []Lane{{Name: Marks, Items: markItems(s)}, {Name: OutOfMemory, Items: oomItems(s)}}
+	if t := s.Training; t != nil {
+		list = append([]Lane{{Iterations, iterationItems(t)}, {Epochs, epochItems(t)}, {Phases, phaseItems(t)}}, list...)
+	}
+	return slices.DeleteFunc(list, func(l Lane) bool { return len(l.Items) == 0 })
+}
+
+// iterationItems are the iterations that ended, and the one that memtrace.step() began last.
+func iterationItems(t *report.Training) (items []Item) {
+	if t.IterationsBy == report.IterationsByNothing {
+		return nil
+	}
+	list := make([]*report.Iteration, 0, len(t.Iterations))
+	for i := range t.Iterations {
+		if t.Iterations[i].Ended || t.IterationsBy == report.IterationsByStep {
+			list = append(list, &t.Iterations[i])
+		}
+	}
+	together := 1
+	for len(list) > together*MaxItems {
+		together *= 2
+	}
+	for i := 0; i < len(list); i += together {
+		first, last := list[i], list[min(i+together, len(list))-1]
+		item := Item{Name: fmt.Sprint(first.Number), Title: fmt.Sprintf("iteration %d", first.Number), FromNS: first.StartNS, ToNS: last.EndNS}
+		if first != last {
+			item.Name, item.Title = fmt.Sprintf("%d-%d", first.Number, last.Number), fmt.Sprintf("iterations %d to %d", first.Number, last.Number)
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// epochItems go from an epoch's first iteration to its last one.
+func epochItems(t *report.Training) (items []Item) {
+	before := uint64(0)
+	for i := range t.Iterations {
+		it := &t.Iterations[i]
+		switch {
+		case !it.Ended && t.IterationsBy != report.IterationsByStep || it.Epoch == 0:
+			continue
+		case it.Epoch == before:
+			items[len(items)-1].ToNS = it.EndNS
+		default:
+			items = append(items, Item{Name: fmt.Sprint(it.Epoch), Title: fmt.Sprintf("epoch %d", it.Epoch), FromNS: it.StartNS, ToNS: it.EndNS})
+		}
+		before = it.Epoch
+	}
+	for len(items) > MaxItems {
+		items = report.JoinPairs(items, func(a, b Item) Item {
+			first, _, _ := strings.Cut(a.Name, "-")
+			_, last, several := strings.Cut(b.Name, "-")
+			if !several {
+				last = b.Name
+			}
+			return Item{Name: first + "-" + last, Title: "epochs " + first + " to " + last, FromNS: a.FromNS, ToNS: b.ToNS}
+		})
+	}
+	return items
+}
+
+func phaseItems(t *report.Training) (items []Item) {
+	for _, v := range t.Phases {
+		item := Item{FromNS: v.FromNS, ToNS: v.ToNS, Parts: v.Parts}
+		if len(v.Parts) == 1 {
+			item.Name, item.Title = v.Parts[0].Phase, v.Parts[0].Phase
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// markItems are the first moments of the program's marks.
+func markItems(s *report.Summary) (items []Item) {
+	for _, m := range s.Marks {
+		if !strings.HasPrefix(m.Name, "memtrace.") {
+			items = append(items, Item{Name: m.Name, Title: m.Name, FromNS: m.FirstTimeNS, ToNS: m.FirstTimeNS, Moment: true})
+		}
+	}
+	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.FromNS, b.FromNS) })
+	return items[:min(len(items), MaxItems)]
+}
+
+func oomItems(s *report.Summary) (items []Item) {
+	for i := range s.OOM.Events {
+		at := s.OOM.Events[i].TimeNS
+		items = append(items, Item{FromNS: at, ToNS: at, Moment: true})
+	}
+	return items[:min(len(items), MaxItems)]
+}
