@@ -95,6 +95,7 @@ func newCollector(tables *trace.Tables, picked []*profile.Grouping, f *profile.F
 	}
 	c.heap = heap.NewHeap(c)
 	c.ooms.Resolver, c.ooms.Heap, c.ooms.Devices, c.ooms.Replay = &c.resolver, c.heap, &c.device, c
+	c.ooms.OriginOf = c.originOf
 	return c
 }
 

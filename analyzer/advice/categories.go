@@ -42,14 +42,16 @@ func ByCategory(s *report.Summary, followed Followed) {
 		if held == nil || e.UsedBytes == 0 {
 			continue
 		}
-		var found []report.Advice
+		found := append(loadedTwice(e), longerInput(s.Training, e, held)...)
 		for _, a := range categoryAdvices {
 			n := slices.Index(s.Training.Categories, a.category)
 			if n < 0 || float64(held.Held[n]) < a.least*float64(e.UsedBytes) {
 				continue
 			}
 			if a.text == "" {
-				a.text = followed.activationWords()
+				seen := followed
+				seen.Autocast = seen.Autocast || e.Seen.Autocast
+				a.text = seen.activationWords()
 			}
 			bytes := held.Held[n]
 			frees := uint64(a.frees * float64(bytes))

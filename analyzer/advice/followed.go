@@ -9,11 +9,10 @@ import (
 // Followed is what a run does already, so that nobody is told to do it.
 type Followed struct {
 	Checkpointing bool // part of the forward pass runs under torch.utils.checkpoint
-	Autocast      bool // part of the program runs under torch.autocast, as a decorator
+	Autocast      bool // part of the program runs under torch.autocast, as a decorator; as a with statement see report.OOMSeen
 }
 
-// FollowedBy reads it off the functions that stand in the run's call stacks. An autocast that is a with statement leaves
-// no function there, and is not seen.
+// FollowedBy reads it off the functions that stand in the run's call stacks.
 func FollowedBy(tables *trace.Tables) (f Followed) {
 	for code := range tables.Codes() {
 		switch {
@@ -33,7 +32,7 @@ func (f Followed) activationWords() string {
 		text += " Gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
 	}
 	if !f.Autocast {
-		text += " Half precision (torch.autocast) halves them, if the run does not use it yet."
+		text += " Half precision (torch.autocast) halves those in single precision."
 	}
 	return text
 }

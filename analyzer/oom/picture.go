@@ -57,11 +57,17 @@ type picture struct {
 	inBlocks  uint64
 	framework bool
 	held      uint64 // by the framework's allocator, from the driver
+
+	categories categoryCounts // of the framework's blocks
 }
 
 // picture fills in who holds a device's memory.
 func (t *Tracker) picture(v *report.OOMEvent) {
 	p := t.takePicture(v.Device)
+	v.Through, v.Seen = nil, report.OOMSeen{}
+	if t.Places && t.Ended == nil && t.failed == 0 {
+		v.Through, v.Seen = t.lookThrough(v.Device, p.main, v.TimeNS)
+	}
 	if p.framework {
 		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks, IdleBytes: p.held - min(p.held, p.inBlocks)}
 		if t.Devices.Holdings.FromDriver() {
@@ -83,6 +89,7 @@ func (t *Tracker) picture(v *report.OOMEvent) {
 		}
 		v.Since = &since
 	}
+	v.Categories = p.categories.rows()
 	v.StepBytes = []uint64{}
 	if slot := profile.DeviceSlot(v.Device); slot < len(t.steps) {
 		v.StepBytes = slices.Clone(t.steps[slot])
@@ -100,18 +107,21 @@ func (t *Tracker) takePicture(device int16) *picture {
 		p.sums[g] = make(map[report.OwnerKey]uint64)
 	}
 	if p.framework, p.held = t.frameworkOn(device); p.framework {
-		p.main = heap.AccountFramework
+		p.main, p.categories = heap.AccountFramework, make(categoryCounts)
 	}
 	if t.Places {
 		p.by = append(p.by, &placeGrouping)
 		p.sums = append(p.sums, make(map[report.OwnerKey]uint64))
 	}
 	names := newKeyNames(t.Resolver, p.by)
-	t.Heap.Each(func(_ uint32, b *heap.Block) {
+	t.Heap.Each(func(id uint32, b *heap.Block) {
 		switch {
 		case b.Device != device:
 		case b.Account == p.main:
 			p.inBlocks += b.Size
+			if p.framework {
+				p.categories.add(t.Replay.CategoryOf(id, b), b.Size)
+			}
 			for g := range p.by {
 				p.sums[g][report.OwnerKey{Owner: report.OwnerBlocks, Key: names.of(g, b)}] += b.Size
 			}

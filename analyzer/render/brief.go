@@ -118,10 +118,10 @@ func (p *page) shortTables(s *report.Summary) {
 	for _, by := range s.By {
 		if l := s.Ledger("module"); by == "inner" && l != nil && modulesKnown(s) {
 			p.shortModules(s, l)
-			p.shortLedger(s, by, briefThrough)
+			p.shortLedger(s, s.Ledger(by), briefThrough)
 			continue
 		}
-		p.shortLedger(s, by, briefOwners)
+		p.shortLedger(s, s.Ledger(by), briefOwners)
 	}
 }
 
@@ -132,11 +132,11 @@ func (p *page) shortOOM(s *report.Summary, e *report.OOMEvent) {
 			p.shortCategories("What it was for", t, held.Held, briefCategories-1)
 		}
 	}
-	if l := s.Ledger("module"); seenThrough(s, e) && l != nil {
-		if modulesKnown(s) {
+	if e.DrivenByLibrary() {
+		if l := e.ThroughLedger("module"); l != nil && len(l.Rows) > 1 {
 			p.shortModules(s, l)
 		}
-		p.shortLedger(s, "inner", briefThrough)
+		p.shortLedger(s, e.ThroughLedger("inner"), briefThrough)
 	} else if l := bestLedger(e); l != nil && len(l.Rows) > 0 {
 		var owners []owner
 		for _, r := range foldOwners(l.Rows, p.rows(briefOwners-2)) {
@@ -149,28 +149,26 @@ func (p *page) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	p.shortAdvice(e)
 }
 
-// seenThrough reports whether the program's peak, which was about when memory ran out, says more than the event's own
-// tables: they know lines of the program only, and one of them has most where a library runs the loop.
-func seenThrough(s *report.Summary, e *report.OOMEvent) bool {
-	return len(s.By) > 0 && s.By[0] == "inner" && e.AllocatedBytes >= s.Framework.PeakBytes/10*9
+// categoryWord is what a table calls a category.
+func categoryWord(category string) string {
+	if category == rules.Others {
+		return "not categorized"
+	}
+	return category
 }
 
 // shortCategories says what the memory was for at one moment.
 func (p *page) shortCategories(title string, t *report.Training, held []uint64, limit int) {
 	var rows []owner
 	for _, i := range heaviest(held) {
-		row := owner{name: clean(t.Categories[i]), bytes: held[i], style: blocks}
-		if t.Categories[i] == rules.Others {
-			row.name = "not categorized"
-		}
+		row := owner{name: clean(categoryWord(t.Categories[i])), bytes: held[i], style: blocks}
 		rows = append(rows, row)
 	}
 	p.shortTable(title, fewer(rows, p.rows(limit), foldShort), nil)
 }
 
 // shortLedger says where the memory was asked for.
-func (p *page) shortLedger(s *report.Summary, by string, limit int) {
-	l := s.Ledger(by)
+func (p *page) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
@@ -178,8 +176,8 @@ func (p *page) shortLedger(s *report.Summary, by string, limit int) {
 	p.o.Rows = p.rows(limit)
 	owners := p.owners(s, l)
 	p.o.Rows = asked
-	title := "Where it was allocated, by " + by
-	if by == "inner" {
+	title := "Where it was allocated, by " + l.By
+	if l.By == "inner" {
 		title = "By innermost line outside of " + frameworkPhrase(s.Versions)
 	}
 	p.shortTable(title, owners, s.Bounds)
@@ -191,11 +189,7 @@ func (p *page) shortLedger(s *report.Summary, by string, limit int) {
 func (p *page) shortModules(s *report.Summary, l *report.Ledger) {
 	var rows []owner
 	for _, m := range l.RepeatedModules() {
-		name := clean(m.Title)
-		if m.Count > 1 {
-			name += "  " + p.o.each(m.Count, m.Smallest, m.Largest)
-		}
-		rows = append(rows, owner{name: name, bytes: m.Bytes, style: blocks})
+		rows = append(rows, owner{name: clean(m.Title), each: p.o.each(m.Count, m.Smallest, m.Largest), bytes: m.Bytes, style: blocks})
 	}
 	p.shortTable("By module", fewer(rows, p.rows(briefModules), foldShort), nil)
 }
@@ -212,10 +206,13 @@ func foldShort(hidden []owner) owner {
 func (p *page) shortTable(title string, owners []owner, b *report.Bounds) {
 	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	var rows [][]cell
+	each := make([]string, len(owners))
 	for i, o := range owners {
 		rows = append(rows, []cell{{o.name, plain}, {p.marked(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}})
+		each[i] = o.each
 	}
-	p.table([]column{{title: title}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, rows)
+	columns, rows := eachColumn([]column{{title: title}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, rows, each)
+	p.table(columns, rows)
 	p.gap()
 }
 

@@ -81,6 +81,9 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-widthOf(s)))
 }
 
+// Wrap breaks text at blanks into lines of at most width cells, as reports do.
+func Wrap(text string, width int) []string { return wrap(text, width) }
+
 // wrap breaks text at blanks into lines of at most width cells; a longer word stands alone, cut where it must be.
 func wrap(text string, width int) []string {
 	width = max(width, widestCharacter)

@@ -40,12 +40,11 @@ func (p *page) oom(s *report.Summary) {
 		p.field("", "and "+plural(more, "time", "times")+" more")
 	}
 	p.gap()
+	p.oomRetries(s.OOM.Retries)
 }
 
 // detailedOOM is the index of the event that the report tells in full.
-func detailedOOM(s *report.Summary) int {
-	return max(slices.IndexFunc(s.OOM.Events, func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed }), 0)
-}
+func detailedOOM(s *report.Summary) int { return s.DetailedOOM() }
 
 // frameworkPhrase is what a sentence calls the framework.
 func frameworkPhrase(versions map[string]string) string {
@@ -96,6 +95,7 @@ func (p *page) oomStory(e *report.OOMEvent, framework string) {
 		p.field("steps", text)
 	}
 	p.gap()
+	p.oomCategories(e, framework)
 	p.oomOwners(e, framework)
 	p.oomAdvice(e)
 }

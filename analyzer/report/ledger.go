@@ -101,6 +101,19 @@ func (l *Ledger) RepeatedModules() []RepeatedModule {
 	return list
 }
 
+// HeavyModule finds the part of a model that holds most of a ledger's blocks by module together with what is below it,
+// and a quarter of the whole; title is "" if there is none: see fold.Heaviest.
+func (l *Ledger) HeavyModule(whole uint64) (title string, bytes uint64) {
+	var names []string
+	var held []uint64
+	for i := range l.Rows {
+		if r := &l.Rows[i]; r.Owner == OwnerBlocks && r.Key != NoModule {
+			names, held = append(names, r.Key), append(held, r.Bytes)
+		}
+	}
+	return fold.Heaviest(names, held, whole)
+}
+
 // RepeatedModule is one module, or several that FoldModules takes as one.
 type RepeatedModule struct {
 	Title    string // "model.layers.{0..7}.mlp" for several

@@ -1,10 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
+	"memtrace/analyzer/rules"
 	"memtrace/trace"
 )
 
@@ -14,6 +17,8 @@ type OOM struct {
 	RecoveredCount uint64     `json:"recovered_count"` // times at which it got it after giving something back
 	RefusedCount   uint64     `json:"refused_count"`   // driver calls that were refused for want of memory; several may belong to one time
 	Events         []OOMEvent `json:"events"`
+
+	Retries []OOMRetries `json:"retries,omitempty"` // what came after a framework's allocator had given up, the first times
 }
 
 // How running out of memory ended.
@@ -58,6 +63,7 @@ type OOMEvent struct {
 	Allocator  *OOMAllocator `json:"allocator,omitempty"`    // the framework's allocator, if one reports blocks on the device
 	Ledgers    []Ledger      `json:"ledgers"`                // what filled the device, by tag, library, call and, where it is known, place of the program
 	Since      *OOMGrowth    `json:"since,omitempty"`        // what is younger than the last step or mark
+	Categories []OOMCategory `json:"categories,omitempty"`   // what the framework's blocks were for, where that is known
 	StepBytes  []uint64      `json:"step_bytes"`             // live on the device when the latest steps began, oldest first
 	Advice     []Advice      `json:"advice"`                 // what to try, the most promising first
 	Sidecar    string        `json:"sidecar_file,omitempty"` // base name of the text file that the recorder wrote beside the trace
@@ -65,7 +71,22 @@ type OOMEvent struct {
 	LostRecords uint64 `json:"lost_records,omitempty"` // records lost by then, which may have changed what is said of owners
 
 	Sizes SizesAt `json:"-"` // of the device's memory at the moment
+
+	// Of the first event that failed: the blocks by inner line, operator and module, where places of the program are
+	// told. They have no rows but those of blocks.
+	Through []Ledger `json:"-"`
+	Seen    OOMSeen  `json:"-"` // of the same event
 }
+
+// OOMSeen is what the blocks of an event say of the program.
+type OOMSeen struct {
+	Autocast    bool   // an operator ran under torch.autocast
+	LoadedBytes uint64 // in blocks without a name that hold tensors read from a checkpoint
+	NamedBytes  uint64 // in parameters, buffers and optimizer state
+}
+
+// LoadedTwice is how much was read from a checkpoint and is there a second time.
+func (s *OOMSeen) LoadedTwice() uint64 { return min(s.LoadedBytes, s.NamedBytes) }
 
 // OOMAllocator is what the framework's allocator held on the device.
 type OOMAllocator struct {
@@ -73,6 +94,47 @@ type OOMAllocator struct {
 	AllocatedBytes uint64    `json:"allocated_bytes"` // in blocks
 	IdleBytes      uint64    `json:"idle_bytes"`      // the difference: cached, in no block
 	Pieces         Fragments `json:"pieces"`          // how the idle memory lies between the blocks; zero where records are missing for that
+}
+
+// OOMCategory is what some of a framework's blocks were for when memory ran out.
+type OOMCategory struct {
+	Category   string `json:"category"`
+	Bytes      uint64 `json:"bytes"`
+	BlockCount uint64 `json:"block_count"`
+}
+
+// CompareOOMCategories sorts by bytes, most first, and rules.Others behind all.
+func CompareOOMCategories(a, b OOMCategory) int {
+	if (a.Category == rules.Others) != (b.Category == rules.Others) {
+		if a.Category == rules.Others {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Category, b.Category))
+}
+
+// OOMRetries is what came after a framework's allocator had given up on a device. Failures belong together until eight
+// steps in a row end, of the program or of an optimizer: a program that makes its batch smaller and tries again fails
+// several times before an attempt succeeds, also in a second step. Sizes are bytes, times nanoseconds since the trace's base, 0 where there is none.
+type OOMRetries struct {
+	Device              int16  `json:"device"`
+	FailedCount         uint64 `json:"failed_count"` // attempts that failed
+	FirstTimeNS         int64  `json:"first_time_ns"`
+	FirstRequestedBytes uint64 `json:"first_requested_bytes"` // by the first of them
+	LastTimeNS          int64  `json:"last_time_ns"`
+	RequestedBytes      uint64 `json:"requested_bytes"` // by the last of them
+
+	GrantedTimeNS int64  `json:"granted_time_ns,omitempty"` // when the Python call stack of the last failure first was granted a block afterwards
+	GrantedBytes  uint64 `json:"granted_bytes,omitempty"`
+	AsMuchTimeNS  int64  `json:"as_much_time_ns,omitempty"` // when a block of at least RequestedBytes was first granted afterwards, whoever asked
+	AsMuchBytes   uint64 `json:"as_much_bytes,omitempty"`
+	StepTimeNS    int64  `json:"step_time_ns,omitempty"` // when the first step ended afterwards: the next attempt succeeded
+}
+
+// Succeeded reports whether an attempt is known to have succeeded, and its number, counted from 1.
+func (r *OOMRetries) Succeeded() (attempt uint64, ok bool) {
+	return r.FailedCount + 1, r.StepTimeNS != 0
 }
 
 // OOMGrowth is the memory that came after a moment and is still there.
@@ -91,8 +153,8 @@ type Advice struct {
 }
 
 func (e *OOMEvent) DropDetails() {
-	e.Detailed, e.Sample, e.Allocator, e.Since = false, nil, nil, nil
-	e.Ledgers, e.StepBytes, e.Advice = []Ledger{}, []uint64{}, []Advice{}
+	e.Detailed, e.Sample, e.Allocator, e.Since, e.Through, e.Seen = false, nil, nil, nil, nil, OOMSeen{}
+	e.Ledgers, e.StepBytes, e.Advice, e.Categories = []Ledger{}, []uint64{}, []Advice{}, nil
 	e.UsedBytes, e.FreeBytes = 0, 0
 }
 
@@ -195,4 +257,41 @@ func fewerRows(rows []LedgerRow, limit int) []LedgerRow {
 		rest.Bytes += row.Bytes
 	}
 	return append(append(append([]LedgerRow{}, rows[:limit]...), rest), rows[n:]...)
+}
+
+// DetailedOOM is the index of the out-of-memory event that a report tells in full: the first one that failed, 0 if none
+// did. There must be an event.
+func (s *Summary) DetailedOOM() int {
+	return max(slices.IndexFunc(s.OOM.Events, func(e OOMEvent) bool { return e.Outcome == OOMFailed }), 0)
+}
+
+// ThroughLedger returns the event's blocks by "inner", "operator" or "module"; nil if they are not told.
+func (e *OOMEvent) ThroughLedger(by string) *Ledger {
+	for i := range e.Through {
+		if e.Through[i].By == by {
+			return &e.Through[i]
+		}
+	}
+	return nil
+}
+
+// DrivenByLibrary reports whether one line of the program asked for most of the blocks and lines of a library beneath
+// it say more, as where a trainer runs the loop.
+func (e *OOMEvent) DrivenByLibrary() bool {
+	inner := e.ThroughLedger("inner")
+	top, found := e.Ledger("site").Largest(OwnerBlocks, func(r LedgerRow) bool { return KnownKey(r.Key) })
+	if inner == nil || !found || top.Bytes < blockBytes(inner)/2 {
+		return false
+	}
+	own, _ := inner.Largest(OwnerBlocks, func(r LedgerRow) bool { return r.Key == top.Key })
+	return own.Bytes < top.Bytes/2
+}
+
+func blockBytes(l *Ledger) (sum uint64) {
+	for i := range l.Rows {
+		if l.Rows[i].Owner == OwnerBlocks {
+			sum += l.Rows[i].Bytes
+		}
+	}
+	return sum
 }

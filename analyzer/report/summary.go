@@ -1,6 +1,10 @@
 package report
 
-import "slices"
+import (
+	"slices"
+
+	"memtrace/analyzer/finding"
+)
 
 // Summary is what one trace says. It is a value: nothing in it refers to the trace. Sizes are bytes, times are
 // nanoseconds since the trace's time base. The json names are published in docs/report-json.md; they may be added to,
@@ -13,23 +17,24 @@ type Summary struct {
 	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
 	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
 
-	Devices    []Device                 `json:"devices"`
-	Driver     Level                    `json:"driver"`    // all devices
-	Framework  Level                    `json:"framework"` // all devices
-	Other      map[string]Level         `json:"other_memory"`
-	Implicit   map[string]ImplicitFrees `json:"implicit_frees"` // by account
-	Objects    map[string]ObjectCount   `json:"objects"`        // contexts, pools, modules, graphs and so on, by kind
-	Launches   uint64                   `json:"graph_launches"`
-	Groups     []Group                  `json:"groups"`
-	Ledgers    []Ledger                 `json:"ledgers"`
-	Sites      *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
-	Division   *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Options.Sites
-	Cross      *Cross                   `json:"cross,omitempty"`      // nil unless Options.Cross
-	Categories []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
-	Training   *Training                `json:"training,omitempty"`   // nil unless Options.Training
-	Trend      *Trend                   `json:"trend"`
-	Heights    []Heights                `json:"heights"` // of each level that was used, the framework first
-	Lifetimes  map[string]LifetimeHist  `json:"lifetimes"`
+	Devices          []Device                 `json:"devices"`
+	Driver           Level                    `json:"driver"`    // all devices
+	Framework        Level                    `json:"framework"` // all devices
+	Other            map[string]Level         `json:"other_memory"`
+	Implicit         map[string]ImplicitFrees `json:"implicit_frees"` // by account
+	Objects          map[string]ObjectCount   `json:"objects"`        // contexts, pools, modules, graphs and so on, by kind
+	Launches         uint64                   `json:"graph_launches"`
+	Groups           []Group                  `json:"groups"`
+	Ledgers          []Ledger                 `json:"ledgers"`
+	Sites            *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
+	Division         *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Options.Sites
+	Cross            *Cross                   `json:"cross,omitempty"`      // nil unless Options.Cross
+	Categories       []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
+	Training         *Training                `json:"training,omitempty"`   // nil unless Options.Training
+	Trend            *Trend                   `json:"trend"`
+	LoadedTwiceBytes uint64                   `json:"loaded_twice_bytes,omitempty"` // at the peak: read from a checkpoint onto the device, and there a second time by name
+	Heights          []Heights                `json:"heights"`                      // of each level that was used, the framework first
+	Lifetimes        map[string]LifetimeHist  `json:"lifetimes"`
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
 	OwnAccounts  []OwnAccount  `json:"own_accounts,omitempty"`  // filled in by who can read them
@@ -46,6 +51,8 @@ type Summary struct {
 
 	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
 
+	Limits []finding.Finding `json:"-"` // Notes with their kinds
+
 	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead
 
 	By     []string `json:"by"`     // the groupings to show to people: those asked for, else the one that says most
@@ -53,6 +60,13 @@ type Summary struct {
 	Filter []string `json:"filter"` // the filters that were on, in words
 	Notes  []string `json:"notes"`  // what the reader must know to read the numbers rightly
 	Health Health   `json:"health"`
+}
+
+// AddNotes adds what the reader must know to read the figures rightly.
+func (s *Summary) AddNotes(list ...finding.Finding) {
+	for _, f := range list {
+		s.Limits, s.Notes = append(s.Limits, f), append(s.Notes, f.Text)
+	}
 }
 
 // Thinned says that the older part of the trace has only the blocks that were live at its peaks, at marks, samples and

@@ -1,6 +1,10 @@
 package report
 
-import "memtrace/analyzer/rules"
+import (
+	"cmp"
+
+	"memtrace/analyzer/rules"
+)
 
 // Outcomes of a run, as a Verdict tells them.
 const (
@@ -23,8 +27,8 @@ type Verdict struct {
 	Phase       string        `json:"phase,omitempty"`        // of the allocation that reached it; "" unknown
 	Category    *VerdictShare `json:"category,omitempty"`     // that held most at the peak; nil if no rule knows
 	Owner       *VerdictShare `json:"owner,omitempty"`        // the same by the grouping that says most
-	Operator    *VerdictShare `json:"operator,omitempty"`     // the operator that holds most, where a library runs the program's loop
-	Module      *VerdictShare `json:"module,omitempty"`       // and the module, repeated ones taken together; nil if no module is known
+	Operator    *VerdictShare `json:"operator,omitempty"`     // the operator that holds most; nil if none is known
+	Module      *VerdictShare `json:"module,omitempty"`       // the module that holds most with those below it, repeated ones taken together; nil if none stands out
 	IdleBytes   uint64        `json:"idle_bytes"`             // reserved by the framework's allocator then, in no block
 	Growth      string        `json:"growth"`                 // GrowthUnknown, GrowthNone or GrowthSteady: see Trend
 	OOMCount    uint64        `json:"oom_count"`
@@ -67,9 +71,7 @@ func (s *Summary) Verdict() *Verdict {
 	}
 	v.peakOfTraining(s.Training)
 	v.largestOwner(s)
-	if v.Owner != nil && v.Owner.By == "inner" {
-		v.lookThrough(s)
-	}
+	v.name(s)
 	return v
 }
 
@@ -79,20 +81,28 @@ func (s *Summary) growsByIteration() bool {
 	return s.Training != nil && s.Training.IterationsBy != IterationsByPeriod && s.Training.Growth().Kind == GrowthSteady
 }
 
-// lookThrough names the operator and the module that hold most.
-func (v *Verdict) lookThrough(s *Summary) {
-	if l := s.Ledger("operator"); l != nil {
-		for i := range l.Rows {
-			if r := &l.Rows[i]; r.Owner == OwnerBlocks && r.Key != NoOperator && (v.Operator == nil || r.Bytes > v.Operator.Bytes) {
-				v.Operator = shareOf("operator", r.Key, r.Bytes, v.PeakBytes)
+// name says which operator and which module hold most: when memory ran out, if it did and that is known, otherwise at
+// the peak. Of an event also the inner line, if a library runs the loop.
+func (v *Verdict) name(s *Summary) {
+	operators, modules, whole := s.Ledger("operator"), s.Ledger("module"), v.PeakBytes
+	if v.Outcome == OutcomeOOM || v.Outcome == OutcomeCaughtOOM {
+		e := &s.OOM.Events[s.DetailedOOM()]
+		if len(e.Through) > 0 {
+			operators, modules, whole = e.ThroughLedger("operator"), e.ThroughLedger("module"), e.UsedBytes
+			if e.DrivenByLibrary() {
+				row, _ := e.ThroughLedger("inner").Largest(OwnerBlocks, func(r LedgerRow) bool { return KnownKey(r.Key) })
+				v.Owner = shareOf("inner", cmp.Or(row.Label, row.Key), row.Bytes, whole)
 			}
 		}
 	}
-	if l := s.Ledger("module"); l != nil {
-		for _, m := range l.RepeatedModules() {
-			if m.Known && (v.Module == nil || m.Bytes > v.Module.Bytes) {
-				v.Module = shareOf("module", m.Title, m.Bytes, v.PeakBytes)
-			}
+	if operators != nil && operators.Moment != "exit" {
+		if row, found := operators.Largest(OwnerBlocks, func(r LedgerRow) bool { return r.Key != NoOperator && KnownKey(r.Key) }); found {
+			v.Operator = shareOf("operator", row.Key, row.Bytes, whole)
+		}
+	}
+	if modules != nil && modules.Moment != "exit" {
+		if title, bytes := modules.HeavyModule(whole); title != "" {
+			v.Module = shareOf("module", title, bytes, whole)
 		}
 	}
 }

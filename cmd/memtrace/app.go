@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -26,10 +27,12 @@ type app struct {
 	log     zerolog.Logger
 	verbose int
 	quiet   bool
+
+	bar *atomic.Pointer[progress] // the one that is on the screen: of several traces that are read, one is shown
 }
 
 func newApp(stdin io.Reader, stdout, stderr *os.File) *app {
-	return &app{stdin: stdin, stdout: stdout, stderr: stderr, log: newLogger(stderr, zerolog.WarnLevel)}
+	return &app{stdin: stdin, stdout: stdout, stderr: stderr, log: newLogger(stderr, zerolog.WarnLevel), bar: new(atomic.Pointer[progress])}
 }
 
 // execute runs one command line and returns the exit status.
@@ -40,8 +43,8 @@ func (a *app) execute(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(visible.NewWriter(a.stderr, visible.Lines))
+	root.SetOut(newFittingWriter(a.stdout, terminalColumns(a.stdout)))
+	root.SetErr(newFittingWriter(visible.NewWriter(a.stderr, visible.Lines), terminalColumns(a.stderr)))
 	cmd, err := root.ExecuteC()
 	return a.finish(cmd, err)
 }
@@ -151,7 +154,7 @@ func newLogger(w *os.File, level zerolog.Level) zerolog.Logger {
 	words := map[string]string{"warn": "warning"}
 	colour := term.IsTerminal(int(w.Fd())) && os.Getenv("NO_COLOR") == ""
 	out := zerolog.ConsoleWriter{
-		Out:        w,
+		Out:        newFittingWriter(w, terminalColumns(w)),
 		NoColor:    !colour,
 		PartsOrder: []string{zerolog.LevelFieldName, zerolog.MessageFieldName},
 		FormatLevel: func(v any) string {

@@ -69,7 +69,7 @@ func (a *app) finish(cmd *cobra.Command, err error) int {
 	a.complain(cmd.CommandPath(), err)
 	var usage *usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(a.stderr, "Run '%s -h' for help and examples.\n", cmd.CommandPath())
+		a.tell("Run '%s -h' for help and examples.", cmd.CommandPath())
 	}
 	return exitFailure
 }
@@ -82,10 +82,15 @@ func (a *app) complain(verb string, err error) {
 		}
 		return
 	}
-	fmt.Fprintf(a.stderr, "%s: %s\n", verb, visible.Text(err.Error()))
+	a.tell("%s: %s", verb, visible.Text(err.Error()))
 }
 
 // say prints a line on stderr.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "memtrace: %s\n", visible.Text(fmt.Sprintf(format, args...)))
+	a.tell("memtrace: %s", visible.Text(fmt.Sprintf(format, args...)))
+}
+
+// tell prints a line on stderr, in several where the terminal is narrower.
+func (a *app) tell(format string, args ...any) {
+	fmt.Fprintln(a.stderr, fitText(fmt.Sprintf(format, args...), terminalColumns(a.stderr)))
 }

@@ -2,22 +2,19 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
+
+	"memtrace/analyzer/render"
 )
 
 // fitHelp lets the help of a command and of those below it keep to the terminal. Elsewhere its lines stay as they are
 // written, for programs that search them.
 func fitHelp(root *cobra.Command, out *os.File) {
-	columns := 0
-	if term.IsTerminal(int(out.Fd())) {
-		if width, _, err := term.GetSize(int(out.Fd())); err == nil && width > 0 {
-			columns = max(width, widthMin)
-		}
-	}
+	columns := terminalColumns(out)
 	cobra.AddTemplateFunc("fitFlags", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(columns) })
 	cobra.AddTemplateFunc("fitText", func(text string) string { return reflow(text, columns) })
 	usage := strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", "|fitFlags ")
@@ -25,8 +22,8 @@ func fitHelp(root *cobra.Command, out *os.File) {
 	root.SetHelpTemplate(strings.ReplaceAll(root.HelpTemplate(), "| trimTrailingWhitespaces}}", "| trimTrailingWhitespaces | fitText}}"))
 }
 
-// reflow breaks the paragraphs of a text that have lines of more than the given columns anew. Lines that begin with a
-// blank are commands and stay. 0 columns: as it is.
+// reflow breaks the paragraphs of a text that have lines of more than the given columns anew. Paragraphs with lines that
+// begin with a blank are commands or tables and keep their lines. 0 columns: as it is.
 func reflow(text string, columns int) string {
 	if columns == 0 {
 		return text
@@ -34,12 +31,33 @@ func reflow(text string, columns int) string {
 	var out []string
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		lines := strings.Split(paragraph, "\n")
-		if needsReflow(lines, columns) {
-			lines = fill(strings.Fields(paragraph), columns)
+		switch {
+		case needsReflow(lines, columns):
+			lines = render.Wrap(paragraph, columns)
+		case slices.ContainsFunc(lines, func(line string) bool { return len(line) > columns }):
+			lines = joinHanging(lines)
 		}
 		out = append(out, strings.Join(lines, "\n"))
 	}
 	return strings.Join(out, "\n\n")
+}
+
+// joinHanging puts what was broken by hand under the text of a column back behind it, so that it can be broken anew.
+func joinHanging(lines []string) (joined []string) {
+	column := 0 // of the text behind the latest name; 0: there is none
+	for _, line := range lines {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if column > 0 && indent == column {
+			joined[len(joined)-1] += " " + line[indent:]
+			continue
+		}
+		column = 0
+		if prefix := columned.FindStringSubmatch(line); prefix != nil {
+			column = len(prefix[1])
+		}
+		joined = append(joined, line)
+	}
+	return joined
 }
 
 func needsReflow(lines []string, columns int) bool {
@@ -51,20 +69,4 @@ func needsReflow(lines []string, columns int) bool {
 		long = long || len(line) > columns
 	}
 	return long
-}
-
-func fill(words []string, columns int) (lines []string) {
-	line := ""
-	for _, word := range words {
-		switch {
-		case line == "":
-			line = word
-		case len(line)+1+len(word) <= columns:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
-		}
-	}
-	return append(lines, line)
 }

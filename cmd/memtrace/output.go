@@ -108,7 +108,12 @@ func (a *app) writeTo(path string, force bool, form visible.Form, produce func(i
 		return err
 	}
 	safe := visible.NewWriter(out, form)
-	if err := errors.Join(produce(safe), safe.Flush()); err != nil {
+	columns := 0
+	if (form == visible.Lines || form == visible.Colored) && out.file == a.stdout {
+		columns = terminalColumns(a.stdout)
+	}
+	fit := newFittingWriter(safe, columns)
+	if err := errors.Join(produce(fit), fit.Flush(), safe.Flush()); err != nil {
 		// A reader who closes the pipe early has still been served; an error of ours must not eat what was already
 		// made.
 		if out.temp == "" {

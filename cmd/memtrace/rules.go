@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -178,7 +179,8 @@ func (a *app) listRules() error {
 		if name == rulefile.Default {
 			standard = " (default)"
 		}
-		if _, err := fmt.Fprintf(a.stdout, "%-22s %2d rules  %s%s\n", name, len(set.Rules), set.Doc, standard); err != nil {
+		line := fmt.Sprintf("%-22s %2d rules  %s%s\n", name, len(set.Rules), set.Doc, standard)
+		if _, err := io.WriteString(a.stdout, fitText(line, terminalColumns(a.stdout))); err != nil {
 			return err
 		}
 	}

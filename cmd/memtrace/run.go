@@ -37,8 +37,10 @@ could not start it.
 Every process of the program that uses CUDA writes a trace of its own. -o names
 it; the pattern may hold
 
-  %p process id   %e program name   %h host name      %t start time
-  %r rank         %n counter        %q{VAR} variable  %% a percent sign
+  %p process id      %e program name
+  %h host name       %t start time
+  %r rank            %n counter
+  %q{VAR} variable   %% a percent sign
 
 The library is looked for in $MEMTRACE_LIBRARY, beside this command, in
 ../lib/memtrace and in ../lib.`

@@ -5,14 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 )
 
-// TestWords: no help text and no golden report has one of the words that docs/glossary.md says texts avoid.
-func TestWords(t *testing.T) {
+// avoidedWords reads the words that texts avoid from docs/glossary.md.
+func avoidedWords(t *testing.T) []string {
+	t.Helper()
 	glossary, err := os.ReadFile("../../docs/glossary.md")
 	if err != nil {
 		t.Fatal(err)
@@ -22,14 +24,28 @@ func TestWords(t *testing.T) {
 	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \|`).FindAllStringSubmatch(table, -1) {
 		if row[1] != "not" {
 			for _, word := range strings.Split(row[1], ", ") {
-				avoided = append(avoided, `\b`+regexp.QuoteMeta(word))
+				avoided = append(avoided, word)
 			}
 		}
 	}
 	if !found || len(avoided) < 15 {
 		t.Fatalf("%d words in the glossary's table", len(avoided))
 	}
-	words := regexp.MustCompile(`(?i)(` + strings.Join(avoided, "|") + `)`)
+	return avoided
+}
+
+// findingWords is an expression that finds any of the words.
+func findingWords(words []string) *regexp.Regexp {
+	var quoted []string
+	for _, word := range words {
+		quoted = append(quoted, `\b`+regexp.QuoteMeta(word))
+	}
+	return regexp.MustCompile(`(?i)(` + strings.Join(quoted, "|") + `)`)
+}
+
+// TestWords: no help text and no golden report has one of the words that docs/glossary.md says texts avoid.
+func TestWords(t *testing.T) {
+	words := findingWords(avoidedWords(t))
 	texts := helpTexts(newApp(os.Stdin, os.Stdout, os.Stderr).rootCommand())
 	goldens, err := filepath.Glob("../../analyzer/render/testdata/*.txtar")
 	if err != nil || len(goldens) < 10 {
@@ -46,6 +62,34 @@ func TestWords(t *testing.T) {
 		for _, line := range strings.Split(text, "\n") {
 			if m := words.FindString(line); m != "" {
 				t.Errorf("%s: %q in: %s", name, m, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// allowedInPages are words that mean something else in the sentences of pages.
+var allowedInPages = []string{"the whole", "asked for", "and stop", "says the same", "told of"}
+
+// TestWordsOfPages: neither do the pages of the documentation and the README, outside of what they show of programs.
+func TestWordsOfPages(t *testing.T) {
+	words := findingWords(slices.DeleteFunc(avoidedWords(t), func(word string) bool { return slices.Contains(allowedInPages, word) }))
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 30 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, name := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prose, _, _ := strings.Cut(string(text), "## Words that texts avoid")
+		shown := false
+		for i, line := range strings.Split(prose, "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				shown = !shown
+			}
+			if m := words.FindString(line); m != "" && !shown {
+				t.Errorf("%s:%d: %q in: %s", filepath.Base(name), i+1, m, strings.TrimSpace(line))
 			}
 		}
 	}

@@ -205,11 +205,6 @@ void mt_adapter_look(const struct link_map *map) {
   if (!strcmp(name, "xla_cuda_plugin.so")) mt_adapter_seen(MT_JAX);
 }
 
-void mt_adapter_out_of_memory(void) {
-  if (!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & mt_config.adapters) || __atomic_load_n(&oom_reports, __ATOMIC_RELAXED) >= MT_OOM_REPORTS) return;
-  if (!__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) mt_wake_turn();
-}
-
 /* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call may come at once. With the gate entered: a child forked
  * meanwhile would find the lock of the interpreter's list taken. */
 static void ask(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t asked, int (*call)(void *)) {
@@ -237,6 +232,28 @@ static void turn(enum mt_framework framework, bool oom) {
     case ASKED:
     case OFF: return;
   }
+}
+
+/* All that are on. With the gate entered. */
+static void turn_at_refusal(void) {
+  uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters;
+  if (!__atomic_exchange_n(&memory_ran_out, 0, __ATOMIC_ACQ_REL)) return;
+  __atomic_add_fetch(&oom_reports, 1, __ATOMIC_RELAXED);
+  for (unsigned i = 0; i < MT_FRAMEWORKS; i++)
+    if (wanted & 1u << i) turn((enum mt_framework)i, true);
+}
+
+/* Asks at once: the program may catch the error and make other objects, at the addresses of those that names are wanted for, before our own thread comes to ask. */
+void mt_adapter_out_of_memory(void) {
+  if (!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & mt_config.adapters) || __atomic_load_n(&oom_reports, __ATOMIC_RELAXED) >= MT_OOM_REPORTS) return;
+  if (__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) return;
+  int error = errno;
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && prepare() == READY && mt_gate_try()) {
+    turn_at_refusal();
+    mt_gate_leave();
+  }
+  errno = error;
+  mt_wake_turn();
 }
 
 static void give_up(enum mt_framework framework) {

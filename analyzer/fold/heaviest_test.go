@@ -1,0 +1,66 @@
+package fold
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+)
+
+// heaviestOf calls Heaviest with a map's names and what they hold.
+func heaviestOf(held map[string]uint64, whole uint64) (string, uint64) {
+	names := slices.Sorted(maps.Keys(held))
+	var bytes []uint64
+	for _, name := range names {
+		bytes = append(bytes, held[name])
+	}
+	return Heaviest(names, bytes, whole)
+}
+
+// TestHeaviest: the way down ends where no part holds half of what is above it or a quarter of the whole; layers of
+// one kind count as one, different ones of a list do not.
+func TestHeaviest(t *testing.T) {
+	layers := map[string]uint64{"model.head": 100}
+	for i := range 12 {
+		layers[fmt.Sprintf("model.h.%d.attn", i)] = 30
+		layers[fmt.Sprintf("model.h.%d.attn.proj", i)] = 10
+		layers[fmt.Sprintf("model.h.%d.mlp", i)] = 20
+	}
+	for _, c := range []struct {
+		name  string
+		held  map[string]uint64
+		whole uint64
+		title string
+		bytes uint64
+	}{
+		{"layers", layers, 0, "model.h.{0..11}.attn", 480},
+		{"layers of much more", layers, 2400, "model.h.{0..11}", 720},
+		{"too little of the whole", layers, 4000, "", 0},
+		{"different parts of a list", map[string]uint64{"net.0": 10, "net.1": 60, "net.2": 20}, 0, "net.1", 60},
+		{"a root alone", map[string]uint64{"net": 90, "net.a": 5, "net.b": 5}, 0, "", 0},
+		{"two halves", map[string]uint64{"net.b": 50, "net.a": 50}, 0, "net.a", 50},
+		{"scattered", map[string]uint64{"net.h.1.a": 10, "net.h.10.a": 20, "net.h.2.a": 30}, 0, "net.h.{1..2,10}.a", 60},
+		{"none", nil, 7, "", 0},
+	} {
+		whole := c.whole
+		if whole == 0 {
+			for _, bytes := range c.held {
+				whole += bytes
+			}
+		}
+		if title, bytes := heaviestOf(c.held, whole); title != c.title || bytes != c.bytes {
+			t.Errorf("%s: %s with %d, want %s with %d", c.name, title, bytes, c.title, c.bytes)
+		}
+	}
+}
+
+// Paths of a damaged or hostile trace may have as many parts as they like.
+func TestHeaviestOfDeepPaths(t *testing.T) {
+	path := "a"
+	for range 1000 {
+		path += ".a"
+	}
+	if title, bytes := heaviestOf(map[string]uint64{path: 8}, 8); len(title) < maxModuleDepth || bytes != 8 {
+		t.Errorf("%s with %d", title, bytes)
+	}
+}

@@ -1,0 +1,83 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// adviceOf runs a case of advice.py into a device that is too small, and returns what the report says of the failure.
+func adviceOf(t *testing.T, args ...string) (rules []string, text string) {
+	t.Helper()
+	p := program{framework: torch27, python: interpreter(t, "3.11"), args: append([]string{"advice.py"}, args...), env: []string{"NULLCUDA_MEM=1500M"}}
+	r, status := p.status(t)
+	if status != 1 {
+		t.Fatalf("exit status %d: %s", status, r.stderr)
+	}
+	var report struct {
+		OOM struct {
+			Events []struct {
+				Outcome string
+				Advice  []struct{ Rule, Text string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &report); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range report.OOM.Events {
+		if e.Outcome == "failed" {
+			for _, a := range e.Advice {
+				rules, text = append(rules, a.Rule), text+a.Text+"\n"
+			}
+			return rules, text
+		}
+	}
+	t.Fatal("memory did not run out")
+	return nil, ""
+}
+
+// TestAdviceFromWhatIsKnown: each advice is given where it helps, with what it gives back, and not to a program that
+// does already what it says.
+func TestAdviceFromWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, rule, words string
+		args, followed    []string
+	}{
+		{"checkpoint", "loaded-twice", `256.2 MiB that were read from a checkpoint onto the device stand beside parameters`, []string{"twice"}, []string{"twice", "--followed"}},
+		{"lengths", "longer-input", "times those of a usual iteration (112.0 MiB, the median of 5)", []string{"lengths"}, []string{"lengths", "--followed"}},
+		{"autocast", "activations", "Half precision (torch.autocast)", []string{"autocast"}, []string{"autocast", "--followed"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			rules, text := adviceOf(t, c.args...)
+			if !slices.Contains(rules, c.rule) || !strings.Contains(text, c.words) {
+				t.Errorf("%q, want %s with %q:\n%s", rules, c.rule, c.words, text)
+			}
+			rules, text = adviceOf(t, c.followed...)
+			if strings.Contains(text, c.words) || c.rule != "activations" && slices.Contains(rules, c.rule) {
+				t.Errorf("a program that follows it is told %q:\n%s", rules, text)
+			}
+		})
+	}
+}
+
+// A checkpoint that is on the device twice is told of also where memory does not run out.
+func TestLoadedTwiceAtThePeak(t *testing.T) {
+	t.Parallel()
+	const words = "256.2 MiB of it were read from a checkpoint and were on the device twice"
+	for _, c := range []struct {
+		args []string
+		says bool
+	}{{[]string{"twice", "--steps", "1"}, true}, {[]string{"twice", "--steps", "1", "--followed"}, false}} {
+		r := program{framework: torch27, python: interpreter(t, "3.11"), args: append([]string{"advice.py"}, c.args...)}.run(t)
+		text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " ")
+		if strings.Contains(text, words) != c.says {
+			t.Errorf("%q: %s", c.args, text)
+		}
+	}
+}

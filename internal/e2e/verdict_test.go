@@ -1,0 +1,124 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// verdictCase is a program and what a person finds who goes through all views of its trace: the modules of one kind that
+// hold most, as a pattern of their paths, and an operator, "" if none stands out.
+type verdictCase struct {
+	name     string
+	program  program
+	moment   []string // flags for the views
+	title    string   // as the report writes the modules
+	modules  string   // pattern
+	others   []string // patterns of what stands beside it, which hold less
+	operator string
+}
+
+func verdictCases(t *testing.T) []verdictCase {
+	torch := func(args ...string) program {
+		p := program{framework: torch27, python: interpreter(t, "3.11"), args: args}
+		p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0"}
+		return p
+	}
+	lora := torch("lora.py")
+	lora.env = append(lora.env, "NULLCUDA_MEM=3G")
+	naive := program{framework: mxnet, python: interpreter(t, "3.11"), args: []string{"mxnet_bert.py", "--layers", "6", "--width", "256"}, env: []string{"MXNET_ENGINE_TYPE=NaiveEngine"}}
+	return []verdictCase{
+		{"trainer", torch("finetune.py"), nil, "model.model.layers.{0..7}.self_attn", `model\.model\.layers\.\d+\.self_attn`,
+			[]string{`model\.model\.layers\.\d+\.mlp`, `model\.model\.layers\.\d+\.input_layernorm`, `model\.lm_head`, `model\.model\.embed_tokens`}, "aten::_softmax"},
+		{"lora", lora, []string{"--at", "oom"}, "model.base_model.model.model.layers.{0..7}.self_attn", `.*\.layers\.\d+\.self_attn`,
+			[]string{`.*\.layers\.\d+\.mlp`, `.*\.layers\.\d+\.input_layernorm`, `.*\.lm_head`}, "aten::_to_copy"},
+		{"accelerate", torch("accelerated.py"), nil, "model.h.{0..3}.mlp", `model\.h\.\d+\.mlp`, []string{`model\.h\.\d+\.attn`, `model\.head`, `model\.wte`}, ""},
+		{"loop", torch("gpt2.py"), nil, "model.h.{0..11}", `model\.h\.\d+`, []string{`model\.head`, `model\.wte`}, ""},
+		{"mxnet", naive, nil, "bert.encoder.{0..5}", `bert\.encoder\.\d+`, []string{`bert\.decoder`, `bert\.words`, `softmaxcrossentropyloss0`}, ""},
+	}
+}
+
+// views is a report whose rows are added up by hand.
+type views struct {
+	Ledgers []struct {
+		By   string
+		Rows []struct {
+			Owner, Key string
+			Bytes      uint64
+		}
+	}
+	Verdict struct {
+		Module, Operator struct {
+			Name  string
+			Bytes uint64
+		}
+		Sentences []string
+	}
+}
+
+// below adds up the rows of a grouping whose keys are what the pattern says, or lie below it.
+func (v *views) below(by, pattern string) (sum uint64) {
+	matches := regexp.MustCompile(`^(?:` + pattern + `)(?:\.|$)`)
+	for _, l := range v.Ledgers {
+		for _, r := range l.Rows {
+			if l.By == by && r.Owner == "blocks" && matches.MatchString(r.Key) {
+				sum += r.Bytes
+			}
+		}
+	}
+	return sum
+}
+
+// TestVerdictNamesWhatViewsShow: the first sentence of a report names the modules and the operator that hold most when
+// every row of the views is added up.
+func TestVerdictNamesWhatViewsShow(t *testing.T) {
+	t.Parallel()
+	for _, c := range verdictCases(t) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := c.program.run(t)
+			read := func(args ...string) (v views) {
+				if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", r.trace}, args...)...)), &v); err != nil {
+					t.Fatal(err)
+				}
+				return v
+			}
+			first, all := read(), read(append(c.moment, "--by", "module,operator")...)
+			v := first.Verdict
+			bytes := all.below("module", c.modules)
+			if v.Module.Name != c.title {
+				t.Fatalf("the verdict names module %q: %q", v.Module.Name, v.Sentences)
+			}
+			if len(c.moment) == 0 { // at the moment memory ran out, views name no parameters
+				equal(t, c.title, v.Module.Bytes, bytes)
+			}
+			for _, other := range c.others {
+				if held := all.below("module", other); held >= bytes {
+					t.Errorf("%s holds %d, %s only %d", other, held, c.modules, bytes)
+				}
+			}
+			if !strings.Contains(v.Sentences[0], "in module "+c.title+" and below") {
+				t.Errorf("the first sentence is %q", v.Sentences[0])
+			}
+			operator := regexp.MustCompile(`operator (\S+[^.,\s])`).FindStringSubmatch(v.Sentences[0])
+			switch {
+			case c.operator == "" && operator != nil, c.operator != "" && (operator == nil || operator[1] != c.operator):
+				t.Errorf("operator %q, want %q: %q", operator, c.operator, v.Sentences[0])
+			case c.operator != "":
+				equal(t, c.operator, v.Operator.Bytes, all.below("operator", regexp.QuoteMeta(c.operator)))
+			}
+		})
+	}
+}
+
+// With MXNet's default engine blocks have no module and no line; the report says how to see them.
+func TestVerdictOfMXNetEngine(t *testing.T) {
+	t.Parallel()
+	r := program{framework: mxnet, python: interpreter(t, "3.11"), args: []string{"mxnet_bert.py"}}.run(t)
+	if text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " "); !strings.Contains(text, "a run with MXNET_ENGINE_TYPE=NaiveEngine shows lines and modules") {
+		t.Errorf("%s", text)
+	}
+}
