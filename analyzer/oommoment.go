@@ -22,7 +22,7 @@ func (c *collector) CategoryOf(id uint32, b *heap.Block) string {
 	if c.iterations == nil || c.iterations.Account != b.Account || b.Hidden {
 		return ""
 	}
-	return c.iterations.CategoryOf(&c.details[b.Account].Cells.List[c.cellOf[id]])
+	return c.iterations.CategoryOf(&c.details[b.Account].Cells.List[c.cellNumber(id)])
 }
 
 // AtRefusal implements oom.Replay. It costs a look at all that is live, so it is done only where that may be the moment

@@ -79,7 +79,8 @@ func (f *oomFiles) tell(tracePath string, text []byte, section string) (string, 
 	return f.text.file.Name(), nil
 }
 
-// tellAfter adds what came after memory had run out to the files that tell of that; without them it does nothing.
+// tellAfter adds what came after memory had run out to the files that tell of that; without them it does nothing. An
+// empty text says that there is nothing to tell people.
 func (f *oomFiles) tellAfter(text []byte, section string) error {
 	if f.text == nil {
 		return nil
@@ -91,6 +92,9 @@ func (f *oomFiles) tellAfter(text []byte, section string) error {
 			f.retries = f.retries[:len(f.retries)-1]
 			return err
 		}
+	}
+	if len(text) == 0 {
+		return nil
 	}
 	return f.text.add(append([]byte("\n\n"), text...), 0)
 }

@@ -116,7 +116,8 @@ func CompareOOMCategories(a, b OOMCategory) int {
 
 // OOMRetries is what came after a framework's allocator had given up on a device. Failures belong together until eight
 // steps in a row end, of the program or of an optimizer: a program that makes its batch smaller and tries again fails
-// several times before an attempt succeeds, also in a second step. Sizes are bytes, times nanoseconds since the trace's base, 0 where there is none.
+// several times before an attempt succeeds, also in a second step. Sizes are bytes, times nanoseconds since the trace's
+// base, 0 where there is none.
 type OOMRetries struct {
 	Device              int16  `json:"device"`
 	FailedCount         uint64 `json:"failed_count"` // attempts that failed
