@@ -25,7 +25,7 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl
 	-Wl,--whole-archive $(ROOT)/$(CSHIM_OUT)/libcshim.a -Wl,--no-whole-archive -ldl -lpthread'
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml analyzer/page/*.html analyzer/page/*.css analyzer/page/script/*.js) go.mod go.sum
 
-.PHONY: all help dev lib cli nullcuda demo demo-guest stage wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
+.PHONY: all help dev lib cli nullcuda demo demo-guest stage pgo wheel packages test-wheel test test-go test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
 
 ##@ Everyday
 
@@ -49,9 +49,10 @@ $(BUILD)/libmemtrace.so: $(CSHIM_OUT)/libcshim.a cshim/exports.map interpose/laz
 	GOARCH= CC= $(GO) run ./internal/lazyrela $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
-$(BUILD)/memtrace: $(GO_SOURCES)
+# The profile says to the compiler which functions read traces: scripts/pgo.sh.
+$(BUILD)/memtrace: $(GO_SOURCES) cmd/memtrace/reports.pgo
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -pgo=cmd/memtrace/reports.pgo -tags netgo,osusergo -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
@@ -82,6 +83,9 @@ stage: all demo-guest $(stage_nullgpu) ## the files of a wheel beside the Python
 	install -D -t $(STAGE)/demo -m 755 $(addprefix $(BUILD)/demo/,$(filter-out %.c %.py,$(demo_programs)))
 	install -D -t $(STAGE)/demo -m 644 $(addprefix $(BUILD)/demo/,$(filter %.c %.py,$(demo_programs)))
 	install -D -t $(STAGE)/include -m 644 cshim/include/memtrace.h
+
+pgo: lib ## the profile by which the compiler lays out the command, from a run of PyTorch; for after large changes of the replay
+	scripts/pgo.sh
 
 wheel: ## wheels for x86-64 and aarch64, any glibc from 2.17 on, any Python, in dist/
 	scripts/wheel.sh
@@ -131,7 +135,7 @@ mutants: ## damaged traces and spools, MUTANTS (2000) of each, through every rea
 	scripts/mutants.sh $(or $(MUTANTS),2000)
 
 # KILLS kills under PyTorch and under load, every ending ENDINGS times beside other preloaded libraries, STORM_EVENTS of storms, STRESS_SECONDS of stress, ten thousand stacks and the whole library of
-# each Python, every model on every PyTorch, a timeline of 50 million events, LEDGER_SEEDS random ledgers, MUTANTS damaged traces and spools.
+# each Python, every model and every leak on every PyTorch, a timeline of 50 million events, LEDGER_SEEDS random ledgers, MUTANTS damaged traces and spools.
 nightly: all nullcuda ## the long forms of the tests, for hours
 	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
 	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
@@ -141,6 +145,7 @@ nightly: all nullcuda ## the long forms of the tests, for hours
 	ENDINGS=$(or $(ENDINGS),20) $(GO) test -count=1 -timeout 180m -run Endings ./internal/hostile
 	STORM_EVENTS=$(or $(STORM_EVENTS),50000000) $(GO) test -count=1 -timeout 180m -run Storm -v ./internal/hostile
 	HOARD_BLOCKS=10000000 $(GO) test -count=1 -timeout 30m -run ManyLiveBlocks -v ./internal/hostile
+	GROWTH=$(or $(GROWTH),3) $(GO) test -tags e2e -count=1 -timeout 120m -run 'Growth$$' -v ./internal/e2e
 	MODELS=all $(GO) test -tags e2e -count=1 -timeout 90m -run 'Iterations|MemTracker' -v ./internal/e2e
 	SCALE=100000 $(GO) test -count=1 -timeout 60m -run CostGrows -v ./cmd/memtrace
 	TIMELINE_EVENTS=50000000 $(GO) test -count=1 -timeout 60m -run TimelineOfManyEvents -v ./analyzer

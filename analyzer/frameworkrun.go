@@ -53,7 +53,7 @@ func (c *collector) rows(events []trace.Event) {
 func (c *collector) onFastPath(columns *trace.Columns) bool {
 	switch {
 	case c.want.kind == momentTime && c.moment == nil || c.want.kind == momentTeardown || c.window != nil || c.timeline != nil,
-		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Pending() || c.thin || c.watcher != nil,
+		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Watching() || c.thin || c.watcher != nil,
 		c.iterations != nil && (c.iterations.FromAllocations() || c.iterations.Account != heap.AccountFramework):
 		return false
 	}

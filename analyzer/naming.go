@@ -3,6 +3,7 @@ package analyzer
 import (
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/training"
 	"memtrace/trace"
 )
@@ -25,7 +26,7 @@ func (c *collector) name(e *trace.Event) {
 		return
 	}
 	b := c.heap.Block(id)
-	c.parameters.Named(e, b, c.resolver.Tables)
+	c.parameters.Named(e, b, c.requestedOfBlock(id, b), c.resolver.Tables)
 	d := c.details[b.Account]
 	if c.kept == nil || d == nil || b.Hidden {
 		return
@@ -39,6 +40,18 @@ func (c *collector) name(e *trace.Event) {
 		o.Name = 0
 	}
 	c.move(d, id, &o, past)
+}
+
+// requestedOfBlock divides a live block by what was requested; nil where no framework says that.
+func (c *collector) requestedOfBlock(id uint32, b *heap.Block) *report.Requested {
+	if b.Account != heap.AccountFramework || !c.requests.Known() {
+		return nil
+	}
+	rest, known := c.requests.Rest(id)
+	if !known {
+		return &report.Requested{UnknownBytes: b.Size}
+	}
+	return &report.Requested{Bytes: b.Size - rest, RestBytes: rest}
 }
 
 // holdsForPast reports whether what is found out about a block with this origin holds from the block's beginning on. It

@@ -17,6 +17,14 @@ func (c *collector) DriverBytes() uint64 { return c.details[heap.AccountDriver].
 // LostRecords implements oom.Replay.
 func (c *collector) LostRecords() uint64 { return c.lost }
 
+// CategoryOf implements oom.Replay.
+func (c *collector) CategoryOf(id uint32, b *heap.Block) string {
+	if c.iterations == nil || c.iterations.Account != b.Account || b.Hidden {
+		return ""
+	}
+	return c.iterations.CategoryOf(&c.details[b.Account].Cells.List[c.cellNumber(id)])
+}
+
 // AtRefusal implements oom.Replay. It costs a look at all that is live, so it is done only where that may be the moment
 // that was asked for.
 func (c *collector) AtRefusal(time int64) any {

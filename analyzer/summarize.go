@@ -7,6 +7,7 @@ import (
 
 	"memtrace/analyzer/advice"
 	"memtrace/analyzer/division"
+	"memtrace/analyzer/finding"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/notes"
@@ -158,8 +159,12 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		s.Timeline = c.timeline.value(c, s)
 	}
 	s.History = c.historyOf(mainAccount(s))
-	s.Notes = append(notes.Make(s, info), division.CategoryNotes(s.Categories)...)
-	s.Notes = append(s.Notes, c.resolver.Stacks.Notes()...)
+	s.Notes = []string{}
+	s.AddNotes(notes.Make(s, info)...)
+	s.AddNotes(division.CategoryNotes(s.Categories)...)
+	for _, text := range c.resolver.Stacks.Notes() {
+		s.AddNotes(finding.New("symbol-problems", text, 0, "health.symbol_problems"))
+	}
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -71,7 +72,10 @@ func (d *drainer) reportOOM(last bool, now time.Time, batches ...[]trace.Event) 
 		for _, events := range batches {
 			t.apply(events, now)
 		}
-		if last || t.watch.Pending() && now.Sub(t.applied) > quietAfter {
+		switch {
+		case last:
+			t.watch.End()
+		case t.watch.Pending() && now.Sub(t.applied) > quietAfter:
 			t.watch.Finish()
 		}
 		for _, report := range t.watch.Take() {
@@ -79,8 +83,24 @@ func (d *drainer) reportOOM(last bool, now time.Time, batches ...[]trace.Event) 
 				return err
 			}
 		}
+		for _, after := range t.watch.TakeRetries() {
+			if err := t.writeRetries(&after); err != nil {
+				d.log.Warn().Msg("no text about the attempts after running out of memory: " + err.Error())
+			}
+		}
 		return d.boundOOM(t)
 	})
+}
+
+// writeRetries adds what came after memory had run out to the files beside the trace.
+func (t *oomReporter) writeRetries(after *report.OOMRetries) error {
+	var text bytes.Buffer
+	safe := visible.NewWriter(&text, visible.Lines)
+	section, err := json.Marshal(after)
+	if err := errors.Join(err, render.OOMRetriesText(safe, after, render.Options{}), safe.Flush()); err != nil {
+		return err
+	}
+	return t.files.tellAfter(text.Bytes(), string(section))
 }
 
 func (t *oomReporter) apply(events []trace.Event, now time.Time) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,12 +38,18 @@ func (f *storyFile) add(text []byte, cut int64) error {
 // oomFiles are the files beside the trace: TRACE.oom.N.txt and TRACE.oom.N.json, N being the first number that is free.
 type oomFiles struct {
 	text, json *storyFile
+	retries    []string // what came afterwards, as JSON
 }
 
-const (
-	jsonHead = `{"schema":"memtrace.oom/1","events":[` + "\n"
-	jsonTail = "\n]}\n"
-)
+const jsonHead = `{"schema":"memtrace.oom/1","events":[` + "\n"
+
+// tail is what stands behind the last event of the JSON file.
+func (f *oomFiles) tail() string {
+	if len(f.retries) == 0 {
+		return "\n]}\n"
+	}
+	return "\n],\"retries\":[\n" + strings.Join(f.retries, ",\n") + "\n]}\n"
+}
 
 // tell adds one time that memory ran out and returns the path of the text. section is the same as JSON, "" if there is
 // none. A JSON file that cannot be written is done without.
@@ -63,13 +70,33 @@ func (f *oomFiles) tell(tracePath string, text []byte, section string) (string, 
 	if f.json != nil && section != "" {
 		begin, cut := jsonHead, int64(0)
 		if f.json.size > 0 {
-			begin, cut = ",\n", int64(len(jsonTail))
+			begin, cut = ",\n", int64(len(f.tail()))
 		}
-		if f.json.add([]byte(begin+section+jsonTail), cut) != nil && f.json.size == 0 {
+		if f.json.add([]byte(begin+section+f.tail()), cut) != nil && f.json.size == 0 {
 			f.json = nil
 		}
 	}
 	return f.text.file.Name(), nil
+}
+
+// tellAfter adds what came after memory had run out to the files that tell of that; without them it does nothing. An
+// empty text says that there is nothing to tell people.
+func (f *oomFiles) tellAfter(text []byte, section string) error {
+	if f.text == nil {
+		return nil
+	}
+	if f.json != nil && f.json.size > 0 {
+		cut := int64(len(f.tail()))
+		f.retries = append(f.retries, section)
+		if err := f.json.add([]byte(f.tail()), cut); err != nil {
+			f.retries = f.retries[:len(f.retries)-1]
+			return err
+		}
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return f.text.add(append([]byte("\n\n"), text...), 0)
 }
 
 // create makes both files. One that is there is kept, and nothing is written through a link.

@@ -56,5 +56,5 @@ func decompress(dec *zstd.Decoder, kind SectionKind, dst, payload []byte, raw in
 	if len(out) != raw {
 		return nil, fmt.Errorf("%w: %d bytes instead of %d", errRawSize, len(out), raw)
 	}
-	return out, nil
+	return dst[:raw], nil // which is out, with the room behind it
 }

@@ -162,6 +162,9 @@ func (c *Copier) Finish() error {
 		}
 	}
 	if end, ok := c.src.End(); ok {
+		if c.src.Health().Torn.Records > 0 { // the copy has them as dropped ones, some of which may be in the end's sum only
+			end.LostRecords, _, _ = c.src.Lost()
+		}
 		return c.out.Close(c.edit.End(end))
 	}
 	return c.out.Flush(0)

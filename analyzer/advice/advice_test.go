@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/finding"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -206,5 +207,21 @@ func TestAdviceOrder(t *testing.T) {
 	want := []string{"larger-than-device", "outside", "optimizer-state", "other-processes", "null-gpu"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestAdviceIsAFinding: every rule is a finding of a kind of its own.
+func TestAdviceIsAFinding(t *testing.T) {
+	var ids []string
+	for _, r := range adviceRules {
+		ids = append(ids, r.name)
+	}
+	for _, a := range categoryAdvices {
+		ids = append(ids, a.rule)
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(finding.Kinds, func(k finding.Kind) bool { return k.ID == id }) {
+			t.Errorf("%s is not among finding.Kinds", id)
+		}
 	}
 }

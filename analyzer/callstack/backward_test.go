@@ -125,11 +125,11 @@ func TestLinkedRoom(t *testing.T) {
 		}
 		for thread := range threads {
 			for _, op := range []uint32{last, last - room/threads + 1} {
-				if got := l.operators.at(operatorKey{number: op, thread: uint16(1 + thread)}, 0); got != trace.StackID(1+thread) {
+				if got := l.operators.at(operatorOf(&Asker{Op: op, OpThread: uint16(1 + thread)}), 0); got != trace.StackID(1+thread) {
 					t.Errorf("%d threads: operator %d of thread %d has stack %d", threads, op, thread, got)
 				}
 			}
-			if got := l.operators.at(operatorKey{number: last - room, thread: uint16(1 + thread)}, 0); got != 0 {
+			if got := l.operators.at(operatorOf(&Asker{Op: last - room, OpThread: uint16(1 + thread)}), 0); got != 0 {
 				t.Errorf("%d threads: an operator of long ago has stack %d", threads, got)
 			}
 		}

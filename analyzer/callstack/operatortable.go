@@ -1,20 +1,31 @@
 package callstack
 
-import "memtrace/trace"
+import (
+	"math"
+
+	"memtrace/trace"
+)
 
 // operatorKey names a forward operator. Every thread numbers its own. Where the trace does not tell threads, the device
 // keeps those of several apart, if each has its own; of two threads with one device the last one counts.
-type operatorKey struct {
-	number uint32 // as events carry it
-	thread uint16 // as events carry it, 0 unknown
-	device int16  // 0 where the thread is known
-}
+//
+//	bits 0-31   number, as events carry it
+//	bits 32-47  device, 0 where the thread is known
+//	bits 48-63  thread, as events carry it, 0 unknown
+//
+// One word, so that keys are compared in one step.
+type operatorKey uint64
 
 func operatorOf(a *Asker) operatorKey {
 	if a.OpThread != 0 {
-		return operatorKey{number: a.Op, thread: a.OpThread}
+		return operatorKey(a.Op) | operatorKey(a.OpThread)<<48
 	}
-	return operatorKey{number: a.Op, device: a.Device}
+	return operatorKey(a.Op) | operatorKey(uint16(a.Device))<<32
+}
+
+// offset is the key of the same thread's operator so many numbers later; numbers wrap around.
+func (k operatorKey) offset(by int32) operatorKey {
+	return k&^math.MaxUint32 | operatorKey(uint32(k)+uint32(by))
 }
 
 type operator struct {
@@ -93,8 +104,8 @@ func (t *operatorTable) grow() {
 // set returns where an operator is if it is known. Neighbours by number are neighbours there; threads begin far from
 // each other.
 func (t *operatorTable) set(k operatorKey) *operatorSet {
-	begin := (uint32(k.thread)<<16 | uint32(uint16(k.device))) * 0x9e3779b1 >> 16
-	return &t.sets[(k.number+begin)&uint32(len(t.sets)-1)]
+	begin := uint32(k>>32) * 0x9e3779b1 >> 16
+	return &t.sets[(uint32(k)+begin)&uint32(len(t.sets)-1)]
 }
 
 func (s *operatorSet) find(k operatorKey) *operator {
@@ -117,7 +128,7 @@ func (t *operatorTable) at(k operatorKey, after int32) trace.StackID {
 	if t.sets == nil {
 		return 0
 	}
-	k.number += uint32(after)
+	k = k.offset(after)
 	o := t.set(k).find(k)
 	if o == nil || o.stack == 0 {
 		return 0

@@ -123,7 +123,7 @@ func (r Row) Title() string {
 // trace.
 func New(base, changed *report.Summary) *Diff {
 	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []Level{}, Groups: []Group{}, By: groupNames(base, changed), SameRun: sameProcess(&base.Process, &changed.Process)}
-	d.Notes = diffNotes(base, changed)
+	d.Notes = append(diffNotes(base, changed), d.backwards()...)
 	d.Parameters = diffParameters(base.Training, changed.Training)
 	if base.At == nil && changed.At == nil {
 		d.Notes = append(d.Notes, RoundingNotes(base.Training, changed.Training)...)

@@ -55,3 +55,11 @@ func groupAt(g report.Group, moments []report.MomentGroup) report.Group {
 	g.Rows = rows
 	return g
 }
+
+// backwards says that a difference of two moments goes from the later one to the earlier one.
+func (d *Diff) backwards() []string {
+	if !d.SameRun || d.Base.Moment == "" || d.New.Moment == "" || d.Base.TimeNS <= d.New.TimeNS {
+		return nil
+	}
+	return []string{"The moment " + d.Base.Moment + " is later than " + d.New.Moment + ": what is new here was there before."}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/finding"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -102,11 +103,12 @@ func UntrackableOnDevices(s *report.Summary, by string) *report.Untrackable {
 }
 
 // CategoryNotes warn of categories that hold blocks twice.
-func CategoryNotes(list []report.Categories) (notes []string) {
-	for _, v := range list {
+func CategoryNotes(list []report.Categories) (notes []finding.Finding) {
+	for i, v := range list {
 		if v.Mode == rules.MultiMatch.String() {
-			notes = append(notes, fmt.Sprintf("By %s, a block counts in every category that it matches: the categories add up to %s, which is %s more than the %s that were tracked.",
-				v.By, report.SizeText(v.SumBytes), report.SizeText(v.ExcessBytes), report.SizeText(v.TrackedBytes)))
+			text := fmt.Sprintf("By %s, a block counts in every category that it matches: the categories add up to %s, which is %s more than the %s that were tracked.",
+				v.By, report.SizeText(v.SumBytes), report.SizeText(v.ExcessBytes), report.SizeText(v.TrackedBytes))
+			notes = append(notes, finding.New("several-categories", text, v.ExcessBytes, fmt.Sprintf("categories[%d]", i)))
 		}
 	}
 	return notes

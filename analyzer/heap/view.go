@@ -55,6 +55,11 @@ func (h *Heap) Behind(addr uint64) *Block {
 	return nil
 }
 
+// FrameworkBlock returns the number of the framework's live block that begins at an address.
+func (h *Heap) FrameworkBlock(addr uint64) (id uint32, ok bool) {
+	return h.live[SpaceFramework].get(addr)
+}
+
 // HoldsFramework reports whether any block of a framework is live.
 func (h *Heap) HoldsFramework() bool { return h.live[SpaceFramework].used > 0 }
 

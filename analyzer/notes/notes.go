@@ -8,50 +8,74 @@ import (
 	"strings"
 
 	"memtrace/analyzer/advice"
+	"memtrace/analyzer/finding"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
-// Note is one honest remark: ask decides whether it applies and words it, "" if it does not.
-type Note func(s *report.Summary, info trace.Info) string
-
-// notes in the order of their weight for the reader.
-var notes = []Note{
-	noteTruncated,
-	noteDamaged,
-	noteAltered,
-	noteLost,
-	noteInFlight,
-	noteThinned,
-	noteDrain,
-	noteBlind,
-	noteUnhooked,
-	noteNothing,
-	noteSilentTorch,
-	noteOOMReplay,
-	noteStartedLate,
-	noteSnapshot,
-	noteMismatches,
-	noteSlack,
-	noteEstimates,
-	noteForeign,
-	noteImplicit,
-	CutStacks,
-	Nameless,
-	noteAdapters,
-	noteNullGPU,
-	noteImported,
+// note is one honest remark, a finding of the kind id: ask decides whether it applies and words it, "" if it does not.
+// It rests on evidence, and is about bytes; nil: about none.
+type note struct {
+	id       string
+	ask      func(s *report.Summary, info trace.Info) string
+	bytes    func(s *report.Summary) uint64
+	evidence []string
 }
 
-func Make(s *report.Summary, info trace.Info) []string {
-	list := []string{}
-	for _, ask := range notes {
-		if text := ask(s, info); text != "" {
-			list = append(list, text)
+// notes in the order of their weight for the reader.
+var notes = []note{
+	{"truncated", noteTruncated, nil, []string{"health.truncated_at", "health.truncated_reason"}},
+	{"damaged", noteDamaged, nil, []string{"health.damaged"}},
+	{"restored", noteRestored, nil, []string{"health.restored_at"}},
+	{"altered", noteAltered, nil, []string{"health.altered"}},
+	{"lost-records", noteLost, nil, []string{"lost_records", "health.lost_threads"}},
+	{"in-flight", noteInFlight, nil, []string{"health.in_flight_calls"}},
+	{"compacted", noteThinned, nil, []string{"thinned", "info." + trace.LimitKey}},
+	{"not-drained", noteDrain, nil, []string{"info.drain"}},
+	{"bypassed", noteBlind, nil, []string{"info.blind"}},
+	{"unknown-calls", noteUnhooked, nil, []string{"health.unseen"}},
+	{"no-calls", noteNothing, nil, []string{"driver", "framework", "filter"}},
+	{"silent-framework", noteSilentTorch, nil, []string{"framework", "versions"}},
+	{"no-sidecar", noteOOMReplay, nil, []string{"info." + trace.OOMReplayKey, "oom.events"}},
+	{"started-late", noteStartedLate, nil, []string{"info." + trace.StartKey, "health.unmatched_frees", "health.unmatched_maps"}},
+	{"snapshot", noteSnapshot, nil, []string{"process.snapshot"}},
+	{"counters-differ", noteMismatches, nil, []string{"health.reserved_mismatches", "health.allocated_mismatches"}},
+	{"negative-slack", noteSlack, nil, []string{"ledgers"}},
+	{"estimated-sizes", noteEstimates, nil, []string{"health.estimated_sizes", "health.runtime_only"}},
+	{"foreign-memory", noteForeign, foreignBytes, []string{"other_memory"}},
+	{"implicit-frees", noteImplicit, implicitBytes, []string{"implicit_frees"}},
+	{"cut-stacks", CutStacks, nil, []string{"health.stacks"}},
+	{"nameless-functions", Nameless, nil, []string{"sites.places"}},
+	{"names-missing", noteAdapters, nil, []string{"info.adapter"}},
+	{"null-gpu", noteNullGPU, nil, []string{"null_gpu"}},
+	{"imported", noteImported, nil, []string{"info." + ImportKindKey, "info.import.lacks"}},
+}
+
+// Make returns what the reader must know to read the figures of s rightly.
+func Make(s *report.Summary, info trace.Info) []finding.Finding {
+	list := []finding.Finding{}
+	for _, n := range notes {
+		text := n.ask(s, info)
+		if text == "" {
+			continue
 		}
+		bytes := uint64(0)
+		if n.bytes != nil {
+			bytes = n.bytes(s)
+		}
+		list = append(list, finding.New(n.id, text, bytes, n.evidence...))
 	}
 	return list
+}
+
+func foreignBytes(s *report.Summary) uint64 { return s.Other[heap.AccountForeign.String()].PeakBytes }
+
+func implicitBytes(s *report.Summary) (sum uint64) {
+	for _, n := range s.Implicit {
+		sum += n.Bytes
+	}
+	return sum
 }
 
 func noteTruncated(s *report.Summary, _ trace.Info) string {
@@ -63,9 +87,6 @@ func noteTruncated(s *report.Summary, _ trace.Info) string {
 
 func noteDamaged(s *report.Summary, _ trace.Info) string {
 	d := s.Health.Damaged
-	if d == nil && s.Health.RestoredAt > 0 {
-		return fmt.Sprintf("The trace is damaged at byte %d; what stood there was restored from its check bytes, and nothing is missing.", s.Health.RestoredAt)
-	}
 	if d == nil {
 		return ""
 	}
@@ -74,6 +95,13 @@ func noteDamaged(s *report.Summary, _ trace.Info) string {
 		where += fmt.Sprintf(" and in %s", report.Count(d.Stretches-1, "other place", "other places"))
 	}
 	return fmt.Sprintf("%s: %s could not be read, with %s in them. Everything else was read.", where, report.Count(uint64(d.Bytes), "byte", "bytes"), report.Count(d.Records, "record", "records"))
+}
+
+func noteRestored(s *report.Summary, _ trace.Info) string {
+	if s.Health.Damaged != nil || s.Health.RestoredAt <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("The trace is damaged at byte %d; what stood there was restored from its check bytes, and nothing is missing.", s.Health.RestoredAt)
 }
 
 func noteAltered(s *report.Summary, _ trace.Info) string {

@@ -57,6 +57,8 @@ type picture struct {
 	inBlocks  uint64
 	framework bool
 	held      uint64 // by the framework's allocator, from the driver
+
+	categories categoryCounts // of the framework's blocks
 }
 
 // picture fills in who holds a device's memory.
@@ -87,6 +89,7 @@ func (t *Tracker) picture(v *report.OOMEvent) {
 		}
 		v.Since = &since
 	}
+	v.Categories = p.categories.rows()
 	v.StepBytes = []uint64{}
 	if slot := profile.DeviceSlot(v.Device); slot < len(t.steps) {
 		v.StepBytes = slices.Clone(t.steps[slot])
@@ -104,18 +107,21 @@ func (t *Tracker) takePicture(device int16) *picture {
 		p.sums[g] = make(map[report.OwnerKey]uint64)
 	}
 	if p.framework, p.held = t.frameworkOn(device); p.framework {
-		p.main = heap.AccountFramework
+		p.main, p.categories = heap.AccountFramework, make(categoryCounts)
 	}
 	if t.Places {
 		p.by = append(p.by, &placeGrouping)
 		p.sums = append(p.sums, make(map[report.OwnerKey]uint64))
 	}
 	names := newKeyNames(t.Resolver, p.by)
-	t.Heap.Each(func(_ uint32, b *heap.Block) {
+	t.Heap.Each(func(id uint32, b *heap.Block) {
 		switch {
 		case b.Device != device:
 		case b.Account == p.main:
 			p.inBlocks += b.Size
+			if p.framework {
+				p.categories.add(t.Replay.CategoryOf(id, b), b.Size)
+			}
 			for g := range p.by {
 				p.sums[g][report.OwnerKey{Owner: report.OwnerBlocks, Key: names.of(g, b)}] += b.Size
 			}

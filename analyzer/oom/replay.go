@@ -17,6 +17,7 @@ type replay struct {
 	links    callstack.LinkedStacks
 	devices  device.State
 	tracker  Tracker
+	named    namedBlocks
 	driver   uint64 // live bytes
 	lost     uint64 // records
 }
@@ -51,6 +52,10 @@ func (r *replay) event(e *trace.Event) {
 		}
 	case trace.EventSample:
 		r.devices.Samples.Add(e, r.heap, &r.devices.Sizes, r.resolver.Tables)
+	case trace.EventName:
+		if e.Addr != 0 && e.Category != trace.CategoryNone {
+			r.named.named(e, r.heap)
+		}
 	case trace.EventLost:
 		if n := e.Lost().Count; n > 0 {
 			r.lost += n
@@ -61,7 +66,8 @@ func (r *replay) event(e *trace.Event) {
 }
 
 // Opened implements heap.Observer.
-func (r *replay) Opened(_ uint32, b *heap.Block, e *trace.Event) {
+func (r *replay) Opened(id uint32, b *heap.Block, e *trace.Event) {
+	r.named.opened(id)
 	b.PyStack = r.links.Stack(e)
 	r.devices.Opened(b, r.resolver.Libraries, 0)
 	if b.Account == heap.AccountDriver {
@@ -91,6 +97,11 @@ func (r *replay) DriverBytes() uint64 { return r.driver }
 
 // LostRecords implements Replay.
 func (r *replay) LostRecords() uint64 { return r.lost }
+
+// CategoryOf implements Replay.
+func (r *replay) CategoryOf(id uint32, b *heap.Block) string {
+	return r.named.categoryOf(&r.resolver, id, b)
+}
 
 // AtRefusal implements Replay.
 func (r *replay) AtRefusal(int64) any { return nil }

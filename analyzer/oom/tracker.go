@@ -45,6 +45,8 @@ type Replay interface {
 	// AtRefusal is called at each refusal. What it returns is handed to OOMEnded with the event that the refusal is
 	// part of.
 	AtRefusal(time int64) (state any)
+	// CategoryOf says what a live block is for; "" where that is not known.
+	CategoryOf(id uint32, b *heap.Block) string
 	// OOMEnded is called for each event when it is over; number counts from 1.
 	OOMEnded(number int, outcome string, state any)
 }
@@ -72,6 +74,9 @@ type Tracker struct {
 	pictures          int
 	lastPicture       int64
 	number            int // of the event that was told last, from 1
+
+	retrying retrying
+	Settled  func(report.OOMRetries) // takes what came after failures once no more is waited for, if not nil
 }
 
 // incident is an OOM event that may go on.
@@ -121,6 +126,9 @@ func (t *Tracker) Event(e *trace.Event) {
 	if len(t.open) > 0 && e.Kind == trace.EventAlloc && e.Status == 0 {
 		t.granted(e)
 	}
+	if t.retrying.waiting {
+		t.retried(e)
+	}
 }
 
 // refusedForMemory takes in one refused driver call.
@@ -158,6 +166,7 @@ func (t *Tracker) frameworkOOM(e *trace.Event) {
 		o.event.Library, o.event.Caller = t.Resolver.Libraries.Name(t.Resolver.Libraries.Of(e.Stack)), t.callerOf(e.Stack)
 	}
 	t.describe(o, e, true)
+	t.failedAgain(e)
 }
 
 func (t *Tracker) find(thread trace.ThreadID, device int16) *incident {
@@ -274,7 +283,7 @@ func (t *Tracker) Finish() {
 func (t *Tracker) FinishForNow() (undo func()) {
 	before := *t
 	t.Events = slices.Clip(t.Events)
-	t.open = nil
+	t.open, t.Retries = nil, slices.Clone(t.Retries)
 	for _, o := range before.open {
 		copied := *o
 		t.open = append(t.open, &copied)
@@ -320,6 +329,10 @@ func (t *Tracker) facts() advice.Facts {
 
 // Pending reports whether an event waits for what comes next. Where nothing comes for long, Finish ends it.
 func (t *Tracker) Pending() bool { return len(t.open) > 0 }
+
+// Watching reports whether events must be seen that have nothing to do with memory running out: an event waits for what
+// comes next, or an attempt may succeed.
+func (t *Tracker) Watching() bool { return len(t.open) > 0 || t.retrying.waiting }
 
 // Number is how many events are over, those that were granted in the end among them.
 func (t *Tracker) Number() int { return t.number }

@@ -15,6 +15,7 @@ type Watch struct {
 	tables *trace.Tables
 	info   trace.Info
 	found  []*report.OOMReport
+	after  []report.OOMRetries
 	last   int64 // time of the latest event
 }
 
@@ -25,6 +26,7 @@ func NewWatch(tables *trace.Tables, info trace.Info, most int64) *Watch {
 	tracker := &w.replay.tracker
 	tracker.Info = func() trace.Info { return info }
 	tracker.Ended, tracker.Places = w.take, true
+	tracker.Settled = func(r report.OOMRetries) { w.after = append(w.after, r) }
 	stacks := w.replay.resolver.Stacks
 	stacks.Info, stacks.Options.NoFiles, stacks.Limit = tracker.Info, true, maxStacks
 	return w
@@ -66,6 +68,19 @@ func (w *Watch) Pending() bool { return w.replay.tracker.Pending() }
 
 // Finish ends all events: nothing more will come.
 func (w *Watch) Finish() { w.replay.tracker.Finish() }
+
+// End ends all events and the waiting for attempts that succeed: the run is over.
+func (w *Watch) End() {
+	w.Finish()
+	w.replay.tracker.settle()
+}
+
+// TakeRetries returns what came after failures, as far as no more is waited for, since the last call.
+func (w *Watch) TakeRetries() []report.OOMRetries {
+	after := w.after
+	w.after = nil
+	return after
+}
 
 // Take returns the OOM events that ended since the last call, in the order in which they did.
 func (w *Watch) Take() []*report.OOMReport {

@@ -119,20 +119,29 @@ type lives struct {
 	Bytes uint64  `json:"bytes"`
 }
 
+// powerAbove is the power of ten that a number of nanoseconds is below, a microsecond at least: see powerOf of model.js.
+func powerAbove(ns int64) float64 {
+	below := 1e3
+	for below <= float64(ns) && below < 1e19 {
+		below *= 10
+	}
+	return below
+}
+
 // livesBetween counts the blocks that ended behind edge and up to event.
 func (p *past) livesBetween(edge, event int) []lives {
-	byPower := make(map[int]*lives)
+	byPower := make(map[float64]*lives)
 	for e := max(edge+1, 0); e <= event; e++ {
 		b, bytes := p.block(e)
 		if bytes >= 0 {
 			continue
 		}
-		power := max(3, int(math.Floor(math.Log10(float64(max(p.h.Times[e]-p.h.Times[b.Born], 1)))))+1)
-		if byPower[power] == nil {
-			byPower[power] = &lives{Below: math.Pow10(power)}
+		below := powerAbove(p.h.Times[e] - p.h.Times[b.Born])
+		if byPower[below] == nil {
+			byPower[below] = &lives{Below: below}
 		}
-		byPower[power].Count++
-		byPower[power].Bytes += b.Size
+		byPower[below].Count++
+		byPower[below].Bytes += b.Size
 	}
 	list := []lives{}
 	for _, row := range byPower {

@@ -60,17 +60,24 @@ func (p *phases) id(o *Origin) uint64 {
 }
 
 func (a *phaseAnswer) of(r *Resolver) string {
-	stack := r.Stacks.Of(a.Pair)
 	if a.text != "" && a.named == r.Stacks.Names {
 		return a.text
 	}
-	frames := make([]*rules.Frame, len(stack.All))
+	a.text, _ = r.PhaseOf(a.Pair, a.thread)
+	a.named = r.Stacks.Names
+	return a.text
+}
+
+// PhaseOf returns the phase that a call stack of a thread is part of, one of rules.Words(rules.Phase), and the stack's
+// frames. It remembers nothing.
+func (r *Resolver) PhaseOf(pair callstack.Pair, thread trace.ThreadID) (phase string, frames []*rules.Frame) {
+	stack := r.Stacks.Of(pair)
+	frames = make([]*rules.Frame, len(stack.All))
 	for i, f := range stack.All {
 		frames[i] = r.Stacks.RuleFrame(f)
 	}
-	th, _ := r.Tables.Thread(a.thread)
-	a.text, a.named = rules.PhaseOf(frames, th.Name), r.Stacks.Names
-	return a.text
+	th, _ := r.Tables.Thread(thread)
+	return rules.PhaseOf(frames, th.Name), frames
 }
 
 // phaseNumbers are the phases as bytes, in the order of rules.Words.

@@ -149,14 +149,19 @@ func (p *page) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	p.shortAdvice(e)
 }
 
+// categoryWord is what a table calls a category.
+func categoryWord(category string) string {
+	if category == rules.Others {
+		return "not categorized"
+	}
+	return category
+}
+
 // shortCategories says what the memory was for at one moment.
 func (p *page) shortCategories(title string, t *report.Training, held []uint64, limit int) {
 	var rows []owner
 	for _, i := range heaviest(held) {
-		row := owner{name: clean(t.Categories[i]), bytes: held[i], style: blocks}
-		if t.Categories[i] == rules.Others {
-			row.name = "not categorized"
-		}
+		row := owner{name: clean(categoryWord(t.Categories[i])), bytes: held[i], style: blocks}
 		rows = append(rows, row)
 	}
 	p.shortTable(title, fewer(rows, p.rows(limit), foldShort), nil)

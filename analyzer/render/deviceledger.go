@@ -135,8 +135,9 @@ func sampleTitle(l *report.DeviceLedger) string {
 func (p *page) deviceOwners(s *report.Summary, moments []*report.DeviceLedger) []deviceOwner {
 	byKind := make(map[string][]deviceOwner)
 	place := make(map[[2]string]int)
+	requested := (s.Asked || p.o.Details) && requestsKnown(moments)
 	for i, l := range moments {
-		for _, r := range l.Rows {
+		for _, r := range deviceRows(l, requested) {
 			list := byKind[r.Owner]
 			n, known := place[[2]string{r.Owner, r.Key}]
 			if !known {
@@ -167,6 +168,7 @@ var deviceOwnerKinds = []struct {
 	style      style
 }{
 	{report.OwnerBlocks, "", blocks},
+	{ownerRest, "rounding and unsplit remainder of blocks", slack},
 	{report.OwnerSlack, "", slack},
 	{report.OwnerOutside, "", outside},
 	{report.OwnerRounding, "rounding to 512 B", slack},
@@ -177,6 +179,42 @@ var deviceOwnerKinds = []struct {
 	{report.OwnerKept, "kept by driver and firmware", plain},
 	{report.OwnerUnlisted, "in no listed process", plain},
 	{report.OwnerRemainder, "unexplained", plain},
+}
+
+// ownerRest is the owner of what blocks have beyond what was requested.
+const ownerRest = "rest"
+
+// requestsKnown reports whether it is known of every block what was requested, and makes a difference.
+func requestsKnown(moments []*report.DeviceLedger) bool {
+	differs := false
+	for _, l := range moments {
+		for _, r := range l.Rows {
+			if r.Owner != report.OwnerBlocks {
+				continue
+			}
+			if r.Requested == nil || int64(r.Requested.Bytes+r.Requested.RestBytes+r.Requested.UnknownBytes) != r.Bytes {
+				return false
+			}
+			differs = differs || r.Requested.RestBytes > 0
+		}
+	}
+	return differs
+}
+
+// deviceRows are a ledger's rows; requested: blocks by what was requested, and the rest as a row of its own.
+func deviceRows(l *report.DeviceLedger, requested bool) []report.DeviceRow {
+	if !requested {
+		return l.Rows
+	}
+	rows := slices.Clone(l.Rows)
+	var rest int64
+	for i := range rows {
+		if r := rows[i].Requested; rows[i].Owner == report.OwnerBlocks {
+			rows[i].Bytes -= int64(r.RestBytes)
+			rest += int64(r.RestBytes)
+		}
+	}
+	return append(rows, report.DeviceRow{Owner: ownerRest, Bytes: rest})
 }
 
 // foldDevice keeps the owners with most bytes at some moment and sums up the rest.

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/finding"
 	"memtrace/analyzer/report"
 )
 
@@ -18,13 +19,14 @@ const (
 
 // JSON writes a summary as one JSON object, see docs/report-json.md.
 func JSON(w io.Writer, s *report.Summary) error {
-	return writeJSON(w, jsonReport{ReportSchema, jsonVerdict{s.Verdict(), Verdict(s)}, s})
+	return writeJSON(w, jsonReport{ReportSchema, jsonVerdict{s.Verdict(), Verdict(s)}, Findings(s), s})
 }
 
 // jsonReport is the JSON form of a summary.
 type jsonReport struct {
-	Schema  string      `json:"schema"`
-	Verdict jsonVerdict `json:"verdict"`
+	Schema   string            `json:"schema"`
+	Verdict  jsonVerdict       `json:"verdict"`
+	Findings []finding.Finding `json:"findings"`
 	*report.Summary
 }
 

@@ -40,6 +40,7 @@ func (p *page) oom(s *report.Summary) {
 		p.field("", "and "+plural(more, "time", "times")+" more")
 	}
 	p.gap()
+	p.oomRetries(s.OOM.Retries)
 }
 
 // detailedOOM is the index of the event that the report tells in full.
@@ -94,6 +95,7 @@ func (p *page) oomStory(e *report.OOMEvent, framework string) {
 		p.field("steps", text)
 	}
 	p.gap()
+	p.oomCategories(e, framework)
 	p.oomOwners(e, framework)
 	p.oomAdvice(e)
 }

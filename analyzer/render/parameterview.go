@@ -25,6 +25,7 @@ type parameterSum struct {
 	weight, gradient, state uint64
 	blocks                  uint64 // of all three
 	count                   uint64 // of parameters
+	requested               *report.Requested
 }
 
 func (s *parameterSum) add(p *report.Parameter) {
@@ -34,6 +35,7 @@ func (s *parameterSum) add(p *report.Parameter) {
 	s.state += state
 	s.blocks += p.BlockBytes + p.GradBlock + stateBlocks
 	s.count++
+	s.requested = report.PlusRequested(s.requested, p.Requested)
 }
 
 func (s *parameterSum) addSum(o *parameterSum) {
@@ -135,10 +137,48 @@ func (p *page) parameterTable(list []report.Parameter, one, many string) {
 	}
 	total.name = "total"
 	rows, each = append(rows, total.cells(strong)), append(each, "")
+	for _, row := range total.blockRows() {
+		rows, each = append(rows, row), append(each, "")
+	}
 	columns, rows := eachColumn([]column{{title: "name"}, {title: "weight", right: true}, {title: "gradient", right: true}, {title: "optimizer", right: true}, {title: "total", right: true}}, rows, each)
 	p.table(columns, rows)
 	p.gap()
-	p.item(fmt.Sprintf("%s of elements; their blocks hold %s, %s more: rounding, and blocks that several share, which count with each of them", exactBytes(total.bytes()), exactBytes(total.blocks), exactBytes(total.blocks-min(total.blocks, total.bytes()))))
+	p.item(total.blockRemark())
+}
+
+// requestsKnown reports whether it is known of all blocks what was requested.
+func (s *parameterSum) requestsKnown() bool {
+	return s.requested != nil && s.requested.UnknownBytes == 0 && s.requested.Bytes+s.requested.RestBytes == s.blocks && s.requested.Bytes >= s.bytes()
+}
+
+// blockRows lead from the bytes of the elements to those of the blocks, where it is known what was requested.
+func (s *parameterSum) blockRows() (rows [][]cell) {
+	if !s.requestsKnown() || s.blocks == s.bytes() {
+		return nil
+	}
+	add := func(name string, bytes uint64, look style) {
+		rows = append(rows, []cell{{name, look}, {}, {}, {}, {Bytes(bytes), look}})
+	}
+	if others := s.requested.Bytes - s.bytes(); others > 0 {
+		add("other tensors in their blocks", others, plain)
+	}
+	add("rounding and unsplit remainder", s.requested.RestBytes, slack)
+	add("their blocks", s.blocks, strong)
+	return rows
+}
+
+// blockRemark says what the blocks hold beyond the elements, in exact bytes.
+func (s *parameterSum) blockRemark() string {
+	more := s.blocks - min(s.blocks, s.bytes())
+	switch {
+	case more == 0:
+		return fmt.Sprintf("%s of elements; their blocks hold as much.", exactBytes(s.bytes()))
+	case !s.requestsKnown():
+		return fmt.Sprintf("%s of elements; their blocks hold %s. The other %s are rounding, and blocks that several share, which count with each of them.", exactBytes(s.bytes()), exactBytes(s.blocks), exactBytes(more))
+	case s.requested.Bytes > s.bytes():
+		return fmt.Sprintf("%s of elements; %s were requested for their blocks, which hold %s. A block that several share counts with each of them.", exactBytes(s.bytes()), exactBytes(s.requested.Bytes), exactBytes(s.blocks))
+	}
+	return fmt.Sprintf("%s of elements, all of which was requested; their blocks hold %s.", exactBytes(s.bytes()), exactBytes(s.blocks))
 }
 
 // exactBytes writes all digits.

@@ -16,7 +16,7 @@ const laneCells = 8
 func phaseCells(parts []report.PhasePart, width int64) string {
 	cells, sum := make([]int, len(parts)), 0
 	for i, p := range parts {
-		cells[i] = max(int((p.NS*laneCells+width/2)/max(width, 1)), 1)
+		cells[i] = max(int(min(float64(p.NS)/float64(max(width, 1)), 1)*laneCells+0.5), 1)
 		sum += cells[i]
 	}
 	for ; sum > max(laneCells, len(parts)); sum-- {

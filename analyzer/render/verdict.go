@@ -10,53 +10,26 @@ import (
 
 // Verdict answers where the memory went in one to four sentences.
 func Verdict(s *report.Summary) []string {
-	v := s.Verdict()
 	var list []string
-	add := func(text string) {
-		if text != "" {
-			list = append(list, text)
-		}
+	for _, f := range verdictFindings(s) {
+		list = append(list, f.Text)
 	}
-	if s.Bounds != nil {
-		add(fmt.Sprintf("Some records were lost (%s), so figures are bounds.", Count(s.Bounds.LostRecords)))
-	}
-	switch v.Outcome {
-	case report.OutcomeNothing:
-		if !nothingSeen(s) {
-			add("No device memory was allocated.")
-		} else {
-			add("No CUDA memory was allocated.")
-		}
-		return list
-	case report.OutcomeOOM, report.OutcomeCaughtOOM:
-		add(oomSentence(s, v))
-	default:
-		add(peakSentence(s, v))
-	}
-	add(shareSentence(s, v))
-	add(engineSentence(s, v))
-	add(idleSentence(s, v))
-	add(roundingSentence(s))
-	add(loadedSentence(s, v))
-	add(othersSentence(s))
-	add(retrySentence(s))
-	add(growthSentence(s, v))
 	return list
 }
 
 // othersSentence speaks of other processes on a device where they held a good part of it.
-func othersSentence(s *report.Summary) string {
+func othersSentence(s *report.Summary) (text string, bytes uint64) {
 	if s.DeviceLedger == nil {
-		return ""
+		return "", 0
 	}
 	for _, d := range s.DeviceLedger.Devices {
 		for _, l := range d.Ledgers {
 			if n := l.Sample.OthersBytes; l.Moment == report.MomentHighest && n > 0 && n >= l.TotalBytes/20 {
-				return fmt.Sprintf("Other processes held %s of %s.", Bytes(n), deviceName(d.Index))
+				return fmt.Sprintf("Other processes held %s of %s.", Bytes(n), deviceName(d.Index)), n
 			}
 		}
 	}
-	return ""
+	return "", 0
 }
 
 // retrySentence speaks of requests that were granted only after the allocator had given memory back.
@@ -230,21 +203,6 @@ func roundingSentence(s *report.Summary) string {
 		100*float64(r.RestBytes)/float64(s.Framework.PeakBytes))
 }
 
-// growthSentence says whether the program holds more and more, and who does; nothing where that cannot be told.
-func growthSentence(s *report.Summary, v *report.Verdict) string {
-	t := s.Trend
-	switch {
-	case t != nil && t.Kind == report.GrowthSteady:
-		return Growth(t)
-	case s.Training != nil && s.Training.IterationsBy != report.IterationsByPeriod && s.Training.Growth().Kind == report.GrowthSteady:
-		g := s.Training.Growth()
-		return fmt.Sprintf("Memory grows: %s more is held after each iteration.", Bytes(uint64(max(g.PerIteration(), 0))))
-	case v.Growth == report.GrowthNone && v.Outcome == report.OutcomePeak && !shortRun(s):
-		return "No growth detected."
-	}
-	return ""
-}
-
 // Growth says by how much memory grows, since when, how fast and at which lines. The trend must be steady.
 func Growth(t *report.Trend) string {
 	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", Bytes(t.Bytes), moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
@@ -324,6 +282,7 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	if v.OOMCount > 1 {
 		times = fmt.Sprintf(" It happened %s times.", Count(v.OOMCount))
 	}
+	times += attemptSentence(&s.OOM)
 	switch {
 	case v.Outcome == report.OutcomeCaughtOOM:
 		return text + "." + times + " The program handled that and exited with status 0."

@@ -1,10 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
+	"memtrace/analyzer/rules"
 	"memtrace/trace"
 )
 
@@ -14,6 +17,8 @@ type OOM struct {
 	RecoveredCount uint64     `json:"recovered_count"` // times at which it got it after giving something back
 	RefusedCount   uint64     `json:"refused_count"`   // driver calls that were refused for want of memory; several may belong to one time
 	Events         []OOMEvent `json:"events"`
+
+	Retries []OOMRetries `json:"retries,omitempty"` // what came after a framework's allocator had given up, the first times
 }
 
 // How running out of memory ended.
@@ -58,6 +63,7 @@ type OOMEvent struct {
 	Allocator  *OOMAllocator `json:"allocator,omitempty"`    // the framework's allocator, if one reports blocks on the device
 	Ledgers    []Ledger      `json:"ledgers"`                // what filled the device, by tag, library, call and, where it is known, place of the program
 	Since      *OOMGrowth    `json:"since,omitempty"`        // what is younger than the last step or mark
+	Categories []OOMCategory `json:"categories,omitempty"`   // what the framework's blocks were for, where that is known
 	StepBytes  []uint64      `json:"step_bytes"`             // live on the device when the latest steps began, oldest first
 	Advice     []Advice      `json:"advice"`                 // what to try, the most promising first
 	Sidecar    string        `json:"sidecar_file,omitempty"` // base name of the text file that the recorder wrote beside the trace
@@ -90,6 +96,48 @@ type OOMAllocator struct {
 	Pieces         Fragments `json:"pieces"`          // how the idle memory lies between the blocks; zero where records are missing for that
 }
 
+// OOMCategory is what some of a framework's blocks were for when memory ran out.
+type OOMCategory struct {
+	Category   string `json:"category"`
+	Bytes      uint64 `json:"bytes"`
+	BlockCount uint64 `json:"block_count"`
+}
+
+// CompareOOMCategories sorts by bytes, most first, and rules.Others behind all.
+func CompareOOMCategories(a, b OOMCategory) int {
+	if (a.Category == rules.Others) != (b.Category == rules.Others) {
+		if a.Category == rules.Others {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Category, b.Category))
+}
+
+// OOMRetries is what came after a framework's allocator had given up on a device. Failures belong together until eight
+// steps in a row end, of the program or of an optimizer: a program that makes its batch smaller and tries again fails
+// several times before an attempt succeeds, also in a second step. Sizes are bytes, times nanoseconds since the trace's
+// base, 0 where there is none.
+type OOMRetries struct {
+	Device              int16  `json:"device"`
+	FailedCount         uint64 `json:"failed_count"` // attempts that failed
+	FirstTimeNS         int64  `json:"first_time_ns"`
+	FirstRequestedBytes uint64 `json:"first_requested_bytes"` // by the first of them
+	LastTimeNS          int64  `json:"last_time_ns"`
+	RequestedBytes      uint64 `json:"requested_bytes"` // by the last of them
+
+	GrantedTimeNS int64  `json:"granted_time_ns,omitempty"` // when the Python call stack of the last failure first was granted a block afterwards
+	GrantedBytes  uint64 `json:"granted_bytes,omitempty"`
+	AsMuchTimeNS  int64  `json:"as_much_time_ns,omitempty"` // when a block of at least RequestedBytes was first granted afterwards, whoever asked
+	AsMuchBytes   uint64 `json:"as_much_bytes,omitempty"`
+	StepTimeNS    int64  `json:"step_time_ns,omitempty"` // when the first step ended afterwards: the next attempt succeeded
+}
+
+// Succeeded reports whether an attempt is known to have succeeded, and its number, counted from 1.
+func (r *OOMRetries) Succeeded() (attempt uint64, ok bool) {
+	return r.FailedCount + 1, r.StepTimeNS != 0
+}
+
 // OOMGrowth is the memory that came after a moment and is still there.
 type OOMGrowth struct {
 	What   string      `json:"what"` // "step 3", "mark loaded"
@@ -107,7 +155,7 @@ type Advice struct {
 
 func (e *OOMEvent) DropDetails() {
 	e.Detailed, e.Sample, e.Allocator, e.Since, e.Through, e.Seen = false, nil, nil, nil, nil, OOMSeen{}
-	e.Ledgers, e.StepBytes, e.Advice = []Ledger{}, []uint64{}, []Advice{}
+	e.Ledgers, e.StepBytes, e.Advice, e.Categories = []Ledger{}, []uint64{}, []Advice{}, nil
 	e.UsedBytes, e.FreeBytes = 0, 0
 }
 

@@ -1,6 +1,10 @@
 package report
 
-import "slices"
+import (
+	"slices"
+
+	"memtrace/analyzer/finding"
+)
 
 // Summary is what one trace says. It is a value: nothing in it refers to the trace. Sizes are bytes, times are
 // nanoseconds since the trace's time base. The json names are published in docs/report-json.md; they may be added to,
@@ -47,6 +51,8 @@ type Summary struct {
 
 	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
 
+	Limits []finding.Finding `json:"-"` // Notes with their kinds
+
 	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead
 
 	By     []string `json:"by"`     // the groupings to show to people: those asked for, else the one that says most
@@ -54,6 +60,13 @@ type Summary struct {
 	Filter []string `json:"filter"` // the filters that were on, in words
 	Notes  []string `json:"notes"`  // what the reader must know to read the numbers rightly
 	Health Health   `json:"health"`
+}
+
+// AddNotes adds what the reader must know to read the figures rightly.
+func (s *Summary) AddNotes(list ...finding.Finding) {
+	for _, f := range list {
+		s.Limits, s.Notes = append(s.Limits, f), append(s.Notes, f.Text)
+	}
 }
 
 // Thinned says that the older part of the trace has only the blocks that were live at its peaks, at marks, samples and

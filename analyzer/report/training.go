@@ -91,6 +91,8 @@ type Parameter struct {
 	Gradient   uint64  `json:"gradient_bytes"`
 	GradBlock  uint64  `json:"gradient_block_bytes"`
 	States     []State `json:"states"` // of optimizers, by name
+
+	Requested *Requested `json:"requested,omitempty"` // of all these blocks, as of a Level; nil where it is known of none
 }
 
 // State is what an optimizer keeps for a parameter under one name, such as exp_avg.

@@ -171,7 +171,7 @@ func (t *Thinner) shift(rows int32) {
 	for i := range t.notes {
 		n := &t.notes[i]
 		n.peer = max(0, n.peer-rows)
-		if t.rows[i].Kind == trace.EventAlloc && t.opened != nil && int(n.block) < len(t.opened) && t.opened[n.block] == int32(i)+rows+1 {
+		if t.rows[i].Kind == trace.EventAlloc && int(n.block) < len(t.opened) && t.opened[n.block] == int32(i)+rows+1 {
 			t.opened[n.block] = int32(i) + 1
 		}
 	}

@@ -245,6 +245,9 @@ func (t *Tracker) classOf(v *profile.Cell) uint16 {
 	return v.Class - 1
 }
 
+// CategoryOf names the category of a cell's blocks by what is known now.
+func (t *Tracker) CategoryOf(v *profile.Cell) string { return t.classes.names[t.classOf(v)] }
+
 func (t *Tracker) moduleOf(v *profile.Cell) uint32 {
 	if v.ModuleNumber == 0 {
 		v.ModuleNumber = 1 + t.modules.number(t.resolver.ModuleOf(&v.Origin))

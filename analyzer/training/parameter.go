@@ -34,10 +34,13 @@ type figureKey struct {
 	device   int16
 }
 
-type figure struct{ bytes, block uint64 }
+type figure struct {
+	bytes, block uint64
+	requested    *report.Requested // of the block; nil unknown
+}
 
-// Named takes in one name of a block.
-func (l *ParameterList) Named(e *trace.Event, b *heap.Block, tables *trace.Tables) {
+// Named takes in one name of a block. requested divides the block, nil where that is not known.
+func (l *ParameterList) Named(e *trace.Event, b *heap.Block, requested *report.Requested, tables *trace.Tables) {
 	if e.Category == trace.CategoryData || e.Category == trace.CategoryFree || e.Handle == 0 { // flat memory has no object; its parts are named beside it
 		return
 	}
@@ -57,7 +60,7 @@ func (l *ParameterList) Named(e *trace.Event, b *heap.Block, tables *trace.Table
 	if _, known := p.figures[key]; !known {
 		p.order = append(p.order, key)
 	}
-	p.figures[key] = figure{e.Size, b.Size}
+	p.figures[key] = figure{e.Size, b.Size, requested}
 }
 
 // find returns the parameter that a name belongs to.
@@ -110,6 +113,7 @@ func (p *parameterFigures) value() report.Parameter {
 	states := make(map[string]int) // in v.States; a trace may have as many as it likes
 	for _, key := range p.order {
 		f := p.figures[key]
+		v.Requested = report.PlusRequested(v.Requested, f.requested)
 		switch key.category {
 		case trace.CategoryGradient:
 			v.Gradient += f.bytes

@@ -18,7 +18,7 @@ func TestParameters(t *testing.T) {
 	}
 	var l ParameterList
 	say := func(category trace.Category, name trace.StringID, object, bytes, block uint64, device int16) {
-		l.Named(&trace.Event{Category: category, Name: name, Handle: object, Size: bytes}, &heap.Block{Size: block, Device: device}, &tables)
+		l.Named(&trace.Event{Category: category, Name: name, Handle: object, Size: bytes}, &heap.Block{Size: block, Device: device}, nil, &tables)
 	}
 	say(trace.CategoryParameter, 1, 0xa, 90, 512, 0)
 	say(trace.CategoryParameter, 1, 0xa, 100, 512, 0)

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -26,10 +27,12 @@ type app struct {
 	log     zerolog.Logger
 	verbose int
 	quiet   bool
+
+	bar *atomic.Pointer[progress] // the one that is on the screen: of several traces that are read, one is shown
 }
 
 func newApp(stdin io.Reader, stdout, stderr *os.File) *app {
-	return &app{stdin: stdin, stdout: stdout, stderr: stderr, log: newLogger(stderr, zerolog.WarnLevel)}
+	return &app{stdin: stdin, stdout: stdout, stderr: stderr, log: newLogger(stderr, zerolog.WarnLevel), bar: new(atomic.Pointer[progress])}
 }
 
 // execute runs one command line and returns the exit status.

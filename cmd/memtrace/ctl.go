@@ -28,31 +28,45 @@ user and root may use:
   mark NAME  set a mark, as memtrace.mark() does in the program
   snapshot   write a small trace of what is live now, with call stacks and tags
   report     show the report of the trace as it is now
+  referrers  show what still refers to PyTorch's CUDA tensors, as
+             memtrace.referrers() does in the program, and where they were
+             allocated; the program goes on meanwhile
 
 A process can be recorded once: after stop there is no start.`
 
 const controlExample = `  memtrace ctl 4711 status
   memtrace ctl 4711 mark before-the-large-batch
   memtrace ctl 4711 snapshot -o live.bin
+  memtrace ctl 4711 referrers -n 20
   memtrace report --at mark:before-the-large-batch memtrace.python3.4711.bin
   memtrace ctl 4711 stop`
 
 type controlOptions struct {
-	output string
-	force  bool
+	output  string
+	force   bool
+	json    bool
+	rows    int
+	timeout time.Duration
+	asked   func(flag string) bool // a flag was given
 }
+
+// Of a search for referrers.
+const (
+	referrersRows    = 10
+	referrersTimeout = 10 * time.Second
+)
 
 // controlVerbs are what a process can be asked, and how many words follow.
 var controlVerbs = []struct {
 	name      string
 	arguments int
 	writes    bool // takes -o
-}{{"status", 0, false}, {"start", 0, true}, {"stop", 0, false}, {"mark", 1, false}, {"snapshot", 0, true}, {"report", 0, true}}
+}{{"status", 0, false}, {"start", 0, true}, {"stop", 0, false}, {"mark", 1, false}, {"snapshot", 0, true}, {"report", 0, true}, {"referrers", 0, true}}
 
 func (a *app) controlCommand() *cobra.Command {
 	var o controlOptions
 	cmd := &cobra.Command{
-		Use:               "ctl PID status|start|stop|mark NAME|snapshot|report",
+		Use:               "ctl PID status|start|stop|mark NAME|snapshot|report|referrers",
 		Short:             "Control the recording of a running program",
 		Long:              controlLong,
 		Example:           controlExample,
@@ -67,8 +81,12 @@ func (a *app) controlCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "start: name of the trace; snapshot, report: write to this `FILE`")
+	f.StringVarP(&o.output, "output", "o", "", "start: name of the trace; snapshot, report, referrers: write to this `FILE`")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
+	f.IntVarP(&o.rows, "rows", "n", referrersRows, "referrers: `ROWS` to show")
+	f.BoolVar(&o.json, "json", false, "referrers: print JSON, with exact bytes")
+	f.DurationVar(&o.timeout, "timeout", referrersTimeout, "referrers: give up when Python's interpreter is busy for a `TIME`")
+	o.asked = f.Changed
 	return cmd
 }
 
@@ -88,9 +106,19 @@ func (o *controlOptions) check(_ *cobra.Command, args []string) error {
 		case o.output != "" && !verb.writes:
 			return usagef("%s writes no file, so -o means nothing", verb.name)
 		}
-		return nil
+		return o.checkFlags(verb.name)
 	}
-	return usagef("unknown request %q: choose status, start, stop, mark, snapshot or report", args[1])
+	return usagef("unknown request %q: choose status, start, stop, mark, snapshot, report or referrers", args[1])
+}
+
+// checkFlags refuses flags that mean nothing to a request.
+func (o *controlOptions) checkFlags(verb string) error {
+	for _, flag := range []string{"rows", "json", "timeout"} {
+		if verb != "referrers" && o.asked(flag) {
+			return usagef("--%s does not apply to %s; leave it out", flag, verb)
+		}
+	}
+	return nil
 }
 
 func completeControl(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -116,6 +144,8 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 		return a.mark(pid, rest[0])
 	case "snapshot":
 		return a.snapshot(o, pid)
+	case "referrers":
+		return a.referrers(o, pid)
 	}
 	answer, err := a.ask(pid, "status")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// shown is a verb's way through several traces: load reads one, show writes what it found.
+// shown is a verb's way through several traces: load reads one, while others are read, show writes what it found.
 type shown[T any] struct {
 	load func(path string) (T, error)
 	show func(w io.Writer, value T) error
@@ -28,21 +28,21 @@ func (s shown[T]) toFile(a *app, args []string, path string, force bool) error {
 	var problems []error
 	err = a.writeTo(path, force, s.form, func(w io.Writer) error {
 		shownAny := false
-		for _, in := range inputs {
-			value, err := s.load(in.path)
+		err := inOrder(inputs, s.load, func(in input, value T, err error) error {
 			if a.passOver(in, err) {
-				continue
+				return nil
 			}
 			if err != nil {
 				problems = append(problems, err)
-				continue
+				return nil
 			}
-			if err := s.element(w, list, shownAny, value); err != nil {
-				return err
-			}
+			err = s.element(w, list, shownAny, value)
 			shownAny = true
-		}
+			return err
+		})
 		switch {
+		case err != nil:
+			return err
 		case shownAny && s.json:
 			return list.close(w)
 		case !shownAny && problems == nil:

@@ -86,7 +86,7 @@ var evilCommands = map[string][][]string{
 	"anonymize":  {{"anonymize", "-f", "-o", "<out>", "<cut>"}, {"anonymize", "--key", "\x1b[2J\n", "-o", "<out>", "<trace>"}},
 	"top":        {{"top", "--once", "<folder>"}, {"top", "--json", "<folder>"}, {"top", "gone-\x1b[2J"}, {"top", "--by", "\x1b[2J"}},
 	"attach":     {{"attach", "gone-\x1b[2J"}, {"attach", "--door", "\x1b[2J", "1"}, {"attach", "--library", "\x1b[2J", "2147483647"}, {"attach", "-o", "%\x1b[2J", "2147483647"}, {"attach", "-o", "x\n\x1b[2J", "2147483647"}, {"attach"}},
-	"ctl":        {{"ctl", "2147483647", "status"}, {"ctl", "gone-\x1b[2J", "stop"}, {"ctl", "2147483647", "\x1b[2J"}, {"ctl", "2147483647", "mark", "\x1b[2J"}, {"ctl", "2147483647", "stop", "\x1b[2J"}, {"ctl", "2147483647", "snapshot", "-o", "\x1b[2J"}},
+	"ctl":        {{"ctl", "2147483647", "status"}, {"ctl", "gone-\x1b[2J", "stop"}, {"ctl", "2147483647", "\x1b[2J"}, {"ctl", "2147483647", "mark", "\x1b[2J"}, {"ctl", "2147483647", "stop", "\x1b[2J"}, {"ctl", "2147483647", "snapshot", "-o", "\x1b[2J"}, {"ctl", "2147483647", "referrers", "-o", "\x1b[2J"}, {"ctl", "1", "referrers", "--timeout", "\x1b[2J"}},
 	"run":        {{"run", "--report", "text", "--", "sh", "-c", evilRun, "sh", "<trace>", "<copy>"}, {"run", "--report", "json", "--", "sh", "-c", evilRun, "sh", "<trace>", "<copy>"}, {"run", "--", "gone-\x1b[2J"}},
 	"demo":       {{"demo", "--python", "gone-\x1b[2J"}, {"demo", "-o", "%\x1b[2J"}, {"demo", "\x1b[2J"}},
 	"version":    {{"version"}, {"version", "\x1b[2J"}},

@@ -216,7 +216,7 @@ func (r *verbReader) compacted(m *mutant.Mutant, s *report.Summary, path string)
 		l.PeakBytesLower, l.LiveBytesLower, l.RequestedAtPeak, l.RequestedLive = nil, nil, nil, nil // less is certain where records were lost
 		return l
 	}
-	if !sameLevel(figures(copied.Driver), figures(s.Driver)) || !sameLevel(figures(copied.Framework), figures(s.Framework)) || lostElsewhere(copied, s) {
+	if !sameLevel(figures(copied.Driver), figures(s.Driver)) || !sameLevel(figures(copied.Framework), figures(s.Framework)) || copied.LostRecords != s.LostRecords {
 		m.Faultf("compact: %+v %+v became %+v %+v", s.Driver, s.Framework, copied.Driver, copied.Framework)
 	}
 }
@@ -240,15 +240,9 @@ func (r *verbReader) sameLevels(m *mutant.Mutant, s *report.Summary, path, verb 
 		m.Faultf("the copy of %s cannot be read: %v", verb, err)
 		return
 	}
-	if !sameLevel(copied.Driver, s.Driver) || !sameLevel(copied.Framework, s.Framework) || copied.Health.Events != s.Health.Events || lostElsewhere(copied, s) {
+	if !sameLevel(copied.Driver, s.Driver) || !sameLevel(copied.Framework, s.Framework) || copied.Health.Events != s.Health.Events || copied.LostRecords != s.LostRecords {
 		m.Faultf("%s: %+v %+v became %+v %+v; health %+v and %+v", verb, s.Driver, s.Framework, copied.Driver, copied.Framework, s.Health, copied.Health)
 	}
-}
-
-// lostElsewhere reports whether a copy says of another number of lost records than its original. What damage took is told
-// by the damage there, and by records in the copy, which may stand behind the last event that it has.
-func lostElsewhere(copied, s *report.Summary) bool {
-	return s.Health.Damaged == nil && copied.LostRecords != s.LostRecords
 }
 
 // sameLevel compares what two levels say: the bounds that they point to, too, which == would compare by address.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -21,11 +22,12 @@ type progress struct {
 	name  string
 	total int64 // bytes, or at most 0 where unknown
 	next  time.Time
+	bar   *atomic.Pointer[progress] // who is on the screen
 	drawn bool
 }
 
 func (a *app) newProgress(name string, total int64) *progress {
-	p := &progress{name: visible.Text(name), total: total, next: time.Now().Add(progressDelay)}
+	p := &progress{name: visible.Text(name), total: total, next: time.Now().Add(progressDelay), bar: a.bar}
 	if !a.quiet && term.IsTerminal(int(a.stderr.Fd())) {
 		p.out = a.stderr
 	}
@@ -38,6 +40,9 @@ func (p *progress) update(read int64) {
 		return
 	}
 	p.next = time.Now().Add(progressInterval)
+	if !p.drawn && !p.bar.CompareAndSwap(nil, p) { // another trace's: perhaps later
+		return
+	}
 	p.drawn = true
 	const mib = 1 << 20
 	if p.total > 0 {
@@ -51,5 +56,6 @@ func (p *progress) update(read int64) {
 func (p *progress) finish() {
 	if p.drawn {
 		fmt.Fprint(p.out, "\r\x1b[K")
+		p.bar.Store(nil)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -16,7 +17,7 @@ func progressOutput(t *testing.T, total int64, next time.Time, use func(*progres
 		t.Fatal(err)
 	}
 	defer out.Close()
-	p := &progress{out: out, name: "big.bin", total: total, next: next}
+	p := &progress{out: out, name: "big.bin", total: total, next: next, bar: new(atomic.Pointer[progress])}
 	use(p)
 	p.finish()
 	text, err := os.ReadFile(out.Name())
@@ -63,5 +64,23 @@ func TestProgressIsForTerminalsOnly(t *testing.T) {
 	a.quiet = true
 	if p := a.newProgress("x", 1); p.out != nil {
 		t.Error("progress in spite of -q")
+	}
+}
+
+// TestProgressOfOne: of two traces that are read at the same time the first one that takes long is shown, the other one
+// once that is done.
+func TestProgressOfOne(t *testing.T) {
+	due := time.Now().Add(-time.Hour)
+	got := progressOutput(t, 0, due, func(first *progress) {
+		second := &progress{out: first.out, name: "other.bin", next: due, bar: first.bar}
+		first.update(1 << 20)
+		second.update(2 << 20)
+		first.finish()
+		second.next, first.drawn = due, false
+		second.update(3 << 20)
+		second.finish()
+	})
+	if want := "\r\x1b[Kreading big.bin: 1.0 MiB\r\x1b[K\r\x1b[Kreading other.bin: 3.0 MiB\r\x1b[K"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/ranks"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 )
 
 // sideBySide reports whether the arguments are one folder with several traces, which are the processes of one run.
@@ -30,20 +31,20 @@ func (a *app) reportRanks(flags *summaryFlags, folder string, options analyzer.O
 	var list []ranks.Process
 	var damaged damageList
 	var problems []error
-	for _, in := range inputs {
-		summary, err := a.summarize(in.path, options)
-		if a.passOver(in, err) {
-			continue
-		}
-		if err != nil {
+	load := func(path string) (*report.Summary, error) { return a.summarize(path, options) }
+	err = inOrder(inputs, load, func(in input, summary *report.Summary, err error) error {
+		switch {
+		case a.passOver(in, err):
+		case err != nil:
 			problems = append(problems, err)
-			continue
+		default:
+			if flags.strict {
+				damaged.add(in.path, summary)
+			}
+			list = append(list, ranks.Process{Path: in.path, Summary: summary})
 		}
-		if flags.strict {
-			damaged.add(in.path, summary)
-		}
-		list = append(list, ranks.Process{Path: in.path, Summary: summary})
-	}
+		return nil
+	})
 	if len(list) == 0 && problems == nil {
 		return noTracesError(folder)
 	}

@@ -109,9 +109,6 @@ func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, chan
 		if err == nil {
 			err = checkViews(views, path, summary)
 		}
-		if err == nil && flags.strict {
-			damaged.add(path, summary)
-		}
 		return readSummary{path, summary}, err
 	}
 	reports.show = func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }
@@ -122,6 +119,12 @@ func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, chan
 	}
 	if len(views) > 0 && !flags.json {
 		reports.show = func(w io.Writer, r readSummary) error { return a.showViews(w, viewed, flags.force, views, r, style) }
+	}
+	if show := reports.show; flags.strict {
+		reports.show = func(w io.Writer, r readSummary) error {
+			damaged.add(r.path, r.summary)
+			return show(w, r)
+		}
 	}
 	return damaged.join(reports.toFile(a, args, flags.output, flags.force))
 }

@@ -15,6 +15,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/export"
+	"memtrace/analyzer/finding"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
@@ -276,7 +277,7 @@ func (a *app) summarizeAny(path string, o analyzer.Options) (*report.Summary, er
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
-		summary.Notes = append(summary.Notes, fmt.Sprintf("A framework's own account is left out: %v.", err))
+		summary.AddNotes(finding.New("own-account-unread", fmt.Sprintf("A framework's own account is left out: %v.", err), 0, "own_accounts"))
 	}
 	return summary, nil
 }

@@ -15,9 +15,10 @@
 #include "python/pyapi.h"
 
 #define MT_PY_FILE_INPUT 257
-#define MT_ROUNDS 50u
+#define MT_ROUNDS 200u
 #define MT_ROUND_NS 20000000u /* between two rounds */
-#define MT_TRIES 8u           /* in a round: those of a large program take milliseconds */
+#define MT_TRIES 8u           /* in a round, */
+#define MT_KEEP_NS 10000000u  /* and none that begins later: those of a large program take milliseconds */
 
 enum { NO_ARGUMENTS = 4, SEVERAL_ARGUMENTS = 1 };
 
@@ -55,7 +56,7 @@ struct row {
 };
 
 /* One recording begins at a time. */
-static uint64_t bytes, stood;
+static uint64_t bytes, stood, round_began;
 static bool asked, done, last_round;
 
 static void record(const struct row *row) {
@@ -71,7 +72,7 @@ static void *passed(void *self, void *unused) {
   return api.number(mt_pass_count());
 }
 
-/* held(count, bytes) -> int: records the rows, unless more events have passed since that count. Whether it did. */
+/* held(count, bytes) -> int: records the rows, unless more events have passed since that count. Whether that is enough: it did, or the program is to have its interpreter back. */
 static void *held(void *self, void *arguments) {
   (void)self;
   int error = errno;
@@ -90,7 +91,7 @@ static void *held(void *self, void *arguments) {
   }
   api.clear_error();
   errno = error;
-  return api.number(done);
+  return api.number(done || mt_clock_monotonic() - round_began > MT_KEEP_NS);
 }
 
 static bool add(void *globals, const char *name, void *object) {
@@ -119,13 +120,13 @@ static bool run_round(void) {
   asked = false;
   if (!api.initialized() || mt_interpreter.finalizing()) return true;
   int state = api.ensure();
-  uint64_t begin = mt_clock_monotonic();
+  round_began = mt_clock_monotonic();
   if (mt_pyquiet_enter(&quiet)) {
     run_script();
     mt_pyquiet_leave(&quiet);
   }
   uint64_t now = mt_clock_monotonic();
-  if (now - begin > stood) stood = now - begin;
+  if (now - round_began > stood) stood = now - round_began;
   api.release(state);
   return done || !asked;
 }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -21,6 +22,7 @@
 #include "include/memtrace.h"
 #include "process/boot.h"
 #include "process/guest.h"
+#include "process/search.h"
 #include "process/start.h"
 #include "spool/dict.h"
 #include "spool/region.h"
@@ -35,7 +37,9 @@
 #define MT_PACKET (16u << 10)
 #define MT_SETTINGS 32u
 #define MT_LOOK_MS 500    /* at whether the program is gone */
-#define MT_CLIENT_MS 2000 /* that a client may take for its question */
+#define MT_CLIENT_MS 2000 /* that a client may take for its question, and for each packet of an answer */
+#define MT_ROWS 256u
+#define MT_PATIENCE_MS 30000u
 
 static struct sockaddr_un place = {.sun_family = AF_UNIX};
 static int32_t owner MT_AT_LOAD; /* pid: a forked child has neither the threads nor the socket */
@@ -136,6 +140,19 @@ static const char *mark(char *name) {
   return NULL;
 }
 
+/* What follows the answer, in packets of its own. */
+static struct mt_referrers referred;
+
+/* "ROWS MILLISECONDS" */
+static const char *referrers(char *bounds) {
+  char *rest;
+  uint64_t rows = strtoul(bounds, &rest, 10), milliseconds = strtoul(rest, NULL, 10);
+  if (!rows || rows > MT_ROWS || !milliseconds || milliseconds > MT_PATIENCE_MS) return "a search has 1 to 256 rows and waits 1 to 30000 milliseconds";
+  if (mt_guest_asleep()) return "nothing is known of the program before it is recorded";
+  referred = (struct mt_referrers){.limit = (uint32_t)rows};
+  return mt_search(&referred, (uint32_t)milliseconds);
+}
+
 static const char *status(char *unused) {
   (void)unused;
   return NULL;
@@ -155,6 +172,10 @@ static size_t answer(char *text, const char *error) {
     at = mt_put_number(stpcpy(at, "\nheld="), mt_start_held());
     at = mt_put_number(stpcpy(at, "\nstood_ns="), mt_start_stood());
   }
+  if (referred.size) {
+    at = mt_put_number(stpcpy(at, "\nreferrers="), referred.size);
+    at = mt_put_number(stpcpy(at, "\nseq="), referred.seq);
+  }
   if (error) at = stpcpy(stpcpy(at, "\nerror="), error);
   return (size_t)(at - text);
 }
@@ -163,7 +184,7 @@ static const char *carry_out(char *request) {
   static const struct {
     const char *verb;
     const char *(*run)(char *rest);
-  } verbs[] = {{"start", start}, {"stop", stop}, {"mark", mark}, {"status", status}};
+  } verbs[] = {{"start", start}, {"stop", stop}, {"mark", mark}, {"status", status}, {"referrers", referrers}};
   size_t length = strcspn(request, " \n");
   char *rest = request + length + (request[length] != 0);
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
@@ -177,20 +198,33 @@ static bool may_ask(int client) {
   return !mt_sys(SYS_getsockopt, client, SOL_SOCKET, SO_PEERCRED, &who, &size) && (!who.uid || who.uid == (uint32_t)mt_sys(SYS_geteuid));
 }
 
-static bool is_ready(int fd, int milliseconds) {
-  struct pollfd one = {.fd = fd, .events = POLLIN};
+static bool is_ready(int fd, short events, int milliseconds) {
+  struct pollfd one = {.fd = fd, .events = events};
   struct timespec limit = {milliseconds / 1000, milliseconds % 1000 * 1000000l};
   return mt_sys(SYS_ppoll, &one, 1, milliseconds < 0 ? NULL : &limit, NULL, 8) > 0;
 }
 
+/* One that does not read on is left. */
+static void send_rest(int client) {
+  for (size_t at = 0; at < referred.size;) {
+    size_t size = referred.size - at < MT_PACKET ? referred.size - at : MT_PACKET;
+    if (!is_ready(client, POLLOUT, MT_CLIENT_MS) || mt_sys(SYS_sendto, client, referred.text + at, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (long)size) return;
+    at += size;
+  }
+}
+
 static void serve_one(int client) {
   static char packet[MT_PACKET + 1];
-  if (!may_ask(client) || !is_ready(client, MT_CLIENT_MS)) return;
+  if (!may_ask(client) || !is_ready(client, POLLIN, MT_CLIENT_MS)) return;
   ssize_t n = mt_sys_read(client, packet, MT_PACKET);
   if (n <= 0) return;
   packet[n] = 0;
+  referred.size = 0;
   const char *error = carry_out(packet);
   mt_sys(SYS_sendto, client, packet, answer(packet, error), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (!referred.size) return;
+  send_rest(client);
+  mt_search_over();
 }
 
 static void *serve(void *unused) {
@@ -203,7 +237,7 @@ static void *serve(void *unused) {
     return NULL;
   }
   for (;;) {
-    int client = is_ready(fd, can_start ? MT_LOOK_MS : -1) ? (int)mt_sys(SYS_accept4, fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+    int client = is_ready(fd, POLLIN, can_start ? MT_LOOK_MS : -1) ? (int)mt_sys(SYS_accept4, fd, NULL, NULL, SOCK_CLOEXEC) : -1;
     if (client >= 0) {
       serve_one(client);
       mt_sys_close(client);

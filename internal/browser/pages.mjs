@@ -4,7 +4,7 @@ import {readFileSync, writeFileSync} from "node:fs";
 
 const plan = JSON.parse(readFileSync(process.argv[2], "utf8")), need = createRequire(plan.modules + "/x.js");
 const {chromium} = need("playwright-core"), axe = readFileSync(need.resolve("axe-core/axe.min.js"), "utf8");
-const browser = await chromium.launch({executablePath: plan.chromium, args: ["--no-sandbox"]});
+const browser = await chromium.launch({executablePath: plan.chromium, args: ["--no-sandbox", "--font-render-hinting=none", "--disable-lcd-text"]});
 const wrong = (where, what) => console.log("WRONG " + where + ": " + what);
 const plain = (value) => value === null || typeof value !== "object" || Array.isArray(value);
 const same = (where, got, want) => !plain(got) && !plain(want) ? [...new Set([...Object.keys(got), ...Object.keys(want)])].forEach((key) => same(where + ", " + key, got[key], want[key])) : JSON.stringify(got) === JSON.stringify(want) || wrong(where, JSON.stringify(got).slice(0, 500) + ", want " + JSON.stringify(want).slice(0, 500));

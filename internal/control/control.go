@@ -31,10 +31,10 @@ const StartedLate = "late"
 var ErrNoSocket = errors.New("the process has no control socket")
 
 // patience is how long an answer may take: a late start waits for the interpreter's lock and for PyTorch's account.
-const patience = 90 * time.Second
+var patience = 90 * time.Second
 
-// packet is the largest answer in bytes.
-const packet = 64 << 10
+// largestPacket is in bytes.
+const largestPacket = 64 << 10
 
 // Answer is what a process says of itself.
 type Answer struct {
@@ -43,30 +43,56 @@ type Answer struct {
 	Start string        // "early", "late", or "" where recording began with the program
 	Held  uint64        // bytes of PyTorch's blocks that were there when a late recording began
 	Stood time.Duration // for which Python stood still for that account, at most
+
+	referrers uint64 // bytes that follow
+	seq       uint64 // at which the tensors that they tell of were live
 }
 
 // Ask sends a request to a process and returns its answer. ErrNoSocket where there is nobody to ask.
 func Ask(pid int, request string) (Answer, error) {
-	connection, err := dial(pid)
+	c, err := dial(pid)
 	if err != nil {
 		return Answer{}, err
 	}
-	defer connection.Close()
-	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
+	defer c.Close()
+	return c.ask(request)
+}
+
+// conversation is a connection to a process, in which there is one request.
+type conversation struct {
+	*net.UnixConn
+	pid int
+}
+
+func (c conversation) ask(request string) (Answer, error) {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return Answer{}, err
 	}
-	_, err = connection.Write([]byte(request))
-	text, n := make([]byte, packet), 0
-	if err == nil {
-		n, err = connection.Read(text)
+	if _, err := c.Write([]byte(request)); err != nil {
+		return Answer{}, c.explain(err)
 	}
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return Answer{}, fmt.Errorf("process %d has not answered for %s: it may be stopped", pid, patience)
-	case err != nil || n == 0: // it hung up
-		return Answer{}, fmt.Errorf("process %d does not answer: it is ending, or another user's, which only that user and root may ask", pid)
+	text, err := c.packet()
+	if err != nil {
+		return Answer{}, err
 	}
-	return parse(string(text[:n]))
+	return parse(string(text))
+}
+
+// packet returns the next one, which is not empty.
+func (c conversation) packet() ([]byte, error) {
+	text := make([]byte, largestPacket)
+	n, err := c.Read(text)
+	if err != nil || n == 0 {
+		return nil, c.explain(err)
+	}
+	return text[:n], nil
+}
+
+func (c conversation) explain(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("process %d has not answered for %s: it may be stopped", c.pid, patience)
+	}
+	return fmt.Errorf("process %d does not answer: it is ending, or another user's, which only that user and root may ask", c.pid) // it hung up
 }
 
 func parse(text string) (Answer, error) {
@@ -85,33 +111,37 @@ func parse(text string) (Answer, error) {
 		case "stood_ns":
 			nanoseconds, _ := strconv.ParseInt(value, 10, 64)
 			answer.Stood = time.Duration(nanoseconds)
+		case "referrers":
+			answer.referrers, _ = strconv.ParseUint(value, 10, 64)
+		case "seq":
+			answer.seq, _ = strconv.ParseUint(value, 10, 64)
 		case "error":
 			return answer, errors.New(value)
 		}
 	}
 	if answer.State == "" {
-		return answer, errors.New("the process's answer makes no sense; are command and library of one version?")
+		return answer, errSenseless
 	}
 	return answer, nil
 }
 
 // dial connects to the socket of the process, and makes sure that it is the process that answers.
-func dial(pid int) (*net.UnixConn, error) {
+func dial(pid int) (conversation, error) {
 	for _, path := range sockets(pid) {
 		connection, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 		switch {
 		case errors.Is(err, syscall.EACCES):
-			return nil, fmt.Errorf("%s belongs to another user: only that user and root may ask", path)
+			return conversation{}, fmt.Errorf("%s belongs to another user: only that user and root may ask", path)
 		case err != nil:
 			removeOld(path) // left behind by a process that was killed
 			continue
 		}
 		if peer, err := peerOf(connection); err == nil && peer == pid {
-			return connection, nil
+			return conversation{connection, pid}, nil
 		}
 		connection.Close()
 	}
-	return nil, ErrNoSocket
+	return conversation{}, ErrNoSocket
 }
 
 // removeOld removes what a killed process left behind. One that just begins has a name before anybody listens.

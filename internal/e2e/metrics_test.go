@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 	prometheus "github.com/prometheus/common/model"
@@ -196,10 +197,9 @@ func TestMetrics(t *testing.T) {
 			waitForOwner(t, at, metrics.Clean(hostile), len(guests))
 		}
 		at = startMetrics(t, env) // reads everything at once; one that has been there for a while may be a moment behind
-		read := scrapeWhole(t, at, len(guests))
-		for stage == 0 && knownFrameworks(read) < len(guests) { // what a program is made of stands in the trace a moment after the first block
-			read = scrapeWhole(t, at, len(guests))
-		}
+		read := scrapeUntil(t, at, "what the programs are made of", func(read map[string]metricFamily) bool {
+			return isWhole(read, len(guests)) && knownFrameworks(read) == len(guests) // stands in the trace a moment after the first block
+		})
 		same(t, "device's use", metricValue(t, read, "hw_gpu_memory_usage_bytes", nil), float64(guests[0].occupied(t)+guests[1].occupied(t)))
 		same(t, "device's size", metricValue(t, read, "hw_gpu_memory_limit_bytes", nil), 16<<30)
 		for rank, g := range guests {
@@ -236,15 +236,24 @@ func TestMetrics(t *testing.T) {
 	sameInBothFormats(t, at, env, filepath.Join(dir, "m.prom"))
 }
 
-// scrapeWhole scrapes until the traces of all processes were read once.
-func scrapeWhole(t *testing.T, at string, processes int) map[string]metricFamily {
+// scrapeUntil scrapes until what it finds is as wanted, and fails the test if that does not come.
+func scrapeUntil(t *testing.T, at, what string, wanted func(map[string]metricFamily) bool) map[string]metricFamily {
 	t.Helper()
-	for {
-		read := readOpenMetrics(t, scrape(t, at, "application/openmetrics-text; version=1.0.0"))
-		if len(read["memtrace_trace_readable"].Samples) == processes {
+	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
+		text := scrape(t, at, "application/openmetrics-text; version=1.0.0")
+		read := readOpenMetrics(t, text)
+		if wanted(read) {
 			return read
 		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: not there after %s:\n%s", what, limit, text)
+		}
 	}
+}
+
+// isWhole reports whether the traces of all processes were read once.
+func isWhole(read map[string]metricFamily, processes int) bool {
+	return len(read["memtrace_trace_readable"].Samples) == processes
 }
 
 // knownFrameworks counts the processes whose framework is known by name.
@@ -260,14 +269,15 @@ func knownFrameworks(read map[string]metricFamily) (n int) {
 // waitForOwner scrapes until an owner has its series in all processes: a server follows what it reads.
 func waitForOwner(t *testing.T, at, owner string, processes int) {
 	t.Helper()
-	for found := 0; found < processes; {
-		found = 0
-		for _, s := range scrapeWhole(t, at, processes)["memtrace_owner_memory_bytes"].Samples {
+	scrapeUntil(t, at, "memory of "+owner, func(read map[string]metricFamily) bool {
+		found := 0
+		for _, s := range read["memtrace_owner_memory_bytes"].Samples {
 			if s.Labels["owner"] == owner && s.Value > 0 {
 				found++
 			}
 		}
-	}
+		return isWhole(read, processes) && found >= processes
+	})
 }
 
 // sameInBothFormats compares series by name: the classic format, by HTTP and as a file, has those that the other one

@@ -53,7 +53,7 @@ func TestMetricsOfTwoDevices(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, "python3"), "nullcuda"))
-	read := scrapeWhole(t, startMetrics(t, env, "--pid", strconv.Itoa(g.cmd.Process.Pid)), 1)
+	read := scrapeUntil(t, startMetrics(t, env, "--pid", strconv.Itoa(g.cmd.Process.Pid)), "its trace", func(read map[string]metricFamily) bool { return isWhole(read, 1) })
 	for d, w := range want {
 		with := func(pairs ...string) map[string]string {
 			labels := map[string]string{"device": strconv.Itoa(d)}

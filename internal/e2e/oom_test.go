@@ -269,7 +269,10 @@ func checkSidecar(t *testing.T, r *result, name, largest, site string) {
 	if len(texts) != 1 || name != filepath.Base(r.trace)+".oom.1.txt" {
 		t.Fatalf("texts %v, the trace names %q", texts, name)
 	}
-	for _, want := range []string{"Out of memory on device 0", largest, "by site", site, "What to try", "oom.py", "PyTorch", "cached", "null GPU", "memtrace report --at oom"} {
+	if strings.HasSuffix(text, "\n\n") || strings.Contains(text, "Attempts") {
+		t.Errorf("%s says something of attempts, of which there was one:\n%s", name, text)
+	}
+	for _, want := range []string{"What PyTorch's memory was for", "Out of memory on device 0", largest, "by site", site, "What to try", "oom.py", "PyTorch", "cached", "null GPU", "memtrace report --at oom"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s does not say %q:\n%s", name, want, text)
 		}

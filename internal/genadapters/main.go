@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -26,6 +27,9 @@ var scripts = []struct {
 	}},
 	{"jax", []string{"jax.py"}},
 }
+
+// referrers are the files of the search for what refers to tensors: those of the package, and what asks for it.
+var referrers = []string{"../../python/memtrace/_paths.py", "../../python/memtrace/_referrers.py", "referrers.py"}
 
 func main() {
 	folder := flag.String("scripts", "cshim/adapters", "folder to read")
@@ -53,9 +57,19 @@ func run(folder, out string) error {
 	if err := add(&code, filepath.Join(folder, "held.py")); err != nil {
 		return err
 	}
+	code.WriteString("    ;\n\nconst char mt_referrers_script[] =\n")
+	fmt.Fprintf(&code, "     %s\n", quote("from __future__ import annotations\n"))
+	for _, file := range referrers {
+		if err := add(&code, filepath.Join(folder, file)); err != nil {
+			return err
+		}
+	}
 	code.WriteString("    ;\n")
 	return os.WriteFile(out, code.Bytes(), 0o644)
 }
+
+// isOwnImport matches imports of what stands in the same script, and what only its first line may say.
+var isOwnImport = regexp.MustCompile(`^from (\._\w+|__future__) import `)
 
 // add writes a file's lines but for those that say nothing to the interpreter.
 func add(code *bytes.Buffer, path string) error {
@@ -64,7 +78,7 @@ func add(code *bytes.Buffer, path string) error {
 		return err
 	}
 	for line := range strings.Lines(string(text)) {
-		if kept := strings.TrimRight(line, " \n"); kept != "" && !strings.HasPrefix(strings.TrimLeft(kept, " "), "#") {
+		if kept := strings.TrimRight(line, " \n"); kept != "" && !strings.HasPrefix(strings.TrimLeft(kept, " "), "#") && !isOwnImport.MatchString(kept) {
 			fmt.Fprintf(code, "     %s\n", quote(kept+"\n"))
 		}
 	}

@@ -130,6 +130,7 @@ func TestAsleep(t *testing.T) {
 				t.Errorf("%s", said)
 			}
 			a.refused(t, "it is not recording", "ctl", a.pid(), "mark", "x")
+			a.refused(t, "is not recorded", "ctl", a.pid(), "referrers")
 			for i, word := range verb {
 				if word == "PID" {
 					verb[i] = a.pid()
@@ -167,6 +168,7 @@ func TestControl(t *testing.T) {
 		t.Errorf("%s", said)
 	}
 	a.refused(t, "is recorded already", "ctl", a.pid(), "start")
+	a.refused(t, "no Python runs there", "ctl", a.pid(), "referrers")
 	a.well(t, "ctl", a.pid(), "stop")
 	a.do(t, "alloc 10 5002")
 	a.end(t)

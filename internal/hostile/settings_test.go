@@ -14,7 +14,7 @@ import (
 // in one line with its value and what is used instead, and the recording goes on.
 func TestNonsenseIsNamed(t *testing.T) {
 	for setting, used := range map[string]string{
-		"MEMTRACE_SPOOL_MAX=-1": "64M is used", "MEMTRACE_SPOOL_MAX=99999999999999999999": "64M is used", "MEMTRACE_NVML=99999999999999": "3600 is used",
+		"MEMTRACE_SPOOL_MAX=-1": "64M is used", "MEMTRACE_SPOOL_MAX=7x": "64M is used", "MEMTRACE_SPOOL_MAX=99999999999999999999": "64M is used", "MEMTRACE_NVML=99999999999999": "3600 is used",
 		"MEMTRACE_LOG=bogus": "warn is used", "MEMTRACE_STACKS=bogus": "no effect", "MEMTRACE_ADAPTERS=bogus": "no effect", "MEMTRACE_OOM=bogus": "it is on", "MEMTRACE_OUTPT": "no effect",
 	} {
 		t.Run(setting, func(t *testing.T) {

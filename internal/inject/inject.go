@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -43,16 +44,39 @@ func Load(ctx context.Context, pid int, library, function string) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	// Requests must come from the thread that attached, which nobody else may use meanwhile.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	// Requests must come from the thread that attached, which nobody else may use meanwhile. It ends with its goroutine, and
+	// with it the priority that it has: the process's thread stands still until this one has its next turn.
+	result := make(chan loaded)
+	go func() {
+		runtime.LockOSThread()
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), highest) // root's to have
+		var l loaded
+		l.Result, l.err = target.loadWaiting(ctx, library, function)
+		result <- l
+	}()
+	l := <-result
+	return l.Result, l.err
+}
+
+// highest is the priority of the thread that another one waits for.
+const highest = -20
+
+// loaded is what became of an attempt.
+type loaded struct {
+	Result
+	err error
+}
+
+func (t *target) loadWaiting(ctx context.Context, library, function string) (Result, error) {
+	t.warm(library)
+	t.entry = t.export(library, function)
 	for {
-		threads, err := target.waiting()
+		threads, err := t.waiting()
 		if err != nil {
 			return Result{}, err
 		}
 		for _, thread := range threads {
-			result, err := target.try(thread, library, function)
+			result, err := t.try(thread, library, function)
 			if !errors.Is(err, errMoved) {
 				return result, err
 			}
@@ -66,6 +90,19 @@ func Load(ctx context.Context, pid int, library, function string) (Result, error
 	}
 }
 
+// warm has the library in memory, so that no thread stands still until a disk or the network has sent it. Whether it can be
+// read the process's loader will say.
+func (t *target) warm(library string) {
+	file, err := os.OpenFile(filepath.Join(t.proc, "root", library), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+		_, _ = io.Copy(io.Discard, file)
+	}
+}
+
 // errMoved says that a thread does something else by now.
 var errMoved = errors.New("the thread went on")
 
@@ -74,7 +111,9 @@ type target struct {
 	pid     int
 	proc    string
 	loader  functions
+	entry   *exported // the function that is to be called; nil: the loader has to be asked
 	regions []region
+	calm    func() // gives the thread that is used its own priority back
 }
 
 func newTarget(pid int) (*target, error) {
@@ -90,6 +129,8 @@ func newTarget(pid int) (*target, error) {
 // try uses one thread. errMoved: nothing was touched, and another thread may do.
 func (t *target) try(thread waiter, library, function string) (Result, error) {
 	begin := time.Now()
+	t.calm = hurry(thread.tid) // most of the time that a thread stood still on a busy machine it waited to be stopped
+	defer func() { t.calm() }()
 	stopped, err := stop(thread.tid)
 	switch {
 	case errors.Is(err, unix.ESRCH):
@@ -111,7 +152,7 @@ func (t *target) load(s *stopped, library, function string) error {
 	if err := s.save(); err != nil {
 		return err
 	}
-	errno, err := s.call(t.loader.errno)
+	errno, err := t.errnoOf(s)
 	if err != nil {
 		return err
 	}
@@ -137,17 +178,14 @@ func (t *target) loadAndCall(s *stopped, library, function string) error {
 		return err
 	}
 	handle, err := s.call(t.loader.dlopen, path, rtldNow|rtldGlobal|t.loader.mode)
+	t.calm() // threads that the function makes have the priority of this one
 	if err != nil {
 		return err
 	}
 	if handle == 0 {
 		return fmt.Errorf("the process cannot load %s: %s", library, t.reason(s))
 	}
-	name, err := s.push(function)
-	if err != nil {
-		return err
-	}
-	address, err := s.call(t.loader.dlsym, handle, name)
+	address, err := t.addressOf(s, handle, function)
 	if err != nil {
 		return err
 	}
@@ -159,6 +197,18 @@ func (t *target) loadAndCall(s *stopped, library, function string) error {
 		return errors.New("the library cannot record in this process: MEMTRACE_DISABLE is set in its environment, or it filters its own system calls")
 	}
 	return err
+}
+
+// addressOf returns where a function of a loaded library lies, 0 if it has none.
+func (t *target) addressOf(s *stopped, handle uint64, function string) (uint64, error) {
+	if address, ok := t.entry.address(s, handle); ok {
+		return address, nil
+	}
+	name, err := s.push(function)
+	if err != nil {
+		return 0, err
+	}
+	return s.call(t.loader.dlsym, handle, name)
 }
 
 // reason is what the loader says.

@@ -21,6 +21,7 @@ const readCall = unix.SYS_READ
 var waits = [...]uint64{
 	unix.SYS_POLL, unix.SYS_PPOLL, unix.SYS_SELECT, unix.SYS_PSELECT6, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
 	unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_RECVFROM, unix.SYS_RECVMSG, unix.SYS_WAIT4, unix.SYS_WAITID, unix.SYS_PAUSE, unix.SYS_READ, unix.SYS_FUTEX, unix.SYS_EPOLL_WAIT, unix.SYS_EPOLL_PWAIT,
+	unix.SYS_RESTART_SYSCALL, // a wait of those with a time limit that was interrupted before, as by a debugger
 }
 
 const (
@@ -70,6 +71,9 @@ func (s *stopped) isAt(w waiter) bool {
 	code, err := s.peek(uintptr(s.regs.Rip-instruction), instruction)
 	return err == nil && code[0] == 0x0f && code[1] == 0x05 && s.regs.Orig_rax == w.number && s.regs.Rsp == w.sp && s.regs.Rip == w.pc
 }
+
+// threadPointer is what the thread's own variables are addressed by.
+func (s *stopped) threadPointer() uint64 { return s.regs.Fs_base }
 
 // save keeps what calls change, and holds back the thread's signals until release.
 func (s *stopped) save() error {

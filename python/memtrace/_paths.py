@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import types
-from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 ENTRIES = 100_000  # of a container, that are looked at for one object
 
 
-@dataclass
+CO_OPTIMIZED = 1  # a function's code
+OURS = os.path.dirname(__file__)  # "" where this is not a file
+
+
 class Step:
     """Text is what stands behind the referrer's own, such as `.cache`, `[*]`, `(closure kept)`."""
 
-    text: str
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def below(self, attributes: bool) -> str:
         """The text, where the referrer may be a dictionary of attributes."""
@@ -97,7 +101,7 @@ def _step_of_function(function: types.FunctionType, child: Any) -> Optional[Step
 
 
 def _step_of_frame(frame: types.FrameType, child: Any) -> Optional[Step]:
-    for name, value in _entries(dict(frame.f_locals)):
+    for name, value in _entries(variables(frame)):
         if value is child:
             return Step(f" {_place(frame)}, variable {name}")
     if frame.f_back is child:  # a frame that is kept keeps its callers
@@ -105,13 +109,33 @@ def _step_of_frame(frame: types.FrameType, child: Any) -> Optional[Step]:
     return Step(f" {_place(frame)}")
 
 
+def variables(frame: types.FrameType, inner: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+    """Returns the variables of a frame; inner are those of the one that it called, if it is running.
+
+    Before Python 3.13 a function's frame keeps what it was asked for, and so the objects that its variables had at that time. That is emptied again, unless somebody
+    else has it, or needs it: a tracer, by which it becomes the variables' values.
+    """
+    asked = frame.f_locals
+    found = dict(asked)
+    code = frame.f_code
+    if sys.version_info >= (3, 13) or not code.co_flags & CO_OPTIMIZED or frame.f_trace is not None:
+        return found
+    if inner and any(value is frame for value in inner.values()):
+        return found
+    if found.keys() <= {*code.co_varnames, *code.co_cellvars, *code.co_freevars} and sys.getrefcount(asked) == 3:
+        asked.clear()
+    return found
+
+
 def _place(frame: types.FrameType) -> str:
     return f"in {frame.f_code.co_name} ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
 
 
 def instance_dict(owner: Any) -> Optional[Dict[str, Any]]:
-    """Returns an object's attributes, past anything that its class defines."""
+    """Returns an object's attributes, past anything that its class defines; a class's own."""
     try:
+        if issubclass(type(owner), type):
+            return next((found for found in gc.get_referents(type.__getattribute__(owner, "__dict__")) if type(found) is dict), None)
         found = object.__getattribute__(owner, "__dict__")
     except Exception:  # noqa: BLE001
         return None
@@ -136,6 +160,10 @@ def _step_of_instance(owner: Any, child: Any) -> Optional[Step]:
     return Step(f".<{type(child).__name__}>")
 
 
+def _is_ours(file: str) -> bool:
+    return file == __file__ or bool(OURS) and os.path.dirname(file) == OURS
+
+
 class Roots:
     """What has a name of its own, at which a way ends. Variables of functions that are running are found by their frames, which collect no garbage and so have no referrers."""
 
@@ -143,15 +171,16 @@ class Roots:
         self.modules = {id(vars(module)): name for name, module in reversed(list(sys.modules.items())) if issubclass(type(module), types.ModuleType)}
         self.running = set()
         self.locals: Dict[int, str] = {}
-        ours = os.path.dirname(__file__)
         for frame in list(sys._current_frames().values()):
             at: Optional[types.FrameType] = frame
+            found: Dict[str, Any] = {}
             while at is not None:
                 self.running.add(id(at))
-                if os.path.dirname(at.f_code.co_filename) != ours and at.f_locals is not at.f_globals:
-                    for name, value in list(at.f_locals.items()):
-                        self.locals.setdefault(id(value), f"{_place(at)}, variable {name}")
+                found = {} if _is_ours(at.f_code.co_filename) or at.f_code.co_name == "<module>" else variables(at, found)
+                for name, value in found.items():
+                    self.locals.setdefault(id(value), f"{_place(at)}, variable {name}")
                 at = at.f_back
+        frame = None  # type: ignore[assignment]  # a variable that refers to its own frame keeps that, and all those that called it
 
     def local_name(self, found: Any) -> str:
         """Returns the running function's variable that found is, "" if it is none."""

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import dataclass, field
+import time
+from contextlib import nullcontext
 
 from ._paths import Roots, Step, closure_variable, instance_dict, step_between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Optional, Set, TextIO, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, TextIO, Tuple
 
 DEPTH = 24  # steps from a tensor to a name
 TRACED = 256  # tensors whose referrers are looked for
 GRAPH_NODES = 100_000
 
 
-@dataclass
 class Holder:
     """Tensors that are reached in the same way.
 
@@ -33,16 +33,20 @@ class Holder:
     graph_nodes: nodes of autograd graphs that these tensors keep, 0 if none; graph_bytes: what these nodes have saved, where this version of PyTorch says so (2.8 on).
     """
 
-    path: str
-    types: str
-    tensors: int = 0
-    bytes: int = 0
-    shape: Tuple[int, ...] = ()
-    dtype: str = ""
-    device: str = ""
-    graph_nodes: int = 0
-    graph_bytes: int = 0
-    _largest: int = field(default=-1, repr=False, compare=False)
+    def __init__(self, path: str, types: str) -> None:
+        self.path, self.types = path, types
+        self.tensors = self.bytes = 0
+        self.shape: Tuple[int, ...] = ()
+        self.dtype = self.device = ""
+        self.graph_nodes = self.graph_bytes = 0
+        self._largest = -1
+        self._storages: List[int] = []  # addresses, each once
+
+    def __repr__(self) -> str:
+        return f"Holder({', '.join(f'{name}={value!r}' for name, value in self.as_dict().items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Holder) and self.as_dict() == other.as_dict()
 
     def as_dict(self) -> Dict[str, Any]:
         """The same as JSON has it."""
@@ -54,7 +58,7 @@ def referrers(limit: int = 10, budget: int = 200_000, file: Optional[TextIO] = N
     torch = sys.modules.get("torch")
     holders: List[Holder] = []
     if torch is not None and hasattr(torch, "Tensor"):
-        holders = _find(torch, limit, budget)
+        holders = _find(torch, limit, budget)[0]
     if not quiet:
         print_holders(holders, file or sys.stdout)
     return holders
@@ -80,15 +84,28 @@ def _size(n: float) -> str:
     return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
 
 
-def _find(torch: Any, limit: int, budget: int) -> List[Holder]:
-    tensors = _tensors(torch)
-    known = {reading.storage for reading in tensors.values()}
-    for reading in tensors.values():
-        reading.measure_graph(torch, known)
-    chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[:TRACED])
-    walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget)
-    walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *(id(r.__dict__) for r in tensors.values()), *map(id, tensors.values())))
-    walk.run()
+def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), met: Optional[Callable[[], None]] = None) -> Tuple[List[Holder], int, bool]:
+    """Returns the holders, how many tensors there are, and whether the search was cut short by time. met is called once all tensors are known, and are kept alive."""
+    until = time.monotonic() + seconds
+    with _without_overrides(torch):
+        tensors = _tensors(torch)
+        if met is not None:
+            met()
+        referred = _referred(tensors)
+        known = {reading.storage for key, reading in tensors.items() if key in referred}
+        saved: Set[Tuple[str, int]] = set()
+        for reading in tensors.values():
+            saved |= reading.measure_graph(torch, known)
+        for key in [key for key, reading in tensors.items() if key not in referred and reading.storage in saved]:
+            del tensors[key]
+        chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[:TRACED])
+        walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget, until)
+        walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *(id(r.__dict__) for r in tensors.values()), *map(id, tensors.values())))
+        walk.run()
+        return _grouped(walk, chosen)[: max(limit, 0)], len(tensors), walk.late
+
+
+def _grouped(walk: _Walk, chosen: Dict[int, _Reading]) -> List[Holder]:
     groups: Dict[Tuple[str, str], Holder] = {}
     storages = set()
     for key, reading in chosen.items():
@@ -100,9 +117,16 @@ def _find(torch: Any, limit: int, budget: int) -> List[Holder]:
         if reading.storage not in storages:
             storages.add(reading.storage)
             h.bytes += reading.bytes
+            h._storages.append(reading.storage[1])
         if reading.bytes > h._largest:
             h._largest, h.shape, h.dtype, h.device = reading.bytes, reading.shape, reading.dtype, reading.device
-    return sorted(groups.values(), key=lambda h: -(h.bytes + (h.graph_bytes or 512 * h.graph_nodes)))[: max(limit, 0)]
+    return sorted(groups.values(), key=lambda h: -(h.bytes + (h.graph_bytes or 512 * h.graph_nodes)))
+
+
+def _without_overrides(torch: Any) -> Any:
+    """Subclasses of tensors may have code of the program's run when they are asked for anything (__torch_function__); not so in here."""
+    guard = getattr(torch._C, "DisableTorchFunctionSubclass", None) or getattr(torch._C, "DisableTorchFunction", None)
+    return guard() if guard is not None else nullcontext()
 
 
 class _Reading:
@@ -118,25 +142,27 @@ class _Reading:
         # Where nothing says what a graph has saved, a node counts as a little: enough to be among those that are looked at.
         return self.bytes + (self.saved or 512 * self.nodes)
 
-    def measure_graph(self, torch: Any, known: Set[Tuple[str, int]]) -> None:
-        """Counts what the tensor's own autograd graph keeps, but for storages that are known: a variable keeps these as well."""
+    def measure_graph(self, torch: Any, known: Set[Tuple[str, int]]) -> Set[Tuple[str, int]]:
+        """Counts what the tensor's own autograd graph keeps, but for storages that are known: a variable keeps these as well. Returns the storages that were counted."""
         root = self.tensor.grad_fn
         if root is None:
-            return
-        seen, waiting, storages = {root}, [root], set(known)
+            return set()
+        seen, waiting = {root}, [root]
+        storages: Set[Tuple[str, int]] = set()
         while waiting and len(seen) < GRAPH_NODES:
             node = waiting.pop()
             self.nodes += 1
             for saved in _saved(torch, node):
                 storage = saved.untyped_storage()
                 key = (str(saved.device), storage.data_ptr())
-                if saved.is_cuda and key not in storages:
+                if saved.is_cuda and key not in known and key not in storages:
                     storages.add(key)
                     self.saved += int(storage.nbytes())
             for following, _ in node.next_functions:
                 if following is not None and following not in seen:
                     seen.add(following)
                     waiting.append(following)
+        return storages
 
 
 _saved_names: Dict[type, List[str]] = {}
@@ -168,12 +194,27 @@ def _tensors(torch: Any) -> Dict[int, _Reading]:
     return found
 
 
+def _referred(tensors: Dict[int, _Reading]) -> Set[int]:
+    """Returns which tensors an object of Python's refers to. Others are there because somebody looked at what C++ code holds: what a graph has saved, or a gradient."""
+    found = set(Roots().locals) & tensors.keys()
+    own = {id(tensors), *map(id, tensors.values()), *(id(reading.__dict__) for reading in tensors.values())}
+    objects = [reading.tensor for reading in tensors.values()]
+    own.add(id(objects))
+    call = object()
+    for referrer in gc.get_referrers(call, *objects):
+        if id(referrer) not in own and not (type(referrer) is tuple and referrer and referrer[0] is call):
+            found.update(key for key in map(id, gc.get_referents(referrer)) if key in tensors)
+    return found
+
+
 class _Walk:
     """Goes from tensors to what refers to them, to what refers to that, and so on, one step of all of them at a time: each step passes over all objects once."""
 
-    def __init__(self, targets: Dict[int, Any], budget: int) -> None:
+    def __init__(self, targets: Dict[int, Any], budget: int, until: float = float("inf")) -> None:
         self.roots = Roots()
         self.budget = budget
+        self.until = until  # by time.monotonic
+        self.late = False
         self.steps: Dict[int, Tuple[int, Step]] = {}  # by object: what refers to it, and how
         self.seen: Dict[int, Any] = dict(targets)  # keeps them alive, so that no other object has their id
         self.names: Dict[int, str] = {}  # of objects that have one by themselves
@@ -188,7 +229,7 @@ class _Walk:
                 self.names[key] = name
                 del self.frontier[key]
         for _ in range(DEPTH):
-            if not self.frontier or self.budget <= 0:
+            if not self.frontier or self.is_over():
                 return
             before = self.frontier
             self.own.add(id(before))
@@ -197,8 +238,9 @@ class _Walk:
             self.own.add(id(found))
             self.frontier = {}
             self.own.add(id(self.frontier))
+            referrer: Any = None
             for referrer in found:
-                if self.budget <= 0:
+                if self.is_over():
                     return
                 if type(referrer) is tuple and referrer and referrer[0] is call:
                     continue
@@ -206,26 +248,35 @@ class _Walk:
                     self.visit(referrer, before)
                 except Exception:  # noqa: BLE001  another thread changed it meanwhile, or its class is not what it seems
                     continue
+            del found, referrer
+
+    def is_over(self) -> bool:
+        """Reports whether nothing more is to be looked at."""
+        self.late = self.late or time.monotonic() > self.until
+        return self.late or self.budget <= 0
 
     def visit(self, referrer: Any, before: Dict[int, Any]) -> None:
-        """Notes how a referrer reaches what it refers to of the step before."""
+        """Notes how a referrer reaches what it refers to of the step before. One that has a name is better than one that was found earlier and has none."""
         key = id(referrer)
         if key in self.own or self.roots.skip(referrer):
             return
         self.budget -= 1
-        reached = [child for child in gc.get_referents(referrer) if id(child) in before and id(child) not in self.steps and id(child) not in self.names]
-        self.own.add(id(reached))
+        name = self.roots.name(referrer)
+        reached = [child for child in gc.get_referents(referrer) if id(child) in before and self.is_open(id(child), name)]
         for child in reached:
             step = step_between(referrer, child)
             if step is not None and not self.leads_to(key, id(child)):
                 self.steps[id(child)] = (key, step)
         if reached and key not in self.seen:
             self.seen[key] = referrer
-            name = self.roots.name(referrer)
             if name:
                 self.names[key] = name
             else:
                 self.frontier[key] = referrer
+
+    def is_open(self, child: int, name: str) -> bool:
+        """Reports whether a referrer with that name, "" without one, is to be noted for child."""
+        return child not in self.names and (child not in self.steps or bool(name) and self.steps[child][0] not in self.names)
 
     def leads_to(self, key: int, child: int) -> bool:
         """Reports whether the way from an object to its name passes child: then it says nothing of child's own."""

@@ -2,7 +2,9 @@
 """The way from an object to a name, with plain objects. TestReferrers of internal/e2e has real tensors."""
 
 import collections
+import gc
 import sys
+import weakref
 
 from conftest import PYTHON_FOLDER
 
@@ -23,6 +25,8 @@ class Holder:
 
 class Hostile:
     """Nothing of its own may run."""
+
+    shared = Leaf()
 
     def __init__(self):
         object.__setattr__(self, "kept", Leaf())
@@ -53,6 +57,7 @@ def test_paths():
     assert path_of(lambda: HOLDER.inside["first"][0]) == (f"{__name__}.HOLDER.inside['first'][*]", "module, Holder, OrderedDict, list, Leaf")
     assert path_of(lambda: object.__getattribute__(HOSTILE, "kept")) == (f"{__name__}.HOSTILE.kept", "module, Hostile, Leaf")
     assert path_of(lambda: next(iter(LEAVES)))[0] == f"{__name__}.LEAVES[key *]"
+    assert path_of(lambda: Hostile.shared) == (f"{__name__}.Hostile.shared", "type, Leaf")
     assert path_of(lambda: CYCLE[0])[0] == f"{__name__}.CYCLE[*]"
 
 
@@ -92,3 +97,68 @@ def test_budget_is_kept():
 def test_without_torch():
     assert "torch" not in sys.modules
     assert memtrace.referrers(quiet=True) == []
+
+
+NAMED = [Leaf()]
+
+
+def test_a_name_is_better_than_what_was_found_first():
+    # A tuple that the library's own script for PyTorch had for a moment hid the name of a variable.
+    walk = _referrers._Walk({id(NAMED): NAMED}, 100)
+    before, walk.frontier = walk.frontier, {}
+    passing = (NAMED,)
+    for referrer in (passing, globals()):
+        walk.visit(referrer, before)
+    assert walk.path(id(NAMED))[0] == f"{__name__}.NAMED"
+
+
+def test_variables_of_running_functions_are_not_kept():
+    # Up to Python 3.12 a frame that is asked for its variables keeps what they were.
+    def dropped():
+        held = Leaf()
+        watched = weakref.ref(held)
+        path_of(lambda: NAMESPACE)
+        del held
+        return watched() is None
+
+    def own_dictionary():
+        held = Leaf()
+        mine = locals()
+        path_of(lambda: NAMESPACE)
+        return mine.get("held") is held
+
+    assert dropped() and own_dictionary()
+
+
+def test_nothing_waits_for_the_garbage_collector():
+    held = Leaf()
+    watched = weakref.ref(held)
+    gc.disable()
+    try:
+        _referrers.referrers(quiet=True)
+        path_of(lambda: held)
+        held = None
+        assert watched() is None
+    finally:
+        gc.enable()
+
+
+def test_variables_that_a_tracer_looks_at_stay():
+    # The interpreter takes them back from there when the tracer returns.
+    def traced():
+        held = Leaf()
+        other = 1
+        len([])
+        return held, other
+
+    def profiler(frame, event, argument):
+        if frame.f_code is traced.__code__:
+            assert frame.f_locals is not None
+            _referrers.Roots()
+
+    sys.setprofile(profiler)
+    try:
+        held, other = traced()
+    finally:
+        sys.setprofile(None)
+    assert type(held) is Leaf and other == 1

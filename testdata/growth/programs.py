@@ -3,6 +3,8 @@
     programs.py NAME...      runs these, each in a forked process of its own
     programs.py --list       prints the names of both kinds
 
+GROWTH_TIMES makes them so many times as long, GROWTH_SEED gives other random numbers.
+
 A leaking program has one line marked `# leak`: the one whose memory stays.
 """
 import collections
@@ -15,6 +17,7 @@ import torch
 from torch import nn
 
 LEAKS, HEALTHY = {}, {}
+TIMES, SEED = int(os.environ.get("GROWTH_TIMES", "1")), int(os.environ.get("GROWTH_SEED", "1"))
 
 
 def leak(function):
@@ -23,6 +26,10 @@ def leak(function):
 
 def healthy(function):
     HEALTHY[function.__name__] = function
+
+
+def times(count):
+    return TIMES * count
 
 
 def model(width=256, depth=3):
@@ -53,14 +60,14 @@ def serve(net, x):
 @leak
 def outputs_in_a_list():
     net, kept = model(), []
-    for _ in range(400):
+    for _ in range(times(400)):
         kept.append(serve(net, batch())[:, :2].clone())  # leak
 
 
 @leak
 def cache_without_a_limit():
     net, cache = model(), {}
-    for request in range(500):
+    for request in range(times(500)):
         y = serve(net, batch())
         cache[request] = y.mean(0, keepdim=True)  # leak
     return cache
@@ -69,7 +76,7 @@ def cache_without_a_limit():
 @leak
 def kv_cache_never_reset():
     net, kv = model(), torch.empty(0, 256, device="cuda")
-    for _ in range(500):
+    for _ in range(times(500)):
         x = batch(4)
         serve(net, batch())
         kv = torch.cat([kv, x[:1]])  # leak
@@ -79,7 +86,7 @@ def kv_cache_never_reset():
 def loss_that_keeps_its_graph():
     net, total = model(64, 2), 0
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-    for _ in range(300):
+    for _ in range(times(300)):
         loss = net(batch(256, 64)).mean()  # leak
         total = total + loss
         loss.backward(retain_graph=True)
@@ -91,14 +98,14 @@ def loss_that_keeps_its_graph():
 def hook_that_collects():
     net, seen = model(), []
     net[0].register_forward_hook(lambda module, args, out: seen.append(out[:1].clone()))  # leak
-    for _ in range(400):
+    for _ in range(times(400)):
         serve(net, batch())
 
 
 @leak
 def slow():
     net, kept = model(), []
-    for step in range(2000):
+    for step in range(times(2000)):
         serve(net, batch())
         if step % 20 == 19:
             kept.append(torch.zeros(256, device="cuda"))  # leak
@@ -107,9 +114,9 @@ def slow():
 @leak
 def from_the_middle_on():
     net, kept = model(), []
-    for step in range(900):
+    for step in range(times(900)):
         serve(net, batch())
-        if step > 300:
+        if step > times(300):
             kept.append(torch.zeros(1024, device="cuda"))  # leak
 
 
@@ -118,7 +125,7 @@ def in_a_thread():
     net, kept = model(), []
 
     def worker():
-        for _ in range(200):
+        for _ in range(times(200)):
             serve(net, batch())
             kept.append(torch.zeros(2048, device="cuda"))  # leak
 
@@ -133,7 +140,7 @@ def in_a_thread():
 def replay_buffer_without_a_limit():
     net, buffer = model(), []
     optimizer = torch.optim.Adam(net.parameters())
-    for _ in range(300):
+    for _ in range(times(300)):
         state = batch(8)
         buffer.append(state.clone())  # leak
         train(net, 1, optimizer, lambda: torch.cat(random.sample(buffer, min(4, len(buffer)))))
@@ -143,7 +150,7 @@ def replay_buffer_without_a_limit():
 def metrics_on_the_device():
     net, history = model(), []
     optimizer = torch.optim.Adam(net.parameters())
-    for _ in range(300):
+    for _ in range(times(300)):
         loss = net(batch()).pow(2).mean()
         loss.backward()
         optimizer.step()
@@ -156,21 +163,21 @@ def metrics_on_the_device():
 
 @healthy
 def plain_training():
-    train(model(), 200)
+    train(model(), times(200))
 
 
 @healthy
 def optimizer_made_late():
     net = model()
-    for _ in range(60):
+    for _ in range(times(60)):
         serve(net, batch())
-    train(net, 150)
+    train(net, times(150))
 
 
 @healthy
 def cache_that_fills_and_stops():
     net, cache = model(), {}
-    for request in range(900):
+    for request in range(times(900)):
         y = serve(net, batch())
         if request % 200 not in cache:
             cache[request % 200] = y.clone()
@@ -179,7 +186,7 @@ def cache_that_fills_and_stops():
 @healthy
 def cache_with_eviction():
     net, cache = model(), collections.OrderedDict()
-    for request in range(900):
+    for request in range(times(900)):
         cache[request] = serve(net, batch(random.randint(1, 128))).clone()
         if len(cache) > 64:
             cache.popitem(last=False)
@@ -189,7 +196,7 @@ def cache_with_eviction():
 def growing_sequences():
     net = model()
     optimizer = torch.optim.Adam(net.parameters())
-    for step in range(300):
+    for step in range(times(300)):
         train(net, 1, optimizer, lambda step=step: batch(16 + step))
 
 
@@ -199,14 +206,14 @@ def progressive_resizing():
     net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1)).cuda()
     optimizer = torch.optim.Adam(net.parameters())
     for size in (16, 24, 32, 48):
-        train(net, 60, optimizer, lambda size=size: torch.randn(4, 3, size, size, device="cuda"))
+        train(net, times(60), optimizer, lambda size=size: torch.randn(4, 3, size, size, device="cuda"))
 
 
 @healthy
 def replay_buffer_with_a_limit():
     net, buffer = model(), collections.deque(maxlen=100)
     optimizer = torch.optim.Adam(net.parameters())
-    for _ in range(400):
+    for _ in range(times(400)):
         buffer.append(batch(8))
         train(net, 1, optimizer, lambda: torch.cat(random.sample(list(buffer), min(4, len(buffer)))))
 
@@ -216,7 +223,7 @@ def kv_cache_per_request():
     net = model()
     for _ in range(12):
         kv = torch.empty(0, 256, device="cuda")
-        for _ in range(60):
+        for _ in range(times(60)):
             serve(net, batch())
             kv = torch.cat([kv, batch(1)])
 
@@ -226,7 +233,7 @@ def kv_cache_per_long_request():
     net = model()
     for _ in range(3):
         kv = torch.empty(0, 256, device="cuda")
-        for _ in range(250):
+        for _ in range(times(250)):
             serve(net, batch())
             kv = torch.cat([kv, batch(1)])
 
@@ -235,7 +242,7 @@ def kv_cache_per_long_request():
 def batches_of_any_size():
     net = model()
     optimizer = torch.optim.Adam(net.parameters())
-    for _ in range(300):
+    for _ in range(times(300)):
         train(net, 1, optimizer, lambda: batch(random.randint(1, 256)))
 
 
@@ -244,7 +251,7 @@ def evaluation_now_and_then():
     net = model()
     optimizer = torch.optim.Adam(net.parameters())
     for _ in range(8):
-        train(net, 30, optimizer)
+        train(net, times(30), optimizer)
         predictions = [serve(net, batch()) for _ in range(30)]
         torch.cat(predictions).mean()
 
@@ -253,7 +260,7 @@ def evaluation_now_and_then():
 def accumulated_gradients():
     net = model()
     optimizer = torch.optim.Adam(net.parameters())
-    for step in range(300):
+    for step in range(times(300)):
         net(batch()).sum().backward()
         if step % 8 == 7:
             optimizer.step()
@@ -264,9 +271,9 @@ def accumulated_gradients():
 def averaged_model_from_the_middle_on():
     net, average = model(), None
     optimizer = torch.optim.Adam(net.parameters())
-    for step in range(200):
+    for step in range(times(200)):
         train(net, 1, optimizer)
-        if step == 100:
+        if step == times(100):
             average = torch.optim.swa_utils.AveragedModel(net)
         elif average:
             average.update_parameters(net)
@@ -275,7 +282,7 @@ def averaged_model_from_the_middle_on():
 @healthy
 def requests_of_any_length():
     net = model()
-    for _ in range(800):
+    for _ in range(times(800)):
         serve(net, batch(random.randint(1, 300)))
 
 
@@ -287,7 +294,7 @@ def weights_loaded_and_nothing_else():
 @healthy
 def weights_loaded_then_served():
     weights = [torch.randn(256, 256, device="cuda").half().float() for _ in range(400)]
-    for _ in range(40):
+    for _ in range(times(40)):
         x = batch()
         for weight in weights[:8]:
             x = x @ weight
@@ -305,7 +312,7 @@ def cache_emptied():
 @healthy
 def collected_and_cleared():
     net, kept = model(), []
-    for step in range(1000):
+    for step in range(times(1000)):
         kept.append(serve(net, batch()).clone())
         if step % 150 == 149:
             kept.clear()
@@ -314,7 +321,7 @@ def collected_and_cleared():
 @healthy
 def threads_with_temporaries():
     net = model()
-    threads = [threading.Thread(target=lambda: [serve(net, batch(random.randint(1, 64))) for _ in range(200)]) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: [serve(net, batch(random.randint(1, 64))) for _ in range(times(200))]) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -325,7 +332,7 @@ def threads_with_temporaries():
 def generator_and_critic():
     one, two = model(), model()
     optimizers = [torch.optim.Adam(net.parameters()) for net in (one, two)]
-    for _ in range(100):
+    for _ in range(times(100)):
         train(one, 2, optimizers[0])
         train(two, 1, optimizers[1])
 
@@ -341,7 +348,7 @@ def main(names):
         print("leaks", *LEAKS)
         print("healthy", *HEALTHY)
         return
-    random.seed(1)
+    random.seed(SEED)
     for name in names:
         child = os.fork()
         if child == 0:

@@ -2,13 +2,19 @@
 
     referrers.py list      memtrace.referrers(), as JSON
     referrers.py oom       runs out of memory, for MEMTRACE_REFERRERS=1
+    referrers.py wait      waits for lines on its standard input, without the package: for memtrace ctl PID referrers
+    referrers.py busy      as wait, and never stands still meanwhile
+    referrers.py deaf N    as wait, but first keeps the interpreter's lock for N seconds
 """
+import ctypes
 import gc
 import json
+import select
 import sys
 import weakref
 
-import memtrace
+if sys.argv[1] in ("list", "oom"):
+    import memtrace
 import torch
 
 
@@ -67,6 +73,21 @@ if sys.argv[1] == "oom":
         torch.empty(1 << 32, device="cuda")
     except torch.OutOfMemoryError:
         print("refused")
+    sys.exit()
+
+if sys.argv[1] != "list":
+    watched = weakref.ref(slotted.held[0])
+    print("ready", flush=True)
+    if sys.argv[1] == "deaf":
+        ctypes.PyDLL(None).sleep(int(sys.argv[2]))
+    steps = 0
+    while sys.argv[1] == "busy" and not select.select([0], [], [], 0)[0]:
+        losses[0].detach() * 2
+        steps += 1
+    for _ in sys.stdin:
+        slotted.held = None
+        print("released", watched() is None, "memtrace" in sys.modules, flush=True)
+    print("end", flush=True)
     sys.exit()
 
 before, watched, count = torch.cuda.memory_allocated(), weakref.ref(slotted.held[0]), len(gc.get_objects())

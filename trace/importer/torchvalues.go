@@ -96,6 +96,21 @@ func text(v any) string {
 	return s
 }
 
+// stackOf is the stack that a list of frames has become.
+func stackOf(v any) trace.StackID {
+	ref, _ := v.(stackRef)
+	return trace.StackID(ref)
+}
+
+// fields yields the values of a dictionary with their keys, "" for a key that is no text.
+func (d *dict) fields(yield func(key string, v any) bool) {
+	for i := 0; i < len(d.pairs); i += 2 {
+		if !yield(text(d.pairs[i]), d.pairs[i+1]) {
+			return
+		}
+	}
+}
+
 // finish implements taker.
 func (t *torchValues) finish(v any) any {
 	switch v := v.(type) {
@@ -164,9 +179,8 @@ func (t *torchValues) entry(d *dict) *entry {
 	e := &entry{}
 	var name, said, context string
 	var pool pair
-	for i := 0; i < len(d.pairs); i += 2 {
-		v := d.pairs[i+1]
-		switch text(d.pairs[i]) {
+	for key, v := range d.fields {
+		switch key {
 		case "action":
 			name = text(v)
 			e.action = actions[name]
@@ -191,8 +205,7 @@ func (t *torchValues) entry(d *dict) *entry {
 		case "pool_id":
 			pool, _ = v.(pair)
 		case "frames":
-			ref, _ := v.(stackRef)
-			e.stack = trace.StackID(ref)
+			e.stack = stackOf(v)
 		}
 	}
 	if e.action == actionMark {
@@ -223,9 +236,8 @@ func (t *torchValues) tag(pool pair, said, context string) trace.StringID {
 
 func (t *torchValues) block(d *dict) *block {
 	b := &block{}
-	for i := 0; i < len(d.pairs); i += 2 {
-		v := d.pairs[i+1]
-		switch text(d.pairs[i]) {
+	for key, v := range d.fields {
+		switch key {
 		case "address":
 			b.addr = uint64(integer(v))
 		case "size":
@@ -237,8 +249,7 @@ func (t *torchValues) block(d *dict) *block {
 		case "state":
 			b.active, b.allocated = strings.HasPrefix(text(v), "active"), text(v) == "active_allocated"
 		case "frames":
-			ref, _ := v.(stackRef)
-			b.stack = trace.StackID(ref)
+			b.stack = stackOf(v)
 		}
 	}
 	return b
@@ -246,9 +257,8 @@ func (t *torchValues) block(d *dict) *block {
 
 func (t *torchValues) segment(d *dict) *segment {
 	s := &segment{}
-	for i := 0; i < len(d.pairs); i += 2 {
-		v := d.pairs[i+1]
-		switch text(d.pairs[i]) {
+	for key, v := range d.fields {
+		switch key {
 		case "device":
 			s.device = integer(v)
 		case "address":
@@ -267,8 +277,7 @@ func (t *torchValues) segment(d *dict) *segment {
 			pool, _ := v.(pair)
 			s.tag = t.tag(pool, "", "")
 		case "frames":
-			ref, _ := v.(stackRef)
-			s.stack = trace.StackID(ref)
+			s.stack = stackOf(v)
 		case "blocks":
 			if l, ok := v.(*list); ok {
 				s.blocks = t.blocks(l)
@@ -297,9 +306,8 @@ func (t *torchValues) blocks(l *list) []block {
 func (t *torchValues) annotation(d *dict) *entry {
 	e := &entry{action: actionMark}
 	var stage, name string
-	for i := 0; i < len(d.pairs); i += 2 {
-		v := d.pairs[i+1]
-		switch text(d.pairs[i]) {
+	for key, v := range d.fields {
+		switch key {
 		case "stage":
 			stage = text(v)
 		case "name":
@@ -320,9 +328,8 @@ var nativeSources = []string{"", ".c", ".cc", ".cpp", ".cxx", ".cu", ".h", ".hpp
 func (t *torchValues) frame(d *dict) *frame {
 	var f build.Frame
 	var line int64
-	for i := 0; i < len(d.pairs); i += 2 {
-		v := d.pairs[i+1]
-		switch text(d.pairs[i]) {
+	for key, v := range d.fields {
+		switch key {
 		case "filename":
 			f.File = text(v)
 		case "name":

@@ -37,7 +37,12 @@ def test_without_go(python, checkout, tmp_path):
 
 
 def test_with_go(python, checkout, tmp_path):
+    """Nothing is left in the checkout that git would take for a change."""
+    output("git", "init", "-q", checkout)
+    output("git", "add", "-A", cwd=checkout)
     done = install(python, checkout, **({"GOCACHE": os.environ["GOCACHE"]} if "GOCACHE" in os.environ else {}))
     assert done.returncode == 0, done.stdout
+    changes = output("git", "status", "--porcelain", cwd=checkout).splitlines()
+    assert [line for line in changes if not line.startswith("A  ")] == []
     text = output(python.parent / "memtrace", "demo", "-o", "demo.bin", cwd=tmp_path)
     assert "Null GPU" in text and "complete: " in text

@@ -1,0 +1,35 @@
+package finding
+
+import "slices"
+
+// Finding is one thing that a report says in words, in the text and in JSON alike: a verdict, growth, advice, or what
+// limits the figures.
+type Finding struct {
+	ID       string   `json:"id"`       // one of Kinds; names stay for good
+	Severity string   `json:"severity"` // Alarm, Warning, Advice or Info
+	Bytes    uint64   `json:"bytes"`    // the memory that it is about; 0: none, or not known
+	Evidence []string `json:"evidence"` // what it rests on: fields of the report, as in health.truncated_at, or info.KEY of the trace
+	Text     string   `json:"text"`
+}
+
+// How much a finding matters: its Severity.
+const (
+	Alarm   = "alarm"   // the program ran out of memory, or will
+	Warning = "warning" // figures are incomplete, or may be wrong
+	Advice  = "advice"  // something to try
+	Info    = "info"    // what the figures say, and how to read them
+)
+
+// Kind is a row of the table of docs/findings.md.
+type Kind struct {
+	ID, Severity, Says string
+}
+
+// New makes a finding of a kind of Kinds.
+func New(id, text string, bytes uint64, evidence ...string) Finding {
+	severity := Info
+	if i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.ID == id }); i >= 0 {
+		severity = Kinds[i].Severity
+	}
+	return Finding{ID: id, Severity: severity, Bytes: bytes, Evidence: append([]string{}, evidence...), Text: text}
+}

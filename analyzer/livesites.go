@@ -1,0 +1,109 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/trace"
+)
+
+// LiveSite is where the block at an address was allocated.
+type LiveSite struct {
+	Key   string // as reports call it
+	Bytes uint64 // of the block
+}
+
+// LiveSites reads a trace to its end and returns the places at which the blocks were allocated that lay at these
+// addresses once the event with the order number seq had happened: PyTorch's, or where it has none there, the driver's.
+// Addresses of which nothing is known are left out. Errors are those of Summarize.
+func LiveSites(src trace.Source, opts Options, seq uint64, addresses []uint64) (map[uint64]LiveSite, error) {
+	w := &siteWatcher{seq: seq}
+	for i := range w.live {
+		w.live[i] = make(map[uint64]liveBlock)
+	}
+	opts.Groupings = []string{"tag"} // the cheapest one
+	followed, err := Follow(src, opts, w)
+	if err != nil {
+		return nil, err
+	}
+	defer followed.Close()
+	sites := make(map[uint64]LiveSite)
+	for _, live := range w.live {
+		blocks := sorted(live)
+		for _, address := range addresses {
+			if _, known := sites[address]; known {
+				continue
+			}
+			if b := blockAt(blocks, address); b != nil {
+				key, _ := followed.live.collector.resolver.PlaceOf(b.stack)
+				sites[address] = LiveSite{Key: key, Bytes: b.size}
+			}
+		}
+	}
+	return sites, nil
+}
+
+// liveBlock is what is known of a block: its stack as a callstack.Pair's ID.
+type liveBlock struct{ address, size, stack uint64 }
+
+// siteWatcher keeps the blocks that are live at a moment, of PyTorch's and of the driver's account.
+type siteWatcher struct {
+	seq  uint64
+	live [2]map[uint64]liveBlock // by address
+}
+
+func (w *siteWatcher) of(b *heap.Block) map[uint64]liveBlock {
+	switch b.Account {
+	case heap.AccountFramework:
+		return w.live[0]
+	case heap.AccountDriver:
+		return w.live[1]
+	}
+	return nil
+}
+
+// Opened implements Watcher.
+func (w *siteWatcher) Opened(_ uint32, b *heap.Block, e *trace.Event) {
+	if live := w.of(b); live != nil && e.Seq <= w.seq {
+		live[b.Addr] = liveBlock{b.Addr, b.Size, callstack.Pair{Native: b.Stack, Python: b.PyStack}.ID()}
+	}
+}
+
+// Closed implements Watcher.
+func (w *siteWatcher) Closed(_ uint32, b *heap.Block, e *trace.Event) {
+	if live := w.of(b); live != nil && e.Seq <= w.seq {
+		delete(live, b.Addr)
+	}
+}
+
+// Passed implements Watcher.
+func (w *siteWatcher) Passed(*heap.Block) {}
+
+// Event implements Watcher.
+func (w *siteWatcher) Event(*trace.Event) {}
+
+// Moment implements Watcher.
+func (w *siteWatcher) Moment() any { return nil }
+
+func sorted(live map[uint64]liveBlock) []liveBlock {
+	blocks := make([]liveBlock, 0, len(live))
+	for _, b := range live {
+		blocks = append(blocks, b)
+	}
+	slices.SortFunc(blocks, func(a, b liveBlock) int { return cmp.Compare(a.address, b.address) })
+	return blocks
+}
+
+// blockAt returns the block that an address lies in, nil if there is none.
+func blockAt(blocks []liveBlock, address uint64) *liveBlock {
+	n, exact := slices.BinarySearchFunc(blocks, address, func(b liveBlock, at uint64) int { return cmp.Compare(b.address, at) })
+	if !exact {
+		n--
+	}
+	if n < 0 || address-blocks[n].address >= blocks[n].size {
+		return nil
+	}
+	return &blocks[n]
+}

@@ -1,0 +1,117 @@
+package oom
+
+import (
+	"slices"
+
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/meter"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
+	"memtrace/analyzer/rules"
+	"memtrace/trace"
+)
+
+// nameCategories are the categories of blocks that the framework gave a name.
+var nameCategories = [...]string{trace.CategoryParameter: "Parameters", trace.CategoryBuffer: "Parameters", trace.CategoryGradient: "Gradients",
+	trace.CategoryOptimizer: "Optimizer state", trace.CategoryData: "Input data"}
+
+// phaseCategories are the categories of blocks without a name, by the part of the program that allocated them. Such a
+// block is live, so that what only lasts as long as its pass is not told apart.
+var phaseCategories = map[string]string{"init": "Parameters", "forward": "Feature maps", "recompute": "Recomputed feature maps", "backward": "Gradients",
+	"optimizer": "Temporary", "data": "Input data"}
+
+// namedBlocks are what a framework calls its live blocks. Inside of the program no trace can be read ahead, so that a
+// name is known from when it was said.
+type namedBlocks struct {
+	of      []trace.Category // by block id; shorter than the ids where the last ones have no name
+	byStack map[allocator]string
+}
+
+// allocator is where blocks without a name come from.
+type allocator struct {
+	callstack.Pair
+	thread trace.ThreadID
+}
+
+// opened takes in a new block, which has no name.
+func (n *namedBlocks) opened(id uint32) {
+	if int(id) < len(n.of) {
+		n.of[id] = trace.CategoryNone
+	}
+}
+
+// named takes in a name of the block at an address. What several tensors share is called by the first name of the first
+// category, as in reports.
+func (n *namedBlocks) named(e *trace.Event, h *heap.Heap) {
+	id, live := h.FrameworkBlock(e.Addr)
+	if !live || h.Seq(id) > e.Seq {
+		return
+	}
+	switch known := meter.Slot(&n.of, int(id)); {
+	case e.Category == trace.CategoryFree:
+		*known = trace.CategoryNone
+	case *known == trace.CategoryNone || e.Category < *known:
+		*known = e.Category
+	}
+}
+
+// categoryOf says what a live block is for, as far as the program itself can know it: by its name, else by the part of
+// the program that allocated it. It agrees with the rules of the preset torch, which are not linked into the program.
+func (n *namedBlocks) categoryOf(r *profile.Resolver, id uint32, b *heap.Block) string {
+	if int(id) < len(n.of) {
+		if name := n.of[id]; int(name) < len(nameCategories) && nameCategories[name] != "" {
+			return nameCategories[name]
+		}
+	}
+	from := allocator{callstack.Pair{Native: b.Stack, Python: b.PyStack}, b.Thread}
+	category, known := n.byStack[from]
+	if !known {
+		category = phaseCategory(r.PhaseOf(from.Pair, from.thread))
+		if n.byStack == nil || len(n.byStack) == maxStacks {
+			n.byStack = make(map[allocator]string)
+		}
+		n.byStack[from] = category
+	}
+	return category
+}
+
+// phaseCategory is the category of what the frames of a phase allocate.
+func phaseCategory(phase string, frames []*rules.Frame) string {
+	if phase == "optimizer" && slices.ContainsFunc(frames, func(f *rules.Frame) bool { return slices.Contains(f.Functions, "_init_group") }) {
+		return "Optimizer state"
+	}
+	if category := phaseCategories[phase]; category != "" {
+		return category
+	}
+	return rules.Others
+}
+
+// categoryCounts adds up the live blocks of a device by category. nil counts nothing.
+type categoryCounts map[string]*report.OOMCategory
+
+func (c categoryCounts) add(category string, bytes uint64) {
+	if category == "" {
+		return
+	}
+	row := c[category]
+	if row == nil {
+		row = &report.OOMCategory{Category: category}
+		c[category] = row
+	}
+	row.Bytes += bytes
+	row.BlockCount++
+}
+
+// rows are the categories, most first, rules.Others last; nil where nothing is known but that.
+func (c categoryCounts) rows() []report.OOMCategory {
+	if len(c) == 0 || len(c) == 1 && c[rules.Others] != nil {
+		return nil
+	}
+	var list []report.OOMCategory
+	for _, row := range c {
+		list = append(list, *row)
+	}
+	slices.SortFunc(list, report.CompareOOMCategories)
+	return list
+}

@@ -1,0 +1,167 @@
+package analyzer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"memtrace/analyzer/oom"
+	"memtrace/analyzer/report"
+	"memtrace/analyzer/rules"
+	"memtrace/analyzer/rules/rulefile"
+	"memtrace/trace"
+)
+
+// TestOOMRetriesAreOneRow: failures belong together until a step ends, and nothing that came before the last of them
+// counts.
+func TestOOMRetriesAreOneRow(t *testing.T) {
+	const held = "0 1 take 0x10000000 900\n"
+	steps := strings.Builder{}
+	for i := range 9 {
+		fmt.Fprintf(&steps, "%d 1 step %d\n", 11+i, i)
+	}
+	for name, c := range map[string]struct {
+		lines string
+		want  []string // failed first last as-much step, sizes in MiB and times in ms
+	}{
+		"it dies of it":               {held + "5 1 oom 650\n", []string{"1 650 650 0 0"}},
+		"smaller and smaller":         {held + "5 1 oom 650\n300 1 oom 320\n600 1 block 0x10000000 160 4\n601 1 step 1\n700 1 step 2\n", []string{"2 650 320 0 700"}},
+		"as much, later":              {held + "5 1 oom 650\n300 1 block 0x10000000 100 4\n310 1 block 0x20000000 700 4\n", []string{"1 650 650 310 0"}},
+		"a step that began is no end": {held + "5 1 oom 650\n6 1 step 1\n7 1 oom 600\n", []string{"2 650 600 0 0"}},
+		"in its second step":          {held + "5 1 oom 650\n10 1 step 1\n20 1 step 2\n30 1 oom 500\n40 1 step 3\n50 1 step 4\n", []string{"2 650 500 0 50"}},
+		"twice":                       {held + "5 1 oom 650\n" + steps.String() + "30 1 oom 500\n40 1 step 3\n50 1 step 4\n", []string{"1 650 650 0 12", "1 500 500 0 50"}},
+		"granted between failures":    {held + "5 1 oom 650\n6 1 block 0x10000000 700 4\n7 1 oom 600\n", []string{"2 650 600 0 0"}},
+		"driver alone":                {"2 1 other 2000\n300 1 other 2000\n", nil},
+	} {
+		var got []string
+		for _, r := range oomOf(t, c.lines).Retries {
+			got = append(got, fmt.Sprintf("%d %d %d %d %d", r.FailedCount, r.FirstRequestedBytes/mib, r.RequestedBytes/mib, r.AsMuchTimeNS/1e6, r.StepTimeNS/1e6))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestOOMRetriesSameCall: what the call stack of the last failure is granted afterwards is the same call's; a step of
+// an optimizer ends the waiting. The recorder's own watch says the same once the run is over.
+func TestOOMRetriesSameCall(t *testing.T) {
+	text := oomHead + `code id=101 name="main" file="/home/ada/train.py" line=60 table=none
+pystack id=20 frames=101+0*
+pystack id=21 frames=101+2*
+oom seq=1 time=1000000 thread=1 level=framework api=reportOutOfMemoryToProfiler size=1048576 stack=1 pystack=20 allocated=0 reserved=0
+alloc seq=2 time=2000000 thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=0x10000000 size=2048 pystack=21
+alloc seq=3 time=3000000 thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=0x20000000 size=524288 pystack=20
+name seq=4 time=4000000 thread=1 category=step handle=0x99 name=5
+`
+	r := encoded(t, text)
+	want := report.OOMRetries{FailedCount: 1, FirstTimeNS: 1e6, FirstRequestedBytes: 1 << 20, LastTimeNS: 1e6, RequestedBytes: 1 << 20, GrantedTimeNS: 3e6, GrantedBytes: 1 << 19, StepTimeNS: 4e6}
+	s, err := Summarize(encoded(t, text), Options{})
+	if err != nil || len(s.OOM.Retries) != 1 || s.OOM.Retries[0] != want {
+		t.Fatalf("%v, %+v", err, s.OOM.Retries)
+	}
+	w := oom.NewWatch(r.Tables(), trace.Info{}, 1<<40)
+	for events, err := r.ReadBatch(); err == nil; events, err = r.ReadBatch() {
+		w.Apply(events)
+	}
+	w.End()
+	if got := w.TakeRetries(); len(got) != 1 || got[0] != want {
+		t.Errorf("the watch: %+v", got)
+	}
+}
+
+func encoded(t *testing.T, text string) *trace.Reader {
+	t.Helper()
+	var file strings.Builder
+	if err := trace.EncodeText(&file, strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := trace.NewReader(strings.NewReader(file.String()), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestOOMCategoriesFollowTheRules: the recorder, which cannot link the rules of the preset torch, puts live blocks into
+// the categories that they do.
+func TestOOMCategoriesFollowTheRules(t *testing.T) {
+	set, err := rulefile.Preset("torch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const packages = "/venv/lib/python3.11/site-packages/torch/"
+	codes := map[string]string{"init": packages + "nn/modules/module.py _apply", "forward": packages + "nn/modules/module.py _call_impl", "backward": packages + "autograd/__init__.py backward",
+		"optimizer": packages + "optim/adam.py step", "_init_group": packages + "optim/adam.py _init_group", "recompute": packages + "utils/checkpoint.py recompute_fn", "other": "/home/ada/train.py main",
+		"data": packages + "utils/data/_utils/fetch.py fetch"}
+	text := strings.Builder{}
+	text.WriteString(oomHead)
+	id, want := 100, map[string]uint64{}
+	events := strings.Builder{}
+	seq := 0
+	block := func(named string, frames ...string) {
+		id++
+		subject := &rules.Subject{Level: "framework", Lasts: rules.Lasting}
+		if named != "" {
+			subject.Name = map[string]string{"optimizer": "optimizer_state:"}[named] + named + ":weight"
+		}
+		var list []string
+		for i, at := range frames {
+			file, function, _ := strings.Cut(codes[at], " ")
+			number := id*10 + i
+			fmt.Fprintf(&text, "code id=%d name=%q file=%q line=1 table=none\n", number, function, file)
+			list = append(list, fmt.Sprintf("%d+0", number))
+			subject.Frames = append(subject.Frames, &rules.Frame{Functions: []string{function}, File: file})
+		}
+		fmt.Fprintf(&text, "pystack id=%d frames=%s*\n", id, strings.Join(list, ","))
+		seq++
+		fmt.Fprintf(&events, "alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d pystack=%d allocated=1 reserved=1\n", seq, seq, seq<<20, seq<<9, id)
+		size := uint64(seq << 9)
+		if named != "" {
+			seq++
+			fmt.Fprintf(&events, "name seq=%d time=%d thread=1 category=%s addr=%#x name=3\n", seq, seq, named, (seq-1)<<20)
+		}
+		category := rules.Others
+		if found := set.Matcher().Match(subject); len(found) > 0 {
+			category = found[0]
+		}
+		want[category] += size
+	}
+	for _, named := range []string{"", "parameter", "buffer", "gradient", "optimizer"} {
+		block(named, "other")
+	}
+	for _, phase := range []string{"init", "forward", "backward", "optimizer", "recompute", "data"} {
+		block("", phase, "other")
+	}
+	block("", "_init_group", "optimizer", "other")
+	fmt.Fprintf(&events, "oom seq=%d time=%d thread=1 level=framework api=reportOutOfMemoryToProfiler size=1048576 allocated=1 reserved=1\n", seq+1, seq+1)
+	r := encoded(t, text.String()+events.String())
+	w := oom.NewWatch(r.Tables(), trace.Info{}, 1<<40)
+	for batch, err := r.ReadBatch(); err == nil; batch, err = r.ReadBatch() {
+		w.Apply(batch)
+	}
+	w.End()
+	found := w.Take()
+	if len(found) != 1 || len(want) < 7 {
+		t.Fatalf("%d events, categories %v", len(found), want)
+	}
+	got := map[string]uint64{}
+	for _, c := range found[0].Event.Categories {
+		got[c.Category] = c.Bytes
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if last := found[0].Event.Categories[len(got)-1]; last.Category != rules.Others {
+		t.Errorf("the last row is %+v", last)
+	}
+	var sum uint64
+	w.Close()
+	for _, bytes := range got {
+		sum += bytes
+	}
+	if sum != found[0].Event.Allocator.AllocatedBytes {
+		t.Errorf("the categories hold %d of %d", sum, found[0].Event.Allocator.AllocatedBytes)
+	}
+}

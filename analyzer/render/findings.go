@@ -1,0 +1,87 @@
+package render
+
+import (
+	"fmt"
+
+	"memtrace/analyzer/finding"
+	"memtrace/analyzer/report"
+)
+
+// Findings lists all that a report says in words: the verdict, what to try where memory ran out, and what limits the
+// figures. The text has the same sentences in their places.
+func Findings(s *report.Summary) []finding.Finding {
+	list := verdictFindings(s)
+	for i := range s.OOM.Events {
+		for k, a := range s.OOM.Events[i].Advice {
+			list = append(list, finding.New(a.Rule, a.Text, a.FreesBytes, fmt.Sprintf("oom.events[%d].advice[%d]", i, k)))
+		}
+	}
+	return append(list, s.Limits...)
+}
+
+// verdictFindings answer where the memory went, each in a sentence or two.
+func verdictFindings(s *report.Summary) []finding.Finding {
+	v := s.Verdict()
+	list := []finding.Finding{}
+	add := func(id, text string, bytes uint64, evidence ...string) {
+		if text != "" {
+			list = append(list, finding.New(id, text, bytes, evidence...))
+		}
+	}
+	if s.Bounds != nil {
+		add("bounds", fmt.Sprintf("Some records were lost (%s), so figures are bounds.", Count(s.Bounds.LostRecords)), 0, "bounds")
+	}
+	switch v.Outcome {
+	case report.OutcomeNothing:
+		text := "No CUDA memory was allocated."
+		if !nothingSeen(s) {
+			text = "No device memory was allocated."
+		}
+		add("nothing-allocated", text, 0, "verdict.outcome")
+		return list
+	case report.OutcomeOOM:
+		add("out-of-memory", oomSentence(s, v), s.OOM.Events[detailedOOM(s)].RequestedBytes, "verdict.outcome", "oom.events")
+	case report.OutcomeCaughtOOM:
+		add("caught-out-of-memory", oomSentence(s, v), s.OOM.Events[detailedOOM(s)].RequestedBytes, "verdict.outcome", "oom.events")
+	default:
+		add("peak", peakSentence(s, v), v.PeakBytes, "verdict.peak_bytes", "verdict.peak_time_ns")
+	}
+	add("largest-holder", shareSentence(s, v), holderBytes(v), "verdict.category", "verdict.owner", "verdict.module")
+	add("engine-threads", engineSentence(s, v), 0, "verdict.owner")
+	add("idle-reserved", idleSentence(s, v), v.IdleBytes, "verdict.idle_bytes")
+	if r := s.Framework.RequestedAtPeak; r != nil {
+		add("rounding", roundingSentence(s), r.RestBytes, "framework.requested_at_peak")
+	}
+	add("loaded-twice", loadedSentence(s, v), s.LoadedTwiceBytes, "loaded_twice_bytes")
+	others, held := othersSentence(s)
+	add("other-processes-held", others, held, "device_ledger.devices")
+	add("retries", retrySentence(s), 0, "oom.recovered_count")
+	return append(list, growthFindings(s, v)...)
+}
+
+// holderBytes is what held most: the owner's share, else the category's.
+func holderBytes(v *report.Verdict) uint64 {
+	switch {
+	case v.Owner != nil:
+		return v.Owner.Bytes
+	case v.Category != nil:
+		return v.Category.Bytes
+	}
+	return 0
+}
+
+// growthFindings say whether the program holds more and more, and who does; none where that cannot be told.
+func growthFindings(s *report.Summary, v *report.Verdict) []finding.Finding {
+	t := s.Trend
+	switch {
+	case t != nil && t.Kind == report.GrowthSteady:
+		return []finding.Finding{finding.New("growth", Growth(t), t.Bytes, "trend")}
+	case s.Training != nil && s.Training.IterationsBy != report.IterationsByPeriod && s.Training.Growth().Kind == report.GrowthSteady:
+		each := uint64(max(s.Training.Growth().PerIteration(), 0))
+		text := fmt.Sprintf("Memory grows: %s more is held after each iteration.", Bytes(each))
+		return []finding.Finding{finding.New("growth-by-iteration", text, each, "training.iterations")}
+	case v.Growth == report.GrowthNone && v.Outcome == report.OutcomePeak && !shortRun(s):
+		return []finding.Finding{finding.New("no-growth", "No growth detected.", 0, "verdict.growth")}
+	}
+	return nil
+}

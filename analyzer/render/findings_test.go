@@ -1,0 +1,103 @@
+package render
+
+import (
+	"io"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"memtrace/analyzer/finding"
+	"memtrace/analyzer/report"
+)
+
+// hasField reports whether a type's JSON has a field at a path.
+func hasField(t reflect.Type, path []string) bool {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if len(path) == 0 {
+		return true
+	}
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" && hasField(f.Type, path) || name == path[0] && hasField(f.Type, path[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+var indices = regexp.MustCompile(`\[\d+\]`)
+
+// checkFinding: its kind is known, and it rests on fields that reports have.
+func checkFinding(t *testing.T, f finding.Finding) {
+	t.Helper()
+	at := slices.IndexFunc(finding.Kinds, func(k finding.Kind) bool { return k.ID == f.ID })
+	if at < 0 || finding.Kinds[at].Severity != f.Severity {
+		t.Errorf("%s (%s) is not among finding.Kinds", f.ID, f.Severity)
+	}
+	if len(f.Evidence) == 0 {
+		t.Errorf("%s rests on nothing", f.ID)
+	}
+	for _, field := range f.Evidence {
+		path := strings.Split(indices.ReplaceAllString(field, ""), ".")
+		if path[0] != "info" && !hasField(reflect.TypeOf(jsonReport{}), path) {
+			t.Errorf("%s rests on %s, which is no field of a report", f.ID, field)
+		}
+	}
+}
+
+// TestTextSaysTheFindings: what JSON has as findings the text says as well, in the same words, and every sentence among
+// the notes is a finding.
+func TestTextSaysTheFindings(t *testing.T) {
+	words := func(text string) string {
+		return strings.Join(strings.Fields(regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(text, "")), " ")
+	}
+	seen := make(map[string]bool)
+	for _, path := range goldenPaths(t) {
+		g := readGolden(t, path)
+		if g.part("base") != "" {
+			continue
+		}
+		s := g.summary(t, "trace")
+		s.Asked, s.At = false, nil // else the answer gives way to what was asked for
+		style := g.style
+		text := written(t, func(w io.Writer) error { return Text(w, s, style) })
+		style.Details = true
+		text += written(t, func(w io.Writer) error { return Text(w, s, style) })
+		for _, f := range Findings(s) {
+			seen[f.ID] = true
+			checkFinding(t, f)
+			if said := clean(f.Text); f.Severity != finding.Advice && !strings.Contains(words(text), words(said)) {
+				t.Errorf("%s: the text does not say %s: %s", filepath.Base(path), f.ID, said)
+			}
+		}
+		if len(s.Limits) != len(s.Notes) {
+			t.Errorf("%s: %d notes, %d of them findings", filepath.Base(path), len(s.Notes), len(s.Limits))
+		}
+	}
+	if len(seen) < 15 {
+		t.Errorf("only %d kinds of findings occur in testdata", len(seen))
+	}
+}
+
+// TestGrowthIsAFinding: a trend is an alarm with its bytes.
+func TestGrowthIsAFinding(t *testing.T) {
+	s := &report.Summary{Trend: &report.Trend{Kind: report.GrowthSteady, Bytes: 3 << 20, BytesPerSecond: 1 << 20, Owners: []report.TrendOwner{{Site: "train.py:7", Bytes: 3 << 20}}}}
+	s.Framework.PeakBytes, s.Framework.AllocCount, s.Framework.AllocBytes = 5<<20, 9, 5<<20
+	list := Findings(s)
+	at := slices.IndexFunc(list, func(f finding.Finding) bool { return f.ID == "growth" })
+	if at < 0 {
+		t.Fatalf("no growth among %+v", list)
+	}
+	if f := list[at]; f.Severity != finding.Alarm || f.Bytes != 3<<20 || f.Text != Growth(s.Trend) {
+		t.Errorf("%+v", f)
+	}
+}

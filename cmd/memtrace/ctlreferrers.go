@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"golang.org/x/term"
+
+	"memtrace/analyzer"
+	"memtrace/internal/control"
+	"memtrace/internal/visible"
+)
+
+// referrersSchema names the form of what is written as JSON, here and by the Python package when memory runs out.
+const referrersSchema = "memtrace.referrers/1"
+
+// referrersReport is what is written as JSON.
+type referrersReport struct {
+	Schema  string         `json:"schema"`
+	PID     int            `json:"pid"`
+	Tensors uint64         `json:"tensors"`
+	Late    bool           `json:"late"`
+	Holders []placedHolder `json:"holders"`
+}
+
+// placedHolder is a holder and the places at which its tensors' memory was allocated.
+type placedHolder struct {
+	control.Holder
+	Sites []holderSite `json:"sites"` // those of most storages first
+}
+
+// holderSite is a place of the program, "" where the trace does not know it.
+type holderSite struct {
+	Site     string `json:"site"`
+	Storages int    `json:"storages"`
+}
+
+// referrers shows what refers to the tensors of a process.
+func (a *app) referrers(o controlOptions, pid int) error {
+	if o.rows < 1 || o.rows > control.MostRows {
+		return usagef("-n %d: choose between 1 and %d rows", o.rows, control.MostRows)
+	}
+	if o.timeout < time.Millisecond || o.timeout > control.MostPatience {
+		return usagef("--timeout %s: choose between 1ms and %s", o.timeout, control.MostPatience)
+	}
+	status, err := a.ask(pid, "status")
+	if err != nil {
+		return err
+	}
+	if status.State == control.Asleep {
+		return fmt.Errorf("process %d is not recorded, and nothing is known of it before; to begin, type: memtrace ctl %d start", pid, pid)
+	}
+	begin := time.Now()
+	answer, found, err := control.FindReferrers(pid, o.rows, o.timeout)
+	if err != nil {
+		return fmt.Errorf("search process %d: %w", pid, err)
+	}
+	a.log.Info().Msgf("the search took %s", time.Since(begin).Round(time.Millisecond))
+	report := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late, Holders: []placedHolder{}}
+	sites := a.sitesOf(pid, answer, found)
+	for _, h := range found.Holders {
+		report.Holders = append(report.Holders, placedHolder{h, sites.of(&h)})
+	}
+	return a.writeReferrers(o, &report, found.LeftOut)
+}
+
+func (a *app) writeReferrers(o controlOptions, report *referrersReport, leftOut uint64) error {
+	if o.json {
+		return a.writeTo(o.output, o.force, visible.JSON, func(w io.Writer) error {
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(report)
+		})
+	}
+	width := widthDefault
+	if o.output == "" || o.output == "-" {
+		width = reportWidth(a.stdout, a.stdout != nil && term.IsTerminal(int(a.stdout.Fd())))
+	}
+	return a.writeTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
+		text := holderText{width: width}
+		text.report(report, leftOut)
+		_, err := io.WriteString(w, text.String())
+		return err
+	})
+}
+
+// allocationSites are where a process's storages were allocated; nil without a trace that tells.
+type allocationSites map[uint64]analyzer.LiveSite
+
+// sitesOf looks the storages up in the trace as it is now. Without it the holders are known all the same.
+func (a *app) sitesOf(pid int, answer control.Answer, found *control.Referrers) allocationSites {
+	if answer.Trace == "" || found.Seq == 0 {
+		a.log.Warn().Msg("nothing is recorded any more, so where the tensors were allocated is not looked up")
+		return nil
+	}
+	var addresses []uint64
+	for _, h := range found.Holders {
+		addresses = append(addresses, h.Storages...)
+	}
+	path, err := recordedTrace(pid, answer)
+	if err == nil {
+		var sites allocationSites
+		if sites, err = a.readSites(path, found.Seq, addresses); err == nil {
+			return sites
+		}
+	}
+	a.log.Warn().Msgf("where the tensors were allocated is not known: %v", err)
+	return nil
+}
+
+func (a *app) readSites(path string, seq uint64, addresses []uint64) (sites allocationSites, err error) {
+	source, err := a.openTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: symbolOptions(), Own: ownPatterns(nil)}, seq, addresses)
+	if err != nil {
+		return nil, readError(path, source, err)
+	}
+	return sites, nil
+}
+
+// of groups a holder's storages by place, those without one last.
+func (s allocationSites) of(h *control.Holder) []holderSite {
+	list := []holderSite{}
+	if s == nil {
+		return list
+	}
+	for _, address := range h.Storages {
+		key := s[address].Key
+		n := slices.IndexFunc(list, func(one holderSite) bool { return one.Site == key })
+		if n < 0 {
+			n = len(list)
+			list = append(list, holderSite{Site: key})
+		}
+		list[n].Storages++
+	}
+	slices.SortStableFunc(list, func(a, b holderSite) int {
+		if (a.Site == "") != (b.Site == "") {
+			return len(b.Site) - len(a.Site)
+		}
+		return b.Storages - a.Storages
+	})
+	return list
+}

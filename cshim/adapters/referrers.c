@@ -1,0 +1,132 @@
+#define _GNU_SOURCE
+/* The script runs on a thread of ours, beside those of the program's: the interpreter's lock goes to them and comes back as among any threads of Python's. Only a single pass of the
+ * garbage collector over all objects keeps it in one go. */
+#include "adapters/referrers.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "adapters/adapter.h"
+#include "adapters/pyquiet.h"
+#include "python/pyapi.h"
+#include "spool/region.h"
+
+#define MT_PY_FILE_INPUT 257
+#define MT_BUDGET 200000u /* objects, as memtrace.referrers() has it */
+
+enum { NO_ARGUMENTS = 4, ONE_ARGUMENT = 8 };
+
+struct method {
+  const char *name;
+  void *function;
+  int flags;
+  const char *text;
+};
+
+#define API(F)                                                              \
+  F(int, initialized, (void), "Py_IsInitialized")                           \
+  F(int, ensure, (void), "PyGILState_Ensure")                               \
+  F(void, release, (int), "PyGILState_Release")                             \
+  F(void *, builtins, (void), "PyEval_GetBuiltins") /* borrowed */          \
+  F(void *, compile, (const char *, const char *, int), "Py_CompileString") \
+  F(void *, run, (void *, void *, void *), "PyEval_EvalCode")               \
+  F(void *, dict, (void), "PyDict_New")                                     \
+  F(int, set, (void *, const char *, void *), "PyDict_SetItemString")       \
+  F(void, clear, (void *), "PyDict_Clear")                                  \
+  F(void *, text, (const char *), "PyUnicode_FromString")                   \
+  F(void *, function, (struct method *, void *, void *), "PyCFunction_NewEx") \
+  F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")   \
+  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
+  F(void, clear_error, (void), "PyErr_Clear")                               \
+  F(void, give, (void *), "Py_DecRef")
+
+static struct {
+  MT_PYAPI_PLACES(API)
+} api;
+
+/* One search at a time; with the interpreter's lock. */
+static struct mt_referrers *now;
+static bool answered;
+
+/* moment() -> int: all tensors that were found are live and stay so. */
+static void *moment(void *self, void *unused) {
+  (void)self, (void)unused;
+  if (__atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) now->seq = __atomic_load_n(&mt_header()->seq, __ATOMIC_ACQUIRE);
+  return api.number(now->seq);
+}
+
+/* answer(bytes) -> int: whether there was room. */
+static void *answer(void *self, void *rows) {
+  char *text;
+  intptr_t size;
+  (void)self;
+  if (!api.bytes(rows, &text, &size) && (size_t)size <= now->room) {
+    memcpy(now->text, text, (size_t)size);
+    now->size = (size_t)size;
+    answered = true;
+  }
+  api.clear_error();
+  return api.number(answered);
+}
+
+static bool add(void *globals, const char *name, void *object) {
+  bool added = object && !api.set(globals, name, object);
+  if (object) api.give(object);
+  return added;
+}
+
+/* New reference, or NULL. */
+static void *make_globals(void) {
+  static struct method methods[2];
+  methods[0] = (struct method){"moment", moment, NO_ARGUMENTS, NULL};
+  methods[1] = (struct method){"answer", answer, ONE_ARGUMENT, NULL};
+  void *globals = api.dict(), *builtins = api.builtins();
+  bool made = globals && builtins && !api.set(globals, "__builtins__", builtins) && add(globals, "__name__", api.text("memtrace")) && add(globals, "__file__", api.text("<memtrace>")) &&
+              add(globals, "moment", api.function(&methods[0], NULL, NULL)) && add(globals, "answer", api.function(&methods[1], NULL, NULL)) && add(globals, "LIMIT", api.number(now->limit)) &&
+              add(globals, "BUDGET", api.number(MT_BUDGET)) && add(globals, "SECONDS", api.number(now->seconds)) && add(globals, "ROOM", api.number(now->room));
+  if (made || !globals) return globals;
+  api.give(globals);
+  return NULL;
+}
+
+/* The script's functions refer to the namespace that they stand in, so nothing of it would ever go by itself. */
+static void run_script(void) {
+  void *globals = make_globals(), *result = NULL, *code = NULL;
+  if (globals) code = api.compile(mt_referrers_script, "<memtrace>", MT_PY_FILE_INPUT);
+  if (code) result = api.run(code, globals, globals);
+  api.clear_error();
+  if (result) api.give(result);
+  if (code) api.give(code);
+  if (globals) api.clear(globals), api.give(globals);
+}
+
+static const char *find(void) {
+  struct mt_quiet quiet;
+  answered = false, now->size = 0, now->seq = 0;
+  if (!mt_pyquiet_enter(&quiet)) return "its interpreter is not the one that the process began with";
+  run_script();
+  mt_pyquiet_leave(&quiet);
+  if (!answered) return "the search failed in the process: this version of Python or PyTorch may be unknown";
+  return now->size ? NULL : "PyTorch is not imported there";
+}
+
+static const char *refusal(void) {
+  uint32_t state = mt_interpreter_state();
+  if (state == MT_PY_OFF) return mt_interpreter.why;
+  if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyquiet_find()) return "no Python runs there";
+  return api.initialized() && !mt_interpreter.finalizing() ? NULL : "its interpreter has ended";
+}
+
+const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void)) {
+  int error = errno;
+  const char *why = refusal();
+  if (why) return begin(), why;
+  int state = api.ensure();
+  if (begin()) {
+    now = wanted;
+    why = find();
+  }
+  api.release(state);
+  errno = error;
+  return why;
+}

@@ -1,0 +1,177 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Coroutines that waited inside of `with memtrace.tag()` at the same time had their memory booked to each other's tags,
+// nested in one another, with no note.
+func TestTagsOfCoroutines(t *testing.T) {
+	t.Parallel()
+	r := program{framework: torch27, args: []string{"trial.py", "tags"}}.run(t)
+	got := map[string]uint64{}
+	for _, g := range jsonReport(t, r.trace, "--by", "tag").Groups {
+		if g.Level == "framework" {
+			for _, row := range g.Rows {
+				if row.PeakBytes >= 1<<20 { // without a tag there is the state of PyTorch's random numbers
+					got[row.Key] = row.PeakBytes
+				}
+			}
+		}
+	}
+	want := map[string]uint64{"req0": 32 << 20, "req1": 64 << 20, "req2": 96 << 20}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("tags hold %v, want %v", got, want)
+	}
+}
+
+// Marks and steps before the first CUDA call were lost, later steps were numbered anew, and the last step was no
+// iteration: its memory stood under none.
+func TestStepsBeforeCUDA(t *testing.T) {
+	t.Parallel()
+	r := program{framework: torch27, args: []string{"trial.py", "early"}}.run(t)
+	var report struct {
+		Steps struct {
+			Count uint64 `json:"count"`
+			First uint64 `json:"first_number"`
+			Last  uint64 `json:"last_number"`
+		} `json:"steps"`
+		Training struct {
+			Highest    int `json:"highest"`
+			Iterations []struct {
+				Number uint64 `json:"number"`
+				Peak   struct {
+					Bytes uint64 `json:"bytes"`
+				} `json:"peak"`
+			} `json:"iterations"`
+		} `json:"training"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--at", "mark:begin", r.trace)), &report); err != nil {
+		t.Fatal(err)
+	}
+	if s := report.Steps; s.Count != 5 || s.First != 0 || s.Last != 4 {
+		t.Errorf("%+v", s)
+	}
+	list := report.Training.Iterations
+	if len(list) != 5 || report.Training.Highest != 4 {
+		t.Fatalf("%+v", report.Training)
+	}
+	for i, it := range list {
+		if it.Number != uint64(i) || it.Peak.Bytes != uint64(i+1)<<25 {
+			t.Errorf("iteration %d is number %d with %d bytes", i, it.Number, it.Peak.Bytes)
+		}
+	}
+}
+
+// "What fills device 0" was the last sample: after the program had given back its memory, with nobody in it, under a
+// peak of many times as much.
+func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
+	t.Parallel()
+	r := program{framework: torch27, args: []string{"trial.py", "settle"}}.run(t)
+	text := memtrace(t, "report", "--details", r.trace)
+	_, table, found := strings.Cut(text, "\nWhat fills device 0")
+	table, _, _ = strings.Cut(table, "\n  in use")
+	line := fmt.Sprintf("trial.py:%d settle", lineOf(t, "trial.py", "kept = ["))
+	if !strings.Contains(strings.Join(strings.Fields(table), " "), "rounding and unsplit remainder of blocks 400 B") {
+		t.Errorf("the table has no row of rounding:\n%s", table)
+	}
+	var report struct {
+		Ledger struct {
+			Devices []struct {
+				Ledgers []struct {
+					By   string `json:"by"`
+					Rows []struct {
+						Owner     string `json:"owner"`
+						Requested requestedBytes
+					} `json:"rows"`
+				} `json:"ledgers"`
+			} `json:"devices"`
+		} `json:"device_ledger"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "site", r.trace)), &report); err != nil {
+		t.Fatal(err)
+	}
+	var requested uint64
+	for _, row := range report.Ledger.Devices[0].Ledgers[0].Rows {
+		requested += row.Requested.Bytes
+	}
+	want, err := strconv.ParseUint(strings.TrimSpace(r.stdout), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "requested in the device ledger", requested, want)
+	if !found || !strings.Contains(table, "highest sample") || !strings.Contains(table, line) || !strings.Contains(table, "128.0 MiB") {
+		t.Errorf("no %s with 128.0 MiB in:\n%s", line, text)
+	}
+}
+
+// A server was told to grow or not by how long it ran: iterations were guessed, one token of one client each, and where
+// none could be guessed there was no word of growth. Its two leaks are told, the larger one first, and a server without
+// any has none, after some hundred requests as after some thousand.
+func TestGrowthOfAsyncServer(t *testing.T) {
+	t.Parallel()
+	leaks := []string{fmt.Sprintf("async_server.py:%d ", lineOf(t, "async_server.py", "caches[which] =")), fmt.Sprintf("async_server.py:%d ", lineOf(t, "async_server.py", "last[number] ="))}
+	for _, requests := range []string{"400", "2400"} {
+		for _, kind := range []string{"leaking", "healthy"} {
+			t.Run(requests+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				p := program{framework: torch27, args: []string{"async_server.py", requests}}
+				if kind == "healthy" {
+					p.args = append(p.args, "--healthy")
+				}
+				r := p.run(t)
+				trend, text := jsonReport(t, r.trace).Trend, memtrace(t, "report", r.trace)
+				if kind == "healthy" {
+					if trend.Kind != "none" || strings.Contains(text, "grows") {
+						t.Errorf("%+v\n%s", trend, text)
+					}
+					return
+				}
+				if trend.Kind != "steady" || len(trend.Owners) < 2 || !strings.Contains(trend.Owners[0].Site, leaks[0]) || !strings.Contains(trend.Owners[1].Site, leaks[1]) {
+					t.Errorf("want %v: %+v", leaks, trend)
+				}
+				if strings.Contains(text, "per iteration") || !strings.Contains(text, "Memory grows: ") {
+					t.Errorf("growth is not told over time:\n%s", text)
+				}
+			})
+		}
+	}
+}
+
+// What was requested for the blocks of parameters, gradients and states of an optimizer is what PyTorch's snapshot says,
+// and the table leads from the elements to the blocks.
+func TestParametersTellRequestedBytes(t *testing.T) {
+	t.Parallel()
+	r := program{framework: torch27, args: []string{"trial.py", "requested"}}.run(t)
+	var requested, held uint64
+	if _, err := fmt.Sscan(r.stdout, &requested, &held); err != nil {
+		t.Fatalf("%v: %q", err, r.stdout)
+	}
+	var report struct {
+		Training struct {
+			Parameters []struct{ Requested requestedBytes } `json:"parameters"`
+		} `json:"training"`
+	}
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &report); err != nil {
+		t.Fatal(err)
+	}
+	var got requestedBytes
+	for _, p := range report.Training.Parameters {
+		got.Bytes, got.Rest, got.Unknown = got.Bytes+p.Requested.Bytes, got.Rest+p.Requested.Rest, got.Unknown+p.Requested.Unknown
+	}
+	equal(t, "requested", got.Bytes, requested)
+	equal(t, "blocks", got.Bytes+got.Rest, held)
+	equal(t, "unknown", got.Unknown, 0)
+	text := memtrace(t, "report", "--view", "parameters", r.trace)
+	for _, row := range []string{"\n  rounding and unsplit remainder ", "\n  their blocks ", ", all of which was requested"} {
+		if !strings.Contains(text, row) {
+			t.Errorf("no %q in\n%s", row, text)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package inject
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// What follows finds out without a call what a call would tell: each one costs the thread another turn of the processor,
+// for which it waits where many run.
+
+// errnoCode is __errno_location of glibc on x86-64, behind an endbr64 that may be there: it adds a word of the library's to
+// the thread's own address.
+//
+//	48 8b 05 xx xx xx xx           mov   offset(%rip), %rax
+//	64 48 03 04 25 00 00 00 00     add   %fs:0, %rax
+//	c3                             ret
+var (
+	endbr     = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+	errnoLoad = []byte{0x48, 0x8b, 0x05}
+	errnoAdd  = []byte{0x64, 0x48, 0x03, 0x04, 0x25, 0, 0, 0, 0, 0xc3}
+)
+
+// errnoWord returns the address of the word that errnoCode adds; ok is false for another function.
+func errnoWord(code []byte, at uint64) (word uint64, ok bool) {
+	short := bytes.TrimPrefix(code, endbr)
+	at += uint64(len(code) - len(short))
+	const load = 7 // bytes of the first instruction
+	if len(short) < load+len(errnoAdd) || !bytes.HasPrefix(short, errnoLoad) || !bytes.HasPrefix(short[load:], errnoAdd) {
+		return 0, false
+	}
+	offset := int32(binary.LittleEndian.Uint32(short[len(errnoLoad):]))
+	return at + load + uint64(int64(offset)), true
+}
+
+// errnoOf returns where the thread's error number lies.
+func (t *target) errnoOf(s *stopped) (uint64, error) {
+	if code, err := s.peek(uintptr(t.loader.errno), len(endbr)+7+len(errnoAdd)); err == nil {
+		if word, ok := errnoWord(code, t.loader.errno); ok {
+			if offset, err := s.peek(uintptr(word), 8); err == nil {
+				return s.threadPointer() + binary.LittleEndian.Uint64(offset), nil
+			}
+		}
+	}
+	return s.call(t.loader.errno)
+}
+
+// exported is a function of a library's file: where it and the list of what the loader needs lie, from the library's
+// base on.
+type exported struct{ function, dynamic uint64 }
+
+// export looks a function up in a library's file; nil if that cannot be done.
+func (t *target) export(library, function string) *exported {
+	file, err := elf.Open(filepath.Join(t.proc, "root", library))
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		return nil
+	}
+	var e exported
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_DYNAMIC {
+			e.dynamic = p.Vaddr
+		}
+	}
+	for _, s := range symbols {
+		if s.Name == function && s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+			e.function = s.Value
+		}
+	}
+	if e.function == 0 || e.dynamic == 0 {
+		return nil
+	}
+	return &e
+}
+
+// address returns where the function lies in the process. A handle of glibc's is the library's entry in the loader's list
+// (struct link_map): its base, its name, and the address of what the loader needs. ok is false if it looks otherwise.
+func (e *exported) address(s *stopped, handle uint64) (address uint64, ok bool) {
+	if e == nil {
+		return 0, false
+	}
+	entry, err := s.peek(uintptr(handle), 24)
+	if err != nil {
+		return 0, false
+	}
+	base, dynamic := binary.LittleEndian.Uint64(entry), binary.LittleEndian.Uint64(entry[16:])
+	return base + e.function, dynamic == base+e.dynamic
+}
+
+// hurry gives a thread that another one's work depends on the highest priority, where the system lets us, and returns what
+// takes it back, once.
+func hurry(tid int) (restore func()) {
+	const none = 20 // what the kernel takes a priority from, so that it is no error number
+	before, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+	if err != nil || unix.Setpriority(unix.PRIO_PROCESS, tid, highest) != nil {
+		return func() {}
+	}
+	return sync.OnceFunc(func() { _ = unix.Setpriority(unix.PRIO_PROCESS, tid, none-before) })
+}
