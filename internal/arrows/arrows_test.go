@@ -61,7 +61,7 @@ var ours = map[string][]string{
 	"internal/top":            {"analyzer/callstack", "analyzer/diff", "analyzer/profile", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "internal/loopback", "internal/metrics", "internal/regular", "internal/version", "internal/visible"},
 	"internal/metrics":        {"internal/loopback", "internal/visible"},
 	"internal/control":        {},
-	"internal/inject":         {},
+	"internal/inject":         {"internal/regular"},
 	"internal/loopback":       {},
 	"internal/pageserver":     {"analyzer/page", "analyzer/report", "internal/loopback"},
 	"internal/offheap":        {},

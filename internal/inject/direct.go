@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"memtrace/internal/regular"
 )
 
 // What follows finds out without a call what a call would tell: each one costs the thread another turn of the processor,
@@ -53,13 +55,20 @@ func (t *target) errnoOf(s *stopped) (uint64, error) {
 // base on.
 type exported struct{ function, dynamic uint64 }
 
-// export looks a function up in a library's file; nil if that cannot be done.
+// largestLibrary is what is read of a library in bytes.
+const largestLibrary = 256 << 20
+
+// export looks a function up in a library's file; nil if that cannot be done. It reads all of it, so that no thread stands
+// still until a disk or the network has sent it.
 func (t *target) export(library, function string) *exported {
-	file, err := elf.Open(filepath.Join(t.proc, "root", library))
+	data, err := regular.Read(filepath.Join(t.proc, "root", library), largestLibrary)
 	if err != nil {
 		return nil
 	}
-	defer file.Close()
+	file, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		return nil
+	}
 	symbols, err := file.DynamicSymbols()
 	if err != nil {
 		return nil

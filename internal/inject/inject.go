@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -68,7 +67,6 @@ type loaded struct {
 }
 
 func (t *target) loadWaiting(ctx context.Context, library, function string) (Result, error) {
-	t.warm(library)
 	t.entry = t.export(library, function)
 	for {
 		threads, err := t.waiting()
@@ -87,19 +85,6 @@ func (t *target) loadWaiting(ctx context.Context, library, function string) (Res
 		if ctx.Err() != nil {
 			return Result{}, ctx.Err()
 		}
-	}
-}
-
-// warm has the library in memory, so that no thread stands still until a disk or the network has sent it. Whether it can be
-// read the process's loader will say.
-func (t *target) warm(library string) {
-	file, err := os.OpenFile(filepath.Join(t.proc, "root", library), os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		_, _ = io.Copy(io.Discard, file)
 	}
 }
 
