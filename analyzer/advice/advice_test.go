@@ -212,7 +212,7 @@ func TestAdviceOrder(t *testing.T) {
 
 // TestAdviceIsAFinding: every rule is a finding of a kind of its own.
 func TestAdviceIsAFinding(t *testing.T) {
-	var ids []string
+	ids := []string{"longer-input", "loaded-twice"}
 	for _, r := range adviceRules {
 		ids = append(ids, r.name)
 	}

@@ -10,12 +10,17 @@ import (
 )
 
 // past looks through the blocks of a history, as model.js does on the page, for traces whose blocks do not fit there.
-// Each question is one pass over events at most.
 type past struct {
 	h       *report.History
 	end     int64
 	change  []int32 // by event: 1 + the block that begins, or minus that for one that ends
 	summits []int   // as far as they were asked for
+
+	chunks      []chunk
+	total       int64 // bytes that are live behind the last event
+	checkpoints []checkpoint
+	layered     layering // that was asked for last
+	visited     int      // steps that answers took
 }
 
 func newPast(h *report.History, end int64) *past {
@@ -27,6 +32,8 @@ func newPast(h *report.History, end int64) *past {
 			p.change[b.Died] = -int32(i + 1)
 		}
 	}
+	p.sumUp()
+	p.check(checkpointEvents)
 	return p
 }
 
@@ -37,19 +44,6 @@ func (p *past) block(event int) (b *report.HistoryBlock, bytes int64) {
 		return &p.h.Blocks[n-1], int64(p.h.Blocks[n-1].Size)
 	}
 	return &p.h.Blocks[-n-1], -int64(p.h.Blocks[-n-1].Size)
-}
-
-// eachLive calls visit for every block that is live behind an event.
-func (p *past) eachLive(event int, visit func(b *report.HistoryBlock)) {
-	for i := range p.h.Blocks {
-		b := &p.h.Blocks[i]
-		if int(b.Born) > event { // they are in the order of their beginnings
-			return
-		}
-		if int(b.Died) > event {
-			visit(b)
-		}
-	}
 }
 
 // axis is what positions go by.
@@ -68,8 +62,8 @@ func (p *past) at(position float64, by axis) int {
 	return sort.Search(len(p.h.Times), func(i int) bool { return float64(p.h.Times[i]) > position }) - 1
 }
 
-// before is the last event before a position.
-func (p *past) before(position float64, by axis) int {
+// lastBefore is the last event before a position.
+func (p *past) lastBefore(position float64, by axis) int {
 	if by == byEvents {
 		return int(max(min(math.Ceil(position), float64(len(p.h.Times))), 0)) - 1
 	}
@@ -97,8 +91,8 @@ type held [3]uint64
 // heldAt lists the owners of what is live behind an event, of blocks that began behind since.
 func (p *past) heldAt(event, since int) []held {
 	bytes, count := make([]uint64, len(p.h.Owners)), make([]uint64, len(p.h.Owners))
-	p.eachLive(event, func(b *report.HistoryBlock) {
-		if int(b.Born) > since {
+	p.eachLive(event, func(n int32) {
+		if b := &p.h.Blocks[n]; int(b.Born) > since {
 			bytes[b.Owner] += b.Size
 			count[b.Owner]++
 		}
@@ -119,38 +113,6 @@ type lives struct {
 	Bytes uint64  `json:"bytes"`
 }
 
-// powerAbove is the power of ten that a number of nanoseconds is below, a microsecond at least: see powerOf of model.js.
-func powerAbove(ns int64) float64 {
-	below := 1e3
-	for below <= float64(ns) && below < 1e19 {
-		below *= 10
-	}
-	return below
-}
-
-// livesBetween counts the blocks that ended behind edge and up to event.
-func (p *past) livesBetween(edge, event int) []lives {
-	byPower := make(map[float64]*lives)
-	for e := max(edge+1, 0); e <= event; e++ {
-		b, bytes := p.block(e)
-		if bytes >= 0 {
-			continue
-		}
-		below := powerAbove(p.h.Times[e] - p.h.Times[b.Born])
-		if byPower[below] == nil {
-			byPower[below] = &lives{Below: below}
-		}
-		byPower[below].Count++
-		byPower[below].Bytes += b.Size
-	}
-	list := []lives{}
-	for _, row := range byPower {
-		list = append(list, *row)
-	}
-	slices.SortFunc(list, func(a, b lives) int { return cmp.Compare(a.Below, b.Below) })
-	return list
-}
-
 // large is a block as the table of the largest shows it.
 type large struct {
 	Size  uint64 `json:"size"`
@@ -162,8 +124,8 @@ type large struct {
 // largest lists the largest blocks behind an event, of some owners.
 func (p *past) largest(event, limit int, owners []bool) []large {
 	var blocks []*report.HistoryBlock
-	p.eachLive(event, func(b *report.HistoryBlock) {
-		if owners[b.Owner] {
+	p.eachLive(event, func(n int32) {
+		if b := &p.h.Blocks[n]; owners[b.Owner] {
 			blocks = append(blocks, b)
 		}
 	})
@@ -182,16 +144,10 @@ func (p *past) largest(event, limit int, owners []bool) []large {
 // highest is the first event behind which most is live, from one event to another.
 func (p *past) highest(from, to int) int {
 	from = max(from, 0)
-	var live int64
-	p.eachLive(from, func(b *report.HistoryBlock) { live += int64(b.Size) })
-	best, at := live, from
-	for e := from + 1; e <= to && e < len(p.h.Times); e++ {
-		_, bytes := p.block(e)
-		if live += bytes; live > best {
-			best, at = live, e
-		}
-	}
-	return at
+	live := p.totalAt(from)
+	w := walk{next: from + 1, at: from, live: live, best: live}
+	p.climb(&w, min(to, len(p.change)-1))
+	return w.at
 }
 
 // picture is a stretch of positions in columns, each with its highest moment: see columns of model.js.
@@ -204,34 +160,20 @@ type picture struct {
 }
 
 func (p *past) columns(from, to float64, count int, by axis, layerOf []int, layers int) *picture {
-	v := &picture{Event: make([]int, count), Total: make([]uint64, count), Bytes: make([]uint64, count*layers), Times: make([]float64, count+1)}
-	width := (to - from) / float64(count)
-	before := p.before(from, by)
-	now := make([]uint64, layers)
-	var live int64
-	p.eachLive(before, func(b *report.HistoryBlock) {
-		now[layerOf[b.Owner]] += b.Size
-		live += int64(b.Size)
-	})
-	e := before + 1
+	p.layer(layerOf, layers)
+	v := &picture{Event: make([]int, count), Total: make([]uint64, count), Times: make([]float64, count+1)}
+	width, before := (to-from)/float64(count), p.lastBefore(from, by)
+	w := walk{next: before + 1, live: p.totalAt(before)}
 	for c := range count {
-		end, last := from+float64(c+1)*width, c+1 == count
-		v.Event[c], v.Total[c] = e-1, uint64(live)
-		for ; e < len(p.h.Times) && (p.position(e, by) < end || last && p.position(e, by) <= to); e++ {
-			_, bytes := p.block(e)
-			if live += bytes; uint64(live) > v.Total[c] {
-				v.Event[c], v.Total[c] = e, uint64(live)
-			}
+		last := p.lastBefore(from+float64(c+1)*width, by)
+		if c+1 == count {
+			last = p.at(to, by)
 		}
+		w.best, w.at = w.live, w.next-1
+		p.climb(&w, min(last, len(p.change)-1))
+		v.Event[c], v.Total[c] = w.at, uint64(w.best)
 	}
-	e = before + 1
-	for c := range count {
-		for ; e <= v.Event[c]; e++ {
-			b, bytes := p.block(e)
-			now[layerOf[b.Owner]] += uint64(bytes)
-		}
-		copy(v.Bytes[c*layers:], now)
-	}
+	v.Bytes = p.layersAt(v.Event, layerOf, layers)
 	for c := range v.Times {
 		v.Times[c] = p.time(from+float64(c)*width, by)
 	}

@@ -34,8 +34,7 @@ type mapPiece struct {
 // segments draws the map behind an event.
 func (p *past) segments(event int) *segmentMap {
 	m := &segmentMap{Segments: joinedSegments(p.h.Segments, event)}
-	var blocks []*report.HistoryBlock
-	p.eachLive(event, func(b *report.HistoryBlock) { blocks = append(blocks, b) })
+	blocks := p.liveBlocks(event)
 	slices.SortFunc(blocks, func(a, b *report.HistoryBlock) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Addr, b.Addr))
 	})

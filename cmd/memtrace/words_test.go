@@ -23,9 +23,7 @@ func avoidedWords(t *testing.T) []string {
 	var avoided []string
 	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \|`).FindAllStringSubmatch(table, -1) {
 		if row[1] != "not" {
-			for _, word := range strings.Split(row[1], ", ") {
-				avoided = append(avoided, word)
-			}
+			avoided = append(avoided, strings.Split(row[1], ", ")...)
 		}
 	}
 	if !found || len(avoided) < 15 {
