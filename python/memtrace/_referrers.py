@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEPTH = 24  # steps from a tensor to a name
 TRACED = 256  # tensors whose referrers are looked for
+WAYS = 8  # referrers without a name that are noted of an object
 GRAPH_NODES = 100_000
 
 
@@ -215,10 +216,10 @@ class _Walk:
         self.budget = budget
         self.until = until  # by time.monotonic
         self.late = False
-        self.steps: Dict[int, Tuple[int, Step]] = {}  # by object: what refers to it, and how
+        self.ways: Dict[int, List[Tuple[int, Step]]] = {}  # by object: what refers to it, and how; what has a name first
         self.seen: Dict[int, Any] = dict(targets)  # keeps them alive, so that no other object has their id
         self.names: Dict[int, str] = {}  # of objects that have one by themselves
-        self.own = {id(self), id(self.__dict__), id(targets), id(self.seen), id(self.steps), id(self.names), id(self.roots), id(self.roots.__dict__)}
+        self.own = {id(self), id(self.__dict__), id(targets), id(self.seen), id(self.ways), id(self.names), id(self.roots), id(self.roots.__dict__)}
         self.frontier = dict(targets)
         self.own.add(id(self.frontier))
 
@@ -256,17 +257,18 @@ class _Walk:
         return self.late or self.budget <= 0
 
     def visit(self, referrer: Any, before: Dict[int, Any]) -> None:
-        """Notes how a referrer reaches what it refers to of the step before. One that has a name is better than one that was found earlier and has none."""
+        """Notes how a referrer reaches what it refers to of the step before."""
         key = id(referrer)
         if key in self.own or self.roots.skip(referrer):
             return
         self.budget -= 1
         name = self.roots.name(referrer)
-        reached = [child for child in gc.get_referents(referrer) if id(child) in before and self.is_open(id(child), name)]
+        reached = [child for child in gc.get_referents(referrer) if id(child) in before and id(child) not in self.names]
         for child in reached:
-            step = step_between(referrer, child)
-            if step is not None and not self.leads_to(key, id(child)):
-                self.steps[id(child)] = (key, step)
+            ways = self.ways.setdefault(id(child), [])
+            step = step_between(referrer, child) if name or len(ways) < WAYS else None
+            if step is not None:
+                ways.insert(0 if name else len(ways), (key, step))
         if reached and key not in self.seen:
             self.seen[key] = referrer
             if name:
@@ -274,32 +276,36 @@ class _Walk:
             else:
                 self.frontier[key] = referrer
 
-    def is_open(self, child: int, name: str) -> bool:
-        """Reports whether a referrer with that name, "" without one, is to be noted for child."""
-        return child not in self.names and (child not in self.steps or bool(name) and self.steps[child][0] not in self.names)
+    def way(self, key: int) -> List[Tuple[int, Step]]:
+        """Returns the shortest way from an object to one that has a name; what holds it for a moment only, such as another thread's list, leads to none. Else any way, as far as it goes."""
+        before: Dict[int, Tuple[int, Step]] = {}
+        waiting = [key]
+        for at in waiting:
+            if at in self.names:
+                return self.back(key, at, before)
+            for parent, step in self.ways.get(at, ()):
+                if parent != key and parent not in before:
+                    before[parent] = (at, step)
+                    waiting.append(parent)
+        return self.back(key, waiting[-1], before)
 
-    def leads_to(self, key: int, child: int) -> bool:
-        """Reports whether the way from an object to its name passes child: then it says nothing of child's own."""
-        for _ in range(DEPTH + 1):
-            if key == child:
-                return True
-            if key not in self.steps:
-                return False
-            key = self.steps[key][0]
-        return True
-
-    def is_attributes(self, key: int) -> bool:
-        """Reports whether an object is the dictionary of another one's attributes, by which that one reaches it."""
-        return key in self.steps and instance_dict(self.seen[self.steps[key][0]]) is self.seen[key]
+    @staticmethod
+    def back(key: int, at: int, before: Dict[int, Tuple[int, Step]]) -> List[Tuple[int, Step]]:
+        way: List[Tuple[int, Step]] = []
+        while at != key:
+            child, step = before[at]
+            way.append((at, step))
+            at = child
+        return way[::-1]
 
     def path(self, key: int) -> Tuple[str, str]:
         """Returns the path to a tensor and the types on it."""
         texts: List[str] = []
         types = ["Tensor" if type(self.seen[key]).__name__ == "Tensor" else type(self.seen[key]).__name__]
         way = [key]
-        while key not in self.names and key in self.steps and len(way) <= DEPTH + 1:
-            key, step = self.steps[key]
-            attributes = self.is_attributes(key)
+        steps = self.way(key)
+        for n, (key, step) in enumerate(steps):
+            attributes = n + 1 < len(steps) and instance_dict(self.seen[steps[n + 1][0]]) is self.seen[key]  # of an object, by which that one reaches it
             texts.append(step.below(attributes or key in self.roots.modules))
             way.append(key)
             if not attributes:

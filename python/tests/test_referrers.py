@@ -102,14 +102,19 @@ def test_without_torch():
 NAMED = [Leaf()]
 
 
-def test_a_name_is_better_than_what_was_found_first():
-    # A tuple that the library's own script for PyTorch had for a moment hid the name of a variable.
-    walk = _referrers._Walk({id(NAMED): NAMED}, 100)
-    before, walk.frontier = walk.frontier, {}
-    passing = (NAMED,)
-    for referrer in (passing, globals()):
-        walk.visit(referrer, before)
-    assert walk.path(id(NAMED))[0] == f"{__name__}.NAMED"
+KEPT = {1: [Leaf()]}
+
+
+def test_what_holds_an_object_for_a_moment_hides_no_name():
+    # A list that the library's own script for PyTorch had for a moment hid the names of variables.
+    for found, path in ((NAMED, "NAMED"), (KEPT[1], "KEPT[*]")):
+        walk = _referrers._Walk({id(found): found}, 100)
+        before, walk.frontier = walk.frontier, {}
+        for referrer in ([NAMED, KEPT[1]], (NAMED, found), KEPT, globals()):
+            walk.visit(referrer, before)
+        before, walk.frontier = walk.frontier, {}
+        walk.visit(globals(), before)
+        assert walk.path(id(found))[0] == f"{__name__}.{path}"
 
 
 def test_variables_of_running_functions_are_not_kept():
