@@ -39,6 +39,8 @@ may read the traces. It can be reached from this machine only; from elsewhere,
 forward the port, such as by 'ssh -L 8123:127.0.0.1:8123 HOST' with --port 8123.
 Ctrl-C ends it.
 
+%s
+
 %s`
 
 const serveExample = `  memtrace serve memtrace.python3.4711.bin
@@ -62,7 +64,7 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve [flags] DIR|FILE",
 		Short:   "Show pages of traces in a browser, also of runs that go on",
-		Long:    fmt.Sprintf(serveLong, filterHelp),
+		Long:    fmt.Sprintf(serveLong, windowHelp, filterHelp),
 		Example: serveExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -74,6 +76,7 @@ func (a *app) serveCommand() *cobra.Command {
 		RunE:              func(_ *cobra.Command, args []string) error { return a.serve(&flags, args[0]) },
 	}
 	f := cmd.Flags()
+	flags.filters.window.define(cmd)
 	flags.filters.defineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "put at most this number of `BLOCKS` on a page; blocks of larger traces are sent on request")
 	f.IntVar(&flags.port, "port", 0, "listen on this `PORT` (default: any that is free)")
