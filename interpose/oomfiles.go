@@ -20,11 +20,11 @@ type storyFile struct {
 	size int64 // of what is whole
 }
 
-// add writes text over the last cut bytes of the file, in one call. A part that does not fit on the disk is taken away
-// again, and with it the file, if there was nothing in it before.
-func (f *storyFile) add(text []byte, cut int64) error {
-	at := f.size - cut
-	_, err := f.file.WriteAt(text, at)
+// add writes text over the tail that the file ends with, in one call. A part that does not fit on the disk is removed
+// and the tail restored; the file itself is removed if there was nothing in it before.
+func (f *storyFile) add(text, tail string) error {
+	at := f.size - int64(len(tail))
+	_, err := f.file.WriteAt([]byte(text), at)
 	if err == nil {
 		f.size = at + int64(len(text))
 		return nil
@@ -32,7 +32,8 @@ func (f *storyFile) add(text []byte, cut int64) error {
 	if f.size == 0 {
 		return errors.Join(err, os.Remove(f.file.Name()), f.file.Close())
 	}
-	return errors.Join(err, f.file.Truncate(f.size))
+	_, restored := f.file.WriteAt([]byte(tail), at)
+	return errors.Join(err, restored, f.file.Truncate(f.size))
 }
 
 // oomFiles are the files beside the trace: TRACE.oom.N.txt and TRACE.oom.N.json, N being the first number that is free.
@@ -61,18 +62,18 @@ func (f *oomFiles) tell(tracePath string, text []byte, section string) (string, 
 	} else {
 		text = append([]byte("\n\n"), text...)
 	}
-	if err := f.text.add(text, 0); err != nil {
+	if err := f.text.add(string(text), ""); err != nil {
 		if f.text.size == 0 {
 			f.text = nil
 		}
 		return "", err
 	}
 	if f.json != nil && section != "" {
-		begin, cut := jsonHead, int64(0)
+		begin, tail := jsonHead, ""
 		if f.json.size > 0 {
-			begin, cut = ",\n", int64(len(f.tail()))
+			begin, tail = ",\n", f.tail()
 		}
-		if f.json.add([]byte(begin+section+f.tail()), cut) != nil && f.json.size == 0 {
+		if f.json.add(begin+section+f.tail(), tail) != nil && f.json.size == 0 {
 			f.json = nil
 		}
 	}
@@ -86,9 +87,9 @@ func (f *oomFiles) tellAfter(text []byte, section string) error {
 		return nil
 	}
 	if f.json != nil && f.json.size > 0 {
-		cut := int64(len(f.tail()))
+		before := f.tail()
 		f.retries = append(f.retries, section)
-		if err := f.json.add([]byte(f.tail()), cut); err != nil {
+		if err := f.json.add(f.tail(), before); err != nil {
 			f.retries = f.retries[:len(f.retries)-1]
 			return err
 		}
@@ -96,7 +97,7 @@ func (f *oomFiles) tellAfter(text []byte, section string) error {
 	if len(text) == 0 {
 		return nil
 	}
-	return f.text.add(append([]byte("\n\n"), text...), 0)
+	return f.text.add("\n\n"+string(text), "")
 }
 
 // create makes both files. One that is there is kept, and nothing is written through a link.
