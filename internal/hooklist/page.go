@@ -8,22 +8,22 @@ import (
 
 const pageHead = `# What is hooked, and what is not
 
-Every function of CUDA that makes, frees, maps, opens or ends memory is hooked; ` + "`cshim/hooks.def`" + ` is the list. What has to do with memory and is not hooked
-stands below with the reason. The tables are made from the hook list, from the headers of CUDA 11.8, 12.9 and 13.5 (` + "`testdata/headers/cuda.txt`" + `) and from the rules
-in ` + "`testdata/headers/rules.txt`" + ` by ` + "`go generate ./internal/hooklist`" + `; a test fails when this page is stale, and when a function appears that no rule knows.
+Every CUDA function that creates, frees, maps, opens or ends memory is hooked; ` + "`cshim/hooks.def`" + ` is the list. Functions that concern memory and are not hooked
+are listed below with the reason. ` + "`go generate ./internal/hooklist`" + ` makes the tables from the hook list, from the headers of CUDA 11.8, 12.9 and 13.5 (` + "`testdata/headers/cuda.txt`" + `) and from the rules
+in ` + "`testdata/headers/rules.txt`" + `; a test fails when this page is stale, and when a function appears that no rule covers.
 
-How programs reach them: by the exported symbols, by ` + "`dlsym`" + ` with a handle or a pseudo handle, by ` + "`cuGetProcAddress`" + ` in both forms and by what the runtime makes of
-it (` + "`cudaGetDriverEntryPoint`" + `), also from a runtime that is linked statically. What these do not reach:
+Programs reach these functions by the exported symbols, by ` + "`dlsym`" + ` with a handle or a pseudo handle, by ` + "`cuGetProcAddress`" + ` in both forms and by the runtime function
+that wraps it (` + "`cudaGetDriverEntryPoint`" + `), also from a statically linked runtime. All of these are covered. The limits are:
 
-- ` + "`dlvsym`" + ` finds functions of the runtime past the hooks (the driver's have no version to ask for). Their driver calls are recorded as always; only the runtime's
+- ` + "`dlvsym`" + ` bypasses the hooks of the runtime's functions (the driver's have no version to request). Their driver calls are recorded as always; only the runtime's
   name is missing.
 - A library that is loaded with ` + "`RTLD_DEEPBIND`" + ` binds its own CUDA functions, and a second CUDA that ` + "`dlmopen`" + ` loads into a
-  namespace of its own is left alone. A process in which nothing was seen says so.
+  namespace of its own is not hooked. If nothing was seen in a process, a message reports this.
 - A version of a driver function that is newer than those here is passed through and named in the trace (` + "`unhooked.NAME`" + `).
 - Tiles of a sparse array and bindings of a multicast object that are never unmapped keep their memory counted, even when the array or the object has ended; and a
   region of tiles counts as mapped until a change that begins at the same place.
-- Variables of modules and libraries whose context ends while their device has another one stay counted until they are unloaded.
-- An imported handle counts from its first mapping, which tells its size.
+- Variables of modules and libraries whose context ends while their device has another context stay counted until they are unloaded.
+- An imported handle counts from its first mapping, which gives its size.
 `
 
 // Page writes docs/hooks.md.
@@ -34,7 +34,7 @@ func Page(hooks, declared []Function, rules Rules) string {
 	for _, row := range leftRows(hooks, declared, rules) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Join(row.names, "` `"), row.reason)
 	}
-	b.WriteString("\n## Hooked\n\nThe number is the first CUDA version under which `cuGetProcAddress` gives this ABI for the name; with `per thread` for per-thread default streams.\n\n")
+	b.WriteString("\n## Hooked\n\nThe number is the first CUDA version for which `cuGetProcAddress` returns this ABI for the name; `per thread` marks per-thread default streams.\n\n")
 	b.WriteString("| driver function | name, version |\n|---|---|\n")
 	for _, h := range hooks {
 		if h.Level == Driver {
@@ -52,7 +52,7 @@ func Page(hooks, declared []Function, rules Rules) string {
 		}
 	}
 	slices.Sort(names)
-	b.WriteString("\nOf the runtime, whose names label the driver's events:\n" + wrap(names) + "\n")
+	b.WriteString("\nHooked functions of the runtime, whose names label the driver's events:\n" + wrap(names) + "\n")
 	return b.String()
 }
 
