@@ -45,11 +45,11 @@ func unnamed(s *report.Summary) string {
 	name := frameworkName(s)
 	switch state := s.Training.Adapters[key]; state {
 	case "":
-		return fmt.Sprintf("the recorder asked %s for none, because MEMTRACE_ADAPTERS left it out, no Python runs in the program, or the trace is older than names; record again with MEMTRACE_ADAPTERS unset", name)
+		return fmt.Sprintf("the recorder read none from %s, because MEMTRACE_ADAPTERS excludes it, no Python runs in the program, or the trace is older than names; record again with MEMTRACE_ADAPTERS unset", name)
 	case "on":
 		return fmt.Sprintf("%s reported no model with memory on a GPU", name)
 	default:
-		return fmt.Sprintf("the recorder could not ask %s for them (%s)", name, clean(state))
+		return fmt.Sprintf("the recorder could not read them from %s (%s)", name, clean(state))
 	}
 }
 

@@ -167,7 +167,7 @@ func oomDevice(e *report.OOMEvent) string {
 	if e.Sample.UsedBytes == e.UsedBytes {
 		return text + "; NVML agrees"
 	}
-	return text + fmt.Sprintf("; the device itself said %s in use at %s", Bytes(e.Sample.UsedBytes), moment(e.Sample.TimeNS))
+	return text + fmt.Sprintf("; the device reported %s in use at %s", Bytes(e.Sample.UsedBytes), moment(e.Sample.TimeNS))
 }
 
 // oomLost says what the figures below are worth.

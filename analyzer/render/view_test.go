@@ -178,7 +178,7 @@ func TestUnitsOfViews(t *testing.T) {
 func TestMissingNames(t *testing.T) {
 	s := trainingCase(1, 0)
 	s.Training.Parameters, s.Training.Modules = nil, nil
-	for _, c := range []struct{ state, want string }{{"", "MEMTRACE_ADAPTERS"}, {"on", "reported no model"}, {"off: the script failed", "could not ask PyTorch for them (off: the script failed)"}} {
+	for _, c := range []struct{ state, want string }{{"", "MEMTRACE_ADAPTERS"}, {"on", "reported no model"}, {"off: the script failed", "could not read them from PyTorch (off: the script failed)"}} {
 		s.Training.Adapters = map[string]string{"torch": c.state}
 		for _, name := range []string{"modules", "parameters"} {
 			if why := FindView(name).Missing(s); !strings.Contains(why, c.want) {

@@ -92,7 +92,7 @@ var differs = []struct {
 	{regexp.MustCompile(`^ +\d+  \S+ +(\d+\.?\d* [KMG]?i?B) `), "PID USER $1 "}, // a process in `memtrace top`
 	{regexp.MustCompile(` within \d+\.\d+ [mu]s,`), " within TIME,"},
 	{regexp.MustCompile(`thread (\S+) \(\d+\)`), "thread $1 (TID)"},
-	{regexp.MustCompile(`the device itself said \d+\.?\d* [KMG]iB in use at`), "the device itself said BYTES in use at"}, // when it was asked last
+	{regexp.MustCompile(`the device reported \d+\.?\d* [KMG]iB in use at`), "the device reported BYTES in use at"}, // when it was asked last
 	{regexp.MustCompile(`, busy \d+%`), ", busy N%"},
 	{regexp.MustCompile(`^\[\d\d:\d\d:\d\d\] `), "[TIME] "}, // MXNet's log
 }
