@@ -17,7 +17,7 @@ func (p *page) ownAccounts(s *report.Summary) {
 		if name == "" {
 			name = clean(a.Framework)
 		}
-		p.title(fmt.Sprintf("What %s itself had on %s, by its own word, at the highest of the moments at which it was asked: %s in %s", name, clean(a.Device), Bytes(a.Bytes), plural(a.Count, "buffer", "buffers")))
+		p.title(fmt.Sprintf("What %s itself had on %s, by its own count, at the highest of the moments at which it was asked: %s in %s", name, clean(a.Device), Bytes(a.Bytes), plural(a.Count, "buffer", "buffers")))
 		p.gap()
 		values := make([]uint64, len(a.Sites))
 		for i := range a.Sites {
