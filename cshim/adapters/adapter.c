@@ -15,6 +15,7 @@
 #include "adapters/backward.h"
 #include "adapters/pyfunction.h"
 #include "adapters/pyquiet.h"
+#include "adapters/pyscript.h"
 #include "allocator/vtable.h"
 #include "base/clock.h"
 #include "base/config.h"
@@ -29,7 +30,6 @@
 
 enum state { IDLE, ASKED, ON, OFF };
 
-#define MT_PY_FILE_INPUT 257
 
 #define MT_ASKED_WAITS 40u /* of half a millisecond, once in a process */
 
@@ -54,13 +54,7 @@ static uint32_t memory_ran_out, oom_reports;
 #define API(F)                                                        \
   F(int, initialized, (void), "Py_IsInitialized")                     \
   F(int, add_pending, (int (*)(void *), void *), "Py_AddPendingCall") \
-  F(void *, builtins, (void), "PyEval_GetBuiltins") /* borrowed */    \
-  F(void *, compile, (const char *, const char *, int), "Py_CompileString") \
-  F(void *, run, (void *, void *, void *), "PyEval_EvalCode")         \
-  F(void *, dict, (void), "PyDict_New")                               \
-  F(int, set, (void *, const char *, void *), "PyDict_SetItemString") \
   F(void *, get, (void *, const char *), "PyDict_GetItemString") /* borrowed */ \
-  F(void *, text, (const char *), "PyUnicode_FromString")             \
   F(void *, tuple, (intptr_t), "PyTuple_New")                         \
   F(void *, error, (void), "PyErr_Occurred") /* borrowed */           \
   F(void, take, (void *), "Py_IncRef")                                \
@@ -126,27 +120,15 @@ static bool ready_at_last(void) {
   return now == READY;
 }
 
-/* A namespace for the script, which holds the builtins and our functions. New reference, or NULL. */
-static void *make_globals(enum mt_framework framework) {
-  void *globals = api.dict(), *name = api.text("memtrace"), *builtins = api.builtins();
-  bool made = globals && name && builtins && !api.set(globals, "__builtins__", builtins) && !api.set(globals, "__name__", name) && mt_pyfunctions_add(globals, framework);
-  if (name) api.give(name);
-  if (made || !globals) return globals;
-  api.give(globals);
-  return NULL;
-}
-
 static bool run_script(enum mt_framework framework) {
-  void *globals = make_globals(framework), *code = globals ? api.compile(mt_adapter_scripts[framework].text, "<memtrace>", MT_PY_FILE_INPUT) : NULL;
-  void *result = code ? api.run(code, globals, globals) : NULL;
-  void *report = result ? api.get(globals, "report") : NULL;
+  void *globals = mt_pyscript_namespace(), *report = NULL;
+  if (!globals) return false;
+  if (mt_pyfunctions_add(globals, framework) && mt_pyscript_run(globals, mt_adapter_scripts[framework].text)) report = api.get(globals, "report");
   if (report) {
     api.take(report);
     adapters[framework].report = report;
   }
-  if (result) api.give(result);
-  if (code) api.give(code);
-  if (globals) api.give(globals);
+  api.give(globals);
   return report && !api.error();
 }
 

@@ -8,37 +8,22 @@
 
 #include "adapters/adapter.h"
 #include "adapters/pyquiet.h"
+#include "adapters/pyscript.h"
 #include "adapters/torch.h"
 #include "allocator/place.h"
 #include "base/clock.h"
 #include "base/sys.h"
 #include "python/pyapi.h"
 
-#define MT_PY_FILE_INPUT 257
 #define MT_ROUNDS 200u
 #define MT_ROUND_NS 20000000u /* between two rounds */
 #define MT_TRIES 8u           /* in a round, */
 #define MT_KEEP_NS 10000000u  /* and none that begins later: those of a large program take milliseconds */
 
-enum { NO_ARGUMENTS = 4, SEVERAL_ARGUMENTS = 1 };
-
-struct method {
-  const char *name;
-  void *function;
-  int flags;
-  const char *text;
-};
-
 #define API(F)                                                              \
   F(int, initialized, (void), "Py_IsInitialized")                           \
   F(int, ensure, (void), "PyGILState_Ensure")                               \
   F(void, release, (int), "PyGILState_Release")                             \
-  F(void *, builtins, (void), "PyEval_GetBuiltins") /* borrowed */          \
-  F(void *, compile, (const char *, const char *, int), "Py_CompileString") \
-  F(void *, run, (void *, void *, void *), "PyEval_EvalCode")               \
-  F(void *, dict, (void), "PyDict_New")                                     \
-  F(int, set, (void *, const char *, void *), "PyDict_SetItemString")       \
-  F(void *, function, (struct method *, void *, void *), "PyCFunction_NewEx") \
   F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */     \
   F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")   \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
@@ -94,24 +79,15 @@ static void *held(void *self, void *arguments) {
   return api.number(done || mt_clock_monotonic() - round_began > MT_KEEP_NS);
 }
 
-static bool add(void *globals, const char *name, void *object) {
-  bool added = object && !api.set(globals, name, object);
-  if (object) api.give(object);
-  return added;
-}
-
 static void run_script(void) {
-  static struct method methods[2];
-  methods[0] = (struct method){"passed", passed, NO_ARGUMENTS, NULL};
-  methods[1] = (struct method){"held", held, SEVERAL_ARGUMENTS, NULL};
-  void *globals = api.dict(), *builtins = api.builtins(), *result = NULL, *code = NULL;
-  if (globals && builtins && !api.set(globals, "__builtins__", builtins) && add(globals, "passed", api.function(&methods[0], NULL, NULL)) &&
-      add(globals, "held", api.function(&methods[1], NULL, NULL)) && add(globals, "TRIES", api.number(MT_TRIES)))
-    code = api.compile(mt_held_script, "<memtrace>", MT_PY_FILE_INPUT);
-  if (code) result = api.run(code, globals, globals);
-  if (result) api.give(result);
-  if (code) api.give(code);
-  if (globals) api.give(globals);
+  static struct mt_pymethod methods[2];
+  methods[0] = (struct mt_pymethod){"passed", passed, MT_PY_NO_ARGUMENTS, NULL};
+  methods[1] = (struct mt_pymethod){"held", held, MT_PY_SEVERAL_ARGUMENTS, NULL};
+  void *globals = mt_pyscript_namespace();
+  if (!globals) return;
+  if (mt_pyscript_add_function(globals, &methods[0], NULL) && mt_pyscript_add_function(globals, &methods[1], NULL) && mt_pyscript_add_number(globals, "TRIES", MT_TRIES))
+    mt_pyscript_run(globals, mt_held_script);
+  api.give(globals);
 }
 
 /* False: events passed during each of its tries, and another round may do better. */
@@ -135,7 +111,7 @@ uint64_t mt_held_stood(void) { return stood; }
 
 uint64_t mt_held_record(void) {
   bytes = 0, done = last_round = false;
-  if (mt_interpreter_state() >= MT_PY_CHECKED && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find())
+  if (mt_interpreter_state() >= MT_PY_CHECKED && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyscript_find() && mt_pyquiet_find())
     for (unsigned round = 1; !run_round() && round < MT_ROUNDS; round++) {
       last_round = round + 1 == MT_ROUNDS;
       mt_sys_sleep(MT_ROUND_NS);

@@ -11,6 +11,7 @@
 #include "adapters/pygradient.h"
 #include "adapters/pypack.h"
 #include "adapters/pyquiet.h"
+#include "adapters/pyscript.h"
 #include "base/wake.h"
 #include "elf/profiled.h"
 #include "python/interpreter.h"
@@ -19,19 +20,8 @@
 #include "spool/dict.h"
 #include "spool/namerow.h"
 
-/* How the interpreter calls a function (PyMethodDef). */
-enum { ONE_ARGUMENT = 8, NO_ARGUMENTS = 4, SEVERAL_ARGUMENTS = 1, WITH_KEYWORDS = 3 };
-
-struct method {
-  const char *name;
-  void *function;
-  int flags;
-  const char *text;
-};
-
 #define API(F)                                                                    \
-  F(void *, function, (struct method *, void *, void *), "PyCFunction_NewEx")     \
-  F(int, set, (void *, const char *, void *), "PyDict_SetItemString")             \
+  F(void *, function, (struct mt_pymethod *, void *, void *), "PyCFunction_NewEx")     \
   F(const char *, text, (void *, intptr_t *), "PyUnicode_AsUTF8AndSize") /* borrowed */ \
   F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")         \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")          \
@@ -206,7 +196,7 @@ static void *call_quietly(void *function, void *arguments, void *keywords) {
   return result;
 }
 
-static struct method quiet_method = {"memtrace", NULL, WITH_KEYWORDS, NULL};
+static struct mt_pymethod quiet_method = {"memtrace", NULL, MT_PY_WITH_KEYWORDS, NULL};
 
 /* quietly(function) -> callable: calls the function out of sight (cshim/adapters/pyquiet.h) and counts what it raises. Inside of functools.partial, whose calls a profiler is not told
  * of, where the program has loaded that. */
@@ -316,33 +306,33 @@ static void *profiled(void *self, void *told) {
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
 enum { METHODS = 21 };
-static struct method methods[METHODS];
+static struct mt_pymethod methods[METHODS];
 
 static void fill_methods(void) {
-  struct method *m = methods;
-#define NAMED(name, function, kind) *m++ = (struct method){name, function, kind, NULL}
+  struct mt_pymethod *m = methods;
+#define NAMED(name, function, kind) *m++ = (struct mt_pymethod){name, function, kind, NULL}
 #define METHOD(name, kind) NAMED(#name, name, kind)
-  METHOD(link, NO_ARGUMENTS);
-  METHOD(profiled, ONE_ARGUMENT);
-  METHOD(epoch, NO_ARGUMENTS);
-  METHOD(intern, ONE_ARGUMENT);
-  METHOD(emit, ONE_ARGUMENT);
-  METHOD(emit_at, SEVERAL_ARGUMENTS);
-  NAMED("pack", mt_pypack, SEVERAL_ARGUMENTS);
-  NAMED("identities", mt_pypack_identities, ONE_ARGUMENT);
-  NAMED("same", mt_pypack_same, SEVERAL_ARGUMENTS);
-  NAMED("unchanged", mt_pypack_unchanged, SEVERAL_ARGUMENTS);
-  NAMED("addresses", mt_pypack_addresses, SEVERAL_ARGUMENTS);
-  NAMED("fielded", mt_pyfields, ONE_ARGUMENT);
-  NAMED("gradients", mt_pygradients, SEVERAL_ARGUMENTS);
-  METHOD(account, ONE_ARGUMENT);
-  METHOD(instances, SEVERAL_ARGUMENTS);
-  METHOD(all_instances, ONE_ARGUMENT);
-  METHOD(variables, SEVERAL_ARGUMENTS);
-  METHOD(quietly, ONE_ARGUMENT);
-  METHOD(contain, ONE_ARGUMENT);
-  METHOD(trouble, NO_ARGUMENTS);
-  METHOD(again, ONE_ARGUMENT);
+  METHOD(link, MT_PY_NO_ARGUMENTS);
+  METHOD(profiled, MT_PY_ONE_ARGUMENT);
+  METHOD(epoch, MT_PY_NO_ARGUMENTS);
+  METHOD(intern, MT_PY_ONE_ARGUMENT);
+  METHOD(emit, MT_PY_ONE_ARGUMENT);
+  METHOD(emit_at, MT_PY_SEVERAL_ARGUMENTS);
+  NAMED("pack", mt_pypack, MT_PY_SEVERAL_ARGUMENTS);
+  NAMED("identities", mt_pypack_identities, MT_PY_ONE_ARGUMENT);
+  NAMED("same", mt_pypack_same, MT_PY_SEVERAL_ARGUMENTS);
+  NAMED("unchanged", mt_pypack_unchanged, MT_PY_SEVERAL_ARGUMENTS);
+  NAMED("addresses", mt_pypack_addresses, MT_PY_SEVERAL_ARGUMENTS);
+  NAMED("fielded", mt_pyfields, MT_PY_ONE_ARGUMENT);
+  NAMED("gradients", mt_pygradients, MT_PY_SEVERAL_ARGUMENTS);
+  METHOD(account, MT_PY_ONE_ARGUMENT);
+  METHOD(instances, MT_PY_SEVERAL_ARGUMENTS);
+  METHOD(all_instances, MT_PY_ONE_ARGUMENT);
+  METHOD(variables, MT_PY_SEVERAL_ARGUMENTS);
+  METHOD(quietly, MT_PY_ONE_ARGUMENT);
+  METHOD(contain, MT_PY_ONE_ARGUMENT);
+  METHOD(trouble, MT_PY_NO_ARGUMENTS);
+  METHOD(again, MT_PY_ONE_ARGUMENT);
 #undef METHOD
 #undef NAMED
 }
@@ -352,17 +342,13 @@ bool mt_pyfunctions_find(void) {
   list_type = (void *)mt_interpreter_variable("PyList_Type");
   tuple_type = (void *)mt_interpreter_variable("PyTuple_Type");
   fill_methods();
-  return none && list_type && tuple_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyquiet_find() && mt_pygc_find() && mt_pypack_find() && mt_pyfields_find() && mt_pygradient_find();
+  return none && list_type && tuple_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyscript_find() && mt_pyquiet_find() && mt_pygc_find() && mt_pypack_find() && mt_pyfields_find() && mt_pygradient_find();
 }
 
 bool mt_pyfunctions_add(void *globals, enum mt_framework framework) {
   void *number = api.number(framework);
   bool all = number != NULL;
-  for (unsigned i = 0; i < METHODS && all; i++) {
-    void *function = api.function(&methods[i], number, NULL);
-    all = function && !api.set(globals, methods[i].name, function);
-    if (function) api.give(function);
-  }
+  for (unsigned i = 0; i < METHODS && all; i++) all = mt_pyscript_add_function(globals, &methods[i], number);
   if (number) api.give(number);
   return all;
 }

@@ -8,33 +8,15 @@
 
 #include "adapters/adapter.h"
 #include "adapters/pyquiet.h"
+#include "adapters/pyscript.h"
 #include "python/pyapi.h"
 #include "spool/region.h"
-
-#define MT_PY_FILE_INPUT 257
-#define MT_BUDGET 200000u /* objects, as memtrace.referrers() has it */
-
-enum { NO_ARGUMENTS = 4, ONE_ARGUMENT = 8 };
-
-struct method {
-  const char *name;
-  void *function;
-  int flags;
-  const char *text;
-};
 
 #define API(F)                                                              \
   F(int, initialized, (void), "Py_IsInitialized")                           \
   F(int, ensure, (void), "PyGILState_Ensure")                               \
   F(void, release, (int), "PyGILState_Release")                             \
-  F(void *, builtins, (void), "PyEval_GetBuiltins") /* borrowed */          \
-  F(void *, compile, (const char *, const char *, int), "Py_CompileString") \
-  F(void *, run, (void *, void *, void *), "PyEval_EvalCode")               \
-  F(void *, dict, (void), "PyDict_New")                                     \
-  F(int, set, (void *, const char *, void *), "PyDict_SetItemString")       \
   F(void, clear, (void *), "PyDict_Clear")                                  \
-  F(void *, text, (const char *), "PyUnicode_FromString")                   \
-  F(void *, function, (struct method *, void *, void *), "PyCFunction_NewEx") \
   F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")   \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
   F(void, clear_error, (void), "PyErr_Clear")                               \
@@ -69,35 +51,22 @@ static void *answer(void *self, void *rows) {
   return api.number(answered);
 }
 
-static bool add(void *globals, const char *name, void *object) {
-  bool added = object && !api.set(globals, name, object);
-  if (object) api.give(object);
-  return added;
-}
-
-/* New reference, or NULL. */
-static void *make_globals(void) {
-  static struct method methods[2];
-  methods[0] = (struct method){"moment", moment, NO_ARGUMENTS, NULL};
-  methods[1] = (struct method){"answer", answer, ONE_ARGUMENT, NULL};
-  void *globals = api.dict(), *builtins = api.builtins();
-  bool made = globals && builtins && !api.set(globals, "__builtins__", builtins) && add(globals, "__name__", api.text("memtrace")) && add(globals, "__file__", api.text("<memtrace>")) &&
-              add(globals, "moment", api.function(&methods[0], NULL, NULL)) && add(globals, "answer", api.function(&methods[1], NULL, NULL)) && add(globals, "LIMIT", api.number(now->limit)) &&
-              add(globals, "BUDGET", api.number(MT_BUDGET)) && add(globals, "SECONDS", api.number(now->seconds)) && add(globals, "ROOM", api.number(now->room));
-  if (made || !globals) return globals;
-  api.give(globals);
-  return NULL;
+static bool fill(void *globals) {
+  static struct mt_pymethod methods[2];
+  methods[0] = (struct mt_pymethod){"moment", moment, MT_PY_NO_ARGUMENTS, NULL};
+  methods[1] = (struct mt_pymethod){"answer", answer, MT_PY_ONE_ARGUMENT, NULL};
+  return mt_pyscript_add_function(globals, &methods[0], NULL) && mt_pyscript_add_function(globals, &methods[1], NULL) && mt_pyscript_add_number(globals, "LIMIT", now->limit) &&
+         mt_pyscript_add_number(globals, "SECONDS", now->seconds) && mt_pyscript_add_number(globals, "ROOM", now->room);
 }
 
 /* The script's functions refer to the namespace that they stand in, so nothing of it would ever go by itself. */
 static void run_script(void) {
-  void *globals = make_globals(), *result = NULL, *code = NULL;
-  if (globals) code = api.compile(mt_referrers_script, "<memtrace>", MT_PY_FILE_INPUT);
-  if (code) result = api.run(code, globals, globals);
+  void *globals = mt_pyscript_namespace();
+  if (!globals) return;
+  if (fill(globals)) mt_pyscript_run(globals, mt_referrers_script);
   api.clear_error();
-  if (result) api.give(result);
-  if (code) api.give(code);
-  if (globals) api.clear(globals), api.give(globals);
+  api.clear(globals);
+  api.give(globals);
 }
 
 static const char *find(void) {
@@ -113,7 +82,7 @@ static const char *find(void) {
 static const char *refusal(void) {
   uint32_t state = mt_interpreter_state();
   if (state == MT_PY_OFF) return mt_interpreter.why;
-  if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyquiet_find()) return "no Python runs there";
+  if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyscript_find() || !mt_pyquiet_find()) return "no Python runs there";
   return api.initialized() && !mt_interpreter.finalizing() ? NULL : "its interpreter has ended";
 }
 

@@ -20,6 +20,17 @@
  * missing, and its place is NULL then. False if another one is missing. Once an interpreter was found. */
 bool mt_pyapi_find(const char *names, void *places);
 
+/* What the interpreter takes for the description of a function (PyMethodDef). */
+struct mt_pymethod {
+  const char *name;
+  void *function;
+  int flags;
+  const char *text;
+};
+
+/* How it calls the function. */
+enum { MT_PY_SEVERAL_ARGUMENTS = 1, MT_PY_WITH_KEYWORDS = 3, MT_PY_NO_ARGUMENTS = 4, MT_PY_ONE_ARGUMENT = 8 };
+
 /* An object's type; runs nothing of the object's. */
 static inline void *mt_pyapi_type_of(const void *object) {
   void *type;

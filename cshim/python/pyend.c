@@ -14,21 +14,11 @@
 /* A walk takes less than a microsecond, but its thread may have been preempted in it. */
 #define MT_PYEND_WAIT_MS 500u
 
-#define MT_PY_NO_ARGUMENTS 4 /* METH_NOARGS */
-
-/* What the interpreter takes for the description of a function (PyMethodDef). */
-struct method {
-  const char *name;
-  void *(*function)(void *self, void *arguments);
-  int flags;
-  const char *text;
-};
-
 static struct {
   void *(*modules)(void);                            /* borrowed */
   void *(*item)(void *, const char *);               /* borrowed; leaves no exception */
   void *(*attribute)(void *, const char *);
-  void *(*function)(struct method *, void *, void *);
+  void *(*function)(struct mt_pymethod *, void *, void *);
   void *(*call)(void *, ...);
   int (*at_end)(void (*)(void));
   void (*take)(void *);
@@ -73,7 +63,7 @@ void mt_pyend_prepare(void) {
   int error = errno;
   api.item = (void *(*)(void *, const char *))find("PyDict_GetItemString");
   api.attribute = (void *(*)(void *, const char *))find("PyObject_GetAttrString");
-  api.function = (void *(*)(struct method *, void *, void *))find("PyCFunction_NewEx");
+  api.function = (void *(*)(struct mt_pymethod *, void *, void *))find("PyCFunction_NewEx");
   api.call = (void *(*)(void *, ...))find("PyObject_CallFunctionObjArgs");
   api.at_end = (int (*)(void (*)(void)))find("Py_AtExit");
   api.take = (void (*)(void *))find("Py_IncRef");
@@ -108,7 +98,7 @@ static void *at_exit(void *self, void *arguments) {
   return api.none;
 }
 
-static struct method method = {"memtrace_at_exit", at_exit, MT_PY_NO_ARGUMENTS, NULL};
+static struct mt_pymethod method = {"memtrace_at_exit", at_exit, MT_PY_NO_ARGUMENTS, NULL};
 
 /* Called when nothing is left of the interpreter. */
 static void at_end(void) {

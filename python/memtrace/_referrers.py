@@ -22,6 +22,7 @@ DEPTH = 24  # steps from a tensor to a name
 TRACED = 256  # tensors whose referrers are looked for
 WAYS = 8  # referrers without a name that are noted of an object
 GRAPH_NODES = 100_000
+BUDGET = 200_000  # objects that are looked at
 
 
 class Holder:
@@ -54,7 +55,7 @@ class Holder:
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
 
 
-def referrers(limit: int = 10, budget: int = 200_000, file: Optional[TextIO] = None, quiet: bool = False) -> List[Holder]:
+def referrers(limit: int = 10, budget: int = BUDGET, file: Optional[TextIO] = None, quiet: bool = False) -> List[Holder]:
     """See memtrace.referrers. Other threads may run meanwhile; what they change is found as it was or as it is."""
     torch = sys.modules.get("torch")
     holders: List[Holder] = []
