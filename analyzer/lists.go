@@ -168,17 +168,8 @@ func drivenByLibrary(s *report.Summary) bool {
 	if s.Sites == nil || len(s.Sites.Places) == 0 || !s.Sites.Places[0].User {
 		return false
 	}
-	top := s.Sites.Places[0]
-	inner := s.Ledger("inner")
-	if inner == nil || top.Bytes < s.Sites.WholeBytes/2 {
-		return false
-	}
-	for i := range inner.Rows {
-		if r := &inner.Rows[i]; r.Owner == report.OwnerBlocks && r.Key == top.Key {
-			return r.Bytes < top.Bytes/2
-		}
-	}
-	return true
+	top, inner := s.Sites.Places[0], s.Ledger("inner")
+	return inner != nil && inner.SeesThrough(top.Key, top.Bytes, s.Sites.WholeBytes)
 }
 
 // ownSites reports whether places of the program itself were found by name.

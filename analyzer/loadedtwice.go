@@ -4,7 +4,7 @@ import (
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
-	"memtrace/trace"
+	"memtrace/analyzer/report"
 )
 
 // loadedTwice returns how many bytes at the peak were tensors read from a checkpoint that the program held a second
@@ -14,24 +14,14 @@ func (c *collector) loadedTwice() uint64 {
 	if d == nil || c.kept == nil {
 		return 0
 	}
-	var loaded, named uint64
+	var seen report.OOMSeen
 	for i := range d.Cells.List {
 		v := &d.Cells.List[i]
-		bytes := v.Peak(d.Total.Epoch)
-		switch {
-		case bytes == 0:
-		case keptByName(v.Origin.Category):
-			named += bytes
-		case v.Origin.Category == trace.CategoryNone && v.Origin.PyStack != 0:
-			if callstack.LoadsCheckpoint(c.resolver.Stacks.Of(callstack.PairOf(profile.StackID(nil, &v.Origin))).All) {
-				loaded += bytes
-			}
+		if bytes := v.Peak(d.Total.Epoch); bytes > 0 {
+			seen.Add(bytes, v.Origin.Category, func() bool {
+				return v.Origin.PyStack != 0 && callstack.LoadsCheckpoint(c.resolver.Stacks.Of(callstack.PairOf(profile.StackID(nil, &v.Origin))).All)
+			})
 		}
 	}
-	return min(loaded, named)
-}
-
-// keptByName reports whether a checkpoint may hold what has a name of this category.
-func keptByName(c trace.Category) bool {
-	return c == trace.CategoryParameter || c == trace.CategoryBuffer || c == trace.CategoryOptimizer
+	return seen.LoadedTwice()
 }

@@ -5,7 +5,6 @@ import (
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/trace"
 )
 
 // throughGroupings say more of a block than the line of the program that asked for it, which may be the one that calls
@@ -37,14 +36,7 @@ func (t *Tracker) lookThrough(device int16, main heap.Account, time int64) (list
 		}
 		use := t.useOf(uses, profile.StackID(t.Resolver, &o))
 		seen.Autocast = seen.Autocast || use.autocasts
-		switch o.Category {
-		case trace.CategoryParameter, trace.CategoryBuffer, trace.CategoryOptimizer:
-			seen.NamedBytes += b.Size
-		case trace.CategoryNone:
-			if use.loads {
-				seen.LoadedBytes += b.Size
-			}
-		}
+		seen.Add(b.Size, o.Category, func() bool { return use.loads })
 	})
 	for g := range by {
 		list = append(list, report.Ledger{By: by[g].Name, Level: main.String(), Moment: "oom", TimeNS: time, Rows: t.namedRows(by[g], sums[g])})

@@ -270,7 +270,7 @@ func fatalOOM(s *report.Summary) *report.OOMEvent {
 	if s.OOM.Count == 0 || len(s.OOM.Events) == 0 {
 		return nil
 	}
-	if e := &s.OOM.Events[detailedOOM(s)]; e.Detailed {
+	if e := &s.OOM.Events[s.DetailedOOM()]; e.Detailed {
 		return e
 	}
 	return nil

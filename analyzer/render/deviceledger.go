@@ -57,7 +57,7 @@ func detailedOOMOn(s *report.Summary, device int16) bool {
 	if len(s.OOM.Events) == 0 {
 		return false
 	}
-	e := &s.OOM.Events[detailedOOM(s)]
+	e := &s.OOM.Events[s.DetailedOOM()]
 	return e.Device == device && e.Detailed && e.Sample != nil
 }
 

@@ -40,9 +40,9 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 		add("nothing-allocated", text, 0, "verdict.outcome")
 		return list
 	case report.OutcomeOOM:
-		add("out-of-memory", oomSentence(s, v), s.OOM.Events[detailedOOM(s)].RequestedBytes, "verdict.outcome", "oom.events")
+		add("out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome", "oom.events")
 	case report.OutcomeCaughtOOM:
-		add("caught-out-of-memory", oomSentence(s, v), s.OOM.Events[detailedOOM(s)].RequestedBytes, "verdict.outcome", "oom.events")
+		add("caught-out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome", "oom.events")
 	default:
 		add("peak", peakSentence(s, v), v.PeakBytes, "verdict.peak_bytes", "verdict.peak_time_ns")
 	}

@@ -20,7 +20,7 @@ func (p *page) oom(s *report.Summary) {
 	if len(list) == 0 {
 		return
 	}
-	first := detailedOOM(s)
+	first := s.DetailedOOM()
 	p.oomStory(&list[first], frameworkPhrase(s.Versions))
 	shown := 0
 	for i := range list {
@@ -42,9 +42,6 @@ func (p *page) oom(s *report.Summary) {
 	p.gap()
 	p.oomRetries(s.OOM.Retries)
 }
-
-// detailedOOM is the index of the event that the report tells in full.
-func detailedOOM(s *report.Summary) int { return s.DetailedOOM() }
 
 // frameworkPhrase is what a sentence calls the framework.
 func frameworkPhrase(versions map[string]string) string {

@@ -116,7 +116,7 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 
 // oomShareSentence says what filled the device.
 func oomShareSentence(s *report.Summary, v *report.Verdict) string {
-	e := &s.OOM.Events[detailedOOM(s)]
+	e := &s.OOM.Events[s.DetailedOOM()]
 	l := bestLedger(e)
 	if l == nil || l.WholeBytes == 0 {
 		return ""
@@ -263,7 +263,7 @@ func fullWords(t *report.Trend) string {
 
 // oomSentence says what could not be had, and whether that was the end.
 func oomSentence(s *report.Summary, v *report.Verdict) string {
-	e := &s.OOM.Events[detailedOOM(s)]
+	e := &s.OOM.Events[s.DetailedOOM()]
 	where := "on " + deviceName(e.Device)
 	if e.Device < 0 {
 		where = "of " + hostWord(e) + " memory"

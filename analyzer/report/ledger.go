@@ -69,6 +69,46 @@ func (l *Ledger) Largest(owner string, keep func(LedgerRow) bool) (row LedgerRow
 	return row, found
 }
 
+// ledgerBy returns the ledger of a grouping; nil if there is none.
+func ledgerBy(list []Ledger, by string) *Ledger {
+	for i := range list {
+		if list[i].By == by {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// SeesThrough reports, for a ledger by innermost line, whether a line of the program that asked for so much has most of
+// the whole and lines of a library beneath it say more, as where a trainer runs the loop.
+func (l *Ledger) SeesThrough(line string, bytes, whole uint64) bool {
+	own, found := l.Largest(OwnerBlocks, func(r LedgerRow) bool { return r.Key == line })
+	return bytes >= whole/2 && (!found || own.Bytes < bytes/2)
+}
+
+func (l *Ledger) blockBytes() (sum uint64) {
+	for _, bytes := range l.blocks().bytes {
+		sum += bytes
+	}
+	return sum
+}
+
+// keyBytes is what keys hold.
+type keyBytes struct {
+	keys  []string
+	bytes []uint64
+}
+
+// blocks are the rows of blocks, but for those with one of some keys.
+func (l *Ledger) blocks(without ...string) (v keyBytes) {
+	for i := range l.Rows {
+		if r := &l.Rows[i]; r.Owner == OwnerBlocks && !slices.Contains(without, r.Key) {
+			v.keys, v.bytes = append(v.keys, r.Key), append(v.bytes, r.Bytes)
+		}
+	}
+	return v
+}
+
 // OwnerKey is a row of a ledger in the making.
 type OwnerKey struct{ Owner, Key string }
 
@@ -87,15 +127,9 @@ func OwnerRows(sums map[OwnerKey]uint64) []LedgerRow {
 // RepeatedModules are the rows of blocks of a ledger by module, repeated modules put together, most bytes first. They
 // add up to the blocks.
 func (l *Ledger) RepeatedModules() []RepeatedModule {
-	var names []string
-	var bytes []uint64
-	for i := range l.Rows {
-		if r := &l.Rows[i]; r.Owner == OwnerBlocks {
-			names, bytes = append(names, r.Key), append(bytes, r.Bytes)
-		}
-	}
+	modules := l.blocks()
 	var list []RepeatedModule
-	for _, f := range fold.Modules(names, bytes) {
+	for _, f := range fold.Modules(modules.keys, modules.bytes) {
 		list = append(list, RepeatedModule{Title: f.Name, Count: len(f.Members), Bytes: f.Bytes, Smallest: f.Min, Largest: f.Max, Same: f.Min == f.Max, Known: f.Name != NoModule})
 	}
 	return list
@@ -104,14 +138,8 @@ func (l *Ledger) RepeatedModules() []RepeatedModule {
 // HeavyModule finds the part of a model that holds most of a ledger's blocks by module together with what is below it,
 // and a quarter of the whole; title is "" if there is none: see fold.Heaviest.
 func (l *Ledger) HeavyModule(whole uint64) (title string, bytes uint64) {
-	var names []string
-	var held []uint64
-	for i := range l.Rows {
-		if r := &l.Rows[i]; r.Owner == OwnerBlocks && r.Key != NoModule {
-			names, held = append(names, r.Key), append(held, r.Bytes)
-		}
-	}
-	return fold.Heaviest(names, held, whole)
+	modules := l.blocks(NoModule)
+	return fold.Heaviest(modules.keys, modules.bytes, whole)
 }
 
 // RepeatedModule is one module, or several that FoldModules takes as one.

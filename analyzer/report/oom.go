@@ -78,11 +78,23 @@ type OOMEvent struct {
 	Seen    OOMSeen  `json:"-"` // of the same event
 }
 
-// OOMSeen is what the blocks of an event say of the program.
+// OOMSeen is what the blocks of a moment, that of an event or the peak, say of the program.
 type OOMSeen struct {
 	Autocast    bool   // an operator ran under torch.autocast
 	LoadedBytes uint64 // in blocks without a name that hold tensors read from a checkpoint
 	NamedBytes  uint64 // in parameters, buffers and optimizer state
+}
+
+// Add takes in blocks with names of a category; loads reports whether their call stack reads a checkpoint.
+func (s *OOMSeen) Add(bytes uint64, named trace.Category, loads func() bool) {
+	switch named {
+	case trace.CategoryParameter, trace.CategoryBuffer, trace.CategoryOptimizer:
+		s.NamedBytes += bytes
+	case trace.CategoryNone:
+		if loads() {
+			s.LoadedBytes += bytes
+		}
+	}
 }
 
 // LoadedTwice is how much was read from a checkpoint and is there a second time.
@@ -196,10 +208,8 @@ func (v *OOMEvent) Balance() {
 
 // Ledger returns the event's ledger by a grouping; an empty one if it has none.
 func (e *OOMEvent) Ledger(by string) *Ledger {
-	for i := range e.Ledgers {
-		if e.Ledgers[i].By == by {
-			return &e.Ledgers[i]
-		}
+	if l := ledgerBy(e.Ledgers, by); l != nil {
+		return l
 	}
 	return &Ledger{}
 }
@@ -267,32 +277,12 @@ func (s *Summary) DetailedOOM() int {
 }
 
 // ThroughLedger returns the event's blocks by "inner", "operator" or "module"; nil if they are not told.
-func (e *OOMEvent) ThroughLedger(by string) *Ledger {
-	for i := range e.Through {
-		if e.Through[i].By == by {
-			return &e.Through[i]
-		}
-	}
-	return nil
-}
+func (e *OOMEvent) ThroughLedger(by string) *Ledger { return ledgerBy(e.Through, by) }
 
 // DrivenByLibrary reports whether one line of the program asked for most of the blocks and lines of a library beneath
 // it say more, as where a trainer runs the loop.
 func (e *OOMEvent) DrivenByLibrary() bool {
 	inner := e.ThroughLedger("inner")
 	top, found := e.Ledger("site").Largest(OwnerBlocks, func(r LedgerRow) bool { return KnownKey(r.Key) })
-	if inner == nil || !found || top.Bytes < blockBytes(inner)/2 {
-		return false
-	}
-	own, _ := inner.Largest(OwnerBlocks, func(r LedgerRow) bool { return r.Key == top.Key })
-	return own.Bytes < top.Bytes/2
-}
-
-func blockBytes(l *Ledger) (sum uint64) {
-	for i := range l.Rows {
-		if l.Rows[i].Owner == OwnerBlocks {
-			sum += l.Rows[i].Bytes
-		}
-	}
-	return sum
+	return inner != nil && found && inner.SeesThrough(top.Key, top.Bytes, inner.blockBytes())
 }

@@ -341,12 +341,7 @@ func (s *Summary) Group(by, level string) *Group {
 
 // Ledger returns the ledger of a grouping, nil if it is not in the summary.
 func (s *Summary) Ledger(by string) *Ledger {
-	for i := range s.Ledgers {
-		if s.Ledgers[i].By == by {
-			return &s.Ledgers[i]
-		}
-	}
-	return nil
+	return ledgerBy(s.Ledgers, by)
 }
 
 // CategoriesBy returns the categories of a grouping, nil if it is not made of rules.

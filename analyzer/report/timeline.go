@@ -108,8 +108,9 @@ func AddPhase(list []PhasePart, phase string, ns int64, allocs uint64) []PhasePa
 	return append(list, PhasePart{phase, ns, allocs})
 }
 
-// JoinPhases adds up two lists of parts.
+// JoinPhases adds up two lists of parts, which stay as they are.
 func JoinPhases(a, b []PhasePart) []PhasePart {
+	a = slices.Clone(a)
 	for _, p := range b {
 		a = AddPhase(a, p.Phase, p.NS, p.Allocs)
 	}
@@ -118,7 +119,7 @@ func JoinPhases(a, b []PhasePart) []PhasePart {
 
 // JoinPhaseSpan joins two spans that follow each other.
 func JoinPhaseSpan(a, b PhaseSpan) PhaseSpan {
-	return PhaseSpan{a.FromNS, b.ToNS, JoinPhases(append([]PhasePart(nil), a.Parts...), b.Parts)}
+	return PhaseSpan{a.FromNS, b.ToNS, JoinPhases(a.Parts, b.Parts)}
 }
 
 // TimelineMarks is how many names of marks a stretch keeps.
@@ -149,7 +150,7 @@ func JoinLane(a, b TimelineLane) TimelineLane {
 	a.OOMs += b.OOMs
 	names := append(slices.Clip(a.MarkNames), b.MarkNames...)
 	a.MarkNames = names[:min(len(names), TimelineMarks)]
-	a.Phases = JoinPhases(slices.Clip(slices.Clone(a.Phases)), b.Phases)
+	a.Phases = JoinPhases(a.Phases, b.Phases)
 	return a
 }
 
