@@ -73,7 +73,7 @@ func (p *page) verdict(s *report.Summary) {
 		style = alarm
 	}
 	for i, text := range Verdict(s) {
-		for _, part := range wrap(text, p.o.width()-2) {
+		for _, part := range Wrap(text, p.o.width()-2) {
 			p.line("  %s", p.o.paint(style, part))
 		}
 		if i == 0 {

@@ -39,7 +39,7 @@ func DiffText(w io.Writer, d *diff.Diff, o Options) error {
 func (p *page) diffHeading(d *diff.Diff) {
 	p.title("memtrace diff")
 	p.gap()
-	for _, part := range wrap(DiffVerdict(d), p.o.width()-2) {
+	for _, part := range Wrap(DiffVerdict(d), p.o.width()-2) {
 		p.line("  %s", p.o.paint(strong, part))
 	}
 	p.gap()

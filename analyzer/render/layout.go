@@ -44,7 +44,7 @@ func (p *page) title(text string) {
 		p.line("%s", p.o.paint(strong, text))
 		return
 	}
-	for _, part := range wrap(text, p.o.width()) {
+	for _, part := range Wrap(text, p.o.width()) {
 		p.line("%s", p.o.paint(strong, part))
 	}
 }
@@ -55,7 +55,7 @@ func (p *page) field(name, text string) { p.styled(plain, name, text) }
 func (p *page) styled(s style, name, text string) {
 	const nameWidth = 11
 	p.keep(func(s *Sheet) { s.Fields = append(s.Fields, Fact{Name: name, Value: text}) })
-	for i, part := range wrap(text, p.o.width()-nameWidth-2) {
+	for i, part := range Wrap(text, p.o.width()-nameWidth-2) {
 		if i > 0 {
 			name = ""
 		}
@@ -67,7 +67,7 @@ func (p *page) styled(s style, name, text string) {
 func (p *page) item(text string) {
 	p.keep(func(s *Sheet) { s.Items = append(s.Items, text) })
 	sign := "- "
-	for _, part := range wrap(text, p.o.width()-4) {
+	for _, part := range Wrap(text, p.o.width()-4) {
 		p.line("  %s%s", sign, part)
 		sign = "  "
 	}
@@ -81,11 +81,8 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-widthOf(s)))
 }
 
-// Wrap breaks text at blanks into lines of at most width cells, as reports do.
-func Wrap(text string, width int) []string { return wrap(text, width) }
-
-// wrap breaks text at blanks into lines of at most width cells; a longer word stands alone, cut where it must be.
-func wrap(text string, width int) []string {
+// Wrap breaks text at blanks into lines of at most width cells; a longer word stands alone, cut where it must be.
+func Wrap(text string, width int) []string {
 	width = max(width, widestCharacter)
 	var lines []string
 	line := ""

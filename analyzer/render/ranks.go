@@ -18,7 +18,7 @@ func Ranks(w io.Writer, r *ranks.Ranks, o Options) error {
 	p.title("memtrace report  " + clean(o.Path))
 	p.gap()
 	for _, sentence := range append([]string{ranksVerdict(r)}, strayVerdict(r)...) {
-		for _, part := range wrap(sentence, o.width()-2) {
+		for _, part := range Wrap(sentence, o.width()-2) {
 			p.line("  %s", o.paint(strong, part))
 		}
 	}

@@ -102,7 +102,7 @@ func TestClipAndWrap(t *testing.T) {
 			t.Errorf("clip to %d = %q, want %q", test.width, got, test.want)
 		}
 	}
-	got := strings.Join(wrap("peak 8.00 KiB, live in abcdefghijklmnop (1.5 s) now", 12), "|")
+	got := strings.Join(Wrap("peak 8.00 KiB, live in abcdefghijklmnop (1.5 s) now", 12), "|")
 	if want := "peak|8.00 KiB,|live in|abcdefghijkl|mnop (1.5 s)|now"; got != want {
 		t.Errorf("wrap = %q, want %q", got, want)
 	}
@@ -141,9 +141,9 @@ func FuzzClip(f *testing.F) {
 		if displaywidth.String(got) > width || displaywidth.String(text) <= width && got != text {
 			t.Errorf("clip(%q, %d) = %q", text, width, got)
 		}
-		for i, line := range wrap(text, width) {
+		for i, line := range Wrap(text, width) {
 			if displaywidth.String(line) > max(width, widestCharacter) {
-				t.Errorf("wrap(%q, %d): line %d is %q", text, width, i, line)
+				t.Errorf("Wrap(%q, %d): line %d is %q", text, width, i, line)
 			}
 		}
 	})

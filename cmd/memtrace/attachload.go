@@ -84,16 +84,24 @@ func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, er
 	if loaded != nil {
 		return control.Answer{}, loaded
 	}
-	for give := time.Now().Add(socketPatience); ; time.Sleep(socketLook) {
-		answer, err := control.Ask(pid, "status")
-		if !errors.Is(err, control.ErrNoSocket) {
+	answer, err := askWhile(pid, "status", time.Now().Add(socketPatience), func() bool { return isRunning(pid) && ctx.Err() == nil })
+	switch {
+	case !errors.Is(err, control.ErrNoSocket):
+		return answer, err
+	case !isRunning(pid):
+		return answer, fmt.Errorf("process %d ended meanwhile", pid)
+	}
+	return answer, fmt.Errorf("the library was loaded into process %d and does not answer: it may not write to /tmp there, or the process filters its own system calls", pid)
+}
+
+// askWhile asks a process until it has a socket, its time is over, or there is no hope of one any more: then the error is
+// control.ErrNoSocket.
+func askWhile(pid int, request string, over time.Time, hope func() bool) (control.Answer, error) {
+	for {
+		answer, err := control.Ask(pid, request)
+		if !errors.Is(err, control.ErrNoSocket) || !hope() || time.Now().After(over) {
 			return answer, err
 		}
-		if !isRunning(pid) {
-			return answer, fmt.Errorf("process %d ended meanwhile", pid)
-		}
-		if time.Now().After(give) || ctx.Err() != nil {
-			return answer, fmt.Errorf("the library was loaded into process %d and does not answer: it may not write to /tmp there, or the process filters its own system calls", pid)
-		}
+		time.Sleep(socketLook)
 	}
 }

@@ -57,14 +57,12 @@ func (a *app) loadByPython(ctx context.Context, o attachOptions, pid int, librar
 	if err != nil {
 		return errors.Join(fmt.Errorf("its interpreter refuses: %s", lastLine(said)), os.Remove(script))
 	}
-	for time.Now().Before(over) && ctx.Err() == nil {
-		if _, err := control.Ask(pid, "status"); !errors.Is(err, control.ErrNoSocket) {
-			return os.Remove(script)
-		}
-		if !isRunning(pid) {
-			return errors.Join(fmt.Errorf("process %d ended meanwhile", pid), os.Remove(script))
-		}
-		time.Sleep(socketLook)
+	_, err = askWhile(pid, "status", over, func() bool { return isRunning(pid) && ctx.Err() == nil })
+	switch {
+	case !errors.Is(err, control.ErrNoSocket):
+		return os.Remove(script)
+	case !isRunning(pid):
+		return errors.Join(fmt.Errorf("process %d ended meanwhile", pid), os.Remove(script))
 	}
 	// The file stays: the interpreter would complain that it is gone when its main thread comes back to Python.
 	return fmt.Errorf("its main thread runs no Python now, and %s is left for it, which does nothing by then", script)

@@ -163,11 +163,7 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 
 // ask asks a process that has a socket, or will have one soon.
 func (a *app) ask(pid int, request string) (control.Answer, error) {
-	answer, err := control.Ask(pid, request)
-	for give := time.Now().Add(socketPatience); errors.Is(err, control.ErrNoSocket) && mappedLibrary(pid) != "" && time.Now().Before(give); {
-		time.Sleep(socketLook)
-		answer, err = control.Ask(pid, request)
-	}
+	answer, err := askWhile(pid, request, time.Now().Add(socketPatience), func() bool { return mappedLibrary(pid) != "" })
 	if !errors.Is(err, control.ErrNoSocket) {
 		return answer, err
 	}

@@ -3,7 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"memtrace/analyzer/render"
 	"memtrace/internal/visible"
@@ -34,15 +35,15 @@ func (t *holderText) report(r *referrersReport, leftOut uint64) {
 		t.holder(&r.Holders[i])
 	}
 	if leftOut > 0 {
-		t.lines("", 0, fmt.Sprintf("%s more rows were too long to be sent.", render.Count(leftOut)), " ")
+		t.words("", fmt.Sprintf("%s more rows were too long to be sent.", render.Count(leftOut)))
 	}
 	if r.Late {
-		t.lines("", 0, "Time ran out before the search ended: ways that begin with ? go on.", " ")
+		t.words("", "Time ran out before the search ended: ways that begin with ? go on.")
 	}
 }
 
 func (t *holderText) holder(h *placedHolder) {
-	t.lines(fmt.Sprintf("%*s  ", holderBytes, render.Bytes(h.Bytes)), holderIndent, h.Path, "")
+	t.path(fmt.Sprintf("%*s  ", holderBytes, render.Bytes(h.Bytes)), h.Path)
 	shape := strings.ReplaceAll(fmt.Sprint(h.Shape), " ", ", ")
 	what := fmt.Sprintf("%s %s on %s", h.DType, shape, h.Device)
 	if h.Tensors != 1 {
@@ -55,19 +56,19 @@ func (t *holderText) holder(h *placedHolder) {
 		}
 	}
 	indent := strings.Repeat(" ", holderIndent)
-	t.lines(indent, holderIndent, what, " ")
+	t.words(indent, what)
 	for i, site := range h.Sites {
 		label := strings.Repeat(" ", holderLabel)
 		if i == 0 {
 			label = "allocated at "
 		}
 		if i == holderSites && len(h.Sites) > holderSites+1 {
-			t.lines(indent+label, holderIndent+holderLabel, fmt.Sprintf("and at %d more places", len(h.Sites)-holderSites), " ")
+			t.words(indent+label, fmt.Sprintf("and at %d more places", len(h.Sites)-holderSites))
 			break
 		}
-		t.lines(indent+label, holderIndent+holderLabel, site.text(len(h.Sites) > 1), " ")
+		t.words(indent+label, site.text(len(h.Sites) > 1))
 	}
-	t.lines(indent+"held by      ", holderIndent+holderLabel, h.Types, " ")
+	t.words(indent+"held by      ", h.Types)
 }
 
 func (s holderSite) text(several bool) string {
@@ -81,23 +82,19 @@ func (s holderSite) text(several bool) string {
 	return text
 }
 
-// lines writes a text behind a label, in as many lines as it takes: it is broken at a separator where there is one, and
-// anywhere else where there is none.
-func (t *holderText) lines(label string, indent int, text, separator string) {
-	room := max(t.width-indent, 20)
-	rest := []rune(visible.Text(text))
-	for first := true; first || len(rest) > 0; first = false {
-		line := rest
-		if len(rest) > room {
-			line = rest[:room]
-			if at := strings.LastIndex(string(rest[:room+1]), " "); separator == " " && at > 0 {
-				line = rest[:utf8.RuneCountInString(string(rest[:room+1])[:at])]
-			}
-		}
-		if !first {
-			label = strings.Repeat(" ", indent)
-		}
-		fmt.Fprintf(t, "%s%s\n", label, string(line))
-		rest = []rune(strings.TrimLeft(string(rest[len(line):]), separator))
+// words writes a text behind a label, in as many lines as its words take.
+func (t *holderText) words(label, text string) {
+	t.lines(hang(label, visible.Text(text), t.width))
+}
+
+// path writes a path behind a label, in as many lines as it takes.
+func (t *holderText) path(label, path string) {
+	path = ansi.Hardwrap(visible.Text(path), t.width-ansi.StringWidth(label), true)
+	t.lines(under(label, strings.Split(path, "\n")))
+}
+
+func (t *holderText) lines(list []string) {
+	for _, line := range list {
+		fmt.Fprintln(t, line)
 	}
 }

@@ -115,8 +115,12 @@ func fitLine(line string, columns int) []string {
 
 // hang wraps a text behind a prefix, under its own beginning.
 func hang(prefix, text string, columns int) []string {
+	return under(prefix, render.Wrap(text, columns-ansi.StringWidth(prefix)))
+}
+
+// under puts lines behind a prefix, under each other.
+func under(prefix string, lines []string) []string {
 	width := ansi.StringWidth(prefix)
-	lines := render.Wrap(text, columns-width)
 	for i := range lines {
 		if i == 0 {
 			lines[i] = prefix + lines[i]
