@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -152,13 +151,7 @@ if sys.stdin.readline().strip() == "torch":
     sys.stdin.readline()
 print("end", flush=True)
 `
-	path := t.TempDir() + "/plain.py"
-	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd, r := program{framework: torch27, args: []string{"x"}}.start(t)
-	cmd.Args[len(cmd.Args)-1] = path
-	a := startTold(t, cmd, r)
+	a := startAttachable(t, torch27, "", script, "", true)
 	a.line(t, "ready")
 	if text, err := exec.Command(command(), "ctl", a.pid(), "referrers").CombinedOutput(); err == nil || !strings.Contains(string(text), "PyTorch is not imported there") {
 		t.Errorf("%v\n%s", err, text)
@@ -187,13 +180,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 print("end", flush=True)
 `
-	path := t.TempDir() + "/long.py"
-	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd, r := program{framework: torch27, args: []string{"x"}}.start(t)
-	cmd.Args[len(cmd.Args)-1] = path
-	a := startTold(t, cmd, r)
+	a := startAttachable(t, torch27, "", script, "", true)
 	a.line(t, "ready")
 	found := a.referrers(t, "-n", "256")
 	if len(found) != 201 || found[0].Path != "__main__.odd[*].kept[*]" || found[0].Bytes != 4<<20 || found[1].Path != "__main__.x199"+strings.Repeat("y", 1500)+".kept" {
