@@ -21,21 +21,30 @@ func TestInOrder(t *testing.T) {
 		inputs = append(inputs, input{path: strconv.Itoa(n)})
 	}
 	var reading, most atomic.Int32
-	both := make(chan struct{}) // two are being read
+	first, second := make(chan struct{}), make(chan struct{}) // closed once the one and the other are being read
+	meet := func(mine, other chan struct{}) error {
+		close(mine)
+		select {
+		case <-other:
+			return nil
+		case <-time.After(time.Minute):
+			return errors.New("nothing is read at the same time")
+		}
+	}
 	load := func(path string) (string, error) {
 		now := reading.Add(1)
 		defer reading.Add(-1)
 		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
 		}
 		switch path {
-		case "0": // which the next one, if there is room for it, must overtake
-			select {
-			case <-both:
-			case <-time.After(time.Minute):
-				return "", errors.New("nothing is read at the same time")
+		case "0":
+			if err := meet(first, second); err != nil {
+				return "", err
 			}
-		case "1":
-			close(both)
+		case "1": // overtakes the first, and no other is counted alone meanwhile
+			if err := meet(second, first); err != nil {
+				return "", err
+			}
 		case "7":
 			return "", errors.New("damaged")
 		}
