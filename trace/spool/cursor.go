@@ -147,12 +147,16 @@ func (s *Spool) record(at *position) (seq, off uint64, ok bool) {
 
 // take appends the keys of ring i's records below the watermark that were not taken before, and moves its cursor up to
 // the first that stays. It returns false where it stopped at more records than the watermark allows, which only a
-// damaged spool has.
+// damaged spool has; in such a one a chain may also lead back to records that it has passed.
 func (c *Cursor) take(i uint32, watermark uint64) bool {
 	r := &c.rings[i]
-	most := min(4*maxCollect, len(c.spool.data)/recordSize) // no more fit
+	room := len(c.spool.data) / recordSize // no more fit
+	most := min(4*maxCollect, room)
 	stays := false
-	for at := r.at; len(c.keys) < most; at.slot++ {
+	for at, passed := r.at, 0; len(c.keys) < most; at.slot++ {
+		if passed++; passed > room {
+			return true
+		}
 		r.scan(c.spool)
 		seq, off, committed := c.spool.record(&at)
 		if !committed || seq >= watermark && !r.hides(watermark) {

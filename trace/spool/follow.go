@@ -231,10 +231,11 @@ func (f *Follower) collect(cursor *Cursor) {
 	f.pending, f.unknown = f.pending[:0], 0
 	f.numbers, f.repeated = trace.SeqSet{}, 0
 	room := len(f.spool.data) / recordSize // no more fit, whatever a damaged spool says
-	for more := true; more && len(f.pending) < room; {
+	for more := true; more && room > 0; {
 		var events []trace.Event
 		events, _, more = cursor.Collect(true)
 		more = more && len(events) > 0
+		room -= len(events)
 		f.keep(cursor.keys, events)
 	}
 }

@@ -148,6 +148,14 @@ func damaged() [][]byte {
 		change(func(s *smallSpool) { s.put64(offSeq, 0) }),
 		change(func(s *smallSpool) { s.put64(offSeq, 1<<64-1); s.put64(offDrainedSeq, 1<<64-1) }),
 		change(func(s *smallSpool) { s.put64(seedRingsAt+ringInflight, 5) }),
+		change(func(s *smallSpool) { // behind a record that has to wait, a number that comes twice, in a chain that bites its tail
+			fill(s, 3)
+			for slot, seq := range map[int]uint64{1: 1 << 20, 2: 5, 3: 5} {
+				s.put64(seedSegmentsAt+2*segmentSize+slot*recordSize+recSeq, seq)
+			}
+			s.put32(seedSegmentsAt+2*segmentSize+segmentNext, 3)
+			s.put64(offSeq, 1<<21)
+		}),
 		change(func(s *smallSpool) { // records are missing between two that are there
 			s.put64(seedRingsAt+ringLostOthers, 3)
 			s.put64(seedRingsAt+ringLostFrom, 5)
