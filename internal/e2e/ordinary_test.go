@@ -135,8 +135,8 @@ func (o ordinary) compare(t *testing.T, c combination) {
 	if without != with { // the first one in a new environment compiles modules, and tells what the compiler thinks of them
 		without = until(true)
 	}
-	if without != with {
-		t.Errorf("without the library\n%d\n%s%s\nwith it\n%d\n%s%s", without.status, without.stdout, without.stderr, with.status, with.stdout, with.stderr)
+	if text := without.unlike(with); text != "" {
+		t.Errorf("with the library it is unlike without it:%s", text)
 	}
 	if with.status != want {
 		t.Errorf("exit status %d, want %d:\n%s", with.status, want, with.stderr)

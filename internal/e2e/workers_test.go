@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,28 @@ import (
 type outcome struct {
 	status         int
 	stdout, stderr string
+}
+
+// unlike says in which lines the second of two outcomes is unlike the first, "" if it is like it.
+func (o outcome) unlike(other outcome) string {
+	var text strings.Builder
+	if o.status != other.status {
+		fmt.Fprintf(&text, "\nstatus %d, not %d", other.status, o.status)
+	}
+	for _, output := range [][2]string{{o.stdout, other.stdout}, {o.stderr, other.stderr}} {
+		lines := [2][]string{strings.Split(output[0], "\n"), strings.Split(output[1], "\n")}
+		for i, sign := range []string{"-", "+"} {
+			for _, line := range lines[i] {
+				if !slices.Contains(lines[1-i], line) {
+					text.WriteString("\n" + sign + " " + line)
+				}
+			}
+		}
+	}
+	if text.Len() == 0 && o != other {
+		text.WriteString("\nthe same lines in another order or number")
+	}
+	return text.String()
 }
 
 // runScript runs a Python text with and without the library, and demands the same output and status. It returns the
@@ -40,8 +63,8 @@ func runScript(t *testing.T, script string, args ...string) (outcome, map[string
 		}
 		got[i], dir = runOne(t, cmd), r.dir
 	}
-	if got[0].status != got[1].status || got[0].stdout != got[1].stdout || quiet(got[0].stderr) != quiet(got[1].stderr) {
-		t.Errorf("without the library %+v\nwith it %+v", got[0], got[1])
+	if text := got[0].quiet().unlike(got[1].quiet()); text != "" {
+		t.Errorf("with the library it is unlike without it:%s", text)
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.bin"))
 	if err != nil {
@@ -74,15 +97,17 @@ func runOne(t *testing.T, cmd *exec.Cmd) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// quiet drops what differs from run to run: addresses, process ids, the names of files.
-func quiet(text string) string {
+// quiet is the outcome without what differs from run to run on its error output: addresses, process ids, the names of
+// files.
+func (o outcome) quiet() outcome {
 	var kept []string
-	for _, line := range strings.Split(text, "\n") {
+	for _, line := range strings.Split(o.stderr, "\n") {
 		if !strings.Contains(line, "0x") {
 			kept = append(kept, stable(line))
 		}
 	}
-	return strings.Join(kept, "\n")
+	o.stderr = strings.Join(kept, "\n")
+	return o
 }
 
 const trainer = `
