@@ -230,3 +230,20 @@ func TestTrainingEnds(t *testing.T) {
 		})
 	}
 }
+
+func TestUnlike(t *testing.T) {
+	plain := outcome{0, "1\n2\n", ""}
+	for _, c := range []struct {
+		other outcome
+		want  string
+	}{
+		{plain, ""},
+		{outcome{-1, "1\n2\n", "aborted\n"}, "\nstatus -1, not 0\n+ aborted"},
+		{outcome{0, "1\n3\n", ""}, "\n- 2\n+ 3"},
+		{outcome{0, "2\n1\n", ""}, "\nthe same lines in another order or number"},
+	} {
+		if got := plain.unlike(c.other); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.other, got, c.want)
+		}
+	}
+}
