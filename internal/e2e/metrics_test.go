@@ -185,6 +185,10 @@ func TestMetrics(t *testing.T) {
 	env := []string{"NULLCUDA_SHARED=" + filepath.Join(dir, "account"), "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G"}
 	guests := []*pausedGuest{startPaused(t, script, 1024, append(env, "RANK=0")...), startPaused(t, script, 2048, append(env, "RANK=1")...)}
 	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, "python3"), "nullcuda"))
+	var only []string // these programs, whatever other tests record meanwhile
+	for _, g := range guests {
+		only = append(only, "--pid", strconv.Itoa(g.cmd.Process.Pid))
+	}
 	at := ""
 	for stage := range 2 {
 		for _, g := range guests {
@@ -196,7 +200,7 @@ func TestMetrics(t *testing.T) {
 		if stage > 0 {
 			waitForOwner(t, at, metrics.Clean(hostile), len(guests))
 		}
-		at = startMetrics(t, env) // reads everything at once; one that has been there for a while may be a moment behind
+		at = startMetrics(t, env, only...) // reads everything at once; one that has been there for a while may be a moment behind
 		read := scrapeUntil(t, at, "what the programs are made of", func(read map[string]metricFamily) bool {
 			return isWhole(read, len(guests)) && knownFrameworks(read) == len(guests) // stands in the trace a moment after the first block
 		})
@@ -233,7 +237,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-	sameInBothFormats(t, at, env, filepath.Join(dir, "m.prom"))
+	sameInBothFormats(t, at, env, filepath.Join(dir, "m.prom"), only...)
 }
 
 // scrapeUntil scrapes until what it finds is as wanted, and fails the test if that does not come.
@@ -282,7 +286,7 @@ func waitForOwner(t *testing.T, at, owner string, processes int) {
 
 // sameInBothFormats compares series by name: the classic format, by HTTP and as a file, has those that the other one
 // has.
-func sameInBothFormats(t *testing.T, at string, env []string, path string) {
+func sameInBothFormats(t *testing.T, at string, env []string, path string, args ...string) {
 	t.Helper()
 	var want []string
 	for _, family := range readOpenMetrics(t, scrape(t, at, "application/openmetrics-text")) {
@@ -291,7 +295,7 @@ func sameInBothFormats(t *testing.T, at string, env []string, path string) {
 		}
 	}
 	slices.Sort(want)
-	cmd := exec.Command(command(), "top", "--once", "--textfile", path)
+	cmd := exec.Command(command(), append([]string{"top", "--once", "--textfile", path}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Fatalf("%v: %s", err, out)
