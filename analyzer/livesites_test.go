@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // movedBlocks is a trace in which blocks come to lie where others were, before and after the event with the number 4.
@@ -30,7 +31,7 @@ end reason="exit" events=6 time=100
 // Places are those of the moment that was asked for, whatever lies at the addresses by the end.
 func TestLiveSites(t *testing.T) {
 	var data bytes.Buffer
-	if err := trace.EncodeText(&data, strings.NewReader(movedBlocks)); err != nil {
+	if err := textform.Encode(&data, strings.NewReader(movedBlocks)); err != nil {
 		t.Fatal(err)
 	}
 	const inDriver, nowhere = 0x7f0000010000, 0x7e0000000000

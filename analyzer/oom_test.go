@@ -12,6 +12,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // oomHead is a device of 1000 MiB, PyTorch's allocator and a program that calls the driver itself.
@@ -115,7 +116,7 @@ func oomLines(t *testing.T, lines string) *trace.Reader {
 		}
 	}
 	var file bytes.Buffer
-	if err := trace.EncodeText(&file, strings.NewReader(text.String())); err != nil {
+	if err := textform.Encode(&file, strings.NewReader(text.String())); err != nil {
 		t.Fatal(err)
 	}
 	r, err := trace.NewReader(&file, -1)

@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // TestOOMRetriesAreOneRow: failures belong together until a step ends, and nothing that came before the last of them
@@ -74,7 +75,7 @@ name seq=4 time=4000000 thread=1 category=step handle=0x99 name=5
 func encoded(t *testing.T, text string) *trace.Reader {
 	t.Helper()
 	var file strings.Builder
-	if err := trace.EncodeText(&file, strings.NewReader(text)); err != nil {
+	if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := trace.NewReader(strings.NewReader(file.String()), -1)

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -95,53 +94,4 @@ func (w *Writer) WriteCode(c Code) error {
 		return fmt.Errorf("write trace: line table of %d bytes, at most %d are allowed", len(c.Lines), MaxLineTable)
 	}
 	return w.entryAdded(w.entries.appendCode(w.dictionary, c))
-}
-
-func (t *textWriter) code(c Code) {
-	t.line = append(t.line, "code"...)
-	t.number("id", uint64(c.ID))
-	t.quoted("name", c.Name)
-	t.quoted("qualname", c.QualName)
-	t.quoted("file", c.File)
-	t.signed("line", int64(c.FirstLine))
-	t.name("table")
-	t.line = append(t.line, c.Table.String()...)
-	if len(c.Lines) > 0 {
-		t.name("lines")
-		t.line = hex.AppendEncode(t.line, c.Lines)
-	}
-	if c.ModuleCall {
-		t.number("modulecall", 1)
-	}
-}
-
-func (r *argReader) lineTable(name string) LineTable {
-	a, ok := r.find(name)
-	if !ok {
-		return LinesNone
-	}
-	kind, ok := ParseLineTable(a.value)
-	if !ok || a.quoted {
-		r.fail(a, "%s: %q is no kind of line table", name, a.value)
-	}
-	return kind
-}
-
-func (r *argReader) hexBytes(name string) []byte {
-	a, ok := r.find(name)
-	if !ok {
-		return nil
-	}
-	b, err := hex.DecodeString(a.value)
-	if err != nil || a.quoted {
-		r.fail(a, "%s: want pairs of hexadecimal digits", name)
-	}
-	return b
-}
-
-func parseCode(p *textParser) error {
-	r := argReader{p: p}
-	c := Code{ID: CodeID(r.number("id", 32)), Name: r.text("name"), QualName: r.text("qualname"), File: r.text("file"), FirstLine: int32(r.signed("line", 32)),
-		Table: r.lineTable("table"), Lines: r.hexBytes("lines"), ModuleCall: r.number("modulecall", 1) != 0}
-	return r.finish(func() error { return p.out.WriteCode(c) })
 }

@@ -65,7 +65,7 @@ type Copier struct {
 	oom     int      // reports of running out of memory copied
 	symbols []Symbol // to be written
 
-	tracker   blockTracker
+	tracker   BlockSource
 	block     uint64 // number of the block that the last events came from, 0 before the first
 	watermark uint64 // of that block
 }
@@ -73,7 +73,7 @@ type Copier struct {
 // NewCopier returns a Copier that has copied nothing yet.
 func NewCopier(w *Writer, src Source, edit Editor) *Copier {
 	c := &Copier{out: w, src: src, edit: edit, info: make(Info)}
-	c.tracker, _ = src.(blockTracker)
+	c.tracker, _ = src.(BlockSource)
 	w.flagged = true // by who wrote src: a copy of a file that contradicts itself says the same
 	return c
 }
@@ -175,7 +175,7 @@ func (c *Copier) endBlock(last bool) error {
 	if c.tracker == nil {
 		return nil
 	}
-	number, watermark := c.tracker.currentBlock()
+	number, watermark := c.tracker.CurrentBlock()
 	var err error
 	if c.block != 0 && (last || number != c.block) {
 		err = c.out.Flush(c.watermark)
@@ -201,17 +201,17 @@ func (c *Copier) copyInfo() error {
 
 func (c *Copier) copyEntries() error {
 	tables := c.src.Tables()
-	for _, e := range tables.log[c.entries:] {
-		if e.kind != entrySymbol && len(c.symbols) > 0 {
+	for ; c.entries < tables.Entries(); c.entries++ {
+		entry := tables.Entry(c.entries)
+		if _, isSymbol := entry.(Symbol); !isSymbol && len(c.symbols) > 0 {
 			if err := c.writeSymbols(); err != nil {
 				return err
 			}
 		}
-		if err := c.copyEntry(tables, e); err != nil {
+		if err := c.copyEntry(entry); err != nil {
 			return err
 		}
 	}
-	c.entries = len(tables.log)
 	return c.writeSymbols()
 }
 
@@ -222,20 +222,16 @@ func (c *Copier) writeSymbols() error {
 	return c.out.WriteSymbols(symbols)
 }
 
-func (c *Copier) copyEntry(tables *Tables, e tableEntry) error {
-	switch e.kind {
-	case entryString:
-		return c.out.WriteString(StringID(e.id), c.edit.String(tables.String(StringID(e.id))))
-	case entryStack:
-		return c.out.WriteStack(Stack{ID: StackID(e.id), Frames: tables.rawStack(StackID(e.id)), End: tables.StackEnd(StackID(e.id))})
-	case entryPyStack:
-		frames, end := tables.PyStack(StackID(e.id))
-		return c.out.WritePyStack(PyStack{ID: StackID(e.id), Frames: frames, End: end})
-	case entryCode:
-		code, _ := tables.Code(CodeID(e.id))
-		return c.out.WriteCode(c.edit.Code(code))
-	}
-	switch v := e.value.(type) {
+func (c *Copier) copyEntry(entry any) error {
+	switch v := entry.(type) {
+	case String:
+		return c.out.WriteString(v.ID, c.edit.String(v.Value))
+	case Stack:
+		return c.out.WriteStack(v)
+	case PyStack:
+		return c.out.WritePyStack(v)
+	case Code:
+		return c.out.WriteCode(c.edit.Code(v))
 	case Module:
 		return c.out.WriteModule(c.edit.Module(v))
 	case Thread:

@@ -92,28 +92,6 @@ func checkTextOf(t *testing.T, file []byte) {
 	}
 }
 
-// FuzzText: any text gives a trace or a TextError; a trace it gives has a text that is stable.
-func FuzzText(f *testing.F) {
-	f.Add(everyLine)
-	f.Add("pystack id=1 frames=2+3*@0x4,5+6 end=9\ncode id=2 lines=ff table=locations\nsymbol address=0x5\nsymbol address=0x5 outer=1 start=0x5\nend")
-	f.Add("alloc seq=1 size=0x10\nflush\nfree seq=2 size=16 allocated=1")
-	f.Fuzz(func(t *testing.T, text string) {
-		var file bytes.Buffer
-		if err := EncodeText(&file, strings.NewReader(text)); err != nil {
-			var located *TextError
-			if !errors.As(err, &located) || located.Line < 1 || located.Column < 1 {
-				t.Fatalf("error without a place: %v", err)
-			}
-			return
-		}
-		_, r := readAll(t, file.Bytes())
-		if h := r.Health(); h.Truncated || h.UnknownEvents != 0 || h.SkippedSections != 0 {
-			t.Fatalf("a trace from text has health %+v", h)
-		}
-		checkTextOf(t, file.Bytes())
-	})
-}
-
 // FuzzBlock: events made from the input survive a block, whatever the mix of kinds and however large the batches.
 func FuzzBlock(f *testing.F) {
 	f.Add([]byte{1, 0, 1, 2, 3, 4, 5, 6, 7}, uint16(3))

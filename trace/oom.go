@@ -58,24 +58,3 @@ func (r *Reader) takeOOM(payload []byte) error {
 	}
 	return nil
 }
-
-// writeOOM writes the reports that are new.
-func (t *textWriter) writeOOM() {
-	source, ok := t.src.(OOMReporter)
-	if !ok {
-		return
-	}
-	reports := source.OOMReports()
-	for _, report := range reports[t.oom:] {
-		t.line = append(t.line, "oomreport"...)
-		t.quoted("json", report)
-		t.flushLine()
-	}
-	t.oom = len(reports)
-}
-
-func parseOOM(p *textParser) error {
-	r := argReader{p: p}
-	report := r.text("json")
-	return r.finish(func() error { return p.out.WriteOOM(report) })
-}

@@ -2,10 +2,7 @@ package trace
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // PyFrame is one frame of a Python stack.
@@ -71,94 +68,4 @@ func (w *Writer) WritePyStack(s PyStack) error {
 		return fmt.Errorf("write trace: Python stack of %d frames, at most %d are allowed", len(s.Frames), MaxFrames)
 	}
 	return w.entryAdded(w.entries.appendPyStack(w.dictionary, s))
-}
-
-// A frame's text is code+offset, then "*" where C code entered the interpreter, then "@" and the object's address where
-// it is known.
-func appendPyFrame(dst []byte, f PyFrame) []byte {
-	dst = strconv.AppendUint(dst, uint64(f.Code), 10)
-	dst = append(dst, '+')
-	dst = strconv.AppendUint(dst, uint64(f.Offset), 10)
-	if f.Entry {
-		dst = append(dst, '*')
-	}
-	if f.Self != 0 {
-		dst = appendHex(append(dst, '@'), f.Self)
-	}
-	return dst
-}
-
-func (t *textWriter) pyStack(s PyStack) {
-	t.line = append(t.line, "pystack"...)
-	t.number("id", uint64(s.ID))
-	t.name("frames")
-	for i, f := range s.Frames {
-		if i > 0 {
-			t.line = append(t.line, ',')
-		}
-		t.line = appendPyFrame(t.line, f)
-	}
-	t.stackEnd(s.End)
-}
-
-// stackEnd writes why a stack ends, unless it is whole.
-func (t *textWriter) stackEnd(end StackEnd) {
-	if end != StackWhole {
-		t.name("end")
-		t.line = append(t.line, end.String()...)
-	}
-}
-
-func (r *argReader) stackEnd(name string) StackEnd {
-	a, ok := r.find(name)
-	if !ok {
-		return StackWhole
-	}
-	end, ok := ParseStackEnd(a.value)
-	if !ok || a.quoted {
-		r.fail(a, "%s: %q is no end of a stack; choose from %s", name, a.value, strings.Join(stackEndNames[:], ", "))
-	}
-	return end
-}
-
-var errPyFrame = errors.New("want CODE+OFFSET, with * where C entered the interpreter and @ADDRESS of the object")
-
-func parsePyFrame(text string) (f PyFrame, err error) {
-	text, self, hasSelf := strings.Cut(text, "@")
-	if hasSelf {
-		if f.Self, err = strconv.ParseUint(self, 0, 64); err != nil {
-			return f, errPyFrame
-		}
-	}
-	text, f.Entry = strings.CutSuffix(text, "*")
-	code, offset, found := strings.Cut(text, "+")
-	id, errCode := strconv.ParseUint(code, 0, 32)
-	at, errAt := strconv.ParseUint(offset, 0, 32)
-	if !found || errCode != nil || errAt != nil {
-		return f, errPyFrame
-	}
-	f.Code, f.Offset = CodeID(id), uint32(at)
-	return f, nil
-}
-
-func (r *argReader) pyFrames(name string) []PyFrame {
-	a, ok := r.find(name)
-	if !ok || a.value == "" {
-		return nil
-	}
-	var frames []PyFrame
-	for part := range strings.SplitSeq(a.value, ",") {
-		f, err := parsePyFrame(part)
-		if err != nil || a.quoted {
-			r.fail(a, "%s: %q: %v", name, part, errPyFrame)
-		}
-		frames = append(frames, f)
-	}
-	return frames
-}
-
-func parsePyStack(p *textParser) error {
-	r := argReader{p: p}
-	s := PyStack{ID: StackID(r.number("id", 32)), Frames: r.pyFrames("frames"), End: r.stackEnd("end")}
-	return r.finish(func() error { return p.out.WritePyStack(s) })
 }

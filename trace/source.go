@@ -31,3 +31,11 @@ type ColumnSource interface {
 	// ReadColumns is ReadBatch for columns. Which of the two is called may change from call to call.
 	ReadColumns() (*Batch, error)
 }
+
+// BlockSource is a Source that knows which block of the file its last batch came from.
+type BlockSource interface {
+	CurrentBlock() (number, watermark uint64)
+}
+
+// CurrentBlock implements BlockSource.
+func (r *Reader) CurrentBlock() (number, watermark uint64) { return r.health.Blocks, r.block.watermark }

@@ -186,3 +186,9 @@ func (k EventKind) String() string {
 	}
 	return "unknown"
 }
+
+// Gather copies one field of all events into values, which is as long as events. Signed fields become two's complement.
+func Gather(values []uint64, f Field, events []Event) { gather(values, f, events) }
+
+// Scatter copies values into one field of the events and reports whether every value fits the field.
+func Scatter(values []uint64, f Field, events []Event) (fits bool) { return scatter(values, f, events) }

@@ -30,6 +30,9 @@ func (e StackEnd) String() string {
 	return strconv.Itoa(int(e))
 }
 
+// StackEndNames lists the names that this version has, by number.
+func StackEndNames() []string { return stackEndNames[:] }
+
 // ParseStackEnd is the inverse of String.
 func ParseStackEnd(s string) (StackEnd, bool) {
 	if i := slices.Index(stackEndNames[:], s); i >= 0 {

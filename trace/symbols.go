@@ -2,7 +2,6 @@ package trace
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 )
 
@@ -89,7 +88,7 @@ func (w *Writer) WriteSymbols(symbols []Symbol) error {
 		return err
 	}
 	for _, s := range symbols {
-		if err := checkSymbol(s); err != nil {
+		if err := s.Check(); err != nil {
 			return fmt.Errorf("write trace: %w", err)
 		}
 	}
@@ -109,7 +108,8 @@ func (w *Writer) WriteSymbols(symbols []Symbol) error {
 	return nil
 }
 
-func checkSymbol(s Symbol) error {
+// Check says what keeps a symbol from being written.
+func (s Symbol) Check() error {
 	if len(s.Frames) == 0 || len(s.Frames) > MaxSymbolFrames {
 		return fmt.Errorf("symbol of %d frames, 1 to %d are allowed", len(s.Frames), MaxSymbolFrames)
 	}
@@ -204,57 +204,3 @@ func (t *Tables) Symbol(module ModuleID, address uint64) (frames []SymbolFrame, 
 
 // Symbols returns how many code addresses the trace has names for.
 func (t *Tables) Symbols() int { return len(t.symbols) }
-
-// symbol writes a line for each frame; the lines behind the first say that theirs is the function that the one before
-// was inlined into.
-func (t *textWriter) symbol(s Symbol) {
-	for i, f := range s.Frames {
-		if i > 0 {
-			t.flushLine()
-		}
-		t.line = append(t.line, "symbol"...)
-		t.number("module", uint64(s.Module))
-		t.hex("address", s.Address)
-		if i > 0 {
-			t.number("outer", 1)
-		}
-		t.quoted("function", f.Function)
-		t.quoted("file", f.File)
-		t.number("line", uint64(f.Line))
-		if f.Start != 0 {
-			t.hex("start", f.Start)
-		}
-	}
-}
-
-// parseSymbol collects symbols; they are written when another word follows.
-func parseSymbol(p *textParser) error {
-	r := argReader{p: p}
-	s := Symbol{Module: ModuleID(r.number("module", 32)), Address: r.number("address", 64)}
-	outer := r.number("outer", 1) != 0
-	frame := SymbolFrame{Function: r.text("function"), File: r.text("file"), Line: uint32(r.number("line", 32)), Start: r.number("start", 64)}
-	return r.finish(func() error {
-		if frame.Start > s.Address {
-			return errors.New("the function starts behind the address")
-		}
-		if !outer {
-			s.Frames = []SymbolFrame{frame}
-			p.symbols = append(p.symbols, s)
-			return checkSymbol(s)
-		}
-		n := len(p.symbols)
-		if n == 0 || p.symbols[n-1].Module != s.Module || p.symbols[n-1].Address != s.Address {
-			return errors.New("outer=1 must follow a symbol of the same module and address")
-		}
-		last := &p.symbols[n-1]
-		last.Frames = append(last.Frames, frame)
-		return checkSymbol(*last)
-	})
-}
-
-// writeSymbols writes the symbols of the lines before.
-func (p *textParser) writeSymbols() error {
-	symbols := p.symbols
-	p.symbols = nil
-	return p.out.WriteSymbols(symbols)
-}

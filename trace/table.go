@@ -52,7 +52,7 @@ type Tables struct {
 	pyframes     []PyFrame     // the same for Python's
 	symbolFrames []SymbolFrame // and for symbols
 	lastFile     string        // of the code object added last; many in a row are of one file
-	log          []tableEntry  // every entry as it came, for the text form
+	log          []tableEntry  // every entry as it came, for Entry
 }
 
 type nativeFrames struct {
@@ -70,6 +70,34 @@ type tableEntry struct {
 	kind  entryKind
 	id    uint32
 	value any // Module, Thread, Device, Symbol: the value as it came, since a later entry may replace it
+}
+
+// String is an entry of the dictionary: a string and the id that stands for it.
+type String struct {
+	ID    StringID
+	Value string
+}
+
+// Entries returns how many entries of the file the dictionary has, those included that later ones replaced.
+func (t *Tables) Entries() int { return len(t.log) }
+
+// Entry returns one of them, by its place in the file: a String, Stack, PyStack, Code, Module, Thread, Device or Symbol,
+// as the file has it.
+func (t *Tables) Entry(at int) any {
+	e := &t.log[at]
+	switch e.kind {
+	case entryString:
+		return String{StringID(e.id), t.strings[StringID(e.id)]}
+	case entryStack:
+		id := StackID(e.id)
+		return Stack{ID: id, Frames: t.rawStack(id), End: t.StackEnd(id)}
+	case entryPyStack:
+		frames, end := t.PyStack(StackID(e.id))
+		return PyStack{ID: StackID(e.id), Frames: frames, End: end}
+	case entryCode:
+		return t.codes[CodeID(e.id)]
+	}
+	return e.value
 }
 
 // AddString defines a string. The first definition of an id stays.

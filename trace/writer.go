@@ -78,6 +78,9 @@ func (w *Writer) write(b []byte) error {
 	return nil
 }
 
+// Err returns why nothing more can be written, nil if it can.
+func (w *Writer) Err() error { return w.err }
+
 func (w *Writer) usable() error {
 	if w.err != nil {
 		return w.err

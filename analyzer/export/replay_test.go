@@ -15,6 +15,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // noRules sort nothing: what is divided by them is one category.
@@ -34,7 +35,7 @@ func runOf(raw []byte) *Run {
 func encoded(t *testing.T, text string) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	if err := trace.EncodeText(&file, strings.NewReader(text)); err != nil {
+	if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	return file.Bytes()

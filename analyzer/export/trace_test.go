@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // TestExportsAddUpToTheReport: on every trace of the report's own tests, each format's stacks add up to what the
@@ -31,7 +32,7 @@ func TestExportsAddUpToTheReport(t *testing.T) {
 				continue
 			}
 			var file bytes.Buffer
-			if err := trace.EncodeText(&file, bytes.NewReader(f.Data)); err != nil {
+			if err := textform.Encode(&file, bytes.NewReader(f.Data)); err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
 			summary, err := analyzer.Summarize(open(t, file.Bytes()), analyzer.Options{})

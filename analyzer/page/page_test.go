@@ -20,6 +20,7 @@ import (
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 const hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e{{.Data}}"
@@ -46,7 +47,7 @@ func traced(t *testing.T, tag string, blocks int) *report.Summary {
 		}
 	}
 	var file bytes.Buffer
-	if err := trace.EncodeText(&file, strings.NewReader(text.String())); err != nil {
+	if err := textform.Encode(&file, strings.NewReader(text.String())); err != nil {
 		t.Fatal(err)
 	}
 	r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))

@@ -22,6 +22,7 @@ import (
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 var update = flag.Bool("update", false, "rewrite the reports in testdata")
@@ -147,7 +148,7 @@ func firstDifference(got, want string) string {
 func (g *golden) summary(t *testing.T, part string) *report.Summary {
 	t.Helper()
 	var file bytes.Buffer
-	if err := trace.EncodeText(&file, strings.NewReader(g.part(part))); err != nil {
+	if err := textform.Encode(&file, strings.NewReader(g.part(part))); err != nil {
 		t.Fatalf("%s: %v", part, err)
 	}
 	raw := file.Bytes()[:file.Len()-g.cut]

@@ -9,6 +9,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // history is a trace in which most of what was allocated is gone. Of what is live at its end a snapshot tells the same.
@@ -68,7 +69,7 @@ func summary(t *testing.T, data []byte) map[string]any {
 
 func TestSnapshotHoldsWhatIsLive(t *testing.T) {
 	var whole, small bytes.Buffer
-	if err := trace.EncodeText(&whole, strings.NewReader(history)); err != nil {
+	if err := textform.Encode(&whole, strings.NewReader(history)); err != nil {
 		t.Fatal(err)
 	}
 	src := source(t, whole.Bytes())
@@ -100,7 +101,7 @@ func TestSnapshotHoldsWhatIsLive(t *testing.T) {
 		t.Errorf("%v", process)
 	}
 	var text bytes.Buffer
-	if err := trace.WriteText(&text, source(t, small.Bytes())); err != nil {
+	if err := textform.Write(&text, source(t, small.Bytes())); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{`"layer.weight"`, `"model"`, `file="/app/train.py"`, "create seq=1 ", "map seq=6 ", `name="Some GPU"`} {
@@ -123,7 +124,7 @@ func TestSnapshotOfManyEvents(t *testing.T) {
 	}
 	text.WriteString("flush watermark=10001\n")
 	var whole, small bytes.Buffer
-	if err := trace.EncodeText(&whole, strings.NewReader(text.String())); err != nil {
+	if err := textform.Encode(&whole, strings.NewReader(text.String())); err != nil {
 		t.Fatal(err)
 	}
 	src := source(t, whole.Bytes())

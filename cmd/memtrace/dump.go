@@ -13,6 +13,7 @@ import (
 	"memtrace/internal/regular"
 	"memtrace/internal/visible"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 const dumpLong = `Print a trace as text: one line for each event, dictionary entry and fact about
@@ -97,10 +98,10 @@ func (a *app) dump(o dumpOptions, path string) error {
 		return err
 	}
 	defer closeSource()
-	write := trace.WriteText
+	write := textform.Write
 	if filter != nil {
 		filter.Source = source
-		source, write = filter, trace.WriteEventsText
+		source, write = filter, textform.WriteEvents
 	}
 	return a.writeTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
 		if err := write(w, source); err != nil {
@@ -180,8 +181,8 @@ func (a *app) encode(o dumpOptions, path string) error {
 		name = path
 	}
 	return a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
-		err := trace.EncodeText(w, text)
-		var wrong *trace.TextError
+		err := textform.Encode(w, text)
+		var wrong *textform.Error
 		if errors.As(err, &wrong) {
 			return fmt.Errorf("%s: %w; 'memtrace dump' shows the form", name, err)
 		}

@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // evil is what a terminal obeys, as Go writes it in quotes: a title, a cleared screen, colours in seven bits and in
@@ -195,7 +195,7 @@ const evilTOML = `\u001b]0;pwned\u0007\u001b[2J\u202e\u009b31m\u007f`
 func encoded(t *testing.T, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := trace.EncodeText(&out, strings.NewReader(text)); err != nil {
+	if err := textform.Encode(&out, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

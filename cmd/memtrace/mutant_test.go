@@ -21,6 +21,7 @@ import (
 	"memtrace/internal/mutant"
 	"memtrace/trace"
 	"memtrace/trace/spool"
+	"memtrace/trace/textform"
 )
 
 // TestMutantsOfTraces: whatever becomes of a trace, every verb reads what stands before the damage as it was, says that
@@ -98,7 +99,7 @@ func seedTraces(t *testing.T) []*seedTrace {
 	}
 	encode := func(name, text string) {
 		var file bytes.Buffer
-		if err := trace.EncodeText(&file, strings.NewReader(text)); err != nil {
+		if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		add(name, file.Bytes())

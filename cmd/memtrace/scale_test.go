@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // scaleTrace writes the text of a trace, entry by entry.
@@ -38,7 +39,7 @@ func (s *scaleTrace) encode(t *testing.T, path string) {
 	text := fmt.Sprintf("trace version=1\ndevice index=0 name=\"GPU\" uuid=\"GPU-1\" total=85899345920\n%s%sflush watermark=%d\nend reason=\"exit\" events=%d time=%d\n",
 		s.dictionary.Bytes(), s.events.Bytes(), s.seq+1, s.seq, s.seq+2000)
 	var file bytes.Buffer
-	if err := trace.EncodeText(&file, strings.NewReader(text)); err != nil {
+	if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {

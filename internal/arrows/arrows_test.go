@@ -23,6 +23,7 @@ var ours = map[string][]string{
 	"cuda":                    {},
 	"cuda/nvml":               {"cuda"},
 	"trace":                   {"cuda"},
+	"trace/textform":          {"trace", "cuda"},
 	"trace/pyline":            {"trace"},
 	"trace/build":             {"trace/pyline", "trace"},
 	"trace/importer":          {"trace/build", "trace", "cuda"},
@@ -56,7 +57,7 @@ var ours = map[string][]string{
 	"analyzer/export":         {"cuda", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
 	"analyzer/page":           {"analyzer/diff", "analyzer/lanes", "analyzer/render", "analyzer/report"},
 	"analyzer/plot":           {"analyzer/lanes", "analyzer/report", "analyzer/rules", "internal/visible"},
-	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/finding", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace", "cuda/nvml", "cuda", "internal/control", "internal/inject", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/top", "internal/version", "internal/visible"},
+	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/finding", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace/textform", "trace", "cuda/nvml", "cuda", "internal/control", "internal/inject", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/top", "internal/version", "internal/visible"},
 	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer/thin", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"internal/top":            {"analyzer/callstack", "analyzer/diff", "analyzer/profile", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "internal/loopback", "internal/metrics", "internal/regular", "internal/version", "internal/visible"},
 	"internal/metrics":        {"internal/loopback", "internal/visible"},
@@ -90,7 +91,7 @@ var theirs = map[string][]string{
 
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols,
 // with which LD_BIND_NOW=1 ends every program at its start; the others are dead weight in somebody's process.
-var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/plot", module + "analyzer/rules/rulefile",
+var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/plot", module + "analyzer/rules/rulefile", module + "trace/textform",
 	module + "analyzer/timeline", module + "analyzer/lanes", module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
 	"net/http", "os/exec"}
 

@@ -31,6 +31,7 @@ import (
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/pageserver"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 var (
@@ -110,7 +111,7 @@ func summarize(t *testing.T, text string) *report.Summary {
 
 func read(text string) (*report.Summary, error) {
 	var file bytes.Buffer
-	if err := trace.EncodeText(&file, strings.NewReader(text)); err != nil {
+	if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
 		return nil, err
 	}
 	var sources [2]*trace.Reader

@@ -16,6 +16,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // summary is of a trace with so many blocks, under a tag.
@@ -27,7 +28,7 @@ func summary(t *testing.T, tag string, blocks int) *report.Summary {
 		fmt.Fprintf(&text, "alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=512 tag=1\n", i+1, 1000*(i+1), 4096*(i+1))
 	}
 	var file bytes.Buffer
-	if err := trace.EncodeText(&file, strings.NewReader(text.String())); err != nil {
+	if err := textform.Encode(&file, strings.NewReader(text.String())); err != nil {
 		t.Fatal(err)
 	}
 	r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))

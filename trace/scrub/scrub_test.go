@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // recorded is a trace of a user whose every name has "acme" in it, wherever a trace can hold a name; %s stands for a
@@ -86,7 +87,7 @@ const oomReport = `{"process":{"pid":4711,"command":"/home/acme/python3 acme.py"
 func record(t *testing.T, text string) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	if err := trace.EncodeText(&file, strings.NewReader(text)); err != nil {
+	if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	return file.Bytes()
@@ -119,7 +120,7 @@ func text(t *testing.T, file []byte) string {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := trace.WriteText(&out, r); err != nil {
+	if err := textform.Write(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -19,6 +19,7 @@ import (
 	"memtrace/internal/guest"
 	"memtrace/internal/mutant"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // TestMutantsOfSpools: whatever becomes of a spool, or of the trace beside it, it is read within bounds by everybody
@@ -179,7 +180,7 @@ func (g *recording) summarize(m *mutant.Mutant, path string) {
 		return
 	}
 	defer again.Close()
-	if err := trace.WriteText(io.Discard, again); err != nil {
+	if err := textform.Write(io.Discard, again); err != nil {
 		m.Faultf("dump: %v", err)
 	}
 }

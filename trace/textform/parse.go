@@ -1,4 +1,4 @@
-package trace
+package textform
 
 import (
 	"bufio"
@@ -9,26 +9,27 @@ import (
 	"strings"
 
 	"memtrace/cuda"
+	"memtrace/trace"
 )
 
-// TextError says where a text form is wrong. Line and Column count from 1; columns are bytes.
-type TextError struct {
+// Error says where a text form is wrong. Line and Column count from 1; columns are bytes.
+type Error struct {
 	Line, Column int
 	Message      string
 }
 
-func (e *TextError) Error() string {
+func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// EncodeText writes the trace that a text form describes. Without an "end" line the trace is that of a program that was
-// killed after its last event. Errors in the text are *TextError.
-func EncodeText(w io.Writer, text io.Reader) error {
-	out, err := NewWriter(w, WriterOptions{})
+// Encode writes the trace that a text form describes. Without an "end" line the trace is that of a program that was
+// killed after its last event. Errors in the text are *Error.
+func Encode(w io.Writer, text io.Reader) error {
+	out, err := trace.NewWriter(w, trace.WriterOptions{})
 	if err != nil {
 		return err
 	}
-	p := textParser{out: out}
+	p := parser{out: out}
 	lines := bufio.NewReader(text)
 	for {
 		line, err := lines.ReadString('\n')
@@ -49,41 +50,41 @@ func EncodeText(w io.Writer, text io.Reader) error {
 	return errors.Join(p.writeSymbols(), out.Flush(0))
 }
 
-// textParser turns lines into calls of a Writer.
-type textParser struct {
-	out        *Writer
+// parser turns lines into calls of a Writer.
+type parser struct {
+	out        *trace.Writer
 	lineNumber int
 	ended      bool
 
-	args    []textArg // of the current line
-	symbols []Symbol  // of the lines before it, not yet written
-	event   [1]Event
+	args    []arg          // of the current line
+	symbols []trace.Symbol // of the lines before it, not yet written
+	event   [1]trace.Event
 	value   [1]uint64
 }
 
-// textArg is a name=value pair and where it stands.
-type textArg struct {
+// arg is a name=value pair and where it stands.
+type arg struct {
 	name, value string
 	column      int
 	quoted      bool
 	used        bool
 }
 
-func (p *textParser) errorAt(column int, format string, args ...any) error {
-	return &TextError{Line: p.lineNumber, Column: column, Message: fmt.Sprintf(format, args...)}
+func (p *parser) errorAt(column int, format string, args ...any) error {
+	return &Error{Line: p.lineNumber, Column: column, Message: fmt.Sprintf(format, args...)}
 }
 
-var eventKindByName = func() map[string]EventKind {
-	kinds := make(map[string]EventKind)
-	for _, spec := range EventSpecs {
-		if spec.Kind != EventNone {
+var eventKindByName = func() map[string]trace.EventKind {
+	kinds := make(map[string]trace.EventKind)
+	for _, spec := range trace.EventSpecs {
+		if spec.Kind != trace.EventNone {
 			kinds[spec.Name] = spec.Kind
 		}
 	}
 	return kinds
 }()
 
-func (p *textParser) parseLine(line string) error {
+func (p *parser) parseLine(line string) error {
 	line = strings.TrimSuffix(line, "\r")
 	trimmed := strings.TrimLeft(line, " \t")
 	if trimmed == "" || trimmed[0] == '#' {
@@ -115,17 +116,17 @@ func (p *textParser) parseLine(line string) error {
 	return nil
 }
 
-// located makes an error of the line a TextError; an error of the output stays what it is.
-func (p *textParser) located(column int, err error) error {
-	var text *TextError
-	if errors.As(err, &text) || p.out.err != nil {
+// located makes an error of the line an Error; an error of the output stays what it is.
+func (p *parser) located(column int, err error) error {
+	var text *Error
+	if errors.As(err, &text) || p.out.Err() != nil {
 		return err
 	}
 	return p.errorAt(column, "%v", err)
 }
 
 // split cuts name=value pairs; column is that of the first byte of rest.
-func (p *textParser) split(rest string, column int) error {
+func (p *parser) split(rest string, column int) error {
 	p.args = p.args[:0]
 	for {
 		trimmed := strings.TrimLeft(rest, " \t")
@@ -142,7 +143,7 @@ func (p *textParser) split(rest string, column int) error {
 				return p.errorAt(column, "%q stands twice on the line", name)
 			}
 		}
-		arg := textArg{name: name, column: column}
+		arg := arg{name: name, column: column}
 		size := 0
 		if strings.HasPrefix(value, `"`) {
 			quoted, err := strconv.QuotedPrefix(value)
@@ -166,8 +167,8 @@ func (p *textParser) split(rest string, column int) error {
 	}
 }
 
-func (p *textParser) parseEvent(kind EventKind, start int) error {
-	p.event[0] = Event{Kind: kind}
+func (p *parser) parseEvent(kind trace.EventKind, start int) error {
+	p.event[0] = trace.Event{Kind: kind}
 	for _, a := range p.args {
 		f, ok := fieldOf(kind, a.name)
 		if !ok {
@@ -178,7 +179,7 @@ func (p *textParser) parseEvent(kind EventKind, start int) error {
 			return p.errorAt(a.column, "%s: %v", a.name, err)
 		}
 		p.value[0] = v
-		if !scatter(p.value[:], f, p.event[:]) {
+		if !trace.Scatter(p.value[:], f, p.event[:]) {
 			return p.errorAt(a.column, "%s: %s is out of range", a.name, a.value)
 		}
 	}
@@ -188,9 +189,9 @@ func (p *textParser) parseEvent(kind EventKind, start int) error {
 	return nil
 }
 
-func fieldOf(kind EventKind, name string) (f Field, ok bool) {
-	for _, f := range EventSpecs[kind].Fields {
-		if FieldSpecs[f].Name == name {
+func fieldOf(kind trace.EventKind, name string) (f trace.Field, ok bool) {
+	for _, f := range trace.EventSpecs[kind].Fields {
+		if trace.FieldSpecs[f].Name == name {
 			return f, true
 		}
 	}
@@ -198,33 +199,33 @@ func fieldOf(kind EventKind, name string) (f Field, ok bool) {
 }
 
 // parseFieldText is the inverse of appendFieldText.
-func parseFieldText(f Field, a textArg) (v uint64, err error) {
+func parseFieldText(f trace.Field, a arg) (v uint64, err error) {
 	if a.quoted {
 		return 0, errors.New("want a number or a name, not a quoted text")
 	}
 	switch f {
-	case FieldAPI, FieldRuntime:
+	case trace.FieldAPI, trace.FieldRuntime:
 		if api, ok := cuda.ParseAPI(a.value); ok {
 			return uint64(api), nil
 		}
-	case FieldLevel:
+	case trace.FieldLevel:
 		if level, ok := cuda.ParseLevel(a.value); ok {
 			return uint64(level), nil
 		}
-	case FieldMem:
+	case trace.FieldMem:
 		if mem, ok := cuda.ParseMemoryKind(a.value); ok {
 			return uint64(mem), nil
 		}
-	case FieldObject:
+	case trace.FieldObject:
 		if object, ok := cuda.ParseObjectKind(a.value); ok {
 			return uint64(object), nil
 		}
-	case FieldCategory:
-		if category, ok := ParseCategory(a.value); ok {
+	case trace.FieldCategory:
+		if category, ok := trace.ParseCategory(a.value); ok {
 			return uint64(category), nil
 		}
 	}
-	if FieldSpecs[f].Signed {
+	if trace.FieldSpecs[f].Signed {
 		n, err := strconv.ParseInt(a.value, 0, 64)
 		if err != nil {
 			return 0, fmt.Errorf("%q is no whole number", a.value)
@@ -240,21 +241,21 @@ func parseFieldText(f Field, a textArg) (v uint64, err error) {
 
 // argReader takes values off a line by name; the first error stays.
 type argReader struct {
-	p   *textParser
+	p   *parser
 	err error
 }
 
-func (r *argReader) find(name string) (a textArg, ok bool) {
+func (r *argReader) find(name string) (a arg, ok bool) {
 	for i := range r.p.args {
 		if r.p.args[i].name == name {
 			r.p.args[i].used = true
 			return r.p.args[i], true
 		}
 	}
-	return textArg{}, false
+	return arg{}, false
 }
 
-func (r *argReader) fail(a textArg, format string, args ...any) {
+func (r *argReader) fail(a arg, format string, args ...any) {
 	if r.err == nil {
 		r.err = r.p.errorAt(a.column, format, args...)
 	}
@@ -311,13 +312,13 @@ func (r *argReader) frames(name string) []uint64 {
 }
 
 // lineParsers holds what each word but the event kinds does.
-var lineParsers = map[string]func(*textParser) error{
-	"trace": func(p *textParser) error {
+var lineParsers = map[string]func(*parser) error{
+	"trace": func(p *parser) error {
 		r := argReader{p: p}
 		version := r.number("version", 32)
 		return r.finish(func() error {
-			if version < OldestVersion || version > FormatVersion {
-				return fmt.Errorf("%w: the text has version %d, this memtrace reads %d to %d", ErrVersion, version, OldestVersion, FormatVersion)
+			if version < trace.OldestVersion || version > trace.FormatVersion {
+				return fmt.Errorf("%w: the text has version %d, this memtrace reads %d to %d", trace.ErrVersion, version, trace.OldestVersion, trace.FormatVersion)
 			}
 			return nil
 		})
@@ -326,45 +327,45 @@ var lineParsers = map[string]func(*textParser) error{
 	"pystack":   parsePyStack,
 	"code":      parseCode,
 	"symbol":    parseSymbol,
-	"info": func(p *textParser) error {
+	"info": func(p *parser) error {
 		r := argReader{p: p}
-		info := Info{r.text("key"): r.text("value")}
+		info := trace.Info{r.text("key"): r.text("value")}
 		return r.finish(func() error { return p.out.WriteInfo(info) })
 	},
-	"string": func(p *textParser) error {
+	"string": func(p *parser) error {
 		r := argReader{p: p}
-		id, s := StringID(r.number("id", 32)), r.text("value")
+		id, s := trace.StringID(r.number("id", 32)), r.text("value")
 		return r.finish(func() error { return p.out.WriteString(id, s) })
 	},
-	"stack": func(p *textParser) error {
+	"stack": func(p *parser) error {
 		r := argReader{p: p}
-		s := Stack{ID: StackID(r.number("id", 32)), Frames: r.frames("frames"), End: r.stackEnd("end")}
+		s := trace.Stack{ID: trace.StackID(r.number("id", 32)), Frames: r.frames("frames"), End: r.stackEnd("end")}
 		return r.finish(func() error { return p.out.WriteStack(s) })
 	},
-	"module": func(p *textParser) error {
+	"module": func(p *parser) error {
 		r := argReader{p: p}
-		m := Module{ID: ModuleID(r.number("id", 32)), Start: r.number("start", 64), End: r.number("end", 64), Base: r.number("base", 64),
+		m := trace.Module{ID: trace.ModuleID(r.number("id", 32)), Start: r.number("start", 64), End: r.number("end", 64), Base: r.number("base", 64),
 			Path: r.text("path"), BuildID: r.text("buildid"), Size: r.number("size", 64), ModTime: r.signed("mtime", 64)}
 		return r.finish(func() error { return p.out.WriteModule(m) })
 	},
-	"thread": func(p *textParser) error {
+	"thread": func(p *parser) error {
 		r := argReader{p: p}
-		th := Thread{ID: ThreadID(r.number("id", 32)), TID: int32(r.signed("tid", 32)), Name: r.text("name")}
+		th := trace.Thread{ID: trace.ThreadID(r.number("id", 32)), TID: int32(r.signed("tid", 32)), Name: r.text("name")}
 		return r.finish(func() error { return p.out.WriteThread(th) })
 	},
-	"device": func(p *textParser) error {
+	"device": func(p *parser) error {
 		r := argReader{p: p}
-		d := Device{Index: int16(r.signed("index", 16)), Name: r.text("name"), UUID: r.text("uuid"), TotalBytes: r.number("total", 64)}
+		d := trace.Device{Index: int16(r.signed("index", 16)), Name: r.text("name"), UUID: r.text("uuid"), TotalBytes: r.number("total", 64)}
 		return r.finish(func() error { return p.out.WriteDevice(d) })
 	},
-	"flush": func(p *textParser) error {
+	"flush": func(p *parser) error {
 		r := argReader{p: p}
 		watermark := r.number("watermark", 64)
 		return r.finish(func() error { return p.out.Flush(watermark) })
 	},
-	"end": func(p *textParser) error {
+	"end": func(p *parser) error {
 		r := argReader{p: p}
-		end := End{Reason: r.text("reason"), LostRecords: r.number("lost_records", 64), LostRings: r.number("lost_rings", 64),
+		end := trace.End{Reason: r.text("reason"), LostRecords: r.number("lost_records", 64), LostRings: r.number("lost_rings", 64),
 			LostDict: r.number("lost_dict", 64), EventCount: r.number("events", 64), Time: r.signed("time", 64)}
 		p.ended = true
 		return r.finish(func() error { return p.out.Close(end) })

@@ -1,16 +1,5 @@
-package trace
-
-import (
-	"bufio"
-	"fmt"
-	"io"
-	"maps"
-	"slices"
-	"strconv"
-
-	"memtrace/cuda"
-)
-
+// Package textform writes traces as text, and traces from text.
+//
 // The text form of a trace is one line for each fact: a word, then name=value pairs. Fields that are zero are left out.
 //
 //	trace version=1
@@ -31,21 +20,27 @@ import (
 // An event's word is the name of its kind and its names are those of FieldSpecs. Calls, levels and memory kinds go by
 // name, or by number where this version has no name for it. Texts are quoted as in Go. "flush" ends a block of events.
 // Lines that begin with # are comments.
+package textform
 
-// blockTracker is a Source that knows which block its last batch came from.
-type blockTracker interface {
-	currentBlock() (number, watermark uint64)
-}
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
 
-func (r *Reader) currentBlock() (number, watermark uint64) { return r.health.Blocks, r.block.watermark }
+	"memtrace/cuda"
+	"memtrace/trace"
+)
 
-// WriteText writes the rest of src in text form. Encoding that text gives a trace whose text is the same. A trace that
+// Write writes the rest of src in text form. Encoding that text gives a trace whose text is the same. A trace that
 // is cut or damaged ends with a comment that says so.
-func WriteText(w io.Writer, src Source) error {
-	t := textWriter{out: bufio.NewWriter(w), src: src, info: make(Info)}
-	t.tracker, _ = src.(blockTracker)
+func Write(w io.Writer, src trace.Source) error {
+	t := writer{out: bufio.NewWriter(w), src: src, info: make(trace.Info)}
+	t.tracker, _ = src.(trace.BlockSource)
 	t.line = append(t.line, "trace version="...)
-	t.line = strconv.AppendUint(t.line, FormatVersion, 10)
+	t.line = strconv.AppendUint(t.line, trace.FormatVersion, 10)
 	t.flushLine()
 	if err := t.events(); err != nil {
 		return fmt.Errorf("write text form: %w", err)
@@ -56,24 +51,24 @@ func WriteText(w io.Writer, src Source) error {
 	return nil
 }
 
-// textWriter appends to one line at a time.
-type textWriter struct {
+// writer appends to one line at a time.
+type writer struct {
 	out     *bufio.Writer
-	src     Source
+	src     trace.Source
 	err     error // of the output
 	line    []byte
-	info    Info           // as far as it was written
+	info    trace.Info     // as far as it was written
 	entries int            // dictionary entries written
 	oom     int            // reports of running out of memory written
 	needed  *neededEntries // only these entries are written; nil: all
 
-	tracker   blockTracker
+	tracker   trace.BlockSource
 	block     uint64 // number of the block that the last events came from, 0 before the first
 	watermark uint64 // of that block
 	value     [1]uint64
 }
 
-func (t *textWriter) flushLine() {
+func (t *writer) flushLine() {
 	t.line = append(t.line, '\n')
 	if _, err := t.out.Write(t.line); err != nil {
 		t.err = err
@@ -81,7 +76,7 @@ func (t *textWriter) flushLine() {
 	t.line = t.line[:0]
 }
 
-func (t *textWriter) events() error {
+func (t *writer) events() error {
 	for {
 		batch, err := t.src.ReadBatch()
 		if err != nil && err != io.EOF {
@@ -124,11 +119,11 @@ func (t *textWriter) events() error {
 }
 
 // endBlock writes a flush line if the events written last were the end of a block.
-func (t *textWriter) endBlock(last bool) {
+func (t *writer) endBlock(last bool) {
 	if t.tracker == nil {
 		return
 	}
-	number, watermark := t.tracker.currentBlock()
+	number, watermark := t.tracker.CurrentBlock()
 	if t.block != 0 && (last || number != t.block) {
 		t.line = append(t.line, "flush"...)
 		t.number("watermark", t.watermark)
@@ -137,7 +132,7 @@ func (t *textWriter) endBlock(last bool) {
 	t.block, t.watermark = number, watermark
 }
 
-func (t *textWriter) writeInfo() {
+func (t *writer) writeInfo() {
 	if t.needed != nil {
 		return
 	}
@@ -154,45 +149,31 @@ func (t *textWriter) writeInfo() {
 	}
 }
 
-func (t *textWriter) writeEntries() {
+func (t *writer) writeEntries() {
 	tables := t.src.Tables()
 	if t.needed != nil {
-		t.needed.look(tables.log)
+		t.needed.look(tables)
 		return
 	}
-	for _, e := range tables.log[t.entries:] {
-		t.entry(tables, e)
+	for ; t.entries < tables.Entries(); t.entries++ {
+		t.entry(tables.Entry(t.entries))
 		t.flushLine()
 	}
-	t.entries = len(tables.log)
 }
 
-func (t *textWriter) entry(tables *Tables, e tableEntry) {
-	switch e.kind {
-	case entryString:
+func (t *writer) entry(entry any) {
+	switch v := entry.(type) {
+	case trace.String:
 		t.line = append(t.line, "string"...)
-		t.number("id", uint64(e.id))
-		t.quoted("value", tables.String(StringID(e.id)))
-	case entryStack:
-		t.line = append(t.line, "stack"...)
-		t.number("id", uint64(e.id))
-		t.line = append(t.line, " frames="...)
-		for i, pc := range tables.rawStack(StackID(e.id)) {
-			if i > 0 {
-				t.line = append(t.line, ',')
-			}
-			t.line = appendHex(t.line, pc)
-		}
-		t.stackEnd(tables.StackEnd(StackID(e.id)))
-	case entryPyStack:
-		frames, end := tables.PyStack(StackID(e.id))
-		t.pyStack(PyStack{ID: StackID(e.id), Frames: frames, End: end})
-	case entryCode:
-		c, _ := tables.Code(CodeID(e.id))
-		t.code(c)
-	}
-	switch v := e.value.(type) {
-	case Module:
+		t.number("id", uint64(v.ID))
+		t.quoted("value", v.Value)
+	case trace.Stack:
+		t.stack(v)
+	case trace.PyStack:
+		t.pyStack(v)
+	case trace.Code:
+		t.code(v)
+	case trace.Module:
 		t.line = append(t.line, "module"...)
 		t.number("id", uint64(v.ID))
 		t.hex("start", v.Start)
@@ -206,14 +187,14 @@ func (t *textWriter) entry(tables *Tables, e tableEntry) {
 		if v.ModTime != 0 {
 			t.signed("mtime", v.ModTime)
 		}
-	case Thread:
+	case trace.Thread:
 		t.line = append(t.line, "thread"...)
 		t.number("id", uint64(v.ID))
 		t.signed("tid", int64(v.TID))
 		t.quoted("name", v.Name)
-	case Symbol:
+	case trace.Symbol:
 		t.symbol(v)
-	case Device:
+	case trace.Device:
 		t.line = append(t.line, "device"...)
 		t.signed("index", int64(v.Index))
 		t.quoted("name", v.Name)
@@ -222,7 +203,7 @@ func (t *textWriter) entry(tables *Tables, e tableEntry) {
 	}
 }
 
-func (t *textWriter) end(e End) {
+func (t *writer) end(e trace.End) {
 	t.line = append(t.line, "end"...)
 	t.quoted("reason", e.Reason)
 	t.number("lost_records", e.LostRecords)
@@ -234,14 +215,14 @@ func (t *textWriter) end(e End) {
 }
 
 // event writes a slice of one event.
-func (t *textWriter) event(one []Event) {
+func (t *writer) event(one []trace.Event) {
 	kind := one[0].Kind
 	t.line = append(t.line, kind.String()...)
-	for _, f := range EventSpecs[kind].Fields {
-		gather(t.value[:], f, one)
+	for _, f := range trace.EventSpecs[kind].Fields {
+		trace.Gather(t.value[:], f, one)
 		if t.value[0] != 0 {
 			t.line = append(t.line, ' ')
-			t.line = append(t.line, FieldSpecs[f].Name...)
+			t.line = append(t.line, trace.FieldSpecs[f].Name...)
 			t.line = append(t.line, '=')
 			t.line = appendFieldText(t.line, f, t.value[0])
 		}
@@ -250,36 +231,36 @@ func (t *textWriter) event(one []Event) {
 }
 
 // appendFieldText writes a field's value in the form that parseFieldText reads.
-func appendFieldText(dst []byte, f Field, v uint64) []byte {
+func appendFieldText(dst []byte, f trace.Field, v uint64) []byte {
 	name, named := "", false
 	switch f {
-	case FieldAPI, FieldRuntime:
+	case trace.FieldAPI, trace.FieldRuntime:
 		name = cuda.API(v).String()
 		api, ok := cuda.ParseAPI(name)
 		named = ok && uint64(api) == v
-	case FieldLevel:
+	case trace.FieldLevel:
 		name = cuda.Level(v).String()
 		level, ok := cuda.ParseLevel(name)
 		named = ok && uint64(level) == v
-	case FieldMem:
+	case trace.FieldMem:
 		name = cuda.MemoryKind(v).String()
 		mem, ok := cuda.ParseMemoryKind(name)
 		named = ok && uint64(mem) == v
-	case FieldObject:
+	case trace.FieldObject:
 		name = cuda.ObjectKind(v).String()
 		object, ok := cuda.ParseObjectKind(name)
 		named = ok && uint64(object) == v
-	case FieldCategory:
-		name = Category(v).String()
-		category, ok := ParseCategory(name)
+	case trace.FieldCategory:
+		name = trace.Category(v).String()
+		category, ok := trace.ParseCategory(name)
 		named = ok && uint64(category) == v
-	case FieldAddr, FieldStream, FieldHandle:
+	case trace.FieldAddr, trace.FieldStream, trace.FieldHandle:
 		return appendHex(dst, v)
 	}
 	if named {
 		return append(dst, name...)
 	}
-	if FieldSpecs[f].Signed {
+	if trace.FieldSpecs[f].Signed {
 		return strconv.AppendInt(dst, int64(v), 10)
 	}
 	return strconv.AppendUint(dst, v, 10)
@@ -289,28 +270,28 @@ func appendHex(dst []byte, v uint64) []byte {
 	return strconv.AppendUint(append(dst, "0x"...), v, 16)
 }
 
-func (t *textWriter) name(name string) {
+func (t *writer) name(name string) {
 	t.line = append(t.line, ' ')
 	t.line = append(t.line, name...)
 	t.line = append(t.line, '=')
 }
 
-func (t *textWriter) number(name string, v uint64) {
+func (t *writer) number(name string, v uint64) {
 	t.name(name)
 	t.line = strconv.AppendUint(t.line, v, 10)
 }
 
-func (t *textWriter) signed(name string, v int64) {
+func (t *writer) signed(name string, v int64) {
 	t.name(name)
 	t.line = strconv.AppendInt(t.line, v, 10)
 }
 
-func (t *textWriter) hex(name string, v uint64) {
+func (t *writer) hex(name string, v uint64) {
 	t.name(name)
 	t.line = appendHex(t.line, v)
 }
 
-func (t *textWriter) quoted(name, s string) {
+func (t *writer) quoted(name, s string) {
 	t.name(name)
 	t.line = strconv.AppendQuote(t.line, s)
 }

@@ -1,21 +1,23 @@
-package trace
+package textform
 
 import (
 	"bytes"
 	"fmt"
 	"strings"
 	"testing"
+
+	"memtrace/trace"
 )
 
 // someEvents is a source that passes on the events with these order numbers.
 type someEvents struct {
-	Source
+	trace.Source
 	want map[uint64]bool
 }
 
-func (s someEvents) ReadBatch() ([]Event, error) {
+func (s someEvents) ReadBatch() ([]trace.Event, error) {
 	batch, err := s.Source.ReadBatch()
-	var kept []Event
+	var kept []trace.Event
 	for _, e := range batch {
 		if s.want[e.Seq] {
 			kept = append(kept, e)
@@ -38,15 +40,15 @@ func TestEventsTextHasWhatItRefersTo(t *testing.T) {
 	}
 	text.WriteString("flush watermark=101\nend reason=\"exit\" lost_records=0 lost_rings=0 lost_dict=0 events=100 time=200\n")
 	var file bytes.Buffer
-	if err := EncodeText(&file, strings.NewReader(text.String())); err != nil {
+	if err := Encode(&file, strings.NewReader(text.String())); err != nil {
 		t.Fatal(err)
 	}
-	r, err := NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := WriteEventsText(&out, someEvents{r, map[uint64]bool{5: true, 6: true}}); err != nil {
+	if err := WriteEvents(&out, someEvents{r, map[uint64]bool{5: true, 6: true}}); err != nil {
 		t.Fatal(err)
 	}
 	got := out.String()
@@ -58,7 +60,7 @@ func TestEventsTextHasWhatItRefersTo(t *testing.T) {
 	if strings.Index(got, "\nstack id=4004 ") > strings.Index(got, "\nalloc seq=5 ") {
 		t.Errorf("a stack stands behind its event:\n%s", got)
 	}
-	if err := EncodeText(&bytes.Buffer{}, strings.NewReader(got)); err != nil {
+	if err := Encode(&bytes.Buffer{}, strings.NewReader(got)); err != nil {
 		t.Errorf("the text is no trace: %v", err)
 	}
 }
