@@ -3,6 +3,8 @@ package trace
 import (
 	"runtime"
 	"slices"
+
+	"memtrace/trace/section"
 )
 
 const (
@@ -18,11 +20,11 @@ const (
 // those before. The caller sees no difference: what belongs to the order of the file, which is the dictionary and the
 // books, stays with the reader, to whom the sections go one by one.
 //
-// From the first batch on the goroutine owns the file and the sectionReader. The reader has them back when pieces is
+// From the first batch on the goroutine owns the file and the section.Reader. The reader has them back when pieces is
 // closed: behind the end of the file, the end section, damage and a failure to read. It then goes on alone. What its
-// own sectionReader says meanwhile are the books on the sections that it has taken over.
+// own section.Reader says meanwhile is its progress over the sections that it has taken over.
 type decodeAhead struct {
-	sections sectionReader
+	sections section.Reader
 	block    blockDecoder
 	pieces   chan piece
 	free     chan *Batch // batches that the caller is done with
@@ -40,17 +42,13 @@ type piece struct {
 	batch *Batch
 	fault error // events or their block are inconsistent
 
-	kind      SectionKind
+	kind      section.Kind
 	payload   []byte
 	watermark uint64 // of an event block
-	err       error  // of sectionReader.next
+	err       error  // of section.Reader.Next
 
-	offset        int64 // these seven are sectionReader's, behind the section
-	read, skipped uint64
-	chain, before chain
-	torn          Torn
-	restored      Restored
-	unknown       uint64 // blockDecoder's
+	progress section.Progress // behind the section
+	unknown  uint64           // blockDecoder's
 }
 
 // DecodeAhead lets a goroutine decode what the next calls of ReadBatch will return, where there is a processor for it.
@@ -86,19 +84,18 @@ func (a *decodeAhead) begin(r *Reader) {
 func (a *decodeAhead) run() {
 	defer close(a.pieces)
 	for {
-		kind, payload, err := a.sections.next()
-		p := piece{kind: kind, err: err, offset: a.sections.offset, read: a.sections.read, skipped: a.sections.skipped, chain: a.sections.chain, before: a.sections.before,
-			torn: a.sections.torn, restored: a.sections.restored}
-		if err == nil && kind == SectionEvents {
+		kind, payload, err := a.sections.Next()
+		p := piece{kind: kind, err: err, progress: a.sections.Progress}
+		if err == nil && kind == section.Events {
 			p.fault = a.block.open(payload)
 			p.watermark = a.block.watermark
 		} else {
 			p.payload = slices.Clone(payload) // the next section takes its place
 		}
-		if !a.send(p) || err != nil || p.fault != nil || kind == SectionEnd {
+		if !a.send(p) || err != nil || p.fault != nil || kind == section.End {
 			return
 		}
-		if kind == SectionEvents && !a.decode() {
+		if kind == section.Events && !a.decode() {
 			return
 		}
 	}
@@ -166,12 +163,11 @@ func (a *decodeAhead) recycle() {
 	}
 }
 
-// passSection is sectionReader.next: it returns the section that nextBatch came to.
-func (a *decodeAhead) passSection(r *Reader) (SectionKind, []byte, error) {
+// passSection is section.Reader.Next: it returns the section that nextBatch came to.
+func (a *decodeAhead) passSection(r *Reader) (section.Kind, []byte, error) {
 	p := &a.section
-	r.sections.offset, r.sections.read, r.sections.skipped = p.offset, p.read, p.skipped
-	r.sections.chain, r.sections.before, r.sections.torn, r.sections.restored = p.chain, p.before, p.torn, p.restored
-	if p.err != nil || p.kind == SectionEnd {
+	r.sections.Progress = p.progress
+	if p.err != nil || p.kind == section.End {
 		r.halt()
 	}
 	return p.kind, p.payload, p.err
@@ -194,7 +190,6 @@ func (r *Reader) halt() {
 	close(a.halted)
 	for range a.pieces { // until the goroutine is gone
 	}
-	a.sections.offset, a.sections.read, a.sections.skipped = r.sections.offset, r.sections.read, r.sections.skipped
-	a.sections.chain, a.sections.before, a.sections.torn, a.sections.restored = r.sections.chain, r.sections.before, r.sections.torn, r.sections.restored
+	a.sections.Progress = r.sections.Progress
 	r.sections = a.sections
 }

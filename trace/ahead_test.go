@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 	"testing/iotest"
+
+	"memtrace/trace/section"
 )
 
 // everythingRead is what a reader says of a file.
@@ -65,17 +67,17 @@ func TestAheadReadsTheSame(t *testing.T) {
 	severalProcessors(t)
 	file := mixedTrace(t)
 	wantSameAhead(t, encodeTrace(t, trainingStream(20*batchEvents, 9), 3*batchEvents))
-	for n := headSize; n <= len(file); n += 5 {
+	for n := section.HeadSize; n <= len(file); n += 5 {
 		wantSameAhead(t, file[:n])
 	}
 	damaged := bytes.Clone(file)
-	for i := headSize; i < len(file); i += 3 {
+	for i := section.HeadSize; i < len(file); i += 3 {
 		damaged[i] ^= 1 << (i % 8)
 		wantSameAhead(t, damaged)
 		damaged[i] = file[i]
 	}
 	sections := mapSections(t, file) // a dictionary that contradicts itself, with decoded events behind it
-	wrong := withSection(SectionDictionary, []byte{2, 5, 1, 1, 2, 0x80, 0x02}, 0)[headSize:]
+	wrong := withSection(section.Dictionary, []byte{2, 5, 1, 1, 2, 0x80, 0x02}, 0)[section.HeadSize:]
 	for _, at := range sections.starts {
 		wantSameAhead(t, bytes.Join([][]byte{file[:at], wrong, file[at:]}, nil))
 	}
@@ -94,7 +96,7 @@ func TestAheadReadError(t *testing.T) {
 		}
 		return events, err
 	}
-	for n := headSize; n < len(file); n += len(file) / 50 {
+	for n := section.HeadSize; n < len(file); n += len(file) / 50 {
 		open := func() *Reader {
 			r, err := NewReader(io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(broken)), -1)
 			if err != nil {
@@ -118,7 +120,7 @@ func TestAheadContinues(t *testing.T) {
 	severalProcessors(t)
 	want := trainingStream(900, 11)
 	whole := encodeTrace(t, want, 100)
-	for n := headSize; n < len(whole); n += 97 {
+	for n := section.HeadSize; n < len(whole); n += 97 {
 		r, err := NewReader(bytes.NewReader(whole[:n]), int64(n))
 		if err != nil {
 			t.Fatal(err)

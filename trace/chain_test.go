@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"memtrace/trace/section"
 )
 
 // A trace whose sections were doubled, dropped or swapped as a whole was read as if nothing had happened, since each
@@ -12,8 +14,8 @@ import (
 func TestMovedSections(t *testing.T) {
 	whole := encodeTrace(t, trainingStream(900, 6), 200)
 	var sections [][]byte
-	for rest := whole[headSize:]; len(rest) > 0; {
-		size := sectionHeaderSize + int(parseSectionHeader(rest).length)
+	for rest := whole[section.HeadSize:]; len(rest) > 0; {
+		size := section.HeaderSize + int(section.ParseHeader(rest).Length)
 		sections, rest = append(sections, rest[:size]), rest[size:]
 	}
 	last := len(sections) - 1 // the end
@@ -24,11 +26,11 @@ func TestMovedSections(t *testing.T) {
 		"swapped":           append([][]byte{sections[1], sections[0]}, sections[2:]...),
 		"before the end":    append(slices.Clone(sections[:last-1]), sections[last]),
 		"one for another":   append([][]byte{sections[1], sections[1]}, sections[2:]...),
-		"an unknown one":    slices.Insert(slices.Clone(sections), 1, withSection(77, []byte("x"), 0)[headSize:]),
-		"behind the end":    append(slices.Clone(sections), withSection(SectionSymbols, []byte{0, 0}, 0)[headSize:]),
+		"an unknown one":    slices.Insert(slices.Clone(sections), 1, withSection(77, []byte("x"), 0)[section.HeadSize:]),
+		"behind the end":    append(slices.Clone(sections), withSection(section.Symbols, []byte{0, 0}, 0)[section.HeadSize:]),
 		"end twice, at end": append(slices.Clone(sections), sections[last]),
 	} {
-		file := slices.Concat(append([][]byte{whole[:headSize]}, list...)...)
+		file := slices.Concat(append([][]byte{whole[:section.HeadSize]}, list...)...)
 		events, r := readAll(t, file)
 		unchanged := what == "as written" || strings.Contains(what, "behind") || strings.Contains(what, "at end")
 		if h := r.Health(); h.Truncated || (h.Altered == "") != unchanged {

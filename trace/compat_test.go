@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"testing"
+
+	"memtrace/trace/section"
 )
 
 // A later version may add section kinds, dictionary entries, fields and event kinds without a new format version; this
@@ -11,11 +13,11 @@ import (
 func TestSectionsOfUnknownKindAreSkipped(t *testing.T) {
 	file := mixedTrace(t)
 	all, _ := readAll(t, file)
-	unknown := withSection(SectionKind(77), bytes.Repeat([]byte("new"), 50000), 0)[headSize:]
-	empty := withSection(SectionSamples, nil, 0)[headSize:]
+	unknown := withSection(section.Kind(77), bytes.Repeat([]byte("new"), 50000), 0)[section.HeadSize:]
+	empty := withSection(section.Samples, nil, 0)[section.HeadSize:]
 	var changed []byte
 	starts := mapSections(t, file).starts
-	changed = append(changed, file[:headSize]...)
+	changed = append(changed, file[:section.HeadSize]...)
 	for i, at := range starts[:len(starts)-1] {
 		changed = append(append(changed, unknown...), empty...)
 		changed = append(changed, file[at:starts[i+1]]...)
@@ -25,7 +27,7 @@ func TestSectionsOfUnknownKindAreSkipped(t *testing.T) {
 	if h := r.Health(); h.Truncated || h.SkippedSections != uint64(2*(len(starts)-1)) || h.Trailing != 0 {
 		t.Errorf("health %+v", h)
 	}
-	changed[headSize+sectionHeaderSize+70000] ^= 1
+	changed[section.HeadSize+section.HeaderSize+70000] ^= 1
 	if _, r := readAll(t, changed); r.Health().Torn.Stretches != 1 {
 		t.Error("damage in a skipped section goes unnoticed")
 	}
@@ -36,7 +38,7 @@ func TestUnknownDictionaryEntriesAreSkipped(t *testing.T) {
 	payload := e.appendString(nil, 1, "one")
 	payload = append(payload, 99, 3, 1, 2, 3)
 	payload = append(payload, byte(entryString), 5, 2, 1, 'x', 0xff, 0xff) // a string entry with values that a later version appended
-	_, r := readAll(t, withSection(SectionDictionary, payload, 0))
+	_, r := readAll(t, withSection(section.Dictionary, payload, 0))
 	if r.Tables().String(1) != "one" || r.Tables().String(2) != "x" || r.Health().Truncated {
 		t.Errorf("strings %q, %q; health %+v", r.Tables().String(1), r.Tables().String(2), r.Health())
 	}
@@ -46,7 +48,7 @@ func TestUnknownDictionaryEntriesAreSkipped(t *testing.T) {
 // as files.
 func TestShorterEntriesOfEarlierRecorders(t *testing.T) {
 	payload := []byte{byte(entryStack), 3, 1, 1, 2, byte(entryModule), 7, 1, 2, 9, 2, 1, 'x', 0}
-	_, r := readAll(t, withSection(SectionDictionary, payload, 0))
+	_, r := readAll(t, withSection(section.Dictionary, payload, 0))
 	tables := r.Tables()
 	if r.Health().Truncated || len(tables.Stack(1)) != 1 || tables.StackEnd(1) != StackCaller {
 		t.Errorf("stack %x, end %v; health %+v", tables.Stack(1), tables.StackEnd(1), r.Health())
@@ -74,8 +76,8 @@ func TestUnknownFieldsAndKindsAreSkipped(t *testing.T) {
 		}
 		b = append(b, column...)
 	}
-	wantSameAhead(t, withSection(SectionEvents, b, 0))
-	got, r := readAll(t, withSection(SectionEvents, b, 0))
+	wantSameAhead(t, withSection(section.Events, b, 0))
+	got, r := readAll(t, withSection(section.Events, b, 0))
 	wantEvents(t, got, []Event{{Kind: EventAlloc, Seq: 7, Size: 100}, {Kind: EventAlloc, Seq: 9, Size: 300}})
 	if h := r.Health(); h.UnknownEvents != 1 || h.Events != 2 || h.Truncated {
 		t.Errorf("health %+v", h)

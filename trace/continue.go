@@ -11,8 +11,7 @@ func (r *Reader) Continue(from io.Reader, size int64) bool {
 		return false
 	}
 	r.done, r.mayGrow = false, false
-	r.sections.r, r.sections.size = from, size
-	r.sections.at, _ = from.(io.ReaderAt)
+	r.sections.Continue(from, size)
 	r.health.Truncated, r.health.TruncatedAt, r.health.Reason = false, 0, ""
 	return true
 }

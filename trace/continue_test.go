@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"memtrace/trace/section"
 )
 
 // readOn reads everything up to the present end.
@@ -35,12 +37,12 @@ func TestContinueGrowingFile(t *testing.T) {
 			}
 			return -1
 		}
-		r, err := NewReader(bytes.NewReader(whole[:headSize]), size(headSize))
+		r, err := NewReader(bytes.NewReader(whole[:section.HeadSize]), size(section.HeadSize))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := readOn(t, r)
-		for n := headSize + 1; n <= len(whole); n += 7 {
+		for n := section.HeadSize + 1; n <= len(whole); n += 7 {
 			if !r.Continue(bytes.NewReader(whole[r.Offset():n]), size(n)) {
 				t.Fatalf("sized %v: reading does not go on at %d of %d bytes", sized, n, len(whole))
 			}

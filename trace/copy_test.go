@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"memtrace/trace/section"
 )
 
 // verbatim leaves everything as it is.
@@ -42,7 +44,7 @@ func copyOf(t testing.TB, file []byte, edit Editor) []byte {
 // all.
 func TestCopyVerbatim(t *testing.T) {
 	whole := mixedTrace(t)
-	for _, n := range []int{len(whole), len(whole) - 1, len(whole) * 2 / 3, headSize} {
+	for _, n := range []int{len(whole), len(whole) - 1, len(whole) * 2 / 3, section.HeadSize} {
 		file := whole[:n]
 		want, _, _ := strings.Cut(dump(t, file), "# damaged")
 		if got := dump(t, copyOf(t, file, verbatim{})); got != want {
@@ -72,7 +74,7 @@ func TestCopyTakesTheEpilogue(t *testing.T) {
 }
 
 func TestCopyLeavesUnknownSectionsOut(t *testing.T) {
-	secret := withSection(SectionKind(77), []byte("secret"), 0)[headSize:]
+	secret := withSection(section.Kind(77), []byte("secret"), 0)[section.HeadSize:]
 	var file, without bytes.Buffer
 	for out, extra := range map[*bytes.Buffer][]byte{&file: []byte("secret"), &without: nil} {
 		w, err := NewWriter(out, WriterOptions{})
@@ -80,7 +82,7 @@ func TestCopyLeavesUnknownSectionsOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if extra != nil { // of a later version, which writes it like any other
-			err = w.writeSection(SectionKind(77), extra, false)
+			err = w.sections.Write(section.Kind(77), extra, false)
 		}
 		if err := errors.Join(err, w.WriteEvents(trainingStream(50, 1)), w.Close(End{Reason: "exit"})); err != nil {
 			t.Fatal(err)

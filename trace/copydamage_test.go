@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"memtrace/trace/section"
 )
 
 // lossyTrace has blocks of events, each with an account of records that were dropped, and an end that has their sum.
@@ -41,7 +43,7 @@ func lossyTrace(t *testing.T) []byte {
 func TestCopyOfDamageLosesTheSame(t *testing.T) {
 	whole := lossyTrace(t)
 	seen := make(map[string]bool)
-	for at := headSize; at+700 < len(whole); at += 350 {
+	for at := section.HeadSize; at+700 < len(whole); at += 350 {
 		file := slices.Clone(whole)
 		clear(file[at : at+700]) // more than check bytes restore
 		_, original := readAll(t, file)

@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/klauspost/compress/zstd"
+
+	"memtrace/trace/section"
 )
 
 // sectionMap knows where the sections of a whole trace begin and how many events stand before each.
@@ -16,14 +20,14 @@ type sectionMap struct{ starts, events []int }
 
 func mapSections(t testing.TB, file []byte) (m sectionMap) {
 	t.Helper()
-	at := headSize
+	at := section.HeadSize
 	for {
 		before, _ := readAll(t, file[:at])
 		m.starts, m.events = append(m.starts, at), append(m.events, len(before))
 		if at == len(file) {
 			return m
 		}
-		at += sectionHeaderSize + int(parseSectionHeader(file[at:]).length)
+		at += section.HeaderSize + int(section.ParseHeader(file[at:]).Length)
 		if at > len(file) {
 			t.Fatalf("a section ends at %d, the file at %d", at, len(file))
 		}
@@ -60,7 +64,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	sections := mapSections(t, file)
 	for n := range file {
 		r, err := NewReader(bytes.NewReader(file[:n]), int64(n))
-		if n < headSize {
+		if n < section.HeadSize {
 			if !errors.Is(err, ErrEmpty) || r != nil {
 				t.Fatalf("cut at %d: reader %v, error %v", n, r, err)
 			}
@@ -113,7 +117,7 @@ func TestFlipEveryBit(t *testing.T) {
 		file[at] ^= 1 << (bit % 8)
 		r, err := NewReader(bytes.NewReader(file), int64(len(file)))
 		switch {
-		case at < headSize:
+		case at < section.HeadSize:
 			if err == nil || r != nil || !errors.Is(err, ErrNotTrace) && !errors.Is(err, ErrVersion) {
 				t.Fatalf("bit %d of the head: reader %v, error %v", bit, r, err)
 			}
@@ -138,16 +142,17 @@ func TestHundredBadBytes(t *testing.T) {
 	file := encodeTrace(t, events, 4000)
 	sections := mapSections(t, file)
 	last := sections.starts[len(sections.starts)-2]
+	const parityBytes = section.HeaderSize + 16 + 128 // of one of the two copies of a parity section
 	noise := rand.New(rand.NewPCG(1, 2))
-	places := []int{headSize, last - 100}
+	places := []int{section.HeadSize, last - 100}
 	for _, start := range sections.starts {
 		places = append(places, start-100, start-50, start-1, start)
 	}
 	for range 100 {
-		places = append(places, headSize+noise.IntN(last-headSize-100))
+		places = append(places, section.HeadSize+noise.IntN(last-section.HeadSize-100))
 	}
 	for _, at := range places {
-		if at < headSize || at+100 > last {
+		if at < section.HeadSize || at+100 > last {
 			continue
 		}
 		damaged := bytes.Clone(file)
@@ -155,7 +160,7 @@ func TestHundredBadBytes(t *testing.T) {
 			damaged[at+i] = byte(noise.Uint32())
 		}
 		got, r := readAll(t, damaged)
-		if h := r.Health(); len(got) != len(events) || h.Truncated || h.Torn.Stretches+h.Restored.Stretches == 0 || h.Torn.Bytes > 2*paritySection || h.Altered != "" {
+		if h := r.Health(); len(got) != len(events) || h.Truncated || h.Torn.Stretches+h.Restored.Stretches == 0 || h.Torn.Bytes > 2*parityBytes || h.Altered != "" {
 			t.Fatalf("100 bytes at %d of %d: %d of %d events, %+v", at, len(file), len(got), len(events), h)
 		}
 		wantEvents(t, got, events)
@@ -166,7 +171,7 @@ func TestHundredBadBytes(t *testing.T) {
 func TestLargeDamageIsPassedOver(t *testing.T) {
 	events := trainingStream(15000, 3)
 	file := encodeTrace(t, events, 1000)
-	for at := headSize; at+400 < len(file)-400; at += 997 {
+	for at := section.HeadSize; at+400 < len(file)-400; at += 997 {
 		damaged := bytes.Clone(file)
 		clear(damaged[at : at+400])
 		got, r := readAll(t, damaged)
@@ -221,25 +226,10 @@ func TestDamageInAPipe(t *testing.T) {
 	}
 }
 
-// A file full of headers that promise much costs no more than a bound, however long it is.
-func TestHeadersEverywhere(t *testing.T) {
-	file := fileHead()
-	for range 1 << 16 {
-		file = binary.LittleEndian.AppendUint32(file, 3) // as kind, length, checksum and raw length
-	}
-	r, err := NewReader(bytes.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, h := drain(t, r); !h.Truncated || r.sections.checked > resyncChecked+MaxSectionBytes {
-		t.Errorf("%d bytes were checked: %+v", r.sections.checked, h)
-	}
-}
-
 func TestSizeUnknownReadsTheSame(t *testing.T) {
 	file := mixedTrace(t)
 	all, _ := readAll(t, file)
-	for _, n := range []int{headSize, len(file) / 3, len(file) / 2, len(file) - 1, len(file)} {
+	for _, n := range []int{section.HeadSize, len(file) / 3, len(file) / 2, len(file) - 1, len(file)} {
 		known, err := NewReader(bytes.NewReader(file[:n]), int64(n))
 		if err != nil {
 			t.Fatal(err)
@@ -290,7 +280,7 @@ func TestNoTrace(t *testing.T) {
 func TestReadErrorIsNotDamage(t *testing.T) {
 	file := mixedTrace(t)
 	broken := errors.New("cable pulled")
-	for _, n := range []int{3, headSize, headSize + 5, headSize + sectionHeaderSize + 2, len(file) / 2} {
+	for _, n := range []int{3, section.HeadSize, section.HeadSize + 5, section.HeadSize + section.HeaderSize + 2, len(file) / 2} {
 		r, err := NewReader(io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(broken)), -1)
 		for err == nil {
 			_, err = r.ReadBatch()
@@ -305,9 +295,9 @@ func TestReadErrorIsNotDamage(t *testing.T) {
 }
 
 // withSection returns a file of one section with a right checksum.
-func withSection(kind SectionKind, payload []byte, raw uint32) []byte {
-	file := append(fileHead(), make([]byte, sectionHeaderSize)...)
-	sectionHeader{kind: kind, length: uint32(len(payload)), raw: raw}.put(file[headSize:], payload)
+func withSection(kind section.Kind, payload []byte, raw uint32) []byte {
+	file := append(fileHead(), make([]byte, section.HeaderSize)...)
+	section.Header{Kind: kind, Length: uint32(len(payload)), Raw: raw}.Put(file[section.HeadSize:], payload)
 	return append(file, payload...)
 }
 
@@ -325,79 +315,61 @@ func oneColumn(count uint64, f Field, encoding Encoding, column []byte) []byte {
 
 // Sections that are whole and have the right checksum, but whose content no writer would produce.
 func TestInconsistentContentEndsReading(t *testing.T) {
-	enc, err := newCompressor()
+	enc, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bomb := enc.EncodeAll(make([]byte, MaxSectionBytes), nil)
+	bomb := enc.EncodeAll(make([]byte, section.MaxBytes), nil)
 	two := binary.AppendUvarint(nil, 2)
 	cases := []struct {
 		name    string
-		kind    SectionKind
+		kind    section.Kind
 		payload []byte
 		raw     uint32
 		reason  string
 	}{
-		{"no events", SectionEvents, []byte{0, 0, 0}, 0, "0 events of 0 kinds"},
-		{"too many events", SectionEvents, append([]byte{0}, 0x81, 0x80, 0x04, 1, 1, 1), 0, "65537 events"},
-		{"kind column short", SectionEvents, []byte{0, 3, 1, 1, 1, 2, 0, 0}, 0, "kind column"},
-		{"kind not listed", SectionEvents, []byte{0, 1, 1, 1, 0, 1, 1}, 0, "kind 1 of 1"},
-		{"column short", SectionEvents, oneColumn(2, FieldSize, EncodingPlain, []byte{1}), 0, "field size"},
-		{"column past the end", SectionEvents, []byte{0, 1, 1, 1, 1, 1, 0, 1, 9, 0}, 0, "past the end"},
-		{"unknown encoding", SectionEvents, oneColumn(1, FieldSize, 99, []byte{1}), 0, "field size"},
-		{"value too wide", SectionEvents, oneColumn(1, FieldDevice, EncodingPlain, []byte{0x80, 0x80, 0x08}), 0, "device: a value is out of range"},
-		{"table index unknown", SectionEvents, oneColumn(1, FieldAddr, EncodingTable, []byte{1}), 0, "field addr"},
-		{"run of nothing", SectionEvents, oneColumn(1, FieldTag, EncodingRun, []byte{0, 1}), 0, "field tag"},
-		{"predicted column short", SectionEvents, oneColumn(3, FieldAPI, EncodingSame, two), 0, "field api"},
-		{"stack of many frames", SectionDictionary, []byte{2, 6, 1, 0xff, 0xff, 0xff, 0x0f, 0}, 0, "dictionary"},
-		{"Python stack of many frames", SectionDictionary, []byte{6, 6, 1, 0, 0xff, 0xff, 0x0f, 0}, 0, "dictionary"},
-		{"Python frame short", SectionDictionary, []byte{6, 6, 1, 0, 2, 1, 1, 1}, 0, "dictionary"},
-		{"Python frame's offset too wide", SectionDictionary, []byte{6, 10, 1, 0, 1, 1, 0x80, 0x80, 0x80, 0x80, 0x20, 0}, 0, "dictionary"},
-		{"stack end too wide", SectionDictionary, []byte{2, 5, 1, 1, 2, 0x80, 0x02}, 0, "dictionary"},
-		{"line table past its body", SectionDictionary, []byte{7, 8, 1, 0, 0, 0, 0, 0, 0, 9}, 0, "dictionary"},
-		{"line table too large", SectionDictionary, append([]byte{7, 10, 1, 0, 0, 0, 0, 0, 0}, 0x81, 0x80, 0x40), 0, "dictionary"},
-		{"first line too wide", SectionDictionary, []byte{7, 12, 1, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0, 0, 0, 0}, 0, "dictionary"},
-		{"symbol texts past the end", SectionSymbols, []byte{9, 1, 'x'}, 0, "symbols"},
-		{"symbol text unknown", SectionSymbols, []byte{1, 1, 'x', 1, 0, 2, 1, 2, 0, 0, 0}, 0, "symbols"},
-		{"symbol without frames", SectionSymbols, []byte{0, 1, 0, 2, 0}, 0, "symbols"},
-		{"symbol of many frames", SectionSymbols, append([]byte{0, 1, 0, 2, 0x81, 0x02}, make([]byte, 4*257)...), 0, "symbols"},
-		{"symbol starts below 0", SectionSymbols, []byte{0, 1, 0, 2, 1, 0, 0, 0, 3}, 0, "symbols"},
-		{"fewer symbols than said", SectionSymbols, []byte{0, 2, 0, 2, 1, 0, 0, 0, 1}, 0, "symbols"},
-		{"string past its body", SectionDictionary, []byte{1, 3, 1, 9, 'x'}, 0, "dictionary"},
-		{"entry past the end", SectionDictionary, []byte{1, 9, 1}, 0, "dictionary"},
-		{"info past the end", SectionInfo, []byte{2, 1, 'a', 1, 'b', 5, 'c'}, 0, "info"},
-		{"end too short", SectionEnd, []byte{0, 0}, 0, "end"},
-		{"no zstd", SectionEvents, []byte("not a zstd frame"), 400, "events section"},
-		{"raw size differs", SectionDictionary, enc.EncodeAll(make([]byte, 1000), nil), 999, "impossible size"},
-		{"raw size beyond the ratio", SectionDictionary, bomb, MaxSectionBytes, "impossible size"},
-		{"raw size beyond the limit", SectionEvents, bomb, MaxSectionBytes + 1, "impossible size"},
+		{"no events", section.Events, []byte{0, 0, 0}, 0, "0 events of 0 kinds"},
+		{"too many events", section.Events, append([]byte{0}, 0x81, 0x80, 0x04, 1, 1, 1), 0, "65537 events"},
+		{"kind column short", section.Events, []byte{0, 3, 1, 1, 1, 2, 0, 0}, 0, "kind column"},
+		{"kind not listed", section.Events, []byte{0, 1, 1, 1, 0, 1, 1}, 0, "kind 1 of 1"},
+		{"column short", section.Events, oneColumn(2, FieldSize, EncodingPlain, []byte{1}), 0, "field size"},
+		{"column past the end", section.Events, []byte{0, 1, 1, 1, 1, 1, 0, 1, 9, 0}, 0, "past the end"},
+		{"unknown encoding", section.Events, oneColumn(1, FieldSize, 99, []byte{1}), 0, "field size"},
+		{"value too wide", section.Events, oneColumn(1, FieldDevice, EncodingPlain, []byte{0x80, 0x80, 0x08}), 0, "device: a value is out of range"},
+		{"table index unknown", section.Events, oneColumn(1, FieldAddr, EncodingTable, []byte{1}), 0, "field addr"},
+		{"run of nothing", section.Events, oneColumn(1, FieldTag, EncodingRun, []byte{0, 1}), 0, "field tag"},
+		{"predicted column short", section.Events, oneColumn(3, FieldAPI, EncodingSame, two), 0, "field api"},
+		{"stack of many frames", section.Dictionary, []byte{2, 6, 1, 0xff, 0xff, 0xff, 0x0f, 0}, 0, "dictionary"},
+		{"Python stack of many frames", section.Dictionary, []byte{6, 6, 1, 0, 0xff, 0xff, 0x0f, 0}, 0, "dictionary"},
+		{"Python frame short", section.Dictionary, []byte{6, 6, 1, 0, 2, 1, 1, 1}, 0, "dictionary"},
+		{"Python frame's offset too wide", section.Dictionary, []byte{6, 10, 1, 0, 1, 1, 0x80, 0x80, 0x80, 0x80, 0x20, 0}, 0, "dictionary"},
+		{"stack end too wide", section.Dictionary, []byte{2, 5, 1, 1, 2, 0x80, 0x02}, 0, "dictionary"},
+		{"line table past its body", section.Dictionary, []byte{7, 8, 1, 0, 0, 0, 0, 0, 0, 9}, 0, "dictionary"},
+		{"line table too large", section.Dictionary, append([]byte{7, 10, 1, 0, 0, 0, 0, 0, 0}, 0x81, 0x80, 0x40), 0, "dictionary"},
+		{"first line too wide", section.Dictionary, []byte{7, 12, 1, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0, 0, 0, 0}, 0, "dictionary"},
+		{"symbol texts past the end", section.Symbols, []byte{9, 1, 'x'}, 0, "symbols"},
+		{"symbol text unknown", section.Symbols, []byte{1, 1, 'x', 1, 0, 2, 1, 2, 0, 0, 0}, 0, "symbols"},
+		{"symbol without frames", section.Symbols, []byte{0, 1, 0, 2, 0}, 0, "symbols"},
+		{"symbol of many frames", section.Symbols, append([]byte{0, 1, 0, 2, 0x81, 0x02}, make([]byte, 4*257)...), 0, "symbols"},
+		{"symbol starts below 0", section.Symbols, []byte{0, 1, 0, 2, 1, 0, 0, 0, 3}, 0, "symbols"},
+		{"fewer symbols than said", section.Symbols, []byte{0, 2, 0, 2, 1, 0, 0, 0, 1}, 0, "symbols"},
+		{"string past its body", section.Dictionary, []byte{1, 3, 1, 9, 'x'}, 0, "dictionary"},
+		{"entry past the end", section.Dictionary, []byte{1, 9, 1}, 0, "dictionary"},
+		{"info past the end", section.Info, []byte{2, 1, 'a', 1, 'b', 5, 'c'}, 0, "info"},
+		{"end too short", section.End, []byte{0, 0}, 0, "end"},
+		{"no zstd", section.Events, []byte("not a zstd frame"), 400, "events section"},
+		{"raw size differs", section.Dictionary, enc.EncodeAll(make([]byte, 1000), nil), 999, "impossible size"},
+		{"raw size beyond the ratio", section.Dictionary, bomb, section.MaxBytes, "impossible size"},
+		{"raw size beyond the limit", section.Events, bomb, section.MaxBytes + 1, "impossible size"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			events, r := readAll(t, withSection(c.kind, c.payload, c.raw))
 			wantSameAhead(t, withSection(c.kind, c.payload, c.raw))
-			if h := r.Health(); !h.Truncated || h.TruncatedAt != headSize || !strings.Contains(h.Reason, c.reason) {
+			if h := r.Health(); !h.Truncated || h.TruncatedAt != section.HeadSize || !strings.Contains(h.Reason, c.reason) {
 				t.Errorf("%d events, health %+v, want the reason %q", len(events), h, c.reason)
 			}
 		})
-	}
-}
-
-func TestAbsurdLengthAllocatesNothing(t *testing.T) {
-	file := append(fileHead(), make([]byte, sectionHeaderSize)...)
-	binary.LittleEndian.PutUint32(file[headSize:], uint32(SectionEvents))
-	binary.LittleEndian.PutUint32(file[headSize+4:], MaxSectionBytes)
-	for _, size := range []int64{-1, int64(len(file))} {
-		r, err := NewReader(bytes.NewReader(file), size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, h := drain(t, r); !h.Truncated {
-			t.Errorf("health %+v", h)
-		}
-		if got := cap(r.sections.payload); got > readStep {
-			t.Errorf("size %d: %d bytes were allocated for a section of which none is there", size, got)
-		}
 	}
 }
 

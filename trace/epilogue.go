@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"memtrace/trace/section"
 )
 
 // The epilogue is what stands behind the end section: symbols that were added to a finished trace, then a copy of the
@@ -14,21 +16,18 @@ import (
 // readEpilogue reads on behind the end section. Damage there costs the epilogue alone.
 func (r *Reader) readEpilogue() error {
 	for {
-		kind, payload, err := r.sections.nextWhole() // there is nothing behind it to look for
-		if err == nil && kind == SectionSymbols {
+		kind, payload, err := r.sections.NextWhole() // there is nothing behind it to look for
+		if err == nil && kind == section.Symbols {
 			if faulty := decodeSymbols(payload, r.entries.tables); faulty != nil {
-				err = damaged("%v", faulty)
+				err = section.Damaged("%v", faulty)
 			}
 		}
-		var damage *damageError
+		var damage *section.Damage
 		switch {
 		case err == io.EOF:
 			return nil
 		case errors.As(err, &damage):
-			r.health.Epilogue, r.health.Trailing = damage.reason, -1
-			if r.sections.size >= 0 {
-				r.health.Trailing = r.sections.size - r.sections.offset
-			}
+			r.health.Epilogue, r.health.Trailing = damage.Reason, r.sections.Left()
 			return nil
 		case err != nil:
 			return fmt.Errorf("behind the end: %w", err)
@@ -59,7 +58,7 @@ func appendSymbols(file *os.File, symbols []Symbol) error {
 	if err != nil {
 		return err
 	}
-	head := make([]byte, headSize)
+	head := make([]byte, section.HeadSize)
 	n, err := file.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		return err
@@ -81,9 +80,9 @@ func appendSymbols(file *os.File, symbols []Symbol) error {
 	if err != nil {
 		return err
 	}
-	w.noParity = true
+	w.sections.NoParity()
 	if err = w.WriteSymbols(symbols); err == nil {
-		err = w.writeSection(SectionEnd, end, false)
+		err = w.sections.Write(section.End, end, false)
 	}
 	if err != nil { // a full disk must not leave half a section behind
 		return errors.Join(err, file.Truncate(offset))
@@ -95,33 +94,33 @@ func appendSymbols(file *os.File, symbols []Symbol) error {
 // behind the end stay; symbols that are cut or damaged there do not count; anything else is refused, since it is not
 // known what it is.
 func findEnd(file io.ReaderAt, size int64) (offset int64, end []byte, err error) {
-	sections := sectionReader{r: io.NewSectionReader(file, headSize, size-headSize), size: size, offset: headSize}
-	var header sectionHeader
+	sections := section.NewReader(io.NewSectionReader(file, section.HeadSize, size-section.HeadSize), size, section.HeadSize)
+	var header section.Header
 	for {
-		header, err = sections.header()
-		if err == nil && header.kind == SectionEnd {
-			if end, err = sections.stored(header); err == nil {
+		header, err = sections.Header()
+		if err == nil && header.Kind == section.End {
+			if end, err = sections.Stored(header); err == nil {
 				end = append([]byte(nil), end...)
 				_, _, err = decodeEnd(end)
-				sections.passed(header)
+				sections.Passed(header)
 			}
 		} else if err == nil {
-			err = sections.skip(header)
+			err = sections.Skip(header)
 		}
-		var damage *damageError
+		var damage *section.Damage
 		switch {
 		case err == nil:
 			continue
 		case err != io.EOF && !errors.As(err, &damage):
 			return 0, nil, err
 		case end == nil && damage != nil:
-			return 0, nil, fmt.Errorf("%w; reading it stops at offset %d: %s", ErrNoEnd, sections.offset, damage.reason)
+			return 0, nil, fmt.Errorf("%w; reading it stops at offset %d: %s", ErrNoEnd, sections.Offset, damage.Reason)
 		case end == nil:
 			return 0, nil, ErrNoEnd
-		case damage != nil && header.kind != SectionSymbols && header.kind != SectionEnd:
+		case damage != nil && header.Kind != section.Symbols && header.Kind != section.End:
 			return 0, nil, fmt.Errorf("%d bytes that are no part of a trace follow its end at offset %d; cut them off, or write a clean copy with 'memtrace strip'",
-				size-sections.offset, sections.offset)
+				size-sections.Offset, sections.Offset)
 		}
-		return sections.offset, end, nil
+		return sections.Offset, end, nil
 	}
 }

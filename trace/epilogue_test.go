@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"memtrace/trace/section"
 )
 
 // someSymbols gives n symbols whose names tell their number.
@@ -176,7 +178,7 @@ func TestDamagedEpilogueLosesOnlyItself(t *testing.T) {
 		}
 	}
 	ends := map[int]bool{}
-	for at := len(whole); at < len(file); at += sectionHeaderSize + int(parseSectionHeader(file[at:]).length) {
+	for at := len(whole); at < len(file); at += section.HeaderSize + int(section.ParseHeader(file[at:]).Length) {
 		ends[at] = true
 	}
 	for n := len(whole); n < len(file); n++ {
@@ -198,7 +200,7 @@ func TestAppendSymbolsRepairsCutEpilogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := readFile(t, path)
-	for _, n := range []int{len(whole) + sectionHeaderSize, len(whole) + 40, len(file) - 3} {
+	for _, n := range []int{len(whole) + section.HeaderSize, len(whole) + 40, len(file) - 3} {
 		cut := writeFile(t, file[:n])
 		if err := appendAt(cut, symbols); err != nil {
 			t.Fatalf("cut at %d: %v", n, err)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"memtrace/trace/section"
 )
 
 // FuzzReader: any bytes give a reader or an error, never both or neither; reading ends with io.EOF, and what was read
@@ -19,7 +21,7 @@ func FuzzReader(f *testing.F) {
 	for _, s := range someSymbols(3) {
 		symbols.add(s)
 	}
-	epilogue := withSection(SectionSymbols, symbols.finish(), 0)[headSize:]
+	epilogue := withSection(section.Symbols, symbols.finish(), 0)[section.HeadSize:]
 	f.Add(append(encode(f, everyLine), epilogue...))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		readAnything(t, file)
@@ -29,14 +31,14 @@ func FuzzReader(f *testing.F) {
 
 func withRightChecksums(file []byte) []byte {
 	file = bytes.Clone(file)
-	for at := headSize; at+sectionHeaderSize <= len(file); {
-		h := parseSectionHeader(file[at:])
-		body := file[at+sectionHeaderSize:]
-		if int64(h.length) > int64(len(body)) {
+	for at := section.HeadSize; at+section.HeaderSize <= len(file); {
+		h := section.ParseHeader(file[at:])
+		body := file[at+section.HeaderSize:]
+		if int64(h.Length) > int64(len(body)) {
 			break
 		}
-		h.put(file[at:], body[:h.length])
-		at += sectionHeaderSize + int(h.length)
+		h.Put(file[at:], body[:h.Length])
+		at += section.HeaderSize + int(h.Length)
 	}
 	return file
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"memtrace/trace/section"
 )
 
 // IndexEntry describes a stretch of the file that begins at an event block: what a reader needs to know to start in the
@@ -96,22 +98,22 @@ func decodeIndex(payload []byte) ([]IndexEntry, error) {
 // A trace without a clean end gives an error; it can still be read from the front.
 func ReadIndex(r io.ReaderAt, size int64) ([]IndexEntry, error) {
 	var tail [8]byte
-	if size < headSize+sectionHeaderSize+8 {
+	if size < section.HeadSize+section.HeaderSize+8 {
 		return nil, fmt.Errorf("read index: %w", ErrEmpty)
 	}
 	if _, err := r.ReadAt(tail[:], size-8); err != nil {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
 	offset := binary.LittleEndian.Uint64(tail[:])
-	if offset < headSize || offset > uint64(size-sectionHeaderSize) {
+	if offset < section.HeadSize || offset > uint64(size-section.HeaderSize) {
 		return nil, fmt.Errorf("read index: the trace did not end cleanly")
 	}
-	sections := sectionReader{r: io.NewSectionReader(r, int64(offset), size-int64(offset)), size: size, offset: int64(offset)}
-	kind, payload, err := sections.next()
+	sections := section.NewReader(io.NewSectionReader(r, int64(offset), size-int64(offset)), size, int64(offset))
+	kind, payload, err := sections.Next()
 	if err != nil {
 		return nil, fmt.Errorf("read index at offset %d: %w", offset, err)
 	}
-	if kind != SectionIndex {
+	if kind != section.Index {
 		return nil, fmt.Errorf("read index: the trace did not end cleanly")
 	}
 	return decodeIndex(payload)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"memtrace/trace/section"
 )
 
 // Info is what is known about the run as a whole, under dotted keys. Every key is optional; later sections override
@@ -58,6 +60,10 @@ const SnapshotKey = "snapshot"
 // ExitStatusKey is the key of a program's exit status.
 const ExitStatusKey = "process.exit_status"
 
+// AlteredKey is the fact, in a copy of a trace whose sections were not as they were written, or in a trace with which a
+// damaged spool was merged, of what was wrong there.
+const AlteredKey = "trace.altered"
+
 // End closes a trace whose program ended in an orderly way; it is absent in a killed run.
 type End struct {
 	Reason      string // "exit", or why recording stopped
@@ -83,7 +89,7 @@ func decodeInfo(payload []byte, info Info) error {
 	d := decoder{data: payload}
 	n := d.uvarint()
 	for range n {
-		key, value := d.text(MaxSectionBytes), d.text(MaxSectionBytes)
+		key, value := d.text(section.MaxBytes), d.text(section.MaxBytes)
 		if d.failed {
 			break
 		}
@@ -97,31 +103,31 @@ func decodeInfo(payload []byte, info Info) error {
 
 // appendEnd encodes an end payload. The last 8 bytes are the file offset of the index section (0 without one), at a
 // fixed place from the end of the file.
-func appendEnd(dst []byte, e End, before chain, indexOffset uint64) []byte {
+func appendEnd(dst []byte, e End, before section.Chain, indexOffset uint64) []byte {
 	dst = appendText(dst, e.Reason)
 	for _, v := range []uint64{e.LostRecords, e.LostRings, e.LostDict, e.EventCount, zigzag(e.Time)} {
 		dst = binary.AppendUvarint(dst, v)
 	}
-	if before.sections > 0 {
-		dst = binary.AppendUvarint(dst, before.sections)
-		dst = binary.AppendUvarint(dst, uint64(before.sum))
+	if before.Sections > 0 {
+		dst = binary.AppendUvarint(dst, before.Sections)
+		dst = binary.AppendUvarint(dst, uint64(before.Sum))
 	}
 	return binary.LittleEndian.AppendUint64(dst, indexOffset)
 }
 
-func decodeEnd(payload []byte) (e End, before chain, err error) {
+func decodeEnd(payload []byte) (e End, before section.Chain, err error) {
 	if len(payload) < 8 {
-		return End{}, chain{}, fmt.Errorf("end section: %w", errShort)
+		return End{}, section.Chain{}, fmt.Errorf("end section: %w", errShort)
 	}
 	d := decoder{data: payload[:len(payload)-8]}
 	e = End{Reason: d.text(MaxString)}
 	e.LostRecords, e.LostRings, e.LostDict, e.EventCount = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
 	e.Time = unzigzag(d.uvarint())
 	if d.more() {
-		before = chain{sections: d.uvarint(), sum: uint32(d.uvarint())}
+		before = section.Chain{Sections: d.uvarint(), Sum: uint32(d.uvarint())}
 	}
 	if d.failed {
-		return End{}, chain{}, fmt.Errorf("end section: %w", errShort)
+		return End{}, section.Chain{}, fmt.Errorf("end section: %w", errShort)
 	}
 	return e, before, nil
 }

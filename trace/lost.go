@@ -65,3 +65,53 @@ func lostFrom(info Info) (rings, dict uint64) {
 	dict, _ = strconv.ParseUint(info[lostDictionaryKey], 10, 64)
 	return rings, dict
 }
+
+// tornBefore returns the event that tells of what was lost in the stretches passed over since the last events, which
+// these follow; false if nothing was.
+func (r *Reader) tornBefore(b *Batch) (Event, bool) {
+	if r.sections.Torn.Stretches == r.tornTold {
+		return Event{}, false
+	}
+	r.tornTold = r.sections.Torn.Stretches
+	rows := b.Rows()
+	for i := range rows {
+		if e := &rows[i]; e.Flags&FlagLate == 0 && e.Kind != EventLost {
+			return r.tornUpTo(e.Seq)
+		}
+	}
+	return Event{}, false
+}
+
+// tellOf returns a batch of one event.
+func (r *Reader) tellOf(e Event) *Batch {
+	r.told[0] = e
+	return RowBatch(r.told[:])
+}
+
+// tornUpTo tells of the order numbers between those seen and next.
+func (r *Reader) tornUpTo(next uint64) (Event, bool) {
+	last, _ := r.seqs.Max()
+	if next <= last+1 {
+		return Event{}, false
+	}
+	n := next - last - 1
+	r.torn += n
+	r.tornEvents++
+	r.health.Events++
+	return Lost{Count: n, Until: next - 1}.Event(last), true
+}
+
+// tornAtEnd is tornBefore where no events follow: what the recorder says of the numbers that it drew, and of the events
+// that it wrote, tells how many.
+func (r *Reader) tornAtEnd() (Event, bool) {
+	if r.sections.Torn.Stretches == r.tornTold {
+		return Event{}, false
+	}
+	r.tornTold = r.sections.Torn.Stretches
+	next := drawnFrom(r.info).Last + 1
+	if seen := r.health.Events - r.tornEvents + r.torn; r.end != nil && r.end.EventCount > seen {
+		last, _ := r.seqs.Max()
+		next = max(next, last+1+r.end.EventCount-seen)
+	}
+	return r.tornUpTo(next)
+}

@@ -3,6 +3,8 @@ package trace
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"memtrace/trace/section"
 )
 
 const (
@@ -32,7 +34,7 @@ func (w *Writer) WriteOOM(report string) error {
 	if err := checkOOM(report); err != nil {
 		return fmt.Errorf("write trace: %w", err)
 	}
-	return w.writeSection(SectionOOM, []byte(report), len(report) > compressAbove)
+	return w.sections.Write(section.OOM, []byte(report), len(report) > compressAbove)
 }
 
 func checkOOM(report string) error {

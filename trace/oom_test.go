@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"memtrace/trace/section"
 )
 
 // Reports stand where they were written, between the blocks of events, and a text form keeps them there.
@@ -47,7 +49,7 @@ func TestOOMReportsAreBounded(t *testing.T) {
 	if n := len(r.OOMReports()); n != MaxOOMReports || r.Health().Truncated {
 		t.Errorf("%d reports, health %+v", n, r.Health())
 	}
-	_, r = readAll(t, withSection(SectionOOM, []byte{0xff}, 0))
+	_, r = readAll(t, withSection(section.OOM, []byte{0xff}, 0))
 	if !r.Health().Truncated || len(r.OOMReports()) != 0 {
 		t.Errorf("a section that is no text: %q, health %+v", r.OOMReports(), r.Health())
 	}

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+
+	"memtrace/trace/section"
 )
 
 // Reader reads a trace from front to back, up to its end or to the first section that is cut or damaged. It is a
 // Source. Its memory is bounded by the section limits and by what the dictionary holds; it never allocates on the word
 // of a length alone.
 type Reader struct {
-	sections sectionReader
+	sections section.Reader
 	version  uint32
 	done     bool
 	mayGrow  bool // reading ended where a section that is being written would begin
@@ -42,7 +44,7 @@ type Reader struct {
 // NewReader reads the head of a trace. size is the number of bytes in r, -1 if unknown; knowing it lets an absurd
 // length be refused at once. The errors are ErrNotTrace, ErrVersion and ErrEmpty, or why reading failed.
 func NewReader(r io.Reader, size int64) (*Reader, error) {
-	var head [headSize]byte
+	var head [section.HeadSize]byte
 	n, err := io.ReadFull(r, head[:])
 	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, fmt.Errorf("read head of trace: %w", err)
@@ -51,8 +53,8 @@ func NewReader(r io.Reader, size int64) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := &Reader{version: version, info: make(Info), sections: sectionReader{r: r, size: size, offset: headSize}}
-	reader.sections.at, _ = r.(io.ReaderAt)
+	reader := &Reader{version: version, info: make(Info), sections: section.NewReader(r, size, section.HeadSize)}
+	reader.sections.Continue(r, size)
 	reader.entries.tables = &Tables{}
 	return reader, nil
 }
@@ -88,7 +90,7 @@ func (r *Reader) End() (end End, ok bool) {
 func (r *Reader) Watermark() uint64 { return r.watermark }
 
 // Offset returns how many bytes were read as whole sections, for progress and for continuing the file.
-func (r *Reader) Offset() int64 { return r.sections.offset }
+func (r *Reader) Offset() int64 { return r.sections.Offset }
 
 // Lost returns what the recorder had to drop: records, rings, dictionary entries.
 func (r *Reader) Lost() (records, rings, dict uint64) {
@@ -102,12 +104,12 @@ func (r *Reader) Lost() (records, rings, dict uint64) {
 // Health says what was read so far and what is missing.
 func (r *Reader) Health() Health {
 	h := r.health
-	h.Sections, h.SkippedSections = r.sections.read, r.sections.skipped
+	h.Sections, h.SkippedSections = r.sections.Read, r.sections.Skipped
 	h.UnknownEvents = r.block.unknown
-	h.Bytes = r.sections.offset
-	h.Torn = r.sections.torn
+	h.Bytes = r.sections.Offset
+	h.Torn = r.sections.Torn
 	h.Torn.Records = r.torn
-	h.Restored = r.sections.restored
+	h.Restored = r.sections.Restored
 	if h.Altered == "" {
 		h.Altered = r.info[AlteredKey]
 	}
@@ -171,15 +173,15 @@ func (r *Reader) nextBatch() (*Batch, error) {
 
 // nextSection reads one section. Damage ends reading without an error.
 func (r *Reader) nextSection() error {
-	at := r.sections.offset
+	at := r.sections.Offset
 	kind, payload, err := r.passSection()
-	var damage *damageError
+	var damage *section.Damage
 	switch {
 	case err == io.EOF:
 		r.done, r.mayGrow = true, true
 		return nil
 	case errors.As(err, &damage):
-		r.stop(r.sections.offset, damage.reason)
+		r.stop(r.sections.Offset, damage.Reason)
 		r.mayGrow = true
 		return nil
 	case err != nil:
@@ -192,11 +194,11 @@ func (r *Reader) nextSection() error {
 }
 
 // passSection goes on to the next section and returns it.
-func (r *Reader) passSection() (SectionKind, []byte, error) {
+func (r *Reader) passSection() (section.Kind, []byte, error) {
 	if r.ahead != nil {
 		return r.ahead.passSection(r)
 	}
-	return r.sections.next()
+	return r.sections.Next()
 }
 
 func (r *Reader) openBlock(payload []byte) error {
@@ -206,30 +208,30 @@ func (r *Reader) openBlock(payload []byte) error {
 	return r.block.open(payload)
 }
 
-func (r *Reader) take(kind SectionKind, payload []byte, at int64) error {
+func (r *Reader) take(kind section.Kind, payload []byte, at int64) error {
 	switch kind {
-	case SectionInfo:
+	case section.Info:
 		return decodeInfo(payload, r.info)
-	case SectionDictionary:
+	case section.Dictionary:
 		return r.entries.decode(payload)
-	case SectionEvents:
+	case section.Events:
 		if err := r.openBlock(payload); err != nil {
 			return err
 		}
 		r.blockAt = at
 		r.watermark = max(r.watermark, r.block.watermark)
 		r.health.Blocks++
-	case SectionOOM:
+	case section.OOM:
 		return r.takeOOM(payload)
-	case SectionSymbols:
+	case section.Symbols:
 		return decodeSymbols(payload, r.entries.tables)
-	case SectionEnd:
+	case section.End:
 		end, before, err := decodeEnd(payload)
 		if err != nil {
 			return err
 		}
-		if r.sections.torn.Stretches == 0 { // else it is known why sections are missing
-			r.health.Altered = r.sections.before.differs(before)
+		if r.sections.Torn.Stretches == 0 { // else it is known why sections are missing
+			r.health.Altered = r.sections.Before.Differs(before)
 		}
 		r.end = &end
 		r.done = true
@@ -244,7 +246,7 @@ func (r *Reader) stop(offset int64, reason string) {
 	if r.ahead != nil {
 		r.halt()
 	}
-	r.sections.offset = offset
+	r.sections.Offset = offset
 	r.health.Truncated, r.health.TruncatedAt, r.health.Reason = true, offset, reason
 }
 

@@ -3,6 +3,8 @@ package trace
 import (
 	"encoding/binary"
 	"fmt"
+
+	"memtrace/trace/section"
 )
 
 // MaxSymbolFrames bounds the frames that one code address may stand for.
@@ -101,7 +103,7 @@ func (w *Writer) WriteSymbols(symbols []Symbol) error {
 			e.add(symbols[0])
 			symbols = symbols[1:]
 		}
-		if err := w.writeSection(SectionSymbols, e.finish(), true); err != nil {
+		if err := w.sections.Write(section.Symbols, e.finish(), true); err != nil {
 			return err
 		}
 	}
@@ -120,8 +122,8 @@ func (s Symbol) Check() error {
 		}
 		total += len(f.Function) + len(f.File)
 	}
-	if total > MaxSectionBytes/2 {
-		return fmt.Errorf("symbol whose names and files have %d bytes, at most %d are allowed", total, MaxSectionBytes/2)
+	if total > section.MaxBytes/2 {
+		return fmt.Errorf("symbol whose names and files have %d bytes, at most %d are allowed", total, section.MaxBytes/2)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"memtrace/trace/section"
 )
 
 func TestTablesFromFile(t *testing.T) {
@@ -135,7 +137,7 @@ func TestDictionaryMemoryIsBounded(t *testing.T) {
 			}
 			payloads = append(payloads, payload)
 		}
-		checkMemory(t, name, SectionDictionary, payloads)
+		checkMemory(t, name, section.Dictionary, payloads)
 	}
 	var payloads [][]byte
 	for i := range uint64(32) {
@@ -145,29 +147,28 @@ func TestDictionaryMemoryIsBounded(t *testing.T) {
 		}
 		payloads = append(payloads, e.finish())
 	}
-	checkMemory(t, "symbols", SectionSymbols, payloads)
+	checkMemory(t, "symbols", section.Symbols, payloads)
 }
 
 // checkMemory compares what is kept of sections with their size.
-func checkMemory(t *testing.T, name string, kind SectionKind, payloads [][]byte) {
+func checkMemory(t *testing.T, name string, kind section.Kind, payloads [][]byte) {
 	t.Helper()
-	enc, err := newCompressor()
+	var file bytes.Buffer
+	w, err := section.NewWriter(&file, 0, fileHead())
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, raw := fileHead(), 0
+	raw := 0
 	for _, payload := range payloads {
 		raw += len(payload)
-		if stored := enc.EncodeAll(payload, nil); rawSizeAllowed(kind, len(stored), len(payload)) {
-			file = append(file, withSection(kind, stored, uint32(len(payload)))[headSize:]...)
-		} else {
-			file = append(file, withSection(kind, payload, 0)[headSize:]...)
+		if err := w.Write(kind, payload, true); err != nil {
+			t.Fatal(err)
 		}
 	}
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	_, r := readAll(t, file)
+	_, r := readAll(t, file.Bytes())
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if h := r.Health(); h.Truncated {
@@ -195,7 +196,7 @@ func TestWriterRefusesWhatReadersWould(t *testing.T) {
 		"symbol":       w.WriteSymbols([]Symbol{{Frames: []SymbolFrame{{File: long}}}}),
 		"no frames":    w.WriteSymbols([]Symbol{{Address: 1}}),
 		"many frames":  w.WriteSymbols([]Symbol{{Frames: make([]SymbolFrame, MaxSymbolFrames+1)}}), "stack": w.WriteStack(Stack{Frames: make([]uint64, MaxFrames+1)}),
-		"info": w.WriteInfo(Info{"a": strings.Repeat("x", MaxSectionBytes)}), "kind 0": w.WriteEvents([]Event{{}}),
+		"info": w.WriteInfo(Info{"a": strings.Repeat("x", section.MaxBytes)}), "kind 0": w.WriteEvents([]Event{{}}),
 		"kind": w.WriteEvents([]Event{{Kind: eventKindCount}}), "end": w.Close(End{Reason: long}),
 	} {
 		if err == nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"memtrace/trace/section"
 )
 
 const (
@@ -14,8 +16,7 @@ const (
 	// OldestVersion is the oldest version this package reads.
 	OldestVersion = 1
 
-	magic    = "MEMTRACE"
-	headSize = 16
+	magic = "MEMTRACE"
 )
 
 // Errors of NewReader: the file is no trace that this program can read. A trace that is cut or damaged further on is no
@@ -28,16 +29,16 @@ var (
 
 // fileHead returns the 16 bytes that open a trace: magic, version, flags (0).
 func fileHead() []byte {
-	head := make([]byte, 0, headSize)
+	head := make([]byte, 0, section.HeadSize)
 	head = append(head, magic...)
 	head = binary.LittleEndian.AppendUint32(head, FormatVersion)
 	return binary.LittleEndian.AppendUint32(head, 0)
 }
 
-// parseHead checks the opening bytes of a file. Fewer than headSize bytes are a trace cut in its head (ErrEmpty) if
+// parseHead checks the opening bytes of a file. Fewer bytes than a head has are a trace cut in its head (ErrEmpty) if
 // they begin like one.
 func parseHead(head []byte) (version uint32, err error) {
-	if len(head) < headSize {
+	if len(head) < section.HeadSize {
 		if n := min(len(head), len(magic)); string(head[:n]) != magic[:n] {
 			return 0, ErrNotTrace
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/zstd"
+	"memtrace/trace/section"
 )
 
 // ErrClosed is returned by writes after Close.
@@ -24,13 +24,9 @@ type WriterOptions struct {
 // whole sections. Its memory is bounded by one block. It is not safe for use by several goroutines. After a failed
 // write every call returns that error.
 type Writer struct {
-	w         io.Writer
-	err       error
+	sections  *section.Writer
 	closed    bool
-	chain     chain // of the sections so far; nothing where a file is continued
-	continued bool
 	flagged   bool // events that are late say so already
-	offset    int64
 	watermark uint64
 	events    uint64
 
@@ -38,85 +34,34 @@ type Writer struct {
 	dictionary []byte // entries not yet written
 	block      *blockEncoder
 	index      indexBuilder
-	parity     parity // of the sections since the last parity section
-	noParity   bool
 	pending    IndexEntry // what the index will say of the open block
 
-	enc     *zstd.Encoder
-	raw     []byte // a block before compression
-	section []byte // header and payload, as handed to Write
+	raw []byte // a block before compression
 }
 
 // NewWriter writes the head of a trace to w. The caller keeps w and closes it after Close.
 func NewWriter(w io.Writer, opts WriterOptions) (*Writer, error) {
-	enc, err := newCompressor()
+	sections, err := section.NewWriter(w, opts.Append, fileHead())
 	if err != nil {
 		return nil, err
 	}
-	out := &Writer{w: w, enc: enc, block: newBlockEncoder(), offset: opts.Append, watermark: opts.Watermark, continued: opts.Append > 0, parity: parity{start: max(opts.Append, headSize)}}
-	if opts.Append == 0 {
-		if err := out.write(fileHead()); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return &Writer{sections: sections, block: newBlockEncoder(), watermark: opts.Watermark}, nil
 }
 
 // Offset returns the size of the file so far.
-func (w *Writer) Offset() int64 { return w.offset }
-
-func (w *Writer) write(b []byte) error {
-	n, err := w.w.Write(b)
-	if err == nil && n < len(b) {
-		err = io.ErrShortWrite
-	}
-	if err != nil {
-		w.err = fmt.Errorf("write trace at offset %d: %w", w.offset, err)
-		return w.err
-	}
-	w.offset += int64(n)
-	return nil
-}
+func (w *Writer) Offset() int64 { return w.sections.Offset() }
 
 // Err returns why nothing more can be written, nil if it can.
-func (w *Writer) Err() error { return w.err }
+func (w *Writer) Err() error { return w.sections.Err() }
 
 func (w *Writer) usable() error {
-	if w.err != nil {
-		return w.err
+	if err := w.sections.Err(); err != nil {
+		return err
 	}
 	if w.closed {
 		return ErrClosed
 	}
 	return nil
-}
-
-// writeSection writes raw as one section, compressed if that is asked for and pays.
-func (w *Writer) writeSection(kind SectionKind, raw []byte, compress bool) error {
-	if len(raw) > MaxSectionBytes {
-		return fmt.Errorf("write trace: %s section of %d bytes, at most %d are allowed", kind, len(raw), MaxSectionBytes)
-	}
-	w.section = append(w.section[:0], make([]byte, sectionHeaderSize)...)
-	header := sectionHeader{kind: kind}
-	if compress {
-		w.section = w.enc.EncodeAll(raw, w.section)
-		stored := len(w.section) - sectionHeaderSize
-		if stored < len(raw) && rawSizeAllowed(kind, stored, len(raw)) {
-			header.raw = uint32(len(raw))
-		} else {
-			w.section = w.section[:sectionHeaderSize]
-		}
-	}
-	if header.raw == 0 {
-		w.section = append(w.section, raw...)
-	}
-	header.length = uint32(len(w.section) - sectionHeaderSize)
-	header.put(w.section, w.section[sectionHeaderSize:])
-	if !w.continued {
-		w.chain.add(parseSectionHeader(w.section).crc)
-	}
-	w.parity.add(w.section)
-	return w.write(w.section)
 }
 
 // WriteInfo writes what is known about the run, at once. It may be called many times; later values override earlier
@@ -125,7 +70,7 @@ func (w *Writer) WriteInfo(info Info) error {
 	if err := w.usable(); err != nil || len(info) == 0 {
 		return err
 	}
-	return w.writeSection(SectionInfo, appendInfo(nil, info), false)
+	return w.sections.Write(section.Info, appendInfo(nil, info), false)
 }
 
 // entryAdded checks the size of what append made of the dictionary and writes it out where it has grown large.
@@ -255,20 +200,20 @@ func (w *Writer) flushAll() error {
 	if count == 0 {
 		return nil
 	}
-	w.pending.Offset, w.pending.Events, w.pending.Watermark = w.offset, uint64(count), w.watermark
+	w.pending.Offset, w.pending.Events, w.pending.Watermark = w.sections.Offset(), uint64(count), w.watermark
 	w.raw = w.block.finish(w.raw[:0], w.watermark)
-	if err := w.writeSection(SectionEvents, w.raw, true); err != nil {
+	if err := w.sections.Write(section.Events, w.raw, true); err != nil {
 		return err
 	}
 	w.index.add(w.pending)
-	return w.writeParity(parityGroup)
+	return w.sections.WriteParity(false)
 }
 
 func (w *Writer) flushDictionary() error {
 	if len(w.dictionary) == 0 {
 		return nil
 	}
-	err := w.writeSection(SectionDictionary, w.dictionary, len(w.dictionary) > compressAbove)
+	err := w.sections.Write(section.Dictionary, w.dictionary, len(w.dictionary) > compressAbove)
 	w.dictionary = w.dictionary[:0]
 	return err
 }
@@ -284,18 +229,18 @@ func (w *Writer) Close(end End) error {
 	if err := w.flushAll(); err != nil {
 		return err
 	}
-	indexOffset := uint64(w.offset)
-	if err := w.writeSection(SectionIndex, appendIndex(nil, w.index.entries), false); err != nil {
+	indexOffset := uint64(w.sections.Offset())
+	if err := w.sections.Write(section.Index, appendIndex(nil, w.index.entries), false); err != nil {
 		return err
 	}
-	if err := w.writeParity(1); err != nil {
+	if err := w.sections.WriteParity(true); err != nil {
 		return err
 	}
 	if end.EventCount == 0 {
 		end.EventCount = w.events
 	}
-	err := w.writeSection(SectionEnd, appendEnd(nil, end, w.chain, indexOffset), false)
+	err := w.sections.Write(section.End, appendEnd(nil, end, w.sections.Chain(), indexOffset), false)
 	w.closed = true
-	w.enc.Reset(nil)
+	w.sections.Close()
 	return err
 }

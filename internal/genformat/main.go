@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"memtrace/trace"
+	"memtrace/trace/section"
 )
 
 func main() {
@@ -70,7 +71,7 @@ func limitLines() []string {
 		fmt.Sprintf("| format version written | %d |", trace.FormatVersion),
 		fmt.Sprintf("| oldest format version read | %d |", trace.OldestVersion),
 		fmt.Sprintf("| events in a block | %d |", trace.MaxBlockEvents),
-		fmt.Sprintf("| bytes of a section, stored and uncompressed | %d |", trace.MaxSectionBytes),
+		fmt.Sprintf("| bytes of a section, stored and uncompressed | %d |", section.MaxBytes),
 		fmt.Sprintf("| bytes of a dictionary string, path or name | %d |", trace.MaxString),
 		fmt.Sprintf("| frames of a stack | %d |", trace.MaxFrames),
 		fmt.Sprintf("| bytes of a Python line table | %d |", trace.MaxLineTable),
@@ -80,7 +81,7 @@ func limitLines() []string {
 
 func sectionLines() []string {
 	lines := []string{"| kind | name |", "|---|---|"}
-	for kind := trace.SectionInfo; kind.String() != "unknown"; kind++ {
+	for kind := section.Info; kind.String() != "unknown"; kind++ {
 		lines = append(lines, fmt.Sprintf("| %d | %s |", kind, kind))
 	}
 	return lines

@@ -11,6 +11,7 @@ import (
 
 	"memtrace/internal/regular"
 	"memtrace/trace"
+	"memtrace/trace/section"
 )
 
 // snapshotTries bounds how often a look into the spool is repeated because the drainer moved records to the file
@@ -184,7 +185,7 @@ func (f *Follower) Damage() (offset int64, reason string, ok bool) {
 	if !h.Truncated {
 		return 0, "", false
 	}
-	grown := f.stuckAt == h.TruncatedAt && f.size-f.stuckSize > trace.MaxSectionBytes
+	grown := f.stuckAt == h.TruncatedAt && f.size-f.stuckSize > section.MaxBytes
 	if grown || !f.reader.MayGrow() {
 		return h.TruncatedAt, h.Reason, true
 	}

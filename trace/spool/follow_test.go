@@ -12,6 +12,7 @@ import (
 
 	"memtrace/internal/guest"
 	"memtrace/trace"
+	"memtrace/trace/section"
 	"memtrace/trace/spool"
 )
 
@@ -256,7 +257,7 @@ func TestFollowDamage(t *testing.T) {
 	if _, _, damaged := f.Damage(); damaged || f.Health().Truncated {
 		t.Error("a half written section counts as damage")
 	}
-	bad := append(bytes.Clone(file.Bytes()), make([]byte, trace.MaxSectionBytes+1)...)
+	bad := append(bytes.Clone(file.Bytes()), make([]byte, section.MaxBytes+1)...)
 	bad[half+20] ^= 1
 	readOn(t, f)
 	write(bad)

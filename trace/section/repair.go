@@ -1,4 +1,4 @@
-package trace
+package section
 
 import (
 	"bytes"
@@ -19,19 +19,19 @@ type Restored struct {
 // attempts as it has 128 bytes.
 const repairChecked = 1 << 30
 
-// repair restores the section at s.offset, which cannot be read, and reports whether it could. Reading goes on with it.
-func (s *sectionReader) repair() bool {
-	if s.at == nil || s.tried > repairChecked || s.repaired == s.offset { // tried once, it is past repair
+// repair restores the section at s.Offset, which cannot be read, and reports whether it could. Reading goes on with it.
+func (s *Reader) repair() bool {
+	if s.at == nil || s.tried > repairChecked || s.repaired == s.Offset { // tried once, it is past repair
 		return false
 	}
-	s.repaired = s.offset
-	if s.size >= 0 && s.size-s.offset < paritySection { // there is none behind it
+	s.repaired = s.Offset
+	if s.size >= 0 && s.size-s.Offset < ParitySize { // there is none behind it
 		return false
 	}
-	var copied [paritySection]byte
-	if n, _ := s.at.ReadAt(copied[:], s.offset-paritySection); n == paritySection {
-		if p, ok := parseParity(copied[:]); ok && p.start+p.length == s.offset-paritySection { // this is the second copy
-			s.resume(copied[:], s.offset+paritySection)
+	var copied [ParitySize]byte
+	if n, _ := s.at.ReadAt(copied[:], s.Offset-ParitySize); n == ParitySize {
+		if p, ok := parseParity(copied[:]); ok && p.start+p.length == s.Offset-ParitySize { // this is the second copy
+			s.resume(copied[:], s.Offset+ParitySize)
 			return true
 		}
 	}
@@ -39,11 +39,11 @@ func (s *sectionReader) repair() bool {
 	if !ok {
 		return false
 	}
-	if p.start+p.length == s.offset { // the first of two copies is damaged; the second says the same
+	if p.start+p.length == s.Offset { // the first of two copies is damaged; the second says the same
 		s.resume(p.section(), at)
 		return true
 	}
-	if s.offset < p.start || s.offset >= p.start+p.length || p.length > resyncBytes {
+	if s.Offset < p.start || s.Offset >= p.start+p.length || p.length > resyncBytes {
 		return false
 	}
 	group := make([]byte, p.length)
@@ -59,29 +59,29 @@ func (s *sectionReader) repair() bool {
 	if !s.undo(group, p.start, &wrong) {
 		return false
 	}
-	s.resume(group[s.offset-p.start:], p.start+p.length)
+	s.resume(group[s.Offset-p.start:], p.start+p.length)
 	return true
 }
 
-// resume goes on with the bytes at s.offset as restored, and with the file behind them.
-func (s *sectionReader) resume(restored []byte, behind int64) {
-	if s.restored.Stretches == 0 {
-		s.restored.At = s.offset
+// resume goes on with the bytes at s.Offset as restored, and with the file behind them.
+func (s *Reader) resume(restored []byte, behind int64) {
+	if s.Restored.Stretches == 0 {
+		s.Restored.At = s.Offset
 	}
-	s.restored.Stretches++
+	s.Restored.Stretches++
 	s.r = io.MultiReader(bytes.NewReader(restored), io.NewSectionReader(s.at, behind, math.MaxInt64-behind))
 }
 
-// findParity returns the first parity section behind s.offset and where it stands.
-func (s *sectionReader) findParity() (p parity, at int64, ok bool) {
+// findParity returns the first parity section behind s.Offset and where it stands.
+func (s *Reader) findParity() (p parity, at int64, ok bool) {
 	buffer := make([]byte, readStep)
-	for from := s.offset + 1; from < s.offset+resyncBytes; from += readStep - paritySection + 1 {
+	for from := s.Offset + 1; from < s.Offset+resyncBytes; from += readStep - ParitySize + 1 {
 		n, err := s.at.ReadAt(buffer, from)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return p, 0, false
 		}
-		for i := 0; i+paritySection <= n; i++ {
-			if buffer[i] != byte(SectionParity) {
+		for i := 0; i+ParitySize <= n; i++ {
+			if buffer[i] != byte(Parity) {
 				continue
 			}
 			if p, ok := parseParity(buffer[i:]); ok {
@@ -95,17 +95,17 @@ func (s *sectionReader) findParity() (p parity, at int64, ok bool) {
 	return p, 0, false
 }
 
-// undo looks for the place at which taking back what is wrong makes the section at s.offset right, and leaves it so.
-func (s *sectionReader) undo(group []byte, start int64, wrong *[parityBytes]byte) bool {
-	section := int(s.offset - start)
-	if section < 0 || section+sectionHeaderSize > len(group) {
+// undo looks for the place at which taking back what is wrong makes the section at s.Offset right, and leaves it so.
+func (s *Reader) undo(group []byte, start int64, wrong *[parityBytes]byte) bool {
+	section := int(s.Offset - start)
+	if section < 0 || section+HeaderSize > len(group) {
 		return false // too little is left of the group for a section
 	}
 	for _, arc := range arcs(wrong) {
 		first := section - arc.length + 1
 		first += int(uint64(int64(arc.start)-(start+int64(first)))) & (parityBytes - 1)
 		for at := first; at < len(group); at += parityBytes {
-			if h := parseSectionHeader(group[section:]); at >= section+sectionHeaderSize && h.plausible() && at >= section+sectionHeaderSize+int(h.length) {
+			if h := ParseHeader(group[section:]); at >= section+HeaderSize && h.plausible() && at >= section+HeaderSize+int(h.Length) {
 				break // behind the section
 			}
 			if at < 0 || at+arc.length > len(group) {
@@ -131,15 +131,15 @@ func apply(b []byte, offset int64, wrong *[parityBytes]byte) {
 }
 
 // sound reports whether b begins with a section whose checksum is right.
-func (s *sectionReader) sound(b []byte) bool {
-	if len(b) < sectionHeaderSize {
+func (s *Reader) sound(b []byte) bool {
+	if len(b) < HeaderSize {
 		return false
 	}
-	h := parseSectionHeader(b)
-	if int64(h.length) > int64(len(b)-sectionHeaderSize) {
+	h := ParseHeader(b)
+	if int64(h.Length) > int64(len(b)-HeaderSize) {
 		return false
 	}
-	payload := b[sectionHeaderSize : sectionHeaderSize+int(h.length)]
+	payload := b[HeaderSize : HeaderSize+int(h.Length)]
 	s.tried += int64(len(payload))
 	return crc32.Update(h.checksumSeed(), castagnoli, payload) == h.crc
 }

@@ -1,4 +1,4 @@
-package trace
+package section
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func newCompressor() (*zstd.Encoder, error) {
 }
 
 func newDecompressor() (*zstd.Decoder, error) {
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(MaxSectionBytes),
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(MaxBytes),
 		zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, fmt.Errorf("set up decompression: %w", err)
@@ -35,7 +35,7 @@ var errRawSize = errors.New("compressed section states an impossible size")
 
 // decompress expands payload into dst, whose memory is reused. The frame must state raw as its content size, so nothing
 // larger is ever allocated.
-func decompress(dec *zstd.Decoder, kind SectionKind, dst, payload []byte, raw int) ([]byte, error) {
+func decompress(dec *zstd.Decoder, kind Kind, dst, payload []byte, raw int) ([]byte, error) {
 	if !rawSizeAllowed(kind, len(payload), raw) {
 		return nil, fmt.Errorf("%w: %d bytes out of %d", errRawSize, raw, len(payload))
 	}
@@ -57,4 +57,22 @@ func decompress(dec *zstd.Decoder, kind SectionKind, dst, payload []byte, raw in
 		return nil, fmt.Errorf("%w: %d bytes instead of %d", errRawSize, len(out), raw)
 	}
 	return dst[:raw], nil // which is out, with the room behind it
+}
+
+const (
+	// A compressed section may state at most ratioSlack + ratio * stored bytes as its raw size, and the writer stores
+	// it plain where it would be more. Events are decoded in passing, so their ratio may be generous; what a dictionary
+	// holds stays in memory.
+	ratioSlack      = 64 << 10
+	ratioEvents     = 4096
+	ratioDictionary = 256
+)
+
+// rawSizeAllowed reports whether a section of the given kind may claim raw bytes for stored compressed ones.
+func rawSizeAllowed(kind Kind, stored, raw int) bool {
+	ratio := ratioDictionary
+	if kind == Events {
+		ratio = ratioEvents
+	}
+	return raw <= MaxBytes && raw <= ratioSlack+ratio*stored
 }

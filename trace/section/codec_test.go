@@ -1,4 +1,4 @@
-package trace
+package section
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ func TestRoomForSectionsIsKept(t *testing.T) {
 	expand := func(size int) {
 		t.Helper()
 		want := bytes.Repeat([]byte{7, 1, 2}, size/3)
-		got, err := decompress(dec, SectionEvents, room, enc.EncodeAll(want, nil), len(want))
+		got, err := decompress(dec, Events, room, enc.EncodeAll(want, nil), len(want))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("%d bytes of %d: %v", len(got), len(want), err)
 		}

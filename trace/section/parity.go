@@ -1,4 +1,4 @@
-package trace
+package section
 
 import (
 	"crypto/subtle"
@@ -19,7 +19,7 @@ import (
 const parityBytes = 128
 
 const (
-	paritySection = sectionHeaderSize + 16 + parityBytes
+	ParitySize = HeaderSize + 16 + parityBytes
 	// parityGroup is the number of bytes that a parity section stands for at least, but for the last one.
 	parityGroup = 8 << 10
 )
@@ -46,43 +46,25 @@ func (p *parity) add(b []byte) {
 
 // section returns the parity section, header included.
 func (p *parity) section() []byte {
-	b := make([]byte, paritySection)
-	payload := b[sectionHeaderSize:]
+	b := make([]byte, ParitySize)
+	payload := b[HeaderSize:]
 	binary.LittleEndian.PutUint64(payload, uint64(p.start))
 	binary.LittleEndian.PutUint64(payload[8:], uint64(p.length))
 	copy(payload[16:], p.sum[:])
-	sectionHeader{kind: SectionParity, length: uint32(len(payload))}.put(b, payload)
+	Header{Kind: Parity, Length: uint32(len(payload))}.Put(b, payload)
 	return b
 }
 
 // parseParity reads a parity section that begins with b; ok=false if there is none.
 func parseParity(b []byte) (p parity, ok bool) {
-	if len(b) < paritySection {
+	if len(b) < ParitySize {
 		return p, false
 	}
-	h, payload := parseSectionHeader(b), b[sectionHeaderSize:paritySection]
-	if h.kind != SectionParity || int(h.length) != len(payload) || crc32.Update(h.checksumSeed(), castagnoli, payload) != h.crc {
+	h, payload := ParseHeader(b), b[HeaderSize:ParitySize]
+	if h.Kind != Parity || int(h.Length) != len(payload) || crc32.Update(h.checksumSeed(), castagnoli, payload) != h.crc {
 		return p, false
 	}
 	p.start, p.length = int64(binary.LittleEndian.Uint64(payload)), int64(binary.LittleEndian.Uint64(payload[8:]))
 	copy(p.sum[:], payload[16:])
-	return p, p.start >= headSize && p.length > 0 && p.start+p.length > p.start
-}
-
-// writeParity writes what restores the sections since the last time, if they are worth it or the end is near.
-func (w *Writer) writeParity(least int64) error {
-	if w.parity.length < least || w.parity.length == 0 || w.noParity {
-		return nil
-	}
-	section := w.parity.section()
-	for range 2 {
-		if !w.continued {
-			w.chain.add(parseSectionHeader(section).crc)
-		}
-	}
-	if err := w.write(append(section, section...)); err != nil {
-		return err
-	}
-	w.parity = parity{start: w.offset}
-	return nil
+	return p, p.start >= HeadSize && p.length > 0 && p.start+p.length > p.start
 }
