@@ -4,13 +4,15 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"memtrace/trace/seqset"
 )
 
 // A program that ended while other threads were inside frees was called incomplete, and one that was killed so could be
 // called truncated: the numbers of those calls, which no event will ever have, were gaps like those of lost records.
 func TestCallsInFlightAreNoGaps(t *testing.T) {
-	seen := func(numbers ...uint64) *SeqSet {
-		var s SeqSet
+	seen := func(numbers ...uint64) *seqset.Set {
+		var s seqset.Set
 		for _, n := range numbers {
 			s.Add(n)
 		}
@@ -19,7 +21,7 @@ func TestCallsInFlightAreNoGaps(t *testing.T) {
 	const top = 1<<64 - 1
 	for _, c := range []struct {
 		what           string
-		set            *SeqSet
+		set            *seqset.Set
 		drawn          Drawn
 		gaps, inFlight uint64
 	}{
@@ -38,7 +40,7 @@ func TestCallsInFlightAreNoGaps(t *testing.T) {
 		{"the highest number there is", seen(1, top), Drawn{Last: top, InFlight: []uint64{1}}, top - 4, 2},
 		{"number 0 is none", seen(0, 2), Drawn{Last: 2, InFlight: []uint64{1}}, 0, 1},
 	} {
-		if gaps, inFlight := c.set.Missing(c.drawn); gaps != c.gaps || inFlight != c.inFlight {
+		if gaps, inFlight := c.drawn.Missing(c.set); gaps != c.gaps || inFlight != c.inFlight {
 			t.Errorf("%s: %d gaps, %d in flight, want %d and %d", c.what, gaps, inFlight, c.gaps, c.inFlight)
 		}
 	}
@@ -48,7 +50,7 @@ func TestCallsInFlightAreNoGaps(t *testing.T) {
 func TestMissingExplainsMost(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
-		var s SeqSet
+		var s seqset.Set
 		d := Drawn{Last: random.Uint64N(14)}
 		for range random.IntN(8) {
 			s.Add(1 + random.Uint64N(12))
@@ -65,7 +67,7 @@ func TestMissingExplainsMost(t *testing.T) {
 		}
 		room := slices.Concat(d.InFlight, d.InFlight) // two numbers each
 		want := uint64(mostPairs(missing, room))
-		if gaps, inFlight := s.Missing(d); inFlight != want || gaps != uint64(len(missing))-want {
+		if gaps, inFlight := d.Missing(&s); inFlight != want || gaps != uint64(len(missing))-want {
 			t.Fatalf("missing %v, calls %v: %d gaps and %d in flight, want %d in flight", missing, d.InFlight, gaps, inFlight, want)
 		}
 	}

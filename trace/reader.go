@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"memtrace/trace/section"
+	"memtrace/trace/seqset"
 )
 
 // Reader reads a trace from front to back, up to its end or to the first section that is cut or damaged. It is a
@@ -34,7 +35,7 @@ type Reader struct {
 	torn     uint64 // records that stood in them
 
 	tornEvents uint64 // events that told of them
-	seqs       SeqSet
+	seqs       seqset.Set
 	health     Health
 	oom        []string
 
@@ -113,7 +114,7 @@ func (r *Reader) Health() Health {
 	if h.Altered == "" {
 		h.Altered = r.info[AlteredKey]
 	}
-	h.Gaps, h.InFlight = r.seqs.Missing(drawnFrom(r.info))
+	h.Gaps, h.InFlight = drawnFrom(r.info).Missing(&r.seqs)
 	h.MaxSeq, _ = r.seqs.Max()
 	return h
 }
@@ -276,3 +277,24 @@ func (r *Reader) countOne(c *Columns, i int) {
 		r.health.Repeated++
 	}
 }
+
+// Continue lets a reader that has come to the end of a growing file go on. from stands at Offset in the same file,
+// whose size is now size (-1 if unknown). It returns false, and changes nothing, where the file cannot have grown a
+// part that the reader could use: its end section was read, what a section holds was damaged, or the end was not
+// reached yet. A section that was half written when the reader came to it is read anew.
+func (r *Reader) Continue(from io.Reader, size int64) bool {
+	if !r.MayGrow() {
+		return false
+	}
+	r.done, r.mayGrow = false, false
+	r.sections.Continue(from, size)
+	r.health.Truncated, r.health.TruncatedAt, r.health.Reason = false, 0, ""
+	return true
+}
+
+// Fill lets the reader add to a dictionary and to facts that the caller already has, instead of to its own. It must be
+// called before the first ReadBatch.
+func (r *Reader) Fill(tables *Tables, info Info) { r.entries.tables, r.info = tables, info }
+
+// MayGrow reports whether Continue would let the reader go on.
+func (r *Reader) MayGrow() bool { return r.done && r.mayGrow }

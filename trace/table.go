@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -42,7 +43,7 @@ type Tables struct {
 	threads  map[ThreadID]Thread
 	devices  []Device   // by index
 	modules  []Module   // as they came; an address belongs to the last one that covers it
-	shifts   []uint64   // how far each of them was moved, see reuse.go
+	shifts   []uint64   // how far each of them was moved, see addresses.go
 	reused   uint64     // how many were
 	inFile   addressMap // modules by addresses as the file has them
 	inStacks addressMap // the same by those that stacks have here
@@ -250,6 +251,6 @@ func (t *Tables) Threads() []Thread {
 	for _, th := range t.threads {
 		threads = append(threads, th)
 	}
-	slices.SortFunc(threads, func(a, b Thread) int { return compare(uint64(a.ID), uint64(b.ID)) })
+	slices.SortFunc(threads, func(a, b Thread) int { return cmp.Compare(a.ID, b.ID) })
 	return threads
 }

@@ -7,6 +7,7 @@ import (
 
 	"memtrace/internal/guest"
 	"memtrace/trace"
+	"memtrace/trace/seqset"
 	"memtrace/trace/spool"
 )
 
@@ -29,7 +30,7 @@ func TestDrainWhileRecording(t *testing.T) {
 	s := openWritable(t, path)
 	defer s.Close()
 	cursor := spool.NewCursor(s)
-	var seen trace.SeqSet
+	var seen seqset.Set
 	allocs, done := 0, false
 	for last := uint64(0); ; {
 		events, watermark, more := cursor.Collect(done)

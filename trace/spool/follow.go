@@ -12,6 +12,7 @@ import (
 	"memtrace/internal/regular"
 	"memtrace/trace"
 	"memtrace/trace/section"
+	"memtrace/trace/seqset"
 )
 
 // snapshotTries bounds how often a look into the spool is repeated because the drainer moved records to the file
@@ -41,12 +42,12 @@ type Follower struct {
 	atSpool bool          // since then the file was read to its end
 
 	// The books on what was returned. Without a spool nothing can come twice, and the reader's own will do.
-	have     trace.SeqSet
+	have     seqset.Set
 	events   uint64
 	late     uint64
-	unknown  uint64       // records of no kind, when the spool was last looked at
-	numbers  trace.SeqSet // of its records then
-	repeated uint64       // records then with a number that another one had
+	unknown  uint64     // records of no kind, when the spool was last looked at
+	numbers  seqset.Set // of its records then
+	repeated uint64     // records then with a number that another one had
 	lost     [3]uint64
 	drawn    trace.Drawn // in the spool, when it was last looked at
 	losses   lossBooks
@@ -230,7 +231,7 @@ func (f *Follower) positions() []uint64 {
 // collect takes all committed records.
 func (f *Follower) collect(cursor *Cursor) {
 	f.pending, f.unknown = f.pending[:0], 0
-	f.numbers, f.repeated = trace.SeqSet{}, 0
+	f.numbers, f.repeated = seqset.Set{}, 0
 	room := len(f.spool.data) / recordSize // no more fit, whatever a damaged spool says
 	for more := true; more && room > 0; {
 		var events []trace.Event
@@ -303,7 +304,7 @@ func (f *Follower) books() trace.Health {
 		h.Repeated += f.repeated
 		drawn := f.drawn
 		drawn.LeftOut = trace.ThinnedFrom(f.Info()).Events
-		h.Gaps, h.InFlight = f.have.Missing(drawn)
+		h.Gaps, h.InFlight = drawn.Missing(&f.have)
 		h.MaxSeq, _ = f.have.Max()
 	}
 	return h

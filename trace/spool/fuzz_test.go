@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"memtrace/trace"
+	"memtrace/trace/seqset"
 )
 
 // smallSpool lays out a spool by hand: two rings, the first with two segments in a chain, one dictionary entry of each
@@ -266,7 +267,7 @@ func readSpool(t *testing.T, path string, size int) ([]trace.Event, *trace.Table
 	}
 	defer run.Close()
 	var all []trace.Event
-	var seen trace.SeqSet
+	var seen seqset.Set
 	accounts := 0 // of records that are missing, which bear the number of the event before them
 	for {
 		events, err := run.ReadBatch()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"memtrace/trace"
+	"memtrace/trace/seqset"
 )
 
 // moved writes what a drainer had written of a small spool when it was killed: its events from 1 to 10 and 15, then one
@@ -148,7 +149,7 @@ func TestSlotGivenBack(t *testing.T) {
 // checkMerged wants 1..last, each once, 11..14 and 16..19 behind the rest of what stood in the file, and late.
 func checkMerged(t *testing.T, events []trace.Event, last uint64) {
 	t.Helper()
-	var seen trace.SeqSet
+	var seen seqset.Set
 	for _, e := range events {
 		if e.Kind == trace.EventLost {
 			continue

@@ -1,4 +1,4 @@
-package trace
+package seqset
 
 import (
 	"math/rand/v2"
@@ -6,7 +6,7 @@ import (
 )
 
 // checkSeqSet compares a set with a plain map, number by number.
-func checkSeqSet(t *testing.T, s *SeqSet, want map[uint64]bool) {
+func checkSeqSet(t *testing.T, s *Set, want map[uint64]bool) {
 	t.Helper()
 	var top, positive uint64
 	for seq := range want {
@@ -40,7 +40,7 @@ func checkSeqSet(t *testing.T, s *SeqSet, want map[uint64]bool) {
 func TestSeqSetAgainstMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
-		var s SeqSet
+		var s Set
 		want := make(map[uint64]bool)
 		limit := uint64(1 + rng.IntN(6000))
 		for range rng.IntN(5000) {
@@ -64,7 +64,7 @@ func TestSeqSetAgainstMap(t *testing.T) {
 
 // One thread's ring after the other: even numbers, then odd ones that close every gap.
 func TestSeqSetFillsUp(t *testing.T) {
-	var s SeqSet
+	var s Set
 	const n = 20000
 	for seq := uint64(2); seq <= n; seq += 2 {
 		s.Add(seq)
@@ -81,7 +81,7 @@ func TestSeqSetFillsUp(t *testing.T) {
 }
 
 func TestSeqSetAtTheTop(t *testing.T) {
-	var s SeqSet
+	var s Set
 	const top = 1<<64 - 1
 	for _, seq := range []uint64{top, top - 1, 0, top, 1} {
 		s.Add(seq)
@@ -92,7 +92,7 @@ func TestSeqSetAtTheTop(t *testing.T) {
 }
 
 func TestSeqSetEmpty(t *testing.T) {
-	var s SeqSet
+	var s Set
 	if _, ok := s.Max(); ok || s.Contains(0) || s.Gaps() != 0 || s.Len() != 0 {
 		t.Error("the zero value is not empty")
 	}

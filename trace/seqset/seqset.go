@@ -1,10 +1,15 @@
-package trace
+// Package seqset keeps sets of order numbers.
+package seqset
 
-import "slices"
+import (
+	"cmp"
+	"iter"
+	"slices"
+)
 
-// SeqSet is a set of order numbers kept as intervals: a dense run costs one entry however long it is. The zero value is
+// Set is a set of order numbers kept as intervals: a dense run costs one entry however long it is. The zero value is
 // an empty set.
-type SeqSet struct {
+type Set struct {
 	// chunks hold the intervals in ascending order; none is empty, and each holds at most chunkSpans, so that an
 	// insertion in the middle moves little.
 	chunks [][]span
@@ -17,7 +22,7 @@ type span struct{ lo, hi uint64 }
 const chunkSpans = 512
 
 // Add puts seq into the set and reports whether it was new.
-func (s *SeqSet) Add(seq uint64) bool {
+func (s *Set) Add(seq uint64) bool {
 	if len(s.chunks) == 0 {
 		s.chunks = append(s.chunks, []span{{seq, seq}})
 		s.count = 1
@@ -34,7 +39,7 @@ func (s *SeqSet) Add(seq uint64) bool {
 
 // AddRange puts lo..hi, both included, into the set. It costs as much as adding one number where the range begins above
 // the highest number of the set.
-func (s *SeqSet) AddRange(lo, hi uint64) {
+func (s *Set) AddRange(lo, hi uint64) {
 	if lo > hi {
 		return
 	}
@@ -54,7 +59,7 @@ func (s *SeqSet) AddRange(lo, hi uint64) {
 }
 
 // insert adds seq anywhere in the set.
-func (s *SeqSet) insert(seq uint64) bool {
+func (s *Set) insert(seq uint64) bool {
 	c, i := s.find(seq)
 	chunk := s.chunks[c]
 	if i < len(chunk) && chunk[i].lo <= seq {
@@ -87,28 +92,18 @@ func (s *SeqSet) insert(seq uint64) bool {
 
 // find returns the chunk and the index in it of the first span whose hi is at least seq; past the last span, the index
 // is the last chunk's length.
-func (s *SeqSet) find(seq uint64) (chunk, index int) {
-	chunk, _ = slices.BinarySearchFunc(s.chunks, seq, func(c []span, seq uint64) int { return compare(c[len(c)-1].hi, seq) })
+func (s *Set) find(seq uint64) (chunk, index int) {
+	chunk, _ = slices.BinarySearchFunc(s.chunks, seq, func(c []span, seq uint64) int { return cmp.Compare(c[len(c)-1].hi, seq) })
 	if chunk == len(s.chunks) {
 		return chunk - 1, len(s.chunks[chunk-1])
 	}
-	index, _ = slices.BinarySearchFunc(s.chunks[chunk], seq, func(sp span, seq uint64) int { return compare(sp.hi, seq) })
+	index, _ = slices.BinarySearchFunc(s.chunks[chunk], seq, func(sp span, seq uint64) int { return cmp.Compare(sp.hi, seq) })
 	return chunk, index
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // place inserts a span at an index, splitting a chunk that is full. A chunk that is full at its end starts a new one,
 // so that ascending spans fill their chunks.
-func (s *SeqSet) place(c, i int, sp span) {
+func (s *Set) place(c, i int, sp span) {
 	if len(s.chunks[c]) < chunkSpans {
 		s.chunks[c] = slices.Insert(s.chunks[c], i, sp)
 		return
@@ -126,7 +121,7 @@ func (s *SeqSet) place(c, i int, sp span) {
 	s.chunks[c] = slices.Insert(s.chunks[c], i, sp)
 }
 
-func (s *SeqSet) remove(c, i int) {
+func (s *Set) remove(c, i int) {
 	s.chunks[c] = slices.Delete(s.chunks[c], i, i+1)
 	if len(s.chunks[c]) == 0 {
 		s.chunks = slices.Delete(s.chunks, c, c+1)
@@ -134,7 +129,7 @@ func (s *SeqSet) remove(c, i int) {
 }
 
 // Contains reports whether seq is in the set.
-func (s *SeqSet) Contains(seq uint64) bool {
+func (s *Set) Contains(seq uint64) bool {
 	if len(s.chunks) == 0 {
 		return false
 	}
@@ -143,10 +138,10 @@ func (s *SeqSet) Contains(seq uint64) bool {
 }
 
 // Len returns the number of order numbers in the set.
-func (s *SeqSet) Len() uint64 { return s.count }
+func (s *Set) Len() uint64 { return s.count }
 
 // Max returns the highest number in the set; ok is false if it is empty.
-func (s *SeqSet) Max() (seq uint64, ok bool) {
+func (s *Set) Max() (seq uint64, ok bool) {
 	if len(s.chunks) == 0 {
 		return 0, false
 	}
@@ -155,7 +150,7 @@ func (s *SeqSet) Max() (seq uint64, ok bool) {
 }
 
 // Gaps returns how many numbers from 1 up to the highest one are missing. Order numbers begin at 1; 0 is not counted.
-func (s *SeqSet) Gaps() uint64 {
+func (s *Set) Gaps() uint64 {
 	top, ok := s.Max()
 	if !ok {
 		return 0
@@ -165,4 +160,23 @@ func (s *SeqSet) Gaps() uint64 {
 		present--
 	}
 	return top - present
+}
+
+// Absent yields the ranges of numbers, both ends included, that are missing from 1 to last, and to the highest of the
+// set if that is higher.
+func (s *Set) Absent(last uint64) iter.Seq2[uint64, uint64] {
+	return func(yield func(lo, hi uint64) bool) {
+		next := uint64(1)
+		for _, chunk := range s.chunks {
+			for _, present := range chunk {
+				if present.lo > next && !yield(next, present.lo-1) {
+					return
+				}
+				next = max(next, present.hi+1) // wraps to 0 behind the last number there is, where max keeps it
+			}
+		}
+		if top, _ := s.Max(); last > top {
+			yield(top+1, last)
+		}
+	}
 }
