@@ -86,7 +86,7 @@ func BenchmarkSummarize(b *testing.B) {
 			for b.Loop() {
 				src := &memorySource{events: events}
 				fillTables(&src.tables)
-				if _, err := Summarize(src, Options{Groupings: groupings}); err != nil {
+				if _, err := Summarize(src, Options{Question: Question{Groupings: groupings}}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -103,7 +103,7 @@ func BenchmarkSummarizeCategories(b *testing.B) {
 	for b.Loop() {
 		src := &memorySource{events: events}
 		fillTables(&src.tables)
-		if _, err := Summarize(src, Options{Groupings: []string{"a", "b"}, RuleSets: []profile.RuleGrouping{{Name: "a", Rules: first}, {Name: "b", Rules: second}}, Entries: 20}); err != nil {
+		if _, err := Summarize(src, Options{Question: Question{Groupings: []string{"a", "b"}, Entries: 20}, RuleSets: []profile.RuleGrouping{{Name: "a", Rules: first}, {Name: "b", Rules: second}}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -130,7 +130,7 @@ func BenchmarkSummarizeSites(b *testing.B) {
 			src.tables.AddStack(trace.Stack{ID: n + 6, Frames: native, End: trace.StackInterpreter})
 			src.tables.AddPyStack(trace.PyStack{ID: n + 1, Frames: python})
 		}
-		if _, err := Summarize(src, Options{Sites: true, Symbols: symbol.Options{NoFiles: true}}); err != nil {
+		if _, err := Summarize(src, Options{Question: Question{Sites: true}, Symbols: symbol.Options{NoFiles: true}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -197,7 +197,7 @@ func BenchmarkSummarizeFile(b *testing.B) {
 	events := trainingEvents(200)
 	file := encodeEvents(b, events)
 	for b.Loop() {
-		if _, err := Summarize(openEvents(b, file), Options{Groupings: []string{"tag"}}); err != nil {
+		if _, err := Summarize(openEvents(b, file), Options{Question: Question{Groupings: []string{"tag"}}}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -205,7 +205,7 @@ func TestBoundsHoldTheTruth(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 99))
 		shape := streamShape{events: 50 + rng.IntN(500), noHandles: rng.IntN(3) == 0, noStacks: rng.IntN(4) == 0}
 		whole := honest(randomStream(seed, shape))
-		opts := Options{Groupings: []string{"tag", "device"}, At: must(ParseAt([]string{"exit", "peak"}[rng.IntN(2)]))}
+		opts := Options{Question: Question{Groupings: []string{"tag", "device"}, At: must(ParseAt([]string{"exit", "peak"}[rng.IntN(2)]))}}
 		if rng.IntN(4) == 0 {
 			opts.Devices = []int16{int16(rng.IntN(2))}
 		}

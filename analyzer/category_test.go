@@ -82,7 +82,7 @@ func TestCategoriesLikeGroupings(t *testing.T) {
 	for seed := range uint64(60) {
 		src := &memorySource{events: randomStream(seed, streamShape{events: 400, wild: seed%2 == 0})}
 		fillTables(&src.tables)
-		s, err := summarizeKeeping(src, Options{Groupings: []string{"tag", "library", "api", "by tag", "by library", "by api"}, RuleSets: sets}, []int{0, 1, 10}[seed%3])
+		s, err := summarizeKeeping(src, Options{Question: Question{Groupings: []string{"tag", "library", "api", "by tag", "by library", "by api"}}, RuleSets: sets}, []int{0, 1, 10}[seed%3])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestCategoriesAgreeWithOracle(t *testing.T) {
 				live.Apply(&src.events[i])
 			}
 			other := ruleSet(t, rules.FirstMatch, rule("x", bounds(t, "= 77"))) // another set's sizes change nothing
-			s, err := Summarize(src, Options{Groupings: []string{"c", "o"}, RuleSets: []profile.RuleGrouping{{Name: "o", Rules: other}, {Name: "c", Rules: set}}, Entries: -1})
+			s, err := Summarize(src, Options{Question: Question{Groupings: []string{"c", "o"}, Entries: -1}, RuleSets: []profile.RuleGrouping{{Name: "o", Rules: other}, {Name: "c", Rules: set}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +218,7 @@ func TestMultiMatchIsTold(t *testing.T) {
 	}}
 	fillTables(&src.tables)
 	set := ruleSet(t, rules.MultiMatch, rule("Model", text(rules.Tag, "model")), rule("Encoder", text(rules.Tag, "encoder")))
-	s, err := Summarize(src, Options{Groupings: []string{"c"}, RuleSets: []profile.RuleGrouping{{Name: "c", Rules: set}}, Expected: 5000, Entries: 1})
+	s, err := Summarize(src, Options{Question: Question{Groupings: []string{"c"}, Expected: 5000, Entries: 1}, RuleSets: []profile.RuleGrouping{{Name: "c", Rules: set}}})
 	if err != nil {
 		t.Fatal(err)
 	}

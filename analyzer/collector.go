@@ -1,8 +1,6 @@
 package analyzer
 
 import (
-	"slices"
-
 	"memtrace/analyzer/allocator"
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/device"
@@ -21,15 +19,13 @@ const maxThreadOrdinals = 1 << 16
 
 // collector observes a heap and keeps every number of a summary.
 type collector struct {
-	heap      *heap.Heap
-	resolver  profile.Resolver
-	filter    *profile.Filter
-	groupings []*profile.Grouping
-	crossed   []*profile.Grouping // the two of a crossed table; nil without one
-	kept      []*profile.Grouping // what retired cells are counted by: the groupings, then byStack; nil: blocks are not counted by origin
-	want      At
-	window    *window  // nil: the whole run
-	bounds    []uint64 // between size classes
+	heap     *heap.Heap
+	resolver profile.Resolver
+	filter   *profile.Filter
+	kept     []*profile.Grouping // what retired cells are counted by; nil: blocks are not counted by origin
+	want     At
+	window   *window  // nil: the whole run
+	bounds   []uint64 // between size classes
 
 	totals    [heap.AccountCount]meter.Meter // accounts without detail
 	details   [heap.AccountCount]*profile.AccountStats
@@ -65,8 +61,7 @@ type collector struct {
 
 	estimated, runtimeOnly, lost uint64
 	losses                       losses
-	rowIndexes                   []*profile.RowIndex // by grouping, of the summary in progress
-	bounded                      *report.Bounds      // of the summary that is being made; nil if nothing was lost
+	bounded                      *report.Bounds // of the summary that is being made; nil if nothing was lost
 	marks                        []markCount
 	markIndex                    map[trace.StringID]int
 	steps                        report.Iterations
@@ -79,14 +74,18 @@ type collector struct {
 	rowRoom []trace.Event // where events become rows
 }
 
-func newCollector(tables *trace.Tables, picked []*profile.Grouping, f *profile.Filter, want At) *collector {
-	c := &collector{filter: f, groupings: picked, want: want, markIndex: make(map[trace.StringID]int), links: &callstack.LinkedStacks{}}
+// newCollector returns a collector that counts the blocks of retired cells by some groupings. With none and no filter,
+// it does not count by origin at all.
+func newCollector(tables *trace.Tables, kept []*profile.Grouping, f *profile.Filter, want At) *collector {
+	c := &collector{filter: f, want: want, markIndex: make(map[trace.StringID]int), links: &callstack.LinkedStacks{}}
 	c.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables), Stacks: callstack.NewStacks(tables, c.links), Module: c.module}
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 		c.details[a] = &profile.AccountStats{}
 	}
-	if len(picked) > 0 || f != nil {
-		c.kept = append(slices.Clone(picked), &profile.ByStack)
+	if c.kept = kept; kept == nil && f != nil {
+		c.kept = []*profile.Grouping{&profile.ByStack}
+	}
+	if c.kept != nil {
 		for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 			c.held[a] = profile.NewHeldSeries()
 		}

@@ -172,9 +172,9 @@ func TestColumnsSayWhatRowsSay(t *testing.T) {
 	}
 	sets := []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}
 	asked := map[string]Options{
-		"totals": {}, "tag": {Groupings: []string{"tag"}}, "all": {Groupings: profile.GroupingNames(), Sites: true}, "training": {Training: true, RuleSets: sets, Sites: true},
-		"time": {At: at("1ms")}, "teardown": {At: at("teardown")}, "step": {At: at("step:7777")}, "since": {From: at("1ms")}, "window": {From: at("1ms"), To: at("2ms")}, "over time": {Timeline: "tag"}, "device": {Devices: []int16{1}},
-		"tagged": {Tag: "model"}, "history": {HistoryBlocks: 500}, "exit": {At: at("exit"), Groupings: []string{"site"}},
+		"totals": {}, "tag": {Question: Question{Groupings: []string{"tag"}}}, "all": {Question: Question{Groupings: profile.GroupingNames(), Sites: true}}, "training": {Question: Question{Sites: true}, Training: true, RuleSets: sets},
+		"time": {Question: Question{At: at("1ms")}}, "teardown": {Question: Question{At: at("teardown")}}, "step": {Question: Question{At: at("step:7777")}}, "since": {From: at("1ms")}, "window": {From: at("1ms"), To: at("2ms")}, "over time": {Timeline: "tag"}, "device": {Devices: []int16{1}},
+		"tagged": {Tag: "model"}, "history": {HistoryBlocks: 500}, "exit": {Question: Question{At: at("exit"), Groupings: []string{"site"}}},
 	}
 	for seed := range uint64(20) {
 		events := newMixedRun(seed, 2500)
@@ -206,13 +206,13 @@ func TestColumnsSayWhatRowsSay(t *testing.T) {
 func TestColumnsAllocateNothing(t *testing.T) {
 	mallocs := func(steps int) uint64 {
 		r := openStory(t, encodeEvents(t, trainingEvents(steps)))
-		live, err := NewLive(r, Options{Groupings: []string{"tag"}})
+		p, err := NewProfile(r, Options{Question: Question{Groupings: []string{"tag"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if err := replay(r, live.collector, nil); err != nil {
+		if err := replay(r, p.collector, nil); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
@@ -229,14 +229,14 @@ func TestColumnsAllocateNothing(t *testing.T) {
 func TestFrameworkRunsTakeNoRows(t *testing.T) {
 	events := trainingEvents(3)
 	r := openStory(t, encodeEvents(t, events))
-	live, err := NewLive(r, Options{Groupings: []string{"tag"}})
+	p, err := NewProfile(r, Options{Question: Question{Groupings: []string{"tag"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := live.Update(); err != nil {
+	if _, err := soFar(p); err != nil {
 		t.Fatal(err)
 	}
-	if c := live.collector; c.rowRoom != nil || c.run.row != (trace.Event{}) {
+	if c := p.collector; c.rowRoom != nil || c.run.row != (trace.Event{}) {
 		t.Errorf("rows were made: room for %d, %+v", len(c.rowRoom), c.run.row)
 	}
 }

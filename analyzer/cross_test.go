@@ -18,7 +18,7 @@ func TestCrossAddsUp(t *testing.T) {
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		src := &memorySource{events: randomStream(seed, streamShape{events: 300})}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Groupings: names[:2], Cross: names[:2], At: must(ParseAt([]string{"", "exit"}[seed%2]))})
+		s, err := Summarize(src, Options{Question: Question{Groupings: names[:2], Cross: names[:2], At: must(ParseAt([]string{"", "exit"}[seed%2]))}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestCrossAddsUp(t *testing.T) {
 
 func TestCrossNeedsTwoGroupings(t *testing.T) {
 	for _, wanted := range [][]string{{"tag"}, {"tag", "tag"}, {"tag", "api", "library"}, {"tag", "nothing"}} {
-		if _, err := Summarize(&memorySource{}, Options{Cross: wanted}); err == nil || !strings.Contains(err.Error(), "two different groupings") && !strings.Contains(err.Error(), "cannot group by") {
+		if _, err := Summarize(&memorySource{}, Options{Question: Question{Cross: wanted}}); err == nil || !strings.Contains(err.Error(), "two different groupings") && !strings.Contains(err.Error(), "cannot group by") {
 			t.Errorf("%v: %v", wanted, err)
 		}
 	}

@@ -4,12 +4,13 @@ import (
 	"strings"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
 // deviceReport returns nil where the recorder did not look at the devices at all.
-func (c *collector) deviceReport(info trace.Info, s *report.Summary) *report.DeviceReport {
+func (c *answer) deviceReport(info trace.Info, s *report.Summary) *report.DeviceReport {
 	status := info["nvml"]
 	if status == "" && len(c.device.Samples.Devices) == 0 || c.filter.Narrowed() {
 		return nil
@@ -25,7 +26,7 @@ func (c *collector) deviceReport(info trace.Info, s *report.Summary) *report.Dev
 			r.Notes = append(r.Notes, info[key])
 		}
 	}
-	c.noteAsked()
+	c.noteMoments()
 	for slot := range c.device.Samples.Devices {
 		if book := &c.device.Samples.Devices[slot]; book.Count > 0 {
 			r.Devices = append(r.Devices, report.DeviceSamples{Index: int16(slot - 1), SampleCount: book.Count, Ledgers: c.deviceLedgers(slot, s), Samples: book.List})
@@ -47,18 +48,18 @@ func (c *collector) allSampled(s *report.Summary) bool {
 
 // deviceLedgers makes the ledgers of a device: at the moment that was asked for, or at the highest and at the last
 // sample.
-func (c *collector) deviceLedgers(slot int, s *report.Summary) []report.DeviceLedger {
+func (c *answer) deviceLedgers(slot int, s *report.Summary) []report.DeviceLedger {
 	book := c.picks.of(slot)
 	list := []report.DeviceLedger{}
 	add := func(m *deviceMoment, label string) {
-		for g := range c.groupings {
+		for _, by := range c.groupings {
 			if m != nil {
-				list = append(list, c.deviceLedger(slot, m, g, label, s))
+				list = append(list, c.deviceLedger(slot, m, by, label, s))
 			}
 		}
 	}
-	if !c.want.IsZero() {
-		add(book.nearestTo(c.want), c.want.String())
+	if !c.At.IsZero() {
+		add(book.nearestTo(c.At), c.At.String())
 		return list
 	}
 	if book.highest != book.latest {
@@ -68,8 +69,8 @@ func (c *collector) deviceLedgers(slot int, s *report.Summary) []report.DeviceLe
 	return list
 }
 
-func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string, s *report.Summary) report.DeviceLedger {
-	l := report.DeviceLedger{By: c.groupings[g].Name, Moment: label, Sample: m.sample, Rows: c.trackedRows(m, g),
+func (c *answer) deviceLedger(slot int, m *deviceMoment, by *profile.Grouping, label string, s *report.Summary) report.DeviceLedger {
+	l := report.DeviceLedger{By: by.Name, Moment: label, Sample: m.sample, Rows: c.trackedRows(m, by),
 		PartialPageBytes: m.sizes.PartialPages()}
 	for _, d := range s.Devices {
 		if d.Index == int16(slot-1) {
@@ -100,12 +101,12 @@ func (c *collector) deviceLedger(slot int, m *deviceMoment, g int, label string,
 // trackedRows lists the owners of the driver's memory on a device, which the rows add up to: a framework's blocks, its
 // allocator's slack and the memory of other libraries, or without a framework the driver's blocks. A framework that
 // took no driver memory under its own name has what is there through another library, and then nothing is outside.
-func (c *collector) trackedRows(m *deviceMoment, g int) []report.DeviceRow {
+func (c *answer) trackedRows(m *deviceMoment, by *profile.Grouping) []report.DeviceRow {
 	if c.details[heap.AccountFramework].Total.Allocs == 0 {
-		rows, _ := c.blockRows(m, heap.AccountDriver, g)
+		rows, _ := c.blockRows(m, heap.AccountDriver, by)
 		return rows
 	}
-	rows, blocks := c.blockRows(m, heap.AccountFramework, g)
+	rows, blocks := c.blockRows(m, heap.AccountFramework, by)
 	slack := int64(m.sizes.RequestedBytes) - blocks
 	var outside []report.DeviceRow
 	if c.device.Holdings.FromDriver() {
@@ -121,9 +122,9 @@ func (c *collector) trackedRows(m *deviceMoment, g int) []report.DeviceRow {
 }
 
 // blockRows lists an account's keys, most first, and their sum.
-func (c *collector) blockRows(m *deviceMoment, a heap.Account, g int) (rows []report.DeviceRow, sum int64) {
+func (c *answer) blockRows(m *deviceMoment, a heap.Account, by *profile.Grouping) (rows []report.DeviceRow, sum int64) {
 	rows = []report.DeviceRow{}
-	for _, r := range c.namedRows(g, m.held[a], c.requestedOf(a)) {
+	for _, r := range c.namedRows(by, m.held[a], c.requestedOf(a)) {
 		rows = append(rows, report.DeviceRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: int64(r.LiveBytes), Requested: r.Requested})
 		sum += int64(r.LiveBytes)
 	}

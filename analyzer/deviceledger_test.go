@@ -114,7 +114,7 @@ func TestDeviceLedgerOwners(t *testing.T) {
 		trace.Event{Kind: trace.EventReserve, Level: cuda.LevelDriver, Object: cuda.ObjectGraphPool, Size: 4 * mib},
 		sampleEvent(0, 450*mib+512, 353*mib+512, 60*mib, 20*mib), // 7 MiB more than that
 	))
-	r := deviceReportOf(t, src, Options{Groupings: []string{"library"}})
+	r := deviceReportOf(t, src, Options{Question: Question{Groupings: []string{"library"}}})
 	if len(r.Devices) != 1 || len(r.Devices[0].Ledgers) != 1 {
 		t.Fatalf("%+v", r.Devices)
 	}
@@ -140,7 +140,7 @@ func TestDeviceLedgerMoments(t *testing.T) {
 		trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x7f0000000000},
 		sampleEvent(0, 300*mib, 300*mib, 0, 0),
 	)
-	r := deviceReportOf(t, sampleSource(events), Options{Groupings: []string{"api"}})
+	r := deviceReportOf(t, sampleSource(events), Options{Question: Question{Groupings: []string{"api"}}})
 	if l := r.Devices[0].Ledgers; len(l) != 2 || l[0].Moment != report.MomentHighest || l[0].Sample.TimeNS != 3e9 || l[1].Moment != report.MomentLast || l[1].Sample.TimeNS != 5e9 {
 		t.Fatalf("%+v", l)
 	}
@@ -149,7 +149,7 @@ func TestDeviceLedgerMoments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := deviceReportOf(t, sampleSource(events), Options{Groupings: []string{"api"}, At: moment}).Devices[0].Ledgers
+		l := deviceReportOf(t, sampleSource(events), Options{Question: Question{Groupings: []string{"api"}, At: moment}}).Devices[0].Ledgers
 		if at == "peak" { // at 2 s, as near to the sample before as to the one after
 			want = l[0].Sample.TimeNS
 			if want != 1e9 && want != 3e9 {
@@ -178,7 +178,7 @@ func TestDeviceLedgerPrefersGoodSamples(t *testing.T) {
 		}
 	}
 	// Where no share is ever known, what is not tracked cannot be divided.
-	l = deviceReportOf(t, sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 10*mib, 0), vague)), Options{Groupings: []string{"tag"}}).Devices[0].Ledgers
+	l = deviceReportOf(t, sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 10*mib, 0), vague)), Options{Question: Question{Groupings: []string{"tag"}}}).Devices[0].Ledgers
 	checkRows(t, l[len(l)-1], map[string]int64{report.OwnerBlocks: 10 * mib, report.OwnerRemainder: 890 * mib})
 }
 
@@ -202,7 +202,7 @@ func TestContextCosts(t *testing.T) {
 func TestContextOnPages(t *testing.T) {
 	free := trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x7f0000000000}
 	src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 512, 0), sampleEvent(0, 302*mib, 302*mib, 0, 0), free, sampleEvent(0, 300*mib, 300*mib, 0, 0)))
-	d := deviceReportOf(t, src, Options{Groupings: []string{"tag"}}).Devices[0]
+	d := deviceReportOf(t, src, Options{Question: Question{Groupings: []string{"tag"}}}).Devices[0]
 	if first := d.Ledgers[0]; first.PartialPageBytes != 2*mib-512 || first.Sample.RemainderBytes != 2*mib-512 || first.Sample.ContextBytes != 300*mib {
 		t.Errorf("%+v", first)
 	}
@@ -214,7 +214,7 @@ func TestContextOnPages(t *testing.T) {
 // Memory that the device does not count leaves a negative remainder, and the context none.
 func TestNegativeRemainder(t *testing.T) {
 	src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 100*mib, 0), sampleEvent(0, 60*mib, 60*mib, 0, 0)))
-	l := deviceReportOf(t, src, Options{Groupings: []string{"tag"}}).Devices[0].Ledgers[0]
+	l := deviceReportOf(t, src, Options{Question: Question{Groupings: []string{"tag"}}}).Devices[0].Ledgers[0]
 	checkRows(t, l, map[string]int64{report.OwnerBlocks: 100 * mib, report.OwnerRemainder: -40 * mib})
 }
 
@@ -288,9 +288,9 @@ func TestDeviceLedgerAgreesWithPrefix(t *testing.T) {
 			tail[i].Seq++
 		}
 		by := profile.GroupingNames()[rng.IntN(len(profile.GroupingNames()))]
-		r := deviceReportOf(t, sampleSource(append(with, tail...)), Options{Groupings: []string{by}})
+		r := deviceReportOf(t, sampleSource(append(with, tail...)), Options{Question: Question{Groupings: []string{by}}})
 		l := r.Devices[0].Ledgers[len(r.Devices[0].Ledgers)-1]
-		s, err := Summarize(sampleSource(events[:at]), Options{Groupings: []string{by}, Devices: []int16{device}})
+		s, err := Summarize(sampleSource(events[:at]), Options{Question: Question{Groupings: []string{by}}, Devices: []int16{device}})
 		if err != nil {
 			t.Fatal(err)
 		}

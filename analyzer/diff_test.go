@@ -15,7 +15,7 @@ func TestDiffOfOneRunIsEmpty(t *testing.T) {
 	for seed := range uint64(20) {
 		src := &memorySource{events: randomStream(seed, streamShape{events: 300, wild: true}), end: &trace.End{}}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Groupings: profile.GroupingNames()})
+		s, err := Summarize(src, Options{Question: Question{Groupings: profile.GroupingNames()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestDiffAddsUp(t *testing.T) {
 		for i := range sides {
 			src := &memorySource{events: randomStream(2*seed+uint64(i), streamShape{events: 200 + 200*i, wild: true})}
 			fillTables(&src.tables)
-			s, err := Summarize(src, Options{Groupings: profile.GroupingNames()})
+			s, err := Summarize(src, Options{Question: Question{Groupings: profile.GroupingNames()}})
 			if err != nil {
 				t.Fatal(err)
 			}

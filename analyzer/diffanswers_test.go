@@ -23,7 +23,7 @@ func TestDiffOfRanks(t *testing.T) {
 		for _, id := range []trace.ThreadID{2, 5} {
 			src.tables.AddThread(trace.Thread{ID: id, TID: 100 + int32(device), Name: fmt.Sprintf("pt_autograd_%d", device)})
 		}
-		s, err := Summarize(src, Options{Groupings: []string{"device", "thread", "api"}})
+		s, err := Summarize(src, Options{Question: Question{Groupings: []string{"device", "thread", "api"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestDiffBetweenMoments(t *testing.T) {
 	at := func(moment string) *report.Summary {
 		src := &memorySource{events: randomStream(6, streamShape{events: 400}), end: &trace.End{}, info: trace.Info{"process.pid": "7", "process.start_unix_ns": "1700000000000000000"}}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Groupings: []string{"tag", "api"}, At: must(ParseAt(moment))})
+		s, err := Summarize(src, Options{Question: Question{Groupings: []string{"tag", "api"}, At: must(ParseAt(moment))}})
 		if err != nil {
 			t.Fatal(err)
 		}

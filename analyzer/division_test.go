@@ -81,7 +81,7 @@ func libraryLoop(seed uint64, layers int, modules bool, main int) (src *memorySo
 
 func divisionOf(t *testing.T, src *memorySource) *report.Division {
 	t.Helper()
-	s, err := Summarize(src, Options{Sites: true, Symbols: symbol.Options{NoFiles: true}})
+	s, err := Summarize(src, Options{Question: Question{Sites: true}, Symbols: symbol.Options{NoFiles: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,57 +29,63 @@ type Followed struct {
 	Summary *report.Summary
 	Moment  any // what the Watcher returned of the moment of Options.At; nil for the peak, of which it is not told
 
-	live *Live
+	profile *Profile
 }
 
 // Follow reads a trace to its end and tells a Watcher what happens. Errors are those of Summarize.
 func Follow(src trace.Source, opts Options, w Watcher) (*Followed, error) {
-	live, err := NewLive(src, opts)
+	p, err := NewProfile(src, opts)
 	if err != nil {
 		return nil, err
 	}
-	live.collector.watcher = w
-	s, err := live.Update()
-	if err != nil {
-		live.Close()
+	p.collector.watcher = w
+	if err := p.Update(); err != nil {
+		p.Close()
 		return nil, err
 	}
-	live.collector.resolver.Stacks.Start()
-	return &Followed{Summary: s, Moment: live.collector.watched, live: live}, nil
+	s, err := p.Report(opts.Question)
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	p.collector.resolver.Stacks.Start()
+	return &Followed{Summary: s, Moment: p.collector.watched, profile: p}, nil
 }
 
 // Close gives back the files that names were looked for in.
-func (f *Followed) Close() { f.live.Close() }
+func (f *Followed) Close() { f.profile.Close() }
 
 // Frames returns the frames of a call stack, Python and native ones in one, innermost first; of what libraries do
 // inside, one frame stays unless all are wanted.
 func (f *Followed) Frames(native, python trace.StackID, full bool) []symbol.Frame {
-	return f.live.collector.resolver.Stacks.Of(callstack.Pair{Native: native, Python: python}).Frames(full)
+	return f.profile.collector.resolver.Stacks.Of(callstack.Pair{Native: native, Python: python}).Frames(full)
 }
 
 // User reports whether a frame is the program's own code and not that of a library.
 func (f *Followed) User(frame symbol.Frame) bool {
-	return f.live.collector.resolver.Stacks.Classifier.User(frame)
+	return f.profile.collector.resolver.Stacks.Classifier.User(frame)
 }
 
 // Place is the readable form of a frame's file, as StackSet.Place has it.
 func (f *Followed) Place(frame symbol.Frame) string {
-	return f.live.collector.resolver.Stacks.Classifier.Place(frame.File)
+	return f.profile.collector.resolver.Stacks.Classifier.Place(frame.File)
 }
 
 // Library names the object file that made the call of a stack.
 func (f *Followed) Library(native trace.StackID) string {
-	libraries := f.live.collector.resolver.Libraries
+	libraries := f.profile.collector.resolver.Libraries
 	return libraries.Name(libraries.Of(native))
 }
 
 // Text returns an interned string, such as a tag or a mark's name; "" for none.
-func (f *Followed) Text(id trace.StringID) string { return f.live.collector.resolver.Tables.String(id) }
+func (f *Followed) Text(id trace.StringID) string {
+	return f.profile.collector.resolver.Tables.String(id)
+}
 
 // Thread names a thread of the program.
 func (f *Followed) Thread(id trace.ThreadID) string {
-	return profile.ThreadKey(&f.live.collector.resolver, uint64(id))
+	return profile.ThreadKey(&f.profile.collector.resolver, uint64(id))
 }
 
 // Problems are what kept frames from being named, and what to do.
-func (f *Followed) Problems() []string { return f.live.collector.resolver.Stacks.Problems() }
+func (f *Followed) Problems() []string { return f.profile.collector.resolver.Stacks.Problems() }

@@ -57,7 +57,7 @@ func FuzzReplay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &memorySource{events: eventsFrom(data)}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Groupings: profile.GroupingNames(), Timeline: "name"})
+		s, err := Summarize(src, Options{Question: Question{Groupings: profile.GroupingNames()}, Timeline: "name"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func checkWindowOf(t *testing.T, src *memorySource, s *report.Summary) {
 	half := &memorySource{events: src.events}
 	fillTables(&half.tables)
 	from := At{kind: momentTime, time: s.Process.DurationNS / 2, text: "half"}
-	w, err := Summarize(half, Options{From: from, Groupings: []string{"name"}})
+	w, err := Summarize(half, Options{Question: Question{Groupings: []string{"name"}}, From: from})
 	if err != nil {
 		t.Fatal(err)
 	}

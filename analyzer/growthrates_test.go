@@ -93,7 +93,7 @@ func TestGrowthRates(t *testing.T) {
 					}
 					last = s.time
 				}
-				got := s.summary(t, Options{Groupings: []string{"site"}}).Trend
+				got := s.summary(t, Options{Question: Question{Groupings: []string{"site"}}}).Trend
 				name := fmt.Sprintf("%.1f%% per minute beside %s, leak %v", perMinute, beside, leaks)
 				if !leaks {
 					if got.Kind != report.GrowthNone || len(got.Owners) != 0 {

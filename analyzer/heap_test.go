@@ -148,7 +148,7 @@ func TestHostileSizesDoNotPanic(t *testing.T) {
 	s.mapAt(top, top, 7).mapAt(1, top, 7).mapAt(2, 1, 7).unmap(top, top).unmap(1, top).unmap(1, top)
 	s.add(trace.Event{Kind: 250, Level: 200, Mem: 100, Size: top})
 	s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: 100, Size: 5, Addr: 77, Device: 32767, API: 65535})
-	sum := s.summary(t, Options{Groupings: profile.GroupingNames()})
+	sum := s.summary(t, Options{Question: Question{Groupings: profile.GroupingNames()}})
 	if sum.Health.ImplausibleSizes != 1 || sum.Other["other"].PeakBytes != 5 {
 		t.Errorf("implausible %d, other %+v", sum.Health.ImplausibleSizes, sum.Other)
 	}

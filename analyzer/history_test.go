@@ -45,7 +45,7 @@ func heldAt(h *report.History, event int, key int) (sum uint64, by map[string]ui
 func TestHistoryAddsUp(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		s := randomStory(seed, 700).summary(t, Options{Groupings: []string{"tag", "site"}, HistoryBlocks: 10000})
+		s := randomStory(seed, 700).summary(t, Options{Question: Question{Groupings: []string{"tag", "site"}}, HistoryBlocks: 10000})
 		h := s.History
 		if h.Level != "framework" || h.LeftOut != 0 || len(h.Times) != 700 {
 			t.Fatalf("%s, %d left out, %d events", h.Level, h.LeftOut, len(h.Times))

@@ -274,7 +274,7 @@ func TestIterationsInHindsight(t *testing.T) {
 		l := newMadeLoop(seed, seed%3 == 2)
 		l.iterate(1 + int(seed%5))
 		ahead := *l.src
-		opts := Options{Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}, Groupings: []string{"category"}}
+		opts := Options{Question: Question{Groupings: []string{"category"}}, Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}}
 		s, err := Summarize(l.src, opts)
 		if err != nil {
 			t.Fatal(err)
@@ -372,7 +372,7 @@ func TestNamesAfterIterations(t *testing.T) {
 	l.iterate(4)
 	l.say(weight, trace.CategoryGradient, 600)
 	ahead := *l.src
-	s, err := Summarize(l.src, Options{Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}, Groupings: []string{"category"}})
+	s, err := Summarize(l.src, Options{Question: Question{Groupings: []string{"category"}}, Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,12 +390,12 @@ func TestIterationsCountedInTurns(t *testing.T) {
 		l := newMadeLoop(seed, seed%3 == 2)
 		l.iterate(3)
 		ahead := *l.src
-		live, err := NewLive(l.src, Options{Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}, Groupings: []string{"category"}})
+		p, err := NewProfile(l.src, Options{Question: Question{Groupings: []string{"category"}}, Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		live.collector.iterations.Turn = 1 + int(seed)
-		s, err := live.Update()
+		p.collector.iterations.Turn = 1 + int(seed)
+		s, err := soFar(p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,9 +13,9 @@ import (
 // ledger says where the memory was at a moment, divided by one grouping. Beside a framework's blocks stand the slack of
 // its allocator and the driver memory that it does not hold, so that the rows add up to what the device gave. Filters
 // other than by device leave only the blocks.
-func (c *collector) ledger(m *moment, main heap.Account, g int, label string) report.Ledger {
-	l := report.Ledger{By: c.groupings[g].Name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []report.LedgerRow{}}
-	for _, row := range c.momentRows(m, main, g) {
+func (c *answer) ledger(m *moment, main heap.Account, by *profile.Grouping, label string) report.Ledger {
+	l := report.Ledger{By: by.Name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []report.LedgerRow{}}
+	for _, row := range c.momentRows(m, main, by) {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower, Requested: row.Requested})
 		l.Requested = report.PlusRequested(l.Requested, row.Requested)
 	}
@@ -93,8 +93,8 @@ func (c *collector) outsideRows(devices ...[]uint64) []report.LedgerRow {
 }
 
 // momentRows returns a level's rows at a moment, most first.
-func (c *collector) momentRows(m *moment, a heap.Account, g int) []report.MomentRow {
-	return c.namedRows(g, m.held[a], c.requestedOf(a))
+func (c *answer) momentRows(m *moment, a heap.Account, by *profile.Grouping) []report.MomentRow {
+	return c.namedRows(by, m.held[a], c.requestedOf(a))
 }
 
 // requestedOf returns what says how much of an account's blocks was requested: nothing where nobody tells, and where
@@ -107,9 +107,9 @@ func (c *collector) requestedOf(a heap.Account) func(*profile.Held) *report.Requ
 }
 
 // namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
-func (c *collector) namedRows(g int, list []profile.Held, requested func(*profile.Held) *report.Requested) []report.MomentRow {
+func (c *answer) namedRows(by *profile.Grouping, list []profile.Held, requested func(*profile.Held) *report.Requested) []report.MomentRow {
 	rows := []report.MomentRow{}
-	index := profile.NewRowSet(c.rowIndex(g))
+	index := profile.NewRowSet(c.rowIndex(by))
 	for i := range list {
 		id := index.By.ID(&c.resolver, &list[i].Origin)
 		n, isNew := index.Row(id)
@@ -129,13 +129,12 @@ func (c *collector) namedRows(g int, list []profile.Held, requested func(*profil
 	return rows
 }
 
-// rowIndex returns the index of a grouping; summary makes new ones, since more is known by then.
-func (c *collector) rowIndex(g int) *profile.RowIndex {
-	if c.rowIndexes == nil {
-		c.rowIndexes = make([]*profile.RowIndex, len(c.groupings))
+// rowIndex returns the index of a grouping. Every answer makes new ones, since more is known by then.
+func (c *answer) rowIndex(by *profile.Grouping) *profile.RowIndex {
+	index := c.rowIndexes[by]
+	if index == nil {
+		index = profile.NewRowIndex(&c.resolver, by)
+		c.rowIndexes[by] = index
 	}
-	if c.rowIndexes[g] == nil {
-		c.rowIndexes[g] = profile.NewRowIndex(&c.resolver, c.groupings[g])
-	}
-	return c.rowIndexes[g]
+	return index
 }

@@ -56,7 +56,7 @@ func (c *collector) deviceList() []report.Device {
 }
 
 // groupList makes the groups in the order asked for, the framework's before the driver's.
-func (c *collector) groupList(s *report.Summary) []report.Group {
+func (c *answer) groupList(s *report.Summary) []report.Group {
 	device := "all"
 	if c.filter != nil && c.filter.Devices != nil {
 		var list []string
@@ -66,19 +66,19 @@ func (c *collector) groupList(s *report.Summary) []report.Group {
 		device = strings.Join(list, ",")
 	}
 	groups := []report.Group{}
-	for g, by := range c.groupings {
+	for _, by := range c.groupings {
 		for _, a := range c.detailed(s) {
-			groups = append(groups, report.Group{By: by.Name, Level: a.String(), Device: device, Rows: c.groupRows(a, g)})
+			groups = append(groups, report.Group{By: by.Name, Level: a.String(), Device: device, Rows: c.groupRows(a, by)})
 		}
 	}
 	return groups
 }
 
 // groupRows names the rows, puts rows of the same name together, and sorts them by their share of the peak.
-func (c *collector) groupRows(a heap.Account, g int) []report.Row {
+func (c *answer) groupRows(a heap.Account, by *profile.Grouping) []report.Row {
 	d := c.details[a]
 	rows := []report.Row{}
-	index := profile.NewRowSet(c.rowIndex(g))
+	index := profile.NewRowSet(c.rowIndex(by))
 	row := func(id uint64) *report.Row {
 		n, isNew := index.Row(id)
 		if isNew {
@@ -103,12 +103,10 @@ func (c *collector) groupRows(a heap.Account, g int) []report.Row {
 			}
 		}
 	}
-	if d.Cells.Retired != nil {
-		for id, v := range d.Cells.Retired[g] {
-			addCounts(row(id), v)
-			if r := row(id); c.bounded != nil {
-				r.PeakBytesLower, r.LiveBytesLower = report.Plus(r.PeakBytesLower, 0), report.Plus(r.LiveBytesLower, 0)
-			}
+	for id, v := range d.Cells.Retired(by) {
+		r := row(id)
+		if addCounts(r, v); c.bounded != nil {
+			r.PeakBytesLower, r.LiveBytesLower = report.Plus(r.PeakBytesLower, 0), report.Plus(r.LiveBytesLower, 0)
 		}
 	}
 	c.window.uncount(a, func(o *profile.Origin, older profile.Counts) {

@@ -101,6 +101,12 @@ func (a At) IsZero() bool { return a.kind == momentNone }
 // NeedsAhead reports whether the moment can only be found by Options.Ahead.
 func (a At) NeedsAhead() bool { return a.kind == momentTeardown }
 
+// foundAfterwards reports whether the state at the moment can be told once everything was replayed, without having been
+// kept on the way.
+func (a At) foundAfterwards() bool {
+	return a.kind == momentNone || a.kind == momentPeak || a.kind == momentExit
+}
+
 // checkAhead refuses moments that only Options.Ahead could find, where there is none.
 func (o *Options) checkAhead() error {
 	for i, at := range []At{o.At, o.From, o.To} {
@@ -155,6 +161,32 @@ type moment struct {
 	waiting   []uint64                                  // bytes of the framework's blocks that wait for other streams, by device slot
 	exact     bool                                      // it lies before the first lost record
 	watched   any                                       // the watcher's own
+}
+
+// on is the part of a moment that one device has of it.
+func (m *moment) on(slot int) *moment {
+	part := &moment{time: m.time, exact: m.exact}
+	only := func(bytes []uint64) []uint64 {
+		list := make([]uint64, len(bytes))
+		if slot < len(bytes) {
+			list[slot] = bytes[slot]
+		}
+		return list
+	}
+	for a := range m.held {
+		part.devices[a] = only(m.devices[a])
+		for i := range m.held[a] {
+			if h := &m.held[a][i]; profile.DeviceSlot(h.Device) == slot {
+				part.held[a] = append(part.held[a], *h)
+			}
+		}
+	}
+	part.reported, part.waiting = only(m.reported), only(m.waiting)
+	part.byLibrary = make([][]uint64, len(m.byLibrary))
+	if slot < len(m.byLibrary) {
+		part.byLibrary[slot] = m.byLibrary[slot]
+	}
+	return part
 }
 
 // live returns the live bytes of an account on all devices.

@@ -24,13 +24,13 @@ func mainAccount(s *report.Summary) heap.Account {
 
 // addMoments makes the ledgers and the list of places, and the moment that was asked for. It returns the moment of the
 // ledgers.
-func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error) {
-	want := opts.At
+func (c *answer) addMoments(s *report.Summary) (*moment, error) {
+	want := c.At
 	main := mainAccount(s)
 	m, label := c.peakOf(main), "peak"
 	if !want.IsZero() {
 		if m, label = c.wanted(s, main, want), want.String(); s.Window != nil && (m == nil || m.time < s.Window.FromNS || m.time > s.Window.ToNS) {
-			return nil, fmt.Errorf("--at %s is not within the window, %s", want, opts.windowWords()[0])
+			return nil, fmt.Errorf("--at %s is not within the window, %s", want, c.opts.windowWords()[0])
 		}
 		if m == nil {
 			return nil, c.noMoment(want, s)
@@ -38,19 +38,22 @@ func (c *collector) addMoments(s *report.Summary, opts *Options) (*moment, error
 		s.At, c.watched = c.momentValue(m, label), m.watched
 	}
 	s.Ledgers = []report.Ledger{}
-	for g := range c.groupings {
-		l := c.ledger(m, main, g, label)
-		if opts.Sites {
-			c.addRowSites(&l, m, main, g)
+	for _, by := range c.groupings {
+		l := c.ledger(m, main, by, label)
+		if c.Sites {
+			c.addRowSites(&l, m, main, by)
 		}
 		s.Ledgers = append(s.Ledgers, l)
+	}
+	if c.ByDevice {
+		s.Parts = c.parts(s, m, label)
 	}
 	if c.crossed != nil {
 		s.Cross = division.Cross(&c.resolver, c.crossed, m.held[main])
 		s.Cross.Level, s.Cross.Moment, s.Cross.TimeNS = main.String(), label, m.time
 	}
-	if opts.Sites {
-		s.Sites = c.siteList(m, main, label, opts.FullStacks)
+	if c.Sites {
+		s.Sites = c.siteList(m, main, label, c.FullStacks)
 		s.Division = division.Of(&c.resolver, main.String(), m.held[main])
 	}
 	return m, nil
@@ -101,7 +104,7 @@ func (c *collector) noMoment(want At, s *report.Summary) error {
 	return fmt.Errorf("the trace has no mark %q; it has %s", want.name, strings.Join(known, ", "))
 }
 
-func (c *collector) momentValue(m *moment, label string) *report.Moment {
+func (c *answer) momentValue(m *moment, label string) *report.Moment {
 	v := &report.Moment{What: label, TimeNS: m.time, Driver: c.momentLevel(m, heap.AccountDriver, profile.AllSlots), Framework: c.momentLevel(m, heap.AccountFramework, profile.AllSlots),
 		Devices: []report.MomentDevice{}, Groups: []report.MomentGroup{}, BeforeLoss: c.bounded != nil && c.exactMoment(m)}
 	for _, d := range c.deviceList() {
@@ -109,10 +112,10 @@ func (c *collector) momentValue(m *moment, label string) *report.Moment {
 		v.Devices = append(v.Devices, report.MomentDevice{Index: d.Index, Driver: c.momentLevel(m, heap.AccountDriver, slot),
 			Framework: c.momentLevel(m, heap.AccountFramework, slot), ReservedBytes: m.reservedOn(slot, &c.device.Holdings)})
 	}
-	for g, by := range c.groupings {
+	for _, by := range c.groupings {
 		for _, a := range []heap.Account{heap.AccountFramework, heap.AccountDriver} {
 			if m.held[a] != nil && c.details[a].Total.Allocs > 0 {
-				v.Groups = append(v.Groups, report.MomentGroup{By: by.Name, Level: a.String(), Rows: c.momentRows(m, a, g)})
+				v.Groups = append(v.Groups, report.MomentGroup{By: by.Name, Level: a.String(), Rows: c.momentRows(m, a, by)})
 			}
 		}
 	}
@@ -145,15 +148,28 @@ func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.Mome
 }
 
 // addCategories makes the lists of all groupings that are made of rules. The ledgers must have been made.
-func (c *collector) addCategories(s *report.Summary, m *moment, main heap.Account, opts *Options) {
-	for _, by := range c.groupings {
-		k := by.Categories
+func (c *answer) addCategories(s *report.Summary, m *moment, main heap.Account) {
+	s.Categories = c.categories(s.Ledgers, m, main)
+	for i := range s.Categories {
+		v := &s.Categories[i]
+		if whole := s.Ledger(v.By).WholeBytes; c.Expected > 0 && !c.filter.Narrowed() {
+			v.Untrackable = &report.Untrackable{From: report.UntrackableExpected, ReportedBytes: c.Expected, TrackedBytes: whole, Bytes: int64(c.Expected - whole)}
+		} else {
+			v.Untrackable = division.UntrackableOnDevices(s, v.By)
+		}
+	}
+}
+
+// categories divides the blocks of a moment by the groupings that are made of rules. The ledgers are one for each
+// grouping.
+func (c *answer) categories(ledgers []report.Ledger, m *moment, main heap.Account) (list []report.Categories) {
+	for g, by := range c.groupings {
+		k, l := by.Categories, &ledgers[g]
 		if k == nil {
 			continue
 		}
-		l := s.Ledger(by.Name)
 		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level, Moment: l.Moment, TimeNS: l.TimeNS}
-		v.Rows = division.CategoryRows(&c.resolver, k, m.held[main], opts.Sites, opts.Entries, c.requestedOf(main))
+		v.Rows = division.CategoryRows(&c.resolver, k, m.held[main], c.Sites, c.Entries, c.requestedOf(main))
 		for _, h := range m.held[main] {
 			v.TrackedBytes += h.Bytes
 		}
@@ -161,11 +177,33 @@ func (c *collector) addCategories(s *report.Summary, m *moment, main heap.Accoun
 			v.SumBytes += row.Bytes
 		}
 		v.ExcessBytes = v.SumBytes - v.TrackedBytes
-		if opts.Expected > 0 && !c.filter.Narrowed() {
-			v.Untrackable = &report.Untrackable{From: report.UntrackableExpected, ReportedBytes: opts.Expected, TrackedBytes: l.WholeBytes, Bytes: int64(opts.Expected - l.WholeBytes)}
-		} else {
-			v.Untrackable = division.UntrackableOnDevices(s, by.Name)
-		}
-		s.Categories = append(s.Categories, v)
+		list = append(list, v)
 	}
+	return list
+}
+
+// maxParts bounds the devices that are told apart: a trace may name any number of them.
+const maxParts = 32
+
+// parts divides a moment among the devices that were used, each by the level that a report of it alone would put first.
+func (c *answer) parts(s *report.Summary, m *moment, label string) []report.DevicePart {
+	list := []report.DevicePart{}
+	for i := range s.Devices {
+		d, main := &s.Devices[i], heap.AccountDriver
+		if !d.Framework.Empty() {
+			main = heap.AccountFramework
+		} else if d.Driver.Empty() {
+			continue
+		}
+		if len(list) == maxParts {
+			break
+		}
+		part, on := report.DevicePart{Index: d.Index}, m.on(profile.DeviceSlot(d.Index))
+		for _, by := range c.groupings {
+			part.Ledgers = append(part.Ledgers, c.ledger(on, main, by, label))
+		}
+		part.Categories = c.categories(part.Ledgers, on, main)
+		list = append(list, part)
+	}
+	return list
 }

@@ -253,7 +253,7 @@ func TestOOMMoments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := Summarize(oomLines(t, lines), Options{At: at})
+		s, err := Summarize(oomLines(t, lines), Options{Question: Question{At: at}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,14 +264,14 @@ func TestOOMMoments(t *testing.T) {
 	for text, words := range map[string]string{"oom:3": "oom:2 is the last", "oom:0": "", "oom:x": ""} {
 		at, err := ParseAt(text)
 		if err == nil {
-			_, err = Summarize(oomLines(t, lines), Options{At: at})
+			_, err = Summarize(oomLines(t, lines), Options{Question: Question{At: at}})
 		}
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	at, _ := ParseAt("oom")
-	if _, err := Summarize(oomLines(t, "0 1 take 0x10000000 300\n"), Options{At: at}); err == nil || !strings.Contains(err.Error(), "never ran out") {
+	if _, err := Summarize(oomLines(t, "0 1 take 0x10000000 300\n"), Options{Question: Question{At: at}}); err == nil || !strings.Contains(err.Error(), "never ran out") {
 		t.Errorf("a run with memory enough: %v", err)
 	}
 }
@@ -292,7 +292,7 @@ func TestOOMRowsAgainstMoment(t *testing.T) {
 				*d = 0 // one device: a moment's rows are those of all devices
 			}
 		}
-		s, err := Summarize(src, Options{Groupings: []string{"tag"}, At: at})
+		s, err := Summarize(src, Options{Question: Question{Groupings: []string{"tag"}, At: at}})
 		if err != nil {
 			continue
 		}

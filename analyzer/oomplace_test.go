@@ -118,7 +118,7 @@ func TestOOMWithoutPlaces(t *testing.T) {
 				src.events[i].PyStack = 0
 			}
 		}
-		s, err := Summarize(src, Options{Sites: test.sites, Symbols: symbol.Options{NoFiles: true}})
+		s, err := Summarize(src, Options{Question: Question{Sites: test.sites}, Symbols: symbol.Options{NoFiles: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

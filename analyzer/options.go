@@ -9,21 +9,37 @@ import (
 	"memtrace/trace"
 )
 
-// Options say what a summary counts and how it divides it. The zero value counts everything.
-type Options struct {
+// Question is what is asked of a Profile: how to divide what it holds, and what to tell of it. The zero value asks for
+// what a report shows first.
+type Question struct {
 	// Groupings are names from GroupingNames. None: tag, library and api, with Sites also site, and the report chooses
 	// among them.
 	Groupings []string
 	// Cross asks for Summary.Cross: two names, of the rows and of the columns. None: no crossed table.
 	Cross []string
-	// RuleSets are groupings made of rules, which Groupings and Cross may name beside its own.
-	RuleSets []profile.RuleGrouping
 	// Entries is how many of each category's largest parts Summary.Categories lists; negative: all.
 	Entries int
 	// Expected is what the device counted for the process, by somebody else's word; 0: not known.
 	Expected uint64
-	// At asks for the state at a moment besides the peaks.
+	// At asks for the state at a moment besides the peaks: "peak", "exit", or the moment of the Options of the replay,
+	// which keeps the state at no other.
 	At At
+	// Sites lists the places in the program that asked for the memory, with their call stacks. It costs the look-up of
+	// names in files. In the Options of a replay, it also asks for the places in what is told of OOM events.
+	Sites bool
+	// ByDevice asks for Summary.Parts: the ledgers and the categories of each device, of the first 32.
+	ByDevice bool
+	// FullStacks lists every frame of a call stack; otherwise library noise is folded away.
+	FullStacks bool
+}
+
+// Options say what a replay counts and what it keeps, and hold the first question: that of Summarize, Stacks and Follow.
+// The zero value counts everything.
+type Options struct {
+	Question
+
+	// RuleSets are groupings made of rules, which Groupings and Cross may name beside their own.
+	RuleSets []profile.RuleGrouping
 	// From and To ask for the part of the run between two moments, and for Summary.Window: what stands before is replayed
 	// only, what comes behind is left out. From is the first mark of its name, To the first one behind From. Zero: the
 	// run's beginning and end.
@@ -42,9 +58,6 @@ type Options struct {
 	// Ahead, if set, is the same trace once more. It is read to its end before the first event is replayed when Focus,
 	// Ignore or Training ask for names, since a trace may hold names behind its events.
 	Ahead trace.Source
-	// Sites lists the places in the program that asked for the memory, with their call stacks. It costs the look-up of
-	// names in files.
-	Sites bool
 	// Symbols says where the names of call stacks are looked for.
 	Symbols symbol.Options
 	// Training asks for Summary.Training, with the categories of the first of RuleSets. It needs Ahead.
@@ -58,8 +71,6 @@ type Options struct {
 	// Own says which files are the program's own code where their folders do not: globs for whole parts of a path, in
 	// which * stands for any text; behind "!" stands what is not. Later ones win. See CheckOwn.
 	Own []string
-	// FullStacks lists every frame of a call stack; otherwise library noise is folded away.
-	FullStacks bool
 
 	// Progress, if set, is called after every batch with the number of bytes read so far.
 	Progress func(bytesRead int64)

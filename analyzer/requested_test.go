@@ -67,7 +67,7 @@ func TestRequested(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := s.summary(t, Options{At: at})
+		got := s.summary(t, Options{Question: Question{At: at}})
 		_, end := sum(live, -1)
 		if *got.Framework.RequestedAtPeak != atPeak[0] || *got.Framework.RequestedLive != end {
 			t.Fatalf("seed %d: %+v %+v, want %+v %+v", seed, got.Framework.RequestedAtPeak, got.Framework.RequestedLive, atPeak[0], end)

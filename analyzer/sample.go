@@ -14,16 +14,23 @@ import (
 // deviceMoments keeps the state of devices at some of their samples.
 type deviceMoments struct {
 	devices []devicePicks // by device slot
-	moment  *moment       // collector.moment as of the latest sample
-	asked   int64         // time of the moment that Options.At names
-	isAsked bool
+	peak    sampledMoment // of the level that reports put first
+	moment  sampledMoment // that the replay keeps: the one that Options.At names
 }
 
-// devicePicks is the whole state of one device at three of its samples.
+// sampledMoment is a moment that samples are looked for nearby.
+type sampledMoment struct {
+	time  int64
+	known bool    // it came, as far as the trace was read
+	state *moment // nil for the peak
+}
+
+// devicePicks is the whole state of one device at some of its samples.
 type devicePicks struct {
-	latest  *deviceMoment
-	highest *deviceMoment // the process's own share was largest
-	nearest *deviceMoment // to the moment asked for
+	latest     *deviceMoment
+	highest    *deviceMoment // the process's own share was largest
+	nearPeak   *deviceMoment // nearest to the peak
+	nearMoment *deviceMoment // nearest to the moment that is kept
 }
 
 // of returns the picks of a device, which may be none.
@@ -48,14 +55,14 @@ func (c *collector) sample(e *trace.Event) {
 	}
 	slot := profile.DeviceSlot(e.Device)
 	picks := c.picks.of(slot)
-	c.noteAsked()
-	if len(c.groupings) > 0 {
-		picks.keep(s, c.picks.asked, c.picks.isAsked, func() *deviceMoment { return c.deviceMoment(slot, s, sizes) })
+	c.noteMoments()
+	if c.kept != nil {
+		picks.keep(s, &c.picks, func() *deviceMoment { return c.deviceMoment(slot, s, sizes) })
 	}
 }
 
 // keep makes a copy of the state if the sample is the best so far for one of the moments.
-func (b *devicePicks) keep(s report.Sample, asked int64, isAsked bool, copyState func() *deviceMoment) {
+func (b *devicePicks) keep(s report.Sample, k *deviceMoments, copyState func() *deviceMoment) {
 	var m *deviceMoment
 	take := func(place **deviceMoment) {
 		if m == nil {
@@ -66,9 +73,13 @@ func (b *devicePicks) keep(s report.Sample, asked int64, isAsked bool, copyState
 	replaces := func(old *deviceMoment, better bool) bool {
 		return old == nil || s.Rank() > old.sample.Rank() || s.Rank() == old.sample.Rank() && better
 	}
-	if isAsked && replaces(b.nearest, b.nearest != nil && distance(s.TimeNS, asked) < distance(b.nearest.sample.TimeNS, asked)) {
-		take(&b.nearest)
+	near := func(place **deviceMoment, to sampledMoment) {
+		if old := *place; to.known && replaces(old, old != nil && distance(s.TimeNS, to.time) < distance(old.sample.TimeNS, to.time)) {
+			take(place)
+		}
 	}
+	near(&b.nearPeak, k.peak)
+	near(&b.nearMoment, k.moment)
 	if replaces(b.highest, b.highest != nil && s.Own() > b.highest.sample.Own()) {
 		take(&b.highest)
 	}
@@ -79,26 +90,27 @@ func (b *devicePicks) keep(s report.Sample, asked int64, isAsked bool, copyState
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }
 
-// noteAsked looks whether the moment that was asked for has come since the last sample. If so, the last sample is the
-// nearest one until a nearer one comes.
-func (c *collector) noteAsked() {
+// noteMoments looks whether the peak has moved, or the moment that is kept has come, since the last sample. If so, the
+// last sample is the nearest one until a nearer one comes.
+func (c *collector) noteMoments() {
 	k := &c.picks
-	switch {
-	case c.want.kind == momentPeak:
-		t := c.details[c.mainSoFar()].Total.PeakTime
-		if k.isAsked && k.asked == t {
-			return
+	if k.peak.moves(sampledMoment{time: c.details[c.mainSoFar()].Total.PeakTime, known: true}) {
+		for i := range k.devices {
+			k.devices[i].nearPeak = k.devices[i].latest
 		}
-		k.asked = t
-	case c.moment != nil && c.moment != k.moment:
-		k.moment, k.asked = c.moment, c.moment.time
-	default:
-		return
 	}
-	k.isAsked = true
-	for i := range k.devices {
-		k.devices[i].nearest = k.devices[i].latest
+	if c.moment != nil && k.moment.moves(sampledMoment{c.moment.time, true, c.moment}) {
+		for i := range k.devices {
+			k.devices[i].nearMoment = k.devices[i].latest
+		}
 	}
+}
+
+// moves takes in which moment it is now, and reports whether that is another one.
+func (m *sampledMoment) moves(to sampledMoment) bool {
+	moved := *m != to
+	*m = to
+	return moved
 }
 
 // mainSoFar is the account that reports put first, as far as the trace has been read.
@@ -121,10 +133,13 @@ func (c *collector) deviceMoment(slot int, s report.Sample, sizes report.SizesAt
 	return m
 }
 
-// nearestTo returns the state at the sample that stands for a moment of Options.At; nil without a sample.
+// nearestTo returns the state at the sample that stands for a moment of Question.At; nil without a sample.
 func (b *devicePicks) nearestTo(want At) *deviceMoment {
-	if want.kind == momentExit {
+	switch want.kind {
+	case momentExit:
 		return b.latest
+	case momentPeak:
+		return cmp.Or(b.nearPeak, b.latest)
 	}
-	return cmp.Or(b.nearest, b.latest)
+	return cmp.Or(b.nearMoment, b.latest)
 }

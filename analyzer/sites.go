@@ -118,12 +118,11 @@ const (
 )
 
 // addRowSites tells the weighty rows of a ledger's blocks where they were asked for.
-func (c *collector) addRowSites(l *report.Ledger, m *moment, a heap.Account, g int) {
-	by := c.groupings[g]
+func (c *answer) addRowSites(l *report.Ledger, m *moment, a heap.Account, by *profile.Grouping) {
 	if by.Stacks {
 		return
 	}
-	index := c.rowIndex(g)
+	index := c.rowIndex(by)
 	sums := make(map[string]map[uint64]report.RowSite) // by key of a weighty row and pair of stacks, without names
 	weighty := func(row *report.LedgerRow) bool {
 		return row.Owner == report.OwnerBlocks && row.Bytes >= l.WholeBytes/rowWeight

@@ -92,7 +92,7 @@ func TestSitesAgreeWithOracle(t *testing.T) {
 			}
 			byTag[tag][site] += e.Size
 		}
-		s, err := Summarize(src, Options{Sites: true, At: must(ParseAt("exit")), Symbols: symbol.Options{NoFiles: true}})
+		s, err := Summarize(src, Options{Question: Question{Sites: true, At: must(ParseAt("exit"))}, Symbols: symbol.Options{NoFiles: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestNamelessNote(t *testing.T) {
 	for i := range src.events {
 		src.events[i].Stack, src.events[i].PyStack = stackProgram, 0
 	}
-	s, err := Summarize(src, Options{Sites: true, Symbols: symbol.Options{NoFiles: true}})
+	s, err := Summarize(src, Options{Question: Question{Sites: true}, Symbols: symbol.Options{NoFiles: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ type StackSet struct {
 	Versions map[string]string
 	NullGPU  bool
 	Level    string   // "framework" or "driver"
-	Moment   string   // "peak", or what Options.At asked for
+	Moment   string   // "peak", or what Question.At asked for
 	TimeNS   int64    // when that was
 	Filter   []string // the filters that were on, in words
 	Labels   []string // groupings that tell rows of one stack apart
@@ -54,24 +54,35 @@ func (s *StackSet) User(f symbol.Frame) bool { return s.classifier.User(f) }
 // or from its package's name on. "" without a file.
 func (s *StackSet) Place(f symbol.Frame) string { return s.classifier.Place(f.File) }
 
-// Stacks reads a trace to its end and returns every call stack of a level that passes the filters, "" for the level
-// that reports put first. Library noise is folded unless Options.FullStacks says otherwise. Groupings divide the rows
-// of a stack further, and label them. Errors are those of Summarize.
+// Stacks replays a trace and returns the stacks of a level by the question of the options. Errors are those of Replay and
+// of Profile.Report.
 func Stacks(src trace.Source, opts Options, level string) (*StackSet, error) {
-	labels := len(opts.Groupings) > 0
+	p, err := Replay(src, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return p.Stacks(opts.Question, level)
+}
+
+// Stacks returns every call stack of a level that passes the filters, "" for the level that reports put first. Library
+// noise is folded unless Question.FullStacks says otherwise. Groupings divide the rows of a stack further, and label
+// them. Errors are those of Report.
+func (p *Profile) Stacks(q Question, level string) (*StackSet, error) {
+	labels := len(q.Groupings) > 0
 	if !labels {
-		opts.Groupings = []string{"tag"} // what a summary cannot do without
+		q.Groupings = []string{"tag"} // what a summary cannot do without
 	}
-	live, err := NewLive(src, opts)
+	a, err := p.about(&q)
 	if err != nil {
 		return nil, err
 	}
-	defer live.Close()
-	s, err := live.Update()
+	defer p.collector.resolver.Stacks.BeginQuestion()()
+	s, err := a.summary(p.src)
 	if err != nil {
 		return nil, err
 	}
-	return live.collector.stackSet(s, cmp.Or(level, s.MainLevel()), labels, &opts), nil
+	return a.stackSet(s, cmp.Or(level, s.MainLevel()), labels), nil
 }
 
 // labelling tells rows apart by groupings.
@@ -112,8 +123,8 @@ func (l *labelling) keys(row labelled) []string {
 	return keys
 }
 
-// stackSet makes the rows of a level, with labels by the collector's groupings.
-func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts *Options) *StackSet {
+// stackSet makes the rows of a level, with labels by the groupings of the question.
+func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSet {
 	account := heap.AccountDriver
 	if level == heap.AccountFramework.String() {
 		account = heap.AccountFramework
@@ -149,9 +160,9 @@ func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts 
 		sum.AllocCount += r.Allocs
 		sum.FreeCount += r.Frees
 	}
-	m := c.wanted(s, account, opts.At)
-	if !opts.At.IsZero() {
-		set.Moment = opts.At.String()
+	m := c.wanted(s, account, c.At)
+	if !c.At.IsZero() {
+		set.Moment = c.At.String()
 	}
 	set.TimeNS = m.time
 	for _, h := range m.held[account] {
@@ -159,7 +170,7 @@ func (c *collector) stackSet(s *report.Summary, level string, labels bool, opts 
 		set.Certain += c.certainHeld(&h)
 	}
 	for id, r := range rows {
-		r.Frames = stacks.Of(callstack.PairOf(id.stack)).Frames(opts.FullStacks)
+		r.Frames = stacks.Of(callstack.PairOf(id.stack)).Frames(c.FullStacks)
 		r.Labels = l.keys(id)
 		set.Rows = append(set.Rows, *r)
 	}
@@ -190,10 +201,8 @@ func (c *collector) stackCounts(a heap.Account) []stackCount {
 			list = append(list, stackCount{id: profile.StackID(nil, &v.Origin), origin: &v.Origin, live: v.Current, Counts: v.Counts})
 		}
 	}
-	if d.Cells.Retired != nil {
-		for id, v := range d.Cells.Retired[len(c.groupings)] {
-			list = append(list, stackCount{id: id, Counts: v})
-		}
+	for id, v := range d.Cells.Retired(&profile.ByStack) {
+		list = append(list, stackCount{id: id, Counts: v})
 	}
 	c.window.uncount(a, func(o *profile.Origin, older profile.Counts) {
 		list = append(list, stackCount{id: profile.StackID(nil, o), origin: new(*o), older: true, Counts: profile.Counts{Allocs: -older.Allocs, AllocBytes: -older.AllocBytes}})

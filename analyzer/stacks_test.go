@@ -14,16 +14,16 @@ func TestStacksAddUp(t *testing.T) {
 		labels := seed%3 == 0
 		src := &memorySource{events: randomStream(seed, streamShape{events: 500, wild: true, delayed: func(trace.Event) bool { return true }})}
 		fillTables(&src.tables)
-		live, err := NewLive(src, Options{Groupings: []string{"tag", "api"}})
+		p, err := NewProfile(src, Options{Question: Question{Groupings: []string{"tag", "api"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range live.collector.details {
+		for _, d := range p.collector.details {
 			if d != nil {
 				d.Cells.Keep = int(1 + 20*(seed%2))
 			}
 		}
-		s, err := live.Update()
+		s, err := soFar(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestStacksAddUp(t *testing.T) {
 			var sum report.Level
 			byLabel := []map[string]uint64{{}, {}} // bytes at the peak, by tag and by call
 			seen := make(map[string]bool)
-			for _, r := range live.collector.stackSet(s, name, labels, &Options{}).Rows {
+			for _, r := range about(t, p).stackSet(s, name, labels).Rows {
 				sum.PeakBytes += r.PeakBytes
 				sum.LiveBytes += r.LiveBytes
 				sum.AllocBytes += r.AllocBytes
@@ -66,4 +66,14 @@ func groupRows(g *report.Group) []report.Row {
 		return nil
 	}
 	return g.Rows
+}
+
+// about is what answers the question of a profile's options.
+func about(t *testing.T, p *Profile) *answer {
+	t.Helper()
+	a, err := p.about(&p.opts.Question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }

@@ -16,15 +16,15 @@ import (
 	"memtrace/trace"
 )
 
-// Summarize reads a trace to its end and returns what it says. Damaged and cut traces are summarised as far as they go,
-// see Summary.Health. Errors: an unknown grouping, a moment of Options.At that never came, a failure to read.
+// Summarize replays a trace and returns the answer to the question of the options. Damaged and cut traces are summarised
+// as far as they go, see Summary.Health. Errors are those of Replay and of Profile.Report.
 func Summarize(src trace.Source, opts Options) (*report.Summary, error) {
-	live, err := NewLive(src, opts)
+	p, err := Replay(src, opts)
 	if err != nil {
 		return nil, err
 	}
-	defer live.Close()
-	return live.Update()
+	defer p.Close()
+	return p.Report(opts.Question)
 }
 
 // offsetter is a source that knows how many bytes it has read.
@@ -70,13 +70,12 @@ func bytesRead(src trace.Source) int64 {
 }
 
 // summary turns what was collected into the value that reports are made of.
-func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, error) {
+func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	info := src.Info()
-	c.rowIndexes = nil
 	c.resolver.StreamsTold, c.resolver.PoolsTold = info["adapter.torch.streams"] == "on", info["adapter.torch.pools"] == "on"
 	defer c.finishOOMForNow()()
 	if c.window != nil {
-		if err := c.window.finish(c, c.process(src).DurationNS); err != nil {
+		if err := c.window.finish(c.collector, c.process(src).DurationNS); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +93,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 		Steps:     c.steps,
 		Epochs:    c.epochs,
 		OOM:       c.ooms.OOM,
-		Filter:    opts.words(),
+		Filter:    c.opts.words(),
 	}
 	if s.OOM.Events == nil {
 		s.OOM.Events = []report.OOMEvent{}
@@ -131,12 +130,12 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 			s.Heights = append(s.Heights, *v)
 		}
 	}
-	s.Marks, s.Unmatched = c.markList(), c.unmatched(opts)
-	held, err := c.addMoments(s, opts)
+	s.Marks, s.Unmatched = c.markList(), c.unmatched(c.opts)
+	held, err := c.addMoments(s)
 	if err != nil {
 		return nil, err
 	}
-	if s.Asked = len(opts.Groupings) > 0; s.Asked {
+	if s.Asked = len(c.Groupings) > 0; s.Asked {
 		for _, by := range c.groupings {
 			s.By = append(s.By, by.Name)
 		}
@@ -145,10 +144,10 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	}
 	s.DeviceLedger = c.deviceReport(info, s)
 	s.Allocator = c.allocatorReport(info, s)
-	c.addCategories(s, held, mainAccount(s), opts)
+	c.addCategories(s, held, mainAccount(s))
 	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.Stacks.Problems()...)
 	if c.iterations != nil {
-		s.Training = c.iterations.Value(opts.RuleSets[0].Rules, info, c.parameters.Values(), s.EndNS())
+		s.Training = c.iterations.Value(c.opts.RuleSets[0].Rules, info, c.parameters.Values(), s.EndNS())
 	}
 	advice.ByCategory(s, advice.FollowedBy(c.resolver.Tables))
 	if s.Training != nil {
@@ -156,7 +155,7 @@ func (c *collector) summary(src trace.Source, opts *Options) (*report.Summary, e
 	}
 	s.Trend = c.trend(s, mainAccount(s))
 	if c.timeline != nil {
-		s.Timeline = c.timeline.value(c, s)
+		s.Timeline = c.timeline.value(c.collector, s)
 	}
 	s.History = c.historyOf(mainAccount(s))
 	s.Notes = []string{}

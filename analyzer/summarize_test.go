@@ -44,7 +44,7 @@ func difference(got, want string) string {
 
 // randomOptions turns filters, groupings and moments on and off.
 func randomOptions(rng *rand.Rand) Options {
-	o := Options{Groupings: profile.GroupingNames()}
+	o := Options{Question: Question{Groupings: profile.GroupingNames()}}
 	rng.Shuffle(len(o.Groupings), func(i, j int) { o.Groupings[i], o.Groupings[j] = o.Groupings[j], o.Groupings[i] })
 	o.Groupings = o.Groupings[:1+rng.IntN(len(o.Groupings))]
 	if rng.IntN(4) == 0 {
@@ -108,16 +108,16 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 // summarizeKeeping summarises as Summarize does, but retires idle cells when more than keep are in use, 0 for the usual
 // number.
 func summarizeKeeping(src trace.Source, opts Options, keep int) (*report.Summary, error) {
-	live, err := NewLive(src, opts)
+	p, err := NewProfile(src, opts)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range live.collector.details {
+	for _, d := range p.collector.details {
 		if d != nil {
 			d.Cells.Keep = keep
 		}
 	}
-	return live.Update()
+	return soFar(p)
 }
 
 // TestIdleCellsAreRetired: a program that names every iteration makes ever new origins, and memory stays bounded by
@@ -133,15 +133,15 @@ func TestIdleCellsAreRetired(t *testing.T) {
 		e.Seq, free.Seq = 2*n+1, 2*n+2
 		src.events = append(src.events, e, free)
 	}
-	live, err := NewLive(src, Options{Groupings: []string{"api"}})
+	p, err := NewProfile(src, Options{Question: Question{Groupings: []string{"api"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := live.Update()
+	s, err := soFar(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(live.collector.details[heap.AccountFramework].Cells.List); n > profile.CellsKept+1 {
+	if n := len(p.collector.details[heap.AccountFramework].Cells.List); n > profile.CellsKept+1 {
 		t.Errorf("%d cells for one live block at a time, want at most %d", n, profile.CellsKept)
 	}
 	if rows := s.Group("api", "framework").Rows; len(rows) != 1 || rows[0].AllocCount != iterations || rows[0].PeakBytes != 512 {
@@ -154,7 +154,7 @@ func TestRowsAddUp(t *testing.T) {
 	for seed := range uint64(40) {
 		src := &memorySource{events: randomStream(seed, streamShape{events: 500, wild: true, delayed: func(trace.Event) bool { return true }})}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Groupings: profile.GroupingNames()})
+		s, err := Summarize(src, Options{Question: Question{Groupings: profile.GroupingNames()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestLateFreesHeal(t *testing.T) {
 			for i, may := range []func(trace.Event) bool{nil, delayed} {
 				src := &memorySource{events: randomStream(seed, streamShape{events: 400, delayed: may, noHandles: name == "allocs"})}
 				fillTables(&src.tables)
-				s, err := Summarize(src, Options{Groupings: []string{"tag"}})
+				s, err := Summarize(src, Options{Question: Question{Groupings: []string{"tag"}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,7 +211,7 @@ type failingSource struct{ memorySource }
 func (*failingSource) ReadBatch() ([]trace.Event, error) { return nil, errors.New("disk on fire") }
 
 func TestSummarizeErrors(t *testing.T) {
-	if _, err := Summarize(&memorySource{}, Options{Groupings: []string{"colour"}}); err == nil || !strings.Contains(err.Error(), "choose from tag, name, module, phase, api, library, device, thread") {
+	if _, err := Summarize(&memorySource{}, Options{Question: Question{Groupings: []string{"colour"}}}); err == nil || !strings.Contains(err.Error(), "choose from tag, name, module, phase, api, library, device, thread") {
 		t.Errorf("unknown grouping: %v", err)
 	}
 	if _, err := Summarize(&failingSource{}, Options{}); err == nil || err.Error() != "read events: disk on fire" {
@@ -219,10 +219,10 @@ func TestSummarizeErrors(t *testing.T) {
 	}
 	src := &memorySource{events: []trace.Event{{Kind: trace.EventMark, Name: 20, Seq: 1}}}
 	fillTables(&src.tables)
-	if _, err := Summarize(src, Options{At: must(ParseAt("mark:stats"))}); err == nil || err.Error() != `the trace has no mark "stats"; it has "loaded"` {
+	if _, err := Summarize(src, Options{Question: Question{At: must(ParseAt("mark:stats"))}}); err == nil || err.Error() != `the trace has no mark "stats"; it has "loaded"` {
 		t.Errorf("missing mark: %v", err)
 	}
-	if _, err := Summarize(&memorySource{}, Options{At: must(ParseAt("step:3"))}); err == nil || !strings.Contains(err.Error(), "no step 3") {
+	if _, err := Summarize(&memorySource{}, Options{Question: Question{At: must(ParseAt("step:3"))}}); err == nil || !strings.Contains(err.Error(), "no step 3") {
 		t.Errorf("missing step: %v", err)
 	}
 	for _, text := range []string{"never", "mark:", "step:x", "-1s"} {

@@ -88,7 +88,7 @@ func TestThinnedTraceKeepsPeaks(t *testing.T) {
 			shape.delayed = func(trace.Event) bool { return true }
 		}
 		whole := traceOf(t, randomStream(seed, shape), rng)
-		opts := Options{Groupings: profile.GroupingNames()}
+		opts := Options{Question: Question{Groupings: profile.GroupingNames()}}
 		want := summaryOf(t, whole, opts)
 		file := whole
 		for range 1 + rng.IntN(3) {

@@ -153,7 +153,7 @@ func TestWildWindowsAddUp(t *testing.T) {
 	for seed := range uint64(*streams) {
 		rng := rand.New(rand.NewPCG(seed, 22))
 		w := randomWindow(rng, randomStream(seed, streamShape{events: 300, wild: true, delayed: func(trace.Event) bool { return true }}))
-		opts := Options{Groupings: []string{"name", "tag"}, Timeline: []string{"name", "tag", ByUse}[seed%3], From: parseAt(t, w.from), To: parseAt(t, w.to)}
+		opts := Options{Question: Question{Groupings: []string{"name", "tag"}}, Timeline: []string{"name", "tag", ByUse}[seed%3], From: parseAt(t, w.from), To: parseAt(t, w.to)}
 		if rng.IntN(2) == 0 {
 			opts.Ahead = windowSource(t, w.events)
 		}

@@ -62,14 +62,14 @@ func (s *endlessSource) ReadBatch() ([]trace.Event, error) {
 // summarizeOverTime reads events with a timeline, and returns what it is made of.
 func summarizeOverTime(t testing.TB, events int) *collector {
 	t.Helper()
-	live, err := NewLive(newEndlessSource(events), Options{Timeline: "tag"})
+	p, err := NewProfile(newEndlessSource(events), Options{Timeline: "tag"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := live.Update(); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := soFar(p); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	return live.collector
+	return p.collector
 }
 
 // TestTimelineDoesNotGrow: ten times the events make no more stretches, keys or parts than the bounds allow, and a
@@ -99,11 +99,11 @@ func TestTimelineDoesNotGrow(t *testing.T) {
 func BenchmarkOverTime(b *testing.B) {
 	for _, c := range []struct{ name, by string }{{"without", ""}, {"by tag", "tag"}, {"by use", ByUse}} {
 		b.Run(c.name, func(b *testing.B) {
-			live, err := NewLive(newEndlessSource(b.N), Options{Timeline: c.by})
+			p, err := NewProfile(newEndlessSource(b.N), Options{Timeline: c.by})
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := live.Update(); err != nil {
+			if _, err := soFar(p); err != nil {
 				b.Fatal(err)
 			}
 			var m runtime.MemStats

@@ -73,11 +73,11 @@ func TestTimelineOfManyEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	live, err := NewLive(newEndlessSource(events), Options{Timeline: "tag"})
+	p, err := NewProfile(newEndlessSource(events), Options{Timeline: "tag"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := live.Update()
+	s, err := soFar(p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,10 +26,10 @@ func BenchmarkTrace(b *testing.B) {
 		name string
 		analyzer.Options
 	}{
-		{"report", analyzer.Options{Sites: true, Training: true, RuleSets: categories}},
+		{"report", analyzer.Options{Question: analyzer.Question{Sites: true}, Training: true, RuleSets: categories}},
 		{"iterations", analyzer.Options{Training: true, RuleSets: categories}},
-		{"name", analyzer.Options{Sites: true, Groupings: []string{"name"}}},
-		{"site", analyzer.Options{Sites: true, Groupings: []string{"site"}}},
+		{"name", analyzer.Options{Question: analyzer.Question{Sites: true, Groupings: []string{"name"}}}},
+		{"site", analyzer.Options{Question: analyzer.Question{Sites: true, Groupings: []string{"site"}}}},
 	} {
 		b.Run(read.name, func(b *testing.B) {
 			var events uint64

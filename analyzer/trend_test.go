@@ -60,7 +60,7 @@ func TestTrendBesideOthers(t *testing.T) {
 			at(trace.Event{Kind: trace.EventAlloc, Addr: 2 + i, Size: 100}, stackProgram)
 			at(trace.Event{Kind: trace.EventFree, Addr: 1}, 0)
 		}
-		if got := s.summary(t, Options{Groupings: []string{"site"}}).Trend; got.Kind != c.want {
+		if got := s.summary(t, Options{Question: Question{Groupings: []string{"site"}}}).Trend; got.Kind != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

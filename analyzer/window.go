@@ -307,7 +307,7 @@ func (w *window) never(flag string, at At, c *collector, end int64) error {
 }
 
 // value is what reports show. The summary must have its levels.
-func (w *window) value(c *collector, s *report.Summary) *report.Window {
+func (w *window) value(c *answer, s *report.Summary) *report.Window {
 	v := &report.Window{WindowEnds: report.WindowEnds{From: w.from.String(), To: w.to.String(), FromNS: w.fromNS, ToNS: w.toNS}, Levels: []report.WindowLevel{}}
 	for _, a := range c.detailed(s) {
 		l := report.WindowLevel{Level: a.String(), Groups: []report.WindowGroup{}}
@@ -316,8 +316,8 @@ func (w *window) value(c *collector, s *report.Summary) *report.Window {
 		}
 		n := w.since(meter.LevelOf(&c.details[a].Total), &w.totals[a])
 		l.Passed = report.BlockSum{Count: n.AllocCount - l.New.Count, Bytes: n.AllocBytes - l.New.Bytes}
-		for g, by := range c.groupings {
-			l.Groups = append(l.Groups, report.WindowGroup{By: by.Name, Rows: w.rows(c, a, g)})
+		for _, by := range c.groupings {
+			l.Groups = append(l.Groups, report.WindowGroup{By: by.Name, Rows: w.rows(c, a, by)})
 		}
 		v.Levels = append(v.Levels, l)
 	}
@@ -325,9 +325,9 @@ func (w *window) value(c *collector, s *report.Summary) *report.Window {
 }
 
 // rows divides an account's blocks by a grouping.
-func (w *window) rows(c *collector, a heap.Account, g int) []report.WindowRow {
+func (w *window) rows(c *answer, a heap.Account, by *profile.Grouping) []report.WindowRow {
 	rows := []report.WindowRow{}
-	index := profile.NewRowSet(c.rowIndex(g))
+	index := profile.NewRowSet(c.rowIndex(by))
 	for o, part := range w.blocks[a] {
 		id := index.By.ID(&c.resolver, &o)
 		n, isNew := index.Row(id)

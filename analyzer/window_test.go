@@ -189,7 +189,7 @@ func TestWindowAgreesWithOracle(t *testing.T) {
 			shape.delayed = func(trace.Event) bool { return true }
 		}
 		w := randomWindow(rng, randomStream(seed, shape))
-		opts := Options{Groupings: []string{"tag", "library", "api", "thread", "device"}}
+		opts := Options{Question: Question{Groupings: []string{"tag", "library", "api", "thread", "device"}}}
 		if rng.IntN(3) == 0 {
 			opts.Devices = [][]int16{{0}, {1}}[rng.IntN(2)]
 		}
@@ -289,7 +289,7 @@ func TestWindowStacks(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 19))
 		w := randomWindow(rng, randomStream(seed, streamShape{events: 400}))
-		opts := Options{From: parseAt(t, w.from), To: parseAt(t, w.to), Groupings: []string{"tag"}, Ahead: windowSource(t, w.events)}
+		opts := Options{Question: Question{Groupings: []string{"tag"}}, From: parseAt(t, w.from), To: parseAt(t, w.to), Ahead: windowSource(t, w.events)}
 		set, err := Stacks(windowSource(t, w.events), opts, report.LevelDriver)
 		if err != nil {
 			t.Fatal(err)
@@ -380,7 +380,7 @@ func TestWindowRefuses(t *testing.T) {
 			t.Errorf("%s to %s: %v, want %q", c.from, c.to, err, c.want)
 		}
 	}
-	_, err := Summarize(windowSource(t, events), Options{To: parseAt(t, "mark:from"), At: parseAt(t, "99h")})
+	_, err := Summarize(windowSource(t, events), Options{Question: Question{At: parseAt(t, "99h")}, To: parseAt(t, "mark:from")})
 	if err == nil || !strings.Contains(err.Error(), "--at 99h") {
 		t.Errorf("a moment behind the window: %v", err)
 	}

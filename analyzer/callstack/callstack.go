@@ -25,11 +25,12 @@ func (f *Frame) Matches(re *regexp.Regexp) bool {
 
 // Stack is the whole stack of an event: native and Python frames in one, innermost first.
 type Stack struct {
-	All   []*Frame
-	Shown []*Frame // without what library noise is folded away; never empty unless all is
-	Site  *Frame   // where the program asked for the memory; nil without a stack
-	Key   string   // of the site
-	own   int      // how many of all are the event's own; behind them stands the forward pass of a gradient
+	All    []*Frame
+	Shown  []*Frame // without what library noise is folded away; never empty unless all is
+	Site   *Frame   // where the program asked for the memory; nil without a stack
+	Key    string   // of the site
+	native bool     // it has native frames
+	own    int      // how many of all are the event's own; behind them stands the forward pass of a gradient
 
 	Backward string // what the names of places in that forward pass begin with
 }
@@ -51,6 +52,7 @@ type Stacks struct {
 	python     map[trace.PyFrame]*Frame
 	Stacks     map[Pair]*Stack
 	asked      map[*Frame]*rules.Frame // what rules see of a frame
+	looked     bool                    // names of native frames were asked for since the beginning of a question
 }
 
 // Pair names a native and a Python stack of the same moment.
@@ -116,13 +118,30 @@ func (c *Stacks) Of(pair Pair) *Stack {
 	s, known := c.Stacks[pair]
 	switch {
 	case known:
+		c.looked = c.looked || s.native
 		return s
 	case c.Limit > 0 && len(c.Stacks) >= c.Limit:
 		return &Stack{Key: report.NoStack}
 	}
 	s = c.resolve(pair)
 	c.Stacks[pair] = s
+	c.looked = c.looked || s.native
 	return s
+}
+
+// Touch takes in that something is used that was made of the names of a stack before: what kept them from being found
+// concerns whoever asks now.
+func (c *Stacks) Touch(pair Pair) {
+	if s, known := c.Stacks[pair]; known {
+		c.looked = c.looked || s.native
+	}
+}
+
+// BeginQuestion makes Problems and Notes those of one of several questions, and of what was looked up before all of
+// them. The caller ends the question.
+func (c *Stacks) BeginQuestion() (end func()) {
+	before := c.looked
+	return func() { c.looked = before }
 }
 
 // Forget drops all names. They are made anew when they are asked for.
@@ -140,7 +159,7 @@ func (c *Stacks) resolve(pair Pair) *Stack {
 	python := c.links.Split(pair.Python)
 	ownFrames, _ := c.Tables.PyStack(python.Backward)
 	own := c.pythonFrames(ownFrames)
-	s := &Stack{All: mergeStacks(native, c.Tables.StackEnd(pair.Native) == trace.StackInterpreter, own)}
+	s := &Stack{native: len(addresses) > 0, All: mergeStacks(native, c.Tables.StackEnd(pair.Native) == trace.StackInterpreter, own)}
 	s.own, s.Backward = len(s.All), BackwardOf[python.above != 0]
 	if python.forward != 0 {
 		s.All = append(append(s.All, c.Classifier.frame(symbol.Frame{Kind: symbol.Python, Function: rules.GradientOf})), c.pythonFrames(python.Frames(c.Tables))...)
@@ -208,7 +227,7 @@ func (c *Stacks) Notes() []string {
 
 // Problems says what kept names from being found.
 func (c *Stacks) Problems() []string {
-	if c.Names == nil {
+	if c.Names == nil || !c.looked {
 		return nil
 	}
 	return c.Names.Problems()

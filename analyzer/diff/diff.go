@@ -119,7 +119,7 @@ func (r Row) Title() string {
 // New says what changed from base to changed. Keys are matched by the part that is the same from run to run: threads,
 // for one, without the kernel's thread number. Both summaries should have been made with the same options.
 //
-// Where a summary has the moment of Options.At, that is compared instead of the peak; the two moments may be of one
+// Where a summary has the moment of Question.At, that is compared instead of the peak; the two moments may be of one
 // trace.
 func New(base, changed *report.Summary) *Diff {
 	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []Level{}, Groups: []Group{}, By: groupNames(base, changed), SameRun: sameProcess(&base.Process, &changed.Process)}
@@ -164,7 +164,7 @@ func Groupings() []string {
 
 // ShowDefaults chooses the groupings that say most, as a report does: by tag if either run has any, else by site, or
 // where the same place holds most in both by what divides it; and by category, the grouping by rules, if the programs
-// train. Both summaries must have been made with DiffGroupings and Options.Sites.
+// train. Both summaries must have been made with DiffGroupings and Question.Sites.
 func (d *Diff) ShowDefaults(base, changed *report.Summary, category string) {
 	first := "site"
 	switch {

@@ -59,7 +59,7 @@ func TestSnapshotsComeBack(t *testing.T) {
 		run.Count.At = peak
 		pickle, _ = replayed(t, Snapshot, run)
 		back = imported(t, pickle)
-		at := summarized(t, raw, analyzer.Options{At: peak}).At
+		at := summarized(t, raw, analyzer.Options{Question: analyzer.Question{At: peak}}).At
 		if back.Framework.LiveBytes != at.Framework.LiveBytes || back.Main().PeakBytes != s.Main().PeakBytes || s.MainLevel() == report.LevelFramework && back.Driver.LiveBytes != at.Driver.LiveBytes {
 			t.Errorf("%s at the peak: framework %s, driver %s; want %d and %d", name, figures(back.Framework), figures(back.Driver), at.Framework.LiveBytes, at.Driver.LiveBytes)
 		}

@@ -54,7 +54,7 @@ func traced(t *testing.T, tag string, blocks int) *report.Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := analyzer.Summarize(r, analyzer.Options{Sites: true, HistoryBlocks: 1000})
+	s, err := analyzer.Summarize(r, analyzer.Options{Question: analyzer.Question{Sites: true}, HistoryBlocks: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // several categories is a key of its own, "RNN + Embedding", so that rows add up here as everywhere; Categories alone
 // counts a block more than once.
 type RuleGrouping struct {
-	Name  string // as Options.Groupings has it
+	Name  string // as Question.Groupings has it
 	Rules *rules.Set
 }
 
@@ -103,6 +103,8 @@ func (k *Categorizer) Of(r *Resolver, id uint64) []string {
 	if !known {
 		list = k.matcher.Match(k.subject(r, &k.origins[id]))
 		k.found[id] = list
+	} else if o := &k.origins[id]; k.usesStack {
+		r.Stacks.Touch(callstack.Pair{Native: o.Stack, Python: o.PyStack})
 	}
 	return list
 }

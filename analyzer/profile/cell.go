@@ -106,12 +106,12 @@ type Cells struct {
 	List    []Cell
 	slots   []uint32 // by hash; number plus one, 0 free
 	unused  []uint32
-	Keep    int // cells that may be in use before the idle ones are looked for; 0: cellsKept
-	limit   int // cells in use at which the idle ones are looked for next
-	Retired []map[uint64]Counts
-	last    uint32        // cell of the latest block
-	Sure    []meter.Share // by number: what of the cell's share is certain, see losses; nil while everything is
-	vouched bool          // something is
+	Keep    int                             // cells that may be in use before the idle ones are looked for; 0: cellsKept
+	limit   int                             // cells in use at which the idle ones are looked for next
+	retired map[*Grouping]map[uint64]Counts // nil until cells were retired
+	last    uint32                          // cell of the latest block
+	Sure    []meter.Share                   // by number: what of the cell's share is certain, see losses; nil while everything is
+	vouched bool                            // something is
 }
 
 func (c *Cells) inUse() int { return len(c.List) - len(c.unused) }
@@ -197,18 +197,18 @@ func (c *Cells) enter(n uint32) {
 	c.slots[i] = n + 1
 }
 
-// Retire drops idle cells and leaves their counts with the groupings' rows, so that memory is bounded by what is live,
-// what stood at the peak and the rows that were asked for. It looks again when twice as many are in use as were left
-// over.
+// Retire drops idle cells and leaves their counts with each of the groupings, so that memory is bounded by what is live,
+// what stood at the peak and the keys of each grouping. What two groupings have in common is lost. It looks again when
+// twice as many are in use as were left over.
 func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
 	least := cmp.Or(c.Keep, CellsKept)
 	if c.inUse() < max(least, c.limit) {
 		return
 	}
-	if c.Retired == nil {
-		c.Retired = make([]map[uint64]Counts, len(by))
-		for g := range by {
-			c.Retired[g] = make(map[uint64]Counts)
+	if c.retired == nil {
+		c.retired = make(map[*Grouping]map[uint64]Counts, len(by))
+		for _, g := range by {
+			c.retired[g] = make(map[uint64]Counts)
 		}
 	}
 	for n := range c.List {
@@ -216,12 +216,12 @@ func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
 		if v.Origin == (Origin{}) && v.Hidden || !v.idle(epoch) { // retired before, or still needed
 			continue
 		}
-		for g, grouping := range by {
+		for _, g := range by {
 			if v.Allocs > 0 {
-				id := grouping.ID(r, &v.Origin)
-				sum := c.Retired[g][id]
+				id, sums := g.ID(r, &v.Origin), c.retired[g]
+				sum := sums[id]
 				sum.Add(v.Counts)
-				c.Retired[g][id] = sum
+				sums[id] = sum
 			}
 		}
 		*v = Cell{Hidden: true}
@@ -232,6 +232,15 @@ func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
 	}
 	c.index(len(c.slots))
 	c.limit = 2 * c.inUse()
+}
+
+// Retired returns the counts of cells that were retired, by the identifiers of one of the groupings that Retire was
+// given, or of one that they answer for: see Counting.
+func (c *Cells) Retired(g *Grouping) map[uint64]Counts {
+	if g.ByStack {
+		g = &ByStack
+	}
+	return c.retired[g]
 }
 
 // Held is a part of what was live at some moment.
@@ -269,5 +278,5 @@ func (c *Cells) Restart() {
 		v := &c.List[n]
 		v.Counts = Counts{Allocs: v.Allocs - v.Frees, AllocBytes: v.Current}
 	}
-	c.Retired = nil
+	c.retired = nil
 }

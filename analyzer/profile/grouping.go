@@ -25,6 +25,8 @@ type Grouping struct {
 	Stable func(key string) string             // the part of a key that is the same in two runs; nil: all of it
 	Moved  bool                                // what stable leaves out is a line: two runs' keys are matched one by one where that can be done
 	Stacks bool                                // keys come from call stacks: to make them, names are looked for in files
+	// ByStack says that identifiers are those of the grouping ByStack.
+	ByStack bool
 	// categories is what makes the keys of a grouping by rules; nil for others.
 	Categories *Categorizer
 	// text says that the key is a name that people choose or recognise, so that --focus and --ignore look at it.
@@ -60,15 +62,15 @@ var groupings = []Grouping{
 		Stable: WithoutTID},
 	{Name: "stream", doc: "CUDA stream that it was allocated for", ID: streamID, Key: streamKey, Label: streamLabel},
 	{Name: "pool", doc: "private pool of PyTorch's allocator, of a graph or a MemPool, or the common one", ID: poolID, Key: poolKey},
-	{Name: "site", doc: "place in the program: its innermost own function", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ID: StackID, Key: SiteKey},
-	{Name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ID: StackID, Key: InnerKey, Label: InnerLabel},
-	{Name: "operator", doc: "operator of the framework, such as aten::mm", Stacks: true, text: true, ID: StackID, Key: OperatorText},
-	{Name: "function", doc: "function of that place", Stacks: true, ID: StackID, Key: functionKey},
-	{Name: "file", doc: "file of that place", Stacks: true, ID: StackID, Key: fileKey},
-	{Name: "line", doc: "line of that place", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ID: StackID, Key: lineKey},
+	{Name: "site", doc: "place in the program: its innermost own function", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: SiteKey},
+	{Name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: InnerKey, Label: InnerLabel},
+	{Name: "operator", doc: "operator of the framework, such as aten::mm", Stacks: true, text: true, ByStack: true, ID: StackID, Key: OperatorText},
+	{Name: "function", doc: "function of that place", Stacks: true, ByStack: true, ID: StackID, Key: functionKey},
+	{Name: "file", doc: "file of that place", Stacks: true, ByStack: true, ID: StackID, Key: fileKey},
+	{Name: "line", doc: "line of that place", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: lineKey},
 }
 
-// GroupingNames lists every value that Options.Groupings accepts, in the order in which help texts show them.
+// GroupingNames lists every value that Question.Groupings accepts, in the order in which help texts show them.
 func GroupingNames() []string {
 	list := make([]string, len(groupings))
 	for i, g := range groupings {
@@ -112,6 +114,18 @@ func PickGroupings(wanted []string, byRules []*Grouping) ([]*Grouping, error) {
 		}
 	}
 	return picked, nil
+}
+
+// Counting returns the groupings by which cells must be counted when they are retired so that every grouping can be
+// asked for afterwards: those of the registry and those by rules, and ByStack for all that have its identifiers.
+func Counting(byRules []*Grouping) []*Grouping {
+	var list []*Grouping
+	for i := range groupings {
+		if !groupings[i].ByStack {
+			list = append(list, &groupings[i])
+		}
+	}
+	return append(append(list, byRules...), &ByStack)
 }
 
 // Resolver turns identifiers into text.

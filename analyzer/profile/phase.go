@@ -20,7 +20,7 @@ const (
 func (l lifetime) String() string { return rules.Words(rules.Lifetime)[l] }
 
 // phaseID tells apart what phases depend on: call stacks, and the thread, which may be one that computes gradients.
-func phaseID(r *Resolver, o *Origin) uint64 { return r.phases().id(o) }
+func phaseID(r *Resolver, o *Origin) uint64 { return r.phases().id(r, o) }
 
 func phaseKey(r *Resolver, id uint64) string { return r.phases().list[id].of(r) }
 
@@ -29,6 +29,9 @@ type phases struct {
 	index map[phaseOrigin]uint64
 	list  []phaseAnswer
 }
+
+// otherThread stands for all threads that compute no gradients, of which a program may have ever new ones.
+const otherThread = ^trace.ThreadID(0)
 
 type phaseOrigin struct {
 	callstack.Pair
@@ -48,8 +51,11 @@ func (r *Resolver) phases() *phases {
 	return r.phaseList
 }
 
-func (p *phases) id(o *Origin) uint64 {
-	from := phaseOrigin{callstack.Pair{Native: o.Stack, Python: o.PyStack}, o.Thread}
+func (p *phases) id(r *Resolver, o *Origin) uint64 {
+	from := phaseOrigin{callstack.Pair{Native: o.Stack, Python: o.PyStack}, otherThread}
+	if th, _ := r.Tables.Thread(o.Thread); rules.ComputesGradients(th.Name) {
+		from.thread = o.Thread
+	}
 	id, known := p.index[from]
 	if !known {
 		id = uint64(len(p.list))
@@ -61,6 +67,7 @@ func (p *phases) id(o *Origin) uint64 {
 
 func (a *phaseAnswer) of(r *Resolver) string {
 	if a.text != "" && a.named == r.Stacks.Names {
+		r.Stacks.Touch(a.Pair)
 		return a.text
 	}
 	a.text, _ = r.PhaseOf(a.Pair, a.thread)
@@ -87,7 +94,7 @@ func PhaseNumber(text string) uint8 { return uint8(slices.Index(rules.Words(rule
 func (r *Resolver) Phase(v *Cell) uint8 {
 	if v.phase == 0 {
 		list := r.phases()
-		v.phase = 1 + PhaseNumber(list.list[list.id(&v.Origin)].of(r))
+		v.phase = 1 + PhaseNumber(list.list[list.id(r, &v.Origin)].of(r))
 	}
 	return v.phase - 1
 }

@@ -28,7 +28,7 @@ type Category struct {
 // CategoryEntry is what one tag held from one place.
 type CategoryEntry struct {
 	Tag   string `json:"tag,omitempty"`
-	Site  string `json:"site,omitempty"` // only with Options.Sites
+	Site  string `json:"site,omitempty"` // only with Question.Sites
 	User  bool   `json:"user"`           // the site is the program's own code
 	Bytes uint64 `json:"bytes"`
 }

@@ -95,7 +95,7 @@ func (s *Sample) Own() uint64 {
 // PartialPages is by how much the pages that blocks touch exceed the blocks.
 func (v *SizesAt) PartialPages() uint64 { return v.PageBytes - min(v.PageBytes, v.RoundedBytes) }
 
-// What a device ledger's Moment is when Options.At asks for none.
+// What a device ledger's Moment is when Question.At asks for none.
 const (
 	MomentHighest = "highest" // the sample at which the process used most
 	MomentLast    = "last"
@@ -116,4 +116,11 @@ func (f *Fragments) Piece(start, end uint64) {
 	f.FreeBytes += end - start
 	f.FreePieces++
 	f.LargestFreeBytes = max(f.LargestFreeBytes, end-start)
+}
+
+// DevicePart divides what one device held at the moment of a summary's ledgers, as those divide what all held.
+type DevicePart struct {
+	Index      int16
+	Ledgers    []Ledger
+	Categories []Categories
 }

@@ -40,7 +40,7 @@ type LedgerRow struct {
 
 	Requested *Requested `json:"requested,omitempty"` // of a framework's blocks, as of a Level
 
-	Sites []RowSite `json:"sites,omitempty"` // where most of it was asked for; only weighty rows are told, and only with Options.Sites
+	Sites []RowSite `json:"sites,omitempty"` // where most of it was asked for; only weighty rows are told, and only with Question.Sites
 }
 
 // Kinds of ledger rows that only OOM events and device ledgers have; see OwnerBlocks and its like, and OwnerRounding.

@@ -26,9 +26,9 @@ type Summary struct {
 	Launches         uint64                   `json:"graph_launches"`
 	Groups           []Group                  `json:"groups"`
 	Ledgers          []Ledger                 `json:"ledgers"`
-	Sites            *Sites                   `json:"sites,omitempty"`      // nil unless Options.Sites
-	Division         *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Options.Sites
-	Cross            *Cross                   `json:"cross,omitempty"`      // nil unless Options.Cross
+	Sites            *Sites                   `json:"sites,omitempty"`      // nil unless Question.Sites
+	Division         *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Question.Sites
+	Cross            *Cross                   `json:"cross,omitempty"`      // nil unless Question.Cross
 	Categories       []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
 	Training         *Training                `json:"training,omitempty"`   // nil unless Options.Training
 	Trend            *Trend                   `json:"trend"`
@@ -48,6 +48,8 @@ type Summary struct {
 	Window *Window    `json:"window,omitempty"` // nil: the whole run
 
 	Timeline *Timeline `json:"timeline,omitempty"` // nil unless Options.Timeline
+
+	Parts []DevicePart `json:"-"` // of the devices that were used; nil unless Question.ByDevice
 
 	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
 
@@ -234,7 +236,7 @@ type Iterations struct {
 	LastTimeNS  int64  `json:"last_time_ns"`
 }
 
-// Moment is the state at the moment that Options.At names.
+// Moment is the state at the moment that Question.At names.
 type Moment struct {
 	What      string         `json:"what"`
 	TimeNS    int64          `json:"time_ns"`

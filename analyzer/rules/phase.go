@@ -110,6 +110,9 @@ func PhaseOf(frames []*Frame, thread string) string {
 	return phaseNames[phaseOf(frames, thread, (*Frame).said)]
 }
 
+// ComputesGradients reports whether a thread of this name is one in which PyTorch runs backward passes.
+func ComputesGradients(thread string) bool { return strings.HasPrefix(thread, "pt_autograd") }
+
 func phaseOf(frames []*Frame, thread string, said func(*Frame) phase) phase {
 	transfer := false
 	for i, f := range frames {
@@ -127,7 +130,7 @@ func phaseOf(frames []*Frame, thread string, said func(*Frame) phase) phase {
 		}
 	}
 	switch {
-	case strings.HasPrefix(thread, "pt_autograd"):
+	case ComputesGradients(thread):
 		return phaseBackward
 	case transfer:
 		return phaseData

@@ -52,7 +52,7 @@ func source(t *testing.T, data []byte) *trace.Reader {
 
 func summary(t *testing.T, data []byte) map[string]any {
 	t.Helper()
-	s, err := analyzer.Summarize(source(t, data), analyzer.Options{Groupings: []string{"tag", "name", "site"}})
+	s, err := analyzer.Summarize(source(t, data), analyzer.Options{Question: analyzer.Question{Groupings: []string{"tag", "name", "site"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

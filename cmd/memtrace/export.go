@@ -277,24 +277,6 @@ func exportPath(path string, format *exportFormat) string {
 // readStacks returns the stacks of the wanted level, "" for the main one; with both, the other level's follow if it has
 // any.
 func (a *app) readStacks(path, level string, both bool, count analyzer.Options) ([]*analyzer.StackSet, []trace.Module, error) {
-	set, modules, err := a.readLevel(path, level, count)
-	if err != nil {
-		return nil, nil, err
-	}
-	sets := []*analyzer.StackSet{set}
-	if both && level == "" && set.Level == report.LevelFramework {
-		other, _, err := a.readLevel(path, report.LevelDriver, count)
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(other.Rows) > 0 {
-			sets = append(sets, other)
-		}
-	}
-	return sets, modules, nil
-}
-
-func (a *app) readLevel(path, level string, count analyzer.Options) (*analyzer.StackSet, []trace.Module, error) {
 	run, err := a.openTrace(path)
 	if err != nil {
 		return nil, nil, err
@@ -308,11 +290,35 @@ func (a *app) readLevel(path, level string, count analyzer.Options) (*analyzer.S
 	bar := a.newProgress(path, run.Size())
 	defer bar.finish()
 	count.Progress = func(read int64) { bar.update(read) }
-	set, err := analyzer.Stacks(run, count, level)
+	p, err := analyzer.Replay(run, count)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return set, run.Tables().Modules(), nil
+	defer p.Close()
+	sets, err := stacksOf(p, level, both, count.Question)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return sets, run.Tables().Modules(), nil
+}
+
+// stacksOf asks for the levels of readStacks.
+func stacksOf(p *analyzer.Profile, level string, both bool, q analyzer.Question) ([]*analyzer.StackSet, error) {
+	set, err := p.Stacks(q, level)
+	if err != nil {
+		return nil, err
+	}
+	sets := []*analyzer.StackSet{set}
+	if both && level == "" && set.Level == report.LevelFramework {
+		other, err := p.Stacks(q, report.LevelDriver)
+		if err != nil {
+			return nil, err
+		}
+		if len(other.Rows) > 0 {
+			sets = append(sets, other)
+		}
+	}
+	return sets, nil
 }
 
 // sayExported tells on stderr where the file is, how to open it, and what keeps it from saying more.

@@ -127,7 +127,7 @@ func (s *summaryFlags) check(a *app) (analyzer.Options, render.Options, error) {
 
 // options checks the flags about what to count.
 func (s *summaryFlags) options() (analyzer.Options, error) {
-	o := analyzer.Options{Groupings: s.by, Tag: s.tag, Library: s.library, FullStacks: s.full, Symbols: symbolOptions(), Own: ownPatterns(s.own)}
+	o := analyzer.Options{Question: analyzer.Question{Groupings: s.by, FullStacks: s.full}, Tag: s.tag, Library: s.library, Symbols: symbolOptions(), Own: ownPatterns(s.own)}
 	var err error
 	for _, name := range s.by {
 		if !slices.Contains(groupingNames(), name) {

@@ -125,7 +125,7 @@ func read(text string) (*report.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return analyzer.Summarize(sources[0], analyzer.Options{Sites: true, Training: true, HistoryBlocks: many, Ahead: sources[1], Groupings: append(diff.Groupings(), "category"), RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}})
+	return analyzer.Summarize(sources[0], analyzer.Options{Question: analyzer.Question{Sites: true, Groupings: append(diff.Groupings(), "category")}, Training: true, HistoryBlocks: many, Ahead: sources[1], RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}})
 }
 
 // plan is what pages.mjs reads.

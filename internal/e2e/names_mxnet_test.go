@@ -183,7 +183,7 @@ func trained(t *testing.T, path, preset string) *values.Summary {
 			t.Fatal(err)
 		}
 	}
-	s, err := analyzer.Summarize(sources[0], analyzer.Options{Groupings: []string{preset}, RuleSets: []profile.RuleGrouping{{Name: preset, Rules: set}}, Training: true, Ahead: sources[1]})
+	s, err := analyzer.Summarize(sources[0], analyzer.Options{Question: analyzer.Question{Groupings: []string{preset}}, RuleSets: []profile.RuleGrouping{{Name: preset, Rules: set}}, Training: true, Ahead: sources[1]})
 	if err != nil {
 		t.Fatal(err)
 	}

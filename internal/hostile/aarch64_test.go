@@ -71,7 +71,7 @@ func checkSites(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	s, err := analyzer.Summarize(source, analyzer.Options{Groupings: []string{"function"}})
+	s, err := analyzer.Summarize(source, analyzer.Options{Question: analyzer.Question{Groupings: []string{"function"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

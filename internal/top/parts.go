@@ -1,7 +1,6 @@
 package top
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -9,7 +8,6 @@ import (
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/trace/spool"
 )
 
 const (
@@ -18,9 +16,6 @@ const (
 )
 
 var topLevels = []string{levelDriver, levelFramework}
-
-// maxParts bounds the devices of one process that are told apart: a trace may name any number of them.
-const maxParts = 32
 
 // topPart is what a recorded process has on one device.
 type topPart struct {
@@ -34,52 +29,25 @@ type topPart struct {
 	Categories []report.Category
 }
 
-// partOf takes a device's part from a summary that counts nothing else.
-func partOf(s *report.Summary, d *report.Device, by string) topPart {
+// partOf joins what a summary says of a device's levels and of its part of the moment.
+func partOf(d *report.Device, part *report.DevicePart, by string) topPart {
 	p := topPart{Index: d.Index, UUID: d.UUID, By: by, Levels: make(map[string]report.Level)}
-	for name, level := range map[string]report.Level{levelDriver: s.Driver, levelFramework: s.Framework} {
+	for name, level := range map[string]report.Level{levelDriver: d.Driver, levelFramework: d.Framework} {
 		if !level.Empty() {
 			p.Levels[name] = level
 		}
 	}
-	if l := s.Ledger(by); l != nil {
-		p.Level, p.Rows, p.Slack = l.Level, l.Rows, l.SlackBytes
+	for i := range part.Ledgers {
+		if l := &part.Ledgers[i]; l.By == by {
+			p.Level, p.Rows, p.Slack = l.Level, l.Rows, l.SlackBytes
+		}
 	}
-	if c := s.CategoriesBy(categoryGrouping); c != nil {
-		p.Categories = c.Rows
+	for i := range part.Categories {
+		if c := &part.Categories[i]; c.By == categoryGrouping {
+			p.Categories = c.Rows
+		}
 	}
 	return p
-}
-
-// topFollower follows a trace with options of its own.
-type topFollower struct {
-	source *spool.Follower
-	live   *analyzer.Live
-}
-
-func (r *topReader) follow(opts analyzer.Options) (*topFollower, error) {
-	source, err := spool.Follow(r.found.tracePath, r.found.spoolPath)
-	if err != nil {
-		return nil, r.host.OpenError(r.found.name(), err)
-	}
-	live, err := analyzer.NewLive(source, opts)
-	if err != nil {
-		_ = source.Close() // read only
-		return nil, err
-	}
-	return &topFollower{source, live}, nil
-}
-
-func (f *topFollower) update() (*report.Summary, error) {
-	if err := f.source.Refresh(); err != nil {
-		return nil, err
-	}
-	return f.live.Update()
-}
-
-func (f *topFollower) close() {
-	f.live.Close()
-	_ = f.source.Close() // read only
 }
 
 // askForParts adds to options what a topPart needs. Without a grouping, owners are tags where the program sets them and
@@ -91,62 +59,27 @@ func askForParts(o *analyzer.Options, by string) error {
 		return err
 	}
 	o.RuleSets = []profile.RuleGrouping{{Name: categoryGrouping, Rules: set}}
-	o.Groupings = []string{"tag", "site", categoryGrouping}
+	o.ByDevice, o.Groupings = true, []string{"tag", "site", categoryGrouping}
 	if by != "" {
 		o.Groupings = []string{by, categoryGrouping}
 	}
 	return nil
 }
 
-// addParts divides what a process holds among its devices. Where it has one, the summary has all of it; where it has
-// several, each is followed on its own.
-func (r *topReader) addParts(o *topOwners, s *report.Summary) error {
-	by := r.by
-	if by == "" {
+// partsOf divides what a process holds among its devices.
+func (r *topReader) partsOf(s *report.Summary) (parts []topPart, by string) {
+	if by = r.by; by == "" {
 		by = "site"
 		if s.HasKeys("tag", report.Untagged) {
 			by = "tag"
 		}
 	}
-	o.By = by
-	var used []*report.Device
-	for i := range s.Devices {
-		if d := &s.Devices[i]; !d.Driver.Empty() || !d.Framework.Empty() {
-			used = append(used, d)
-		}
+	for i := range s.Parts {
+		part := &s.Parts[i]
+		d := slices.IndexFunc(s.Devices, func(d report.Device) bool { return d.Index == part.Index })
+		parts = append(parts, partOf(&s.Devices[d], part, by))
 	}
-	if len(used) == 1 {
-		o.parts = []topPart{partOf(s, used[0], by)}
-		return nil
-	}
-	for _, d := range used[:min(len(used), maxParts)] {
-		summary, err := r.onDevice(d.Index)
-		if err != nil {
-			return fmt.Errorf("%s: device %d: %w", r.found.name(), d.Index, err)
-		}
-		o.parts = append(o.parts, partOf(summary, d, by))
-	}
-	return nil
-}
-
-// onDevice follows the trace with nothing but one device in view.
-func (r *topReader) onDevice(device int16) (*report.Summary, error) {
-	f := r.apart[device]
-	if f == nil {
-		opts, err := r.options()
-		if err != nil {
-			return nil, err
-		}
-		opts.Devices = []int16{device}
-		if f, err = r.follow(opts); err != nil {
-			return nil, err
-		}
-		if r.apart == nil {
-			r.apart = make(map[int16]*topFollower)
-		}
-		r.apart[device] = f
-	}
-	return f.update()
+	return parts, by
 }
 
 // RankText writes a rank, "" for a process that is part of no distributed run.

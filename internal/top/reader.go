@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/trace/spool"
 )
 
@@ -25,8 +26,8 @@ type topReader struct {
 	closed   bool
 	next     time.Time // not before
 	source   *spool.Follower
-	live     *analyzer.Live
-	apart    map[int16]*topFollower // of a process with several devices, each of them; metrics only
+	profile  *analyzer.Profile
+	question analyzer.Question
 	owners   *topOwners
 	problem  string
 	fraction float64 // of the first reading
@@ -103,10 +104,10 @@ func (r *topReader) read() {
 }
 
 func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
-	if r.live != nil && r.source.Replaced() {
+	if r.profile != nil && r.source.Replaced() {
 		r.release()
 	}
-	if r.live == nil {
+	if r.profile == nil {
 		if err := r.begin(); err != nil {
 			return nil, err
 		}
@@ -114,16 +115,14 @@ func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
 	if err := r.source.Refresh(); err != nil {
 		return nil, err
 	}
-	summary, err := r.live.Update()
+	summary, err := r.summary()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.found.name(), err)
 	}
 	owners := ownersOf(summary)
 	owners.ReadAt = begin
 	if r.detailed {
-		if err := r.addParts(owners, summary); err != nil {
-			return nil, err
-		}
+		owners.parts, owners.By = r.partsOf(summary)
 	}
 	if offset, reason, damaged := r.source.Damage(); damaged {
 		owners.Problem = fmt.Sprintf("the trace is damaged at offset %d (%s): the figures are as of there", offset, reason)
@@ -137,12 +136,25 @@ func (r *topReader) begin() error {
 		return err
 	}
 	opts.Progress = r.progress
-	f, err := r.follow(opts)
+	source, err := spool.Follow(r.found.tracePath, r.found.spoolPath)
 	if err != nil {
+		return r.host.OpenError(r.found.name(), err)
+	}
+	profile, err := analyzer.NewProfile(source, opts)
+	if err != nil {
+		_ = source.Close() // read only
 		return err
 	}
-	r.source, r.live = f.source, f.live
+	r.source, r.profile, r.question = source, profile, opts.Question
 	return nil
+}
+
+// summary replays what is new, and asks how things stand now.
+func (r *topReader) summary() (*report.Summary, error) {
+	if err := r.profile.Update(); err != nil {
+		return nil, err
+	}
+	return r.profile.Report(r.question)
 }
 
 // options are what every reading of the trace asks for.
@@ -151,7 +163,7 @@ func (r *topReader) options() (analyzer.Options, error) {
 	if err != nil {
 		return analyzer.Options{}, err
 	}
-	opts := analyzer.Options{At: at, Symbols: r.host.Symbols, Own: r.host.Own}
+	opts := analyzer.Options{Question: analyzer.Question{At: at}, Symbols: r.host.Symbols, Own: r.host.Own}
 	switch {
 	case r.detailed:
 		return opts, askForParts(&opts, r.by)
@@ -196,14 +208,11 @@ func (r *topReader) close() {
 }
 
 func (r *topReader) release() {
-	if r.live != nil {
-		r.live.Close()
+	if r.profile != nil {
+		r.profile.Close()
 	}
 	if r.source != nil {
 		_ = r.source.Close() // read only
 	}
-	for _, f := range r.apart {
-		f.close()
-	}
-	r.source, r.live, r.apart = nil, nil, nil
+	r.source, r.profile = nil, nil
 }

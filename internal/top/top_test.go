@@ -415,13 +415,13 @@ func TestTopReaderProblem(t *testing.T) {
 	if owners, problem, fraction := r.state(); owners != nil || fraction != nil || !strings.Contains(problem, "no such file") {
 		t.Errorf("owners %v, problem %q, fraction %v", owners, problem, fraction)
 	}
-	r.live = new(analyzer.Live) // as broken as it can be: without a source
+	r.profile = new(analyzer.Profile) // as broken as it can be: without a source
 	r.next = time.Time{}
 	<-r.advance()
 	if _, problem, _ := r.state(); !strings.Contains(problem, "internal fault") {
 		t.Errorf("problem %q", problem)
 	}
-	r.live = nil
+	r.profile = nil
 	r.close()
 	if r.advance() != nil {
 		t.Error("a closed reader reads")

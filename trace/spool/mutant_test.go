@@ -164,7 +164,7 @@ func (g *recording) summarize(m *mutant.Mutant, path string) {
 	}
 	defer run.Close()
 	by := [][]string{nil, {"tag", "api", "thread", "device"}, {"library", "name", "module"}}[m.Number%3]
-	if g.summary, err = analyzer.Summarize(run, analyzer.Options{Groupings: by}); err != nil {
+	if g.summary, err = analyzer.Summarize(run, analyzer.Options{Question: analyzer.Question{Groupings: by}}); err != nil {
 		m.Faultf("summary: %v", err)
 		return
 	}

@@ -4,25 +4,34 @@ import (
 	"testing"
 
 	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
-// At every moment of a growing trace, a Live says what a summary of the trace so far says: nothing counts twice, and
+// soFar replays what is new, and answers the question of the options.
+func soFar(p *Profile) (*report.Summary, error) {
+	if err := p.Update(); err != nil {
+		return nil, err
+	}
+	return p.Report(p.opts.Question)
+}
+
+// At every moment of a growing trace, a Profile says what a summary of the trace so far says: nothing counts twice, and
 // asking changes nothing.
-func TestLiveIsTheSummarySoFar(t *testing.T) {
+func TestProfileIsTheSummarySoFar(t *testing.T) {
 	for seed := range uint64(20) {
 		events := randomStream(seed, streamShape{events: 400, wild: seed%2 == 1, delayed: func(trace.Event) bool { return seed%3 == 0 }})
 		growing := &memorySource{batch: 37}
 		fillTables(&growing.tables)
-		opts := Options{At: must(ParseAt("exit")), Groupings: profile.GroupingNames()}
-		live, err := NewLive(growing, opts)
+		opts := Options{Question: Question{At: must(ParseAt("exit")), Groupings: profile.GroupingNames()}}
+		p, err := NewProfile(growing, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range []int{0, 1, 1, 50, 51, 300, len(events), len(events)} {
 			n = min(n, len(events))
 			growing.events = events[:n]
-			got, err := live.Update()
+			got, err := soFar(p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,8 +48,8 @@ func TestLiveIsTheSummarySoFar(t *testing.T) {
 	}
 }
 
-func TestLiveUnknownGrouping(t *testing.T) {
-	if _, err := NewLive(&memorySource{}, Options{Groupings: []string{"colour"}}); err == nil {
+func TestProfileUnknownGrouping(t *testing.T) {
+	if _, err := NewProfile(&memorySource{}, Options{Question: Question{Groupings: []string{"colour"}}}); err == nil {
 		t.Error("an unknown grouping is taken")
 	}
 }
