@@ -85,40 +85,40 @@ func (p *Profile) Stacks(q Question, level string) (*StackSet, error) {
 	return a.stackSet(s, cmp.Or(level, s.MainLevel()), labels), nil
 }
 
-// labelling tells rows apart by groupings.
+// labelling tells rows apart by the keys of groupings.
 type labelling struct {
-	resolver  *profile.Resolver
-	groupings []*profile.Grouping
+	resolver *profile.Resolver
+	by       []*profile.RowIndex
 }
 
 // labelled is a stack under labels.
 type labelled struct {
 	stack  uint64
-	labels string // identifiers of the keys, as varints; "" without labels
+	labels string // numbers of the keys, as varints; "" without labels
 }
 
 // of returns the row of a block; o is nil where only the stack is known.
 func (l *labelling) of(stack uint64, o *profile.Origin) labelled {
-	if o == nil || len(l.groupings) == 0 {
+	if o == nil || len(l.by) == 0 {
 		return labelled{stack: stack}
 	}
-	var ids []byte
-	for _, g := range l.groupings {
-		ids = binary.AppendUvarint(ids, g.ID(l.resolver, o))
+	var numbers []byte
+	for _, index := range l.by {
+		numbers = binary.AppendUvarint(numbers, uint64(index.Number(index.By.ID(l.resolver, o))))
 	}
-	return labelled{stack, string(ids)}
+	return labelled{stack, string(numbers)}
 }
 
-// keys turns the identifiers into text.
+// keys turns the numbers into text.
 func (l *labelling) keys(row labelled) []string {
 	if row.labels == "" {
 		return nil
 	}
-	keys := make([]string, len(l.groupings))
-	ids := []byte(row.labels)
-	for i, g := range l.groupings {
-		id, n := binary.Uvarint(ids)
-		keys[i], ids = g.Key(l.resolver, id), ids[n:]
+	keys := make([]string, len(l.by))
+	numbers := []byte(row.labels)
+	for i, index := range l.by {
+		number, n := binary.Uvarint(numbers)
+		keys[i], numbers = index.Keys[number], numbers[n:]
 	}
 	return keys
 }
@@ -136,9 +136,8 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 	set.classifier = stacks.Classifier
 	l := labelling{resolver: &c.resolver}
 	if labels {
-		l.groupings = c.groupings
-		for _, g := range l.groupings {
-			set.Labels = append(set.Labels, g.Name)
+		for _, g := range c.groupings {
+			l.by, set.Labels = append(l.by, c.rowIndex(g)), append(set.Labels, g.Name)
 		}
 	}
 	rows := make(map[labelled]*StackRow)
