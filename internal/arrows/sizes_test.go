@@ -22,15 +22,15 @@ const (
 // large lists what is larger and why: "folder", "folder/file" or "folder/file:function". A row whose subject has shrunk
 // fails the test, so that the list only gets shorter.
 var large = map[string]string{
-	"analyzer/render": "a file for each table and its text; ends when the tables are a package of their own",
-	"analyzer":        "the collector and a file for each thing that it asks the rooms for; ends when windows and moments are a room of their own",
-	"cmd/memtrace":    "a file for each verb and its parts: stays",
-	"analyzer/summarize.go:answer.summary":    "one line a field of the summary; ends when consumers give their own parts",
-	"trace/dictionary.go:entryDecoder.entry":  "a case for each kind of entry: stays while there is one format",
-	"trace/field.go:scatter":                  "a case for each column, the reader's hottest loop: stays",
-	"trace/field.go:scatterMore":              "a case for each column: stays",
-	"trace/spool/record.go:Spool.decode":      "a line for each field of a record: stays",
-	"cuda/nvml/symbols_list.h":                "a list of names, one a line: stays",
+	"analyzer/render":                        "a file for each table and its text; ends when the tables are a package of their own",
+	"analyzer":                               "the collector and a file for each thing that it asks the rooms for; ends when windows and moments are a room of their own",
+	"cmd/memtrace":                           "a file for each verb and its parts: stays",
+	"analyzer/summarize.go:answer.summary":   "one line a field of the summary; ends when consumers give their own parts",
+	"trace/dictionary.go:entryDecoder.entry": "a case for each kind of entry: stays while there is one format",
+	"trace/field.go:scatter":                 "a case for each column, the reader's hottest loop: stays",
+	"trace/field.go:scatterMore":             "a case for each column: stays",
+	"trace/spool/record.go:Spool.decode":     "a line for each field of a record: stays",
+	"cuda/nvml/symbols_list.h":               "a list of names, one a line: stays",
 }
 
 // production reports whether a file is part of what ships or of its tools: not a test, a generated file, or data of
