@@ -18,6 +18,7 @@ import (
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
 	"memtrace/trace"
+	"memtrace/trace/textform"
 )
 
 // askedTrace is a trace that is replayed once for many questions, and once for each of them.
@@ -189,7 +190,7 @@ func TestQuestionsAboutKnownTraces(t *testing.T) {
 				continue
 			}
 			var file bytes.Buffer
-			if err := trace.EncodeText(&file, strings.NewReader(string(f.Data))); err != nil {
+			if err := textform.Encode(&file, strings.NewReader(string(f.Data))); err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
 			a := &askedTrace{name: path, opts: Options{Symbols: symbol.Options{NoFiles: true}, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}}}
