@@ -15,8 +15,11 @@ import (
 )
 
 // mainAccount is the account that Summary.MainLevel names.
-func mainAccount(s *report.Summary) heap.Account {
-	if !s.Framework.Empty() {
+func mainAccount(s *report.Summary) heap.Account { return accountFirst(&s.Framework) }
+
+// accountFirst is the account that reports put first where this is what they say of the framework's.
+func accountFirst(framework *report.Level) heap.Account {
+	if !framework.Empty() {
 		return heap.AccountFramework
 	}
 	return heap.AccountDriver
@@ -189,16 +192,15 @@ const maxParts = 32
 func (c *answer) parts(s *report.Summary, m *moment, label string) []report.DevicePart {
 	list := []report.DevicePart{}
 	for i := range s.Devices {
-		d, main := &s.Devices[i], heap.AccountDriver
-		if !d.Framework.Empty() {
-			main = heap.AccountFramework
-		} else if d.Driver.Empty() {
+		d := &s.Devices[i]
+		if d.Framework.Empty() && d.Driver.Empty() {
 			continue
 		}
 		if len(list) == maxParts {
 			break
 		}
-		part, on := report.DevicePart{Index: d.Index}, m.on(profile.DeviceSlot(d.Index))
+		main, on := accountFirst(&d.Framework), m.on(profile.DeviceSlot(d.Index))
+		part := report.DevicePart{Index: d.Index}
 		for _, by := range c.groupings {
 			part.Ledgers = append(part.Ledgers, c.ledger(on, main, by, label))
 		}

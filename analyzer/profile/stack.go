@@ -1,11 +1,8 @@
 package profile
 
-import (
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/report"
-)
+import "memtrace/analyzer/report"
 
 // ByStack tells blocks apart by both of their call stacks. It is no grouping for people.
 var ByStack = Grouping{Name: "stack", ByStack: true,
-	ID:  func(_ *Resolver, o *Origin) uint64 { return callstack.Pair{Native: o.Stack, Python: o.PyStack}.ID() },
+	ID:  StackID,
 	Key: func(_ *Resolver, id uint64) string { return report.Number(id) }}

@@ -124,3 +124,9 @@ type DevicePart struct {
 	Ledgers    []Ledger
 	Categories []Categories
 }
+
+// Ledger is Summary.Ledger for one device.
+func (p *DevicePart) Ledger(by string) *Ledger { return ledgerBy(p.Ledgers, by) }
+
+// CategoriesBy is Summary.CategoriesBy for one device.
+func (p *DevicePart) CategoriesBy(by string) *Categories { return categoriesBy(p.Categories, by) }

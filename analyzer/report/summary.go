@@ -347,11 +347,11 @@ func (s *Summary) Ledger(by string) *Ledger {
 }
 
 // CategoriesBy returns the categories of a grouping, nil if it is not made of rules.
-func (s *Summary) CategoriesBy(by string) *Categories {
-	for i := range s.Categories {
-		if s.Categories[i].By == by {
-			return &s.Categories[i]
-		}
+func (s *Summary) CategoriesBy(by string) *Categories { return categoriesBy(s.Categories, by) }
+
+func categoriesBy(list []Categories, by string) *Categories {
+	if i := slices.IndexFunc(list, func(c Categories) bool { return c.By == by }); i >= 0 {
+		return &list[i]
 	}
 	return nil
 }

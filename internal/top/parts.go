@@ -37,15 +37,11 @@ func partOf(d *report.Device, part *report.DevicePart, by string) topPart {
 			p.Levels[name] = level
 		}
 	}
-	for i := range part.Ledgers {
-		if l := &part.Ledgers[i]; l.By == by {
-			p.Level, p.Rows, p.Slack = l.Level, l.Rows, l.SlackBytes
-		}
+	if l := part.Ledger(by); l != nil {
+		p.Level, p.Rows, p.Slack = l.Level, l.Rows, l.SlackBytes
 	}
-	for i := range part.Categories {
-		if c := &part.Categories[i]; c.By == categoryGrouping {
-			p.Categories = c.Rows
-		}
+	if c := part.CategoriesBy(categoryGrouping); c != nil {
+		p.Categories = c.Rows
 	}
 	return p
 }

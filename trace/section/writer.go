@@ -65,6 +65,13 @@ func (w *Writer) put(b []byte) error {
 	return nil
 }
 
+// link takes a section that is about to be written into the chain.
+func (w *Writer) link(section []byte) {
+	if !w.continued {
+		w.chain.add(ParseHeader(section).crc)
+	}
+}
+
 // Write writes raw as one section, compressed if that is asked for and pays.
 func (w *Writer) Write(kind Kind, raw []byte, compress bool) error {
 	if len(raw) > MaxBytes {
@@ -86,9 +93,7 @@ func (w *Writer) Write(kind Kind, raw []byte, compress bool) error {
 	}
 	header.Length = uint32(len(w.section) - HeaderSize)
 	header.Put(w.section, w.section[HeaderSize:])
-	if !w.continued {
-		w.chain.add(ParseHeader(w.section).crc)
-	}
+	w.link(w.section)
 	w.parity.add(w.section)
 	return w.put(w.section)
 }
@@ -99,11 +104,8 @@ func (w *Writer) WriteParity(end bool) error {
 		return nil
 	}
 	section := w.parity.section()
-	for range 2 {
-		if !w.continued {
-			w.chain.add(ParseHeader(section).crc)
-		}
-	}
+	w.link(section)
+	w.link(section)
 	if err := w.put(append(section, section...)); err != nil {
 		return err
 	}
