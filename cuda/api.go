@@ -1,5 +1,7 @@
 package cuda
 
+import "slices"
+
 // API identifies the hooked call that an event comes from. The list is generated from cshim/hooks.def, the only hook
 // list; numbers are part of the trace format and only ever appended. APINone means that no such call was seen.
 type API uint16
@@ -31,12 +33,8 @@ func (l Level) String() string {
 
 // ParseLevel is the inverse of String; ok is false for a name that no level has.
 func ParseLevel(name string) (level Level, ok bool) {
-	for i, n := range levelNames {
-		if n == name {
-			return Level(i), true
-		}
-	}
-	return LevelNone, false
+	i := slices.Index(levelNames[:], name)
+	return Level(max(i, 0)), i >= 0
 }
 
 // apiInfo is one generated row.

@@ -1,5 +1,7 @@
 package cuda
 
+import "slices"
+
 // MemoryKind says what sort of memory an allocation is made of. Kinds are never added up blindly: only the kinds for
 // which OccupiesDevice is true share a device's physical memory. Numbers are part of the trace format: append only.
 type MemoryKind uint8
@@ -37,12 +39,8 @@ func (k MemoryKind) String() string {
 
 // ParseMemoryKind is the inverse of String; ok is false for a name that no kind has.
 func ParseMemoryKind(name string) (kind MemoryKind, ok bool) {
-	for i, n := range memoryKindNames {
-		if n == name {
-			return MemoryKind(i), true
-		}
-	}
-	return MemoryUnknown, false
+	i := slices.Index(memoryKindNames[:], name)
+	return MemoryKind(max(i, 0)), i >= 0
 }
 
 // OccupiesDevice reports whether live memory of this kind is part of what the device itself counts as used by the

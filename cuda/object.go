@@ -1,5 +1,7 @@
 package cuda
 
+import "slices"
+
 // ObjectKind says what sort of CUDA object a handle names. Numbers are part of the trace format: append only.
 type ObjectKind uint8
 
@@ -31,10 +33,6 @@ func (k ObjectKind) String() string {
 
 // ParseObjectKind is the inverse of String; ok is false for a name that no kind has.
 func ParseObjectKind(name string) (kind ObjectKind, ok bool) {
-	for i, n := range objectKindNames {
-		if n == name {
-			return ObjectKind(i), true
-		}
-	}
-	return ObjectUnknown, false
+	i := slices.Index(objectKindNames[:], name)
+	return ObjectKind(max(i, 0)), i >= 0
 }

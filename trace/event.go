@@ -1,6 +1,10 @@
 package trace
 
-import "memtrace/cuda"
+import (
+	"slices"
+
+	"memtrace/cuda"
+)
 
 // EventKind says what happened. Numbers are append-only: an obsolete kind keeps its row in the spec table.
 type EventKind uint8
@@ -149,10 +153,6 @@ func (c Category) String() string {
 
 // ParseCategory is the inverse of String; ok is false for a name that no category has.
 func ParseCategory(name string) (c Category, ok bool) {
-	for i, n := range categoryNames {
-		if n == name {
-			return Category(i), true
-		}
-	}
-	return CategoryNone, false
+	i := slices.Index(categoryNames[:], name)
+	return Category(max(i, 0)), i >= 0
 }
