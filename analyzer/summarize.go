@@ -13,6 +13,7 @@ import (
 	"memtrace/analyzer/notes"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/analyzer/trend"
 	"memtrace/trace"
 )
 
@@ -153,7 +154,7 @@ func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	if s.Training != nil {
 		s.LoadedTwiceBytes = c.loadedTwice()
 	}
-	s.Trend = c.trend(s, mainAccount(s))
+	s.Trend = trend.Of(c.held[mainAccount(s)], mainAccount(s).String(), s, &c.resolver)
 	if c.timeline != nil {
 		s.Timeline = c.timeline.value(c.collector, s)
 	}

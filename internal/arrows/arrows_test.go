@@ -50,7 +50,8 @@ var ours = map[string][]string{
 	"analyzer/notes":          {"analyzer/advice", "analyzer/callstack", "analyzer/finding", "analyzer/heap", "analyzer/report", "trace"},
 	"analyzer/snapshot":       {"analyzer/heap", "trace"},
 	"analyzer/oom":            {"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/heap", "analyzer/meter", "analyzer/profile", "analyzer/report", "analyzer/rules", "trace", "cuda"},
-	"analyzer":                {"analyzer/advice", "analyzer/allocator", "analyzer/callstack", "analyzer/device", "analyzer/division", "analyzer/finding", "analyzer/heap", "analyzer/meter", "analyzer/notes", "analyzer/oom", "analyzer/profile", "analyzer/report", "analyzer/rules", "analyzer/symbol", "analyzer/timeline", "analyzer/training", "trace", "cuda"},
+	"analyzer/trend":          {"analyzer/profile", "analyzer/report"},
+	"analyzer":                {"analyzer/advice", "analyzer/allocator", "analyzer/callstack", "analyzer/device", "analyzer/division", "analyzer/finding", "analyzer/heap", "analyzer/meter", "analyzer/notes", "analyzer/oom", "analyzer/profile", "analyzer/report", "analyzer/symbol", "analyzer/timeline", "analyzer/training", "analyzer/trend", "cuda", "trace"},
 	"analyzer/thin":           {"analyzer/heap", "trace", "cuda"},
 	"analyzer/ranks":          {"analyzer/diff", "analyzer/report"},
 	"analyzer/diff":           {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report"},
@@ -94,7 +95,7 @@ var theirs = map[string][]string{
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols,
 // with which LD_BIND_NOW=1 ends every program at its start; the others are dead weight in somebody's process.
 var guestNever = []string{"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml", module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page", module + "analyzer/plot", module + "analyzer/rules/rulefile", module + "trace/textform",
-	module + "analyzer/timeline", module + "analyzer/lanes", module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
+	module + "analyzer/trend", module + "analyzer/timeline", module + "analyzer/lanes", module + "analyzer/training", module + "analyzer/division", module + "analyzer/notes",
 	"net/http", "os/exec"}
 
 // pkg is what `go list` says of one package.

@@ -1,33 +1,40 @@
-package analyzer
+// Package trend judges whether a level's memory grows without end, from what each of its call stacks held over time. It
+// may use the series of package profile and the values of package report, and never follows events itself.
+package trend
 
 import (
 	"cmp"
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 )
 
 const (
-	trendPoints     = 16 // fewer points tell nothing
-	trendValues     = 6  // growth in fewer steps than that is no trend
-	trendIterations = 3  // of a training program
-	trendReturns    = 4  // times that one call stack must come back for more: a pass through many layers comes to each of them once
-	trendKept       = 4  // of the growth, this part must remain when what others hold less is taken off: else memory only moves from one place to another
-	trendChurn      = 3  // times as much as stays must be freed meanwhile: else the program is still building up what it needs
+	minPoints     = 16 // of a series
+	minValues     = 6  // distinct ones in a rise
+	minIterations = 3  // of a training program
+	// minReturns is how often one call stack must come back for more: a pass through many layers comes to each of them
+	// once.
+	minReturns = 4
+	// keptPart is the part of the growth, one in so many, that must remain when what others hold less is taken off: else
+	// memory only moves from one place to another.
+	keptPart = 4
+	// minChurn is how many times as much as stays must be freed meanwhile: else the program is still building up what it
+	// needs.
+	minChurn = 3
 )
 
-// trend judges an account's series.
-func (c *collector) trend(s *report.Summary, a heap.Account) *report.Trend {
-	t := &report.Trend{Level: a.String(), Kind: report.GrowthUnknown, Owners: []report.TrendOwner{}}
-	h := c.held[a]
+// Of judges a level's series, nil where none was kept. The summary must have its bounds, devices and training.
+func Of(h *profile.HeldSeries, level string, s *report.Summary, r *profile.Resolver) *report.Trend {
+	t := &report.Trend{Level: level, Kind: report.GrowthUnknown, Owners: []report.TrendOwner{}}
 	if h == nil || s.Bounds != nil {
 		return t
 	}
 	ids, series := h.Series()
 	n := min(h.LastAlloc, len(h.Ends))
-	if n < trendPoints || tooFewIterations(s.Training, h.Ends[n/2], h.Ends[n-1]) {
+	if n < minPoints || tooFewIterations(s.Training, h.Ends[n/2], h.Ends[n-1]) {
 		return t
 	}
 	t.Kind = report.GrowthNone
@@ -36,8 +43,8 @@ func (c *collector) trend(s *report.Summary, a heap.Account) *report.Trend {
 	sites, users := make(map[string][]uint64), make(map[string]bool)
 	for i, v := range series {
 		addSeries(sum, v)
-		if increases(v[half:]) >= trendReturns {
-			key, user := c.resolver.PlaceOf(ids[i])
+		if increases(v[half:]) >= minReturns {
+			key, user := r.PlaceOf(ids[i])
 			if sites[key] == nil {
 				sites[key], users[key] = make([]uint64, n), user
 			}
@@ -55,7 +62,7 @@ func (c *collector) trend(s *report.Summary, a heap.Account) *report.Trend {
 		freed += bytes
 	}
 	growth := grown[n-1] - grown[half]
-	if len(t.Owners) == 0 || sum[n-1] < sum[half]+growth/trendKept || freed < trendChurn*growth {
+	if len(t.Owners) == 0 || sum[n-1] < sum[half]+growth/keptPart || freed < minChurn*growth {
 		t.Owners = []report.TrendOwner{}
 		return t
 	}
@@ -86,7 +93,7 @@ func tooFewIterations(t *report.Training, from, to int64) bool {
 			n++
 		}
 	}
-	return n < trendIterations
+	return n < minIterations
 }
 
 func addSeries(sum, v []uint64) {
@@ -113,10 +120,10 @@ func rises(v []uint64) bool {
 	if v[last] <= v[0] || v[last] <= v[last/2] {
 		return false
 	}
-	up, down, values := 0, 0, 1
+	up, down, distinct := 0, 0, 1
 	for i := range v {
 		if i > 0 && v[i] != v[i-1] {
-			values++
+			distinct++
 		}
 		for j := range i {
 			switch {
@@ -129,7 +136,7 @@ func rises(v []uint64) bool {
 	}
 	pairs := len(v) * last / 2
 	early, late := float64(v[last/2])-float64(v[0]), float64(v[last])-float64(v[last/2])
-	return values >= trendValues && up >= pairs*7/10 && down <= pairs/20 && late >= 0.3*early
+	return distinct >= minValues && up >= pairs*7/10 && down <= pairs/20 && late >= 0.3*early
 }
 
 // beginOfRise returns the first point from which on values rise as they do in their second half.
@@ -137,7 +144,8 @@ func beginOfRise(v []uint64) int {
 	half, last := len(v)/2, len(v)-1
 	rate := float64(v[last]-v[half]) / float64(last-half)
 	for from := range half {
-		if v[from] < v[half] && rises(v[from:]) && float64(v[half]-v[from])/float64(half-from) >= 0.3*rate && v[from+1] > v[from] {
+		if v[from+1] > v[from] && v[from] < v[half] && rises(v[from:]) &&
+			float64(v[half]-v[from])/float64(half-from) >= 0.3*rate {
 			return from
 		}
 	}
