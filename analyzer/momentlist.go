@@ -44,7 +44,7 @@ func (c *answer) addMoments(s *report.Summary) (*moment, error) {
 	for _, by := range c.groupings {
 		l := c.ledger(m, main, by, label)
 		if c.Sites {
-			c.addRowSites(&l, m, main, by)
+			division.AddRowSites(&l, m.held[main], c.rowIndex(by), &c.resolver)
 		}
 		s.Ledgers = append(s.Ledgers, l)
 	}
@@ -56,7 +56,8 @@ func (c *answer) addMoments(s *report.Summary) (*moment, error) {
 		s.Cross.Level, s.Cross.Moment, s.Cross.TimeNS = main.String(), label, m.time
 	}
 	if c.Sites {
-		s.Sites = c.siteList(m, main, label, c.FullStacks)
+		s.Sites = division.Sites(&c.resolver, m.held[main], c.stackCounts(main), c.FullStacks)
+		s.Sites.Level, s.Sites.Moment, s.Sites.TimeNS = main.String(), label, m.time
 		s.Division = division.Of(&c.resolver, main.String(), m.held[main])
 	}
 	return m, nil

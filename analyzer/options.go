@@ -79,6 +79,11 @@ type Options struct {
 // defaultGroupings are what a summary divides by when it is not told.
 var defaultGroupings = []string{"tag", "library", "api"}
 
+// selection is what passes the filters.
+func (o *Options) selection() profile.Selection {
+	return profile.Selection{Devices: o.Devices, Tag: o.Tag, Library: o.Library, Focus: o.Focus, Ignore: o.Ignore}
+}
+
 // window returns nil where the whole run was asked for.
 func (o *Options) window() (*window, error) {
 	if err := o.checkAhead(); err != nil {

@@ -1,7 +1,7 @@
 package analyzer
 
 import (
-	"fmt"
+	"slices"
 
 	"memtrace/analyzer/notes"
 	"memtrace/analyzer/report"
@@ -57,23 +57,8 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 	return lostRecords, health
 }
 
-// words lists the filters in the order in which people think of them.
+// words lists the window and the filters, in the order in which people think of them.
 func (o *Options) words() []string {
-	list := append([]string{}, o.windowWords()...)
-	for _, d := range o.Devices {
-		list = append(list, fmt.Sprintf("device %d", d))
-	}
-	if o.Tag != "" {
-		list = append(list, "tag "+o.Tag)
-	}
-	if o.Library != "" {
-		list = append(list, "library "+o.Library)
-	}
-	if o.Focus != nil {
-		list = append(list, "focus "+o.Focus.String())
-	}
-	if o.Ignore != nil {
-		list = append(list, "ignore "+o.Ignore.String())
-	}
-	return list
+	selection := o.selection()
+	return slices.Concat([]string{}, o.windowWords(), selection.Words())
 }

@@ -60,7 +60,7 @@ func NewProfile(src trace.Source, opts Options) (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newCollector(src.Tables(), profile.Counting(p.byRules), profile.NewFilter(profile.Selection{Devices: opts.Devices, Tag: opts.Tag, Library: opts.Library, Focus: opts.Focus, Ignore: opts.Ignore}), opts.At)
+	c := newCollector(src.Tables(), profile.Counting(p.byRules), profile.NewFilter(opts.selection()), opts.At)
 	c.window, c.bounds, c.timeline = window, bounds, followed
 	c.ooms.Places = opts.Sites
 	c.keepHistory(&opts)

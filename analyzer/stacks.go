@@ -150,11 +150,11 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 		return r
 	}
 	for _, r := range c.stackCounts(account) {
-		sum := row(l.of(r.id, r.origin))
-		if r.older && sum.AllocCount < -r.Allocs { // its cell was retired
-			sum = row(l.of(r.id, nil))
+		sum := row(l.of(r.ID, r.Origin))
+		if r.Older && sum.AllocCount < -r.Allocs { // its cell was retired
+			sum = row(l.of(r.ID, nil))
 		}
-		sum.LiveBytes += r.live
+		sum.LiveBytes += r.Live
 		sum.AllocBytes += r.AllocBytes
 		sum.AllocCount += r.Allocs
 		sum.FreeCount += r.Frees
@@ -182,29 +182,12 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 	return set
 }
 
-// stackCount is what a pair of stacks amounts to over the whole run.
-type stackCount struct {
-	id     uint64
-	origin *profile.Origin // nil for retired cells, of which only the stack is known
-	live   uint64
-	older  bool // what is older than the window, to be taken off: the counts are negative
-	profile.Counts
-}
-
 // stackCounts lists an account's stacks, some of them in several pieces.
-func (c *collector) stackCounts(a heap.Account) []stackCount {
-	d := c.details[a]
-	var list []stackCount
-	for n := range d.Cells.List {
-		if v := &d.Cells.List[n]; v.Allocs > 0 {
-			list = append(list, stackCount{id: profile.StackID(nil, &v.Origin), origin: &v.Origin, live: v.Current, Counts: v.Counts})
-		}
-	}
-	for id, v := range d.Cells.Retired(&profile.ByStack) {
-		list = append(list, stackCount{id: id, Counts: v})
-	}
+func (c *collector) stackCounts(a heap.Account) []profile.StackCount {
+	list := c.details[a].Cells.StackCounts()
 	c.window.uncount(a, func(o *profile.Origin, older profile.Counts) {
-		list = append(list, stackCount{id: profile.StackID(nil, o), origin: new(*o), older: true, Counts: profile.Counts{Allocs: -older.Allocs, AllocBytes: -older.AllocBytes}})
+		list = append(list, profile.StackCount{ID: profile.StackID(nil, o), Origin: new(*o), Older: true,
+			Counts: profile.Counts{Allocs: -older.Allocs, AllocBytes: -older.AllocBytes}})
 	})
 	return list
 }

@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/notes"
+	"memtrace/analyzer/oom"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/trend"
@@ -99,7 +100,7 @@ func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	if s.OOM.Events == nil {
 		s.OOM.Events = []report.OOMEvent{}
 	}
-	addSidecars(&s.OOM, src)
+	oom.AddSidecars(&s.OOM, src)
 	s.LostRecords, s.Health = c.health(src)
 	s.Bounds = c.makeBounds(src, s.LostRecords)
 	c.bounded = s.Bounds
@@ -131,7 +132,8 @@ func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 			s.Heights = append(s.Heights, *v)
 		}
 	}
-	s.Marks, s.Unmatched = c.markList(), c.unmatched(c.opts)
+	selection := c.opts.selection()
+	s.Marks, s.Unmatched = c.markList(), c.filter.Unmatched(&selection, c.device.Holdings.Used(), &c.resolver)
 	held, err := c.addMoments(s)
 	if err != nil {
 		return nil, err
@@ -146,13 +148,14 @@ func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	s.DeviceLedger = c.deviceReport(info, s)
 	s.Allocator = c.allocatorReport(info, s)
 	c.addCategories(s, held, mainAccount(s))
-	s.Health.Stacks, s.Health.SymbolProblems = c.stackHealth(), append([]string{}, c.resolver.Stacks.Problems()...)
+	s.Health.Stacks = profile.StackHealth(c.resolver.Stacks, c.stackCounts(heap.AccountDriver), c.stackCounts(heap.AccountFramework))
+	s.Health.SymbolProblems = append([]string{}, c.resolver.Stacks.Problems()...)
 	if c.iterations != nil {
 		s.Training = c.iterations.Value(c.opts.RuleSets[0].Rules, info, c.parameters.Values(), s.EndNS())
 	}
 	advice.ByCategory(s, advice.FollowedBy(c.resolver.Tables))
 	if s.Training != nil {
-		s.LoadedTwiceBytes = c.loadedTwice()
+		s.LoadedTwiceBytes = oom.LoadedTwice(c.details[heap.AccountFramework], &c.resolver)
 	}
 	s.Trend = trend.Of(c.held[mainAccount(s)], mainAccount(s).String(), s, &c.resolver)
 	if c.timeline != nil {

@@ -26,3 +26,24 @@ func (c *Stacks) Cut(pair Pair) string {
 	}
 	return strings.Join(reasons, ", ")
 }
+
+// Recorded is what was recorded of a pair of stacks.
+type Recorded struct {
+	Native, Python       bool   // it has frames of the kind
+	CallerOnly           bool   // the native stack is nothing but the caller
+	NativeCut, PythonCut string // why a stack with frames is not whole; "" if it is
+}
+
+// Recorded looks no name up.
+func (c *Stacks) Recorded(pair Pair) Recorded {
+	end := c.Tables.StackEnd(pair.Native)
+	python, pythonEnd := c.Tables.PyStack(c.links.Split(pair.Python).Backward)
+	r := Recorded{Native: len(c.Tables.Stack(pair.Native)) > 0, Python: len(python) > 0, CallerOnly: end == trace.StackCaller}
+	if r.Native {
+		r.NativeCut = CutWords[end]
+	}
+	if r.Python {
+		r.PythonCut = CutWords[pythonEnd]
+	}
+	return r
+}

@@ -190,3 +190,13 @@ func (d *deviceHoldings) DriverBytes() (sum uint64) {
 	}
 	return sum
 }
+
+// Used lists the devices on which memory was allocated.
+func (h *Holdings) Used() (list []int16) {
+	for slot := range h.Devices {
+		if d := &h.Devices[slot]; len(d.ByLibrary) > 0 || d.Seen > 0 {
+			list = append(list, int16(slot-1))
+		}
+	}
+	return list
+}

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,6 +48,27 @@ type Selection struct {
 	Tag           string
 	Library       string
 	Focus, Ignore *regexp.Regexp
+}
+
+// Words lists what is selected by, in the order in which people think of it.
+func (o *Selection) Words() []string {
+	var list []string
+	for _, d := range o.Devices {
+		list = append(list, fmt.Sprintf("device %d", d))
+	}
+	if o.Tag != "" {
+		list = append(list, "tag "+o.Tag)
+	}
+	if o.Library != "" {
+		list = append(list, "library "+o.Library)
+	}
+	if o.Focus != nil {
+		list = append(list, "focus "+o.Focus.String())
+	}
+	if o.Ignore != nil {
+		list = append(list, "ignore "+o.Ignore.String())
+	}
+	return list
 }
 
 // NewFilter returns nil if everything is selected.

@@ -23,7 +23,6 @@ const (
 // fails the test, so that the list only gets shorter.
 var large = map[string]string{
 	"analyzer/render":                        "a file for each table and its text; ends when the tables are a package of their own",
-	"analyzer":                               "the collector and a file for each thing that it asks the rooms for; ends when windows and moments are a room of their own",
 	"cmd/memtrace":                           "a file for each verb and its parts: stays",
 	"analyzer/summarize.go:answer.summary":   "one line a field of the summary; ends when consumers give their own parts",
 	"trace/dictionary.go:entryDecoder.entry": "a case for each kind of entry: stays while there is one format",

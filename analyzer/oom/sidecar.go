@@ -1,4 +1,4 @@
-package analyzer
+package oom
 
 import (
 	"encoding/json"
@@ -7,8 +7,8 @@ import (
 	"memtrace/trace"
 )
 
-// addSidecars takes from the recorder's own reports what no replay can know: which text files it wrote.
-func addSidecars(o *report.OOM, src trace.Source) {
+// AddSidecars takes from the recorder's own reports what no replay can know: which text files it wrote.
+func AddSidecars(o *report.OOM, src trace.Source) {
 	reporter, ok := src.(trace.OOMReporter)
 	if !ok {
 		return

@@ -1,4 +1,4 @@
-package analyzer
+package division
 
 import (
 	"cmp"
@@ -6,36 +6,36 @@ import (
 	"strings"
 
 	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
-// siteList lists the places that held something of an account at a moment.
-func (c *collector) siteList(m *moment, a heap.Account, label string, full bool) *report.Sites {
-	s := &report.Sites{Level: a.String(), Moment: label, TimeNS: m.time, Places: []report.Site{}}
+// Sites lists the places that held something at a moment, with the frames of their largest stacks; counts are what the
+// stacks amount to over the whole run.
+func Sites(r *profile.Resolver, list []profile.Held, counts []profile.StackCount, full bool) *report.Sites {
+	s := &report.Sites{Places: []report.Site{}}
 	held := make(map[uint64]uint64)
-	for _, h := range m.held[a] {
+	for _, h := range list {
 		held[profile.StackID(nil, &h.Origin)] += h.Bytes
 	}
 	index := make(map[string]int)
 	looks := []*lookSums{} // by place
 	for _, id := range sortedIDs(held) {
-		key, user := c.resolver.PlaceOf(id)
+		key, user := r.PlaceOf(id)
 		n, known := index[key]
 		if !known {
 			n = len(s.Places)
 			index[key] = n
-			s.Places = append(s.Places, report.Site{Key: key, User: user, Named: c.resolver.Named(id)})
+			s.Places = append(s.Places, report.Site{Key: key, User: user, Named: r.Named(id)})
 			looks = append(looks, &lookSums{byLook: make(map[string]int)})
 		}
 		s.Places[n].Bytes += held[id]
-		looks[n].add(c.resolver.Stacks.Of(callstack.PairOf(id)).Look(full), id, held[id])
+		looks[n].add(r.Stacks.Of(callstack.PairOf(id)).Look(full), id, held[id])
 		s.WholeBytes += held[id]
 	}
-	for _, v := range c.stackCounts(a) {
-		key, _ := c.resolver.PlaceOf(v.id)
+	for _, v := range counts {
+		key, _ := r.PlaceOf(v.ID)
 		if n, known := index[key]; known {
 			s.Places[n].AllocCount += v.Allocs
 			s.Places[n].AllocBytes += v.AllocBytes
@@ -46,7 +46,7 @@ func (c *collector) siteList(m *moment, a heap.Account, label string, full bool)
 		place.StackCount = uint64(len(looks[n].list))
 		largest := looks[n].largest()
 		place.StackBytes = largest.bytes
-		c.describeStack(place, largest.id, full)
+		describeStack(r.Stacks, place, largest.id, full)
 	}
 	slices.SortFunc(s.Places, func(a, b report.Site) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key))
@@ -85,8 +85,8 @@ func (l *lookSums) largest() lookSum {
 }
 
 // describeStack fills in the frames of a place's stack.
-func (c *collector) describeStack(place *report.Site, id uint64, full bool) {
-	stack := c.resolver.Stacks.Of(callstack.PairOf(id))
+func describeStack(stacks *callstack.Stacks, place *report.Site, id uint64, full bool) {
+	stack := stacks.Of(callstack.PairOf(id))
 	list := stack.Shown
 	if full {
 		list = stack.All
@@ -94,9 +94,9 @@ func (c *collector) describeStack(place *report.Site, id uint64, full bool) {
 	place.Folded = uint64(len(stack.All) - len(list))
 	place.Frames = make([]report.StackFrame, len(list))
 	for i, f := range list {
-		place.Frames[i] = c.resolver.Stacks.Classifier.StackFrame(f, full)
+		place.Frames[i] = stacks.Classifier.StackFrame(f, full)
 	}
-	place.Cut = c.resolver.Stacks.Cut(callstack.PairOf(id))
+	place.Cut = stacks.Cut(callstack.PairOf(id))
 }
 
 func sortedIDs(held map[uint64]uint64) []uint64 {
@@ -109,7 +109,7 @@ func sortedIDs(held map[uint64]uint64) []uint64 {
 }
 
 const (
-	// A row is told its places if it holds at least one rowWeight-th of the whole, and a place at least one
+	// A row lists its places if it holds at least one rowWeight-th of the whole, and a place at least one
 	// placeWeight-th of the row.
 	rowWeight   = 100
 	placeWeight = 10
@@ -117,12 +117,11 @@ const (
 	rowPlaces = 2
 )
 
-// addRowSites tells the weighty rows of a ledger's blocks where they were asked for.
-func (c *answer) addRowSites(l *report.Ledger, m *moment, a heap.Account, by *profile.Grouping) {
-	if by.Stacks {
+// AddRowSites adds to the weighty rows of a ledger's blocks the places where they were asked for.
+func AddRowSites(l *report.Ledger, held []profile.Held, index *profile.RowIndex, r *profile.Resolver) {
+	if index.By.Stacks {
 		return
 	}
-	index := c.rowIndex(by)
 	sums := make(map[string]map[uint64]report.RowSite) // by key of a weighty row and pair of stacks, without names
 	weighty := func(row *report.LedgerRow) bool {
 		return row.Owner == report.OwnerBlocks && row.Bytes >= l.WholeBytes/rowWeight
@@ -132,16 +131,16 @@ func (c *answer) addRowSites(l *report.Ledger, m *moment, a heap.Account, by *pr
 			sums[row.Key] = make(map[uint64]report.RowSite)
 		}
 	}
-	for i := range m.held[a] {
-		h := &m.held[a][i]
-		if held := sums[index.Keys[index.Number(by.ID(&c.resolver, &h.Origin))]]; held != nil {
+	for i := range held {
+		h := &held[i]
+		if row := sums[index.Keys[index.Number(index.By.ID(r, &h.Origin))]]; row != nil {
 			id := profile.StackID(nil, &h.Origin)
-			held[id] = report.RowSite{Bytes: held[id].Bytes + h.Bytes, Rest: held[id].Rest + h.Rest}
+			row[id] = report.RowSite{Bytes: row[id].Bytes + h.Bytes, Rest: row[id].Rest + h.Rest}
 		}
 	}
 	for i := range l.Rows {
 		if row := &l.Rows[i]; weighty(row) {
-			setSites(row, &c.resolver, sums[row.Key])
+			setSites(row, r, sums[row.Key])
 		}
 	}
 }
