@@ -71,42 +71,61 @@ func bytesRead(src trace.Source) int64 {
 	return src.Health().Bytes
 }
 
-// summary turns what was collected into the value that reports are made of.
+// summary turns what was collected into the value that reports are made of: each part needs those before it.
 func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	info := src.Info()
 	c.resolver.StreamsTold, c.resolver.PoolsTold = info["adapter.torch.streams"] == "on", info["adapter.torch.pools"] == "on"
 	defer c.finishOOMForNow()()
+	s := &report.Summary{Process: c.process(src), Versions: report.Versions(info), NullGPU: info["nullgpu"] == "1",
+		Filter: c.opts.words()}
 	if c.window != nil {
-		if err := c.window.finish(c.collector, c.process(src).DurationNS); err != nil {
+		if err := c.window.finish(c.collector, s.Process.DurationNS); err != nil {
 			return nil, err
 		}
 	}
-	s := &report.Summary{
-		Process:   c.process(src),
-		Versions:  report.Versions(info),
-		NullGPU:   info["nullgpu"] == "1",
-		Driver:    c.window.level(meter.LevelOf(&c.details[heap.AccountDriver].Total), heap.AccountDriver, profile.AllSlots),
-		Framework: c.window.level(meter.LevelOf(&c.details[heap.AccountFramework].Total), heap.AccountFramework, profile.AllSlots),
-		Other:     map[string]report.Level{},
-		Implicit:  map[string]report.ImplicitFrees{},
-		Objects:   c.heap.Objects(),
-		Launches:  c.launches,
-		Lifetimes: map[string]report.LifetimeHist{},
-		Steps:     c.steps,
-		Epochs:    c.epochs,
-		OOM:       c.ooms.OOM,
-		Filter:    c.opts.words(),
+	c.addCounts(s, src)
+	c.addLevels(s, src)
+	c.addThinned(s, info)
+	c.addTables(s)
+	held, err := c.addMoments(s)
+	if err != nil {
+		return nil, err
 	}
+	c.addGroupingNames(s)
+	s.DeviceLedger = c.deviceReport(info, s)
+	s.Allocator = c.allocatorReport(info, s)
+	c.addCategories(s, held, mainAccount(s))
+	c.addStackHealth(s)
+	c.addTraining(s, info)
+	c.addOverTime(s)
+	c.addNotes(s, info)
+	return s, nil
+}
+
+// addCounts adds what was counted besides bytes, and what is missing of the trace.
+func (c *answer) addCounts(s *report.Summary, src trace.Source) {
+	s.Objects, s.Launches, s.Steps, s.Epochs = c.heap.Objects(), c.launches, c.steps, c.epochs
+	s.OOM = c.ooms.OOM
 	if s.OOM.Events == nil {
 		s.OOM.Events = []report.OOMEvent{}
 	}
 	oom.AddSidecars(&s.OOM, src)
 	s.LostRecords, s.Health = c.health(src)
+}
+
+// addLevels adds the totals of all accounts and devices, and how far lost records leave them certain.
+func (c *answer) addLevels(s *report.Summary, src trace.Source) {
+	total := func(a heap.Account, m *meter.Meter) report.Level {
+		return c.window.level(meter.LevelOf(m), a, profile.AllSlots)
+	}
+	s.Driver = total(heap.AccountDriver, &c.details[heap.AccountDriver].Total)
+	s.Framework = total(heap.AccountFramework, &c.details[heap.AccountFramework].Total)
 	s.Bounds = c.makeBounds(src, s.LostRecords)
 	c.bounded = s.Bounds
 	s.Devices = c.deviceList()
+	s.Other, s.Implicit = map[string]report.Level{}, map[string]report.ImplicitFrees{}
 	for a := range heap.AccountCount {
-		if l := c.window.level(meter.LevelOf(&c.totals[a]), a, profile.AllSlots); !l.Empty() && c.details[a] == nil {
+		if l := total(a, &c.totals[a]); !l.Empty() && c.details[a] == nil {
 			s.Other[a.String()] = l
 		}
 		if n := c.implicit[a]; n.Count > 0 {
@@ -114,18 +133,22 @@ func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 		}
 	}
 	if s.Bounds == nil {
-		c.requests.Of(&s.Framework, c.details[heap.AccountFramework], profile.AllSlots)
+		framework := c.details[heap.AccountFramework]
+		c.requests.Of(&s.Framework, framework, profile.AllSlots)
 		for i := range s.Devices {
-			c.requests.Of(&s.Devices[i].Framework, c.details[heap.AccountFramework], profile.DeviceSlot(s.Devices[i].Index))
+			c.requests.Of(&s.Devices[i].Framework, framework, profile.DeviceSlot(s.Devices[i].Index))
 		}
 	}
 	c.bound(s)
-	c.addThinned(s, info)
+}
+
+// addTables adds the levels divided: by groupings, by lifetimes, by the window's ends, by marks.
+func (c *answer) addTables(s *report.Summary) {
 	s.Groups = c.groupList(s)
 	if c.window != nil {
 		s.Window = c.window.value(c, s)
 	}
-	s.Heights = []report.Heights{}
+	s.Lifetimes, s.Heights = map[string]report.LifetimeHist{}, []report.Heights{}
 	for _, a := range c.detailed(s) {
 		s.Lifetimes[a.String()] = c.details[a].Life.Hist()
 		if v := c.heights[a].Value(a.String(), s.EndNS()); v != nil {
@@ -134,41 +157,52 @@ func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	}
 	selection := c.opts.selection()
 	s.Marks, s.Unmatched = c.markList(), c.filter.Unmatched(&selection, c.device.Holdings.Used(), &c.resolver)
-	held, err := c.addMoments(s)
-	if err != nil {
-		return nil, err
-	}
-	if s.Asked = len(c.Groupings) > 0; s.Asked {
-		for _, by := range c.groupings {
-			s.By = append(s.By, by.Name)
-		}
-	} else {
+}
+
+// addGroupingNames says which groupings the report divides by.
+func (c *answer) addGroupingNames(s *report.Summary) {
+	if s.Asked = len(c.Groupings) > 0; !s.Asked {
 		s.By = []string{bestGrouping(s)}
+		return
 	}
-	s.DeviceLedger = c.deviceReport(info, s)
-	s.Allocator = c.allocatorReport(info, s)
-	c.addCategories(s, held, mainAccount(s))
+	for _, by := range c.groupings {
+		s.By = append(s.By, by.Name)
+	}
+}
+
+// addStackHealth says how whole call stacks are, and what kept their frames from being named.
+func (c *answer) addStackHealth(s *report.Summary) {
 	s.Health.Stacks = profile.StackHealth(c.resolver.Stacks, c.stackCounts(heap.AccountDriver), c.stackCounts(heap.AccountFramework))
 	s.Health.SymbolProblems = append([]string{}, c.resolver.Stacks.Problems()...)
+}
+
+// addTraining adds the iterations, and the advice that goes by what memory was for.
+func (c *answer) addTraining(s *report.Summary, info trace.Info) {
 	if c.iterations != nil {
 		s.Training = c.iterations.Value(c.opts.RuleSets[0].Rules, info, c.parameters.Values(), s.EndNS())
-	}
-	advice.ByCategory(s, advice.FollowedBy(c.resolver.Tables))
-	if s.Training != nil {
 		s.LoadedTwiceBytes = oom.LoadedTwice(c.details[heap.AccountFramework], &c.resolver)
 	}
-	s.Trend = trend.Of(c.held[mainAccount(s)], mainAccount(s).String(), s, &c.resolver)
+	advice.ByCategory(s, advice.FollowedBy(c.resolver.Tables))
+}
+
+// addOverTime adds what was held over time. The history comes last: it names what nothing else needs names of.
+func (c *answer) addOverTime(s *report.Summary) {
+	main := mainAccount(s)
+	s.Trend = trend.Of(c.held[main], main.String(), s, &c.resolver)
 	if c.timeline != nil {
 		s.Timeline = c.timeline.value(c.collector, s)
 	}
-	s.History = c.historyOf(mainAccount(s))
+	s.History = c.historyOf(main)
+}
+
+// addNotes adds what limits the figures.
+func (c *answer) addNotes(s *report.Summary, info trace.Info) {
 	s.Notes = []string{}
 	s.AddNotes(notes.Make(s, info)...)
 	s.AddNotes(division.CategoryNotes(s.Categories)...)
 	for _, text := range c.resolver.Stacks.Notes() {
 		s.AddNotes(finding.New("symbol-problems", text, 0, "health.symbol_problems"))
 	}
-	return s, nil
 }
 
 // detailed lists the levels that had events, the framework first.

@@ -24,7 +24,6 @@ const (
 var large = map[string]string{
 	"analyzer/render":                        "a file for each table and its text; ends when the tables are a package of their own",
 	"cmd/memtrace":                           "a file for each verb and its parts: stays",
-	"analyzer/summarize.go:answer.summary":   "one line a field of the summary; ends when consumers give their own parts",
 	"trace/dictionary.go:entryDecoder.entry": "a case for each kind of entry: stays while there is one format",
 	"trace/field.go:scatter":                 "a case for each column, the reader's hottest loop: stays",
 	"trace/field.go:scatterMore":             "a case for each column: stays",
