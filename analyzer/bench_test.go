@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/symbol"
@@ -147,7 +148,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 	var tables trace.Tables
 	fillTables(&tables)
-	c := newCollector(&tables, picked, nil, At{})
+	c := newCollector(&tables, picked, nil, moment.At{})
 	replayAll := func() {
 		for i := range events {
 			c.event(&events[i])

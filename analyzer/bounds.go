@@ -4,6 +4,7 @@ import (
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
@@ -79,8 +80,8 @@ func (c *collector) certainHeld(h *profile.Held) uint64 {
 }
 
 // exactMoment reports whether a moment lies before the first lost record.
-func (c *collector) exactMoment(m *moment) bool {
-	return c.bounded == nil || c.bounded.Placed && m.exact
+func (c *collector) exactMoment(m *moment.State) bool {
+	return c.bounded == nil || c.bounded.Placed && m.Exact
 }
 
 // bound adds the lower bounds of levels and devices to a summary, and says what is exact.

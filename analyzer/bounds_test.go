@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -205,7 +206,7 @@ func TestBoundsHoldTheTruth(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 99))
 		shape := streamShape{events: 50 + rng.IntN(500), noHandles: rng.IntN(3) == 0, noStacks: rng.IntN(4) == 0}
 		whole := honest(randomStream(seed, shape))
-		opts := Options{Question: Question{Groupings: []string{"tag", "device"}, At: must(ParseAt([]string{"exit", "peak"}[rng.IntN(2)]))}}
+		opts := Options{Question: Question{Groupings: []string{"tag", "device"}, At: must(moment.Parse([]string{"exit", "peak"}[rng.IntN(2)]))}}
 		if rng.IntN(4) == 0 {
 			opts.Devices = []int16{int16(rng.IntN(2))}
 		}
@@ -303,7 +304,7 @@ func outOfBounds(s, truth *report.Summary, opts Options) (faults []string) {
 			check("mark "+m.Name, m.FrameworkBytesLower, m.FrameworkBytes, truth.Marks[i].FrameworkBytes)
 		}
 	}
-	if opts.At.kind == momentExit {
+	if opts.At.Kind == moment.Exit {
 		check("driver at exit", s.At.Driver.LiveBytesLower, s.At.Driver.LiveBytes, truth.At.Driver.LiveBytes)
 		check("framework at exit", s.At.Framework.LiveBytesLower, s.At.Framework.LiveBytes, truth.At.Framework.LiveBytes)
 	}

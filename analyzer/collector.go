@@ -6,6 +6,7 @@ import (
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/oom"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
@@ -23,7 +24,7 @@ type collector struct {
 	resolver profile.Resolver
 	filter   *profile.Filter
 	kept     []*profile.Grouping // what retired cells are counted by; nil: blocks are not counted by origin
-	want     At
+	want     moment.At
 	window   *window  // nil: the whole run
 	bounds   []uint64 // between size classes
 
@@ -67,7 +68,7 @@ type collector struct {
 	steps                        report.Iterations
 	epochs                       report.Iterations
 	ooms                         oom.Tracker
-	moment                       *moment
+	moment                       *moment.State
 	iterations                   *training.Tracker // nil unless the summary has training
 
 	run     frameworkRun
@@ -76,7 +77,7 @@ type collector struct {
 
 // newCollector returns a collector that counts the blocks of retired cells by some groupings. With none and no filter,
 // it does not count by origin at all.
-func newCollector(tables *trace.Tables, kept []*profile.Grouping, f *profile.Filter, want At) *collector {
+func newCollector(tables *trace.Tables, kept []*profile.Grouping, f *profile.Filter, want moment.At) *collector {
 	c := &collector{filter: f, want: want, markIndex: make(map[trace.StringID]int), links: &callstack.LinkedStacks{}}
 	c.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables), Stacks: callstack.NewStacks(tables, c.links), Module: c.module}
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
@@ -125,7 +126,7 @@ func (c *collector) event(e *trace.Event) {
 		if e.Level == cuda.LevelFramework && e.Status == 0 && heap.AccountOf(e) == heap.AccountFramework {
 			c.report(e, epoch)
 		}
-		if c.want.kind == momentTeardown { // asked first, since events are many
+		if c.want.Kind == moment.Teardown { // asked first, since events are many
 			c.keepIfWanted(e)
 		}
 	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
@@ -167,7 +168,7 @@ func (c *collector) event(e *trace.Event) {
 
 // keepIfWanted copies the totals if e is the moment that was asked for; the last one stays.
 func (c *collector) keepIfWanted(e *trace.Event) {
-	if c.want.hits(e, c.resolver.Tables) {
+	if c.want.Hits(e, c.resolver.Tables) {
 		c.moment = c.now(e.Time)
 	}
 }

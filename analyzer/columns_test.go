@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
@@ -163,8 +164,8 @@ func (m *mixedRun) rare() {
 // Columns say what rows say, whatever is asked for: the rows' way is the one that is compared with the oracle.
 func TestColumnsSayWhatRowsSay(t *testing.T) {
 	t.Parallel()
-	at := func(text string) At {
-		a, err := ParseAt(text)
+	at := func(text string) moment.At {
+		a, err := moment.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}

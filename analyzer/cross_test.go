@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 )
@@ -18,7 +19,7 @@ func TestCrossAddsUp(t *testing.T) {
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		src := &memorySource{events: randomStream(seed, streamShape{events: 300})}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Question: Question{Groupings: names[:2], Cross: names[:2], At: must(ParseAt([]string{"", "exit"}[seed%2]))}})
+		s, err := Summarize(src, Options{Question: Question{Groupings: names[:2], Cross: names[:2], At: must(moment.Parse([]string{"", "exit"}[seed%2]))}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -145,7 +146,7 @@ func TestDeviceLedgerMoments(t *testing.T) {
 		t.Fatalf("%+v", l)
 	}
 	for at, want := range map[string]int64{"peak": 1e9, "exit": 5e9, "1.2s": 1e9, "2.9s": 3e9, "5s": 5e9} {
-		moment, err := ParseAt(at)
+		moment, err := moment.Parse(at)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -53,10 +54,10 @@ func TestDiffOfRanks(t *testing.T) {
 
 // TestDiffBetweenMoments: the sides are what was live at the moments, whatever the peaks were.
 func TestDiffBetweenMoments(t *testing.T) {
-	at := func(moment string) *report.Summary {
+	at := func(name string) *report.Summary {
 		src := &memorySource{events: randomStream(6, streamShape{events: 400}), end: &trace.End{}, info: trace.Info{"process.pid": "7", "process.start_unix_ns": "1700000000000000000"}}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Question: Question{Groupings: []string{"tag", "api"}, At: must(ParseAt(moment))}})
+		s, err := Summarize(src, Options{Question: Question{Groupings: []string{"tag", "api"}, At: must(moment.Parse(name))}})
 		if err != nil {
 			t.Fatal(err)
 		}

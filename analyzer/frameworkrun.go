@@ -4,6 +4,7 @@ import (
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -52,7 +53,7 @@ func (c *collector) rows(events []trace.Event) {
 // onFastPath reports whether nothing has to be looked for in events but what they do to the framework's blocks.
 func (c *collector) onFastPath(columns *trace.Columns) bool {
 	switch {
-	case c.want.kind == momentTime && c.moment == nil || c.want.kind == momentTeardown || c.window != nil || c.timeline != nil,
+	case c.want.Kind == moment.Time && c.moment == nil || c.want.Kind == moment.Teardown || c.window != nil || c.timeline != nil,
 		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Watching() || c.thin || c.watcher != nil,
 		c.iterations != nil && (c.iterations.FromAllocations() || c.iterations.Account != heap.AccountFramework):
 		return false

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -106,7 +107,7 @@ func checkSizes(t *testing.T, s *report.Summary) {
 func checkWindowOf(t *testing.T, src *memorySource, s *report.Summary) {
 	half := &memorySource{events: src.events}
 	fillTables(&half.tables)
-	from := At{kind: momentTime, time: s.Process.DurationNS / 2, text: "half"}
+	from := moment.At{Kind: moment.Time, Time: s.Process.DurationNS / 2}
 	w, err := Summarize(half, Options{Question: Question{Groupings: []string{"name"}}, From: from})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -119,7 +120,7 @@ func TestHeapRules(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := newCollector(&trace.Tables{}, nil, nil, At{})
+			c := newCollector(&trace.Tables{}, nil, nil, moment.At{})
 			for i := range test.story.events {
 				c.event(&test.story.events[i])
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 )
@@ -13,8 +14,8 @@ import (
 // ledger says where the memory was at a moment, divided by one grouping. Beside a framework's blocks stand the slack of
 // its allocator and the driver memory that it does not hold, so that the rows add up to what the device gave. Filters
 // other than by device leave only the blocks.
-func (c *answer) ledger(m *moment, main heap.Account, by *profile.Grouping, label string) report.Ledger {
-	l := report.Ledger{By: by.Name, Level: main.String(), Moment: label, TimeNS: m.time, Rows: []report.LedgerRow{}}
+func (c *answer) ledger(m *moment.State, main heap.Account, by *profile.Grouping, label string) report.Ledger {
+	l := report.Ledger{By: by.Name, Level: main.String(), Moment: label, TimeNS: m.Time, Rows: []report.LedgerRow{}}
 	for _, row := range c.momentRows(m, main, by) {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower, Requested: row.Requested})
 		l.Requested = report.PlusRequested(l.Requested, row.Requested)
@@ -46,17 +47,17 @@ func (c *collector) boundLedger(l *report.Ledger, exact bool) {
 }
 
 // addDriverSide adds what the driver gave beyond the framework's blocks.
-func (c *collector) addDriverSide(l *report.Ledger, m *moment) {
+func (c *collector) addDriverSide(l *report.Ledger, m *moment.State) {
 	var reserved uint64
-	for slot := range m.reported {
+	for slot := range m.Reported {
 		if c.filter.HasDevice(int16(slot - 1)) {
-			reserved += m.reservedOn(slot, &c.device.Holdings)
+			reserved += m.ReservedOn(slot, &c.device.Holdings)
 		}
 	}
 	if c.device.Holdings.Source() != "" {
-		l.SlackBytes = int64(reserved - m.live(heap.AccountFramework))
+		l.SlackBytes = int64(reserved - m.Live(heap.AccountFramework))
 	}
-	for slot, bytes := range m.waiting {
+	for slot, bytes := range m.Waiting {
 		if c.filter.HasDevice(int16(slot - 1)) {
 			l.Waiting += bytes
 		}
@@ -66,7 +67,7 @@ func (c *collector) addDriverSide(l *report.Ledger, m *moment) {
 	}
 	if c.device.Holdings.FromDriver() {
 		var shown [][]uint64
-		for slot, byLibrary := range m.byLibrary {
+		for slot, byLibrary := range m.ByLibrary {
 			if c.filter.HasDevice(int16(slot - 1)) {
 				shown = append(shown, byLibrary)
 			}
@@ -74,7 +75,7 @@ func (c *collector) addDriverSide(l *report.Ledger, m *moment) {
 		l.Rows = append(l.Rows, c.outsideRows(shown...)...)
 		return
 	}
-	if driver := m.live(heap.AccountDriver); driver > reserved {
+	if driver := m.Live(heap.AccountDriver); driver > reserved {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerOutside, Key: report.UnknownLibrary, Bytes: driver - reserved})
 	}
 }
@@ -93,8 +94,8 @@ func (c *collector) outsideRows(devices ...[]uint64) []report.LedgerRow {
 }
 
 // momentRows returns a level's rows at a moment, most first.
-func (c *answer) momentRows(m *moment, a heap.Account, by *profile.Grouping) []report.MomentRow {
-	return c.namedRows(by, m.held[a], c.requestedOf(a))
+func (c *answer) momentRows(m *moment.State, a heap.Account, by *profile.Grouping) []report.MomentRow {
+	return c.namedRows(by, m.Held[a], c.requestedOf(a))
 }
 
 // requestedOf returns what says how much of an account's blocks was requested: nothing where nobody tells, and where

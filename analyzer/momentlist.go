@@ -10,6 +10,7 @@ import (
 	"memtrace/analyzer/division"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 )
@@ -27,24 +28,24 @@ func accountFirst(framework *report.Level) heap.Account {
 
 // addMoments makes the ledgers and the list of places, and the moment that was asked for. It returns the moment of the
 // ledgers.
-func (c *answer) addMoments(s *report.Summary) (*moment, error) {
+func (c *answer) addMoments(s *report.Summary) (*moment.State, error) {
 	want := c.At
 	main := mainAccount(s)
 	m, label := c.peakOf(main), "peak"
 	if !want.IsZero() {
-		if m, label = c.wanted(s, main, want), want.String(); s.Window != nil && (m == nil || m.time < s.Window.FromNS || m.time > s.Window.ToNS) {
-			return nil, fmt.Errorf("--at %s is not within the window, %s", want, c.opts.windowWords()[0])
+		if m, label = c.wanted(s, main, want), want.String(); s.Window != nil && (m == nil || m.Time < s.Window.FromNS || m.Time > s.Window.ToNS) {
+			return nil, fmt.Errorf("--at %s is not within the window, %s", want, moment.WindowWords(c.opts.From, c.opts.To))
 		}
 		if m == nil {
 			return nil, c.noMoment(want, s)
 		}
-		s.At, c.watched = c.momentValue(m, label), m.watched
+		s.At, c.watched = c.momentValue(m, label), m.Watched
 	}
 	s.Ledgers = []report.Ledger{}
 	for _, by := range c.groupings {
 		l := c.ledger(m, main, by, label)
 		if c.Sites {
-			division.AddRowSites(&l, m.held[main], c.rowIndex(by), &c.resolver)
+			division.AddRowSites(&l, m.Held[main], c.rowIndex(by), &c.resolver)
 		}
 		s.Ledgers = append(s.Ledgers, l)
 	}
@@ -52,50 +53,50 @@ func (c *answer) addMoments(s *report.Summary) (*moment, error) {
 		s.Parts = c.parts(s, m, label)
 	}
 	if c.crossed != nil {
-		s.Cross = division.Cross(&c.resolver, c.crossed, m.held[main])
-		s.Cross.Level, s.Cross.Moment, s.Cross.TimeNS = main.String(), label, m.time
+		s.Cross = division.Cross(&c.resolver, c.crossed, m.Held[main])
+		s.Cross.Level, s.Cross.Moment, s.Cross.TimeNS = main.String(), label, m.Time
 	}
 	if c.Sites {
-		s.Sites = division.Sites(&c.resolver, m.held[main], c.stackCounts(main), c.FullStacks)
-		s.Sites.Level, s.Sites.Moment, s.Sites.TimeNS = main.String(), label, m.time
-		s.Division = division.Of(&c.resolver, main.String(), m.held[main])
+		s.Sites = division.Sites(&c.resolver, m.Held[main], c.stackCounts(main), c.FullStacks)
+		s.Sites.Level, s.Sites.Moment, s.Sites.TimeNS = main.String(), label, m.Time
+		s.Division = division.Of(&c.resolver, main.String(), m.Held[main])
 	}
 	return m, nil
 }
 
 // wanted returns the state at the moment that was asked for, nil if it never came; main is the account whose peak is
 // meant.
-func (c *collector) wanted(s *report.Summary, main heap.Account, want At) *moment {
-	switch want.kind {
-	case momentPeak, momentNone:
+func (c *collector) wanted(s *report.Summary, main heap.Account, want moment.At) *moment.State {
+	switch want.Kind {
+	case moment.Peak, moment.None:
 		return c.peakOf(main)
-	case momentExit:
+	case moment.Exit:
 		return c.now(s.EndNS())
-	case momentTime: // between the last event and the end of the run nothing changes
-		if c.moment == nil && want.time <= s.Process.DurationNS {
-			return c.now(want.time)
+	case moment.Time: // between the last event and the end of the run nothing changes
+		if c.moment == nil && want.Time <= s.Process.DurationNS {
+			return c.now(want.Time)
 		}
 	}
 	return c.moment
 }
 
-func (c *collector) noMoment(want At, s *report.Summary) error {
-	if want.kind == momentStep && s.Steps.Count == 0 {
-		return fmt.Errorf("the trace has no step %d: it has no steps at all; memtrace.step() announces them", want.step)
+func (c *collector) noMoment(want moment.At, s *report.Summary) error {
+	if want.Kind == moment.Step && s.Steps.Count == 0 {
+		return fmt.Errorf("the trace has no step %d: it has no steps at all; memtrace.step() announces them", want.Step)
 	}
-	if want.kind == momentStep {
-		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.step, s.Steps.Count, s.Steps.FirstNumber, s.Steps.LastNumber)
+	if want.Kind == moment.Step {
+		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.Step, s.Steps.Count, s.Steps.FirstNumber, s.Steps.LastNumber)
 	}
-	switch want.kind {
-	case momentOOM:
+	switch want.Kind {
+	case moment.OOM:
 		return c.noOOM(want)
-	case momentTime:
+	case moment.Time:
 		return fmt.Errorf("--at %s is after the end of the run, which took %v; --at exit shows its end", want, time.Duration(s.Process.DurationNS).Round(time.Microsecond))
-	case momentTeardown:
+	case moment.Teardown:
 		return errors.New("the program made no allocation, so there is no moment before its teardown")
 	}
 	if len(s.Marks) == 0 {
-		return fmt.Errorf("the trace has no mark %q: it has no marks at all", want.name)
+		return fmt.Errorf("the trace has no mark %q: it has no marks at all", want.Name)
 	}
 	const shown = 10
 	var known []string
@@ -105,20 +106,20 @@ func (c *collector) noMoment(want At, s *report.Summary) error {
 	if more := len(s.Marks) - shown; more > 0 {
 		known = append(known, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Errorf("the trace has no mark %q; it has %s", want.name, strings.Join(known, ", "))
+	return fmt.Errorf("the trace has no mark %q; it has %s", want.Name, strings.Join(known, ", "))
 }
 
-func (c *answer) momentValue(m *moment, label string) *report.Moment {
-	v := &report.Moment{What: label, TimeNS: m.time, Driver: c.momentLevel(m, heap.AccountDriver, profile.AllSlots), Framework: c.momentLevel(m, heap.AccountFramework, profile.AllSlots),
+func (c *answer) momentValue(m *moment.State, label string) *report.Moment {
+	v := &report.Moment{What: label, TimeNS: m.Time, Driver: c.momentLevel(m, heap.AccountDriver, profile.AllSlots), Framework: c.momentLevel(m, heap.AccountFramework, profile.AllSlots),
 		Devices: []report.MomentDevice{}, Groups: []report.MomentGroup{}, BeforeLoss: c.bounded != nil && c.exactMoment(m)}
 	for _, d := range c.deviceList() {
 		slot := profile.DeviceSlot(d.Index)
 		v.Devices = append(v.Devices, report.MomentDevice{Index: d.Index, Driver: c.momentLevel(m, heap.AccountDriver, slot),
-			Framework: c.momentLevel(m, heap.AccountFramework, slot), ReservedBytes: m.reservedOn(slot, &c.device.Holdings)})
+			Framework: c.momentLevel(m, heap.AccountFramework, slot), ReservedBytes: m.ReservedOn(slot, &c.device.Holdings)})
 	}
 	for _, by := range c.groupings {
 		for _, a := range []heap.Account{heap.AccountFramework, heap.AccountDriver} {
-			if m.held[a] != nil && c.details[a].Total.Allocs > 0 {
+			if m.Held[a] != nil && c.details[a].Total.Allocs > 0 {
 				v.Groups = append(v.Groups, report.MomentGroup{By: by.Name, Level: a.String(), Rows: c.momentRows(m, a, by)})
 			}
 		}
@@ -127,14 +128,14 @@ func (c *answer) momentValue(m *moment, label string) *report.Moment {
 }
 
 // momentLevel returns what was live of an account on a device, or on all.
-func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.MomentLevel {
-	l := report.MomentLevel{LiveBytes: m.live(a)}
+func (c *collector) momentLevel(m *moment.State, a heap.Account, slot int) report.MomentLevel {
+	l := report.MomentLevel{LiveBytes: m.Live(a)}
 	if slot != profile.AllSlots {
-		l.LiveBytes = meter.ValueAt(m.devices[a], slot)
+		l.LiveBytes = meter.ValueAt(m.Devices[a], slot)
 	}
 	if c.bounded == nil {
-		if a == heap.AccountFramework && slot+1 < len(m.requested) {
-			l.Requested = m.requested[slot+1] // all devices first
+		if a == heap.AccountFramework && slot+1 < len(m.Requested) {
+			l.Requested = m.Requested[slot+1] // all devices first
 		}
 		return l
 	}
@@ -143,8 +144,8 @@ func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.Mome
 		*l.LiveBytesLower = l.LiveBytes
 		return l
 	}
-	for i := range m.held[a] {
-		if h := &m.held[a][i]; slot == profile.AllSlots || profile.DeviceSlot(h.Device) == slot {
+	for i := range m.Held[a] {
+		if h := &m.Held[a][i]; slot == profile.AllSlots || profile.DeviceSlot(h.Device) == slot {
 			*l.LiveBytesLower += c.certainHeld(h)
 		}
 	}
@@ -152,7 +153,7 @@ func (c *collector) momentLevel(m *moment, a heap.Account, slot int) report.Mome
 }
 
 // addCategories makes the lists of all groupings that are made of rules. The ledgers must have been made.
-func (c *answer) addCategories(s *report.Summary, m *moment, main heap.Account) {
+func (c *answer) addCategories(s *report.Summary, m *moment.State, main heap.Account) {
 	s.Categories = c.categories(s.Ledgers, m, main)
 	for i := range s.Categories {
 		v := &s.Categories[i]
@@ -166,15 +167,15 @@ func (c *answer) addCategories(s *report.Summary, m *moment, main heap.Account) 
 
 // categories divides the blocks of a moment by the groupings that are made of rules. The ledgers are one for each
 // grouping.
-func (c *answer) categories(ledgers []report.Ledger, m *moment, main heap.Account) (list []report.Categories) {
+func (c *answer) categories(ledgers []report.Ledger, m *moment.State, main heap.Account) (list []report.Categories) {
 	for g, by := range c.groupings {
 		k, l := by.Categories, &ledgers[g]
 		if k == nil {
 			continue
 		}
 		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level, Moment: l.Moment, TimeNS: l.TimeNS}
-		v.Rows = division.CategoryRows(&c.resolver, k, m.held[main], c.Sites, c.Entries, c.requestedOf(main))
-		for _, h := range m.held[main] {
+		v.Rows = division.CategoryRows(&c.resolver, k, m.Held[main], c.Sites, c.Entries, c.requestedOf(main))
+		for _, h := range m.Held[main] {
 			v.TrackedBytes += h.Bytes
 		}
 		for _, row := range v.Rows {
@@ -190,7 +191,7 @@ func (c *answer) categories(ledgers []report.Ledger, m *moment, main heap.Accoun
 const maxParts = 32
 
 // parts divides a moment among the devices that were used, each by the level that a report of it alone would put first.
-func (c *answer) parts(s *report.Summary, m *moment, label string) []report.DevicePart {
+func (c *answer) parts(s *report.Summary, m *moment.State, label string) []report.DevicePart {
 	list := []report.DevicePart{}
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -200,7 +201,7 @@ func (c *answer) parts(s *report.Summary, m *moment, label string) []report.Devi
 		if len(list) == maxParts {
 			break
 		}
-		main, on := accountFirst(&d.Framework), m.on(profile.DeviceSlot(d.Index))
+		main, on := accountFirst(&d.Framework), m.On(profile.DeviceSlot(d.Index))
 		part := report.DevicePart{Index: d.Index}
 		for _, by := range c.groupings {
 			part.Ledgers = append(part.Ledgers, c.ledger(on, main, by, label))

@@ -83,8 +83,8 @@ func (c *collector) move(d *profile.AccountStats, id uint32, o *profile.Origin, 
 	if c.losses.doubted {
 		d.Cells.MoveSure(c.cellOf[id], n, b.Size, epoch, sure, past && c.openedAs[id] <= d.PeakAllocs, sure || c.losses.after(b.Account, epoch))
 	}
-	if past && c.moment != nil && c.openedAs[id] <= c.moment.allocs[b.Account] {
-		c.moment.move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure || c.moment.exact)
+	if past && c.moment != nil && c.openedAs[id] <= c.moment.Allocs[b.Account] {
+		c.moment.Move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure || c.moment.Exact)
 	}
 	if c.timeline != nil {
 		c.timeline.moved(c, b, from, to, c.openedAs[id], past)
@@ -97,59 +97,6 @@ func (c *collector) move(d *profile.AccountStats, id uint32, o *profile.Origin, 
 	if t := c.iterations; t != nil && t.Account == b.Account {
 		t.Renamed(id)
 	}
-}
-
-// move takes bytes from one origin to another; sure: they were certain at the moment.
-func (m *moment) move(a heap.Account, from, to profile.Origin, moved profile.Held, sure bool) {
-	place := m.placesOf(a)
-	if i, held := place[from]; held {
-		h := &m.held[a][i]
-		h.Bytes -= moved.Bytes
-		h.Rest -= moved.Rest
-		h.Unknown -= moved.Unknown
-		h.Sure -= min(h.Sure, moved.Bytes)
-	}
-	i, known := place[to]
-	if !known {
-		i = len(m.held[a])
-		place[to] = i
-		m.held[a] = append(m.held[a], profile.Held{Origin: to})
-	}
-	h := &m.held[a][i]
-	h.Bytes += moved.Bytes
-	h.Rest += moved.Rest
-	h.Unknown += moved.Unknown
-	if sure {
-		h.Sure += moved.Bytes
-	}
-	m.drop(a, from)
-	m.drop(a, to)
-}
-
-// placesOf says where an origin stands in the list of an account. Names may come for as many blocks as there are
-// origins, so that a search for each would take for ever.
-func (m *moment) placesOf(a heap.Account) map[profile.Origin]int {
-	if m.places[a] == nil {
-		m.places[a] = make(map[profile.Origin]int, len(m.held[a]))
-		for i := range m.held[a] {
-			m.places[a][m.held[a][i].Origin] = i
-		}
-	}
-	return m.places[a]
-}
-
-// drop takes an origin that holds nothing off the list; the last one takes its place.
-func (m *moment) drop(a heap.Account, o profile.Origin) {
-	list, place := m.held[a], m.places[a]
-	i, known := place[o]
-	if !known || list[i].Bytes != 0 {
-		return
-	}
-	last := len(list) - 1
-	list[i] = list[last]
-	place[list[i].Origin] = i
-	delete(place, o)
-	m.held[a] = list[:last]
 }
 
 // originOf tells where a live block comes from.

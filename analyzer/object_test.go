@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -149,7 +150,7 @@ func TestReferenceRules(t *testing.T) {
 
 func checkLive(t *testing.T, s *story, live map[heap.Account]uint64, health heap.HeapHealth) {
 	t.Helper()
-	c := newCollector(&trace.Tables{}, nil, nil, At{})
+	c := newCollector(&trace.Tables{}, nil, nil, moment.At{})
 	for i := range s.events {
 		c.event(&s.events[i])
 	}
@@ -234,7 +235,7 @@ func TestDriverSteadyStateAllocatesNothing(t *testing.T) {
 	for i := range uint64(20) {
 		s.free(cuda.MemoryDevice, 0x1000*(i+1))
 	}
-	c := newCollector(&trace.Tables{}, nil, nil, At{})
+	c := newCollector(&trace.Tables{}, nil, nil, moment.At{})
 	var seq uint64
 	replayAll := func() {
 		for i := range s.events {

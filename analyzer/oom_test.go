@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/oom"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -249,7 +250,7 @@ func TestOOMMoments(t *testing.T) {
 	const lines = "0 1 take 0x10000000 300\n1 1 block 0x10000000 80 3\n2 1 refuse 900\n3 1 take 0x80000000 900\n3 1 block 0x80000000 899 4\n3 1 unblock 0x80000000 899\n" +
 		"400 1 block 0x18000000 20 4\n401 1 refuse 900\n402 1 oom 900\n403 1 unblock 0x18000000 20\n"
 	for text, want := range map[string]uint64{"oom": 100, "oom:1": 80, "oom:2": 100} {
-		at, err := ParseAt(text)
+		at, err := moment.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +263,7 @@ func TestOOMMoments(t *testing.T) {
 		}
 	}
 	for text, words := range map[string]string{"oom:3": "oom:2 is the last", "oom:0": "", "oom:x": ""} {
-		at, err := ParseAt(text)
+		at, err := moment.Parse(text)
 		if err == nil {
 			_, err = Summarize(oomLines(t, lines), Options{Question: Question{At: at}})
 		}
@@ -270,7 +271,7 @@ func TestOOMMoments(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	at, _ := ParseAt("oom")
+	at, _ := moment.Parse("oom")
 	if _, err := Summarize(oomLines(t, "0 1 take 0x10000000 300\n"), Options{Question: Question{At: at}}); err == nil || !strings.Contains(err.Error(), "never ran out") {
 		t.Errorf("a run with memory enough: %v", err)
 	}
@@ -279,7 +280,7 @@ func TestOOMMoments(t *testing.T) {
 // TestOOMRowsAgainstMoment compares the walk over live blocks with the totals that are kept as events come, on random
 // streams.
 func TestOOMRowsAgainstMoment(t *testing.T) {
-	at, err := ParseAt("oom:1")
+	at, err := moment.Parse("oom:1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -28,7 +29,7 @@ func (c *collector) CategoryOf(id uint32, b *heap.Block) string {
 // AtRefusal implements oom.Replay. It costs a look at all that is live, so it is done only where that may be the moment
 // that was asked for.
 func (c *collector) AtRefusal(time int64) any {
-	if c.want.kind != momentOOM || c.moment != nil {
+	if c.want.Kind != moment.OOM || c.moment != nil {
 		return nil
 	}
 	return c.now(time)
@@ -36,7 +37,7 @@ func (c *collector) AtRefusal(time int64) any {
 
 // OOMEnded implements oom.Replay.
 func (c *collector) OOMEnded(number int, outcome string, state any) {
-	if m, taken := state.(*moment); taken && (c.want.oom == number || c.want.oom == 0 && c.moment == nil && outcome == report.OOMFailed) {
+	if m, taken := state.(*moment.State); taken && (c.want.OOM == number || c.want.OOM == 0 && c.moment == nil && outcome == report.OOMFailed) {
 		c.moment = m
 	}
 }
@@ -44,31 +45,31 @@ func (c *collector) OOMEnded(number int, outcome string, state any) {
 // finishOOMForNow ends every OOM event as if nothing more came, and returns what takes that back: a trace that grows
 // may say more.
 func (c *collector) finishOOMForNow() (undo func()) {
-	moment, undoEvents := c.moment, c.ooms.FinishForNow()
+	kept, undoEvents := c.moment, c.ooms.FinishForNow()
 	return func() {
 		undoEvents()
-		c.moment = moment
+		c.moment = kept
 	}
 }
 
 // noOOM says why there is no such moment.
-func (c *collector) noOOM(want At) error {
-	told := c.ooms.Number()
-	if told == 0 {
+func (c *collector) noOOM(want moment.At) error {
+	count := c.ooms.Number()
+	if count == 0 {
 		return fmt.Errorf("the trace has no moment %s: memory never ran out", want)
 	}
-	if want.oom == 0 {
-		return fmt.Errorf("the trace has no moment %s: memory ran out %d times, but the program got it in the end; choose oom:1 to oom:%d", want, told, told)
+	if want.OOM == 0 {
+		return fmt.Errorf("the trace has no moment %s: memory ran out %d times, but the program got it in the end; choose oom:1 to oom:%d", want, count, count)
 	}
-	return fmt.Errorf("the trace has no moment %s: memory ran out %d times, so oom:%d is the last", want, told, told)
+	return fmt.Errorf("the trace has no moment %s: memory ran out %d times, so oom:%d is the last", want, count, count)
 }
 
 // refusals find out which refusals the moments of a window are, while the trace is read ahead: whether a refusal was
 // the end of the matter is told by what comes behind it.
 type refusals struct {
 	*collector
-	now  uint64 // order number of the event
-	ends []*At  // of the window, those that are refusals
+	now  uint64       // order number of the event
+	ends []*moment.At // of the window, those that are refusals
 }
 
 // AtRefusal implements oom.Replay.
@@ -77,8 +78,8 @@ func (r *refusals) AtRefusal(int64) any { return r.now }
 // OOMEnded implements oom.Replay.
 func (r *refusals) OOMEnded(number int, outcome string, state any) {
 	for _, at := range r.ends {
-		if seq, known := state.(uint64); known && at.seq == 0 && (at.oom == number || at.oom == 0 && outcome == report.OOMFailed) {
-			at.seq = seq
+		if seq, known := state.(uint64); known && at.Seq == 0 && (at.OOM == number || at.OOM == 0 && outcome == report.OOMFailed) {
+			at.Seq = seq
 		}
 	}
 }
@@ -107,8 +108,8 @@ func (s *refusalSource) ReadBatch() ([]trace.Event, error) {
 func (c *collector) findRefusals(src trace.Source) trace.Source {
 	s := &refusalSource{Source: src}
 	if c.window != nil {
-		for _, at := range []*At{&c.window.from, &c.window.to} {
-			if at.kind == momentOOM {
+		for _, at := range []*moment.At{&c.window.from, &c.window.to} {
+			if at.Kind == moment.OOM {
 				s.ends = append(s.ends, at)
 			}
 		}
@@ -116,7 +117,7 @@ func (c *collector) findRefusals(src trace.Source) trace.Source {
 	if len(s.ends) == 0 {
 		return src
 	}
-	s.collector = newCollector(src.Tables(), nil, c.filter, At{})
+	s.collector = newCollector(src.Tables(), nil, c.filter, moment.At{})
 	s.collector.ooms.Replay = &s.refusals
 	return s
 }

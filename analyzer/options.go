@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
@@ -23,7 +24,7 @@ type Question struct {
 	Expected uint64
 	// At asks for the state at a moment besides the peaks: "peak", "exit", or the moment of the Options of the replay,
 	// which keeps the state at no other.
-	At At
+	At moment.At
 	// Sites lists the places in the program that asked for the memory, with their call stacks. It costs the look-up of
 	// names in files. In the Options of a replay, it also asks for the places in what is told of OOM events.
 	Sites bool
@@ -43,7 +44,7 @@ type Options struct {
 	// From and To ask for the part of the run between two moments, and for Summary.Window: what stands before is replayed
 	// only, what comes behind is left out. From is the first mark of its name, To the first one behind From. Zero: the
 	// run's beginning and end.
-	From, To At
+	From, To moment.At
 
 	// Devices keeps the blocks of these devices only; empty keeps all.
 	Devices []int16
@@ -79,6 +80,21 @@ type Options struct {
 // defaultGroupings are what a summary divides by when it is not told.
 var defaultGroupings = []string{"tag", "library", "api"}
 
+// checkAhead refuses moments that only Options.Ahead could find, where there is none.
+func (o *Options) checkAhead() error {
+	for i, at := range []moment.At{o.At, o.From, o.To} {
+		if (at.NeedsAhead() || i > 0 && at.Kind == moment.OOM) && o.Ahead == nil {
+			return fmt.Errorf("the moment %s needs the trace once more to be read ahead", at)
+		}
+	}
+	return nil
+}
+
+// NeedsAhead reports whether something that was asked for depends on what stands behind it in the trace.
+func (o *Options) NeedsAhead() bool {
+	return o.Focus != nil || o.Ignore != nil || o.Training || o.At.NeedsAhead() || !o.To.IsZero() || o.From.NeedsAhead() || o.From.Kind == moment.OOM
+}
+
 // selection is what passes the filters.
 func (o *Options) selection() profile.Selection {
 	return profile.Selection{Devices: o.Devices, Tag: o.Tag, Library: o.Library, Focus: o.Focus, Ignore: o.Ignore}
@@ -90,39 +106,11 @@ func (o *Options) window() (*window, error) {
 		return nil, err
 	}
 	from, to := o.From, o.To
-	if to.kind == momentExit {
-		to = At{}
+	if to.Kind == moment.Exit {
+		to = moment.At{}
 	}
-	if err := CheckWindow(from, to); err != nil || from.IsZero() && to.IsZero() {
+	if err := moment.CheckWindow(from, to); err != nil || from.IsZero() && to.IsZero() {
 		return nil, err
 	}
 	return &window{from: from, to: to, began: from.IsZero(), marks: make(map[trace.StringID]bool)}, nil
-}
-
-// CheckWindow refuses moments that no window begins or ends with, and two that are in the wrong order.
-func CheckWindow(from, to At) error {
-	if from.kind == momentPeak || from.kind == momentExit {
-		return fmt.Errorf("--from %s: no window begins there; name mark:NAME, step:N, teardown, oom or a time since the start", from)
-	}
-	if to.kind == momentPeak {
-		return fmt.Errorf("--to %s: no window ends there; name mark:NAME, step:N, teardown, oom, exit or a time since the start", to)
-	}
-	if from.kind == momentTime && to.kind == momentTime && from.time > to.time {
-		return fmt.Errorf("--from %s comes after --to %s; exchange them", from, to)
-	}
-	return nil
-}
-
-// windowWords is the window as a filter's words.
-func (o *Options) windowWords() []string {
-	from, to := o.From.String(), o.To.String()
-	switch {
-	case o.From.IsZero() && o.To.IsZero():
-		return nil
-	case o.From.IsZero():
-		from = "the beginning"
-	case o.To.IsZero():
-		to = "the end"
-	}
-	return []string{"from " + from + " to " + to}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -599,8 +600,8 @@ func (o *oracle) moveRow(b *oracleBlock, by, from string) {
 }
 
 func (o *oracle) event(e trace.Event) {
-	if at := o.opts.At; at.kind == momentTime && o.at == nil && e.Time > at.time && e.Flags&trace.FlagLate == 0 {
-		st := o.now(at.time)
+	if at := o.opts.At; at.Kind == moment.Time && o.at == nil && e.Time > at.Time && e.Flags&trace.FlagLate == 0 {
+		st := o.now(at.Time)
 		o.at = &st
 	}
 	switch e.Kind {
@@ -629,8 +630,8 @@ func (o *oracle) event(e trace.Event) {
 	o.measure(e)
 	o.announce(e)
 	o.last = max(o.last, e.Time)
-	if at := o.opts.At; at.kind == momentMark && e.Kind == trace.EventMark && o.src.tables.String(e.Name) == at.name ||
-		at.kind == momentStep && e.Kind == trace.EventStep && e.Count == at.step {
+	if at := o.opts.At; at.Kind == moment.Mark && e.Kind == trace.EventMark && o.src.tables.String(e.Name) == at.Name ||
+		at.Kind == moment.Step && e.Kind == trace.EventStep && e.Count == at.Step {
 		st := o.now(e.Time)
 		o.at = &st
 	}

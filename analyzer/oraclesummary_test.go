@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 )
 
@@ -35,15 +36,15 @@ func (o *oracle) finish() *report.Summary {
 	}
 	state, label := o.peaks[main.String()], "peak"
 	switch at := o.opts.At; {
-	case at.kind == momentExit:
+	case at.Kind == moment.Exit:
 		state = o.now(o.last)
-	case at.kind == momentTime && o.at == nil:
-		state = o.now(at.time)
+	case at.Kind == moment.Time && o.at == nil:
+		state = o.now(at.Time)
 	case o.at != nil:
 		state = *o.at
 	}
 	if !o.opts.At.IsZero() {
-		label = o.opts.At.text
+		label = o.opts.At.String()
 		s.At = o.moment(state, label, main)
 	}
 	for _, by := range o.by {
@@ -215,7 +216,7 @@ func (o *oracle) beyond(l *report.Ledger, st oracleState) {
 
 func (o *oracle) moment(st oracleState, label string, main heap.Account) *report.Moment {
 	on := func(a heap.Account, keep func(int16) bool) report.MomentLevel {
-		if o.opts.At.kind == momentPeak && main == heap.AccountDriver && a != main {
+		if o.opts.At.Kind == moment.Peak && main == heap.AccountDriver && a != main {
 			return report.MomentLevel{}
 		}
 		return report.MomentLevel{LiveBytes: sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == a && keep(b.e.Device) })}
@@ -226,14 +227,14 @@ func (o *oracle) moment(st oracleState, label string, main heap.Account) *report
 	for _, d := range o.s.Devices {
 		one := func(index int16) bool { return index == d.Index }
 		v := report.MomentDevice{Index: d.Index, Driver: on(heap.AccountDriver, one), Framework: on(heap.AccountFramework, one)}
-		if o.opts.At.kind != momentPeak || main == heap.AccountFramework {
+		if o.opts.At.Kind != moment.Peak || main == heap.AccountFramework {
 			v.ReservedBytes = o.reservedAt(st, d.Index)
 		}
 		m.Devices = append(m.Devices, v)
 	}
 	for _, by := range o.by {
 		for _, a := range []heap.Account{heap.AccountFramework, heap.AccountDriver} {
-			if (o.opts.At.kind != momentPeak || a == main) && o.levels(a, 0)[0].AllocCount > 0 {
+			if (o.opts.At.Kind != moment.Peak || a == main) && o.levels(a, 0)[0].AllocCount > 0 {
 				m.Groups = append(m.Groups, report.MomentGroup{By: by, Level: a.String(), Rows: o.shown(st, by, a)})
 			}
 		}

@@ -1,8 +1,7 @@
 package analyzer
 
 import (
-	"slices"
-
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/notes"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
@@ -59,6 +58,10 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 
 // words lists the window and the filters, in the order in which people think of them.
 func (o *Options) words() []string {
+	words := []string{}
+	if window := moment.WindowWords(o.From, o.To); window != "" {
+		words = append(words, window)
+	}
 	selection := o.selection()
-	return slices.Concat([]string{}, o.windowWords(), selection.Words())
+	return append(words, selection.Words()...)
 }

@@ -75,7 +75,7 @@ func NewProfile(src trace.Source, opts Options) (*Profile, error) {
 		}
 		c.useDictionary(opts.Ahead)
 		c.lookahead = known.Blocks
-		c.want.behind(known)
+		c.want.Seq = lastAlloc(known)
 		c.window.behind(known)
 		c.modules.First = known.Modules.First             // so that names hold before they are said
 		if opts.Ahead.Info()[notes.ImportKindKey] != "" { // without names, what memory is for cannot be told
@@ -135,7 +135,7 @@ func (p *Profile) about(q *Question) (*answer, error) {
 	if a.crossed, err = division.PickCross(q.Cross, p.byRules); err != nil {
 		return nil, err
 	}
-	if p.collector != nil && !q.At.foundAfterwards() && q.At != p.opts.At {
+	if p.collector != nil && !q.At.FoundAfterwards() && q.At != p.opts.At {
 		return nil, fmt.Errorf("what stood at %s was not kept: name it in the options of the replay", q.At)
 	}
 	return a, nil

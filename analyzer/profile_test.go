@@ -3,6 +3,7 @@ package analyzer
 import (
 	"testing"
 
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
@@ -23,7 +24,7 @@ func TestProfileIsTheSummarySoFar(t *testing.T) {
 		events := randomStream(seed, streamShape{events: 400, wild: seed%2 == 1, delayed: func(trace.Event) bool { return seed%3 == 0 }})
 		growing := &memorySource{batch: 37}
 		fillTables(&growing.tables)
-		opts := Options{Question: Question{At: must(ParseAt("exit")), Groupings: profile.GroupingNames()}}
+		opts := Options{Question: Question{At: must(moment.Parse("exit")), Groupings: profile.GroupingNames()}}
 		p, err := NewProfile(growing, opts)
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -98,7 +99,7 @@ func questionsAbout(rng *rand.Rand, o *Options, moments []string) []Question {
 		}
 	}
 	for i := range list {
-		list[i].At = must(ParseAt(moments[rng.IntN(len(moments))]))
+		list[i].At = must(moment.Parse(moments[rng.IntN(len(moments))]))
 	}
 	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list
@@ -153,7 +154,7 @@ func TestQuestionsAfterwards(t *testing.T) {
 		}
 		a.opts.Question, a.opts.RuleSets, a.opts.Symbols = Question{At: a.opts.At}, sets, symbol.Options{NoFiles: !withFiles}
 		if seed%5 == 0 {
-			a.opts.From, a.opts.Ahead = must(ParseAt("1us")), a.open()
+			a.opts.From, a.opts.Ahead = must(moment.Parse("1us")), a.open()
 		}
 		if seed%2 == 0 {
 			a.opts.Focus, a.opts.Ignore = nil, nil
@@ -209,12 +210,12 @@ func TestQuestionsAboutKnownTraces(t *testing.T) {
 func TestMomentsThatWereNotKept(t *testing.T) {
 	src := &memorySource{events: randomStream(1, streamShape{events: 100})}
 	fillTables(&src.tables)
-	p, err := Replay(src, Options{Question: Question{At: must(ParseAt("step:3"))}})
+	p, err := Replay(src, Options{Question: Question{At: must(moment.Parse("step:3"))}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, at := range []string{"mark:loaded", "step:4", "1s"} {
-		if _, err := p.Report(Question{At: must(ParseAt(at))}); err == nil || !strings.Contains(err.Error(), "was not kept") {
+		if _, err := p.Report(Question{At: must(moment.Parse(at))}); err == nil || !strings.Contains(err.Error(), "was not kept") {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
@@ -230,7 +231,7 @@ func TestPartsAreTheDevices(t *testing.T) {
 			fillTables(&src.tables)
 			return src
 		}
-		opts := Options{Question: Question{At: must(ParseAt("exit")), ByDevice: true, Groupings: []string{"tag", "api", "made"}, Entries: 3}, RuleSets: sets}
+		opts := Options{Question: Question{At: must(moment.Parse("exit")), ByDevice: true, Groupings: []string{"tag", "api", "made"}, Entries: 3}, RuleSets: sets}
 		s, err := Summarize(open(), opts)
 		if err != nil {
 			t.Fatal(err)

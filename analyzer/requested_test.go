@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -63,7 +64,7 @@ func TestRequested(t *testing.T) {
 				_, atTime = sum(live, -1)
 			}
 		}
-		at, err := ParseAt("201us")
+		at, err := moment.Parse("201us")
 		if err != nil {
 			t.Fatal(err)
 		}

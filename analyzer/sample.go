@@ -6,6 +6,7 @@ import (
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
@@ -21,8 +22,8 @@ type deviceMoments struct {
 // sampledMoment is a moment that samples are looked for nearby.
 type sampledMoment struct {
 	time  int64
-	known bool    // it came, as far as the trace was read
-	state *moment // nil for the peak
+	known bool          // it came, as far as the trace was read
+	state *moment.State // nil for the peak
 }
 
 // devicePicks is the whole state of one device at some of its samples.
@@ -99,7 +100,7 @@ func (c *collector) noteMoments() {
 			k.devices[i].nearPeak = k.devices[i].latest
 		}
 	}
-	if c.moment != nil && k.moment.moves(sampledMoment{c.moment.time, true, c.moment}) {
+	if c.moment != nil && k.moment.moves(sampledMoment{c.moment.Time, true, c.moment}) {
 		for i := range k.devices {
 			k.devices[i].nearMoment = k.devices[i].latest
 		}
@@ -134,11 +135,11 @@ func (c *collector) deviceMoment(slot int, s report.Sample, sizes report.SizesAt
 }
 
 // nearestTo returns the state at the sample that stands for a moment of Question.At; nil without a sample.
-func (b *devicePicks) nearestTo(want At) *deviceMoment {
-	switch want.kind {
-	case momentExit:
+func (b *devicePicks) nearestTo(want moment.At) *deviceMoment {
+	switch want.Kind {
+	case moment.Exit:
 		return b.latest
-	case momentPeak:
+	case moment.Peak:
 		return cmp.Or(b.nearPeak, b.latest)
 	}
 	return cmp.Or(b.nearMoment, b.latest)

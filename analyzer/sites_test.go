@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/notes"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
@@ -92,7 +93,7 @@ func TestSitesAgreeWithOracle(t *testing.T) {
 			}
 			byTag[tag][site] += e.Size
 		}
-		s, err := Summarize(src, Options{Question: Question{Sites: true, At: must(ParseAt("exit"))}, Symbols: symbol.Options{NoFiles: true}})
+		s, err := Summarize(src, Options{Question: Question{Sites: true, At: must(moment.Parse("exit"))}, Symbols: symbol.Options{NoFiles: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -163,8 +163,8 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 	if !c.At.IsZero() {
 		set.Moment = c.At.String()
 	}
-	set.TimeNS = m.time
-	for _, h := range m.held[account] {
+	set.TimeNS = m.Time
+	for _, h := range m.Held[account] {
 		row(l.of(callstack.Pair{Native: h.Stack, Python: h.PyStack}.ID(), &h.Origin)).PeakBytes += h.Bytes
 		set.Certain += c.certainHeld(&h)
 	}

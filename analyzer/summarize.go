@@ -74,7 +74,8 @@ func bytesRead(src trace.Source) int64 {
 // summary turns what was collected into the value that reports are made of: each part needs those before it.
 func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	info := src.Info()
-	c.resolver.StreamsTold, c.resolver.PoolsTold = info["adapter.torch.streams"] == "on", info["adapter.torch.pools"] == "on"
+	c.resolver.StreamsTold = info["adapter.torch.streams"] == "on"
+	c.resolver.PoolsTold = info["adapter.torch.pools"] == "on"
 	defer c.finishOOMForNow()()
 	s := &report.Summary{Process: c.process(src), Versions: report.Versions(info), NullGPU: info["nullgpu"] == "1",
 		Filter: c.opts.words()}
@@ -172,7 +173,8 @@ func (c *answer) addGroupingNames(s *report.Summary) {
 
 // addStackHealth says how whole call stacks are, and what kept their frames from being named.
 func (c *answer) addStackHealth(s *report.Summary) {
-	s.Health.Stacks = profile.StackHealth(c.resolver.Stacks, c.stackCounts(heap.AccountDriver), c.stackCounts(heap.AccountFramework))
+	s.Health.Stacks = profile.StackHealth(c.resolver.Stacks,
+		c.stackCounts(heap.AccountDriver), c.stackCounts(heap.AccountFramework))
 	s.Health.SymbolProblems = append([]string{}, c.resolver.Stacks.Problems()...)
 }
 

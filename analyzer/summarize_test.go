@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -63,7 +64,7 @@ func randomOptions(rng *rand.Rand) Options {
 		o.Ignore = regexp.MustCompile([]string{"optim", "autograd", "cuMem"}[rng.IntN(3)])
 	}
 	if rng.IntN(2) == 0 {
-		o.At = must(ParseAt([]string{"peak", "exit", "mark:loaded", "mark:stats", "step:3", "0s", "20s", "200h"}[rng.IntN(8)]))
+		o.At = must(moment.Parse([]string{"peak", "exit", "mark:loaded", "mark:stats", "step:3", "0s", "20s", "200h"}[rng.IntN(8)]))
 	}
 	return o
 }
@@ -81,12 +82,12 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 		fillTables(&src.tables)
 		opts := randomOptions(rng)
 		got, err := summarizeKeeping(src, opts, []int{0, 1, 10}[seed%3])
-		if opts.At.kind == momentMark || opts.At.kind == momentStep {
+		if opts.At.Kind == moment.Mark || opts.At.Kind == moment.Step {
 			if err != nil && strings.Contains(err.Error(), "the trace has no") {
 				continue // a short stream without that moment
 			}
 		}
-		if err != nil && opts.At.kind == momentTime && strings.Contains(err.Error(), "after the end of the run") {
+		if err != nil && opts.At.Kind == moment.Time && strings.Contains(err.Error(), "after the end of the run") {
 			continue
 		}
 		if err != nil {
@@ -219,15 +220,15 @@ func TestSummarizeErrors(t *testing.T) {
 	}
 	src := &memorySource{events: []trace.Event{{Kind: trace.EventMark, Name: 20, Seq: 1}}}
 	fillTables(&src.tables)
-	if _, err := Summarize(src, Options{Question: Question{At: must(ParseAt("mark:stats"))}}); err == nil || err.Error() != `the trace has no mark "stats"; it has "loaded"` {
+	if _, err := Summarize(src, Options{Question: Question{At: must(moment.Parse("mark:stats"))}}); err == nil || err.Error() != `the trace has no mark "stats"; it has "loaded"` {
 		t.Errorf("missing mark: %v", err)
 	}
-	if _, err := Summarize(&memorySource{}, Options{Question: Question{At: must(ParseAt("step:3"))}}); err == nil || !strings.Contains(err.Error(), "no step 3") {
+	if _, err := Summarize(&memorySource{}, Options{Question: Question{At: must(moment.Parse("step:3"))}}); err == nil || !strings.Contains(err.Error(), "no step 3") {
 		t.Errorf("missing step: %v", err)
 	}
 	for _, text := range []string{"never", "mark:", "step:x", "-1s"} {
-		if _, err := ParseAt(text); err == nil {
-			t.Errorf("ParseAt(%q) succeeded", text)
+		if _, err := moment.Parse(text); err == nil {
+			t.Errorf("Parse(%q) succeeded", text)
 		}
 	}
 }

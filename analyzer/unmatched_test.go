@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/trace"
 )
 
@@ -40,7 +41,7 @@ func TestFiltersThatMatchNothing(t *testing.T) {
 func TestAtAfterTheEnd(t *testing.T) {
 	src := &memorySource{events: randomStream(4, streamShape{events: 300}), end: &trace.End{Time: 2e9}}
 	fillTables(&src.tables)
-	_, err := Summarize(src, Options{Question: Question{At: must(ParseAt("99h"))}})
+	_, err := Summarize(src, Options{Question: Question{At: must(moment.Parse("99h"))}})
 	if err == nil || !strings.Contains(err.Error(), "--at 99h is after the end of the run") {
 		t.Errorf("%v", err)
 	}
@@ -65,7 +66,7 @@ func TestAtTeardown(t *testing.T) {
 				last[heap.AccountOf(&e)] = e.Seq
 			}
 		}
-		opts := Options{Question: Question{Groupings: []string{"tag", "api"}, At: must(ParseAt("teardown"))}, Ahead: stream(0)}
+		opts := Options{Question: Question{Groupings: []string{"tag", "api"}, At: must(moment.Parse("teardown"))}, Ahead: stream(0)}
 		got, err := Summarize(stream(0), opts)
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +75,7 @@ func TestAtTeardown(t *testing.T) {
 		if got.MainLevel() == "framework" {
 			account = heap.AccountFramework
 		}
-		want, err := Summarize(stream(last[account]), Options{Question: Question{Groupings: opts.Groupings, At: must(ParseAt("exit"))}})
+		want, err := Summarize(stream(last[account]), Options{Question: Question{Groupings: opts.Groupings, At: must(moment.Parse("exit"))}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestAtTeardown(t *testing.T) {
 			t.Fatalf("seed %d: %+v, want %+v", seed, got.At, want.At)
 		}
 	}
-	if _, err := Summarize(&memorySource{end: &trace.End{}}, Options{Question: Question{At: must(ParseAt("teardown"))}, Ahead: &memorySource{end: &trace.End{}}}); err == nil || !strings.Contains(err.Error(), "made no allocation") {
+	if _, err := Summarize(&memorySource{end: &trace.End{}}, Options{Question: Question{At: must(moment.Parse("teardown"))}, Ahead: &memorySource{end: &trace.End{}}}); err == nil || !strings.Contains(err.Error(), "made no allocation") {
 		t.Errorf("without allocations: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/training"
@@ -18,7 +19,7 @@ import (
 // window is the part of the run that a summary answers for. What stands before it is replayed, then highest values and
 // counts begin anew; what comes behind it is left out, so that the state at its end stands.
 type window struct {
-	from, to     At // zero: the beginning and the end of the run
+	from, to     moment.At // zero: the beginning and the end of the run
 	began, ended bool
 	crossed      bool // its end came before its beginning
 	fromNS, toNS int64
@@ -40,37 +41,35 @@ func (w *window) behind(p *training.Lookahead) {
 	if w == nil {
 		return
 	}
-	for _, at := range []*At{&w.from, &w.to} {
-		if at.kind == momentTeardown {
-			at.behind(p)
+	for _, at := range []*moment.At{&w.from, &w.to} {
+		if at.Kind == moment.Teardown {
+			at.Seq = lastAlloc(p)
 		}
 	}
 }
 
-// behindEvent reports whether the moment is the one right behind e.
-func (a *At) behindEvent(e *trace.Event) bool {
-	return a.seq != 0 && e.Seq == a.seq && (a.kind == momentTeardown || a.kind == momentOOM) && e.Flags&trace.FlagLate == 0
-}
-
-// atOrBefore reports whether the moment is that of e, or lies between e and the events before it.
-func (a *At) atOrBefore(e *trace.Event, tables *trace.Tables) bool {
-	return a.before(e) || (e.Kind == trace.EventMark || e.Kind == trace.EventStep) && a.hits(e, tables)
+// lastAlloc is the order number of the last allocation of the level that reports put first, as a first reading found it.
+func lastAlloc(p *training.Lookahead) uint64 {
+	if p.Framework {
+		return p.LastAlloc[heap.AccountFramework]
+	}
+	return p.LastAlloc[heap.AccountDriver]
 }
 
 // leaves begins and ends the window before e is replayed, and reports whether e lies behind it.
 func (c *collector) leaves(e *trace.Event) bool {
 	w, tables := c.window, c.resolver.Tables
-	if !w.began && w.from.atOrBefore(e, tables) {
+	if !w.began && w.from.AtOrBefore(e, tables) {
 		at := e.Time
-		if w.from.kind == momentTime {
-			at = w.from.time
+		if w.from.Kind == moment.Time {
+			at = w.from.Time
 		}
 		c.beginWindow(at)
-		if !w.to.before(e) {
+		if !w.to.Before(e) {
 			return false // the same mark or step does not end it as well
 		}
 	}
-	if w.to.atOrBefore(e, tables) {
+	if w.to.AtOrBefore(e, tables) {
 		c.endWindow(e)
 	}
 	return c.skips(e)
@@ -86,8 +85,8 @@ func (c *collector) skips(e *trace.Event) bool {
 
 // before comes ahead of every event.
 func (c *collector) before(e *trace.Event) {
-	if c.moment == nil && c.want.before(e) {
-		c.moment = c.now(c.want.time)
+	if c.moment == nil && c.want.Before(e) {
+		c.moment = c.now(c.want.Time)
 	}
 	if c.iterations != nil {
 		c.iterations.Event(e)
@@ -109,22 +108,22 @@ func (c *collector) after(e *trace.Event) {
 
 // passed begins and ends the window behind e.
 func (w *window) passed(c *collector, e *trace.Event) {
-	if !w.began && w.from.behindEvent(e) {
+	if !w.began && w.from.BehindEvent(e) {
 		c.beginWindow(e.Time)
 	}
-	if w.to.behindEvent(e) {
+	if w.to.BehindEvent(e) {
 		c.endWindow(e)
 	}
 }
 
 func (c *collector) endWindow(e *trace.Event) {
 	w := c.window
-	if w.crossed = w.crossed || !w.began && w.to.kind != momentMark && w.to.kind != momentStep; w.crossed || !w.began {
+	if w.crossed = w.crossed || !w.began && w.to.Kind != moment.Mark && w.to.Kind != moment.Step; w.crossed || !w.began {
 		return
 	}
 	w.ended, w.toNS = true, e.Time
-	if w.to.kind == momentTime {
-		w.toNS = w.to.time
+	if w.to.Kind == moment.Time {
+		w.toNS = w.to.Time
 	}
 }
 
@@ -234,8 +233,8 @@ func partOf(parts *map[profile.Origin]windowPart, o *profile.Origin) windowPart 
 
 // finish ends a window that the trace does not go beyond, and counts its blocks. Errors: a moment that never came.
 func (w *window) finish(c *collector, end int64) error {
-	if !w.began && w.from.kind == momentTime && w.from.time <= end { // between the last event and the end nothing changes
-		c.beginWindow(w.from.time)
+	if !w.began && w.from.Kind == moment.Time && w.from.Time <= end { // between the last event and the end nothing changes
+		c.beginWindow(w.from.Time)
 	}
 	switch {
 	case !w.began:
@@ -245,8 +244,8 @@ func (w *window) finish(c *collector, end int64) error {
 		return w.never("--to", w.to, c, end)
 	case w.to.IsZero():
 		w.toNS = end
-	case w.to.kind == momentTime && w.to.time <= end:
-		w.toNS = w.to.time
+	case w.to.Kind == moment.Time && w.to.Time <= end:
+		w.toNS = w.to.Time
 	default:
 		return w.never("--to", w.to, c, end)
 	}
@@ -277,14 +276,14 @@ func (w *window) finish(c *collector, end int64) error {
 }
 
 // never says why a moment did not begin or end the window.
-func (w *window) never(flag string, at At, c *collector, end int64) error {
+func (w *window) never(flag string, at moment.At, c *collector, end int64) error {
 	steps := c.steps
 	if w.outside.Count > 0 {
 		steps = w.outside
 	}
-	earlier := flag == "--to" && (w.crossed || at.kind == momentStep && at.step <= steps.LastNumber && steps.Count > 0)
+	earlier := flag == "--to" && (w.crossed || at.Kind == moment.Step && at.Step <= steps.LastNumber && steps.Count > 0)
 	for id := range w.marks {
-		earlier = earlier || flag == "--to" && at.kind == momentMark && c.resolver.Tables.String(id) == at.name
+		earlier = earlier || flag == "--to" && at.Kind == moment.Mark && c.resolver.Tables.String(id) == at.Name
 	}
 	if earlier {
 		if w.from.IsZero() {
@@ -292,7 +291,7 @@ func (w *window) never(flag string, at At, c *collector, end int64) error {
 		}
 		return fmt.Errorf("--to %s does not come after --from %s; name a later moment, or exchange them", at, w.from)
 	}
-	if at.kind == momentTime {
+	if at.Kind == moment.Time {
 		return fmt.Errorf("%s %s is after the end of the run, which took %v", flag, at, time.Duration(end).Round(time.Microsecond))
 	}
 	known := &report.Summary{Steps: steps, Process: report.Process{DurationNS: end}}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -28,9 +29,9 @@ func windowSource(t *testing.T, events []trace.Event) *memorySource {
 	return src
 }
 
-func parseAt(t *testing.T, text string) At {
+func parseAt(t *testing.T, text string) moment.At {
 	t.Helper()
-	at, err := ParseAt(text)
+	at, err := moment.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,6 +166,8 @@ func setSites(row *report.LedgerRow, r *profile.Resolver, held map[uint64]report
 	slices.SortFunc(row.Sites, func(a, b report.RowSite) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key))
 	})
-	row.Sites = slices.DeleteFunc(row.Sites, func(s report.RowSite) bool { return s.Bytes < row.Bytes/placeWeight || s.Key == report.NoStack })
+	row.Sites = slices.DeleteFunc(row.Sites, func(s report.RowSite) bool {
+		return s.Bytes < row.Bytes/placeWeight || s.Key == report.NoStack
+	})
 	row.Sites = slices.Clip(row.Sites[:min(len(row.Sites), rowPlaces)])
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -180,7 +181,7 @@ end reason="exit" time=9000000
 		t.Errorf("peak at %d, end at %d", f.Peak, f.End)
 	}
 	run := runOf(raw)
-	run.Count.At, _ = analyzer.ParseAt("4.5ms")
+	run.Count.At, _ = moment.Parse("4.5ms")
 	data, written := replayed(t, DHAT, run)
 	var at uint64
 	for _, p := range readDHAT(t, data).Points {

@@ -8,6 +8,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
@@ -28,7 +29,7 @@ func Snapshot(w io.Writer, run *Run, o Options) (*Written, error) {
 		if last, err = lastChange(run, count); err != nil {
 			return nil, err
 		}
-		count.At = analyzer.At{}
+		count.At = moment.At{}
 	}
 	var watch *snapshotWatch
 	followed, err := run.followed(count, func(names trace.Source) analyzer.Watcher {

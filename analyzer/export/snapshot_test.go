@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 	"memtrace/trace/importer"
@@ -51,7 +52,7 @@ func TestSnapshotsComeBack(t *testing.T) {
 		if !strings.Contains(written.Words, "at the end") {
 			t.Errorf("%s: %q", name, written.Words)
 		}
-		peak, err := analyzer.ParseAt("peak")
+		peak, err := moment.Parse("peak")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,8 @@ import (
 const namesShown = 8
 
 // Unmatched says of each filter that let nothing pass what there is instead; used are the devices on which memory was
-// allocated, whatever the filters say. Empty if there is none, or if the filters were not asked about any memory at all.
+// allocated, whatever the filters say. Empty if there is none, or if the filters were not asked about any memory at
+// all.
 func (f *Filter) Unmatched(o *Selection, used []int16, r *Resolver) (list []string) {
 	if f == nil {
 		return nil

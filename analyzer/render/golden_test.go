@@ -17,6 +17,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/diff"
+	moments "memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -55,7 +56,7 @@ func (g *golden) option(line string) (err error) {
 	name, value, _ := strings.Cut(line, " ")
 	switch name {
 	case "at":
-		g.count.At, err = analyzer.ParseAt(value)
+		g.count.At, err = moments.Parse(value)
 	case "device":
 		var n int64
 		n, err = strconv.ParseInt(value, 10, 16)

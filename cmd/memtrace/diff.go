@@ -9,6 +9,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 )
@@ -90,9 +91,9 @@ func (f *diffFlags) sides(options analyzer.Options) (base, changed analyzer.Opti
 	if f.window.to == "" || f.window.begin() != "" {
 		return base, changed, nil
 	}
-	changed.At, base.To, changed.To = options.To, analyzer.At{}, analyzer.At{}
+	changed.At, base.To, changed.To = options.To, moment.At{}, moment.At{}
 	if base.At.IsZero() {
-		base.At, err = analyzer.ParseAt("peak")
+		base.At, err = moment.Parse("peak")
 	}
 	return base, changed, err
 }

@@ -16,6 +16,7 @@ import (
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/finding"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
@@ -147,7 +148,7 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 		}
 		o.Devices = append(o.Devices, int16(index))
 	}
-	if o.At, err = analyzer.ParseAt(s.at); err != nil {
+	if o.At, err = moment.Parse(s.at); err != nil {
 		return o, usagef("--at: %w", err)
 	}
 	if o.From, o.To, err = s.window.moments(); err != nil {

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer"
+	"memtrace/analyzer/moment"
 )
 
 // windowFlags ask for the part of the run between two moments.
@@ -34,20 +34,20 @@ func (w *windowFlags) defineOldName(cmd *cobra.Command) {
 }
 
 // moments checks the flags.
-func (w *windowFlags) moments() (from, to analyzer.At, err error) {
+func (w *windowFlags) moments() (from, to moment.At, err error) {
 	if w.since != "" && w.from != "" {
 		return from, to, usagef("--since is an older name of --from: leave one of them out")
 	}
-	if from, err = analyzer.ParseAt(w.begin()); err != nil {
+	if from, err = moment.Parse(w.begin()); err != nil {
 		return from, to, usagef("--from: %w", err)
 	}
-	if to, err = analyzer.ParseAt(w.to); err != nil {
+	if to, err = moment.Parse(w.to); err != nil {
 		return from, to, usagef("--to: %w", err)
 	}
 	if w.moment && from.IsZero() {
 		return from, to, nil
 	}
-	if err := analyzer.CheckWindow(from, to); err != nil {
+	if err := moment.CheckWindow(from, to); err != nil {
 		return from, to, &usageError{err}
 	}
 	return from, to, nil

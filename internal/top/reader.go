@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/trace/spool"
 )
@@ -159,7 +160,7 @@ func (r *topReader) summary() (*report.Summary, error) {
 
 // options are what every reading of the trace asks for.
 func (r *topReader) options() (analyzer.Options, error) {
-	at, err := analyzer.ParseAt("exit")
+	at, err := moment.Parse("exit")
 	if err != nil {
 		return analyzer.Options{}, err
 	}
