@@ -12,6 +12,7 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 //go:embed diff.html
@@ -79,7 +80,7 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 		return err
 	}
 	c := diffContent{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), StyleHash: hash(styleText), ScriptHash: hash(script), Answer: render.DiffVerdict(d),
-		LevelName: "of " + render.LevelName(changed), Text: text.String(), Traces: render.Path(d.Base.Path) + " " + render.Path(d.New.Path), Names: render.Clean(d.Base.Path) + " → " + render.Clean(d.New.Path)}
+		LevelName: "of " + render.LevelName(changed), Text: text.String(), Traces: render.ShellWord(d.Base.Path) + " " + render.ShellWord(d.New.Path), Names: visible.Text(d.Base.Path) + " → " + visible.Text(d.New.Path)}
 	c.Title = "memtrace: " + c.Names
 	for _, side := range []struct {
 		name string
@@ -87,10 +88,10 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 		s    *report.Summary
 	}{{"base", d.Base, base}, {"new", d.New, changed}} {
 		facts := render.Facts(side.s)
-		c.Facts = append(c.Facts, render.Fact{Name: side.name, Value: render.Clean(side.of.Path) + ": " + facts[0].Value + " (" + facts[1].Value + ")"})
+		c.Facts = append(c.Facts, render.Fact{Name: side.name, Value: visible.Text(side.of.Path) + ": " + facts[0].Value + " (" + facts[1].Value + ")"})
 	}
 	for _, note := range d.Notes {
-		c.Notes = append(c.Notes, render.Clean(note))
+		c.Notes = append(c.Notes, visible.Text(note))
 	}
 	for _, state := range []string{diff.StateNew, diff.StateGone, diff.StateGrew, diff.StateShrank, diff.StateSame} {
 		c.States = append(c.States, diffStates[state])
@@ -210,7 +211,7 @@ func (c *diffContent) addGroups(d *diff.Diff) {
 }
 
 func diffGroupOf(g *diff.Group, id string) diffGroup {
-	v := diffGroup{ID: id, By: render.Clean(g.By), Title: render.Clean(g.By)}
+	v := diffGroup{ID: id, By: visible.Text(g.By), Title: visible.Text(g.By)}
 	counts, most := map[string]int{}, uint64(1)
 	for i := range g.Rows {
 		counts[g.Rows[i].State]++
@@ -228,7 +229,7 @@ func diffGroupOf(g *diff.Group, id string) diffGroup {
 		if row.PeakBytes.Delta < 0 {
 			left -= length
 		}
-		v.Rows = append(v.Rows, diffRow{Name: render.Clean(row.Title()), Was: render.Clean(row.BaseKey), State: state.Word, Class: state.Class, Base: render.Bytes(row.PeakBytes.Base), New: render.Bytes(row.PeakBytes.New),
+		v.Rows = append(v.Rows, diffRow{Name: visible.Text(row.Title()), Was: visible.Text(row.BaseKey), State: state.Word, Class: state.Class, Base: render.Bytes(row.PeakBytes.Base), New: render.Bytes(row.PeakBytes.New),
 			Change: render.SignedBytes(row.PeakBytes.Delta), Left: fmt.Sprintf("%.2f", left), Width: fmt.Sprintf("%.2f", length)})
 	}
 	if hidden := len(g.Rows) - len(v.Rows); hidden > 0 {

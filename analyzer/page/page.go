@@ -273,7 +273,7 @@ func width(bytes, most uint64) string {
 }
 
 func commands(s *report.Summary, o Options) []render.Fact {
-	path := render.Path(o.Path)
+	path := render.ShellWord(o.Path)
 	list := []render.Fact{{Value: "memtrace report --details " + path, Name: "call stacks, device ledger, lifetimes"}}
 	if s.OOM.Count > 0 {
 		list = append(list, render.Fact{Value: "memtrace report --at oom " + path, Name: "every table at the moment memory ran out"})

@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // allocator is what PyTorch's allocator was told beside its blocks, and who asked how much is free.
-func (p *page) allocator(s *report.Summary) {
+func writeAllocator(p *page, s *report.Summary) {
 	a := s.Allocator
 	if a == nil {
 		return
@@ -38,7 +39,7 @@ func (p *page) allocator(s *report.Summary) {
 func cleanAll(list []string) []string {
 	cleaned := make([]string, len(list))
 	for i, text := range list {
-		cleaned[i] = clean(text)
+		cleaned[i] = visible.Text(text)
 	}
 	return cleaned
 }
@@ -55,7 +56,7 @@ func few(parts []string) string {
 func settingsText(list []report.Setting) string {
 	var parts []string
 	for _, s := range list {
-		parts = append(parts, fmt.Sprintf("%s at %s", clean(s.Text), moment(s.TimeNS)))
+		parts = append(parts, fmt.Sprintf("%s at %s", visible.Text(s.Text), moment(s.TimeNS)))
 	}
 	return few(parts)
 }
@@ -103,7 +104,7 @@ func emptyCacheText(e *report.EmptyCache) string {
 		text += fmt.Sprintf("; the most, %s, at %s", Bytes(e.LargestBytes), moment(e.LargestTimeNS))
 	}
 	if e.LargestBytes > 0 && e.Place != "" {
-		text += " by " + clean(e.Place)
+		text += " by " + visible.Text(e.Place)
 	}
 	return text
 }
@@ -115,7 +116,7 @@ func askedText(list []report.FreeQuestion) string {
 		if who == "" {
 			who = q.Library
 		}
-		part := fmt.Sprintf("%s: %s of %s free on %s", clean(who), Bytes(q.FirstFree), Bytes(q.Total), deviceName(q.Device))
+		part := fmt.Sprintf("%s: %s of %s free on %s", visible.Text(who), Bytes(q.FirstFree), Bytes(q.Total), deviceName(q.Device))
 		if q.Count > 1 {
 			part += fmt.Sprintf(" (%s, last %s)", report.Count(q.Count, "time", "times"), Bytes(q.LastFree))
 		}

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules"
+	"memtrace/internal/visible"
 )
 
 // Rows of the tables on the first screen. They are fewer where the text would be longer than briefLines, but not fewer
@@ -24,14 +23,20 @@ const (
 	briefThrough    = 4 // lines of a library, below the modules
 )
 
+// screen is a page that is to be seen at once.
+type screen struct {
+	*page
+	trimmed int // rows that its tables have less than they may have
+}
+
 // firstScreen writes brief with as many rows as fit.
 func firstScreen(w io.Writer, s *report.Summary, o Options) error {
 	for trimmed := 0; ; trimmed++ {
 		var text bytes.Buffer
-		p := &page{w: &text, o: o, trimmed: trimmed}
+		p := &screen{newPage(&text, o), trimmed}
 		p.brief(s)
-		if p.err != nil {
-			return p.err
+		if p.failure() != nil {
+			return p.failure()
 		}
 		if bytes.Count(text.Bytes(), []byte("\n")) <= briefLines || trimmed == briefOwners-briefRows {
 			_, err := w.Write(text.Bytes())
@@ -41,16 +46,16 @@ func firstScreen(w io.Writer, s *report.Summary, o Options) error {
 }
 
 // rows is how many rows a table of the first screen has, unless the number was asked for.
-func (p *page) rows(limit int) int {
-	return p.o.fewer(max(limit-p.trimmed, briefRows))
+func (p *screen) rows(limit int) int {
+	return p.fewer(max(limit-p.trimmed, briefRows))
 }
 
 // brief is the first screen: the answer, what it rests on, and what to type next.
-func (p *page) brief(s *report.Summary) {
+func (p *screen) brief(s *report.Summary) {
 	p.verdict(s)
 	p.shortHeading(s)
 	if fatalOOM(s) == nil { // else the device was full
-		p.peakTable(s)
+		writePeakTable(p.page, s)
 	}
 	p.shortTables(s)
 	p.shortWindow(s)
@@ -61,10 +66,10 @@ func (p *page) brief(s *report.Summary) {
 }
 
 // verdict prints the sentences of Verdict as one paragraph.
-func (p *page) verdict(s *report.Summary) {
+func (p *screen) verdict(s *report.Summary) {
 	name := "memtrace report"
-	if p.o.Path != "" {
-		name += "  " + clean(p.o.Path)
+	if p.Path != "" {
+		name += "  " + visible.Text(p.Path)
 	}
 	p.title(name)
 	p.gap()
@@ -73,8 +78,8 @@ func (p *page) verdict(s *report.Summary) {
 		style = alarm
 	}
 	for i, text := range Verdict(s) {
-		for _, part := range Wrap(text, p.o.width()-2) {
-			p.line("  %s", p.o.paint(style, part))
+		for _, part := range Wrap(text, p.columns()-2) {
+			p.line("  %s", p.paint(style, part))
 		}
 		if i == 0 {
 			style = plain
@@ -84,7 +89,7 @@ func (p *page) verdict(s *report.Summary) {
 }
 
 // shortHeading says who ran, on what, and whether the trace is complete, and draws memory over time.
-func (p *page) shortHeading(s *report.Summary) {
+func (p *screen) shortHeading(s *report.Summary) {
 	for _, fact := range Facts(s) {
 		switch {
 		case fact.Alarm:
@@ -101,13 +106,8 @@ func (p *page) shortHeading(s *report.Summary) {
 	p.gap()
 }
 
-// oneLine is field for text that is only to be recognised.
-func (p *page) oneLine(name, text string) {
-	p.field(name, clip(text, p.o.width()-13, p.o.ASCII))
-}
-
 // shortTables are what the memory was for, and where it was asked for.
-func (p *page) shortTables(s *report.Summary) {
+func (p *screen) shortTables(s *report.Summary) {
 	if told := fatalOOM(s); told != nil {
 		p.shortOOM(s, told)
 		return
@@ -126,7 +126,7 @@ func (p *page) shortTables(s *report.Summary) {
 }
 
 // shortOOM says what filled the device when memory ran out, and what to try.
-func (p *page) shortOOM(s *report.Summary, e *report.OOMEvent) {
+func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	if t := s.Training; trains(t) {
 		if held := t.HeldAtOOM(e); held != nil {
 			p.shortCategories("What it was for", t, held.Held, briefCategories-1)
@@ -149,33 +149,25 @@ func (p *page) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	p.shortAdvice(e)
 }
 
-// categoryWord is what a table calls a category.
-func categoryWord(category string) string {
-	if category == rules.Others {
-		return "not categorized"
-	}
-	return category
-}
-
 // shortCategories says what the memory was for at one moment.
-func (p *page) shortCategories(title string, t *report.Training, held []uint64, limit int) {
+func (p *screen) shortCategories(title string, t *report.Training, held []uint64, limit int) {
 	var rows []owner
 	for _, i := range heaviest(held) {
-		row := owner{name: clean(categoryWord(t.Categories[i])), bytes: held[i], style: blocks}
+		row := owner{name: visible.Text(categoryWord(t.Categories[i])), bytes: held[i], style: blocks}
 		rows = append(rows, row)
 	}
 	p.shortTable(title, fewer(rows, p.rows(limit), foldShort), nil)
 }
 
 // shortLedger says where the memory was asked for.
-func (p *page) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
+func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
-	asked := p.o.Rows
-	p.o.Rows = p.rows(limit)
-	owners := p.owners(s, l)
-	p.o.Rows = asked
+	asked := p.Rows
+	p.Rows = p.rows(limit)
+	owners := ledgerOwners(p.page, s, l)
+	p.Rows = asked
 	title := "Where it was allocated, by " + l.By
 	if l.By == "inner" {
 		title = "By innermost line outside of " + frameworkPhrase(s.Versions)
@@ -186,10 +178,10 @@ func (p *page) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
 }
 
 // shortModules divides the blocks by module, repeated modules taken together.
-func (p *page) shortModules(s *report.Summary, l *report.Ledger) {
+func (p *screen) shortModules(s *report.Summary, l *report.Ledger) {
 	var rows []owner
 	for _, m := range l.RepeatedModules() {
-		rows = append(rows, owner{name: clean(m.Title), each: p.o.each(m.Count, m.Smallest, m.Largest), bytes: m.Bytes, style: blocks})
+		rows = append(rows, owner{name: visible.Text(m.Title), each: p.each(m.Count, m.Smallest, m.Largest), bytes: m.Bytes, style: blocks})
 	}
 	p.shortTable("By module", fewer(rows, p.rows(briefModules), foldShort), nil)
 }
@@ -203,12 +195,12 @@ func foldShort(hidden []owner) owner {
 }
 
 // shortTable prints rows without titles of columns, which explain themselves.
-func (p *page) shortTable(title string, owners []owner, b *report.Bounds) {
+func (p *screen) shortTable(title string, owners []owner, b *report.Bounds) {
 	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	var rows [][]cell
 	each := make([]string, len(owners))
 	for i, o := range owners {
-		rows = append(rows, []cell{{o.name, plain}, {p.marked(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}})
+		rows = append(rows, []cell{{o.name, plain}, {p.marked(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.ASCII), o.style}})
 		each[i] = o.each
 	}
 	columns, rows := eachColumn([]column{{title: title}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, rows, each)
@@ -223,17 +215,17 @@ const (
 )
 
 // overTime draws the main level over the run in one line.
-func (p *page) overTime(s *report.Summary) {
+func (p *screen) overTime(s *report.Summary) {
 	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) < 2 || s.Main().PeakBytes == 0 {
 		return
 	}
 	h := &s.Heights[0]
 	words := fmt.Sprintf("%s in all, peak at %s", Duration(s.EndNS()-s.BeginNS()), moment(s.Main().PeakTimeNS))
-	columns := min(sparkColumns, len(h.PeakBytes), p.o.width()-13-2-len(words))
+	columns := min(sparkColumns, len(h.PeakBytes), p.columns()-13-2-len(words))
 	if columns < sparkColumnsMin {
 		return
 	}
-	p.line("  %s%s  %s", pad("over time", 11), p.o.paint(blocks, sparkline(h.PeakBytes, columns, p.o.ASCII)), words)
+	p.line("  %s%s  %s", pad("over time", 11), p.paint(blocks, sparkline(h.PeakBytes, columns, p.ASCII)), words)
 }
 
 // sparkline draws the highest values of equal parts of a list, each in one column of at most eight steps.
@@ -254,17 +246,6 @@ func sparkline(values []uint64, columns int, ascii bool) string {
 	return string(line)
 }
 
-// fewer is how many rows a table of the first screen has, unless the number was asked for.
-func (o Options) fewer(rows int) int {
-	if o.Rows < 0 {
-		return math.MaxInt
-	}
-	if o.Rows > 0 {
-		return o.Rows
-	}
-	return rows
-}
-
 // fatalOOM is the event that ended the run, or nil.
 func fatalOOM(s *report.Summary) *report.OOMEvent {
 	if s.OOM.Count == 0 || len(s.OOM.Events) == 0 {
@@ -276,19 +257,19 @@ func fatalOOM(s *report.Summary) *report.OOMEvent {
 	return nil
 }
 
-func (p *page) shortAdvice(e *report.OOMEvent) {
+func (p *screen) shortAdvice(e *report.OOMEvent) {
 	if len(e.Advice) == 0 {
 		return
 	}
 	p.title("What to try")
 	for _, a := range e.Advice[:min(briefAdvice, len(e.Advice))] {
-		p.item(clean(a.Text))
+		p.item(visible.Text(a.Text))
 	}
 	p.gap()
 }
 
 // shortIterations sums the iterations of a training program up.
-func (p *page) shortIterations(s *report.Summary) {
+func (p *screen) shortIterations(s *report.Summary) {
 	t := s.Training
 	if !trains(t) || t.IterationsBy == report.IterationsByNothing {
 		return
@@ -314,7 +295,7 @@ func (p *page) shortIterations(s *report.Summary) {
 }
 
 // shortTotals names the accounts beside device memory that are worth a look.
-func (p *page) shortTotals(s *report.Summary) {
+func (p *screen) shortTotals(s *report.Summary) {
 	var parts []string
 	for _, n := range totalNames {
 		l := s.Other[n.account]
@@ -334,17 +315,17 @@ func iteratedWords(t *report.Training) string {
 	if t.IterationsBy == report.IterationsByPeriod {
 		return "detected: the same allocation returns"
 	}
-	return clean(t.Iterated)
+	return visible.Text(t.Iterated)
 }
 
 // shortNotes prints the notes where figures may be wrong, and counts them elsewhere.
-func (p *page) shortNotes(s *report.Summary) {
+func (p *screen) shortNotes(s *report.Summary) {
 	notes := s.Notes
 	if s.Health.Complete && len(s.Health.Unseen) == 0 {
 		notes = nil
 	}
 	for _, note := range notes {
-		p.item(clean(note))
+		p.item(visible.Text(note))
 	}
 	if len(notes) > 0 {
 		p.gap()
@@ -362,7 +343,7 @@ func nextCommands(s *report.Summary, path string) []nextCommand {
 	if path == "" {
 		path = "FILE"
 	}
-	path = windowFlags(s) + shellWord(clean(path))
+	path = windowFlags(s) + ShellWord(path)
 	list := []nextCommand{{"memtrace report --details " + path, "call stacks, device ledger, lifetimes, notes"}}
 	switch {
 	case s.OOM.Count > 0:
@@ -376,12 +357,12 @@ func nextCommands(s *report.Summary, path string) []nextCommand {
 }
 
 // shortNext proposes the commands that show the rest.
-func (p *page) shortNext(s *report.Summary) {
+func (p *screen) shortNext(s *report.Summary) {
 	label := "Next:"
-	for _, next := range nextCommands(s, p.o.Path) {
-		text := p.o.paint(strong, label) + " " + next.command
-		if room := p.o.width() - len(label) - 1 - widthOf(next.command) - 2; room >= widthOf(next.shows)+2 {
-			text += "  " + p.o.paint(faint, "# "+next.shows)
+	for _, next := range nextCommands(s, p.Path) {
+		text := p.paint(strong, label) + " " + next.command
+		if room := p.columns() - len(label) - 1 - widthOf(next.command) - 2; room >= widthOf(next.shows)+2 {
+			text += "  " + p.paint(faint, "# "+next.shows)
 		}
 		p.line("%s", text)
 		label = "     "

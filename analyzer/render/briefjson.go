@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // BriefSchema names the shape of the brief form.
@@ -79,7 +80,7 @@ func briefOf(s *report.Summary, o Options, rows int) briefReport {
 		}
 		return cut
 	}
-	v := briefReport{Schema: BriefSchema, Trace: short(clean(o.Path)), Sentences: []string{}, Verdict: briefVerdict(s, short), Facts: make(map[string]string), Moment: "peak", Next: []briefNext{}}
+	v := briefReport{Schema: BriefSchema, Trace: short(visible.Text(o.Path)), Sentences: []string{}, Verdict: briefVerdict(s, short), Facts: make(map[string]string), Moment: "peak", Next: []briefNext{}}
 	for _, text := range Verdict(s) {
 		v.Sentences = append(v.Sentences, clip(text, briefSentence, false))
 	}

@@ -6,11 +6,12 @@ import (
 
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
+	"memtrace/internal/visible"
 )
 
 // categories prints what a set of rules makes of the memory: the categories, what the framework's allocator and other
 // libraries hold beside them, what nobody tracks, and the largest entries of each category.
-func (p *page) categories(s *report.Summary, v *report.Categories) {
+func writeCategories(p *page, s *report.Summary, v *report.Categories) {
 	l := s.Ledger(v.By)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
 		return
@@ -22,29 +23,29 @@ func (p *page) categories(s *report.Summary, v *report.Categories) {
 			Bytes(v.SumBytes), Bytes(v.ExcessBytes), Bytes(v.TrackedBytes)))
 		p.gap()
 	}
-	p.categoryTable(p.categoryOwners(s, v, l), l.WholeBytes, v)
+	writeCategoryTable(p, categoryOwners(p, s, v, l), l.WholeBytes, v)
 	p.gap()
 	for i := range v.Rows {
-		p.entries(&v.Rows[i])
+		writeEntries(p, &v.Rows[i])
 	}
 	for _, level := range []string{"framework", "driver"} {
-		p.group(s, v.By, level)
+		writeGroup(p, s, v.By, level)
 	}
 }
 
 // by names a grouping and its rules.
 func by(v *report.Categories) string {
-	return clean(fmt.Sprintf("%s (rules %s)", v.By, v.Rules))
+	return visible.Text(fmt.Sprintf("%s (rules %s)", v.By, v.Rules))
 }
 
 // categoryOwners lists the categories, as many as a table has rows, Others in any case, and the ledger's rows that are
 // no blocks.
-func (p *page) categoryOwners(s *report.Summary, v *report.Categories, l *report.Ledger) []owner {
+func categoryOwners(p *page, s *report.Summary, v *report.Categories, l *report.Ledger) []owner {
 	var named, rest []owner
 	rows := rowsByKey(s.Group(v.By, v.Level))
-	requested := v.ExcessBytes == 0 && p.tellsRequests(s, l)
+	requested := v.ExcessBytes == 0 && showsRequests(p, s, l)
 	for _, r := range v.Rows {
-		o := owner{name: clean(r.Key), bytes: r.Bytes, style: blocks}
+		o := owner{name: visible.Text(r.Key), bytes: r.Bytes, style: blocks}
 		if v.ExcessBytes == 0 { // else rows of the group are other ones
 			o.row = rows[r.Key]
 		}
@@ -58,25 +59,25 @@ func (p *page) categoryOwners(s *report.Summary, v *report.Categories, l *report
 			named = append(named, o)
 		}
 	}
-	named = p.fold(named, "More categories", "by "+v.By)
+	named = limitOwners(p, named, "More categories", "by "+v.By)
 	others := report.Ledger{By: l.By, Level: l.Level, Waiting: l.Waiting}
 	if requested {
 		others.Requested = l.Requested
 	}
 	others.Rows = slices.DeleteFunc(slices.Clone(l.Rows),
 		func(r report.LedgerRow) bool { return r.Owner == report.OwnerBlocks })
-	return slices.Concat(named, rest, p.owners(s, &others))
+	return slices.Concat(named, rest, ledgerOwners(p, s, &others))
 }
 
 // categoryTable prints shares of the whole, which is not the sum where blocks count more than once.
-func (p *page) categoryTable(owners []owner, whole uint64, v *report.Categories) {
+func writeCategoryTable(p *page, owners []owner, whole uint64, v *report.Categories) {
 	_, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	columns := []column{{title: "category"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
 		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
-	shares := p.shares(owners, whole, v)
+	shares := categoryShares(p, owners, whole, v)
 	var rows [][]cell
 	for i, o := range owners {
-		row := []cell{{o.name, plain}, {Bytes(o.bytes), strong}, {shares[i], plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}, {}, {}}
+		row := []cell{{o.name, plain}, {Bytes(o.bytes), strong}, {shares[i], plain}, {bar(o.bytes, largest, barWidth, p.ASCII), o.style}, {}, {}}
 		if o.row != nil {
 			row[4].text, row[5].text = Bytes(o.row.LiveBytes), Count(o.row.AllocCount)
 		}
@@ -97,7 +98,7 @@ func (p *page) categoryTable(owners []owner, whole uint64, v *report.Categories)
 	}
 }
 
-func (p *page) shares(owners []owner, whole uint64, v *report.Categories) []string {
+func categoryShares(p *page, owners []owner, whole uint64, v *report.Categories) []string {
 	list := make([]string, len(owners))
 	exact, _ := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	for i, o := range owners {
@@ -117,26 +118,26 @@ func untrackable(u *report.Untrackable) string {
 }
 
 // entries lists what a category is made of, with whole tags and sites.
-func (p *page) entries(c *report.Category) {
+func writeEntries(p *page, c *report.Category) {
 	if c.Bytes == 0 || len(c.Entries) == 0 {
 		return
 	}
-	p.title(fmt.Sprintf("%s: %s in %s", clean(c.Key), Bytes(c.Bytes), plural(c.EntryCount, "tag and place", "tags and places")))
+	p.title(fmt.Sprintf("%s: %s in %s", visible.Text(c.Key), Bytes(c.Bytes), plural(c.EntryCount, "tag and place", "tags and places")))
 	p.gap()
 	names := make([]string, len(c.Entries))
 	for i, e := range c.Entries {
-		name := clean(e.Site)
+		name := visible.Text(e.Site)
 		switch {
 		case e.Tag != "" && name != "":
-			name = clean(e.Tag) + "  at " + name
+			name = visible.Text(e.Tag) + "  at " + name
 		case e.Tag != "":
-			name = clean(e.Tag)
+			name = visible.Text(e.Tag)
 		case name == "":
 			name = report.Untagged
 		}
 		names[i] = name
 	}
-	for i, name := range clipApart(names, p.o.width()-len("  1,023.9 MiB  100.0%  "), p.o.ASCII) {
+	for i, name := range ClipApart(names, p.columns()-len("  1,023.9 MiB  100.0%  "), p.ASCII) {
 		p.line("  %10s  %6s  %s", Bytes(c.Entries[i].Bytes), percentOf(c.Entries[i].Bytes, c.Bytes), name)
 	}
 	if more := c.EntryCount - uint64(len(c.Entries)); more > 0 {

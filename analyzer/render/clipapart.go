@@ -9,12 +9,9 @@ import (
 // maxClippedApart bounds the names that are compared letter by letter, in bytes: some have a million.
 const maxClippedApart = 4096
 
-// ClipApart shortens texts to the given number of columns; what tells them apart stays.
-func ClipApart(texts []string, width int, ascii bool) []string { return clipApart(texts, width, ascii) }
-
-// clipApart shortens texts as clip does, but leaves in what tells them apart: of two layers with the same ending the
+// ClipApart shortens texts as clip does, but leaves in what tells them apart: of two layers with the same ending the
 // numbers.
-func clipApart(texts []string, width int, ascii bool) []string {
+func ClipApart(texts []string, width int, ascii bool) []string {
 	clipped := make([]string, len(texts))
 	alike := make(map[string][]int)
 	for i, text := range texts {

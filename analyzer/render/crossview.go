@@ -7,6 +7,7 @@ import (
 
 	"memtrace/analyzer/fold"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // crossColumns is how many columns a crossed table has at most before the others are summed up, unless all rows were
@@ -27,25 +28,25 @@ func noCross(s *report.Summary) string {
 }
 
 // crossed prints the table: rows of one grouping, columns of the other, those that do not fit summed up.
-func (p *page) crossed(s *report.Summary) {
+func writeCross(p *page, s *report.Summary) {
 	c := s.Cross
-	when := "the peak of " + frameworkName(s)
+	when := "the peak of " + FrameworkName(s.Versions)
 	if c.Level != "framework" {
 		when = "the peak"
 	}
 	if c.Moment != "peak" {
-		when = clean(c.Moment)
+		when = visible.Text(c.Moment)
 	}
 	p.title(fmt.Sprintf("Where the memory was at %s, %s: %s by %s", when, moment(c.TimeNS), c.By[0], c.By[1]))
 	p.gap()
-	rows := p.foldedCross(c)
-	for shown := p.crossWidth(len(c.Columns)); ; shown-- { // more columns say more than what each of repeated modules holds
-		columns, table, each := p.crossTable(c, rows, shown)
-		plain := p.crossFits(columns, table)
-		if with, wider := eachColumn(slices.Clone(columns), cloneRows(table), each); p.crossFits(with, wider) || shown <= 1 && !plain {
+	rows := foldedCross(p, c)
+	for shown := crossWidth(p, len(c.Columns)); ; shown-- { // more columns say more than what each of repeated modules holds
+		columns, table, each := crossTable(p, c, rows, shown)
+		plain := crossFits(p, columns, table)
+		if with, wider := eachColumn(slices.Clone(columns), cloneRows(table), each); crossFits(p, with, wider) || shown <= 1 && !plain {
 			columns, table, plain = with, wider, true
 		}
-		if plain || p.o.Rows < 0 {
+		if plain || p.Rows < 0 {
 			p.table(columns, table)
 			return
 		}
@@ -60,16 +61,16 @@ func cloneRows(rows [][]cell) [][]cell {
 	return list
 }
 
-func (p *page) crossWidth(columns int) int {
-	if p.o.Rows < 0 {
+func crossWidth(p *page, columns int) int {
+	if p.Rows < 0 {
 		return columns
 	}
 	return min(columns, crossColumns)
 }
 
 // crossFits reports whether the names keep room beside all columns.
-func (p *page) crossFits(columns []column, rows [][]cell) bool {
-	room := p.o.width()
+func crossFits(p *page, columns []column, rows [][]cell) bool {
+	room := p.columns()
 	for i := range columns {
 		width := widthOf(columns[i].title)
 		for _, row := range rows {
@@ -90,20 +91,20 @@ type crossSum struct {
 	cells      []uint64
 }
 
-func (p *page) foldedCross(c *report.Cross) []crossSum {
+func foldedCross(p *page, c *report.Cross) []crossSum {
 	keys, bytes := make([]string, len(c.Rows)), make([]uint64, len(c.Rows))
 	for i := range c.Rows {
 		keys[i], bytes[i] = c.Rows[i].Key, c.Rows[i].Bytes
 	}
 	by := c.By[0]
-	if p.o.Unfolded {
+	if p.Unfolded {
 		by = ""
 	}
 	var list []crossSum
 	for _, f := range fold.FoldRows(by, keys, bytes) {
-		sum := crossSum{name: clean(f.Name), each: p.o.each(len(f.Members), f.Min, f.Max), bytes: f.Bytes, cells: make([]uint64, len(c.Columns))}
+		sum := crossSum{name: visible.Text(f.Name), each: p.each(len(f.Members), f.Min, f.Max), bytes: f.Bytes, cells: make([]uint64, len(c.Columns))}
 		if !f.Repeated() {
-			sum.name = clean(c.Rows[f.Members[0]].Title())
+			sum.name = visible.Text(c.Rows[f.Members[0]].Title())
 		}
 		for _, m := range f.Members {
 			for i, n := range c.Rows[m].Cells {
@@ -112,7 +113,7 @@ func (p *page) foldedCross(c *report.Cross) []crossSum {
 		}
 		list = append(list, sum)
 	}
-	return fewer(list, p.o.rows(), func(hidden []crossSum) crossSum {
+	return fewer(list, p.rowLimit(), func(hidden []crossSum) crossSum {
 		rest := crossSum{name: fmt.Sprintf("Others (%d more)", len(hidden)), cells: make([]uint64, len(c.Columns))}
 		for _, h := range hidden {
 			rest.bytes += h.bytes
@@ -123,11 +124,11 @@ func (p *page) foldedCross(c *report.Cross) []crossSum {
 }
 
 // crossTable makes the cells, with the first columns and the sum of the others.
-func (p *page) crossTable(c *report.Cross, sums []crossSum, shown int) (columns []column, rows [][]cell, each []string) {
+func crossTable(p *page, c *report.Cross, sums []crossSum, shown int) (columns []column, rows [][]cell, each []string) {
 	rest := len(c.Columns) - shown
 	columns = []column{{title: c.By[0]}}
 	for i := range c.Columns[:shown] {
-		columns = append(columns, column{title: clip(clean(c.Columns[i].Title()), crossTitle, p.o.ASCII), right: true})
+		columns = append(columns, column{title: clip(visible.Text(c.Columns[i].Title()), crossTitle, p.ASCII), right: true})
 	}
 	if rest > 0 {
 		columns = append(columns, column{title: plural(uint64(rest), "other", "others"), right: true})

@@ -104,15 +104,6 @@ func withoutFormula(cell string) string {
 
 func number[T uint64 | int64 | int16](n T) string { return fmt.Sprint(n) }
 
-// secondsOf writes nanoseconds without rounding them.
-func secondsOf(ns int64) string {
-	sign := ""
-	if ns < 0 {
-		sign, ns = "-", -ns
-	}
-	return fmt.Sprintf("%s%d.%09d", sign, ns/1e9, ns%1e9)
-}
-
 func csvTotals(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		row := func(device, level string, l report.Level) bool {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // shortOwners is how many owners the table shows unless groupings were asked for: the table of the peak has them all.
@@ -15,7 +16,7 @@ const shortOwners = 5
 // deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains.
 // Unless groupings were asked for, that is one moment, and none for the device that ran out of memory, whose table
 // stands at the top.
-func (p *page) deviceLedgers(s *report.Summary) {
+func writeDeviceLedgers(p *page, s *report.Summary) {
 	r := s.DeviceLedger
 	if r == nil || len(s.By) == 0 {
 		return
@@ -35,7 +36,7 @@ func (p *page) deviceLedgers(s *report.Summary) {
 			shown = shown[:1]
 		}
 		if len(shown) > 0 {
-			p.deviceLedger(s, d.Index, by, shown)
+			writeDeviceLedger(p, s, d.Index, by, shown)
 		}
 	}
 	if len(r.Devices) == 0 {
@@ -44,10 +45,10 @@ func (p *page) deviceLedgers(s *report.Summary) {
 		return
 	}
 	for _, note := range r.Notes {
-		p.item(clean(upperFirst(note)) + ".")
+		p.item(visible.Text(upperFirst(note)) + ".")
 	}
 	if r.Why != "" {
-		p.item("No samples after the last one: " + clean(r.Why) + ".")
+		p.item("No samples after the last one: " + visible.Text(r.Why) + ".")
 	}
 	p.gap()
 }
@@ -69,7 +70,7 @@ func noSamples(r *report.DeviceReport) string {
 	if why == "" {
 		why = "no sample was taken"
 	}
-	return "device usage unavailable (" + clean(why) + "): other processes, the CUDA context and code are not counted"
+	return "device usage unavailable (" + visible.Text(why) + "): other processes, the CUDA context and code are not counted"
 }
 
 // deviceOwner is a printed row: the same owner at each moment.
@@ -79,7 +80,7 @@ type deviceOwner struct {
 	bytes []int64 // by moment
 }
 
-func (p *page) deviceLedger(s *report.Summary, index int16, by string, moments []*report.DeviceLedger) {
+func writeDeviceLedger(p *page, s *report.Summary, index int16, by string, moments []*report.DeviceLedger) {
 	p.title(fmt.Sprintf("What fills %s, by %s", deviceName(index), by))
 	p.gap()
 	columns := []column{{title: "owner"}}
@@ -98,7 +99,7 @@ func (p *page) deviceLedger(s *report.Summary, index int16, by string, moments [
 		}
 		rows = append(rows, row)
 	}
-	for _, o := range p.deviceOwners(s, moments) {
+	for _, o := range deviceOwners(p, s, moments) {
 		add(o.name, o.style, func(i int) int64 { return o.bytes[i] })
 	}
 	add("in use", strong, func(i int) int64 { return int64(moments[i].Sample.UsedBytes) })
@@ -107,7 +108,7 @@ func (p *page) deviceLedger(s *report.Summary, index int16, by string, moments [
 		add("the device", strong, func(i int) int64 { return int64(moments[i].TotalBytes) })
 	}
 	p.table(columns, rows)
-	p.deviceRemarks(moments)
+	writeDeviceRemarks(p, moments)
 	p.gap()
 }
 
@@ -120,7 +121,7 @@ func deviceBytes(n int64) string {
 }
 
 func sampleTitle(l *report.DeviceLedger) string {
-	name := clean(l.Moment)
+	name := visible.Text(l.Moment)
 	switch l.Moment {
 	case report.MomentHighest:
 		name = "highest sample"
@@ -132,10 +133,10 @@ func sampleTitle(l *report.DeviceLedger) string {
 
 // deviceOwners joins the moments' rows, in the order of a ledger: blocks, slack and outside memory, then what surrounds
 // them.
-func (p *page) deviceOwners(s *report.Summary, moments []*report.DeviceLedger) []deviceOwner {
+func deviceOwners(p *page, s *report.Summary, moments []*report.DeviceLedger) []deviceOwner {
 	byKind := make(map[string][]deviceOwner)
 	place := make(map[[2]string]int)
-	requested := (s.Asked || p.o.Details) && requestsKnown(moments)
+	requested := (s.Asked || p.Details) && requestsKnown(moments)
 	for i, l := range moments {
 		for _, r := range deviceRows(l, requested) {
 			list := byKind[r.Owner]
@@ -150,7 +151,7 @@ func (p *page) deviceOwners(s *report.Summary, moments []*report.DeviceLedger) [
 			byKind[r.Owner] = list
 		}
 	}
-	limit := p.o.rows()
+	limit := p.rowLimit()
 	if !s.Asked {
 		limit = min(limit, shortOwners)
 	}
@@ -239,11 +240,11 @@ func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (na
 	}
 	switch {
 	case r.Owner == report.OwnerBlocks:
-		name = clean(keyTitle(r.Key, r.Label))
+		name = visible.Text(cmp.Or(r.Label, r.Key))
 	case r.Owner == report.OwnerOutside:
-		name = clean(r.Key) + " (driver)"
+		name = visible.Text(r.Key) + " (driver)"
 	case r.Owner == report.OwnerSlack:
-		name = frameworkName(s) + " reserved, unused (slack)"
+		name = FrameworkName(s.Versions) + " reserved, unused (slack)"
 	case r.Owner == report.OwnerRemainder && !shareKnown:
 		name = "context, code, other processes"
 	}
@@ -251,7 +252,7 @@ func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (na
 }
 
 // deviceRemarks say what a reader must know to read the table rightly.
-func (p *page) deviceRemarks(moments []*report.DeviceLedger) {
+func writeDeviceRemarks(p *page, moments []*report.DeviceLedger) {
 	l := moments[len(moments)-1]
 	var unexplained int64
 	for _, r := range l.Rows {
@@ -272,4 +273,11 @@ func (p *page) deviceRemarks(moments []*report.DeviceLedger) {
 			p.item("Memory changed while the device was asked " + moment(l.Sample.TimeNS) + ": the last rows are off by that much.")
 		}
 	}
+}
+
+// DeviceSheets say what fills each device; where that is not known, why.
+func DeviceSheets(s *report.Summary, rows int) []Sheet {
+	all := *s
+	all.Asked = true // every moment that the ledger has, and every owner
+	return sheetsOf(rows, func(p *page) { writeDeviceLedgers(p, &all) })
 }

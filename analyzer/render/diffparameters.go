@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"memtrace/analyzer/diff"
+	"memtrace/internal/visible"
 )
 
 // DiffViews lists the views that compare two runs.
@@ -17,16 +18,16 @@ func DiffParameters(w io.Writer, d *diff.Diff, o Options) error {
 	if d.Parameters == nil {
 		return errors.New("a summary was made without training")
 	}
-	p := &page{w: w, o: o}
+	p := &diffPage{page: newPage(w, o)}
 	p.diffHeading(d)
 	p.parameterChanges(d.Parameters)
-	if p.err != nil {
-		return fmt.Errorf("write the diff: %w", p.err)
+	if p.failure() != nil {
+		return fmt.Errorf("write the diff: %w", p.failure())
 	}
 	return nil
 }
 
-func (p *page) parameterChanges(list []diff.Parameter) {
+func (p *diffPage) parameterChanges(list []diff.Parameter) {
 	same := uint64(0)
 	var changed []diff.Parameter
 	var base, now uint64
@@ -42,30 +43,30 @@ func (p *page) parameterChanges(list []diff.Parameter) {
 	p.title("Parameters and buffers, growth first")
 	p.gap()
 	folded := diff.FoldParameterChanges(changed)
-	if p.o.Unfolded {
+	if p.Unfolded {
 		folded = nil
 		for _, row := range changed {
 			folded = append(folded, diff.FoldedParameter{Row: row, Count: 1})
 		}
 	}
-	shown := largestChanges(len(folded), p.o.rows(), func(i int) int64 { return folded[i].Row.Delta() })
+	shown := largestChanges(len(folded), p.rowLimit(), func(i int) int64 { return folded[i].Row.Delta() })
 	var rows [][]cell
 	var each []string
 	for i, f := range folded {
 		if shown[i] {
 			row := &f.Row
-			name := clean(row.Name)
+			name := visible.Text(row.Name)
 			if row.Category != "parameter" {
-				name += " (" + clean(row.Category) + ")"
+				name += " (" + visible.Text(row.Category) + ")"
 			}
 			rows = append(rows, []cell{{name, plain}, states[row.State], {orBlank(row.Bytes.Base), plain}, {orBlank(row.Bytes.New), plain}, signed(row.Bytes), signed(row.Gradient), signed(row.Optimizer)})
-			each = append(each, p.o.each(f.Count, f.Least, f.Most))
+			each = append(each, p.each(f.Count, f.Least, f.Most))
 		}
 	}
 	if len(rows) > 0 {
 		columns := []column{{title: "name"}, {}, {title: "weight, base", right: true, optional: 3}, {title: "new", right: true, optional: 3}, {title: "Δ weight", right: true}, {title: "Δ gradient", right: true},
 			{title: "Δ optimizer", right: true}}
-		if p.o.ASCII {
+		if p.ASCII {
 			columns[4].title, columns[5].title, columns[6].title = "weight +/-", "gradient +/-", "optimizer +/-"
 		}
 		columns, rows = eachColumn(columns, rows, each)

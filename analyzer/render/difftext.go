@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -8,12 +9,19 @@ import (
 
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
+
+// diffPage is a page that compares two runs.
+type diffPage struct {
+	*page
+	doubted bool // question marks behind differences were used and not explained yet
+}
 
 // DiffText writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By,
 // growth first.
 func DiffText(w io.Writer, d *diff.Diff, o Options) error {
-	p := &page{w: w, o: o}
+	p := &diffPage{page: newPage(w, o)}
 	p.diffHeading(d)
 	p.diffLevels(d)
 	for _, by := range d.By {
@@ -26,21 +34,21 @@ func DiffText(w io.Writer, d *diff.Diff, o Options) error {
 	if len(d.Notes) > 0 {
 		p.title("Notes")
 		for _, note := range d.Notes {
-			p.item(clean(note))
+			p.item(visible.Text(note))
 		}
 	}
-	if p.err != nil {
-		return fmt.Errorf("write the diff: %w", p.err)
+	if p.failure() != nil {
+		return fmt.Errorf("write the diff: %w", p.failure())
 	}
 	return nil
 }
 
 // diffHeading begins with what changed, and says what was compared.
-func (p *page) diffHeading(d *diff.Diff) {
+func (p *diffPage) diffHeading(d *diff.Diff) {
 	p.title("memtrace diff")
 	p.gap()
-	for _, part := range Wrap(DiffVerdict(d), p.o.width()-2) {
-		p.line("  %s", p.o.paint(strong, part))
+	for _, part := range Wrap(DiffVerdict(d), p.columns()-2) {
+		p.line("  %s", p.paint(strong, part))
 	}
 	p.gap()
 	if d.SameRun {
@@ -54,14 +62,14 @@ func (p *page) diffHeading(d *diff.Diff) {
 	p.gap()
 }
 
-func (p *page) diffSide(name string, side diff.Side, at string) {
+func (p *diffPage) diffSide(name string, side diff.Side, at string) {
 	if side.Path != "" {
-		p.oneLine(name, clean(side.Path)+at)
+		p.oneLine(name, visible.Text(side.Path)+at)
 		name, at = "", ""
 	}
-	text := orUnknown(command(side.Process)) + " (" + process(side.Process) + "; " + run(side.Process) + ")" + at
+	text := cmp.Or(command(side.Process), "unknown") + " (" + process(side.Process) + "; " + run(side.Process) + ")" + at
 	if side.Process.Imported != "" {
-		text = "imported: " + clean(side.Process.Imported) + at
+		text = "imported: " + visible.Text(side.Process.Imported) + at
 	}
 	if versions := software(side.Versions); versions != "" {
 		text += ", " + versions
@@ -81,7 +89,7 @@ func sideMoment(side diff.Side) string {
 	if side.Moment == "peak" {
 		return "the peak, " + text
 	}
-	return clean(side.Moment) + ", " + text
+	return visible.Text(side.Moment) + ", " + text
 }
 
 func momentUnlessPeak(side diff.Side) string {
@@ -97,12 +105,12 @@ func ofMoments(d *diff.Diff) (base, changed string) {
 		if side.Moment == "peak" {
 			return "peak"
 		}
-		return "at " + clean(side.Moment)
+		return "at " + visible.Text(side.Moment)
 	}
 	return name(d.Base), name(d.New)
 }
 
-func (p *page) diffLevels(d *diff.Diff) {
+func (p *diffPage) diffLevels(d *diff.Diff) {
 	if len(d.Levels) == 0 {
 		p.line("  Neither run made a CUDA memory call.")
 		p.gap()
@@ -117,7 +125,7 @@ func (p *page) diffLevels(d *diff.Diff) {
 
 // diffColumns are those of the levels' table, and with a state also of the groups'. What was left at the end and the
 // numbers of allocations are the same on both sides of one run.
-func (p *page) diffColumns(d *diff.Diff, title string, levels bool) []column {
+func (p *diffPage) diffColumns(d *diff.Diff, title string, levels bool) []column {
 	base, changed := ofMoments(d)
 	if base == changed {
 		base, changed = base+", base", "new"
@@ -130,7 +138,7 @@ func (p *page) diffColumns(d *diff.Diff, title string, levels bool) []column {
 	if !d.SameRun {
 		columns = append(columns, column{title: "Δ at end", right: true, optional: 4}, column{title: "Δ allocs", right: true, optional: 5})
 	}
-	if p.o.ASCII {
+	if p.ASCII {
 		for i := range columns {
 			columns[i].title = strings.TrimPrefix(columns[i].title, "Δ ")
 		}
@@ -138,7 +146,7 @@ func (p *page) diffColumns(d *diff.Diff, title string, levels bool) []column {
 	return columns
 }
 
-func (p *page) diffLevelRows(d *diff.Diff, f figure) (rows [][]cell) {
+func (p *diffPage) diffLevelRows(d *diff.Diff, f figure) (rows [][]cell) {
 	devices := make(map[string]bool)
 	for _, l := range d.Levels {
 		devices[l.Device] = true
@@ -183,7 +191,7 @@ func percentChange(c diff.Change) string {
 }
 
 // diffLost says what the lost records of one run mean.
-func (p *page) diffLost(name string, b *report.Bounds) {
+func (p *diffPage) diffLost(name string, b *report.Bounds) {
 	if b != nil {
 		p.styled(alarm, name+" lost", lostWords(b))
 		p.gap()
@@ -191,7 +199,7 @@ func (p *page) diffLost(name string, b *report.Bounds) {
 }
 
 // change is signed, with a question mark where lost records may have made the difference.
-func (p *page) change(c diff.Change) cell {
+func (p *diffPage) change(c diff.Change) cell {
 	text := signed(c)
 	if c.Certain != nil && !*c.Certain {
 		text.text += " ?"
@@ -201,7 +209,7 @@ func (p *page) change(c diff.Change) cell {
 }
 
 // doubts explains the question marks since the last time.
-func (p *page) doubts() {
+func (p *diffPage) doubts() {
 	if p.doubted {
 		p.item("? not certain: lost records may have made the difference")
 	}
@@ -224,20 +232,20 @@ func signed(c diff.Change) cell {
 var states = map[string]cell{diff.StateNew: {"NEW", alarm}, diff.StateGrew: {"GREW", alarm}, diff.StateGone: {"REMOVED", relief}, diff.StateShrank: {"SHRANK", relief},
 	diff.StateSame: {"UNCHANGED", plain}}
 
-func (p *page) diffGroup(d *diff.Diff, g diff.Group) {
-	if len(g.Rows) < 2 && !p.o.AllLevels { // it repeats the table of levels
+func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
+	if len(g.Rows) < 2 && !p.AllLevels { // it repeats the table of levels
 		return
 	}
 	var rows [][]cell
 	var each []string
 	hidden := uint64(0)
 	var changed []diff.FoldedRow
-	for _, f := range g.Folded(!p.o.Unfolded) {
+	for _, f := range g.Folded(!p.Unfolded) {
 		if f.Row.State != diff.StateSame {
 			changed = append(changed, f)
 		}
 	}
-	shown := largestChanges(len(changed), p.o.rows(), func(i int) int64 { return changed[i].Row.PeakBytes.Delta })
+	shown := largestChanges(len(changed), p.rowLimit(), func(i int) int64 { return changed[i].Row.PeakBytes.Delta })
 	for i, f := range changed {
 		r := &f.Row
 		if !shown[i] {
@@ -252,7 +260,7 @@ func (p *page) diffGroup(d *diff.Diff, g diff.Group) {
 		if !d.SameRun {
 			row = append(row, cell{p.change(r.LiveBytes).text, plain}, cell{signedCount(r.AllocCount.Delta), plain})
 		}
-		rows, each = append(rows, row), append(each, p.o.each(f.Count, f.Least, f.Most))
+		rows, each = append(rows, row), append(each, p.each(f.Count, f.Least, f.Most))
 	}
 	if len(rows) == 0 {
 		p.line("%s by %s: %s", upperFirst(g.Level), g.By, plural(uint64(g.Unchanged), "row unchanged", "rows unchanged"))
@@ -306,7 +314,7 @@ func largestChanges(count, limit int, delta func(i int) int64) []bool {
 // diffTitle names a row. A place that moved is told the line where it was.
 func diffTitle(r *diff.Row) string {
 	if line := diff.LineOf(r.BaseKey); line > 0 {
-		return fmt.Sprintf("%s (was line %d)", clean(r.Title()), line)
+		return fmt.Sprintf("%s (was line %d)", visible.Text(r.Title()), line)
 	}
-	return clean(r.Title())
+	return visible.Text(r.Title())
 }

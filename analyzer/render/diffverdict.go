@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/diff"
+	"memtrace/internal/visible"
 )
 
 // DiffVerdict says in one or two sentences by how much the memory changed, and what changed with it.
@@ -52,7 +53,7 @@ func causeWords(c *diff.Cause) string {
 		if c.State == diff.StateNew || c.State == diff.StateGone {
 			bytes = " (" + stateWord(c.State) + ", " + SignedBytes(c.Delta) + ")"
 		}
-		return "by " + c.By + " " + clean(c.Name) + bytes
+		return "by " + c.By + " " + visible.Text(c.Name) + bytes
 	}
 	kind := map[string]string{"parameter": "parameter", "buffer": "buffer", "optimizer": "optimizer state"}[c.Kind]
 	if kind == "" {
@@ -65,7 +66,7 @@ func causeWords(c *diff.Cause) string {
 	if c.Count > 1 {
 		words = fmt.Sprintf("%d %s", c.Count, words)
 	}
-	return words + " " + clean(c.Name) + bytes
+	return words + " " + visible.Text(c.Name) + bytes
 }
 
 func stateWord(state string) string {

@@ -6,13 +6,14 @@ import (
 	"strconv"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 const iterationEnds = 3 // iterations shown at both ends of the run
 
 // categoryColumns is how many categories get a column of their own. Columns that a table leaves out for want of room
 // would be missing from the column of the others.
-func (p *page) categoryColumns() int {
+func categoryColumns(p *page) int {
 	const (
 		sizeColumn = 11
 		basic      = 59 // iteration, peak, phase, others, reserved
@@ -20,28 +21,28 @@ func (p *page) categoryColumns() int {
 		roomy      = 120
 		most       = 6
 	)
-	room := p.o.width() - basic
-	if p.o.width() >= roomy {
+	room := p.columns() - basic
+	if p.columns() >= roomy {
 		room -= more
 	}
 	return min(max(room/sizeColumn, 1), most)
 }
 
 // iterations prints one row per iteration: all of them, or those at both ends, the highest one, and some between.
-func (p *page) iterations(s *report.Summary) {
+func writeIterations(p *page, s *report.Summary) {
 	t := s.Training
 	p.title(fmt.Sprintf("Iterations of %s's blocks", levelName(s, t)))
 	p.gap()
-	p.iterationLines(t)
+	writeIterationLines(p, t)
 	p.gap()
-	own, used := iterationCategories(t, p.categoryColumns())
+	own, used := iterationCategories(t, categoryColumns(p))
 	short := shortNames(t.Categories)
 	columns := []column{{title: "iteration"}, {title: "epoch", right: true, optional: 3}, {title: "peak", right: true}, {title: "in"}}
 	for _, i := range own {
 		columns = append(columns, column{title: short[i], right: true})
 	}
 	columns = append(columns, column{title: "rest", right: true}, column{title: "reserved", right: true, optional: 1}, column{title: "at its end", right: true, optional: 2})
-	picked := pickIterations(t, p.o.rows())
+	picked := pickIterations(t, p.rowLimit())
 	var rows [][]cell
 	for _, i := range picked {
 		rows = append(rows, iterationCells(t, i, own))
@@ -51,7 +52,7 @@ func (p *page) iterations(s *report.Summary) {
 		p.line("  %s not shown, with -n 0", plural(uint64(hidden), "iteration", "iterations"))
 	}
 	p.gap()
-	p.item(fmt.Sprintf("Categories are those of the rules %s at each peak: %s.", clean(t.Rules), legend(t.Categories, used)))
+	p.item(fmt.Sprintf("Categories are those of the rules %s at each peak: %s.", visible.Text(t.Rules), legend(t.Categories, used)))
 }
 
 // withoutBlank leaves out columns in which no row says anything.
@@ -100,7 +101,7 @@ func iterationCells(t *report.Training, index int, own []int) []cell {
 	if index == t.Highest && len(t.Iterations) > 1 {
 		name += " (highest)"
 	}
-	row := []cell{{name, plain}, {}, {Bytes(it.Peak.Bytes), strong}, {clean(it.Peak.Phase), plain}}
+	row := []cell{{name, plain}, {}, {Bytes(it.Peak.Bytes), strong}, {visible.Text(it.Peak.Phase), plain}}
 	if it.Epoch > 0 {
 		row[1].text = strconv.FormatUint(it.Epoch, 10)
 	}

@@ -1,13 +1,13 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
-
-const barWidth = 16
 
 // owner is one printed row of a ledger.
 type owner struct {
@@ -22,7 +22,7 @@ type owner struct {
 }
 
 // ledger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
-func (p *page) ledger(s *report.Summary, by string) {
+func writeLedger(p *page, s *report.Summary, by string) {
 	l := s.Ledger(by)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
 		return
@@ -32,13 +32,13 @@ func (p *page) ledger(s *report.Summary, by string) {
 	if len(l.Rows) == 0 {
 		p.line("  nothing was live")
 	} else {
-		p.ownerTable(p.owners(s, l), l.WholeBytes, s.Bounds)
+		writeOwnerTable(p, ledgerOwners(p, s, l), l.WholeBytes, s.Bounds)
 		p.legend()
 	}
 	p.gap()
 	if s.Asked {
 		for _, level := range []string{"framework", "driver"} {
-			p.group(s, by, level)
+			writeGroup(p, s, by, level)
 		}
 	}
 }
@@ -46,18 +46,18 @@ func (p *page) ledger(s *report.Summary, by string) {
 func ledgerMoment(s *report.Summary, l *report.Ledger) string {
 	switch {
 	case l.Moment != "peak":
-		return clean(l.Moment)
+		return visible.Text(l.Moment)
 	case l.Level == "framework":
-		return "the peak of " + frameworkName(s)
+		return "the peak of " + FrameworkName(s.Versions)
 	}
 	return "the peak"
 }
 
 // owners turns a ledger's rows into printed ones, which still add up to the whole: blocks, what they have beyond the
 // requests, the slack of the allocator, memory outside the framework.
-func (p *page) owners(s *report.Summary, l *report.Ledger) []owner {
+func ledgerOwners(p *page, s *report.Summary, l *report.Ledger) []owner {
 	var inside, between, beyond []owner
-	requested := p.tellsRequests(s, l)
+	requested := showsRequests(p, s, l)
 	if requested {
 		between = append(between, owner{name: "rounding and unsplit remainder of blocks", bytes: l.Requested.RestBytes, style: slack})
 	}
@@ -70,25 +70,25 @@ func (p *page) owners(s *report.Summary, l *report.Ledger) []owner {
 		case report.OwnerSlack:
 			between = append(between, slackOwners(s, l, r)...)
 		case report.OwnerOutside:
-			beyond = append(beyond, owner{name: clean(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower, style: outside, row: ofLibraries[r.Key]})
+			beyond = append(beyond, owner{name: visible.Text(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower, style: outside, row: ofLibraries[r.Key]})
 		default:
-			o := owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, lower: r.BytesLower, style: blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
+			o := owner{name: visible.Text(cmp.Or(r.Label, r.Key)), bytes: r.Bytes, lower: r.BytesLower, style: blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
 			if requested {
 				o.bytes, o.sites = o.bytes-r.Requested.RestBytes, withoutRest(o.sites)
 			}
 			inside = append(inside, o)
 		}
 	}
-	inside = p.foldedOwners(l.By, inside)
-	inside = p.fold(inside, "Others", "by "+l.By)
-	beyond = p.fold(beyond, "Other libraries", "of the driver")
+	inside = foldedOwners(p, l.By, inside)
+	inside = limitOwners(p, inside, "Others", "by "+l.By)
+	beyond = limitOwners(p, beyond, "Other libraries", "of the driver")
 	return append(append(inside, between...), beyond...)
 }
 
 // tellsRequests reports whether a ledger's blocks are shown by what was requested: in what was asked for, where it is
 // known and makes a difference.
-func (p *page) tellsRequests(s *report.Summary, l *report.Ledger) bool {
-	return (s.Asked || p.o.Details) && l.Requested != nil && l.Requested.RestBytes > 0
+func showsRequests(p *page, s *report.Summary, l *report.Ledger) bool {
+	return (s.Asked || p.Details) && l.Requested != nil && l.Requested.RestBytes > 0
 }
 
 func withoutRest(sites []report.RowSite) []report.RowSite {
@@ -102,7 +102,7 @@ func withoutRest(sites []report.RowSite) []report.RowSite {
 // slackOwners divides what the allocator holds in no block: what was given back and waits for other streams is not free
 // yet.
 func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owner {
-	list := []owner{{name: frameworkName(s) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: slack}}
+	list := []owner{{name: FrameworkName(s.Versions) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: slack}}
 	if l.Waiting > 0 && l.Waiting <= r.Bytes && r.BytesLower == nil {
 		list[0].bytes -= l.Waiting
 		waiting := owner{name: "given back, waiting for other streams", bytes: l.Waiting, style: slack}
@@ -115,8 +115,8 @@ func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owne
 }
 
 // fold keeps as many owners as a table has rows and sums up the rest.
-func (p *page) fold(list []owner, name, what string) []owner {
-	return fewer(list, p.o.rows(), func(hidden []owner) owner {
+func limitOwners(p *page, list []owner, name, what string) []owner {
+	return fewer(list, p.rowLimit(), func(hidden []owner) owner {
 		rest := owner{name: fmt.Sprintf("%s (%d more %s)", name, len(hidden), what), style: hidden[0].style}
 		for _, o := range hidden {
 			rest.bytes += o.bytes
@@ -137,31 +137,6 @@ func sumOfLower(sum, lower *uint64) *uint64 {
 	return new(*sum + *lower)
 }
 
-// fewer keeps the first rows of a list and puts the sum of the others behind them.
-func fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
-	if len(list) <= limit {
-		return list
-	}
-	return append(list[:limit:limit], sum(list[limit:]))
-}
-
-// sharesOf returns the rows' shares of their sum in tenths of a percent, and the largest row's bytes.
-func sharesOf[T any](rows []T, bytes func(*T) uint64) (shares []int, largest uint64) {
-	values := make([]uint64, len(rows))
-	for i := range rows {
-		values[i] = bytes(&rows[i])
-		largest = max(largest, values[i])
-	}
-	return tenths(values), largest
-}
-
-func keyTitle(key, label string) string {
-	if label != "" {
-		return label
-	}
-	return key
-}
-
 // rowsByKey finds the rows of a group, which may be nil. A search for each row of a ledger took a minute for a hundred
 // thousand tags.
 func rowsByKey(g *report.Group) map[string]*report.Row {
@@ -177,7 +152,7 @@ func rowsByKey(g *report.Group) map[string]*report.Row {
 	return rows
 }
 
-func (p *page) ownerTable(owners []owner, whole uint64, b *report.Bounds) {
+func writeOwnerTable(p *page, owners []owner, whole uint64, b *report.Bounds) {
 	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	columns := []column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
 		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
@@ -192,12 +167,12 @@ func (p *page) ownerTable(owners []owner, whole uint64, b *report.Bounds) {
 				return p.loose(lower, b) + Bytes(recorded)
 			}
 		}
-		row := []cell{{o.name, plain}, {bytes(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}}
+		row := []cell{{o.name, plain}, {bytes(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.ASCII), o.style}}
 		end, count := cell{}, cell{}
 		if o.row != nil {
 			end.text, count.text = p.marked(o.row.LiveBytesLower, o.row.LiveBytes, b), Count(o.row.AllocCount)
 		}
-		places := p.siteRows(&o, whole, len(columns))
+		places := siteRows(p, &o, whole, len(columns))
 		rows, each = append(rows, append(row, end, count)), append(each, o.each)
 		rows, each = append(rows, places...), append(each, make([]string, len(places))...)
 	}
@@ -211,18 +186,18 @@ func (p *page) ownerTable(owners []owner, whole uint64, b *report.Bounds) {
 
 // group prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the
 // whole run.
-func (p *page) group(s *report.Summary, by, level string) {
+func writeGroup(p *page, s *report.Summary, by, level string) {
 	g := s.Group(by, level)
 	if g == nil {
 		return
 	}
 	name := level
 	if level == "framework" {
-		name = frameworkName(s)
+		name = FrameworkName(s.Versions)
 	}
 	p.title(fmt.Sprintf("%s allocations by %s", upperFirst(name), by))
 	p.gap()
-	rows := fewer(p.foldedRows(g), p.o.rows(), func(hidden []foldedRow) foldedRow {
+	rows := fewer(foldedRows(p, g), p.rowLimit(), func(hidden []foldedRow) foldedRow {
 		rest := foldedRow{Row: report.Row{Key: fmt.Sprintf("Others (%d more)", len(hidden))}}
 		for _, r := range hidden {
 			addRow(&rest.Row, &r.Row)
@@ -234,7 +209,7 @@ func (p *page) group(s *report.Summary, by, level string) {
 	var each []string
 	for i, r := range rows {
 		each = append(each, r.each)
-		cells = append(cells, []cell{{clean(r.Title()), plain}, {p.marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), strong}, {percent(shares[i]), plain}, {p.marked(r.LiveBytesLower, r.LiveBytes, s.Bounds), plain},
+		cells = append(cells, []cell{{visible.Text(r.Title()), plain}, {p.marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), strong}, {percent(shares[i]), plain}, {p.marked(r.LiveBytesLower, r.LiveBytes, s.Bounds), plain},
 			{Count(r.AllocCount), plain}, {Bytes(r.AllocBytes), plain}, {requestedCell(r.RequestedAtPeak), plain}})
 	}
 	columns := []column{{title: by}, {title: "at its peak", right: true}, {title: "share", right: true}, {title: "at end", right: true, optional: 1},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 const (
@@ -30,9 +31,9 @@ type moduleTable struct {
 }
 
 // modules prints the tree.
-func (p *page) modules(s *report.Summary) {
+func writeModules(p *page, s *report.Summary) {
 	t := s.Training
-	m := moduleTable{page: p, root: t.Modules, short: shortNames(t.Categories), used: make([]bool, len(t.Categories)), all: p.o.Rows < 0}
+	m := moduleTable{page: p, root: t.Modules, short: shortNames(t.Categories), used: make([]bool, len(t.Categories)), all: p.Rows < 0}
 	p.title("Modules at " + moduleMoment(s, t))
 	p.gap()
 	root := oneModule(*t.Modules)
@@ -43,10 +44,10 @@ func (p *page) modules(s *report.Summary) {
 	p.gap()
 	p.item("Each row counts what lies below it, too; own is what the module itself held at the peak. forward, backward and optimizer are the highest moments of the iteration at which that phase allocated.")
 	if words := legend(t.Categories, m.used); words != "" && shown[len(shown)-1] {
-		p.item(fmt.Sprintf("Abbreviations, at the peak (rule set %s): %s.", clean(t.Rules), words))
+		p.item(fmt.Sprintf("Abbreviations, at the peak (rule set %s): %s.", visible.Text(t.Rules), words))
 	}
 	if m.deep {
-		p.item(fmt.Sprintf("Modules below level %d are part of those above them; --depth shows more.", p.o.depth()))
+		p.item(fmt.Sprintf("Modules below level %d are part of those above them; --depth shows more.", p.depthLimit()))
 	}
 }
 
@@ -57,7 +58,7 @@ func moduleMoment(s *report.Summary, t *report.Training) string {
 		return what
 	}
 	it := &t.Iterations[t.Highest]
-	what += fmt.Sprintf(", %s, in %s", moment(it.Peak.TimeNS), clean(it.Peak.Phase))
+	what += fmt.Sprintf(", %s, in %s", moment(it.Peak.TimeNS), visible.Text(it.Peak.Phase))
 	switch {
 	case t.IterationsBy == report.IterationsByNothing:
 		return what
@@ -75,7 +76,7 @@ func (m *moduleTable) add(module *moduleFold, indent, depth int) {
 	if len(module.Children) == 0 {
 		return
 	}
-	if depth >= m.page.o.depth() {
+	if depth >= m.page.depthLimit() {
 		m.deep = true
 		return
 	}
@@ -102,7 +103,7 @@ func (m *moduleTable) add(module *moduleFold, indent, depth int) {
 // children are a module's in the order in which they are shown.
 func (m *moduleTable) children(module *report.Module) []moduleFold {
 	ordered := inOrder(module.Children)
-	if !m.all && !m.page.o.Unfolded {
+	if !m.all && !m.page.Unfolded {
 		return foldLayers(ordered)
 	}
 	var list []moduleFold
@@ -115,7 +116,7 @@ func (m *moduleTable) children(module *report.Module) []moduleFold {
 // below is the depth of a child. Where nobody asked for a depth, levels on the way to what holds nearly all of the
 // memory do not count: they only wrap it.
 func (m *moduleTable) below(module, child *moduleFold, depth int) int {
-	if !m.page.o.DepthAsked && atPeak(&child.Module) >= atPeak(&module.Module)/moduleWraps*(moduleWraps-1) && atPeak(m.root)/2 <= atPeak(&child.Module) {
+	if !m.page.DepthAsked && atPeak(&child.Module) >= atPeak(&module.Module)/moduleWraps*(moduleWraps-1) && atPeak(m.root)/2 <= atPeak(&child.Module) {
 		return depth
 	}
 	return depth + 1
@@ -135,7 +136,7 @@ func (m *moduleTable) slight(module *report.Module) bool {
 
 func (m *moduleTable) row(fold *moduleFold, depth int) {
 	module := &fold.Module
-	m.each = append(m.each, m.page.o.each(fold.count, fold.least, fold.most))
+	m.each = append(m.each, m.page.each(fold.count, fold.least, fold.most))
 	row := []cell{{strings.Repeat(moduleIndent, min(depth, moduleIndents)) + moduleName(module, depth), plain}}
 	for _, name := range moduleMoments {
 		_, subtree := momentOf(module, name)
@@ -149,9 +150,9 @@ func (m *moduleTable) row(fold *moduleFold, depth int) {
 func moduleName(module *report.Module, depth int) string {
 	switch {
 	case module.Name != "":
-		return clean(module.Name)
+		return visible.Text(module.Name)
 	case module.Path != "":
-		return clean(module.Path)
+		return visible.Text(module.Path)
 	case depth == 0:
 		return "all modules"
 	}

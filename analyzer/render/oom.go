@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // maxOOMLines bounds the OOM events that the text report lists besides the one that it tells in full.
 const maxOOMLines = 5
 
 // oom tells the first time that memory ran out for good, or was short, in full, and lists the others.
-func (p *page) oom(s *report.Summary) {
+func writeOOM(p *page, s *report.Summary) {
 	list := s.OOM.Events
 	if len(list) == 0 {
 		return
 	}
 	first := s.DetailedOOM()
-	p.oomStory(&list[first], frameworkPhrase(s.Versions))
+	writeOOMEvent(p, &list[first], frameworkPhrase(s.Versions))
 	shown := 0
 	for i := range list {
 		if i == first {
@@ -40,22 +41,14 @@ func (p *page) oom(s *report.Summary) {
 		p.field("", "and "+plural(more, "time", "times")+" more")
 	}
 	p.gap()
-	p.oomRetries(s.OOM.Retries)
-}
-
-// frameworkPhrase is what a sentence calls the framework.
-func frameworkPhrase(versions map[string]string) string {
-	if name := FrameworkName(versions); name != "framework" {
-		return name
-	}
-	return "the framework"
+	writeOOMRetries(p, s.OOM.Retries)
 }
 
 // oomLine is an event in one line.
 func oomLine(e *report.OOMEvent) string {
 	text := fmt.Sprintf("%s requested on %s", Bytes(e.RequestedBytes), deviceName(e.Device))
 	if e.Tag != "" {
-		text += ", under " + clean(e.Tag)
+		text += ", under " + visible.Text(e.Tag)
 	}
 	if e.Outcome == report.OOMRecovered {
 		return text + "; granted after " + Bytes(e.ReleasedBytes) + " were given back"
@@ -64,7 +57,7 @@ func oomLine(e *report.OOMEvent) string {
 }
 
 // oomStory tells one event: what was asked by whom, who held the memory, what was idle, and what to try.
-func (p *page) oomStory(e *report.OOMEvent, framework string) {
+func writeOOMEvent(p *page, e *report.OOMEvent, framework string) {
 	title := fmt.Sprintf("Out of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
 	switch {
 	case e.Outcome == report.OOMRecovered:
@@ -72,7 +65,7 @@ func (p *page) oomStory(e *report.OOMEvent, framework string) {
 	case e.Device < 0:
 		title = fmt.Sprintf("Out of %s memory at %s", hostWord(e), moment(e.TimeNS))
 	}
-	p.line("%s", p.o.paint(alarm, title))
+	p.line("%s", p.paint(alarm, title))
 	p.gap()
 	p.field("requested", oomRequest(e, framework))
 	p.field("by", oomCaller(e))
@@ -92,22 +85,22 @@ func (p *page) oomStory(e *report.OOMEvent, framework string) {
 		p.field("steps", text)
 	}
 	p.gap()
-	p.oomCategories(e, framework)
-	p.oomOwners(e, framework)
-	p.oomAdvice(e)
+	writeOOMCategories(p, e, framework)
+	writeOOMOwners(p, e, framework)
+	writeOOMAdvice(p, e)
 }
 
 func hostWord(e *report.OOMEvent) string {
 	if e.Memory == "registered" || e.Memory == "host" {
 		return "pinned host"
 	}
-	return clean(e.Memory)
+	return visible.Text(e.Memory)
 }
 
 func oomRequest(e *report.OOMEvent, framework string) string {
 	text := Bytes(e.RequestedBytes)
 	if e.Memory != "device" {
-		text += " of " + clean(e.Memory) + " memory"
+		text += " of " + visible.Text(e.Memory) + " memory"
 	}
 	if e.Level == "framework" {
 		text += ", a block of " + framework + "'s"
@@ -133,18 +126,18 @@ func oomRequest(e *report.OOMEvent, framework string) string {
 }
 
 func oomCaller(e *report.OOMEvent) string {
-	text := "thread " + clean(e.Thread)
+	text := "thread " + visible.Text(e.Thread)
 	if e.Site != "" {
-		text = clean(e.Site) + ", " + text
+		text = visible.Text(e.Site) + ", " + text
 	}
 	if e.Tag != "" {
-		text += ", under tag " + clean(e.Tag)
+		text += ", under tag " + visible.Text(e.Tag)
 	}
 	if e.Call != "" {
-		text += ", by " + clean(e.Call)
+		text += ", by " + visible.Text(e.Call)
 	}
 	if e.Caller != "" {
-		text += " called from " + clean(e.Caller)
+		text += " called from " + visible.Text(e.Caller)
 	}
 	return text
 }
@@ -192,11 +185,11 @@ func oomCache(a *report.OOMAllocator, requested uint64, framework string) string
 }
 
 func oomSince(s *report.OOMGrowth) string {
-	text := fmt.Sprintf("%s came since %s at %s and are still held", Bytes(s.Bytes), clean(s.What), moment(s.TimeNS))
+	text := fmt.Sprintf("%s came since %s at %s and are still held", Bytes(s.Bytes), visible.Text(s.What), moment(s.TimeNS))
 	const shown = 3
 	var parts []string
 	for _, row := range s.Rows[:min(shown, len(s.Rows))] {
-		parts = append(parts, clean(row.Key)+" "+Bytes(row.Bytes))
+		parts = append(parts, visible.Text(row.Key)+" "+Bytes(row.Bytes))
 	}
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
@@ -218,19 +211,19 @@ func oomSteps(steps []uint64) string {
 
 // oomOwners tells who filled the device: by tag if the program set any, and shorter by its places, if they are known;
 // else by what says most.
-func (p *page) oomOwners(e *report.OOMEvent, framework string) {
+func writeOOMOwners(p *page, e *report.OOMEvent, framework string) {
 	l := bestLedger(e)
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
-	p.oomLedger(e, l, framework, p.o.rows())
+	writeOOMLedger(p, e, l, framework, p.rowLimit())
 	if places := ledgerBy(e, "site"); places != nil && places != l {
-		p.oomLedger(e, places, framework, max(p.o.rows()/2, 1))
+		writeOOMLedger(p, e, places, framework, max(p.rowLimit()/2, 1))
 	}
 }
 
 // oomLedger prints the table of one grouping, with a limit on the rows of blocks.
-func (p *page) oomLedger(e *report.OOMEvent, l *report.Ledger, framework string, limit int) {
+func writeOOMLedger(p *page, e *report.OOMEvent, l *report.Ledger, framework string, limit int) {
 	title := "Who filled " + deviceName(e.Device)
 	if l.Rows[0].Owner == report.OwnerBlocks {
 		title += ", by " + l.By
@@ -242,7 +235,7 @@ func (p *page) oomLedger(e *report.OOMEvent, l *report.Ledger, framework string,
 	var cells [][]cell
 	for i, row := range rows {
 		cells = append(cells, []cell{{oomOwner(&row, framework), plain}, {Bytes(row.Bytes), strong}, {percent(shares[i]), plain},
-			{bar(row.Bytes, largest, barWidth, p.o.ASCII), oomStyle(row.Owner)}})
+			{bar(row.Bytes, largest, barWidth, p.ASCII), oomStyle(row.Owner)}})
 	}
 	cells = append(cells, []cell{{"in use", strong}, {Bytes(l.WholeBytes), strong}, {"100.0%", plain}, {}})
 	p.table([]column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, cells)
@@ -306,34 +299,34 @@ func ledgerBy(e *report.OOMEvent, by string) *report.Ledger {
 func oomOwner(r *report.LedgerRow, framework string) string {
 	switch r.Owner {
 	case report.OwnerBlocks:
-		return clean(r.Key)
+		return visible.Text(r.Key)
 	case report.OwnerSlack:
 		return framework + " cache, idle"
 	case report.OwnerOutside:
-		return "outside of " + framework + ": " + clean(r.Key)
+		return "outside of " + framework + ": " + visible.Text(r.Key)
 	}
-	return "(" + clean(r.Key) + ")"
+	return "(" + visible.Text(r.Key) + ")"
 }
 
-func (p *page) oomAdvice(e *report.OOMEvent) {
+func writeOOMAdvice(p *page, e *report.OOMEvent) {
 	if len(e.Advice) == 0 {
 		return
 	}
 	p.title("What to try")
 	p.gap()
 	for _, a := range e.Advice {
-		p.item(clean(a.Text))
+		p.item(visible.Text(a.Text))
 	}
 	p.gap()
 }
 
 // OOMText writes one OOM event as a text that stands without its trace.
 func OOMText(w io.Writer, r *report.OOMReport, o Options) error {
-	p := &page{w: w, o: o}
-	p.oomStory(&r.Event, frameworkPhrase(r.Versions))
+	p := newPage(w, o)
+	writeOOMEvent(p, &r.Event, frameworkPhrase(r.Versions))
 	p.title("The run")
 	p.gap()
-	p.field("command", orUnknown(command(r.Process)))
+	p.field("command", cmp.Or(command(r.Process), "unknown"))
 	p.field("process", process(r.Process))
 	if started, err := time.Parse(time.RFC3339Nano, r.Process.Started); err == nil {
 		p.field("happened", started.Add(time.Duration(r.Event.TimeNS)).Format("2006-01-02 15:04:05 MST"))
@@ -346,10 +339,10 @@ func OOMText(w io.Writer, r *report.OOMReport, o Options) error {
 	}
 	p.gap()
 	if o.Path != "" {
-		p.line("%s memtrace report --at oom %s", o.paint(strong, "Next:"), shellWord(clean(o.Path)))
+		p.line("%s memtrace report --at oom %s", o.paint(strong, "Next:"), ShellWord(o.Path))
 	}
-	if p.err != nil {
-		return fmt.Errorf("write the OOM text: %w", p.err)
+	if p.failure() != nil {
+		return fmt.Errorf("write the OOM text: %w", p.failure())
 	}
 	return nil
 }
@@ -364,4 +357,9 @@ func ranOut(s *report.Summary, ended string) string {
 		return ended + " after torch.OutOfMemoryError"
 	}
 	return ended + " after running out of memory"
+}
+
+// OOMSheets tell the first time that memory ran out, or was short, and list the others; nil if it was not.
+func OOMSheets(s *report.Summary, rows int) []Sheet {
+	return sheetsOf(rows, func(p *page) { writeOOM(p, s) })
 }

@@ -6,10 +6,11 @@ import (
 	"slices"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // oomCategories prints what the framework's blocks were for when memory ran out.
-func (p *page) oomCategories(e *report.OOMEvent, framework string) {
+func writeOOMCategories(p *page, e *report.OOMEvent, framework string) {
 	if len(e.Categories) == 0 {
 		return
 	}
@@ -20,8 +21,8 @@ func (p *page) oomCategories(e *report.OOMEvent, framework string) {
 	var cells [][]cell
 	for i, c := range e.Categories {
 		bytes, count = bytes+c.Bytes, count+c.BlockCount
-		cells = append(cells, []cell{{clean(categoryWord(c.Category)), plain}, {Bytes(c.Bytes), strong}, {percent(shares[i]), plain}, {Count(c.BlockCount), plain},
-			{bar(c.Bytes, largest, barWidth, p.o.ASCII), blocks}})
+		cells = append(cells, []cell{{visible.Text(categoryWord(c.Category)), plain}, {Bytes(c.Bytes), strong}, {percent(shares[i]), plain}, {Count(c.BlockCount), plain},
+			{bar(c.Bytes, largest, barWidth, p.ASCII), blocks}})
 	}
 	cells = append(cells, []cell{{"in blocks", strong}, {Bytes(bytes), strong}, {"100.0%", plain}, {Count(count), plain}, {}})
 	p.table([]column{{title: "category"}, {title: "bytes", right: true}, {title: "share", right: true}, {title: "blocks", right: true}, {optional: 1}}, cells)
@@ -29,7 +30,7 @@ func (p *page) oomCategories(e *report.OOMEvent, framework string) {
 }
 
 // oomRetries says what came after memory had run out.
-func (p *page) oomRetries(list []report.OOMRetries) {
+func writeOOMRetries(p *page, list []report.OOMRetries) {
 	list = slices.DeleteFunc(slices.Clone(list), func(r report.OOMRetries) bool { return !toldOf(&r) })
 	if len(list) == 0 {
 		return
@@ -94,10 +95,10 @@ func attemptSentence(o *report.OOM) string {
 
 // OOMRetriesText writes what came after memory had run out, as the end of the text that OOMText began.
 func OOMRetriesText(w io.Writer, r *report.OOMRetries, o Options) error {
-	p := &page{w: w, o: o}
-	p.oomRetries([]report.OOMRetries{*r})
-	if p.err != nil {
-		return fmt.Errorf("write the OOM text: %w", p.err)
+	p := newPage(w, o)
+	writeOOMRetries(p, []report.OOMRetries{*r})
+	if p.failure() != nil {
+		return fmt.Errorf("write the OOM text: %w", p.failure())
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"memtrace/analyzer/fold"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // stateBytes sums up what optimizers keep for a parameter.
@@ -52,15 +53,8 @@ func (s *parameterSum) cells(look style) []cell {
 	return []cell{{s.name, look}, {Bytes(s.weight), look}, {orBlank(s.gradient), look}, {orBlank(s.state), look}, {Bytes(s.bytes()), strong}}
 }
 
-func orBlank(bytes uint64) string {
-	if bytes == 0 {
-		return "-"
-	}
-	return Bytes(bytes)
-}
-
 // parameters prints what belongs to each parameter, then the buffers, then what optimizers keep for themselves.
-func (p *page) parameters(s *report.Summary) {
+func writeParameters(p *page, s *report.Summary) {
 	for _, kind := range []struct{ category, title, one, many string }{
 		{"parameter", "Parameters of the model", "smaller parameter", "smaller parameters"},
 		{"buffer", "Buffers of the model", "smaller buffer", "smaller buffers"},
@@ -75,7 +69,7 @@ func (p *page) parameters(s *report.Summary) {
 		if len(list) > 0 {
 			p.title(fmt.Sprintf("%s: %s", kind.title, Count(uint64(len(list)))))
 			p.gap()
-			p.parameterTable(list, kind.one, kind.many)
+			writeParameterTable(p, list, kind.one, kind.many)
 			p.gap()
 		}
 	}
@@ -83,7 +77,7 @@ func (p *page) parameters(s *report.Summary) {
 }
 
 // foldedParameters takes parameters of the same size in repeated modules as one, in the model's order.
-func (p *page) foldedParameters(list []report.Parameter) []parameterSum {
+func foldedParameters(p *page, list []report.Parameter) []parameterSum {
 	names, bytes, sizes := make([]string, len(list)), make([]uint64, len(list)), make([]uint64, len(list))
 	for i := range list {
 		var sum parameterSum
@@ -91,13 +85,13 @@ func (p *page) foldedParameters(list []report.Parameter) []parameterSum {
 		names[i], bytes[i], sizes[i] = list[i].Name, sum.bytes(), list[i].Bytes
 	}
 	folds := fold.Sized(names, bytes, sizes)
-	if p.o.Unfolded {
+	if p.Unfolded {
 		folds = fold.FoldRows("", names, bytes)
 	}
 	slices.SortFunc(folds, func(a, b fold.Fold) int { return cmp.Compare(slices.Min(a.Members), slices.Min(b.Members)) })
 	sums := make([]parameterSum, len(folds))
 	for n, f := range folds {
-		sums[n].name, sums[n].each = clean(f.Name), p.o.each(len(f.Members), f.Min, f.Max)
+		sums[n].name, sums[n].each = visible.Text(f.Name), p.each(len(f.Members), f.Min, f.Max)
 		for _, i := range f.Members {
 			sums[n].add(&list[i])
 		}
@@ -106,19 +100,19 @@ func (p *page) foldedParameters(list []report.Parameter) []parameterSum {
 }
 
 // parameterTable prints the largest parameters in the model's order, and the sums.
-func (p *page) parameterTable(list []report.Parameter, one, many string) {
+func writeParameterTable(p *page, list []report.Parameter, one, many string) {
 	var total parameterSum
 	for i := range list {
 		total.add(&list[i])
 	}
-	sums := p.foldedParameters(list)
+	sums := foldedParameters(p, list)
 	order := make([]int, len(sums)) // largest first
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sums[b].bytes(), sums[a].bytes()) })
 	shown := make([]bool, len(sums))
-	for _, i := range order[:min(len(order), p.o.rows())] {
+	for _, i := range order[:min(len(order), p.rowLimit())] {
 		shown[i] = true
 	}
 	var rows [][]cell
@@ -181,9 +175,6 @@ func (s *parameterSum) blockRemark() string {
 	return fmt.Sprintf("%s of elements, all of which was requested; their blocks hold %s.", exactBytes(s.bytes()), exactBytes(s.blocks))
 }
 
-// exactBytes writes all digits.
-func exactBytes(n uint64) string { return Count(n) + " B" }
-
 // parameterRows is the CSV of parameters and buffers; optimizer state by name stands in the last columns.
 func parameterRows(s *report.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
 	var states []string
@@ -219,4 +210,12 @@ func parameterRow(parameter *report.Parameter, states []string, write unitWriter
 		row = append(row, write(bytes[name]))
 	}
 	return row
+}
+
+// ParameterSheets list what belongs to each parameter and buffer, and to the optimizers; nil if a framework named none.
+func ParameterSheets(s *report.Summary, rows int) []Sheet {
+	if !s.Trains() {
+		return nil
+	}
+	return sheetsOf(rows, func(p *page) { writeParameters(p, s) })
 }

@@ -1,37 +1,17 @@
 package render
 
 import (
+	"io"
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // What other forms of a report have in common with the text. All texts are escaped for a terminal.
 
-// Fact is a line of a report's heading.
-type Fact struct {
-	Name, Value string
-	Alarm       bool // figures may be wrong because of it
-	Long        bool // only to be recognised: it may be cut
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return "unknown"
-	}
-	return text
-}
-
-// whose names the program, or the file of another tool that a trace was made from.
-func whose(proc report.Process) (name, value string) {
-	if proc.Imported != "" {
-		return "imported", clean(proc.Imported)
-	}
-	return "command", orUnknown(command(proc))
-}
-
 // process says where the program ran and how it ended. Of an imported trace that is not known.
-func (p *page) process(s *report.Summary) {
+func writeProcess(p *page, s *report.Summary) {
 	if s.Process.Imported == "" {
 		p.field("process", process(s.Process))
 		p.field("run", ranOut(s, run(s.Process)))
@@ -58,7 +38,7 @@ func Facts(s *report.Summary) []Fact {
 		list = append(list, windowFact(s))
 	}
 	if only := filters(s); len(only) > 0 {
-		list = append(list, Fact{Name: "only", Value: clean(strings.Join(only, ", "))})
+		list = append(list, Fact{Name: "only", Value: visible.Text(strings.Join(only, ", "))})
 	}
 	return list
 }
@@ -73,8 +53,8 @@ type Owner struct {
 
 // Owners lists a ledger's rows, those beyond so many put together.
 func Owners(s *report.Summary, l *report.Ledger, rows int) []Owner {
-	p := &page{o: Options{Rows: rows}}
-	return ownersOf(p.owners(s, l))
+	p := newPage(io.Discard, Options{Rows: rows})
+	return ownersOf(ledgerOwners(p, s, l))
 }
 
 // PeakCategories lists what a training program's memory was for at its highest peak, nil if that is not known.
@@ -86,7 +66,7 @@ func PeakCategories(s *report.Summary, rows int) []Owner {
 	var list []owner
 	held := t.Iterations[t.Highest].Peak.Held
 	for _, i := range heaviest(held) {
-		list = append(list, owner{name: clean(t.Categories[i]), bytes: held[i], style: blocks})
+		list = append(list, owner{name: visible.Text(t.Categories[i]), bytes: held[i], style: blocks})
 	}
 	return ownersOf(fewer(list, rows, foldShort))
 }
@@ -99,7 +79,7 @@ func PeakModules(s *report.Summary, rows int) []Owner {
 	}
 	var list []owner
 	for _, m := range l.RepeatedModules() {
-		name := clean(m.Title)
+		name := visible.Text(m.Title)
 		if m.Count > 1 {
 			name += "  " + (Options{}).each(m.Count, m.Smallest, m.Largest)
 		}
@@ -125,7 +105,7 @@ func Advice(s *report.Summary) []string {
 	}
 	var list []string
 	for _, a := range e.Advice {
-		list = append(list, clean(a.Text))
+		list = append(list, visible.Text(a.Text))
 	}
 	return list
 }
@@ -134,21 +114,7 @@ func Advice(s *report.Summary) []string {
 func Notes(s *report.Summary) []string {
 	list := make([]string, len(s.Notes))
 	for i, note := range s.Notes {
-		list[i] = clean(note)
+		list[i] = visible.Text(note)
 	}
 	return list
 }
-
-// LevelName is what people call the main level: the framework's name, or the driver.
-func LevelName(s *report.Summary) string {
-	if s.MainLevel() == report.LevelFramework {
-		return frameworkPhrase(s.Versions)
-	}
-	return "CUDA"
-}
-
-// Clean escapes control characters.
-func Clean(text string) string { return clean(text) }
-
-// Path is a file's name as a word of a shell command.
-func Path(path string) string { return shellWord(clean(path)) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // laneCells is how many letters the phases of a stretch are.
@@ -25,7 +26,7 @@ func phaseCells(parts []report.PhasePart, width int64) string {
 	}
 	var text strings.Builder
 	for i, p := range parts {
-		text.WriteString(strings.Repeat(clean(p.Phase)[:1], cells[i]))
+		text.WriteString(strings.Repeat(visible.Text(p.Phase)[:1], cells[i]))
 	}
 	return text.String()
 }

@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 func command(proc report.Process) string {
 	if proc.Command != "" {
-		return clean(proc.Command)
+		return visible.Text(proc.Command)
 	}
 	if len(proc.Args) > 0 {
-		return clean(strings.Join(proc.Args, " "))
+		return visible.Text(strings.Join(proc.Args, " "))
 	}
-	return clean(proc.Exe)
+	return visible.Text(proc.Exe)
 }
 
 func process(proc report.Process) string {
@@ -27,13 +28,13 @@ func process(proc report.Process) string {
 		text = name + ", " + text
 	}
 	if proc.Host != "" {
-		text += " on " + clean(proc.Host)
+		text += " on " + visible.Text(proc.Host)
 	}
 	if proc.Pod != "" {
-		text += ", pod " + clean(proc.Pod)
+		text += ", pod " + visible.Text(proc.Pod)
 	}
 	if proc.Container != "" {
-		text += ", container " + clean(proc.Container)
+		text += ", container " + visible.Text(proc.Container)
 	}
 	if started, err := time.Parse(time.RFC3339Nano, proc.Started); err == nil {
 		word := ", started "
@@ -67,16 +68,16 @@ func run(proc report.Process) string {
 	}
 	ended, known := words[proc.Ended]
 	if !known {
-		ended = clean(proc.Ended)
+		ended = visible.Text(proc.Ended)
 	}
 	if proc.Signal != "" && proc.Ended == report.EndedKilled {
-		ended = "ended by " + clean(proc.Signal) + strings.TrimPrefix(ended, "killed")
+		ended = "ended by " + visible.Text(proc.Signal) + strings.TrimPrefix(ended, "killed")
 	}
 	if proc.ExitStatus != nil {
 		ended = fmt.Sprintf("exit status %d", *proc.ExitStatus)
 	}
 	if proc.Stopped != "" && proc.Ended == report.EndedClean {
-		ended = "stopped by " + clean(proc.Stopped) + "; the program went on"
+		ended = "stopped by " + visible.Text(proc.Stopped) + "; the program went on"
 	}
 	if proc.Snapshot {
 		return "what was live then"

@@ -9,24 +9,25 @@ import (
 
 	"memtrace/analyzer/ranks"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // Ranks writes the processes of one run side by side: what differs in a sentence, then a row for each. Options.Path is
 // the folder that their traces lie in.
 func Ranks(w io.Writer, r *ranks.Ranks, o Options) error {
-	p := &page{w: w, o: o}
-	p.title("memtrace report  " + clean(o.Path))
+	p := newPage(w, o)
+	p.title("memtrace report  " + visible.Text(o.Path))
 	p.gap()
 	for _, sentence := range append([]string{ranksVerdict(r)}, strayVerdict(r)...) {
-		for _, part := range Wrap(sentence, o.width()-2) {
+		for _, part := range Wrap(sentence, o.columns()-2) {
 			p.line("  %s", o.paint(strong, part))
 		}
 	}
 	p.gap()
-	p.ranksTable(r)
+	writeRanksTable(p, r)
 	p.gap()
-	if p.err != nil {
-		return fmt.Errorf("write the table of processes: %w", p.err)
+	if p.failure() != nil {
+		return fmt.Errorf("write the table of processes: %w", p.failure())
 	}
 	return nil
 }
@@ -88,7 +89,7 @@ func strayVerdict(r *ranks.Ranks) []string {
 		shown, Bytes(most.Bytes), deviceName(most.Device))}
 }
 
-func (p *page) ranksTable(r *ranks.Ranks) {
+func writeRanksTable(p *page, r *ranks.Ranks) {
 	columns := []column{{title: "process"}, {title: "host", optional: 3}, {title: "device", right: true}, {title: "peak", right: true}, {title: "vs median", right: true, optional: 2}, {title: "at end", right: true},
 		{title: "ended", optional: 1}}
 	median := r.Processes[r.Typical].Summary.Main().PeakBytes
@@ -112,7 +113,7 @@ func (p *page) ranksTable(r *ranks.Ranks) {
 		if median > 0 && len(r.Processes) > 2 {
 			away = fmt.Sprintf("%+.1f%%", 100*(float64(level.PeakBytes)-float64(median))/float64(median))
 		}
-		rows = append(rows, []cell{{processName(s.Process), style}, {clean(s.Process.Host), plain}, {device, plain}, {Bytes(level.PeakBytes), style}, {away, style}, {Bytes(level.LiveBytes), plain}, {ending(s), style}})
+		rows = append(rows, []cell{{processName(s.Process), style}, {visible.Text(s.Process.Host), plain}, {device, plain}, {Bytes(level.PeakBytes), style}, {away, style}, {Bytes(level.LiveBytes), plain}, {ending(s), style}})
 	}
 	p.table(columns, rows)
 }
@@ -128,7 +129,7 @@ func ending(s *report.Summary) string {
 	case s.Process.ExitStatus != nil:
 		return fmt.Sprintf("exit status %d", *s.Process.ExitStatus)
 	case s.Process.Signal != "":
-		return clean(s.Process.Signal)
+		return visible.Text(s.Process.Signal)
 	case s.Process.Ended == report.EndedKilled:
 		return "killed"
 	}

@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // remarks are the lines under the tables: what each means in a sentence.
-func (p *page) remarks(s *report.Summary) {
+func writeRemarks(p *page, s *report.Summary) {
 	if !s.Driver.Empty() || !s.Framework.Empty() {
 		p.field("at the end", endLine(s))
 	}
@@ -28,7 +29,7 @@ func (p *page) remarks(s *report.Summary) {
 		p.gap()
 		p.title("Notes")
 		for _, note := range s.Notes {
-			p.item(clean(note))
+			p.item(visible.Text(note))
 		}
 	}
 }
@@ -37,7 +38,7 @@ func (p *page) remarks(s *report.Summary) {
 func endLine(s *report.Summary) string {
 	var parts []string
 	if !s.Framework.Empty() {
-		parts = append(parts, frameworkName(s)+" "+liveWords(s.Framework, s.Bounds))
+		parts = append(parts, FrameworkName(s.Versions)+" "+liveWords(s.Framework, s.Bounds))
 	}
 	if !s.Driver.Empty() {
 		parts = append(parts, "driver "+liveWords(s.Driver, s.Bounds))
@@ -97,7 +98,7 @@ func progressLine(s *report.Summary) string {
 		const shown = 5
 		var names []string
 		for _, m := range s.Marks[:min(shown, len(s.Marks))] {
-			names = append(names, clean(m.Name))
+			names = append(names, visible.Text(m.Name))
 		}
 		if more := len(s.Marks) - shown; more > 0 {
 			names = append(names, fmt.Sprintf("%d more", more))
@@ -109,11 +110,4 @@ func progressLine(s *report.Summary) string {
 		parts = append(parts, word+strings.Join(names, ", "))
 	}
 	return strings.Join(parts, "; ")
-}
-
-func upperFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -2,8 +2,6 @@ package render
 
 import (
 	"io"
-
-	"memtrace/analyzer/report"
 )
 
 // Sheet is a part of the text report in pieces, for forms that lay it out themselves.
@@ -58,26 +56,15 @@ func (p *page) keep(piece func(*Sheet)) {
 // sheetsOf collects what print writes.
 func sheetsOf(rows int, print func(*page)) []Sheet {
 	var sheets []Sheet
-	print(&page{w: io.Discard, o: Options{Rows: rows, Width: 10_000}, sheets: &sheets})
+	p := newPage(io.Discard, Options{Rows: rows, Width: 10_000})
+	p.sheets = &sheets
+	print(p)
 	return sheets
 }
 
-// OOMSheets tell the first time that memory ran out, or was short, and list the others; nil if it was not.
-func OOMSheets(s *report.Summary, rows int) []Sheet {
-	return sheetsOf(rows, func(p *page) { p.oom(s) })
-}
-
-// DeviceSheets say what fills each device; where that is not known, why.
-func DeviceSheets(s *report.Summary, rows int) []Sheet {
-	all := *s
-	all.Asked = true // every moment that the ledger has, and every owner
-	return sheetsOf(rows, func(p *page) { p.deviceLedgers(&all) })
-}
-
-// ParameterSheets list what belongs to each parameter and buffer, and to the optimizers; nil if a framework named none.
-func ParameterSheets(s *report.Summary, rows int) []Sheet {
-	if !s.Trains() {
-		return nil
-	}
-	return sheetsOf(rows, func(p *page) { p.parameters(s) })
+// Fact is a line of a report's heading.
+type Fact struct {
+	Name, Value string
+	Alarm       bool // figures may be wrong because of it
+	Long        bool // only to be recognised: it may be cut
 }

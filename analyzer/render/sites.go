@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 const (
@@ -15,7 +16,7 @@ const (
 )
 
 // ownMark sets the program's own code off from that of libraries, with or without colours.
-func (o Options) ownMark(own bool) string {
+func ownMark(o Options, own bool) string {
 	switch {
 	case !own:
 		return "  "
@@ -33,7 +34,7 @@ func ownStyle(own bool) style {
 }
 
 // sites lists the places that asked for the memory, each with its call stack.
-func (p *page) sites(s *report.Summary) {
+func writeSites(p *page, s *report.Summary) {
 	if s.Sites == nil || !worthShowing(s.Sites) {
 		return
 	}
@@ -42,11 +43,11 @@ func (p *page) sites(s *report.Summary) {
 	if len(s.Ledgers) > 0 {
 		whole = s.Ledgers[0].WholeBytes // shares are of the same whole as in the ledger above
 	}
-	shown := places[:p.o.sites(places, whole)]
+	shown := places[:siteLimit(p.Options, places, whole)]
 	p.title("Where it was allocated: " + frameworkOrDriver(s) + " blocks at " + sitesMoment(s))
 	p.gap()
 	for _, place := range shown {
-		p.place(&place, whole)
+		writePlace(p, &place, whole)
 	}
 	if rest := places[len(shown):]; len(rest) > 0 {
 		var bytes uint64
@@ -60,12 +61,12 @@ func (p *page) sites(s *report.Summary) {
 
 // sites is how many places are shown with their stacks, which take more lines than the rows of a table: a third as
 // many, and none but the first that holds less than a hundredth of the whole.
-func (o Options) sites(places []report.Site, whole uint64) int {
+func siteLimit(o Options, places []report.Site, whole uint64) int {
 	if o.Rows < 0 {
 		return len(places)
 	}
 	n := 0
-	for n < len(places) && n < (o.rows()+2)/3 && (n == 0 || places[n].Bytes >= whole/100) {
+	for n < len(places) && n < (o.rowLimit()+2)/3 && (n == 0 || places[n].Bytes >= whole/100) {
 		n++
 	}
 	return n
@@ -78,7 +79,7 @@ func worthShowing(s *report.Sites) bool {
 
 func frameworkOrDriver(s *report.Summary) string {
 	if s.Sites.Level == "framework" {
-		return frameworkName(s)
+		return FrameworkName(s.Versions)
 	}
 	return s.Sites.Level
 }
@@ -87,12 +88,12 @@ func sitesMoment(s *report.Summary) string {
 	if s.Sites.Moment == "peak" {
 		return "the peak"
 	}
-	return clean(s.Sites.Moment)
+	return visible.Text(s.Sites.Moment)
 }
 
-func (p *page) place(place *report.Site, whole uint64) {
+func writePlace(p *page, place *report.Site, whole uint64) {
 	numbers := fmt.Sprintf("%10s  %6s  ", Bytes(place.Bytes), percentOf(place.Bytes, whole))
-	name := clip(clean(place.Key), p.o.width()-len(numbers), p.o.ASCII)
+	name := clip(visible.Text(place.Key), p.columns()-len(numbers), p.ASCII)
 	count := plural(place.AllocCount, "allocation", "allocations")
 	if place.AllocCount == 0 {
 		count = "allocated before the window"
@@ -101,42 +102,42 @@ func (p *page) place(place *report.Site, whole uint64) {
 		count += fmt.Sprintf("; the largest of %d stacks", place.StackCount)
 	}
 	between := "  "
-	if len(numbers)+widthOf(name)+2+widthOf(count) > p.o.width() {
-		between = "\n" + strings.Repeat(" ", max(0, min(len(numbers), p.o.width()-widthOf(count))))
+	if len(numbers)+widthOf(name)+2+widthOf(count) > p.columns() {
+		between = "\n" + strings.Repeat(" ", max(0, min(len(numbers), p.columns()-widthOf(count))))
 	}
-	p.line("%s%s%s", p.o.paint(strong, numbers+name), between, p.o.paint(faint, count))
-	p.stack(place)
+	p.line("%s%s%s", p.paint(strong, numbers+name), between, p.paint(faint, count))
+	writeStack(p, place)
 	p.gap()
 }
 
 // stack prints frames, innermost first, with the places where they stand beside them.
-func (p *page) stack(place *report.Site) {
-	picked := pickFrames(place.Frames, p.o.stackLines())
+func writeStack(p *page, place *report.Site) {
+	picked := pickFrames(place.Frames, stackLimit(p.Options))
 	const indent = 8
 	width, longest := 0, 0
 	for _, f := range picked {
-		width = max(width, widthOf(clean(f.Function)))
-		longest = max(longest, widthOf(clean(whereOf(&f))))
+		width = max(width, widthOf(visible.Text(f.Function)))
+		longest = max(longest, widthOf(visible.Text(whereOf(&f))))
 	}
-	width = min(width, max(functionWidth, p.o.width()-indent-4-longest))
+	width = min(width, max(functionWidth, p.columns()-indent-4-longest))
 	for _, f := range picked {
-		function := clip(clean(f.Function), width, p.o.ASCII)
-		where := clip(clean(whereOf(&f)), p.o.width()-indent-4-width, p.o.ASCII)
+		function := clip(visible.Text(f.Function), width, p.ASCII)
+		where := clip(visible.Text(whereOf(&f)), p.columns()-indent-4-width, p.ASCII)
 		text := function
 		if where != "" {
 			text = pad(function, width) + "  " + where
 		}
-		p.line("%*s%s%s", indent, "", p.o.ownMark(f.User), p.o.paint(ownStyle(f.User), text))
+		p.line("%*s%s%s", indent, "", ownMark(p.Options, f.User), p.paint(ownStyle(f.User), text))
 	}
 	if more := len(place.Frames) - len(picked); more > 0 {
-		p.line("%*s  %s", indent, "", p.o.paint(faint, plural(uint64(more), "more frame", "more frames")))
+		p.line("%*s  %s", indent, "", p.paint(faint, plural(uint64(more), "more frame", "more frames")))
 	}
 	if place.Cut != "" {
-		p.line("%*s  %s", indent, "", p.o.paint(faint, "cut: "+place.Cut))
+		p.line("%*s  %s", indent, "", p.paint(faint, "cut: "+place.Cut))
 	}
 }
 
-func (o Options) stackLines() int {
+func stackLimit(o Options) int {
 	if o.FullStacks {
 		return math.MaxInt
 	}
@@ -198,15 +199,15 @@ func pickFrames(frames []report.StackFrame, limit int) []report.StackFrame {
 const ownersWithSites = 20
 
 // siteRows are the places that belong to a row of a ledger.
-func (p *page) siteRows(o *owner, whole uint64, columns int) [][]cell {
+func siteRows(p *page, o *owner, whole uint64, columns int) [][]cell {
 	var rows [][]cell
 	if o.bytes < whole/ownersWithSites {
 		return nil
 	}
 	for _, site := range o.sites {
 		row := make([]cell, columns)
-		name := clean(strings.TrimSuffix(site.Key, " ("+o.key+")")) // under its library, a function need not repeat it
-		row[0] = cell{"  " + p.o.ownMark(site.User) + name, ownSiteStyle(site.User)}
+		name := visible.Text(strings.TrimSuffix(site.Key, " ("+o.key+")")) // under its library, a function need not repeat it
+		row[0] = cell{"  " + ownMark(p.Options, site.User) + name, ownSiteStyle(site.User)}
 		row[1] = cell{Bytes(site.Bytes), faint}
 		row[2] = cell{percentOf(site.Bytes, whole), faint}
 		rows = append(rows, row)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // The table of the TBD memory profiler for PyTorch, which scripts read: its widths are part of its shape.
@@ -123,10 +124,10 @@ func modelOf(list []report.Parameter) string {
 }
 
 // tbd prints one table per iteration.
-func (p *page) tbd(s *report.Summary) {
+func writeTBD(p *page, s *report.Summary) {
 	t := s.Training
 	parameters, weights, gradients := weightsOf(t)
-	for i, it := range numberedIterations(t, p.o) {
+	for i, it := range numberedIterations(t, p.Options) {
 		if i > 0 {
 			p.line("")
 		}
@@ -135,26 +136,26 @@ func (p *page) tbd(s *report.Summary) {
 		p.line("Memory Usage for Iteration %d of Epoch %d", it.number, it.epoch)
 		p.line("%s", stars)
 		peak, current := cachedIn(s, it.Iteration)
-		p.tbdRow("Peak cached", peak)
-		p.tbdRow("Current cached", current)
-		p.tbdRow("Total feature map usage", highestOf(t, it.Iteration, FeatureMaps))
+		writeTBDRow(p, "Peak cached", peak)
+		writeTBDRow(p, "Current cached", current)
+		writeTBDRow(p, "Total feature map usage", highestOf(t, it.Iteration, FeatureMaps))
 		p.line("")
-		p.tbdRow("Total layer weight usage", weights)
+		writeTBDRow(p, "Total layer weight usage", weights)
 		for _, parameter := range parameters {
-			p.tbdRow(tbdIndent+clean(parameter.Name), parameter.Bytes)
+			writeTBDRow(p, tbdIndent+visible.Text(parameter.Name), parameter.Bytes)
 		}
 		p.line("")
-		p.tbdRow("Total layer weight gradient usage", gradients)
+		writeTBDRow(p, "Total layer weight gradient usage", gradients)
 		for _, parameter := range parameters {
-			p.tbdRow(tbdIndent+clean(parameter.Name)+" grad", parameter.Gradient)
+			writeTBDRow(p, tbdIndent+visible.Text(parameter.Name)+" grad", parameter.Gradient)
 		}
-		p.tbdRow("Intermediate gradients", highestOf(t, it.Iteration, IntermediateGradients))
+		writeTBDRow(p, "Intermediate gradients", highestOf(t, it.Iteration, IntermediateGradients))
 	}
 }
 
 // tbdRow prints a label and a number with dots between them.
-func (p *page) tbdRow(label string, bytes uint64) {
-	unit := p.o.Unit
+func writeTBDRow(p *page, label string, bytes uint64) {
+	unit := p.Unit
 	if unit == "" {
 		unit = UnitMB
 	}

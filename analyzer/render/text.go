@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or
@@ -14,9 +14,9 @@ import (
 func Text(w io.Writer, s *report.Summary, o Options) error {
 	var err error
 	if s.Asked || s.At != nil || o.Details {
-		p := &page{w: w, o: o}
-		p.details(s)
-		err = p.err
+		p := newPage(w, o)
+		writeDetails(p, s)
+		err = p.failure()
 	} else {
 		err = firstScreen(w, s, o)
 	}
@@ -27,44 +27,44 @@ func Text(w io.Writer, s *report.Summary, o Options) error {
 }
 
 // details is everything that is known, or that was asked for.
-func (p *page) details(s *report.Summary) {
-	p.heading(s)
-	p.oom(s)
-	p.peaks(s)
-	p.moment(s)
-	p.window(s)
+func writeDetails(p *page, s *report.Summary) {
+	writeHeading(p, s)
+	writeOOM(p, s)
+	writePeaks(p, s)
+	writeMoment(p, s)
+	writeWindow(p, s)
 	for _, by := range s.By {
 		if v := s.CategoriesBy(by); v != nil {
-			p.categories(s, v)
+			writeCategories(p, s, v)
 		} else {
-			p.ledger(s, by)
+			writeLedger(p, s, by)
 		}
 	}
-	p.training(s)
-	p.sites(s)
-	p.ownAccounts(s)
-	p.deviceLedgers(s)
-	p.allocator(s)
-	p.totals(s)
-	p.sizes(s)
-	p.remarks(s)
-	p.next(s)
+	writeTraining(p, s)
+	writeSites(p, s)
+	writeOwnAccounts(p, s)
+	writeDeviceLedgers(p, s)
+	writeAllocator(p, s)
+	writeTotals(p, s)
+	writeSizes(p, s)
+	writeRemarks(p, s)
+	writeNext(p, s)
 }
 
 // begin says whose report it is.
-func (p *page) begin(s *report.Summary) {
+func writeBeginning(p *page, s *report.Summary) {
 	name := "memtrace report"
-	if p.o.Path != "" {
-		name += "  " + clean(p.o.Path)
+	if p.Path != "" {
+		name += "  " + visible.Text(p.Path)
 	}
 	p.title(name)
 	p.gap()
 	p.field(whose(s.Process))
 }
 
-func (p *page) heading(s *report.Summary) {
-	p.begin(s)
-	p.process(s)
+func writeHeading(p *page, s *report.Summary) {
+	writeBeginning(p, s)
+	writeProcess(p, s)
 	if text := software(s.Versions); text != "" {
 		p.field("software", text)
 	}
@@ -76,75 +76,18 @@ func (p *page) heading(s *report.Summary) {
 	} else {
 		p.styled(alarm, "health", health(s))
 	}
-	p.selection(s)
+	writeSelection(p, s)
 	p.gap()
 }
 
-var softwareNames = []struct{ key, name string }{
-	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"}, {"python", "Python"},
-}
-
-// software lists versions, the well-known ones first.
-func software(versions map[string]string) string {
-	var parts []string
-	known := map[string]bool{"memtrace": true}
-	for _, n := range softwareNames {
-		known[n.key] = true
-		if v := versions[n.key]; v != "" {
-			parts = append(parts, n.name+" "+clean(v))
-		}
-	}
-	var rest []string
-	for key, v := range versions {
-		if !known[key] {
-			rest = append(rest, clean(key+" "+v))
-		}
-	}
-	slices.Sort(rest)
-	return strings.Join(append(parts, rest...), ", ")
-}
-
-// FrameworkName is what to call the framework level of a run with these versions.
-func FrameworkName(versions map[string]string) string {
-	for _, n := range softwareNames[:2] {
-		if versions[n.key] != "" {
-			return n.name
-		}
-	}
-	return "framework"
-}
-
-func frameworkName(s *report.Summary) string { return FrameworkName(s.Versions) }
-
-func deviceName(index int16) string {
-	if index < 0 {
-		return "no device"
-	}
-	return fmt.Sprintf("device %d", index)
-}
-
-func device(d report.Device, null bool) string {
-	text := orUnknown(clean(d.Name))
-	if d.Index < 0 {
-		text = "memory whose device is not known"
-	}
-	if d.TotalBytes > 0 {
-		text += ", " + Bytes(d.TotalBytes)
-	}
-	if null {
-		text += " (no hardware)"
-	}
-	return text
-}
-
 // peaks is the table of high-water marks: one line per device, and one for all where there are several.
-func (p *page) peaks(s *report.Summary) {
+func writePeaks(p *page, s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
 	p.title("Peak")
 	p.gap()
-	p.peakTable(s)
+	writePeakTable(p, s)
 	if text := requested(s); text != "" {
 		p.field("requested", text)
 		p.gap()
@@ -164,7 +107,7 @@ func requested(s *report.Summary) string {
 	return text
 }
 
-func (p *page) peakTable(s *report.Summary) {
+func writePeakTable(p *page, s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
@@ -172,12 +115,12 @@ func (p *page) peakTable(s *report.Summary) {
 	columns := []column{{}}
 	when := column{title: "when", right: true, optional: 1}
 	if withFramework {
-		columns = append(columns, column{title: frameworkName(s), right: true}, when, column{title: "reserved", right: true})
+		columns = append(columns, column{title: FrameworkName(s.Versions), right: true}, when, column{title: "reserved", right: true})
 	}
 	columns = append(columns, column{title: "driver", right: true}, when, column{title: "of device", right: true, optional: 2})
 	p.rangedTable(columns, func(f figure) [][]cell { return peakRows(s, withFramework, f) })
 	p.gap()
-	p.lost(s)
+	writeLost(p, s)
 }
 
 func peakRows(s *report.Summary, withFramework bool, f figure) (rows [][]cell) {
@@ -213,13 +156,13 @@ func levelPeak(l report.Level, b *report.Bounds, f figure) []cell {
 }
 
 // moment is the state at the moment that was asked for.
-func (p *page) moment(s *report.Summary) {
+func writeMoment(p *page, s *report.Summary) {
 	if s.At == nil {
 		return
 	}
-	p.title(fmt.Sprintf("At %s, %s", clean(s.At.What), moment(s.At.TimeNS)))
+	p.title(fmt.Sprintf("At %s, %s", visible.Text(s.At.What), moment(s.At.TimeNS)))
 	p.gap()
-	columns := []column{{}, {title: frameworkName(s), right: true}, {title: "reserved", right: true}, {title: "driver", right: true}}
+	columns := []column{{}, {title: FrameworkName(s.Versions), right: true}, {title: "reserved", right: true}, {title: "driver", right: true}}
 	p.rangedTable(columns, func(f figure) [][]cell { return momentRows(s, f) })
 	p.gap()
 }
@@ -241,12 +184,12 @@ func momentRows(s *report.Summary, f figure) (rows [][]cell) {
 }
 
 // next proposes the command that shows what this report does not.
-func (p *page) next(s *report.Summary) {
+func writeNext(p *page, s *report.Summary) {
 	if nothingSeen(s) {
 		return
 	}
 	p.gap()
-	path := p.o.Path
+	path := p.Path
 	if path == "" {
 		path = "FILE"
 	}
@@ -263,7 +206,7 @@ func (p *page) next(s *report.Summary) {
 			proposal = "memtrace report --json "
 		}
 	}
-	p.line("%s %s", p.o.paint(strong, "Next:"), proposal+windowFlags(s)+shellWord(clean(path)))
+	p.line("%s %s", p.paint(strong, "Next:"), proposal+windowFlags(s)+ShellWord(path))
 }
 
 func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Training.Modules != nil }
@@ -271,12 +214,4 @@ func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Traini
 // nothingSeen reports whether no table has anything to show.
 func nothingSeen(s *report.Summary) bool {
 	return s.Driver.Empty() && s.Framework.Empty() && len(s.Other) == 0
-}
-
-// shellWord quotes a file name that a shell would take apart.
-func shellWord(s string) string {
-	if !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]{}~`!#") && s != "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

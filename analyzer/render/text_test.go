@@ -207,9 +207,9 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 func TestPlaceKeepsToItsWidth(t *testing.T) {
 	for _, width := range []int{60, 72, 80} {
 		text := written(t, func(w io.Writer) error {
-			p := &page{w: w, o: Options{Width: width}}
-			p.place(&report.Site{Key: strings.Repeat("long/", 30), Bytes: 1 << 30, AllocCount: 12_345_678, StackCount: 123_456}, 1<<31)
-			return p.err
+			p := newPage(w, Options{Width: width})
+			writePlace(p, &report.Site{Key: strings.Repeat("long/", 30), Bytes: 1 << 30, AllocCount: 12_345_678, StackCount: 123_456}, 1<<31)
+			return p.failure()
 		})
 		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {

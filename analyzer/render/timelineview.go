@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // timelineRows is how many stretches the text shows unless the number was asked for.
@@ -46,20 +48,20 @@ func heldRange(l *report.TimelineLevel) (first, last int) {
 }
 
 // timeline prints a row for each stretch: its highest moment, and who held most then.
-func (p *page) timeline(s *report.Summary) {
-	t := timelineDetail(s, p.o, timelineRows)
+func writeTimeline(p *page, s *report.Summary) {
+	t := timelineDetail(s, p.Options, timelineRows)
 	l := &t.Levels[0]
 	first, last := heldRange(l)
 	name := "driver memory"
 	if l.Level == report.LevelFramework {
-		name = frameworkName(s) + "'s blocks"
+		name = FrameworkName(s.Versions) + "'s blocks"
 	}
 	p.title(fmt.Sprintf("%s over time, by %s: the highest moment of each %s", upperFirst(name), t.By, Duration(t.WidthNS)))
 	p.gap()
-	own := p.timelineColumns(t)
+	own := timelineColumns(p, t)
 	titles := make([]string, len(own))
 	for i := range own {
-		titles[i] = clean(keyTitle(t.Keys[i].Key, t.Keys[i].Label))
+		titles[i] = visible.Text(cmp.Or(t.Keys[i].Label, t.Keys[i].Key))
 	}
 	columns := []column{{title: "from"}, {title: "peak", right: true}, {}}
 	short := columnNames(t.By, titles)
@@ -73,16 +75,16 @@ func (p *page) timeline(s *report.Summary) {
 		largest = max(largest, b.PeakBytes)
 	}
 	driver, used := t.Sum(report.LineDriver), t.Sum(report.LineUsed)
-	if p.o.width() < widthOfBars {
+	if p.columns() < widthOfBars {
 		largest = 0
 	}
 	var rows [][]cell
 	for i := first; i <= last; i++ {
-		rows = append(rows, timelineCells(t, i, len(own), largest, driver, used, p.o.ASCII))
+		rows = append(rows, timelineCells(t, i, len(own), largest, driver, used, p.ASCII))
 	}
 	p.table(withoutBlank(columns, rows))
 	p.gap()
-	p.timelineNotes(s, t, titles, short, first, last)
+	writeTimelineNotes(p, s, t, titles, short, first, last)
 }
 
 // Columns of keys: as wide as bytes are, and as many as there is room for beside the others.
@@ -94,12 +96,12 @@ const (
 	laneWidth        = 14
 )
 
-func (p *page) timelineColumns(t *report.Timeline) []report.TimelineKey {
-	room := p.o.width() - timelineBasic
+func timelineColumns(p *page, t *report.Timeline) []report.TimelineKey {
+	room := p.columns() - timelineBasic
 	if len(t.Phases) > 0 {
 		room -= laneCells + tableGap
 	}
-	if p.o.width() >= widthOfBars {
+	if p.columns() >= widthOfBars {
 		room -= barWidth/2 + tableGap
 	}
 	n := 0 // keys of the first level
@@ -125,7 +127,7 @@ func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used 
 	for _, bytes := range append(held, rest) {
 		row = append(row, cell{text: bytesOrBlank(bytes)})
 	}
-	row = append(row, cell{text: bytesOrBlank(b.Idle)}, cell{}, cell{}, cell{text: clean(b.Phase)}, cell{text: phaseCells(t.Lanes[i].Phases, t.End(i)-t.Begin(i)), style: blocks}, cell{text: clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
+	row = append(row, cell{text: bytesOrBlank(b.Idle)}, cell{}, cell{}, cell{text: visible.Text(b.Phase)}, cell{text: phaseCells(t.Lanes[i].Phases, t.End(i)-t.Begin(i)), style: blocks}, cell{text: clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
 	at := len(row) - 5
 	if t.Levels[0].Level != report.LevelDriver && driver != nil {
 		row[at].text = bytesOrBlank(driver[i])
@@ -174,7 +176,7 @@ func laneWords(l *report.TimelineLane) string {
 		parts = append(parts, fmt.Sprintf("epoch %d", l.LastEpoch))
 	}
 	for _, name := range l.MarkNames {
-		parts = append(parts, clean(name))
+		parts = append(parts, visible.Text(name))
 	}
 	if more := l.Marks - uint64(len(l.MarkNames)); more > 0 {
 		parts = append(parts, fmt.Sprintf("+%d", more))
@@ -183,7 +185,7 @@ func laneWords(l *report.TimelineLane) string {
 }
 
 // timelineNotes explains the columns, and proposes to look closer at the highest stretch.
-func (p *page) timelineNotes(s *report.Summary, t *report.Timeline, titles, short []string, first, last int) {
+func writeTimelineNotes(p *page, s *report.Summary, t *report.Timeline, titles, short []string, first, last int) {
 	var parts []string
 	for i, name := range short {
 		if name != titles[i] {
@@ -211,12 +213,12 @@ func (p *page) timelineNotes(s *report.Summary, t *report.Timeline, titles, shor
 			highest = i
 		}
 	}
-	path := p.o.Path
+	path := p.Path
 	if path == "" {
 		path = "FILE"
 	}
 	p.gap()
-	p.line("%s memtrace report --view timeline --by %s --from %s --to %s %s", p.o.paint(strong, "Next:"), t.By, exactSeconds(t.Begin(highest)), exactSeconds(t.End(highest)), shellWord(clean(path)))
+	p.line("%s memtrace report --view timeline --by %s --from %s --to %s %s", p.paint(strong, "Next:"), t.By, exactSeconds(t.Begin(highest)), exactSeconds(t.End(highest)), ShellWord(path))
 }
 
 // exactSeconds is a time as flags take it.
@@ -233,7 +235,7 @@ func timelineTable(s *report.Summary, o Options, write unitWriter) iter.Seq[[]st
 	}
 	fixed := len(header)
 	for _, k := range t.Keys {
-		header = append(header, clean(keyTitle(k.Key, k.Label)))
+		header = append(header, visible.Text(cmp.Or(k.Label, k.Key)))
 	}
 	return func(yield func([]string) bool) {
 		if !yield(header) {
@@ -244,7 +246,7 @@ func timelineTable(s *report.Summary, o Options, write unitWriter) iter.Seq[[]st
 			for i := range l.Bins {
 				b, lane := &l.Bins[i], &t.Lanes[i]
 				copy(row, []string{l.Level, secondsOf(t.Begin(i)), secondsOf(t.End(i)), secondsOf(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, number(lane.Steps), number(lane.FirstStep), number(lane.LastStep),
-					number(lane.Epochs), number(lane.Marks), clean(strings.Join(lane.MarkNames, ";")), number(lane.OOMs)})
+					number(lane.Epochs), number(lane.Marks), visible.Text(strings.Join(lane.MarkNames, ";")), number(lane.OOMs)})
 				copy(row[fixed-len(t.Lines)-len(phases):], phaseSeconds(phases, lane.Phases))
 				for n, line := range t.Lines {
 					row[fixed-len(t.Lines)+n] = write(line.PeakBytes[i])

@@ -6,33 +6,9 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// totalNames are the accounts beside a framework's blocks in the order in which they are shown, and what people call
-// them.
-var totalNames = []struct{ account, name string }{
-	{"driver", "device memory"},
-	{"managed", "managed memory"},
-	{"host", "pinned host memory"},
-	{"registered", "registered host memory"},
-	{"address", "reserved address space"},
-	{"foreign", "opened from others"},
-	{"graph", "graph nodes"},
-	{"multicast", "multicast objects"},
-	{"other", "of other kinds"},
-}
-
-// AccountName is what people call an account beside a framework's blocks, the account's own name if there is none.
-func AccountName(account string) string {
-	for _, n := range totalNames {
-		if n.account == account {
-			return n.name
-		}
-	}
-	return account
-}
-
 // totals are the accounts side by side, where there is more than device memory: what is never added up stands under its
 // own name.
-func (p *page) totals(s *report.Summary) {
+func writeTotals(p *page, s *report.Summary) {
 	if len(s.Other) == 0 {
 		return
 	}
@@ -61,7 +37,7 @@ func totalRows(s *report.Summary, f figure) (rows [][]cell) {
 
 // sizes compares, for every device, what was asked for with what it takes; unless groupings were asked for, only where
 // that is something else.
-func (p *page) sizes(s *report.Summary) {
+func writeSizes(p *page, s *report.Summary) {
 	var rows [][]cell
 	var pools, graphs bool
 	for _, d := range s.Devices {
@@ -154,4 +130,12 @@ func objectsLine(s *report.Summary) string {
 		parts = append(parts, plural(s.Launches, "graph launch", "graph launches"))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// lost says what lost records mean for the figures, and what can be done about it.
+func writeLost(p *page, s *report.Summary) {
+	if s.Bounds != nil {
+		p.styled(alarm, "lost", lostWords(s.Bounds))
+		p.gap()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"memtrace/analyzer/report"
 )
@@ -127,4 +128,30 @@ func percentOf(part, whole uint64) string {
 		return "0.0%"
 	}
 	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
+}
+
+func orBlank(bytes uint64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return Bytes(bytes)
+}
+
+// exactBytes writes all digits.
+func exactBytes(n uint64) string { return Count(n) + " B" }
+
+// secondsOf writes nanoseconds without rounding them.
+func secondsOf(ns int64) string {
+	sign := ""
+	if ns < 0 {
+		sign, ns = "-", -ns
+	}
+	return fmt.Sprintf("%s%d.%09d", sign, ns/1e9, ns%1e9)
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -1,11 +1,12 @@
 package render
 
 import (
-	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"memtrace/internal/visible"
 
 	"github.com/clipperhouse/displaywidth"
 )
@@ -86,8 +87,8 @@ func TestBar(t *testing.T) {
 
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{"model.π": "model.π", "a\x1b[2Jb": `a\x1b[2Jb`, "a\nb\tc": `a\x0ab\x09c`, "bad\xff": `bad\xff`, "\u202eevil": `\u202eevil`} {
-		if got := clean(in); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		if got := visible.Text(in); got != want {
+			t.Errorf("visible.Text(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -117,12 +118,9 @@ func TestTablesCountCells(t *testing.T) {
 		rows = append(rows, []cell{{text: name}, {text: "1.00 GiB"}})
 	}
 	for _, width := range []int{60, 61} {
-		text := written(t, func(w io.Writer) error {
-			p := &page{w: w, o: Options{Width: width}}
-			p.table([]column{{title: "owner"}, {title: "bytes", right: true}}, rows)
-			return p.err
-		})
-		for line := range strings.Lines(text) {
+		var text strings.Builder
+		newPage(&text, Options{Width: width}).table([]column{{title: "owner"}, {title: "bytes", right: true}}, rows)
+		for line := range strings.Lines(text.String()) {
 			if line = strings.TrimSuffix(line, "\n"); displaywidth.String(line) != width {
 				t.Errorf("%d cells, want %d: %q", displaywidth.String(line), width, line)
 			}
@@ -136,7 +134,7 @@ func FuzzClip(f *testing.F) {
 		f.Add(text, 7, false)
 	}
 	f.Fuzz(func(t *testing.T, text string, width int, ascii bool) {
-		text, width = clean(text), min(max(width, 0), 1000)
+		text, width = visible.Text(text), min(max(width, 0), 1000)
 		got := clip(text, width, ascii)
 		if displaywidth.String(got) > width || displaywidth.String(text) <= width && got != text {
 			t.Errorf("clip(%q, %d) = %q", text, width, got)

@@ -1,11 +1,13 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
+	"memtrace/internal/visible"
 )
 
 // Verdict answers where the memory went in one to four sentences.
@@ -89,7 +91,7 @@ func phaseWords(phase string) string {
 	case "data":
 		return "the loading of data"
 	}
-	return clean(phase)
+	return visible.Text(phase)
 }
 
 // shareSentence says what held most of the peak.
@@ -134,14 +136,14 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	if o := v.Owner; o != nil && e.DrivenByLibrary() {
 		text := fmt.Sprintf("%.0f%% was allocated %s (%s", share(o.Bytes), ownerWords(o), Bytes(o.Bytes))
 		if v.Operator != nil && namesOperator(v) {
-			text += ", " + clean(v.Operator.Name)
+			text += ", " + visible.Text(v.Operator.Name)
 		}
 		parts = append(parts, text+")")
 		return fmt.Sprintf("Of the %s in use, %s.", Bytes(l.WholeBytes), strings.Join(parts, "; "))
 	}
 	for _, r := range l.Rows {
 		if r.Owner == report.OwnerBlocks && report.KnownKey(r.Key) {
-			o := &report.VerdictShare{By: l.By, Name: keyTitle(r.Key, r.Label)}
+			o := &report.VerdictShare{By: l.By, Name: cmp.Or(r.Label, r.Key)}
 			text := fmt.Sprintf("%.0f%% was allocated %s (%s)", share(r.Bytes), ownerWords(o), Bytes(r.Bytes))
 			if r.Bytes == l.WholeBytes {
 				text = "all was allocated " + ownerWords(o)
@@ -159,9 +161,9 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 // categoryWords is a category's name in a sentence.
 func categoryWords(name string) string {
 	if name == "" || strings.ToUpper(name) == name {
-		return clean(name)
+		return visible.Text(name)
 	}
-	return clean(strings.ToLower(name[:1]) + name[1:])
+	return visible.Text(strings.ToLower(name[:1]) + name[1:])
 }
 
 // ownerWords says where or by whom something was allocated.
@@ -171,11 +173,11 @@ func ownerWords(o *report.VerdictShare) string {
 	}
 	switch o.By {
 	case "site", "inner":
-		return "at " + clean(o.Name)
+		return "at " + visible.Text(o.Name)
 	case "tag":
-		return "under the tag " + clean(o.Name)
+		return "under the tag " + visible.Text(o.Name)
 	}
-	return "by " + clean(o.Name)
+	return "by " + visible.Text(o.Name)
 }
 
 func sentence(text string) string {
@@ -203,62 +205,9 @@ func roundingSentence(s *report.Summary) string {
 		100*float64(r.RestBytes)/float64(s.Framework.PeakBytes))
 }
 
-// Growth says by how much memory grows, since when, how fast and at which lines. The trend must be steady.
-func Growth(t *report.Trend) string {
-	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", Bytes(t.Bytes), moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
-	if full := fullWords(t); full != "" {
-		text += "; " + full
-	}
-	return text + "."
-}
-
 // shortRun reports whether a training program ended before it could show growth.
 func shortRun(s *report.Summary) bool {
 	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing && s.Training.Growth().Kind == report.GrowthUnknown
-}
-
-// rateWords writes a rate in the unit of time in which people would watch it.
-func rateWords(perSecond float64) string {
-	switch {
-	case perSecond >= 1<<20:
-		return Bytes(uint64(perSecond)) + "/s"
-	case perSecond*60 >= 1<<10:
-		return Bytes(uint64(perSecond*60)) + "/min"
-	}
-	return Bytes(uint64(perSecond*3600)) + "/h"
-}
-
-// growers names the places that grow, with their shares.
-func growers(t *report.Trend) string {
-	const shown = 2
-	var parts []string
-	for _, o := range t.Owners[:min(shown, len(t.Owners))] {
-		part := clean(o.Site)
-		if len(t.Owners) > 1 {
-			part += " " + percentOf(o.Bytes, t.Bytes)
-		}
-		parts = append(parts, part)
-	}
-	if more := len(t.Owners) - shown; more > 0 {
-		parts = append(parts, plural(uint64(more), "more place", "more places"))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// fullWords says when the device would be full, if that is within a month.
-func fullWords(t *report.Trend) string {
-	const month = 30 * 24 * 3600
-	if t.FullInSeconds <= 0 || t.FullInSeconds > month {
-		return ""
-	}
-	hours := t.FullInSeconds / 3600
-	switch {
-	case hours >= 48:
-		return fmt.Sprintf("the device is full in about %.0f days", hours/24)
-	case hours >= 2:
-		return fmt.Sprintf("the device is full in about %.0f hours", hours)
-	}
-	return fmt.Sprintf("the device is full in about %s", plural(uint64(t.FullInSeconds/60)+1, "minute", "minutes"))
 }
 
 // oomSentence says what could not be had, and whether that was the end.
@@ -270,7 +219,7 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	}
 	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, moment(e.TimeNS), Bytes(e.RequestedBytes))
 	if e.Site != "" {
-		text += " at " + clean(e.Site)
+		text += " at " + visible.Text(e.Site)
 	}
 	if e.TotalBytes > 0 {
 		text += fmt.Sprintf(", %s of %s free", Bytes(e.FreeBytes), Bytes(e.TotalBytes))

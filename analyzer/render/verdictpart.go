@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // operatorShare is the least part of the memory that makes an operator worth a sentence.
@@ -15,16 +16,16 @@ const operatorShare = 0.25
 func partWords(v *report.Verdict) string {
 	switch m, o := v.Module, v.Operator; {
 	case m != nil:
-		text := fmt.Sprintf("%.0f%% was in module %s and below (%s)", 100*m.Share, clean(m.Name), Bytes(m.Bytes))
+		text := fmt.Sprintf("%.0f%% was in module %s and below (%s)", 100*m.Share, visible.Text(m.Name), Bytes(m.Bytes))
 		if namesOperator(v) {
-			text += fmt.Sprintf(", %.0f%% came from operator %s", 100*o.Share, clean(o.Name))
+			text += fmt.Sprintf(", %.0f%% came from operator %s", 100*o.Share, visible.Text(o.Name))
 		}
 		return text
 	case namesOperator(v):
 		if o.Share == 1 {
-			return "all of it came from operator " + clean(o.Name)
+			return "all of it came from operator " + visible.Text(o.Name)
 		}
-		return fmt.Sprintf("%.0f%% came from operator %s (%s)", 100*o.Share, clean(o.Name), Bytes(o.Bytes))
+		return fmt.Sprintf("%.0f%% came from operator %s (%s)", 100*o.Share, visible.Text(o.Name), Bytes(o.Bytes))
 	}
 	return ""
 }

@@ -24,17 +24,17 @@ type View struct {
 
 var views = []View{
 	{Name: "modules", Doc: "the tree of modules: bytes at the peak, and at the peaks of forward, backward and optimizer", missing: noModules,
-		text: (*page).modules, table: moduleRows},
+		text: writeModules, table: moduleRows},
 	{Name: "parameters", Doc: "weight, gradient and optimizer state of each parameter", missing: noParameters,
-		text: (*page).parameters, table: parameterRows},
+		text: writeParameters, table: parameterRows},
 	{Name: "iterations", Doc: "peak and categories of each iteration", missing: noIterations,
-		text: (*page).iterations, table: iterationRows},
+		text: writeIterations, table: iterationRows},
 	{Name: "cross", Doc: "two groupings at once, module by category unless --cross names others", missing: noCross, any: true,
-		text: (*page).crossed, table: crossRows},
+		text: writeCross, table: crossRows},
 	{Name: "timeline", Doc: "memory over time, divided by category unless --by names something else", missing: noTimeline, any: true,
-		text: (*page).timeline, table: timelineTable},
+		text: writeTimeline, table: timelineTable},
 	{Name: "tbd", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
-		text: (*page).tbd, table: iterationRows},
+		text: writeTBD, table: iterationRows},
 }
 
 // Views lists every view, in the order in which help texts show them.
@@ -67,26 +67,26 @@ func (v *View) Text(w io.Writer, s *report.Summary, o Options) error {
 	if why := v.Missing(s); why != "" {
 		return errors.New(why)
 	}
-	p := &page{w: w, o: o}
+	p := newPage(w, o)
 	if !v.bare {
-		p.viewHeading(s)
+		writeViewHeading(p, s)
 	}
 	v.text(p, s)
-	if p.err != nil {
-		return fmt.Errorf("write the view: %w", p.err)
+	if p.failure() != nil {
+		return fmt.Errorf("write the view: %w", p.failure())
 	}
 	return nil
 }
 
-func (p *page) viewHeading(s *report.Summary) {
-	p.begin(s)
+func writeViewHeading(p *page, s *report.Summary) {
+	writeBeginning(p, s)
 	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
 		p.styled(alarm, "health", health(s))
 	}
 	if s.Bounds != nil {
 		p.styled(alarm, "lost", lostWords(s.Bounds))
 	}
-	p.selection(s)
+	writeSelection(p, s)
 	p.gap()
 }
 

@@ -1,73 +1,20 @@
 package render
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
-	"time"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
-// windowPhrase is the window in a sentence, "" for a whole run.
-func windowPhrase(w *report.Window) string {
-	switch {
-	case w == nil:
-		return ""
-	case w.From == "":
-		return " before " + clean(w.To)
-	case w.To == "":
-		return " after " + clean(w.From)
-	}
-	return fmt.Sprintf(" between %s and %s", clean(w.From), clean(w.To))
-}
-
-// windowFact says where the window lies in the run.
-func windowFact(s *report.Summary) Fact {
-	return Fact{Name: "window", Value: windowWords(&s.Window.WindowEnds, s.Process.DurationNS) + "; peaks, counts and tables are the window's"}
-}
-
-func windowWords(w *report.WindowEnds, duration int64) string {
-	end := func(name, otherwise string, ns int64) string {
-		if name == "" {
-			return otherwise
-		}
-		if _, err := time.ParseDuration(name); err == nil {
-			return clean(name)
-		}
-		return fmt.Sprintf("%s (%s)", clean(name), moment(ns))
-	}
-	return fmt.Sprintf("%s to %s, %s of %s", end(w.From, "the beginning", w.FromNS), end(w.To, "the end", w.ToNS), Duration(w.ToNS-w.FromNS), Duration(duration))
-}
-
-// windowFlags are what asks for the same window again, with a blank behind them.
-func windowFlags(s *report.Summary) (flags string) {
-	if s.Window == nil {
-		return ""
-	}
-	if s.Window.From != "" {
-		flags = "--from " + shellWord(clean(s.Window.From)) + " "
-	}
-	if s.Window.To != "" {
-		flags += "--to " + shellWord(clean(s.Window.To)) + " "
-	}
-	return flags
-}
-
-// filters are those that are on, without the window, which has a line of its own.
-func filters(s *report.Summary) []string {
-	if s.Window != nil && len(s.Filter) > 0 {
-		return s.Filter[1:]
-	}
-	return s.Filter
-}
-
 // selection says what of the run is shown.
-func (p *page) selection(s *report.Summary) {
+func writeSelection(p *page, s *report.Summary) {
 	if s.Window != nil {
 		p.styled(strong, "window", windowFact(s).Value)
 	}
 	if only := filters(s); len(only) > 0 {
-		p.field("only", clean(strings.Join(only, ", ")))
+		p.field("only", visible.Text(strings.Join(only, ", ")))
 	}
 }
 
@@ -75,26 +22,26 @@ func (p *page) selection(s *report.Summary) {
 const briefWindowRows = 3
 
 // shortWindow is the window's part of the first screen.
-func (p *page) shortWindow(s *report.Summary) {
+func (p *screen) shortWindow(s *report.Summary) {
 	if l := mainWindow(s); l != nil {
-		p.windowTotals(s, l)
+		writeWindowTotals(p.page, s, l)
 		if g := l.By(s.By[0]); g != nil {
-			p.windowRows(s, l, g, p.rows(briefWindowRows))
+			writeWindowRows(p.page, s, l, g, p.rows(briefWindowRows))
 		}
 	}
 }
 
 // window says what became of the blocks.
-func (p *page) window(s *report.Summary) {
+func writeWindow(p *page, s *report.Summary) {
 	if s.Window == nil {
 		return
 	}
 	for i := range s.Window.Levels {
 		l := &s.Window.Levels[i]
-		p.windowTotals(s, l)
+		writeWindowTotals(p, s, l)
 		for _, by := range s.By {
 			if g := l.By(by); g != nil && l.Level == s.MainLevel() {
-				p.windowRows(s, l, g, p.o.rows())
+				writeWindowRows(p, s, l, g, p.rowLimit())
 			}
 		}
 	}
@@ -107,10 +54,10 @@ func mainWindow(s *report.Summary) *report.WindowLevel {
 	return s.Window.Level(s.MainLevel())
 }
 
-func (p *page) windowTotals(s *report.Summary, l *report.WindowLevel) {
+func writeWindowTotals(p *page, s *report.Summary, l *report.WindowLevel) {
 	title := "Driver memory"
 	if l.Level == report.LevelFramework {
-		title = "Blocks of " + frameworkName(s)
+		title = "Blocks of " + FrameworkName(s.Versions)
 	}
 	var rows [][]cell
 	add := func(name string, n report.BlockSum) {
@@ -126,7 +73,7 @@ func (p *page) windowTotals(s *report.Summary, l *report.WindowLevel) {
 }
 
 // windowRows lists keys, those that hold most more than before first, those that hold less last.
-func (p *page) windowRows(s *report.Summary, l *report.WindowLevel, g *report.WindowGroup, limit int) {
+func writeWindowRows(p *page, s *report.Summary, l *report.WindowLevel, g *report.WindowGroup, limit int) {
 	var rows [][]cell
 	hidden := report.WindowRow{}
 	count := 0
@@ -135,7 +82,7 @@ func (p *page) windowRows(s *report.Summary, l *report.WindowLevel, g *report.Wi
 			continue
 		}
 		if count++; count <= limit {
-			rows = append(rows, windowCells(clean(keyTitle(r.Key, r.Label)), &r))
+			rows = append(rows, windowCells(visible.Text(cmp.Or(r.Label, r.Key)), &r))
 		} else {
 			hidden.Plus(&r.WindowBlocks)
 		}

@@ -267,7 +267,7 @@ func (v *topView) footer(lines, room int) string {
 func (v *topView) pageCommand() string {
 	for i := range v.sample.Processes {
 		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Trace != "" {
-			return "memtrace serve " + render.Path(v.host.ShortPath(p.Trace))
+			return "memtrace serve " + render.ShellWord(v.host.ShortPath(p.Trace))
 		}
 	}
 	return "process " + strconv.Itoa(v.selected) + " is not recorded, or its trace was not found: it has no page"

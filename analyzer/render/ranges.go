@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"strings"
 
 	"memtrace/analyzer/report"
@@ -67,7 +66,7 @@ func (p *page) loose(lower *uint64, b *report.Bounds) string {
 
 func (p *page) sign(i int) string {
 	p.signed[i] = p.signed[i] || i > 0
-	if p.o.ASCII {
+	if p.ASCII {
 		return asciiSigns[i]
 	}
 	return signs[i]
@@ -79,48 +78,13 @@ func (p *page) legend() {
 		"as recorded: lost frees may make it less, lost allocations more"}
 	for i, used := range p.signed {
 		if sign := signs[i]; used {
-			if p.o.ASCII {
+			if p.ASCII {
 				sign = asciiSigns[i]
 			}
 			p.item(sign + words[i])
 		}
 	}
 	p.signed = [len(signs)]bool{}
-}
-
-// lost says what lost records mean for the figures, and what can be done about it.
-func (p *page) lost(s *report.Summary) {
-	if s.Bounds != nil {
-		p.styled(alarm, "lost", lostWords(s.Bounds))
-		p.gap()
-	}
-}
-
-func lostWords(b *report.Bounds) string {
-	text := plural(b.LostRecords, "record", "records")
-	if b.LostFrees != nil {
-		text += fmt.Sprintf(", of them %s frees", Count(*b.LostFrees))
-		if *b.LostFrees == b.LostRecords {
-			text = plural(b.LostRecords, "record, a free", "records, all of them frees")
-		}
-	} else {
-		text += " of unknown kinds"
-	}
-	switch {
-	case b.Placed && b.ExactBeforeNS == 0:
-		text += ", from the beginning on. "
-	case b.Placed:
-		text += ", " + moment(b.ExactBeforeNS) + " or later: what was before is exact. "
-	default:
-		text += ", at a time that is not known. "
-	}
-	text += "A free that is missing leaves its memory counted"
-	if b.RecordedIsUpper {
-		text += ", so every figure is at most what was recorded; ranges begin at what is certain. "
-	} else {
-		text += ", an allocation that is missing leaves it out. Ranges go from what is certain to what was recorded; + says that it may have been more. "
-	}
-	return text + "Counts, places and whatever else has no range are as recorded. To lose nothing, record with a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX and with MEMTRACE_OVERFLOW=wait."
 }
 
 // figure writes one figure of a table.
@@ -139,7 +103,7 @@ func (p *page) rangedTable(columns []column, rows func(f figure) [][]cell) {
 
 // fits reports whether the columns that are always there have room.
 func (p *page) fits(columns []column, rows [][]cell) bool {
-	room := p.o.width()
+	room := p.columns()
 	for i, c := range columns {
 		if c.optional > 0 {
 			continue

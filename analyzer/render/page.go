@@ -4,24 +4,27 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"memtrace/internal/visible"
 )
 
 // page collects a report; the first error of the writer stops it.
 type page struct {
-	w   io.Writer
-	o   Options
-	err error
+	Options // how it is written
 
-	trimmed int              // rows that tables of the first screen have less than they may have
-	blank   bool             // the last line was empty
-	signed  [len(signs)]bool // signs of inexact figures that were used and not explained yet
-	doubted bool             // so were question marks behind differences
+	w      io.Writer
+	err    error
+	blank  bool             // the last line was empty
+	signed [len(signs)]bool // signs of inexact figures that were used and not explained yet
 
 	sheets *[]Sheet // takes what is written in pieces; nil: nothing does
 }
 
+// newPage returns an empty page that is written to w.
+func newPage(w io.Writer, o Options) *page { return &page{Options: o, w: w} }
+
+// failure is the first error of the writer.
+func (p *page) failure() error { return p.err }
+
+// line prints a line, without blanks at its end.
 func (p *page) line(format string, args ...any) {
 	if p.err != nil {
 		return
@@ -40,12 +43,12 @@ func (p *page) gap() {
 
 func (p *page) title(text string) {
 	p.startSheet(text)
-	if widthOf(text) <= p.o.width() {
-		p.line("%s", p.o.paint(strong, text))
+	if widthOf(text) <= p.columns() {
+		p.line("%s", p.paint(strong, text))
 		return
 	}
-	for _, part := range Wrap(text, p.o.width()) {
-		p.line("%s", p.o.paint(strong, part))
+	for _, part := range Wrap(text, p.columns()) {
+		p.line("%s", p.paint(strong, part))
 	}
 }
 
@@ -55,11 +58,11 @@ func (p *page) field(name, text string) { p.styled(plain, name, text) }
 func (p *page) styled(s style, name, text string) {
 	const nameWidth = 11
 	p.keep(func(s *Sheet) { s.Fields = append(s.Fields, Fact{Name: name, Value: text}) })
-	for i, part := range Wrap(text, p.o.width()-nameWidth-2) {
+	for i, part := range Wrap(text, p.columns()-nameWidth-2) {
 		if i > 0 {
 			name = ""
 		}
-		p.line("  %s%s", pad(name, nameWidth), p.o.paint(s, part))
+		p.line("  %s%s", pad(name, nameWidth), p.paint(s, part))
 	}
 }
 
@@ -67,14 +70,11 @@ func (p *page) styled(s style, name, text string) {
 func (p *page) item(text string) {
 	p.keep(func(s *Sheet) { s.Items = append(s.Items, text) })
 	sign := "- "
-	for _, part := range Wrap(text, p.o.width()-4) {
+	for _, part := range Wrap(text, p.columns()-4) {
 		p.line("  %s%s", sign, part)
 		sign = "  "
 	}
 }
-
-// clean makes text of the traced program safe to stand in a line.
-func clean(s string) string { return visible.Text(s) }
 
 // pad fills text with blanks on the right.
 func pad(s string, width int) string {
@@ -164,7 +164,7 @@ func (p *page) table(columns []column, rows [][]cell) (shown []bool) {
 	for i, row := range rows {
 		names[i] = row[0].text
 	}
-	names = clipApart(names, widths[0], p.o.ASCII)
+	names = ClipApart(names, widths[0], p.ASCII)
 	for i, row := range rows {
 		p.row(columns, widths, shown, append([]cell{{names[i], row[0].style}}, row[1:]...))
 	}
@@ -174,7 +174,7 @@ func (p *page) table(columns []column, rows [][]cell) (shown []bool) {
 // fit decides which columns are shown, and gives the first one the room that the others leave.
 func (p *page) fit(columns []column, widths []int) (shown []bool) {
 	shown = make([]bool, len(columns))
-	room := p.o.width() - tableGap
+	room := p.columns() - tableGap
 	for i := range columns {
 		shown[i] = true
 		if i > 0 {
@@ -201,9 +201,9 @@ func (p *page) row(columns []column, widths []int, shown []bool, row []cell) {
 			continue
 		}
 		b.WriteString("  ")
-		text := clip(c.text, widths[i], p.o.ASCII)
+		text := clip(c.text, widths[i], p.ASCII)
 		blanks := strings.Repeat(" ", widths[i]-widthOf(text))
-		painted := p.o.paint(c.style, text)
+		painted := p.paint(c.style, text)
 		if columns[i].right {
 			b.WriteString(blanks + painted)
 		} else {
@@ -211,4 +211,9 @@ func (p *page) row(columns []column, widths []int, shown []bool, row []cell) {
 		}
 	}
 	p.line("%s", b.String())
+}
+
+// oneLine is field for text that is only to be recognised.
+func (p *page) oneLine(name, text string) {
+	p.field(name, clip(text, p.columns()-13, p.ASCII))
 }
