@@ -8,6 +8,7 @@ import (
 
 	"memtrace/analyzer/lanes"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -110,7 +111,7 @@ func unit(h *report.History) int64 {
 
 // dataOf returns what the script reads. Its JSON is safe inside of a script element: encoding/json escapes <, > and &.
 func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
-	d = data{Sizes: []uint64{}, Segments: [][6]float64{}, Owners: []owner{}, Frames: []frame{}, Levels: []level{}, Lanes: []lane{}, Command: "memtrace report", Path: render.ShellWord(o.Path), Served: o.Served, Live: s.Process.Ended == report.EndedRunning}
+	d = data{Sizes: []uint64{}, Segments: [][6]float64{}, Owners: []owner{}, Frames: []frame{}, Levels: []level{}, Lanes: []lane{}, Command: "memtrace report", Path: layout.ShellWord(o.Path), Served: o.Served, Live: s.Process.Ended == report.EndedRunning}
 	h := s.History
 	if h == nil || len(h.Blocks) == 0 {
 		return d, b, nil

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/internal/visible"
 )
 
@@ -27,7 +27,7 @@ type IndexRow struct {
 }
 
 // Size is the file's, for people.
-func (r IndexRow) Size() string { return render.Bytes(uint64(max(r.Bytes, 0))) }
+func (r IndexRow) Size() string { return layout.Bytes(uint64(max(r.Bytes, 0))) }
 
 // When is the time of the last change.
 func (r IndexRow) When() string { return r.Changed.Format("2006-01-02 15:04:05") }

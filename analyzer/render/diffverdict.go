@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/render/layout"
 	"memtrace/internal/visible"
 )
 
@@ -23,13 +24,13 @@ func DiffVerdict(d *diff.Diff) string {
 		what = levelTitle(d) + " memory " + base
 	}
 	if v.Bytes.Delta == 0 {
-		return fmt.Sprintf("%s unchanged, %s.", what, Bytes(v.Bytes.New))
+		return fmt.Sprintf("%s unchanged, %s.", what, layout.Bytes(v.Bytes.New))
 	}
-	text := fmt.Sprintf("%s %s", what, SignedBytes(v.Bytes.Delta))
+	text := fmt.Sprintf("%s %s", what, layout.SignedBytes(v.Bytes.Delta))
 	if percent := percentChange(v.Bytes); percent != "" {
 		text += " (" + percent + ")"
 	}
-	text += fmt.Sprintf(", %s to %s", Bytes(v.Bytes.Base), Bytes(v.Bytes.New))
+	text += fmt.Sprintf(", %s to %s", layout.Bytes(v.Bytes.Base), layout.Bytes(v.Bytes.New))
 	if v.Bytes.Certain != nil && !*v.Bytes.Certain {
 		text += ", which is not certain, since records were lost"
 	}
@@ -41,17 +42,17 @@ func DiffVerdict(d *diff.Diff) string {
 
 func levelTitle(d *diff.Diff) string {
 	if d.Verdict.Level == "framework" {
-		return upperFirst(FrameworkName(d.New.Versions))
+		return layout.UpperFirst(FrameworkName(d.New.Versions))
 	}
-	return upperFirst(d.Verdict.Level)
+	return layout.UpperFirst(d.Verdict.Level)
 }
 
 // causeWords names a cause: "6 new buffers net.blocks.{0..5}.mask (+6.00 MiB)".
 func causeWords(c *diff.Cause) string {
-	bytes := " (" + SignedBytes(c.Delta) + ")"
+	bytes := " (" + layout.SignedBytes(c.Delta) + ")"
 	if c.By != "parameters" {
 		if c.State == diff.StateNew || c.State == diff.StateGone {
-			bytes = " (" + stateWord(c.State) + ", " + SignedBytes(c.Delta) + ")"
+			bytes = " (" + stateWord(c.State) + ", " + layout.SignedBytes(c.Delta) + ")"
 		}
 		return "by " + c.By + " " + visible.Text(c.Name) + bytes
 	}

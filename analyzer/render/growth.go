@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
 // Growth says by how much memory grows, since when, how fast and at which lines. The trend must be steady.
 func Growth(t *report.Trend) string {
-	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", Bytes(t.Bytes), moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
+	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", layout.Bytes(t.Bytes), layout.Moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
 	if full := fullWords(t); full != "" {
 		text += "; " + full
 	}
@@ -21,11 +22,11 @@ func Growth(t *report.Trend) string {
 func rateWords(perSecond float64) string {
 	switch {
 	case perSecond >= 1<<20:
-		return Bytes(uint64(perSecond)) + "/s"
+		return layout.Bytes(uint64(perSecond)) + "/s"
 	case perSecond*60 >= 1<<10:
-		return Bytes(uint64(perSecond*60)) + "/min"
+		return layout.Bytes(uint64(perSecond*60)) + "/min"
 	}
-	return Bytes(uint64(perSecond*3600)) + "/h"
+	return layout.Bytes(uint64(perSecond*3600)) + "/h"
 }
 
 // growers names the places that grow, with their shares.
@@ -35,12 +36,12 @@ func growers(t *report.Trend) string {
 	for _, o := range t.Owners[:min(shown, len(t.Owners))] {
 		part := visible.Text(o.Site)
 		if len(t.Owners) > 1 {
-			part += " " + percentOf(o.Bytes, t.Bytes)
+			part += " " + layout.PercentOf(o.Bytes, t.Bytes)
 		}
 		parts = append(parts, part)
 	}
 	if more := len(t.Owners) - shown; more > 0 {
-		parts = append(parts, plural(uint64(more), "more place", "more places"))
+		parts = append(parts, layout.Plural(uint64(more), "more place", "more places"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -58,5 +59,5 @@ func fullWords(t *report.Trend) string {
 	case hours >= 2:
 		return fmt.Sprintf("the device is full in about %.0f hours", hours)
 	}
-	return fmt.Sprintf("the device is full in about %s", plural(uint64(t.FullInSeconds/60)+1, "minute", "minutes"))
+	return fmt.Sprintf("the device is full in about %s", layout.Plural(uint64(t.FullInSeconds/60)+1, "minute", "minutes"))
 }

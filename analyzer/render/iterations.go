@@ -5,26 +5,27 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
 // iterationLines sums the iterations up: how many, how high, and whether they leave more and more behind.
-func writeIterationLines(p *page, t *report.Training) {
+func writeIterationLines(p *layout.Page, t *report.Training) {
 	ended := endedIterations(t)
 	switch {
 	case t.IterationsBy == report.IterationsByNothing:
-		p.field("iterations", "none detected; call memtrace.step() in the training loop")
+		p.Field("iterations", "none detected; call memtrace.step() in the training loop")
 		return
 	case len(ended) == 0:
-		p.field("iterations", "the first one did not end, by "+visible.Text(t.Iterated))
+		p.Field("iterations", "the first one did not end, by "+visible.Text(t.Iterated))
 		return
 	}
-	p.field("iterations", fmt.Sprintf("%s, ended by %s", Count(uint64(len(ended))+t.LeftOut), visible.Text(t.Iterated)))
+	p.Field("iterations", fmt.Sprintf("%s, ended by %s", layout.Count(uint64(len(ended))+t.LeftOut), visible.Text(t.Iterated)))
 	if t.LeftOut > 0 {
-		p.styled(alarm, "", fmt.Sprintf("the last %s are not looked at one by one", Count(t.LeftOut)))
+		p.Styled(layout.Alarm, "", fmt.Sprintf("the last %s are not looked at one by one", layout.Count(t.LeftOut)))
 	}
-	p.field("peaks", peakWords(t, ended))
+	p.Field("peaks", peakWords(t, ended))
 	writeGrowthLine(p, t)
 }
 
@@ -45,10 +46,10 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 		peaks[i] = ended[i].Peak.Bytes
 	}
 	first, last := peaks[0], peaks[len(peaks)-1]
-	text := Bytes(first)
+	text := layout.Bytes(first)
 	if len(peaks) > 1 {
 		slices.Sort(peaks)
-		text = fmt.Sprintf("first %s, median %s, last %s", Bytes(first), Bytes(peaks[len(peaks)/2]), Bytes(last))
+		text = fmt.Sprintf("first %s, median %s, last %s", layout.Bytes(first), layout.Bytes(peaks[len(peaks)/2]), layout.Bytes(last))
 	}
 	if t.Highest < 0 {
 		return text
@@ -61,22 +62,22 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 	case !highest.Ended:
 		where = "after the last iteration"
 	}
-	return fmt.Sprintf("%s; highest %s %s, in %s", text, Bytes(highest.Peak.Bytes), where, visible.Text(highest.Peak.Phase))
+	return fmt.Sprintf("%s; highest %s %s, in %s", text, layout.Bytes(highest.Peak.Bytes), where, visible.Text(highest.Peak.Phase))
 }
 
 // growthLine says whether what iterations leave behind grows: a leak's only early sign.
-func writeGrowthLine(p *page, t *report.Training) {
+func writeGrowthLine(p *layout.Page, t *report.Training) {
 	ended := endedIterations(t)
-	kept := Bytes(sumOf(ended[len(ended)-1].End))
+	kept := layout.Bytes(layout.Sum(ended[len(ended)-1].End))
 	switch g := t.Growth(); g.Kind {
 	case report.GrowthUnknown:
-		p.field("kept", kept+" at the end of the last; too few iterations to tell whether it grows")
+		p.Field("kept", kept+" at the end of the last; too few iterations to tell whether it grows")
 	case report.GrowthNone:
-		p.field("kept", kept+" at the end of the last; it does not grow steadily")
+		p.Field("kept", kept+" at the end of the last; it does not grow steadily")
 	default:
 		from, to := &t.Iterations[g.From], &t.Iterations[g.To]
-		p.styled(alarm, "kept", fmt.Sprintf("GROWS by %s per iteration, from %s after iteration %d to %s after iteration %d: %s",
-			Bytes(uint64(g.PerIteration())), Bytes(sumOf(from.End)), from.Number, Bytes(sumOf(to.End)), to.Number, growthWords(t, g)))
+		p.Styled(layout.Alarm, "kept", fmt.Sprintf("GROWS by %s per iteration, from %s after iteration %d to %s after iteration %d: %s",
+			layout.Bytes(uint64(g.PerIteration())), layout.Bytes(layout.Sum(from.End)), from.Number, layout.Bytes(layout.Sum(to.End)), to.Number, growthWords(t, g)))
 	}
 }
 
@@ -87,8 +88,8 @@ func growthWords(t *report.Training, g report.Growth) string {
 		grown[i] = uint64(max(bytes, 0))
 	}
 	var parts []string
-	for _, i := range heaviest(grown) {
-		parts = append(parts, visible.Text(t.Categories[i])+" "+SignedBytes(g.ByCategory[i]))
+	for _, i := range layout.Heaviest(grown) {
+		parts = append(parts, visible.Text(t.Categories[i])+" "+layout.SignedBytes(g.ByCategory[i]))
 	}
 	return strings.Join(parts, ", ")
 }

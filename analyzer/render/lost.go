@@ -3,15 +3,16 @@ package render
 import (
 	"fmt"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
 func lostWords(b *report.Bounds) string {
-	text := plural(b.LostRecords, "record", "records")
+	text := layout.Plural(b.LostRecords, "record", "records")
 	if b.LostFrees != nil {
-		text += fmt.Sprintf(", of them %s frees", Count(*b.LostFrees))
+		text += fmt.Sprintf(", of them %s frees", layout.Count(*b.LostFrees))
 		if *b.LostFrees == b.LostRecords {
-			text = plural(b.LostRecords, "record, a free", "records, all of them frees")
+			text = layout.Plural(b.LostRecords, "record, a free", "records, all of them frees")
 		}
 	} else {
 		text += " of unknown kinds"
@@ -20,7 +21,7 @@ func lostWords(b *report.Bounds) string {
 	case b.Placed && b.ExactBeforeNS == 0:
 		text += ", from the beginning on. "
 	case b.Placed:
-		text += ", " + moment(b.ExactBeforeNS) + " or later: what was before is exact. "
+		text += ", " + layout.Moment(b.ExactBeforeNS) + " or later: what was before is exact. "
 	default:
 		text += ", at a time that is not known. "
 	}

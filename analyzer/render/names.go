@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/internal/visible"
@@ -58,7 +59,7 @@ func device(d report.Device, null bool) string {
 		text = "memory whose device is not known"
 	}
 	if d.TotalBytes > 0 {
-		text += ", " + Bytes(d.TotalBytes)
+		text += ", " + layout.Bytes(d.TotalBytes)
 	}
 	if null {
 		text += " (no hardware)"

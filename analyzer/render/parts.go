@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -11,34 +12,34 @@ import (
 // What other forms of a report have in common with the text. All texts are escaped for a terminal.
 
 // process says where the program ran and how it ended. Of an imported trace that is not known.
-func writeProcess(p *page, s *report.Summary) {
+func writeProcess(p *layout.Page, s *report.Summary) {
 	if s.Process.Imported == "" {
-		p.field("process", process(s.Process))
-		p.field("run", ranOut(s, run(s.Process)))
+		p.Field("process", process(s.Process))
+		p.Field("run", ranOut(s, run(s.Process)))
 	}
 }
 
 // Facts says who ran, on what, and whether the trace is complete.
-func Facts(s *report.Summary) []Fact {
+func Facts(s *report.Summary) []layout.Fact {
 	name, value := whose(s.Process)
-	list := []Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
+	list := []layout.Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
 	if s.Process.Imported == "" {
-		list = append(list, Fact{Name: "run", Value: process(s.Process) + "; " + ranOut(s, run(s.Process))})
+		list = append(list, layout.Fact{Name: "run", Value: process(s.Process) + "; " + ranOut(s, run(s.Process))})
 	}
 	if text := software(s.Versions); text != "" {
-		list = append(list, Fact{Name: "software", Value: text, Long: true})
+		list = append(list, layout.Fact{Name: "software", Value: text, Long: true})
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
-			list = append(list, Fact{Name: deviceName(d.Index), Value: device(d, s.NullGPU), Long: true})
+			list = append(list, layout.Fact{Name: deviceName(d.Index), Value: device(d, s.NullGPU), Long: true})
 		}
 	}
-	list = append(list, Fact{Name: "trace", Value: health(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
+	list = append(list, layout.Fact{Name: "trace", Value: health(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
 	if s.Window != nil {
 		list = append(list, windowFact(s))
 	}
 	if only := filters(s); len(only) > 0 {
-		list = append(list, Fact{Name: "only", Value: visible.Text(strings.Join(only, ", "))})
+		list = append(list, layout.Fact{Name: "only", Value: visible.Text(strings.Join(only, ", "))})
 	}
 	return list
 }
@@ -53,7 +54,7 @@ type Owner struct {
 
 // Owners lists a ledger's rows, those beyond so many put together.
 func Owners(s *report.Summary, l *report.Ledger, rows int) []Owner {
-	p := newPage(io.Discard, Options{Rows: rows})
+	p := layout.NewPage(io.Discard, layout.Options{Rows: rows})
 	return ownersOf(ledgerOwners(p, s, l))
 }
 
@@ -65,10 +66,10 @@ func PeakCategories(s *report.Summary, rows int) []Owner {
 	}
 	var list []owner
 	held := t.Iterations[t.Highest].Peak.Held
-	for _, i := range heaviest(held) {
-		list = append(list, owner{name: visible.Text(t.Categories[i]), bytes: held[i], style: blocks})
+	for _, i := range layout.Heaviest(held) {
+		list = append(list, owner{name: visible.Text(t.Categories[i]), bytes: held[i], style: layout.Blocks})
 	}
-	return ownersOf(fewer(list, rows, foldShort))
+	return ownersOf(layout.Fewer(list, rows, foldShort))
 }
 
 // PeakModules divides the peak by module, repeated modules taken together; nil if there are no modules.
@@ -81,18 +82,18 @@ func PeakModules(s *report.Summary, rows int) []Owner {
 	for _, m := range l.RepeatedModules() {
 		name := visible.Text(m.Title)
 		if m.Count > 1 {
-			name += "  " + (Options{}).each(m.Count, m.Smallest, m.Largest)
+			name += "  " + (layout.Options{}).Each(m.Count, m.Smallest, m.Largest)
 		}
-		list = append(list, owner{name: name, bytes: m.Bytes, style: blocks})
+		list = append(list, owner{name: name, bytes: m.Bytes, style: layout.Blocks})
 	}
-	return ownersOf(fewer(list, rows, foldShort))
+	return ownersOf(layout.Fewer(list, rows, foldShort))
 }
 
 func ownersOf(list []owner) []Owner {
-	shares, _ := sharesOf(list, func(o *owner) uint64 { return o.bytes })
+	shares, _ := layout.SharesOf(list, func(o *owner) uint64 { return o.bytes })
 	owners := make([]Owner, len(list))
 	for i, o := range list {
-		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: percent(shares[i]), Blocks: o.style == blocks}
+		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: layout.Percent(shares[i]), Blocks: o.style == layout.Blocks}
 	}
 	return owners
 }

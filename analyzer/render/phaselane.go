@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -64,9 +65,9 @@ func phaseColumns(all []report.PhasePart) (titles []string) {
 func phaseSeconds(all, parts []report.PhasePart) []string {
 	row := make([]string, len(all))
 	for i, p := range all {
-		row[i] = secondsOf(0)
+		row[i] = layout.Seconds(0)
 		if n := slices.IndexFunc(parts, func(part report.PhasePart) bool { return part.Phase == p.Phase }); n >= 0 {
-			row[i] = secondsOf(parts[n].NS)
+			row[i] = layout.Seconds(parts[n].NS)
 		}
 	}
 	return row

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -44,7 +45,7 @@ func process(proc report.Process) string {
 		text += word + started.Format("2006-01-02 15:04:05 MST")
 	}
 	if proc.BeganAfterNS > 0 {
-		text += " on, " + Duration(proc.BeganAfterNS) + " after its start"
+		text += " on, " + layout.Duration(proc.BeganAfterNS) + " after its start"
 	}
 	return text
 }
@@ -85,5 +86,5 @@ func run(proc report.Process) string {
 	if proc.DurationNS == 0 {
 		return ended
 	}
-	return Duration(proc.DurationNS) + ", " + ended
+	return layout.Duration(proc.DurationNS) + ", " + ended
 }

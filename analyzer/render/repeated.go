@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"memtrace/analyzer/fold"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
 // foldedOwners takes owners as one that are repeated modules or what belongs to them. The list is sorted, most first,
 // and so is the result.
-func foldedOwners(p *page, by string, list []owner) []owner {
+func foldedOwners(p *layout.Page, by string, list []owner) []owner {
 	keys, bytes := make([]string, len(list)), make([]uint64, len(list))
 	for i := range list {
 		keys[i], bytes[i] = list[i].key, list[i].bytes
@@ -23,7 +24,7 @@ func foldedOwners(p *page, by string, list []owner) []owner {
 		sum := list[f.Members[0]]
 		if f.Repeated() {
 			sum = sumOwners(list, f.Members)
-			sum.name, sum.each = visible.Text(f.Name), p.each(len(f.Members), f.Min, f.Max)
+			sum.name, sum.each = visible.Text(f.Name), p.Each(len(f.Members), f.Min, f.Max)
 		}
 		folded = append(folded, sum)
 	}
@@ -86,7 +87,7 @@ type foldedRow struct {
 }
 
 // foldedRows is foldedOwners for the rows of a group.
-func foldedRows(p *page, g *report.Group) []foldedRow {
+func foldedRows(p *layout.Page, g *report.Group) []foldedRow {
 	rows := make([]foldedRow, 0, len(g.Rows))
 	if p.Unfolded || !fold.FoldsRows(g.By) {
 		for _, r := range g.Rows {
@@ -101,7 +102,7 @@ func foldedRows(p *page, g *report.Group) []foldedRow {
 	for _, f := range fold.FoldRows(g.By, keys, bytes) {
 		sum := foldedRow{Row: g.Rows[f.Members[0]]}
 		if f.Repeated() {
-			sum = foldedRow{Row: report.Row{Key: f.Name}, each: p.each(len(f.Members), f.Min, f.Max)}
+			sum = foldedRow{Row: report.Row{Key: f.Name}, each: p.Each(len(f.Members), f.Min, f.Max)}
 			for _, m := range f.Members {
 				addRow(&sum.Row, &g.Rows[m])
 			}

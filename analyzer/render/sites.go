@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -16,7 +17,7 @@ const (
 )
 
 // ownMark sets the program's own code off from that of libraries, with or without colours.
-func ownMark(o Options, own bool) string {
+func ownMark(o layout.Options, own bool) string {
 	switch {
 	case !own:
 		return "  "
@@ -26,15 +27,15 @@ func ownMark(o Options, own bool) string {
 	return "▸ "
 }
 
-func ownStyle(own bool) style {
+func ownStyle(own bool) layout.Style {
 	if own {
-		return strong
+		return layout.Strong
 	}
-	return faint
+	return layout.Faint
 }
 
 // sites lists the places that asked for the memory, each with its call stack.
-func writeSites(p *page, s *report.Summary) {
+func writeSites(p *layout.Page, s *report.Summary) {
 	if s.Sites == nil || !worthShowing(s.Sites) {
 		return
 	}
@@ -44,8 +45,8 @@ func writeSites(p *page, s *report.Summary) {
 		whole = s.Ledgers[0].WholeBytes // shares are of the same whole as in the ledger above
 	}
 	shown := places[:siteLimit(p.Options, places, whole)]
-	p.title("Where it was allocated: " + frameworkOrDriver(s) + " blocks at " + sitesMoment(s))
-	p.gap()
+	p.Title("Where it was allocated: " + frameworkOrDriver(s) + " blocks at " + sitesMoment(s))
+	p.Gap()
 	for _, place := range shown {
 		writePlace(p, &place, whole)
 	}
@@ -54,19 +55,19 @@ func writeSites(p *page, s *report.Summary) {
 		for _, place := range rest {
 			bytes += place.Bytes
 		}
-		p.line("  %s, %s (%s)", plural(uint64(len(rest)), "more place", "more places"), Bytes(bytes), percentOf(bytes, whole))
-		p.gap()
+		p.Line("  %s, %s (%s)", layout.Plural(uint64(len(rest)), "more place", "more places"), layout.Bytes(bytes), layout.PercentOf(bytes, whole))
+		p.Gap()
 	}
 }
 
 // sites is how many places are shown with their stacks, which take more lines than the rows of a table: a third as
 // many, and none but the first that holds less than a hundredth of the whole.
-func siteLimit(o Options, places []report.Site, whole uint64) int {
+func siteLimit(o layout.Options, places []report.Site, whole uint64) int {
 	if o.Rows < 0 {
 		return len(places)
 	}
 	n := 0
-	for n < len(places) && n < (o.rowLimit()+2)/3 && (n == 0 || places[n].Bytes >= whole/100) {
+	for n < len(places) && n < (o.RowLimit()+2)/3 && (n == 0 || places[n].Bytes >= whole/100) {
 		n++
 	}
 	return n
@@ -91,10 +92,10 @@ func sitesMoment(s *report.Summary) string {
 	return visible.Text(s.Sites.Moment)
 }
 
-func writePlace(p *page, place *report.Site, whole uint64) {
-	numbers := fmt.Sprintf("%10s  %6s  ", Bytes(place.Bytes), percentOf(place.Bytes, whole))
-	name := clip(visible.Text(place.Key), p.columns()-len(numbers), p.ASCII)
-	count := plural(place.AllocCount, "allocation", "allocations")
+func writePlace(p *layout.Page, place *report.Site, whole uint64) {
+	numbers := fmt.Sprintf("%10s  %6s  ", layout.Bytes(place.Bytes), layout.PercentOf(place.Bytes, whole))
+	name := layout.Clip(visible.Text(place.Key), p.Columns()-len(numbers), p.ASCII)
+	count := layout.Plural(place.AllocCount, "allocation", "allocations")
 	if place.AllocCount == 0 {
 		count = "allocated before the window"
 	}
@@ -102,42 +103,42 @@ func writePlace(p *page, place *report.Site, whole uint64) {
 		count += fmt.Sprintf("; the largest of %d stacks", place.StackCount)
 	}
 	between := "  "
-	if len(numbers)+widthOf(name)+2+widthOf(count) > p.columns() {
-		between = "\n" + strings.Repeat(" ", max(0, min(len(numbers), p.columns()-widthOf(count))))
+	if len(numbers)+layout.Width(name)+2+layout.Width(count) > p.Columns() {
+		between = "\n" + strings.Repeat(" ", max(0, min(len(numbers), p.Columns()-layout.Width(count))))
 	}
-	p.line("%s%s%s", p.paint(strong, numbers+name), between, p.paint(faint, count))
+	p.Line("%s%s%s", p.Paint(layout.Strong, numbers+name), between, p.Paint(layout.Faint, count))
 	writeStack(p, place)
-	p.gap()
+	p.Gap()
 }
 
 // stack prints frames, innermost first, with the places where they stand beside them.
-func writeStack(p *page, place *report.Site) {
+func writeStack(p *layout.Page, place *report.Site) {
 	picked := pickFrames(place.Frames, stackLimit(p.Options))
 	const indent = 8
 	width, longest := 0, 0
 	for _, f := range picked {
-		width = max(width, widthOf(visible.Text(f.Function)))
-		longest = max(longest, widthOf(visible.Text(whereOf(&f))))
+		width = max(width, layout.Width(visible.Text(f.Function)))
+		longest = max(longest, layout.Width(visible.Text(whereOf(&f))))
 	}
-	width = min(width, max(functionWidth, p.columns()-indent-4-longest))
+	width = min(width, max(functionWidth, p.Columns()-indent-4-longest))
 	for _, f := range picked {
-		function := clip(visible.Text(f.Function), width, p.ASCII)
-		where := clip(visible.Text(whereOf(&f)), p.columns()-indent-4-width, p.ASCII)
+		function := layout.Clip(visible.Text(f.Function), width, p.ASCII)
+		where := layout.Clip(visible.Text(whereOf(&f)), p.Columns()-indent-4-width, p.ASCII)
 		text := function
 		if where != "" {
-			text = pad(function, width) + "  " + where
+			text = layout.Pad(function, width) + "  " + where
 		}
-		p.line("%*s%s%s", indent, "", ownMark(p.Options, f.User), p.paint(ownStyle(f.User), text))
+		p.Line("%*s%s%s", indent, "", ownMark(p.Options, f.User), p.Paint(ownStyle(f.User), text))
 	}
 	if more := len(place.Frames) - len(picked); more > 0 {
-		p.line("%*s  %s", indent, "", p.paint(faint, plural(uint64(more), "more frame", "more frames")))
+		p.Line("%*s  %s", indent, "", p.Paint(layout.Faint, layout.Plural(uint64(more), "more frame", "more frames")))
 	}
 	if place.Cut != "" {
-		p.line("%*s  %s", indent, "", p.paint(faint, "cut: "+place.Cut))
+		p.Line("%*s  %s", indent, "", p.Paint(layout.Faint, "cut: "+place.Cut))
 	}
 }
 
-func stackLimit(o Options) int {
+func stackLimit(o layout.Options) int {
 	if o.FullStacks {
 		return math.MaxInt
 	}
@@ -199,25 +200,25 @@ func pickFrames(frames []report.StackFrame, limit int) []report.StackFrame {
 const ownersWithSites = 20
 
 // siteRows are the places that belong to a row of a ledger.
-func siteRows(p *page, o *owner, whole uint64, columns int) [][]cell {
-	var rows [][]cell
+func siteRows(p *layout.Page, o *owner, whole uint64, columns int) [][]layout.Cell {
+	var rows [][]layout.Cell
 	if o.bytes < whole/ownersWithSites {
 		return nil
 	}
 	for _, site := range o.sites {
-		row := make([]cell, columns)
+		row := make([]layout.Cell, columns)
 		name := visible.Text(strings.TrimSuffix(site.Key, " ("+o.key+")")) // under its library, a function need not repeat it
-		row[0] = cell{"  " + ownMark(p.Options, site.User) + name, ownSiteStyle(site.User)}
-		row[1] = cell{Bytes(site.Bytes), faint}
-		row[2] = cell{percentOf(site.Bytes, whole), faint}
+		row[0] = layout.Cell{Text: "  " + ownMark(p.Options, site.User) + name, Style: ownSiteStyle(site.User)}
+		row[1] = layout.Cell{Text: layout.Bytes(site.Bytes), Style: layout.Faint}
+		row[2] = layout.Cell{Text: layout.PercentOf(site.Bytes, whole), Style: layout.Faint}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-func ownSiteStyle(own bool) style {
+func ownSiteStyle(own bool) layout.Style {
 	if own {
-		return plain
+		return layout.Plain
 	}
-	return faint
+	return layout.Faint
 }

@@ -1,3 +1,5 @@
+// Package render writes summaries for people and for programs, on the pages of layout. It computes nothing that another
+// package could want to know.
 package render
 
 import (
@@ -5,18 +7,19 @@ import (
 	"io"
 	"slices"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
 // Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or
 // where something was asked for.
-func Text(w io.Writer, s *report.Summary, o Options) error {
+func Text(w io.Writer, s *report.Summary, o layout.Options) error {
 	var err error
 	if s.Asked || s.At != nil || o.Details {
-		p := newPage(w, o)
+		p := layout.NewPage(w, o)
 		writeDetails(p, s)
-		err = p.failure()
+		err = p.Err()
 	} else {
 		err = firstScreen(w, s, o)
 	}
@@ -27,7 +30,7 @@ func Text(w io.Writer, s *report.Summary, o Options) error {
 }
 
 // details is everything that is known, or that was asked for.
-func writeDetails(p *page, s *report.Summary) {
+func writeDetails(p *layout.Page, s *report.Summary) {
 	writeHeading(p, s)
 	writeOOM(p, s)
 	writePeaks(p, s)
@@ -52,45 +55,45 @@ func writeDetails(p *page, s *report.Summary) {
 }
 
 // begin says whose report it is.
-func writeBeginning(p *page, s *report.Summary) {
+func writeBeginning(p *layout.Page, s *report.Summary) {
 	name := "memtrace report"
 	if p.Path != "" {
 		name += "  " + visible.Text(p.Path)
 	}
-	p.title(name)
-	p.gap()
-	p.field(whose(s.Process))
+	p.Title(name)
+	p.Gap()
+	p.Field(whose(s.Process))
 }
 
-func writeHeading(p *page, s *report.Summary) {
+func writeHeading(p *layout.Page, s *report.Summary) {
 	writeBeginning(p, s)
 	writeProcess(p, s)
 	if text := software(s.Versions); text != "" {
-		p.field("software", text)
+		p.Field("software", text)
 	}
 	for _, d := range s.Devices {
-		p.field(deviceName(d.Index), device(d, s.NullGPU))
+		p.Field(deviceName(d.Index), device(d, s.NullGPU))
 	}
 	if s.Health.Complete && len(s.Health.Unseen) == 0 {
-		p.field("health", health(s))
+		p.Field("health", health(s))
 	} else {
-		p.styled(alarm, "health", health(s))
+		p.Styled(layout.Alarm, "health", health(s))
 	}
 	writeSelection(p, s)
-	p.gap()
+	p.Gap()
 }
 
 // peaks is the table of high-water marks: one line per device, and one for all where there are several.
-func writePeaks(p *page, s *report.Summary) {
+func writePeaks(p *layout.Page, s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
-	p.title("Peak")
-	p.gap()
+	p.Title("Peak")
+	p.Gap()
 	writePeakTable(p, s)
 	if text := requested(s); text != "" {
-		p.field("requested", text)
-		p.gap()
+		p.Field("requested", text)
+		p.Gap()
 	}
 }
 
@@ -100,42 +103,42 @@ func requested(s *report.Summary) string {
 	if r == nil || r.Bytes < s.Framework.PeakBytes/2 {
 		return ""
 	}
-	text := fmt.Sprintf("%s; %s (%s) of the blocks is rounding and unsplit rests", Bytes(r.Bytes), Bytes(r.RestBytes), percentOf(r.RestBytes, s.Framework.PeakBytes))
+	text := fmt.Sprintf("%s; %s (%s) of the blocks is rounding and unsplit rests", layout.Bytes(r.Bytes), layout.Bytes(r.RestBytes), layout.PercentOf(r.RestBytes, s.Framework.PeakBytes))
 	if r.UnknownBytes > 0 {
-		text += fmt.Sprintf("; of %s it is not known", Bytes(r.UnknownBytes))
+		text += fmt.Sprintf("; of %s it is not known", layout.Bytes(r.UnknownBytes))
 	}
 	return text
 }
 
-func writePeakTable(p *page, s *report.Summary) {
+func writePeakTable(p *layout.Page, s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
 	withFramework := !s.Framework.Empty()
-	columns := []column{{}}
-	when := column{title: "when", right: true, optional: 1}
+	columns := []layout.Column{{}}
+	when := layout.Column{Title: "when", Right: true, Optional: 1}
 	if withFramework {
-		columns = append(columns, column{title: FrameworkName(s.Versions), right: true}, when, column{title: "reserved", right: true})
+		columns = append(columns, layout.Column{Title: FrameworkName(s.Versions), Right: true}, when, layout.Column{Title: "reserved", Right: true})
 	}
-	columns = append(columns, column{title: "driver", right: true}, when, column{title: "of device", right: true, optional: 2})
-	p.rangedTable(columns, func(f figure) [][]cell { return peakRows(s, withFramework, f) })
-	p.gap()
+	columns = append(columns, layout.Column{Title: "driver", Right: true}, when, layout.Column{Title: "of device", Right: true, Optional: 2})
+	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return peakRows(s, withFramework, f) })
+	p.Gap()
 	writeLost(p, s)
 }
 
-func peakRows(s *report.Summary, withFramework bool, f figure) (rows [][]cell) {
+func peakRows(s *report.Summary, withFramework bool, f layout.Figure) (rows [][]layout.Cell) {
 	add := func(name string, framework, driver report.Level, reserved string, total uint64) {
-		row := []cell{{text: name}}
+		row := []layout.Cell{{Text: name}}
 		if withFramework {
 			row = append(row, levelPeak(framework, s.Bounds, f)...)
-			row = append(row, cell{text: reserved})
+			row = append(row, layout.Cell{Text: reserved})
 		}
 		row = append(row, levelPeak(driver, s.Bounds, f)...)
 		share := ""
 		if total > 0 {
-			share = percentOf(driver.PeakBytes, total)
+			share = layout.PercentOf(driver.PeakBytes, total)
 		}
-		rows = append(rows, append(row, cell{text: share}))
+		rows = append(rows, append(row, layout.Cell{Text: share}))
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
@@ -148,47 +151,47 @@ func peakRows(s *report.Summary, withFramework bool, f figure) (rows [][]cell) {
 	return rows
 }
 
-func levelPeak(l report.Level, b *report.Bounds, f figure) []cell {
+func levelPeak(l report.Level, b *report.Bounds, f layout.Figure) []layout.Cell {
 	if l.Empty() {
-		return []cell{{text: "none"}, {}}
+		return []layout.Cell{{Text: "none"}, {}}
 	}
-	return []cell{{text: f(l.PeakBytesLower, l.PeakBytes, b), style: strong}, {text: moment(l.PeakTimeNS)}}
+	return []layout.Cell{{Text: f(l.PeakBytesLower, l.PeakBytes, b), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}}
 }
 
 // moment is the state at the moment that was asked for.
-func writeMoment(p *page, s *report.Summary) {
+func writeMoment(p *layout.Page, s *report.Summary) {
 	if s.At == nil {
 		return
 	}
-	p.title(fmt.Sprintf("At %s, %s", visible.Text(s.At.What), moment(s.At.TimeNS)))
-	p.gap()
-	columns := []column{{}, {title: FrameworkName(s.Versions), right: true}, {title: "reserved", right: true}, {title: "driver", right: true}}
-	p.rangedTable(columns, func(f figure) [][]cell { return momentRows(s, f) })
-	p.gap()
+	p.Title(fmt.Sprintf("At %s, %s", visible.Text(s.At.What), layout.Moment(s.At.TimeNS)))
+	p.Gap()
+	columns := []layout.Column{{}, {Title: FrameworkName(s.Versions), Right: true}, {Title: "reserved", Right: true}, {Title: "driver", Right: true}}
+	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return momentRows(s, f) })
+	p.Gap()
 }
 
-func momentRows(s *report.Summary, f figure) (rows [][]cell) {
+func momentRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 	live := func(l report.MomentLevel) string {
 		if s.At.BeforeLoss {
-			return Bytes(l.LiveBytes)
+			return layout.Bytes(l.LiveBytes)
 		}
 		return f(l.LiveBytesLower, l.LiveBytes, s.Bounds)
 	}
 	for _, d := range s.At.Devices {
-		rows = append(rows, []cell{{text: deviceName(d.Index)}, {text: live(d.Framework)}, {text: Bytes(d.ReservedBytes)}, {text: live(d.Driver)}})
+		rows = append(rows, []layout.Cell{{Text: deviceName(d.Index)}, {Text: live(d.Framework)}, {Text: layout.Bytes(d.ReservedBytes)}, {Text: live(d.Driver)}})
 	}
 	if len(rows) > 1 {
-		rows = append(rows, []cell{{text: "total"}, {text: live(s.At.Framework)}, {}, {text: live(s.At.Driver)}})
+		rows = append(rows, []layout.Cell{{Text: "total"}, {Text: live(s.At.Framework)}, {}, {Text: live(s.At.Driver)}})
 	}
 	return rows
 }
 
 // next proposes the command that shows what this report does not.
-func writeNext(p *page, s *report.Summary) {
+func writeNext(p *layout.Page, s *report.Summary) {
 	if nothingSeen(s) {
 		return
 	}
-	p.gap()
+	p.Gap()
 	path := p.Path
 	if path == "" {
 		path = "FILE"
@@ -206,7 +209,7 @@ func writeNext(p *page, s *report.Summary) {
 			proposal = "memtrace report --json "
 		}
 	}
-	p.line("%s %s", p.paint(strong, "Next:"), proposal+windowFlags(s)+ShellWord(path))
+	p.Line("%s %s", p.Paint(layout.Strong, "Next:"), proposal+windowFlags(s)+layout.ShellWord(path))
 }
 
 func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Training.Modules != nil }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/internal/visible"
@@ -16,7 +17,7 @@ func trains(t *report.Training) bool {
 }
 
 // training is the report's own part about it: what the memory was for at the peak, and how iterations went.
-func writeTraining(p *page, s *report.Summary) {
+func writeTraining(p *layout.Page, s *report.Summary) {
 	if !trains(s.Training) || s.Asked {
 		return
 	}
@@ -24,10 +25,10 @@ func writeTraining(p *page, s *report.Summary) {
 	if t.Highest >= 0 && sorted(t) {
 		writeCategoriesAtPeak(p, s, t)
 	}
-	p.title("Iterations")
-	p.gap()
+	p.Title("Iterations")
+	p.Gap()
 	writeIterationLines(p, t)
-	p.gap()
+	p.Gap()
 }
 
 // sorted reports whether the rules could tell anything about the peak: in programs that no framework runs they often
@@ -42,12 +43,12 @@ func sorted(t *report.Training) bool {
 }
 
 // categoriesAtPeak prints the categories at the highest moment of the level, which is that of its highest iteration.
-func writeCategoriesAtPeak(p *page, s *report.Summary, t *report.Training) {
+func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training) {
 	highest := &t.Iterations[t.Highest]
 	end := t.Iterations[len(t.Iterations)-1].End
-	p.title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", levelName(s, t), moment(highest.Peak.TimeNS), visible.Text(t.Rules)))
-	p.gap()
-	order := heaviest(highest.Peak.Held)
+	p.Title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", levelName(s, t), layout.Moment(highest.Peak.TimeNS), visible.Text(t.Rules)))
+	p.Gap()
+	order := layout.Heaviest(highest.Peak.Held)
 	order = slices.DeleteFunc(order, func(i int) bool { return t.Categories[i] == rules.Others })
 	if others := slices.Index(t.Categories, rules.Others); others >= 0 && highest.Peak.Held[others] > 0 {
 		order = append(order, others)
@@ -58,15 +59,15 @@ func writeCategoriesAtPeak(p *page, s *report.Summary, t *report.Training) {
 		values[row] = highest.Peak.Held[i]
 		largest = max(largest, values[row])
 	}
-	shares := tenths(values)
-	var rows [][]cell
+	shares := layout.Tenths(values)
+	var rows [][]layout.Cell
 	for row, i := range order {
 		name := visible.Text(t.Categories[i])
 		if t.Categories[i] == rules.Others {
 			name += " (no rule matches)"
 		}
-		rows = append(rows, []cell{{name, plain}, {Bytes(values[row]), strong}, {percent(shares[row]), plain}, {bar(values[row], largest, barWidth, p.ASCII), blocks}, {Bytes(end[i]), plain}})
+		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(values[row]), Style: layout.Strong}, {Text: layout.Percent(shares[row])}, {Text: layout.Bar(values[row], largest, layout.BarWidth, p.ASCII), Style: layout.Blocks}, {Text: layout.Bytes(end[i])}})
 	}
-	p.table([]column{{title: "category"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 2}, {title: "at end", right: true, optional: 1}}, rows)
-	p.gap()
+	p.Table([]layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 2}, {Title: "at end", Right: true, Optional: 1}}, rows)
+	p.Gap()
 }

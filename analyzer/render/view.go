@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -18,8 +19,8 @@ type View struct {
 	any     bool // shows programs that do not train, too
 	bare    bool // prints its table and nothing else
 	missing func(s *report.Summary) string
-	text    func(p *page, s *report.Summary)
-	table   func(s *report.Summary, o Options, write unitWriter) iter.Seq[[]string] // the first row holds the names of columns; rows are the reader's until the next one
+	text    func(p *layout.Page, s *report.Summary)
+	table   func(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string] // the first row holds the names of columns; rows are the reader's until the next one
 }
 
 var views = []View{
@@ -63,50 +64,50 @@ func (v *View) Missing(s *report.Summary) string {
 func (v *View) Bare() bool { return v.bare }
 
 // Text writes the view for people.
-func (v *View) Text(w io.Writer, s *report.Summary, o Options) error {
+func (v *View) Text(w io.Writer, s *report.Summary, o layout.Options) error {
 	if why := v.Missing(s); why != "" {
 		return errors.New(why)
 	}
-	p := newPage(w, o)
+	p := layout.NewPage(w, o)
 	if !v.bare {
 		writeViewHeading(p, s)
 	}
 	v.text(p, s)
-	if p.failure() != nil {
-		return fmt.Errorf("write the view: %w", p.failure())
+	if p.Err() != nil {
+		return fmt.Errorf("write the view: %w", p.Err())
 	}
 	return nil
 }
 
-func writeViewHeading(p *page, s *report.Summary) {
+func writeViewHeading(p *layout.Page, s *report.Summary) {
 	writeBeginning(p, s)
 	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
-		p.styled(alarm, "health", health(s))
+		p.Styled(layout.Alarm, "health", health(s))
 	}
 	if s.Bounds != nil {
-		p.styled(alarm, "lost", lostWords(s.Bounds))
+		p.Styled(layout.Alarm, "lost", lostWords(s.Bounds))
 	}
 	writeSelection(p, s)
-	p.gap()
+	p.Gap()
 }
 
 // CSV writes the view's whole table. The first line is a comment that states the unit; in MB there is none, so that the
 // file of iterations has the very shape of the TBD memory profiler's.
-func (v *View) CSV(w io.Writer, s *report.Summary, o Options) error {
+func (v *View) CSV(w io.Writer, s *report.Summary, o layout.Options) error {
 	if why := v.Missing(s); why != "" {
 		return errors.New(why)
 	}
 	unit := o.Unit
 	if unit == "" {
-		unit = UnitB
+		unit = layout.UnitB
 	}
-	if unit != UnitMB {
-		if _, err := fmt.Fprintf(w, "# memtrace %s; sizes in %s\n", v.Name, unit.words()); err != nil {
+	if unit != layout.UnitMB {
+		if _, err := fmt.Fprintf(w, "# memtrace %s; sizes in %s\n", v.Name, unit.Words()); err != nil {
 			return fmt.Errorf("write CSV: %w", err)
 		}
 	}
 	out := csv.NewWriter(w)
-	for row := range v.table(s, o, unit.exact) { // one by one: iterations times parameters are many
+	for row := range v.table(s, o, unit.Exact) { // one by one: iterations times parameters are many
 		if err := out.Write(row); err != nil {
 			return fmt.Errorf("write CSV: %w", err)
 		}

@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
 // selection says what of the run is shown.
-func writeSelection(p *page, s *report.Summary) {
+func writeSelection(p *layout.Page, s *report.Summary) {
 	if s.Window != nil {
-		p.styled(strong, "window", windowFact(s).Value)
+		p.Styled(layout.Strong, "window", windowFact(s).Value)
 	}
 	if only := filters(s); len(only) > 0 {
-		p.field("only", visible.Text(strings.Join(only, ", ")))
+		p.Field("only", visible.Text(strings.Join(only, ", ")))
 	}
 }
 
@@ -24,15 +25,15 @@ const briefWindowRows = 3
 // shortWindow is the window's part of the first screen.
 func (p *screen) shortWindow(s *report.Summary) {
 	if l := mainWindow(s); l != nil {
-		writeWindowTotals(p.page, s, l)
+		writeWindowTotals(p.Page, s, l)
 		if g := l.By(s.By[0]); g != nil {
-			writeWindowRows(p.page, s, l, g, p.rows(briefWindowRows))
+			writeWindowRows(p.Page, s, l, g, p.rows(briefWindowRows))
 		}
 	}
 }
 
 // window says what became of the blocks.
-func writeWindow(p *page, s *report.Summary) {
+func writeWindow(p *layout.Page, s *report.Summary) {
 	if s.Window == nil {
 		return
 	}
@@ -41,7 +42,7 @@ func writeWindow(p *page, s *report.Summary) {
 		writeWindowTotals(p, s, l)
 		for _, by := range s.By {
 			if g := l.By(by); g != nil && l.Level == s.MainLevel() {
-				writeWindowRows(p, s, l, g, p.rowLimit())
+				writeWindowRows(p, s, l, g, p.RowLimit())
 			}
 		}
 	}
@@ -54,27 +55,27 @@ func mainWindow(s *report.Summary) *report.WindowLevel {
 	return s.Window.Level(s.MainLevel())
 }
 
-func writeWindowTotals(p *page, s *report.Summary, l *report.WindowLevel) {
+func writeWindowTotals(p *layout.Page, s *report.Summary, l *report.WindowLevel) {
 	title := "Driver memory"
 	if l.Level == report.LevelFramework {
 		title = "Blocks of " + FrameworkName(s.Versions)
 	}
-	var rows [][]cell
+	var rows [][]layout.Cell
 	add := func(name string, n report.BlockSum) {
-		rows = append(rows, []cell{{text: name}, {Bytes(n.Bytes), strong}, {text: Count(n.Count)}})
+		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(n.Bytes), Style: layout.Strong}, {Text: layout.Count(n.Count)}})
 	}
 	add("live at its start", l.Start)
 	add("  of these, freed in it", l.Freed)
 	add("allocated in it, live at its end", l.New)
 	add("live at its end", l.End)
 	add("allocated and freed in it", l.Passed)
-	p.table([]column{{title: title + " in the window"}, {title: "bytes", right: true}, {title: "blocks", right: true}}, rows)
-	p.gap()
+	p.Table([]layout.Column{{Title: title + " in the window"}, {Title: "bytes", Right: true}, {Title: "blocks", Right: true}}, rows)
+	p.Gap()
 }
 
 // windowRows lists keys, those that hold most more than before first, those that hold less last.
-func writeWindowRows(p *page, s *report.Summary, l *report.WindowLevel, g *report.WindowGroup, limit int) {
-	var rows [][]cell
+func writeWindowRows(p *layout.Page, s *report.Summary, l *report.WindowLevel, g *report.WindowGroup, limit int) {
+	var rows [][]layout.Cell
 	hidden := report.WindowRow{}
 	count := 0
 	for _, r := range g.Rows {
@@ -88,18 +89,18 @@ func writeWindowRows(p *page, s *report.Summary, l *report.WindowLevel, g *repor
 		}
 	}
 	if count > limit {
-		rows = append(rows, windowCells(plural(uint64(count-limit), "more", "more"), &hidden))
+		rows = append(rows, windowCells(layout.Plural(uint64(count-limit), "more", "more"), &hidden))
 	}
 	if count == 0 {
 		return
 	}
-	p.table([]column{{title: "By " + g.By}, {title: "at start", right: true, optional: 1}, {title: "freed", right: true}, {title: "new", right: true}, {title: "at end", right: true},
-		{title: "change", right: true, optional: 2}}, rows)
-	p.gap()
+	p.Table([]layout.Column{{Title: "By " + g.By}, {Title: "at start", Right: true, Optional: 1}, {Title: "freed", Right: true}, {Title: "new", Right: true}, {Title: "at end", Right: true},
+		{Title: "change", Right: true, Optional: 2}}, rows)
+	p.Gap()
 }
 
-func windowCells(name string, r *report.WindowRow) []cell {
-	return []cell{{text: name}, {text: Bytes(r.Start.Bytes)}, {text: Bytes(r.Freed.Bytes)}, {Bytes(r.New.Bytes), strong}, {text: Bytes(r.End.Bytes)}, {text: SignedBytes(r.Change())}}
+func windowCells(name string, r *report.WindowRow) []layout.Cell {
+	return []layout.Cell{{Text: name}, {Text: layout.Bytes(r.Start.Bytes)}, {Text: layout.Bytes(r.Freed.Bytes)}, {Text: layout.Bytes(r.New.Bytes), Style: layout.Strong}, {Text: layout.Bytes(r.End.Bytes)}, {Text: layout.SignedBytes(r.Change())}}
 }
 
 // unfinished says that no iteration ended, in other words than a whole run's where there is a window.

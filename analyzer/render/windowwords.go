@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -22,8 +23,8 @@ func windowPhrase(w *report.Window) string {
 }
 
 // windowFact says where the window lies in the run.
-func windowFact(s *report.Summary) Fact {
-	return Fact{Name: "window", Value: windowWords(&s.Window.WindowEnds, s.Process.DurationNS) + "; peaks, counts and tables are the window's"}
+func windowFact(s *report.Summary) layout.Fact {
+	return layout.Fact{Name: "window", Value: windowWords(&s.Window.WindowEnds, s.Process.DurationNS) + "; peaks, counts and tables are the window's"}
 }
 
 func windowWords(w *report.WindowEnds, duration int64) string {
@@ -34,9 +35,9 @@ func windowWords(w *report.WindowEnds, duration int64) string {
 		if _, err := time.ParseDuration(name); err == nil {
 			return visible.Text(name)
 		}
-		return fmt.Sprintf("%s (%s)", visible.Text(name), moment(ns))
+		return fmt.Sprintf("%s (%s)", visible.Text(name), layout.Moment(ns))
 	}
-	return fmt.Sprintf("%s to %s, %s of %s", end(w.From, "the beginning", w.FromNS), end(w.To, "the end", w.ToNS), Duration(w.ToNS-w.FromNS), Duration(duration))
+	return fmt.Sprintf("%s to %s, %s of %s", end(w.From, "the beginning", w.FromNS), end(w.To, "the end", w.ToNS), layout.Duration(w.ToNS-w.FromNS), layout.Duration(duration))
 }
 
 // windowFlags are what asks for the same window again, with a blank behind them.
@@ -45,10 +46,10 @@ func windowFlags(s *report.Summary) (flags string) {
 		return ""
 	}
 	if s.Window.From != "" {
-		flags = "--from " + ShellWord(s.Window.From) + " "
+		flags = "--from " + layout.ShellWord(s.Window.From) + " "
 	}
 	if s.Window.To != "" {
-		flags += "--to " + ShellWord(s.Window.To) + " "
+		flags += "--to " + layout.ShellWord(s.Window.To) + " "
 	}
 	return flags
 }

@@ -1,11 +1,11 @@
-package render
+package layout
 
 import "slices"
 
-const barWidth = 16
+const BarWidth = 16
 
 // fewer keeps the first rows of a list and puts the sum of the others behind them.
-func fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
+func Fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
 	if len(list) <= limit {
 		return list
 	}
@@ -13,17 +13,17 @@ func fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
 }
 
 // sharesOf returns the rows' shares of their sum in tenths of a percent, and the largest row's bytes.
-func sharesOf[T any](rows []T, bytes func(*T) uint64) (shares []int, largest uint64) {
+func SharesOf[T any](rows []T, bytes func(*T) uint64) (shares []int, largest uint64) {
 	values := make([]uint64, len(rows))
 	for i := range rows {
 		values[i] = bytes(&rows[i])
 		largest = max(largest, values[i])
 	}
-	return tenths(values), largest
+	return Tenths(values), largest
 }
 
 // heaviest lists the indices of the categories that hold something, most first.
-func heaviest(held []uint64) []int {
+func Heaviest(held []uint64) []int {
 	var list []int
 	for i, bytes := range held {
 		if bytes > 0 {
@@ -42,7 +42,7 @@ func heaviest(held []uint64) []int {
 	return list
 }
 
-func sumOf(values []uint64) (sum uint64) {
+func Sum(values []uint64) (sum uint64) {
 	for _, v := range values {
 		sum += v
 	}

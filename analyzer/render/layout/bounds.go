@@ -1,4 +1,4 @@
-package render
+package layout
 
 import (
 	"strings"
@@ -32,7 +32,7 @@ func Range(lower *uint64, recorded uint64, b *report.Bounds) string {
 }
 
 // marked writes a figure of a table in which there is no room for ranges, with a sign before it where it is not exact.
-func (p *page) marked(lower *uint64, recorded uint64, b *report.Bounds) string {
+func (p *Page) Marked(lower *uint64, recorded uint64, b *report.Bounds) string {
 	return p.mark(lower, recorded, b) + Bytes(recorded)
 }
 
@@ -42,7 +42,7 @@ var (
 	asciiSigns = [...]string{"", "<= ", ">= ", "~ "}
 )
 
-func (p *page) mark(lower *uint64, recorded uint64, b *report.Bounds) string {
+func (p *Page) mark(lower *uint64, recorded uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return ""
 	}
@@ -57,14 +57,14 @@ func (p *page) mark(lower *uint64, recorded uint64, b *report.Bounds) string {
 }
 
 // loose marks a difference of figures that are not exact: it may be off both ways, whatever was lost.
-func (p *page) loose(lower *uint64, b *report.Bounds) string {
+func (p *Page) Loose(lower *uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return ""
 	}
 	return p.sign(len(signs) - 1)
 }
 
-func (p *page) sign(i int) string {
+func (p *Page) sign(i int) string {
 	p.signed[i] = p.signed[i] || i > 0
 	if p.ASCII {
 		return asciiSigns[i]
@@ -73,7 +73,7 @@ func (p *page) sign(i int) string {
 }
 
 // legend explains the signs that were used since the last one.
-func (p *page) legend() {
+func (p *Page) Legend() {
 	words := [...]string{"", "at most: what lost frees gave back may still be counted", "at least: this is certain, and lost allocations may come on top",
 		"as recorded: lost frees may make it less, lost allocations more"}
 	for i, used := range p.signed {
@@ -81,38 +81,38 @@ func (p *page) legend() {
 			if p.ASCII {
 				sign = asciiSigns[i]
 			}
-			p.item(sign + words[i])
+			p.Item(sign + words[i])
 		}
 	}
 	p.signed = [len(signs)]bool{}
 }
 
 // figure writes one figure of a table.
-type figure func(lower *uint64, recorded uint64, b *report.Bounds) string
+type Figure func(lower *uint64, recorded uint64, b *report.Bounds) string
 
 // rangedTable prints a table whose figures are ranges where records were lost, or where there is no room for them,
 // figures with signs.
-func (p *page) rangedTable(columns []column, rows func(f figure) [][]cell) {
+func (p *Page) RangedTable(columns []Column, rows func(f Figure) [][]Cell) {
 	list := rows(Range)
 	if !p.fits(columns, list) {
-		list = rows(p.marked)
+		list = rows(p.Marked)
 	}
-	p.table(columns, list)
-	p.legend()
+	p.Table(columns, list)
+	p.Legend()
 }
 
 // fits reports whether the columns that are always there have room.
-func (p *page) fits(columns []column, rows [][]cell) bool {
-	room := p.columns()
+func (p *Page) fits(columns []Column, rows [][]Cell) bool {
+	room := p.Columns()
 	for i, c := range columns {
-		if c.optional > 0 {
+		if c.Optional > 0 {
 			continue
 		}
-		wide := widthOf(c.title)
+		wide := Width(c.Title)
 		for _, row := range rows {
-			wide = max(wide, widthOf(row[i].text))
+			wide = max(wide, Width(row[i].Text))
 		}
-		room -= wide + tableGap
+		room -= wide + TableGap
 	}
 	return room >= 0
 }

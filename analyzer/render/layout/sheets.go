@@ -1,4 +1,4 @@
-package render
+package layout
 
 import (
 	"io"
@@ -20,30 +20,30 @@ type Head struct {
 }
 
 // take adds a table, without the column of bars.
-func (s *Sheet) take(columns []column, rows [][]cell) {
+func (s *Sheet) take(columns []Column, rows [][]Cell) {
 	for _, row := range rows {
 		s.Rows = append(s.Rows, nil)
 		for i, c := range columns {
-			if i == 0 || c.title != "" {
-				s.Rows[len(s.Rows)-1] = append(s.Rows[len(s.Rows)-1], row[i].text)
+			if i == 0 || c.Title != "" {
+				s.Rows[len(s.Rows)-1] = append(s.Rows[len(s.Rows)-1], row[i].Text)
 			}
 		}
 	}
 	for i, c := range columns {
-		if i == 0 || c.title != "" {
-			s.Head = append(s.Head, Head{c.title, c.right})
+		if i == 0 || c.Title != "" {
+			s.Head = append(s.Head, Head{c.Title, c.Right})
 		}
 	}
 }
 
 // startSheet begins one; what follows belongs to it.
-func (p *page) startSheet(title string) {
+func (p *Page) startSheet(title string) {
 	if p.sheets != nil {
 		*p.sheets = append(*p.sheets, Sheet{Title: title})
 	}
 }
 
-func (p *page) keep(piece func(*Sheet)) {
+func (p *Page) keep(piece func(*Sheet)) {
 	if p.sheets == nil {
 		return
 	}
@@ -54,9 +54,9 @@ func (p *page) keep(piece func(*Sheet)) {
 }
 
 // sheetsOf collects what print writes.
-func sheetsOf(rows int, print func(*page)) []Sheet {
+func SheetsOf(rows int, print func(*Page)) []Sheet {
 	var sheets []Sheet
-	p := newPage(io.Discard, Options{Rows: rows, Width: 10_000})
+	p := NewPage(io.Discard, Options{Rows: rows, Width: 10_000})
 	p.sheets = &sheets
 	print(p)
 	return sheets

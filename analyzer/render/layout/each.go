@@ -1,4 +1,4 @@
-package render
+package layout
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 // each says how much the parts of a fold hold: "8 × 832.0 MiB", or from the smallest to the largest. "" for one part
 // alone.
-func (o Options) each(count int, least, most uint64) string {
+func (o Options) Each(count int, least, most uint64) string {
 	times, to := " × ", "–"
 	if o.ASCII {
 		times, to = " x ", "-"
@@ -29,12 +29,12 @@ func (o Options) each(count int, least, most uint64) string {
 
 // eachColumn puts a column behind the names that says how much each part of a fold holds, if any row is a fold. each
 // has one text for every row.
-func eachColumn(columns []column, rows [][]cell, each []string) ([]column, [][]cell) {
+func EachColumn(columns []Column, rows [][]Cell, each []string) ([]Column, [][]Cell) {
 	if !slices.ContainsFunc(each, func(text string) bool { return text != "" }) {
 		return columns, rows
 	}
 	for i := range rows {
-		rows[i] = slices.Insert(rows[i], 1, cell{each[i], faint})
+		rows[i] = slices.Insert(rows[i], 1, Cell{each[i], Faint})
 	}
-	return slices.Insert(columns, 1, column{title: "each", right: true, optional: 2}), rows
+	return slices.Insert(columns, 1, Column{Title: "each", Right: true, Optional: 2}), rows
 }

@@ -1,6 +1,6 @@
 // Package render writes summaries for people and for programs. It computes nothing that another package could want to
 // know.
-package render
+package layout
 
 import "math"
 
@@ -33,14 +33,14 @@ const (
 	defaultRows  = 12
 )
 
-func (o Options) columns() int {
+func (o Options) Columns() int {
 	if o.Width == 0 {
 		return defaultWidth
 	}
 	return max(o.Width, minWidth)
 }
 
-func (o Options) rowLimit() int {
+func (o Options) RowLimit() int {
 	switch {
 	case o.Rows == 0:
 		return defaultRows
@@ -50,7 +50,7 @@ func (o Options) rowLimit() int {
 	return o.Rows
 }
 
-func (o Options) depthLimit() int {
+func (o Options) DepthLimit() int {
 	if o.Depth < 0 {
 		return math.MaxInt
 	}
@@ -58,7 +58,7 @@ func (o Options) depthLimit() int {
 }
 
 // fewer is how many rows a table of the first screen has, unless the number was asked for.
-func (o Options) fewer(rows int) int {
+func (o Options) Fewer(rows int) int {
 	if o.Rows < 0 {
 		return math.MaxInt
 	}
