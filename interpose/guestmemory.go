@@ -6,7 +6,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/trace"
 )
 
@@ -46,7 +46,7 @@ func (d *drainer) boundOOM(t *oomReporter) error {
 	}
 	t.watch.Close()
 	d.oom = nil
-	why := fmt.Sprintf("at %s live blocks, for which %s (MEMTRACE_GUEST_MEMORY) are not enough", render.Count(uint64(blocks)), render.Bytes(uint64(t.memory)))
+	why := fmt.Sprintf("at %s live blocks, for which %s (MEMTRACE_GUEST_MEMORY) are not enough", layout.Count(uint64(blocks)), layout.Bytes(uint64(t.memory)))
 	d.log.Info().Msg("no more texts about running out of memory: the table of live memory was given up " + why + "; `memtrace report --at oom` still works")
 	t = nil
 	debug.FreeOSMemory()

@@ -9,6 +9,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -38,7 +39,7 @@ func Perfetto(w io.Writer, run *Run, o Options) (*Written, error) {
 	written := &Written{Summary: s, Words: amount(s.Main().PeakBytes, "peak", s.Main().PeakTimeNS)}
 	if h := s.History; h != nil && h.LeftOut > 0 {
 		written.Limits = append(written.Limits, fmt.Sprintf("counters by category and owner know the %s blocks that held most for longest; %s others are under 'others' (--limit holds more)",
-			render.Count(uint64(len(h.Blocks))), render.Count(h.LeftOut)))
+			layout.Count(uint64(len(h.Blocks))), layout.Count(h.LeftOut)))
 	}
 	return written, file.flush()
 }

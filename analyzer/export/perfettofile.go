@@ -7,9 +7,9 @@ import (
 	"math"
 	"strings"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"memtrace/internal/visible"
 
-	"memtrace/analyzer/render"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Numbers of fields of Perfetto's messages (perfetto_trace.proto).
@@ -118,7 +118,7 @@ func readable(name string) string {
 	if most := 8 * pfNameCharacters; len(name) > most { // what is between is clipped anyway
 		name = name[:most/2] + name[len(name)-most/2:]
 	}
-	return clipMiddle(render.Clean(strings.ToValidUTF8(name, "\ufffd")), pfNameCharacters)
+	return clipMiddle(visible.Text(strings.ToValidUTF8(name, "\ufffd")), pfNameCharacters)
 }
 
 // process adds the track that all others lie under.

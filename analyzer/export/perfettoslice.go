@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -115,10 +115,10 @@ func (p *perfettoWatch) finish(s *report.Summary) {
 		if e.Site != "" {
 			notes = append(notes, perfettoNote{name: "site", text: e.Site})
 		}
-		p.file.instant(p.events, e.TimeNS, fmt.Sprintf("out of memory: %s", render.Bytes(e.RequestedBytes)), notes...)
+		p.file.instant(p.events, e.TimeNS, fmt.Sprintf("out of memory: %s", layout.Bytes(e.RequestedBytes)), notes...)
 	}
 	if main := s.Main(); main.PeakBytes > 0 {
-		p.file.instant(p.events, main.PeakTimeNS, "peak: "+render.Bytes(main.PeakBytes), perfettoNote{name: "bytes", bytes: main.PeakBytes})
+		p.file.instant(p.events, main.PeakTimeNS, "peak: "+layout.Bytes(main.PeakBytes), perfettoNote{name: "bytes", bytes: main.PeakBytes})
 	}
 	p.iterations(s)
 	if s.History != nil {

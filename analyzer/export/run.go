@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -79,9 +79,9 @@ func amount(bytes uint64, moment string, time int64) string {
 	if moment == "peak" {
 		moment = "the peak"
 	}
-	words := fmt.Sprintf("%s at %s", render.Bytes(bytes), moment)
+	words := fmt.Sprintf("%s at %s", layout.Bytes(bytes), moment)
 	if time > 0 {
-		words += ", after " + render.Duration(time)
+		words += ", after " + layout.Duration(time)
 	}
 	return words
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 )
 
 // Value is a number that every stack has.
@@ -64,7 +64,7 @@ func (v Value) Words(set *analyzer.StackSet) string {
 		words = "at " + set.Moment
 	}
 	if set.TimeNS > 0 {
-		words += ", after " + render.Duration(set.TimeNS)
+		words += ", after " + layout.Duration(set.TimeNS)
 	}
 	return words
 }
@@ -73,11 +73,11 @@ func (v Value) Words(set *analyzer.StackSet) string {
 func (v Value) Text(n uint64) string {
 	switch {
 	case v != Count:
-		return render.Bytes(n)
+		return layout.Bytes(n)
 	case n == 1:
 		return "1 allocation"
 	}
-	return render.Count(n) + " allocations"
+	return layout.Count(n) + " allocations"
 }
 
 // Sum adds the value over all stacks.
@@ -93,5 +93,5 @@ func (v Value) exact(n uint64) string {
 	if v == Count {
 		return v.Text(n)
 	}
-	return render.Count(n) + " bytes"
+	return layout.Count(n) + " bytes"
 }

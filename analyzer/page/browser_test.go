@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -63,8 +63,8 @@ func TestBrowser(t *testing.T) {
 			if console != "" || !strings.Contains(document, `data-ready="yes"`) {
 				t.Errorf("the page is not ready, or complains:\n%s", console)
 			}
-			if total := totalRow.FindStringSubmatch(document); total == nil || total[1] != render.Bytes(want) {
-				t.Errorf("total %q, want %s", total, render.Bytes(want))
+			if total := totalRow.FindStringSubmatch(document); total == nil || total[1] != layout.Bytes(want) {
+				t.Errorf("total %q, want %s", total, layout.Bytes(want))
 			}
 			if strings.Contains(fragment, "by=tag") && !strings.Contains(document, `<td class="name">encoder</td>`) {
 				t.Error("the table does not name the tag")

@@ -8,7 +8,9 @@ import (
 
 	"memtrace/analyzer/lanes"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // data is what the script reads beside the sections of columns.
@@ -109,7 +111,7 @@ func unit(h *report.History) int64 {
 
 // dataOf returns what the script reads. Its JSON is safe inside of a script element: encoding/json escapes <, > and &.
 func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
-	d = data{Sizes: []uint64{}, Segments: [][6]float64{}, Owners: []owner{}, Frames: []frame{}, Levels: []level{}, Lanes: []lane{}, Command: "memtrace report", Path: render.Path(o.Path), Served: o.Served, Live: s.Process.Ended == report.EndedRunning}
+	d = data{Sizes: []uint64{}, Segments: [][6]float64{}, Owners: []owner{}, Frames: []frame{}, Levels: []level{}, Lanes: []lane{}, Command: "memtrace report", Path: layout.ShellWord(o.Path), Served: o.Served, Live: s.Process.Ended == report.EndedRunning}
 	h := s.History
 	if h == nil || len(h.Blocks) == 0 {
 		return d, b, nil
@@ -171,7 +173,7 @@ func (d *data) name(h *report.History, s *report.Summary) {
 	for _, o := range h.Owners {
 		v := owner{Keys: []int{}, Frames: []int{}}
 		for i, key := range o.Keys {
-			v.Keys = append(v.Keys, number(keys[i], &d.Keys[i], render.Clean(key)))
+			v.Keys = append(v.Keys, number(keys[i], &d.Keys[i], visible.Text(key)))
 		}
 		for _, f := range o.Frames {
 			v.Frames = append(v.Frames, number(frames, &d.Frames, frame{frameText(f), f.User}))
@@ -199,7 +201,7 @@ func frameText(f report.StackFrame) string {
 			text += fmt.Sprintf(":%d", f.Line)
 		}
 	}
-	return render.Clean(text)
+	return visible.Text(text)
 }
 
 // levels are what the driver gave out, and where blocks were left out all that was live.
@@ -220,7 +222,7 @@ func (d *data) lanes(s *report.Summary) {
 		v := lane{Name: l.Name, Alarm: l.Name == lanes.OutOfMemory, Items: []item{}}
 		known := make(map[string]int)
 		for _, i := range l.Items {
-			one := item{Name: render.Clean(i.Name), Title: render.Clean(i.Title), From: i.FromNS}
+			one := item{Name: visible.Text(i.Name), Title: visible.Text(i.Title), From: i.FromNS}
 			if !i.Moment {
 				one.To = &i.ToNS
 			}

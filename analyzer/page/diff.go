@@ -11,7 +11,9 @@ import (
 
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 //go:embed diff.html
@@ -32,7 +34,7 @@ type diffContent struct {
 	StyleHash, ScriptHash string
 
 	Answer    string
-	Facts     []render.Fact
+	Facts     []layout.Fact
 	LevelName string
 	Lines     []diffLine
 	Words     string
@@ -75,11 +77,11 @@ type diffRow struct {
 func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Options) error {
 	script := scriptText(diffOrder)
 	var text bytes.Buffer
-	if err := render.DiffText(&text, d, render.Options{Width: 118}); err != nil {
+	if err := render.DiffText(&text, d, layout.Options{Width: 118}); err != nil {
 		return err
 	}
 	c := diffContent{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), StyleHash: hash(styleText), ScriptHash: hash(script), Answer: render.DiffVerdict(d),
-		LevelName: "of " + render.LevelName(changed), Text: text.String(), Traces: render.Path(d.Base.Path) + " " + render.Path(d.New.Path), Names: render.Clean(d.Base.Path) + " → " + render.Clean(d.New.Path)}
+		LevelName: "of " + render.LevelName(changed), Text: text.String(), Traces: layout.ShellWord(d.Base.Path) + " " + layout.ShellWord(d.New.Path), Names: visible.Text(d.Base.Path) + " → " + visible.Text(d.New.Path)}
 	c.Title = "memtrace: " + c.Names
 	for _, side := range []struct {
 		name string
@@ -87,10 +89,10 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 		s    *report.Summary
 	}{{"base", d.Base, base}, {"new", d.New, changed}} {
 		facts := render.Facts(side.s)
-		c.Facts = append(c.Facts, render.Fact{Name: side.name, Value: render.Clean(side.of.Path) + ": " + facts[0].Value + " (" + facts[1].Value + ")"})
+		c.Facts = append(c.Facts, layout.Fact{Name: side.name, Value: visible.Text(side.of.Path) + ": " + facts[0].Value + " (" + facts[1].Value + ")"})
 	}
 	for _, note := range d.Notes {
-		c.Notes = append(c.Notes, render.Clean(note))
+		c.Notes = append(c.Notes, visible.Text(note))
 	}
 	for _, state := range []string{diff.StateNew, diff.StateGone, diff.StateGrew, diff.StateShrank, diff.StateSame} {
 		c.States = append(c.States, diffStates[state])
@@ -98,7 +100,7 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 	c.drawBoth(base, changed)
 	for _, l := range d.Levels {
 		if name, peak := diffLevelName(&l, changed), &l.PeakBytes; l.Device == "all" || l.Level == "reserved" {
-			c.Levels = append(c.Levels, diffLevel{name, render.Bytes(peak.Base), render.Bytes(peak.New), render.SignedBytes(peak.Delta), percentOf(peak)})
+			c.Levels = append(c.Levels, diffLevel{name, layout.Bytes(peak.Base), layout.Bytes(peak.New), layout.SignedBytes(peak.Delta), percentOf(peak)})
 		}
 	}
 	c.addGroups(d)
@@ -138,7 +140,7 @@ func (c *diffContent) drawBoth(base, changed *report.Summary) {
 		for i, s := range []*report.Summary{base, changed} {
 			outlines[i] = outlineByEvents(s, events)
 		}
-		c.Words = fmt.Sprintf("Both runs from their first allocation, over %s allocations and frees: the base as an area, the new run as a line.", render.Count(uint64(events)))
+		c.Words = fmt.Sprintf("Both runs from their first allocation, over %s allocations and frees: the base as an area, the new run as a line.", layout.Count(uint64(events)))
 	case len(base.Heights) > 0 && len(changed.Heights) > 0:
 		var span int64
 		for i, s := range []*report.Summary{base, changed} {
@@ -148,14 +150,14 @@ func (c *diffContent) drawBoth(base, changed *report.Summary) {
 		for i, s := range []*report.Summary{base, changed} {
 			outlines[i] = stretch(outlines[i], s.Heights[0].WidthNS, span)
 		}
-		c.Words = fmt.Sprintf("Both runs from their beginnings, over %s: the base as an area, the new run as a line.", render.Duration(span))
+		c.Words = fmt.Sprintf("Both runs from their beginnings, over %s: the base as an area, the new run as a line.", layout.Duration(span))
 	}
 	if len(outlines[0]) == 0 || len(outlines[1]) == 0 {
 		return
 	}
 	most := max(slices.Max(outlines[0]), slices.Max(outlines[1]), 1)
 	c.Lines = []diffLine{{"base", outlinePath(outlines[0], most) + fmt.Sprintf("V%dH0Z", pictureHeight)}, {"new", outlinePath(outlines[1], most)}}
-	c.BasePeak, c.NewPeak = render.Bytes(base.Main().PeakBytes), render.Bytes(changed.Main().PeakBytes)
+	c.BasePeak, c.NewPeak = layout.Bytes(base.Main().PeakBytes), layout.Bytes(changed.Main().PeakBytes)
 }
 
 // outlineColumns is into how many columns an outline is divided.
@@ -210,7 +212,7 @@ func (c *diffContent) addGroups(d *diff.Diff) {
 }
 
 func diffGroupOf(g *diff.Group, id string) diffGroup {
-	v := diffGroup{ID: id, By: render.Clean(g.By), Title: render.Clean(g.By)}
+	v := diffGroup{ID: id, By: visible.Text(g.By), Title: visible.Text(g.By)}
 	counts, most := map[string]int{}, uint64(1)
 	for i := range g.Rows {
 		counts[g.Rows[i].State]++
@@ -228,11 +230,11 @@ func diffGroupOf(g *diff.Group, id string) diffGroup {
 		if row.PeakBytes.Delta < 0 {
 			left -= length
 		}
-		v.Rows = append(v.Rows, diffRow{Name: render.Clean(row.Title()), Was: render.Clean(row.BaseKey), State: state.Word, Class: state.Class, Base: render.Bytes(row.PeakBytes.Base), New: render.Bytes(row.PeakBytes.New),
-			Change: render.SignedBytes(row.PeakBytes.Delta), Left: fmt.Sprintf("%.2f", left), Width: fmt.Sprintf("%.2f", length)})
+		v.Rows = append(v.Rows, diffRow{Name: visible.Text(row.Title()), Was: visible.Text(row.BaseKey), State: state.Word, Class: state.Class, Base: layout.Bytes(row.PeakBytes.Base), New: layout.Bytes(row.PeakBytes.New),
+			Change: layout.SignedBytes(row.PeakBytes.Delta), Left: fmt.Sprintf("%.2f", left), Width: fmt.Sprintf("%.2f", length)})
 	}
 	if hidden := len(g.Rows) - len(v.Rows); hidden > 0 {
-		v.More = fmt.Sprintf("%s more rows changed less; memtrace diff --json has all.", render.Count(uint64(hidden)))
+		v.More = fmt.Sprintf("%s more rows changed less; memtrace diff --json has all.", layout.Count(uint64(hidden)))
 	}
 	return v
 }

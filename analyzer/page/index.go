@@ -6,7 +6,8 @@ import (
 	"io"
 	"time"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
+	"memtrace/internal/visible"
 )
 
 //go:embed index.html
@@ -26,7 +27,7 @@ type IndexRow struct {
 }
 
 // Size is the file's, for people.
-func (r IndexRow) Size() string { return render.Bytes(uint64(max(r.Bytes, 0))) }
+func (r IndexRow) Size() string { return layout.Bytes(uint64(max(r.Bytes, 0))) }
 
 // When is the time of the last change.
 func (r IndexRow) When() string { return r.Changed.Format("2006-01-02 15:04:05") }
@@ -35,7 +36,7 @@ func (r IndexRow) When() string { return r.Changed.Format("2006-01-02 15:04:05")
 func WriteIndex(w io.Writer, title, writer string, rows []IndexRow) error {
 	for i := range rows {
 		r := &rows[i]
-		r.Name, r.Command, r.State, r.Problem = render.Clean(r.Name), render.Clean(r.Command), render.Clean(r.State), render.Clean(r.Problem)
+		r.Name, r.Command, r.State, r.Problem = visible.Text(r.Name), visible.Text(r.Command), visible.Text(r.State), visible.Text(r.Problem)
 	}
-	return indexTemplate.Execute(w, map[string]any{"Title": render.Clean(title), "Writer": writer, "Rows": rows, "Style": template.CSS(styleText), "StyleHash": hash(styleText)})
+	return indexTemplate.Execute(w, map[string]any{"Title": visible.Text(title), "Writer": writer, "Rows": rows, "Style": template.CSS(styleText), "StyleHash": hash(styleText)})
 }

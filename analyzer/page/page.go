@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -74,7 +75,7 @@ type content struct {
 	Answer    string
 	Alarm     bool
 	Sentences []string
-	Facts     []render.Fact
+	Facts     []layout.Fact
 	Advice    []string
 
 	Timeline      bool
@@ -85,11 +86,11 @@ type content struct {
 
 	Ledgers  []ledger
 	Tables   []table
-	OOM      []render.Sheet
-	Sheets   []render.Sheet
+	OOM      []layout.Sheet
+	Sheets   []layout.Sheet
 	Notes    []string
 	Text     string
-	Commands []render.Fact // Value is the command, Name what it shows
+	Commands []layout.Fact // Value is the command, Name what it shows
 }
 
 type ledger struct {
@@ -124,7 +125,7 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	var text bytes.Buffer
-	if err := render.Text(&text, s, render.Options{Details: true, Width: 118, Path: o.Path}); err != nil {
+	if err := render.Text(&text, s, layout.Options{Details: true, Width: 118, Path: o.Path}); err != nil {
 		return err
 	}
 	answer := render.Verdict(s)
@@ -182,17 +183,17 @@ func (c *content) drawTimeline(s *report.Summary, d *data) {
 	fmt.Fprintf(&path, "L%d %dZ", pictureWidth, pictureHeight)
 	c.Timeline, c.TimelinePath = true, path.String()
 	main := s.Main()
-	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.", render.LevelName(s), render.Bytes(main.PeakBytes),
-		render.Duration(main.PeakTimeNS), render.Duration(s.Process.DurationNS), render.Bytes(main.LiveBytes))
+	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.", render.LevelName(s), layout.Bytes(main.PeakBytes),
+		layout.Duration(main.PeakTimeNS), layout.Duration(s.Process.DurationNS), layout.Bytes(main.LiveBytes))
 	if d.Unit > 1 {
-		c.LeftOut = fmt.Sprintf("Of so many blocks, times are rounded down to %s; memtrace serve shows them exactly. ", render.Duration(d.Unit))
+		c.LeftOut = fmt.Sprintf("Of so many blocks, times are rounded down to %s; memtrace serve shows them exactly. ", layout.Duration(d.Unit))
 	}
 	if !d.Remote && d.Places == 0 && len(s.History.Segments) > 0 {
 		c.LeftOut += "The map of the allocator's memory would take too much room and is left out; memtrace serve shows it. "
 	}
 	if h := s.History; h.LeftOut > 0 {
 		c.LeftOut += fmt.Sprintf("Blocks that held most for longest are on the page, %s in number; %s smaller or shorter ones are part of the outline only (memtrace html --blocks holds more).",
-			render.Count(uint64(len(h.Blocks))), render.Count(h.LeftOut))
+			layout.Count(uint64(len(h.Blocks))), layout.Count(h.LeftOut))
 	}
 }
 
@@ -234,7 +235,7 @@ func (c *content) listIterations(s *report.Summary) {
 	list := t.Iterations
 	v := table{Title: "Iterations", Head: []string{"iteration", "peak", "in", "at its end"}}
 	if len(list) > iterationRows {
-		v.More = fmt.Sprintf("the first and the last of %s", render.Count(uint64(len(list))+t.LeftOut))
+		v.More = fmt.Sprintf("the first and the last of %s", layout.Count(uint64(len(list))+t.LeftOut))
 		list = append(slices.Clone(list[:iterationRows/2]), list[len(list)-iterationRows/2:]...)
 	}
 	var most uint64
@@ -247,11 +248,11 @@ func (c *content) listIterations(s *report.Summary) {
 		for _, bytes := range it.End {
 			end += bytes
 		}
-		name := render.Count(it.Number)
+		name := layout.Count(it.Number)
 		if !it.Ended {
 			name = "after the last"
 		}
-		v.Rows = append(v.Rows, row{Name: name, Cells: []string{render.Bytes(it.Peak.Bytes), it.Peak.Phase, render.Bytes(end)}, Width: width(it.Peak.Bytes, most)})
+		v.Rows = append(v.Rows, row{Name: name, Cells: []string{layout.Bytes(it.Peak.Bytes), it.Peak.Phase, layout.Bytes(end)}, Width: width(it.Peak.Bytes, most)})
 	}
 	c.Tables = append(c.Tables, v)
 }
@@ -263,7 +264,7 @@ func rowsOf(owners []render.Owner) []row {
 	}
 	rows := make([]row, len(owners))
 	for i, o := range owners {
-		rows[i] = row{Name: o.Name, Bytes: render.Bytes(o.Bytes), Share: o.Share, Width: width(o.Bytes, most), Idle: !o.Blocks}
+		rows[i] = row{Name: o.Name, Bytes: layout.Bytes(o.Bytes), Share: o.Share, Width: width(o.Bytes, most), Idle: !o.Blocks}
 	}
 	return rows
 }
@@ -272,14 +273,14 @@ func width(bytes, most uint64) string {
 	return fmt.Sprintf("%.2f", 100*float64(bytes)/float64(max(most, 1)))
 }
 
-func commands(s *report.Summary, o Options) []render.Fact {
-	path := render.Path(o.Path)
-	list := []render.Fact{{Value: "memtrace report --details " + path, Name: "call stacks, device ledger, lifetimes"}}
+func commands(s *report.Summary, o Options) []layout.Fact {
+	path := layout.ShellWord(o.Path)
+	list := []layout.Fact{{Value: "memtrace report --details " + path, Name: "call stacks, device ledger, lifetimes"}}
 	if s.OOM.Count > 0 {
-		list = append(list, render.Fact{Value: "memtrace report --at oom " + path, Name: "every table at the moment memory ran out"})
+		list = append(list, layout.Fact{Value: "memtrace report --at oom " + path, Name: "every table at the moment memory ran out"})
 	}
 	if s.Training != nil && s.Training.Modules != nil {
-		list = append(list, render.Fact{Value: "memtrace report --view modules " + path, Name: "by layer of the model"})
+		list = append(list, layout.Fact{Value: "memtrace report --view modules " + path, Name: "by layer of the model"})
 	}
-	return append(list, render.Fact{Value: "memtrace export flamegraph " + path, Name: "call stacks as a picture"}, render.Fact{Value: "memtrace diff " + path + " OTHER", Name: "what another run has more or less of"})
+	return append(list, layout.Fact{Value: "memtrace export flamegraph " + path, Name: "call stacks as a picture"}, layout.Fact{Value: "memtrace diff " + path + " OTHER", Name: "what another run has more or less of"})
 }

@@ -18,6 +18,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 	"memtrace/trace/textform"
@@ -298,7 +299,7 @@ func TestSizesAsInTheReport(t *testing.T) {
 		t.Fatalf("%v, %d texts", err, len(texts))
 	}
 	for i, text := range texts {
-		if want := render.Bytes(list[i]); text != want {
+		if want := layout.Bytes(list[i]); text != want {
 			t.Errorf("%d: %s, the report says %s", list[i], text, want)
 		}
 	}

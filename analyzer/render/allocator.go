@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // allocator is what PyTorch's allocator was told beside its blocks, and who asked how much is free.
-func (p *page) allocator(s *report.Summary) {
+func writeAllocator(p *layout.Page, s *report.Summary) {
 	a := s.Allocator
 	if a == nil {
 		return
@@ -17,8 +19,8 @@ func (p *page) allocator(s *report.Summary) {
 	if s.Framework.Empty() {
 		title = "Questions about free memory"
 	}
-	p.title(title)
-	p.gap()
+	p.Title(title)
+	p.Gap()
 	for _, f := range []struct{ name, text string }{
 		{"settings", settingsText(a.Settings)},
 		{"limit", fractionsText(a.Fractions)},
@@ -29,16 +31,16 @@ func (p *page) allocator(s *report.Summary) {
 		{"lacks", strings.Join(cleanAll(a.NotRecorded), "; ")},
 	} {
 		if f.text != "" {
-			p.field(f.name, f.text)
+			p.Field(f.name, f.text)
 		}
 	}
-	p.gap()
+	p.Gap()
 }
 
 func cleanAll(list []string) []string {
 	cleaned := make([]string, len(list))
 	for i, text := range list {
-		cleaned[i] = clean(text)
+		cleaned[i] = visible.Text(text)
 	}
 	return cleaned
 }
@@ -55,7 +57,7 @@ func few(parts []string) string {
 func settingsText(list []report.Setting) string {
 	var parts []string
 	for _, s := range list {
-		parts = append(parts, fmt.Sprintf("%s at %s", clean(s.Text), moment(s.TimeNS)))
+		parts = append(parts, fmt.Sprintf("%s at %s", visible.Text(s.Text), layout.Moment(s.TimeNS)))
 	}
 	return few(parts)
 }
@@ -63,7 +65,7 @@ func settingsText(list []report.Setting) string {
 func fractionsText(list []report.Fraction) string {
 	var parts []string
 	for _, f := range list {
-		parts = append(parts, fmt.Sprintf("%.4g%% of %s from %s on", 100*f.Fraction, deviceName(f.Device), moment(f.TimeNS)))
+		parts = append(parts, fmt.Sprintf("%.4g%% of %s from %s on", 100*f.Fraction, deviceName(f.Device), layout.Moment(f.TimeNS)))
 	}
 	return few(parts)
 }
@@ -84,9 +86,9 @@ func waitingText(w *report.Waiting) string {
 	if w.Blocks == 0 && w.Unknown == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s given back waited for other streams: at most %s at one time, %s at the peak", report.Count(w.Blocks, "block", "blocks"), Bytes(w.Peak), Bytes(w.AtPeak))
+	text := fmt.Sprintf("%s given back waited for other streams: at most %s at one time, %s at the peak", report.Count(w.Blocks, "block", "blocks"), layout.Bytes(w.Peak), layout.Bytes(w.AtPeak))
 	if w.Live > 0 {
-		text += ", " + Bytes(w.Live) + " at the end"
+		text += ", " + layout.Bytes(w.Live) + " at the end"
 	}
 	if w.Unknown > 0 {
 		text += fmt.Sprintf("; %s of blocks given back while a graph was captured", report.Count(w.Unknown, "wait", "waits"))
@@ -98,12 +100,12 @@ func emptyCacheText(e *report.EmptyCache) string {
 	if e.Count == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s of emptyCache, %s given back", report.Count(e.Count, "call", "calls"), Bytes(e.GivenBack))
+	text := fmt.Sprintf("%s of emptyCache, %s given back", report.Count(e.Count, "call", "calls"), layout.Bytes(e.GivenBack))
 	if e.LargestBytes > 0 && e.Count > 1 {
-		text += fmt.Sprintf("; the most, %s, at %s", Bytes(e.LargestBytes), moment(e.LargestTimeNS))
+		text += fmt.Sprintf("; the most, %s, at %s", layout.Bytes(e.LargestBytes), layout.Moment(e.LargestTimeNS))
 	}
 	if e.LargestBytes > 0 && e.Place != "" {
-		text += " by " + clean(e.Place)
+		text += " by " + visible.Text(e.Place)
 	}
 	return text
 }
@@ -115,9 +117,9 @@ func askedText(list []report.FreeQuestion) string {
 		if who == "" {
 			who = q.Library
 		}
-		part := fmt.Sprintf("%s: %s of %s free on %s", clean(who), Bytes(q.FirstFree), Bytes(q.Total), deviceName(q.Device))
+		part := fmt.Sprintf("%s: %s of %s free on %s", visible.Text(who), layout.Bytes(q.FirstFree), layout.Bytes(q.Total), deviceName(q.Device))
 		if q.Count > 1 {
-			part += fmt.Sprintf(" (%s, last %s)", report.Count(q.Count, "time", "times"), Bytes(q.LastFree))
+			part += fmt.Sprintf(" (%s, last %s)", report.Count(q.Count, "time", "times"), layout.Bytes(q.LastFree))
 		}
 		parts = append(parts, part)
 	}

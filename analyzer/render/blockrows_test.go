@@ -27,7 +27,7 @@ func TestParametersLeadToTheirBlocks(t *testing.T) {
 		sum := parameterSum{weight: 900, blocks: c.blocks, requested: c.requested}
 		var rows []string
 		for _, row := range sum.blockRows() {
-			rows = append(rows, fmt.Sprint(row[0].text, " ", row[4].text))
+			rows = append(rows, fmt.Sprint(row[0].Text, " ", row[4].Text))
 		}
 		if got := strings.Join(rows, ", "); got != c.rows {
 			t.Errorf("%s: %q, want %q", name, got, c.rows)

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules"
+	"memtrace/internal/visible"
 )
 
 // Rows of the tables on the first screen. They are fewer where the text would be longer than briefLines, but not fewer
@@ -24,14 +24,20 @@ const (
 	briefThrough    = 4 // lines of a library, below the modules
 )
 
+// screen is a page that is to be seen at once.
+type screen struct {
+	*layout.Page
+	trimmed int // rows that its tables have less than they may have
+}
+
 // firstScreen writes brief with as many rows as fit.
-func firstScreen(w io.Writer, s *report.Summary, o Options) error {
+func firstScreen(w io.Writer, s *report.Summary, o layout.Options) error {
 	for trimmed := 0; ; trimmed++ {
 		var text bytes.Buffer
-		p := &page{w: &text, o: o, trimmed: trimmed}
+		p := &screen{layout.NewPage(&text, o), trimmed}
 		p.brief(s)
-		if p.err != nil {
-			return p.err
+		if p.Err() != nil {
+			return p.Err()
 		}
 		if bytes.Count(text.Bytes(), []byte("\n")) <= briefLines || trimmed == briefOwners-briefRows {
 			_, err := w.Write(text.Bytes())
@@ -41,16 +47,16 @@ func firstScreen(w io.Writer, s *report.Summary, o Options) error {
 }
 
 // rows is how many rows a table of the first screen has, unless the number was asked for.
-func (p *page) rows(limit int) int {
-	return p.o.fewer(max(limit-p.trimmed, briefRows))
+func (p *screen) rows(limit int) int {
+	return p.Fewer(max(limit-p.trimmed, briefRows))
 }
 
 // brief is the first screen: the answer, what it rests on, and what to type next.
-func (p *page) brief(s *report.Summary) {
+func (p *screen) brief(s *report.Summary) {
 	p.verdict(s)
 	p.shortHeading(s)
 	if fatalOOM(s) == nil { // else the device was full
-		p.peakTable(s)
+		writePeakTable(p.Page, s)
 	}
 	p.shortTables(s)
 	p.shortWindow(s)
@@ -61,53 +67,48 @@ func (p *page) brief(s *report.Summary) {
 }
 
 // verdict prints the sentences of Verdict as one paragraph.
-func (p *page) verdict(s *report.Summary) {
+func (p *screen) verdict(s *report.Summary) {
 	name := "memtrace report"
-	if p.o.Path != "" {
-		name += "  " + clean(p.o.Path)
+	if p.Path != "" {
+		name += "  " + visible.Text(p.Path)
 	}
-	p.title(name)
-	p.gap()
-	style := strong
+	p.Title(name)
+	p.Gap()
+	style := layout.Strong
 	if s.OOM.Count > 0 || s.Bounds != nil {
-		style = alarm
+		style = layout.Alarm
 	}
 	for i, text := range Verdict(s) {
-		for _, part := range Wrap(text, p.o.width()-2) {
-			p.line("  %s", p.o.paint(style, part))
+		for _, part := range layout.Wrap(text, p.Columns()-2) {
+			p.Line("  %s", p.Paint(style, part))
 		}
 		if i == 0 {
-			style = plain
+			style = layout.Plain
 		}
 	}
-	p.gap()
+	p.Gap()
 }
 
 // shortHeading says who ran, on what, and whether the trace is complete, and draws memory over time.
-func (p *page) shortHeading(s *report.Summary) {
+func (p *screen) shortHeading(s *report.Summary) {
 	for _, fact := range Facts(s) {
 		switch {
 		case fact.Alarm:
-			p.styled(alarm, fact.Name, fact.Value)
+			p.Styled(layout.Alarm, fact.Name, fact.Value)
 		case fact.Long:
-			p.oneLine(fact.Name, fact.Value)
+			p.Clipped(fact.Name, fact.Value)
 		default:
-			p.field(fact.Name, fact.Value)
+			p.Field(fact.Name, fact.Value)
 		}
 	}
 	if fatalOOM(s) == nil {
 		p.overTime(s)
 	}
-	p.gap()
-}
-
-// oneLine is field for text that is only to be recognised.
-func (p *page) oneLine(name, text string) {
-	p.field(name, clip(text, p.o.width()-13, p.o.ASCII))
+	p.Gap()
 }
 
 // shortTables are what the memory was for, and where it was asked for.
-func (p *page) shortTables(s *report.Summary) {
+func (p *screen) shortTables(s *report.Summary) {
 	if told := fatalOOM(s); told != nil {
 		p.shortOOM(s, told)
 		return
@@ -126,7 +127,7 @@ func (p *page) shortTables(s *report.Summary) {
 }
 
 // shortOOM says what filled the device when memory ran out, and what to try.
-func (p *page) shortOOM(s *report.Summary, e *report.OOMEvent) {
+func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	if t := s.Training; trains(t) {
 		if held := t.HeldAtOOM(e); held != nil {
 			p.shortCategories("What it was for", t, held.Held, briefCategories-1)
@@ -143,59 +144,51 @@ func (p *page) shortOOM(s *report.Summary, e *report.OOMEvent) {
 			owners = append(owners, owner{name: oomOwner(&r, frameworkPhrase(s.Versions)), bytes: r.Bytes, lower: r.BytesLower, style: oomStyle(r.Owner)})
 		}
 		p.shortTable("Who filled "+deviceName(e.Device)+", by "+l.By, owners, s.Bounds)
-		p.legend()
-		p.gap()
+		p.Legend()
+		p.Gap()
 	}
 	p.shortAdvice(e)
 }
 
-// categoryWord is what a table calls a category.
-func categoryWord(category string) string {
-	if category == rules.Others {
-		return "not categorized"
-	}
-	return category
-}
-
 // shortCategories says what the memory was for at one moment.
-func (p *page) shortCategories(title string, t *report.Training, held []uint64, limit int) {
+func (p *screen) shortCategories(title string, t *report.Training, held []uint64, limit int) {
 	var rows []owner
-	for _, i := range heaviest(held) {
-		row := owner{name: clean(categoryWord(t.Categories[i])), bytes: held[i], style: blocks}
+	for _, i := range layout.Heaviest(held) {
+		row := owner{name: visible.Text(categoryWord(t.Categories[i])), bytes: held[i], style: layout.Blocks}
 		rows = append(rows, row)
 	}
-	p.shortTable(title, fewer(rows, p.rows(limit), foldShort), nil)
+	p.shortTable(title, layout.Fewer(rows, p.rows(limit), foldShort), nil)
 }
 
 // shortLedger says where the memory was asked for.
-func (p *page) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
+func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
-	asked := p.o.Rows
-	p.o.Rows = p.rows(limit)
-	owners := p.owners(s, l)
-	p.o.Rows = asked
+	asked := p.Rows
+	p.Rows = p.rows(limit)
+	owners := ledgerOwners(p.Page, s, l)
+	p.Rows = asked
 	title := "Where it was allocated, by " + l.By
 	if l.By == "inner" {
 		title = "By innermost line outside of " + frameworkPhrase(s.Versions)
 	}
 	p.shortTable(title, owners, s.Bounds)
-	p.legend()
-	p.gap()
+	p.Legend()
+	p.Gap()
 }
 
 // shortModules divides the blocks by module, repeated modules taken together.
-func (p *page) shortModules(s *report.Summary, l *report.Ledger) {
+func (p *screen) shortModules(s *report.Summary, l *report.Ledger) {
 	var rows []owner
 	for _, m := range l.RepeatedModules() {
-		rows = append(rows, owner{name: clean(m.Title), each: p.o.each(m.Count, m.Smallest, m.Largest), bytes: m.Bytes, style: blocks})
+		rows = append(rows, owner{name: visible.Text(m.Title), each: p.Each(m.Count, m.Smallest, m.Largest), bytes: m.Bytes, style: layout.Blocks})
 	}
-	p.shortTable("By module", fewer(rows, p.rows(briefModules), foldShort), nil)
+	p.shortTable("By module", layout.Fewer(rows, p.rows(briefModules), foldShort), nil)
 }
 
 func foldShort(hidden []owner) owner {
-	rest := owner{name: plural(uint64(len(hidden)), "more", "more"), style: hidden[0].style}
+	rest := owner{name: layout.Plural(uint64(len(hidden)), "more", "more"), style: hidden[0].style}
 	for _, o := range hidden {
 		rest.bytes += o.bytes
 	}
@@ -203,17 +196,17 @@ func foldShort(hidden []owner) owner {
 }
 
 // shortTable prints rows without titles of columns, which explain themselves.
-func (p *page) shortTable(title string, owners []owner, b *report.Bounds) {
-	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
-	var rows [][]cell
+func (p *screen) shortTable(title string, owners []owner, b *report.Bounds) {
+	shares, largest := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
+	var rows [][]layout.Cell
 	each := make([]string, len(owners))
 	for i, o := range owners {
-		rows = append(rows, []cell{{o.name, plain}, {p.marked(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}})
+		rows = append(rows, []layout.Cell{{Text: o.name}, {Text: p.Marked(o.lower, o.bytes, b), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII), Style: o.style}})
 		each[i] = o.each
 	}
-	columns, rows := eachColumn([]column{{title: title}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, rows, each)
-	p.table(columns, rows)
-	p.gap()
+	columns, rows := layout.EachColumn([]layout.Column{{Title: title}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 1}}, rows, each)
+	p.Table(columns, rows)
+	p.Gap()
 }
 
 // How wide the line of memory over time is, and the least that shows anything.
@@ -223,17 +216,17 @@ const (
 )
 
 // overTime draws the main level over the run in one line.
-func (p *page) overTime(s *report.Summary) {
+func (p *screen) overTime(s *report.Summary) {
 	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) < 2 || s.Main().PeakBytes == 0 {
 		return
 	}
 	h := &s.Heights[0]
-	words := fmt.Sprintf("%s in all, peak at %s", Duration(s.EndNS()-s.BeginNS()), moment(s.Main().PeakTimeNS))
-	columns := min(sparkColumns, len(h.PeakBytes), p.o.width()-13-2-len(words))
+	words := fmt.Sprintf("%s in all, peak at %s", layout.Duration(s.EndNS()-s.BeginNS()), layout.Moment(s.Main().PeakTimeNS))
+	columns := min(sparkColumns, len(h.PeakBytes), p.Columns()-13-2-len(words))
 	if columns < sparkColumnsMin {
 		return
 	}
-	p.line("  %s%s  %s", pad("over time", 11), p.o.paint(blocks, sparkline(h.PeakBytes, columns, p.o.ASCII)), words)
+	p.Line("  %s%s  %s", layout.Pad("over time", 11), p.Paint(layout.Blocks, sparkline(h.PeakBytes, columns, p.ASCII)), words)
 }
 
 // sparkline draws the highest values of equal parts of a list, each in one column of at most eight steps.
@@ -254,17 +247,6 @@ func sparkline(values []uint64, columns int, ascii bool) string {
 	return string(line)
 }
 
-// fewer is how many rows a table of the first screen has, unless the number was asked for.
-func (o Options) fewer(rows int) int {
-	if o.Rows < 0 {
-		return math.MaxInt
-	}
-	if o.Rows > 0 {
-		return o.Rows
-	}
-	return rows
-}
-
 // fatalOOM is the event that ended the run, or nil.
 func fatalOOM(s *report.Summary) *report.OOMEvent {
 	if s.OOM.Count == 0 || len(s.OOM.Events) == 0 {
@@ -276,27 +258,27 @@ func fatalOOM(s *report.Summary) *report.OOMEvent {
 	return nil
 }
 
-func (p *page) shortAdvice(e *report.OOMEvent) {
+func (p *screen) shortAdvice(e *report.OOMEvent) {
 	if len(e.Advice) == 0 {
 		return
 	}
-	p.title("What to try")
+	p.Title("What to try")
 	for _, a := range e.Advice[:min(briefAdvice, len(e.Advice))] {
-		p.item(clean(a.Text))
+		p.Item(visible.Text(a.Text))
 	}
-	p.gap()
+	p.Gap()
 }
 
 // shortIterations sums the iterations of a training program up.
-func (p *page) shortIterations(s *report.Summary) {
+func (p *screen) shortIterations(s *report.Summary) {
 	t := s.Training
 	if !trains(t) || t.IterationsBy == report.IterationsByNothing {
 		return
 	}
 	ended := endedIterations(t)
 	if len(ended) == 0 {
-		p.field("iterations", unfinished(s.Window, "the first one did not finish"))
-		p.gap()
+		p.Field("iterations", unfinished(s.Window, "the first one did not finish"))
+		p.Gap()
 		return
 	}
 	first, last := &ended[0], &ended[len(ended)-1]
@@ -304,28 +286,28 @@ func (p *page) shortIterations(s *report.Summary) {
 	if t.IterationsBy == report.IterationsByStep && len(ended) < len(t.Iterations) { // no step ends the last one
 		count++
 	}
-	text := fmt.Sprintf("%s (%s)", Count(count), iteratedWords(t))
+	text := fmt.Sprintf("%s (%s)", layout.Count(count), iteratedWords(t))
 	if len(ended) > 1 {
-		text += fmt.Sprintf("; peak %s first, %s last", Bytes(first.Peak.Bytes), Bytes(last.Peak.Bytes))
+		text += fmt.Sprintf("; peak %s first, %s last", layout.Bytes(first.Peak.Bytes), layout.Bytes(last.Peak.Bytes))
 	}
-	text += fmt.Sprintf("; %s held at the end", Bytes(sumOf(last.End)))
-	p.field("iterations", text)
-	p.gap()
+	text += fmt.Sprintf("; %s held at the end", layout.Bytes(layout.Sum(last.End)))
+	p.Field("iterations", text)
+	p.Gap()
 }
 
 // shortTotals names the accounts beside device memory that are worth a look.
-func (p *page) shortTotals(s *report.Summary) {
+func (p *screen) shortTotals(s *report.Summary) {
 	var parts []string
 	for _, n := range totalNames {
 		l := s.Other[n.account]
 		if l.Empty() || n.account == "address" || l.PeakBytes < s.Main().PeakBytes/100 {
 			continue
 		}
-		parts = append(parts, n.name+" "+Range(l.PeakBytesLower, l.PeakBytes, s.Bounds))
+		parts = append(parts, n.name+" "+layout.Range(l.PeakBytesLower, l.PeakBytes, s.Bounds))
 	}
 	if len(parts) > 0 {
-		p.field("also", strings.Join(parts, ", ")+" (peaks of their own, not part of the above)")
-		p.gap()
+		p.Field("also", strings.Join(parts, ", ")+" (peaks of their own, not part of the above)")
+		p.Gap()
 	}
 }
 
@@ -334,20 +316,20 @@ func iteratedWords(t *report.Training) string {
 	if t.IterationsBy == report.IterationsByPeriod {
 		return "detected: the same allocation returns"
 	}
-	return clean(t.Iterated)
+	return visible.Text(t.Iterated)
 }
 
 // shortNotes prints the notes where figures may be wrong, and counts them elsewhere.
-func (p *page) shortNotes(s *report.Summary) {
+func (p *screen) shortNotes(s *report.Summary) {
 	notes := s.Notes
 	if s.Health.Complete && len(s.Health.Unseen) == 0 {
 		notes = nil
 	}
 	for _, note := range notes {
-		p.item(clean(note))
+		p.Item(visible.Text(note))
 	}
 	if len(notes) > 0 {
-		p.gap()
+		p.Gap()
 	}
 }
 
@@ -362,7 +344,7 @@ func nextCommands(s *report.Summary, path string) []nextCommand {
 	if path == "" {
 		path = "FILE"
 	}
-	path = windowFlags(s) + shellWord(clean(path))
+	path = windowFlags(s) + layout.ShellWord(path)
 	list := []nextCommand{{"memtrace report --details " + path, "call stacks, device ledger, lifetimes, notes"}}
 	switch {
 	case s.OOM.Count > 0:
@@ -376,14 +358,14 @@ func nextCommands(s *report.Summary, path string) []nextCommand {
 }
 
 // shortNext proposes the commands that show the rest.
-func (p *page) shortNext(s *report.Summary) {
+func (p *screen) shortNext(s *report.Summary) {
 	label := "Next:"
-	for _, next := range nextCommands(s, p.o.Path) {
-		text := p.o.paint(strong, label) + " " + next.command
-		if room := p.o.width() - len(label) - 1 - widthOf(next.command) - 2; room >= widthOf(next.shows)+2 {
-			text += "  " + p.o.paint(faint, "# "+next.shows)
+	for _, next := range nextCommands(s, p.Path) {
+		text := p.Paint(layout.Strong, label) + " " + next.command
+		if room := p.Columns() - len(label) - 1 - layout.Width(next.command) - 2; room >= layout.Width(next.shows)+2 {
+			text += "  " + p.Paint(layout.Faint, "# "+next.shows)
 		}
-		p.line("%s", text)
+		p.Line("%s", text)
 		label = "     "
 	}
 }

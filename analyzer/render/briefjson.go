@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // BriefSchema names the shape of the brief form.
@@ -50,7 +52,7 @@ type briefNext struct {
 
 // BriefJSON writes the answer as one JSON object of at most 6,000 bytes, whatever the trace holds; see docs/skill.md.
 // Options.Path is the trace.
-func BriefJSON(w io.Writer, s *report.Summary, o Options) error {
+func BriefJSON(w io.Writer, s *report.Summary, o layout.Options) error {
 	for rows := 8; ; rows-- {
 		text, err := json.Marshal(briefOf(s, o, rows))
 		if err != nil {
@@ -63,12 +65,12 @@ func BriefJSON(w io.Writer, s *report.Summary, o Options) error {
 	}
 }
 
-func briefOf(s *report.Summary, o Options, rows int) briefReport {
-	short := func(text string) string { return clip(text, briefName, false) }
+func briefOf(s *report.Summary, o layout.Options, rows int) briefReport {
+	short := func(text string) string { return layout.Clip(text, briefName, false) }
 	sentences := func(list []string) []string {
 		var cut []string
 		for _, text := range list[:min(len(list), rows)] {
-			cut = append(cut, clip(text, briefSentence, false))
+			cut = append(cut, layout.Clip(text, briefSentence, false))
 		}
 		return cut
 	}
@@ -79,18 +81,18 @@ func briefOf(s *report.Summary, o Options, rows int) briefReport {
 		}
 		return cut
 	}
-	v := briefReport{Schema: BriefSchema, Trace: short(clean(o.Path)), Sentences: []string{}, Verdict: briefVerdict(s, short), Facts: make(map[string]string), Moment: "peak", Next: []briefNext{}}
+	v := briefReport{Schema: BriefSchema, Trace: short(visible.Text(o.Path)), Sentences: []string{}, Verdict: briefVerdict(s, short), Facts: make(map[string]string), Moment: "peak", Next: []briefNext{}}
 	for _, text := range Verdict(s) {
-		v.Sentences = append(v.Sentences, clip(text, briefSentence, false))
+		v.Sentences = append(v.Sentences, layout.Clip(text, briefSentence, false))
 	}
 	for i, f := range Facts(s) {
 		if i < 3+rows {
-			v.Facts[f.Name] = clip(f.Value, 2*briefName, false)
+			v.Facts[f.Name] = layout.Clip(f.Value, 2*briefName, false)
 		}
 	}
 	v.Advice, v.Notes = sentences(Advice(s)), sentences(Notes(s))
 	for _, next := range nextCommands(s, o.Path) {
-		v.Next = append(v.Next, briefNext{clip(next.command, 2*briefName, false), next.shows})
+		v.Next = append(v.Next, briefNext{layout.Clip(next.command, 2*briefName, false), next.shows})
 	}
 	if rows < 2 || len(s.By) == 0 {
 		return v

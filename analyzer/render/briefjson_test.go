@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -24,7 +25,7 @@ func TestBriefIsBrief(t *testing.T) {
 	}
 	s.Ledgers = []report.Ledger{l}
 	var text bytes.Buffer
-	if err := BriefJSON(&text, s, Options{Path: long}); err != nil {
+	if err := BriefJSON(&text, s, layout.Options{Path: long}); err != nil {
 		t.Fatal(err)
 	}
 	var v briefReport

@@ -4,47 +4,49 @@ import (
 	"fmt"
 	"slices"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
+	"memtrace/internal/visible"
 )
 
 // categories prints what a set of rules makes of the memory: the categories, what the framework's allocator and other
 // libraries hold beside them, what nobody tracks, and the largest entries of each category.
-func (p *page) categories(s *report.Summary, v *report.Categories) {
+func writeCategories(p *layout.Page, s *report.Summary, v *report.Categories) {
 	l := s.Ledger(v.By)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
-	p.title(fmt.Sprintf("Where the memory was at %s, %s, by %s", ledgerMoment(s, l), moment(l.TimeNS), by(v)))
-	p.gap()
+	p.Title(fmt.Sprintf("Where the memory was at %s, %s, by %s", ledgerMoment(s, l), layout.Moment(l.TimeNS), by(v)))
+	p.Gap()
 	if v.Mode == rules.MultiMatch.String() {
-		p.styled(alarm, "WARNING", fmt.Sprintf("a block counts in every category that it matches: the categories add up to %s, %s more than the %s that were tracked",
-			Bytes(v.SumBytes), Bytes(v.ExcessBytes), Bytes(v.TrackedBytes)))
-		p.gap()
+		p.Styled(layout.Alarm, "WARNING", fmt.Sprintf("a block counts in every category that it matches: the categories add up to %s, %s more than the %s that were tracked",
+			layout.Bytes(v.SumBytes), layout.Bytes(v.ExcessBytes), layout.Bytes(v.TrackedBytes)))
+		p.Gap()
 	}
-	p.categoryTable(p.categoryOwners(s, v, l), l.WholeBytes, v)
-	p.gap()
+	writeCategoryTable(p, categoryOwners(p, s, v, l), l.WholeBytes, v)
+	p.Gap()
 	for i := range v.Rows {
-		p.entries(&v.Rows[i])
+		writeEntries(p, &v.Rows[i])
 	}
 	for _, level := range []string{"framework", "driver"} {
-		p.group(s, v.By, level)
+		writeGroup(p, s, v.By, level)
 	}
 }
 
 // by names a grouping and its rules.
 func by(v *report.Categories) string {
-	return clean(fmt.Sprintf("%s (rules %s)", v.By, v.Rules))
+	return visible.Text(fmt.Sprintf("%s (rules %s)", v.By, v.Rules))
 }
 
 // categoryOwners lists the categories, as many as a table has rows, Others in any case, and the ledger's rows that are
 // no blocks.
-func (p *page) categoryOwners(s *report.Summary, v *report.Categories, l *report.Ledger) []owner {
+func categoryOwners(p *layout.Page, s *report.Summary, v *report.Categories, l *report.Ledger) []owner {
 	var named, rest []owner
 	rows := rowsByKey(s.Group(v.By, v.Level))
-	requested := v.ExcessBytes == 0 && p.tellsRequests(s, l)
+	requested := v.ExcessBytes == 0 && showsRequests(p, s, l)
 	for _, r := range v.Rows {
-		o := owner{name: clean(r.Key), bytes: r.Bytes, style: blocks}
+		o := owner{name: visible.Text(r.Key), bytes: r.Bytes, style: layout.Blocks}
 		if v.ExcessBytes == 0 { // else rows of the group are other ones
 			o.row = rows[r.Key]
 		}
@@ -58,51 +60,51 @@ func (p *page) categoryOwners(s *report.Summary, v *report.Categories, l *report
 			named = append(named, o)
 		}
 	}
-	named = p.fold(named, "More categories", "by "+v.By)
+	named = limitOwners(p, named, "More categories", "by "+v.By)
 	others := report.Ledger{By: l.By, Level: l.Level, Waiting: l.Waiting}
 	if requested {
 		others.Requested = l.Requested
 	}
 	others.Rows = slices.DeleteFunc(slices.Clone(l.Rows),
 		func(r report.LedgerRow) bool { return r.Owner == report.OwnerBlocks })
-	return slices.Concat(named, rest, p.owners(s, &others))
+	return slices.Concat(named, rest, ledgerOwners(p, s, &others))
 }
 
 // categoryTable prints shares of the whole, which is not the sum where blocks count more than once.
-func (p *page) categoryTable(owners []owner, whole uint64, v *report.Categories) {
-	_, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
-	columns := []column{{title: "category"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
-		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
-	shares := p.shares(owners, whole, v)
-	var rows [][]cell
+func writeCategoryTable(p *layout.Page, owners []owner, whole uint64, v *report.Categories) {
+	_, largest := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
+	columns := []layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 3},
+		{Title: "at end", Right: true, Optional: 1}, {Title: "allocs", Right: true, Optional: 2}}
+	shares := categoryShares(p, owners, whole, v)
+	var rows [][]layout.Cell
 	for i, o := range owners {
-		row := []cell{{o.name, plain}, {Bytes(o.bytes), strong}, {shares[i], plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}, {}, {}}
+		row := []layout.Cell{{Text: o.name}, {Text: layout.Bytes(o.bytes), Style: layout.Strong}, {Text: shares[i]}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII), Style: o.style}, {}, {}}
 		if o.row != nil {
-			row[4].text, row[5].text = Bytes(o.row.LiveBytes), Count(o.row.AllocCount)
+			row[4].Text, row[5].Text = layout.Bytes(o.row.LiveBytes), layout.Count(o.row.AllocCount)
 		}
 		rows = append(rows, row)
 	}
-	total := []cell{{"total", strong}, {Bytes(whole), strong}, {}, {}, {}, {}}
+	total := []layout.Cell{{Text: "total", Style: layout.Strong}, {Text: layout.Bytes(whole), Style: layout.Strong}, {}, {}, {}, {}}
 	if whole > 0 {
-		total[2].text = "100.0%"
+		total[2].Text = "100.0%"
 	}
 	rows = append(rows, total)
 	if v.Untrackable != nil {
-		rows = append(rows, []cell{{"Untrackable", plain}, {SignedBytes(v.Untrackable.Bytes), strong}, {}, {}, {}, {}})
+		rows = append(rows, []layout.Cell{{Text: "Untrackable"}, {Text: layout.SignedBytes(v.Untrackable.Bytes), Style: layout.Strong}, {}, {}, {}, {}})
 	}
-	p.table(columns, rows)
+	p.Table(columns, rows)
 	if v.Untrackable != nil {
-		p.gap()
-		p.item(untrackable(v.Untrackable))
+		p.Gap()
+		p.Item(untrackable(v.Untrackable))
 	}
 }
 
-func (p *page) shares(owners []owner, whole uint64, v *report.Categories) []string {
+func categoryShares(p *layout.Page, owners []owner, whole uint64, v *report.Categories) []string {
 	list := make([]string, len(owners))
-	exact, _ := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
+	exact, _ := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	for i, o := range owners {
-		if list[i] = percent(exact[i]); v.ExcessBytes > 0 {
-			list[i] = percentOf(o.bytes, whole)
+		if list[i] = layout.Percent(exact[i]); v.ExcessBytes > 0 {
+			list[i] = layout.PercentOf(o.bytes, whole)
 		}
 	}
 	return list
@@ -110,37 +112,37 @@ func (p *page) shares(owners []owner, whole uint64, v *report.Categories) []stri
 
 func untrackable(u *report.Untrackable) string {
 	if u.From == report.UntrackableExpected {
-		return fmt.Sprintf("Untrackable: %s were expected, %s of the driver's memory are tracked.", Bytes(u.ReportedBytes), Bytes(u.TrackedBytes))
+		return fmt.Sprintf("Untrackable: %s were expected, %s of the driver's memory are tracked.", layout.Bytes(u.ReportedBytes), layout.Bytes(u.TrackedBytes))
 	}
 	return fmt.Sprintf("Untrackable: in the first sample of the ledger below, the device counts %s for this process, of which %s are tracked.",
-		Bytes(u.ReportedBytes), Bytes(u.TrackedBytes))
+		layout.Bytes(u.ReportedBytes), layout.Bytes(u.TrackedBytes))
 }
 
 // entries lists what a category is made of, with whole tags and sites.
-func (p *page) entries(c *report.Category) {
+func writeEntries(p *layout.Page, c *report.Category) {
 	if c.Bytes == 0 || len(c.Entries) == 0 {
 		return
 	}
-	p.title(fmt.Sprintf("%s: %s in %s", clean(c.Key), Bytes(c.Bytes), plural(c.EntryCount, "tag and place", "tags and places")))
-	p.gap()
+	p.Title(fmt.Sprintf("%s: %s in %s", visible.Text(c.Key), layout.Bytes(c.Bytes), layout.Plural(c.EntryCount, "tag and place", "tags and places")))
+	p.Gap()
 	names := make([]string, len(c.Entries))
 	for i, e := range c.Entries {
-		name := clean(e.Site)
+		name := visible.Text(e.Site)
 		switch {
 		case e.Tag != "" && name != "":
-			name = clean(e.Tag) + "  at " + name
+			name = visible.Text(e.Tag) + "  at " + name
 		case e.Tag != "":
-			name = clean(e.Tag)
+			name = visible.Text(e.Tag)
 		case name == "":
 			name = report.Untagged
 		}
 		names[i] = name
 	}
-	for i, name := range clipApart(names, p.o.width()-len("  1,023.9 MiB  100.0%  "), p.o.ASCII) {
-		p.line("  %10s  %6s  %s", Bytes(c.Entries[i].Bytes), percentOf(c.Entries[i].Bytes, c.Bytes), name)
+	for i, name := range layout.ClipApart(names, p.Columns()-len("  1,023.9 MiB  100.0%  "), p.ASCII) {
+		p.Line("  %10s  %6s  %s", layout.Bytes(c.Entries[i].Bytes), layout.PercentOf(c.Entries[i].Bytes, c.Bytes), name)
 	}
 	if more := c.EntryCount - uint64(len(c.Entries)); more > 0 {
-		p.line("  %s, with -k 0", plural(more, "more", "more"))
+		p.Line("  %s, with -k 0", layout.Plural(more, "more", "more"))
 	}
-	p.gap()
+	p.Gap()
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"memtrace/analyzer/fold"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // crossColumns is how many columns a crossed table has at most before the others are summed up, unless all rows were
@@ -27,58 +29,58 @@ func noCross(s *report.Summary) string {
 }
 
 // crossed prints the table: rows of one grouping, columns of the other, those that do not fit summed up.
-func (p *page) crossed(s *report.Summary) {
+func writeCross(p *layout.Page, s *report.Summary) {
 	c := s.Cross
-	when := "the peak of " + frameworkName(s)
+	when := "the peak of " + FrameworkName(s.Versions)
 	if c.Level != "framework" {
 		when = "the peak"
 	}
 	if c.Moment != "peak" {
-		when = clean(c.Moment)
+		when = visible.Text(c.Moment)
 	}
-	p.title(fmt.Sprintf("Where the memory was at %s, %s: %s by %s", when, moment(c.TimeNS), c.By[0], c.By[1]))
-	p.gap()
-	rows := p.foldedCross(c)
-	for shown := p.crossWidth(len(c.Columns)); ; shown-- { // more columns say more than what each of repeated modules holds
-		columns, table, each := p.crossTable(c, rows, shown)
-		plain := p.crossFits(columns, table)
-		if with, wider := eachColumn(slices.Clone(columns), cloneRows(table), each); p.crossFits(with, wider) || shown <= 1 && !plain {
+	p.Title(fmt.Sprintf("Where the memory was at %s, %s: %s by %s", when, layout.Moment(c.TimeNS), c.By[0], c.By[1]))
+	p.Gap()
+	rows := foldedCross(p, c)
+	for shown := crossWidth(p, len(c.Columns)); ; shown-- { // more columns say more than what each of repeated modules holds
+		columns, table, each := crossTable(p, c, rows, shown)
+		plain := crossFits(p, columns, table)
+		if with, wider := layout.EachColumn(slices.Clone(columns), cloneRows(table), each); crossFits(p, with, wider) || shown <= 1 && !plain {
 			columns, table, plain = with, wider, true
 		}
-		if plain || p.o.Rows < 0 {
-			p.table(columns, table)
+		if plain || p.Rows < 0 {
+			p.Table(columns, table)
 			return
 		}
 	}
 }
 
-func cloneRows(rows [][]cell) [][]cell {
-	list := make([][]cell, len(rows))
+func cloneRows(rows [][]layout.Cell) [][]layout.Cell {
+	list := make([][]layout.Cell, len(rows))
 	for i := range rows {
 		list[i] = slices.Clone(rows[i])
 	}
 	return list
 }
 
-func (p *page) crossWidth(columns int) int {
-	if p.o.Rows < 0 {
+func crossWidth(p *layout.Page, columns int) int {
+	if p.Rows < 0 {
 		return columns
 	}
 	return min(columns, crossColumns)
 }
 
 // crossFits reports whether the names keep room beside all columns.
-func (p *page) crossFits(columns []column, rows [][]cell) bool {
-	room := p.o.width()
+func crossFits(p *layout.Page, columns []layout.Column, rows [][]layout.Cell) bool {
+	room := p.Columns()
 	for i := range columns {
-		width := widthOf(columns[i].title)
+		width := layout.Width(columns[i].Title)
 		for _, row := range rows {
-			width = max(width, widthOf(row[i].text))
+			width = max(width, layout.Width(row[i].Text))
 		}
 		if i == 0 {
-			width = min(width, nameRoom)
+			width = min(width, layout.NameRoom)
 		}
-		room -= width + tableGap
+		room -= width + layout.TableGap
 	}
 	return room >= 0
 }
@@ -90,20 +92,20 @@ type crossSum struct {
 	cells      []uint64
 }
 
-func (p *page) foldedCross(c *report.Cross) []crossSum {
+func foldedCross(p *layout.Page, c *report.Cross) []crossSum {
 	keys, bytes := make([]string, len(c.Rows)), make([]uint64, len(c.Rows))
 	for i := range c.Rows {
 		keys[i], bytes[i] = c.Rows[i].Key, c.Rows[i].Bytes
 	}
 	by := c.By[0]
-	if p.o.Unfolded {
+	if p.Unfolded {
 		by = ""
 	}
 	var list []crossSum
 	for _, f := range fold.FoldRows(by, keys, bytes) {
-		sum := crossSum{name: clean(f.Name), each: p.o.each(len(f.Members), f.Min, f.Max), bytes: f.Bytes, cells: make([]uint64, len(c.Columns))}
+		sum := crossSum{name: visible.Text(f.Name), each: p.Each(len(f.Members), f.Min, f.Max), bytes: f.Bytes, cells: make([]uint64, len(c.Columns))}
 		if !f.Repeated() {
-			sum.name = clean(c.Rows[f.Members[0]].Title())
+			sum.name = visible.Text(c.Rows[f.Members[0]].Title())
 		}
 		for _, m := range f.Members {
 			for i, n := range c.Rows[m].Cells {
@@ -112,7 +114,7 @@ func (p *page) foldedCross(c *report.Cross) []crossSum {
 		}
 		list = append(list, sum)
 	}
-	return fewer(list, p.o.rows(), func(hidden []crossSum) crossSum {
+	return layout.Fewer(list, p.RowLimit(), func(hidden []crossSum) crossSum {
 		rest := crossSum{name: fmt.Sprintf("Others (%d more)", len(hidden)), cells: make([]uint64, len(c.Columns))}
 		for _, h := range hidden {
 			rest.bytes += h.bytes
@@ -123,33 +125,33 @@ func (p *page) foldedCross(c *report.Cross) []crossSum {
 }
 
 // crossTable makes the cells, with the first columns and the sum of the others.
-func (p *page) crossTable(c *report.Cross, sums []crossSum, shown int) (columns []column, rows [][]cell, each []string) {
+func crossTable(p *layout.Page, c *report.Cross, sums []crossSum, shown int) (columns []layout.Column, rows [][]layout.Cell, each []string) {
 	rest := len(c.Columns) - shown
-	columns = []column{{title: c.By[0]}}
+	columns = []layout.Column{{Title: c.By[0]}}
 	for i := range c.Columns[:shown] {
-		columns = append(columns, column{title: clip(clean(c.Columns[i].Title()), crossTitle, p.o.ASCII), right: true})
+		columns = append(columns, layout.Column{Title: layout.Clip(visible.Text(c.Columns[i].Title()), crossTitle, p.ASCII), Right: true})
 	}
 	if rest > 0 {
-		columns = append(columns, column{title: plural(uint64(rest), "other", "others"), right: true})
+		columns = append(columns, layout.Column{Title: layout.Plural(uint64(rest), "other", "others"), Right: true})
 	}
-	columns = append(columns, column{title: "total", right: true})
+	columns = append(columns, layout.Column{Title: "total", Right: true})
 	total := crossSum{name: "total", bytes: c.WholeBytes}
 	for i := range c.Columns {
 		total.cells = append(total.cells, c.Columns[i].Bytes)
 	}
 	for _, sum := range append(slices.Clone(sums), total) {
-		look := plain
+		look := layout.Plain
 		if sum.name == "total" && len(rows) == len(sums) {
-			look = strong
+			look = layout.Strong
 		}
-		row := []cell{{sum.name, look}}
+		row := []layout.Cell{{Text: sum.name, Style: look}}
 		for _, bytes := range sum.cells[:shown] {
-			row = append(row, cell{orBlank(bytes), look})
+			row = append(row, layout.Cell{Text: layout.BytesOrDash(bytes), Style: look})
 		}
 		if rest > 0 {
-			row = append(row, cell{orBlank(sumOf(sum.cells[shown:])), look})
+			row = append(row, layout.Cell{Text: layout.BytesOrDash(layout.Sum(sum.cells[shown:])), Style: look})
 		}
-		rows, each = append(rows, append(row, cell{Bytes(sum.bytes), strong})), append(each, sum.each)
+		rows, each = append(rows, append(row, layout.Cell{Text: layout.Bytes(sum.bytes), Style: layout.Strong})), append(each, sum.each)
 	}
 	return columns, rows, each
 }
@@ -158,7 +160,7 @@ func (p *page) crossTable(c *report.Cross, sums []crossSum, shown int) (columns 
 const crossTitle = 24
 
 // crossRows is the CSV of a crossed table.
-func crossRows(s *report.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
+func crossRows(s *report.Summary, _ layout.Options, write layout.UnitWriter) iter.Seq[[]string] {
 	c := s.Cross
 	return func(yield func([]string) bool) {
 		header := []string{c.By[0], "total"}

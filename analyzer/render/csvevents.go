@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -13,7 +14,7 @@ func csvHeights(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, h := range s.Heights {
 			for i, bytes := range h.PeakBytes {
-				if !yield([]string{h.Level, secondsOf(int64(i) * h.WidthNS), secondsOf(int64(i+1) * h.WidthNS), number(bytes)}) {
+				if !yield([]string{h.Level, layout.Seconds(int64(i) * h.WidthNS), layout.Seconds(int64(i+1) * h.WidthNS), number(bytes)}) {
 					return
 				}
 			}
@@ -25,7 +26,7 @@ func csvLifetimes(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, level := range slices.Sorted(maps.Keys(s.Lifetimes)) {
 			for _, b := range s.Lifetimes[level].Buckets {
-				if !yield([]string{level, secondsOf(int64(b.BelowNS)), number(b.Count), number(b.Bytes)}) {
+				if !yield([]string{level, layout.Seconds(int64(b.BelowNS)), number(b.Count), number(b.Bytes)}) {
 					return
 				}
 			}
@@ -36,7 +37,7 @@ func csvLifetimes(s *report.Summary) iter.Seq[[]string] {
 func csvMarks(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, m := range s.Marks {
-			if !yield([]string{m.Name, number(m.Count), secondsOf(m.FirstTimeNS), secondsOf(m.LastTimeNS), number(m.DriverBytes), number(m.FrameworkBytes)}) {
+			if !yield([]string{m.Name, number(m.Count), layout.Seconds(m.FirstTimeNS), layout.Seconds(m.LastTimeNS), number(m.DriverBytes), number(m.FrameworkBytes)}) {
 				return
 			}
 		}
@@ -47,7 +48,7 @@ func csvOutOfMemory(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for i := range s.OOM.Events {
 			e := &s.OOM.Events[i]
-			if !yield([]string{secondsOf(e.TimeNS), number(e.Device), e.Outcome, e.Level, number(e.RequestedBytes), number(e.Attempts), number(e.AllocatedBytes), number(e.ReservedBytes),
+			if !yield([]string{layout.Seconds(e.TimeNS), number(e.Device), e.Outcome, e.Level, number(e.RequestedBytes), number(e.Attempts), number(e.AllocatedBytes), number(e.ReservedBytes),
 				number(e.DriverBytes), number(e.TotalBytes), e.Site, e.Tag, e.Thread, e.Call}) {
 				return
 			}
@@ -63,7 +64,7 @@ func csvDeviceLedgers(s *report.Summary) iter.Seq[[]string] {
 		for _, d := range s.DeviceLedger.Devices {
 			for _, l := range d.Ledgers {
 				for _, r := range l.Rows {
-					if !yield([]string{number(d.Index), l.By, l.Moment, secondsOf(l.Sample.TimeNS), r.Owner, r.Key, number(r.Bytes)}) {
+					if !yield([]string{number(d.Index), l.By, l.Moment, layout.Seconds(l.Sample.TimeNS), r.Owner, r.Key, number(r.Bytes)}) {
 						return
 					}
 				}
@@ -80,7 +81,7 @@ func csvDeviceSamples(s *report.Summary) iter.Seq[[]string] {
 		for _, d := range s.DeviceLedger.Devices {
 			for i := range d.Samples {
 				p := &d.Samples[i]
-				if !yield([]string{number(d.Index), secondsOf(p.TimeNS), p.Occasion, number(p.UsedBytes), number(p.OwnBytes), number(p.OthersBytes), number(p.KeptBytes), number(p.TrackedBytes),
+				if !yield([]string{number(d.Index), layout.Seconds(p.TimeNS), p.Occasion, number(p.UsedBytes), number(p.OwnBytes), number(p.OthersBytes), number(p.KeptBytes), number(p.TrackedBytes),
 					number(p.ContextBytes), number(p.RemainderBytes)}) {
 					return
 				}
@@ -105,7 +106,7 @@ func csvIterations(s *report.Summary) iter.Seq[[]string] {
 		}
 		for i := range t.Iterations {
 			it := &t.Iterations[i]
-			row := []string{number(it.Number), number(it.Epoch), strconv.FormatBool(it.Ended), secondsOf(it.StartNS), secondsOf(it.EndNS), secondsOf(it.Peak.TimeNS), it.Peak.Phase, number(it.Peak.Bytes)}
+			row := []string{number(it.Number), number(it.Epoch), strconv.FormatBool(it.Ended), layout.Seconds(it.StartNS), layout.Seconds(it.EndNS), layout.Seconds(it.Peak.TimeNS), it.Peak.Phase, number(it.Peak.Bytes)}
 			for _, bytes := range it.Peak.Held {
 				row = append(row, number(bytes))
 			}

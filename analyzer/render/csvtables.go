@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -52,7 +53,7 @@ func viewTable(name, doc string) CSVTable {
 		if v.Missing(s) != "" {
 			return func(func([]string) bool) {}
 		}
-		return v.table(s, Options{}, UnitB.exact)
+		return v.table(s, layout.Options{}, layout.UnitB.Exact)
 	}}
 }
 
@@ -104,19 +105,10 @@ func withoutFormula(cell string) string {
 
 func number[T uint64 | int64 | int16](n T) string { return fmt.Sprint(n) }
 
-// secondsOf writes nanoseconds without rounding them.
-func secondsOf(ns int64) string {
-	sign := ""
-	if ns < 0 {
-		sign, ns = "-", -ns
-	}
-	return fmt.Sprintf("%s%d.%09d", sign, ns/1e9, ns%1e9)
-}
-
 func csvTotals(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		row := func(device, level string, l report.Level) bool {
-			return l.Empty() || yield([]string{device, level, number(l.PeakBytes), secondsOf(l.PeakTimeNS), number(l.LiveBytes), number(l.AllocCount), number(l.FreeCount), number(l.AllocBytes),
+			return l.Empty() || yield([]string{device, level, number(l.PeakBytes), layout.Seconds(l.PeakTimeNS), number(l.LiveBytes), number(l.AllocCount), number(l.FreeCount), number(l.AllocBytes),
 				number(l.FailedCount)})
 		}
 		if !row("all", report.LevelFramework, s.Framework) || !row("all", report.LevelDriver, s.Driver) {
@@ -153,11 +145,11 @@ func csvLedgers(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, l := range s.Ledgers {
 			for _, r := range l.Rows {
-				if !yield(append([]string{l.By, l.Level, l.Moment, secondsOf(l.TimeNS), r.Owner, r.Key, number(r.Bytes)}, csvRequested(r.Requested)...)) {
+				if !yield(append([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), r.Owner, r.Key, number(r.Bytes)}, csvRequested(r.Requested)...)) {
 					return
 				}
 			}
-			if l.SlackBytes < 0 && !yield([]string{l.By, l.Level, l.Moment, secondsOf(l.TimeNS), report.OwnerSlack, "", number(l.SlackBytes), "", ""}) {
+			if l.SlackBytes < 0 && !yield([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), report.OwnerSlack, "", number(l.SlackBytes), "", ""}) {
 				return
 			}
 		}
@@ -176,7 +168,7 @@ func csvCategories(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, c := range s.Categories {
 			for _, r := range c.Rows {
-				if !yield(append([]string{c.Rules, c.Level, c.Moment, secondsOf(c.TimeNS), r.Key, number(r.Bytes)}, csvRequested(r.Requested)...)) {
+				if !yield(append([]string{c.Rules, c.Level, c.Moment, layout.Seconds(c.TimeNS), r.Key, number(r.Bytes)}, csvRequested(r.Requested)...)) {
 					return
 				}
 			}
@@ -191,7 +183,7 @@ func csvMoment(s *report.Summary) iter.Seq[[]string] {
 		}
 		for _, g := range s.At.Groups {
 			for _, r := range g.Rows {
-				if !yield([]string{s.At.What, secondsOf(s.At.TimeNS), g.By, g.Level, r.Key, number(r.LiveBytes)}) {
+				if !yield([]string{s.At.What, layout.Seconds(s.At.TimeNS), g.By, g.Level, r.Key, number(r.LiveBytes)}) {
 					return
 				}
 			}

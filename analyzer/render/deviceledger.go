@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // shortOwners is how many owners the table shows unless groupings were asked for: the table of the peak has them all.
@@ -15,7 +17,7 @@ const shortOwners = 5
 // deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains.
 // Unless groupings were asked for, that is one moment, and none for the device that ran out of memory, whose table
 // stands at the top.
-func (p *page) deviceLedgers(s *report.Summary) {
+func writeDeviceLedgers(p *layout.Page, s *report.Summary) {
 	r := s.DeviceLedger
 	if r == nil || len(s.By) == 0 {
 		return
@@ -35,21 +37,21 @@ func (p *page) deviceLedgers(s *report.Summary) {
 			shown = shown[:1]
 		}
 		if len(shown) > 0 {
-			p.deviceLedger(s, d.Index, by, shown)
+			writeDeviceLedger(p, s, d.Index, by, shown)
 		}
 	}
 	if len(r.Devices) == 0 {
-		p.field("device", noSamples(r))
-		p.gap()
+		p.Field("device", noSamples(r))
+		p.Gap()
 		return
 	}
 	for _, note := range r.Notes {
-		p.item(clean(upperFirst(note)) + ".")
+		p.Item(visible.Text(layout.UpperFirst(note)) + ".")
 	}
 	if r.Why != "" {
-		p.item("No samples after the last one: " + clean(r.Why) + ".")
+		p.Item("No samples after the last one: " + visible.Text(r.Why) + ".")
 	}
-	p.gap()
+	p.Gap()
 }
 
 // detailedOOMOn reports whether the report begins with a table of who filled this device, by the device's own word.
@@ -69,73 +71,73 @@ func noSamples(r *report.DeviceReport) string {
 	if why == "" {
 		why = "no sample was taken"
 	}
-	return "device usage unavailable (" + clean(why) + "): other processes, the CUDA context and code are not counted"
+	return "device usage unavailable (" + visible.Text(why) + "): other processes, the CUDA context and code are not counted"
 }
 
 // deviceOwner is a printed row: the same owner at each moment.
 type deviceOwner struct {
 	name  string
-	style style
+	style layout.Style
 	bytes []int64 // by moment
 }
 
-func (p *page) deviceLedger(s *report.Summary, index int16, by string, moments []*report.DeviceLedger) {
-	p.title(fmt.Sprintf("What fills %s, by %s", deviceName(index), by))
-	p.gap()
-	columns := []column{{title: "owner"}}
+func writeDeviceLedger(p *layout.Page, s *report.Summary, index int16, by string, moments []*report.DeviceLedger) {
+	p.Title(fmt.Sprintf("What fills %s, by %s", deviceName(index), by))
+	p.Gap()
+	columns := []layout.Column{{Title: "owner"}}
 	for _, l := range moments {
-		columns = append(columns, column{title: sampleTitle(l), right: true}, column{title: "of device", right: true, optional: 1})
+		columns = append(columns, layout.Column{Title: sampleTitle(l), Right: true}, layout.Column{Title: "of device", Right: true, Optional: 1})
 	}
-	var rows [][]cell
-	add := func(name string, st style, bytes func(i int) int64) {
-		row := []cell{{name, st}}
+	var rows [][]layout.Cell
+	add := func(name string, st layout.Style, bytes func(i int) int64) {
+		row := []layout.Cell{{Text: name, Style: st}}
 		for i, l := range moments {
 			share := ""
 			if v := bytes(i); v > 0 && l.TotalBytes > 0 {
-				share = percentOf(uint64(v), l.TotalBytes)
+				share = layout.PercentOf(uint64(v), l.TotalBytes)
 			}
-			row = append(row, cell{deviceBytes(bytes(i)), plain}, cell{share, plain})
+			row = append(row, layout.Cell{Text: deviceBytes(bytes(i))}, layout.Cell{Text: share})
 		}
 		rows = append(rows, row)
 	}
-	for _, o := range p.deviceOwners(s, moments) {
+	for _, o := range deviceOwners(p, s, moments) {
 		add(o.name, o.style, func(i int) int64 { return o.bytes[i] })
 	}
-	add("in use", strong, func(i int) int64 { return int64(moments[i].Sample.UsedBytes) })
+	add("in use", layout.Strong, func(i int) int64 { return int64(moments[i].Sample.UsedBytes) })
 	if total := moments[0].TotalBytes; total > 0 {
-		add("free", plain, func(i int) int64 { return int64(moments[i].TotalBytes - moments[i].Sample.UsedBytes) })
-		add("the device", strong, func(i int) int64 { return int64(moments[i].TotalBytes) })
+		add("free", layout.Plain, func(i int) int64 { return int64(moments[i].TotalBytes - moments[i].Sample.UsedBytes) })
+		add("the device", layout.Strong, func(i int) int64 { return int64(moments[i].TotalBytes) })
 	}
-	p.table(columns, rows)
-	p.deviceRemarks(moments)
-	p.gap()
+	p.Table(columns, rows)
+	writeDeviceRemarks(p, moments)
+	p.Gap()
 }
 
 // deviceBytes writes a size that is only in trouble below zero.
 func deviceBytes(n int64) string {
 	if n < 0 {
-		return SignedBytes(n)
+		return layout.SignedBytes(n)
 	}
-	return Bytes(uint64(n))
+	return layout.Bytes(uint64(n))
 }
 
 func sampleTitle(l *report.DeviceLedger) string {
-	name := clean(l.Moment)
+	name := visible.Text(l.Moment)
 	switch l.Moment {
 	case report.MomentHighest:
 		name = "highest sample"
 	case report.MomentLast:
 		name = "last sample"
 	}
-	return name + ", " + moment(l.Sample.TimeNS)
+	return name + ", " + layout.Moment(l.Sample.TimeNS)
 }
 
 // deviceOwners joins the moments' rows, in the order of a ledger: blocks, slack and outside memory, then what surrounds
 // them.
-func (p *page) deviceOwners(s *report.Summary, moments []*report.DeviceLedger) []deviceOwner {
+func deviceOwners(p *layout.Page, s *report.Summary, moments []*report.DeviceLedger) []deviceOwner {
 	byKind := make(map[string][]deviceOwner)
 	place := make(map[[2]string]int)
-	requested := (s.Asked || p.o.Details) && requestsKnown(moments)
+	requested := (s.Asked || p.Details) && requestsKnown(moments)
 	for i, l := range moments {
 		for _, r := range deviceRows(l, requested) {
 			list := byKind[r.Owner]
@@ -150,7 +152,7 @@ func (p *page) deviceOwners(s *report.Summary, moments []*report.DeviceLedger) [
 			byKind[r.Owner] = list
 		}
 	}
-	limit := p.o.rows()
+	limit := p.RowLimit()
 	if !s.Asked {
 		limit = min(limit, shortOwners)
 	}
@@ -165,20 +167,20 @@ func (p *page) deviceOwners(s *report.Summary, moments []*report.DeviceLedger) [
 // device has once.
 var deviceOwnerKinds = []struct {
 	kind, name string
-	style      style
+	style      layout.Style
 }{
-	{report.OwnerBlocks, "", blocks},
-	{ownerRest, "rounding and unsplit remainder of blocks", slack},
-	{report.OwnerSlack, "", slack},
-	{report.OwnerOutside, "", outside},
-	{report.OwnerRounding, "rounding to 512 B", slack},
-	{report.OwnerPoolIdle, "idle in memory pools", slack},
-	{report.OwnerGraphPool, "memory pool of graphs", slack},
-	{report.OwnerContext, "CUDA context and code", plain},
-	{report.OwnerOthers, "other processes", plain},
-	{report.OwnerKept, "kept by driver and firmware", plain},
-	{report.OwnerUnlisted, "in no listed process", plain},
-	{report.OwnerRemainder, "unexplained", plain},
+	{report.OwnerBlocks, "", layout.Blocks},
+	{ownerRest, "rounding and unsplit remainder of blocks", layout.Slack},
+	{report.OwnerSlack, "", layout.Slack},
+	{report.OwnerOutside, "", layout.Outside},
+	{report.OwnerRounding, "rounding to 512 B", layout.Slack},
+	{report.OwnerPoolIdle, "idle in memory pools", layout.Slack},
+	{report.OwnerGraphPool, "memory pool of graphs", layout.Slack},
+	{report.OwnerContext, "CUDA context and code", layout.Plain},
+	{report.OwnerOthers, "other processes", layout.Plain},
+	{report.OwnerKept, "kept by driver and firmware", layout.Plain},
+	{report.OwnerUnlisted, "in no listed process", layout.Plain},
+	{report.OwnerRemainder, "unexplained", layout.Plain},
 }
 
 // ownerRest is the owner of what blocks have beyond what was requested.
@@ -220,7 +222,7 @@ func deviceRows(l *report.DeviceLedger, requested bool) []report.DeviceRow {
 // foldDevice keeps the owners with most bytes at some moment and sums up the rest.
 func foldDevice(list []deviceOwner, limit int) []deviceOwner {
 	slices.SortStableFunc(list, func(a, b deviceOwner) int { return cmp.Compare(slices.Max(b.bytes), slices.Max(a.bytes)) })
-	return fewer(list, limit, func(hidden []deviceOwner) deviceOwner {
+	return layout.Fewer(list, limit, func(hidden []deviceOwner) deviceOwner {
 		rest := deviceOwner{name: fmt.Sprintf("Others (%d more)", len(hidden)), style: hidden[0].style, bytes: make([]int64, len(hidden[0].bytes))}
 		for _, o := range hidden {
 			for i, bytes := range o.bytes {
@@ -231,7 +233,7 @@ func foldDevice(list []deviceOwner, limit int) []deviceOwner {
 	})
 }
 
-func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (name string, st style) {
+func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (name string, st layout.Style) {
 	for _, of := range deviceOwnerKinds {
 		if of.kind == r.Owner {
 			name, st = of.name, of.style
@@ -239,11 +241,11 @@ func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (na
 	}
 	switch {
 	case r.Owner == report.OwnerBlocks:
-		name = clean(keyTitle(r.Key, r.Label))
+		name = visible.Text(cmp.Or(r.Label, r.Key))
 	case r.Owner == report.OwnerOutside:
-		name = clean(r.Key) + " (driver)"
+		name = visible.Text(r.Key) + " (driver)"
 	case r.Owner == report.OwnerSlack:
-		name = frameworkName(s) + " reserved, unused (slack)"
+		name = FrameworkName(s.Versions) + " reserved, unused (slack)"
 	case r.Owner == report.OwnerRemainder && !shareKnown:
 		name = "context, code, other processes"
 	}
@@ -251,7 +253,7 @@ func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (na
 }
 
 // deviceRemarks say what a reader must know to read the table rightly.
-func (p *page) deviceRemarks(moments []*report.DeviceLedger) {
+func writeDeviceRemarks(p *layout.Page, moments []*report.DeviceLedger) {
 	l := moments[len(moments)-1]
 	var unexplained int64
 	for _, r := range l.Rows {
@@ -261,15 +263,22 @@ func (p *page) deviceRemarks(moments []*report.DeviceLedger) {
 	}
 	switch {
 	case !l.Sample.ShareKnown:
-		p.item("The device did not tell this process from others.")
+		p.Item("The device did not tell this process from others.")
 	case unexplained > 0 && l.PartialPageBytes > 0:
-		p.item(fmt.Sprintf("Pages of 2 MiB that are used in part explain up to %s of what is unexplained.", Bytes(l.PartialPageBytes)))
+		p.Item(fmt.Sprintf("Pages of 2 MiB that are used in part explain up to %s of what is unexplained.", layout.Bytes(l.PartialPageBytes)))
 	case unexplained < 0:
-		p.item("Less is in use than was tracked: a free was missed, or memory is shared.")
+		p.Item("Less is in use than was tracked: a free was missed, or memory is shared.")
 	}
 	for _, l := range moments {
 		if !l.Sample.Settled {
-			p.item("Memory changed while the device was asked " + moment(l.Sample.TimeNS) + ": the last rows are off by that much.")
+			p.Item("Memory changed while the device was asked " + layout.Moment(l.Sample.TimeNS) + ": the last rows are off by that much.")
 		}
 	}
+}
+
+// DeviceSheets say what fills each device; where that is not known, why.
+func DeviceSheets(s *report.Summary, rows int) []layout.Sheet {
+	all := *s
+	all.Asked = true // every moment that the ledger has, and every owner
+	return layout.SheetsOf(rows, func(p *layout.Page) { writeDeviceLedgers(p, &all) })
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/render/layout"
+	"memtrace/internal/visible"
 )
 
 // DiffViews lists the views that compare two runs.
@@ -13,20 +15,20 @@ func DiffViews() []string { return []string{"parameters"} }
 
 // DiffParameters writes what became of each parameter, for people. Both summaries must have been made with
 // Options.Training.
-func DiffParameters(w io.Writer, d *diff.Diff, o Options) error {
+func DiffParameters(w io.Writer, d *diff.Diff, o layout.Options) error {
 	if d.Parameters == nil {
 		return errors.New("a summary was made without training")
 	}
-	p := &page{w: w, o: o}
+	p := &diffPage{Page: layout.NewPage(w, o)}
 	p.diffHeading(d)
 	p.parameterChanges(d.Parameters)
-	if p.err != nil {
-		return fmt.Errorf("write the diff: %w", p.err)
+	if p.Err() != nil {
+		return fmt.Errorf("write the diff: %w", p.Err())
 	}
 	return nil
 }
 
-func (p *page) parameterChanges(list []diff.Parameter) {
+func (p *diffPage) parameterChanges(list []diff.Parameter) {
 	same := uint64(0)
 	var changed []diff.Parameter
 	var base, now uint64
@@ -39,44 +41,44 @@ func (p *page) parameterChanges(list []diff.Parameter) {
 			changed = append(changed, row)
 		}
 	}
-	p.title("Parameters and buffers, growth first")
-	p.gap()
+	p.Title("Parameters and buffers, growth first")
+	p.Gap()
 	folded := diff.FoldParameterChanges(changed)
-	if p.o.Unfolded {
+	if p.Unfolded {
 		folded = nil
 		for _, row := range changed {
 			folded = append(folded, diff.FoldedParameter{Row: row, Count: 1})
 		}
 	}
-	shown := largestChanges(len(folded), p.o.rows(), func(i int) int64 { return folded[i].Row.Delta() })
-	var rows [][]cell
+	shown := largestChanges(len(folded), p.RowLimit(), func(i int) int64 { return folded[i].Row.Delta() })
+	var rows [][]layout.Cell
 	var each []string
 	for i, f := range folded {
 		if shown[i] {
 			row := &f.Row
-			name := clean(row.Name)
+			name := visible.Text(row.Name)
 			if row.Category != "parameter" {
-				name += " (" + clean(row.Category) + ")"
+				name += " (" + visible.Text(row.Category) + ")"
 			}
-			rows = append(rows, []cell{{name, plain}, states[row.State], {orBlank(row.Bytes.Base), plain}, {orBlank(row.Bytes.New), plain}, signed(row.Bytes), signed(row.Gradient), signed(row.Optimizer)})
-			each = append(each, p.o.each(f.Count, f.Least, f.Most))
+			rows = append(rows, []layout.Cell{{Text: name}, states[row.State], {Text: layout.BytesOrDash(row.Bytes.Base)}, {Text: layout.BytesOrDash(row.Bytes.New)}, signed(row.Bytes), signed(row.Gradient), signed(row.Optimizer)})
+			each = append(each, p.Each(f.Count, f.Least, f.Most))
 		}
 	}
 	if len(rows) > 0 {
-		columns := []column{{title: "name"}, {}, {title: "weight, base", right: true, optional: 3}, {title: "new", right: true, optional: 3}, {title: "Δ weight", right: true}, {title: "Δ gradient", right: true},
-			{title: "Δ optimizer", right: true}}
-		if p.o.ASCII {
-			columns[4].title, columns[5].title, columns[6].title = "weight +/-", "gradient +/-", "optimizer +/-"
+		columns := []layout.Column{{Title: "name"}, {}, {Title: "weight, base", Right: true, Optional: 3}, {Title: "new", Right: true, Optional: 3}, {Title: "Δ weight", Right: true}, {Title: "Δ gradient", Right: true},
+			{Title: "Δ optimizer", Right: true}}
+		if p.ASCII {
+			columns[4].Title, columns[5].Title, columns[6].Title = "weight +/-", "gradient +/-", "optimizer +/-"
 		}
-		columns, rows = eachColumn(columns, rows, each)
-		p.table(columns, rows)
+		columns, rows = layout.EachColumn(columns, rows, each)
+		p.Table(columns, rows)
 	}
 	if hidden := len(folded) - len(rows); hidden > 0 {
-		p.line("  %s not shown; -n 0 shows all", plural(uint64(hidden), "smaller change", "smaller changes"))
+		p.Line("  %s not shown; -n 0 shows all", layout.Plural(uint64(hidden), "smaller change", "smaller changes"))
 	}
 	if same > 0 {
-		p.line("  %s", plural(same, "row unchanged", "rows unchanged"))
+		p.Line("  %s", layout.Plural(same, "row unchanged", "rows unchanged"))
 	}
-	p.gap()
-	p.line("  total %s in the base, %s in the new run, %s", exactBytes(base), exactBytes(now), SignedBytes(int64(now-base)))
+	p.Gap()
+	p.Line("  total %s in the base, %s in the new run, %s", layout.ExactBytes(base), layout.ExactBytes(now), layout.SignedBytes(int64(now-base)))
 }

@@ -1,19 +1,28 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
+
+// diffPage is a page that compares two runs.
+type diffPage struct {
+	*layout.Page
+	doubted bool // question marks behind differences were used and not explained yet
+}
 
 // DiffText writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By,
 // growth first.
-func DiffText(w io.Writer, d *diff.Diff, o Options) error {
-	p := &page{w: w, o: o}
+func DiffText(w io.Writer, d *diff.Diff, o layout.Options) error {
+	p := &diffPage{Page: layout.NewPage(w, o)}
 	p.diffHeading(d)
 	p.diffLevels(d)
 	for _, by := range d.By {
@@ -24,44 +33,44 @@ func DiffText(w io.Writer, d *diff.Diff, o Options) error {
 		}
 	}
 	if len(d.Notes) > 0 {
-		p.title("Notes")
+		p.Title("Notes")
 		for _, note := range d.Notes {
-			p.item(clean(note))
+			p.Item(visible.Text(note))
 		}
 	}
-	if p.err != nil {
-		return fmt.Errorf("write the diff: %w", p.err)
+	if p.Err() != nil {
+		return fmt.Errorf("write the diff: %w", p.Err())
 	}
 	return nil
 }
 
 // diffHeading begins with what changed, and says what was compared.
-func (p *page) diffHeading(d *diff.Diff) {
-	p.title("memtrace diff")
-	p.gap()
-	for _, part := range Wrap(DiffVerdict(d), p.o.width()-2) {
-		p.line("  %s", p.o.paint(strong, part))
+func (p *diffPage) diffHeading(d *diff.Diff) {
+	p.Title("memtrace diff")
+	p.Gap()
+	for _, part := range layout.Wrap(DiffVerdict(d), p.Columns()-2) {
+		p.Line("  %s", p.Paint(layout.Strong, part))
 	}
-	p.gap()
+	p.Gap()
 	if d.SameRun {
 		p.diffSide("run", d.New, "")
-		p.field("base", sideMoment(d.Base))
-		p.field("new", sideMoment(d.New))
+		p.Field("base", sideMoment(d.Base))
+		p.Field("new", sideMoment(d.New))
 	} else {
 		p.diffSide("base", d.Base, momentUnlessPeak(d.Base))
 		p.diffSide("new", d.New, momentUnlessPeak(d.New))
 	}
-	p.gap()
+	p.Gap()
 }
 
-func (p *page) diffSide(name string, side diff.Side, at string) {
+func (p *diffPage) diffSide(name string, side diff.Side, at string) {
 	if side.Path != "" {
-		p.oneLine(name, clean(side.Path)+at)
+		p.Clipped(name, visible.Text(side.Path)+at)
 		name, at = "", ""
 	}
-	text := orUnknown(command(side.Process)) + " (" + process(side.Process) + "; " + run(side.Process) + ")" + at
+	text := cmp.Or(command(side.Process), "unknown") + " (" + process(side.Process) + "; " + run(side.Process) + ")" + at
 	if side.Process.Imported != "" {
-		text = "imported: " + clean(side.Process.Imported) + at
+		text = "imported: " + visible.Text(side.Process.Imported) + at
 	}
 	if versions := software(side.Versions); versions != "" {
 		text += ", " + versions
@@ -69,19 +78,19 @@ func (p *page) diffSide(name string, side diff.Side, at string) {
 	if side.NullGPU {
 		text += ", null GPU"
 	}
-	p.field(name, text)
+	p.Field(name, text)
 	if side.Window != nil {
-		p.styled(strong, "", "window "+windowWords(side.Window, side.Process.DurationNS))
+		p.Styled(layout.Strong, "", "window "+windowWords(side.Window, side.Process.DurationNS))
 	}
 }
 
 // sideMoment says which moment a side is of.
 func sideMoment(side diff.Side) string {
-	text := moment(side.TimeNS)
+	text := layout.Moment(side.TimeNS)
 	if side.Moment == "peak" {
 		return "the peak, " + text
 	}
-	return clean(side.Moment) + ", " + text
+	return visible.Text(side.Moment) + ", " + text
 }
 
 func momentUnlessPeak(side diff.Side) string {
@@ -97,48 +106,48 @@ func ofMoments(d *diff.Diff) (base, changed string) {
 		if side.Moment == "peak" {
 			return "peak"
 		}
-		return "at " + clean(side.Moment)
+		return "at " + visible.Text(side.Moment)
 	}
 	return name(d.Base), name(d.New)
 }
 
-func (p *page) diffLevels(d *diff.Diff) {
+func (p *diffPage) diffLevels(d *diff.Diff) {
 	if len(d.Levels) == 0 {
-		p.line("  Neither run made a CUDA memory call.")
-		p.gap()
+		p.Line("  Neither run made a CUDA memory call.")
+		p.Gap()
 		return
 	}
-	p.rangedTable(p.diffColumns(d, "", true), func(f figure) [][]cell { return p.diffLevelRows(d, f) })
+	p.RangedTable(p.diffColumns(d, "", true), func(f layout.Figure) [][]layout.Cell { return p.diffLevelRows(d, f) })
 	p.doubts()
-	p.gap()
+	p.Gap()
 	p.diffLost("base", d.Base.Bounds)
 	p.diffLost("new", d.New.Bounds)
 }
 
 // diffColumns are those of the levels' table, and with a state also of the groups'. What was left at the end and the
 // numbers of allocations are the same on both sides of one run.
-func (p *page) diffColumns(d *diff.Diff, title string, levels bool) []column {
+func (p *diffPage) diffColumns(d *diff.Diff, title string, levels bool) []layout.Column {
 	base, changed := ofMoments(d)
 	if base == changed {
 		base, changed = base+", base", "new"
 	}
-	columns := []column{{title: title}}
+	columns := []layout.Column{{Title: title}}
 	if !levels {
-		columns = append(columns, column{})
+		columns = append(columns, layout.Column{})
 	}
-	columns = append(columns, column{title: base, right: true, optional: 1}, column{title: changed, right: true, optional: 1}, column{title: "change", right: true}, column{right: true, optional: 3})
+	columns = append(columns, layout.Column{Title: base, Right: true, Optional: 1}, layout.Column{Title: changed, Right: true, Optional: 1}, layout.Column{Title: "change", Right: true}, layout.Column{Right: true, Optional: 3})
 	if !d.SameRun {
-		columns = append(columns, column{title: "Δ at end", right: true, optional: 4}, column{title: "Δ allocs", right: true, optional: 5})
+		columns = append(columns, layout.Column{Title: "Δ at end", Right: true, Optional: 4}, layout.Column{Title: "Δ allocs", Right: true, Optional: 5})
 	}
-	if p.o.ASCII {
+	if p.ASCII {
 		for i := range columns {
-			columns[i].title = strings.TrimPrefix(columns[i].title, "Δ ")
+			columns[i].Title = strings.TrimPrefix(columns[i].Title, "Δ ")
 		}
 	}
 	return columns
 }
 
-func (p *page) diffLevelRows(d *diff.Diff, f figure) (rows [][]cell) {
+func (p *diffPage) diffLevelRows(d *diff.Diff, f layout.Figure) (rows [][]layout.Cell) {
 	devices := make(map[string]bool)
 	for _, l := range d.Levels {
 		devices[l.Device] = true
@@ -153,14 +162,14 @@ func (p *page) diffLevelRows(d *diff.Diff, f figure) (rows [][]cell) {
 		case !single:
 			name += ", device " + l.Device
 		}
-		row := []cell{{name, plain}, {f(l.PeakBytes.BaseLower, l.PeakBytes.Base, d.Base.Bounds), plain},
-			{f(l.PeakBytes.NewLower, l.PeakBytes.New, d.New.Bounds), plain}, p.change(l.PeakBytes), {percentChange(l.PeakBytes), plain}}
+		row := []layout.Cell{{Text: name}, {Text: f(l.PeakBytes.BaseLower, l.PeakBytes.Base, d.Base.Bounds)},
+			{Text: f(l.PeakBytes.NewLower, l.PeakBytes.New, d.New.Bounds)}, p.change(l.PeakBytes), {Text: percentChange(l.PeakBytes)}}
 		if !d.SameRun {
-			count := cell{}
+			count := layout.Cell{}
 			if l.AllocCount.Base != 0 || l.AllocCount.New != 0 {
-				count.text = signedCount(l.AllocCount.Delta)
+				count.Text = layout.SignedCount(l.AllocCount.Delta)
 			}
-			row = append(row, cell{p.change(l.LiveBytes).text, plain}, count)
+			row = append(row, layout.Cell{Text: p.change(l.LiveBytes).Text}, count)
 		}
 		rows = append(rows, row)
 	}
@@ -183,95 +192,95 @@ func percentChange(c diff.Change) string {
 }
 
 // diffLost says what the lost records of one run mean.
-func (p *page) diffLost(name string, b *report.Bounds) {
+func (p *diffPage) diffLost(name string, b *report.Bounds) {
 	if b != nil {
-		p.styled(alarm, name+" lost", lostWords(b))
-		p.gap()
+		p.Styled(layout.Alarm, name+" lost", lostWords(b))
+		p.Gap()
 	}
 }
 
 // change is signed, with a question mark where lost records may have made the difference.
-func (p *page) change(c diff.Change) cell {
+func (p *diffPage) change(c diff.Change) layout.Cell {
 	text := signed(c)
 	if c.Certain != nil && !*c.Certain {
-		text.text += " ?"
+		text.Text += " ?"
 		p.doubted = true
 	}
 	return text
 }
 
 // doubts explains the question marks since the last time.
-func (p *page) doubts() {
+func (p *diffPage) doubts() {
 	if p.doubted {
-		p.item("? not certain: lost records may have made the difference")
+		p.Item("? not certain: lost records may have made the difference")
 	}
 	p.doubted = false
 }
 
 // signed is a change in bytes: its sign says what its colour repeats.
-func signed(c diff.Change) cell {
-	s := plain
+func signed(c diff.Change) layout.Cell {
+	s := layout.Plain
 	switch {
 	case c.Delta > 0:
-		s = alarm
+		s = layout.Alarm
 	case c.Delta < 0:
-		s = relief
+		s = layout.Relief
 	}
-	return cell{SignedBytes(c.Delta), s}
+	return layout.Cell{Text: layout.SignedBytes(c.Delta), Style: s}
 }
 
 // states are what a row became, as people read it.
-var states = map[string]cell{diff.StateNew: {"NEW", alarm}, diff.StateGrew: {"GREW", alarm}, diff.StateGone: {"REMOVED", relief}, diff.StateShrank: {"SHRANK", relief},
-	diff.StateSame: {"UNCHANGED", plain}}
+var states = map[string]layout.Cell{diff.StateNew: {Text: "NEW", Style: layout.Alarm}, diff.StateGrew: {Text: "GREW", Style: layout.Alarm}, diff.StateGone: {Text: "REMOVED", Style: layout.Relief}, diff.StateShrank: {Text: "SHRANK", Style: layout.Relief},
+	diff.StateSame: {Text: "UNCHANGED"}}
 
-func (p *page) diffGroup(d *diff.Diff, g diff.Group) {
-	if len(g.Rows) < 2 && !p.o.AllLevels { // it repeats the table of levels
+func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
+	if len(g.Rows) < 2 && !p.AllLevels { // it repeats the table of levels
 		return
 	}
-	var rows [][]cell
+	var rows [][]layout.Cell
 	var each []string
 	hidden := uint64(0)
 	var changed []diff.FoldedRow
-	for _, f := range g.Folded(!p.o.Unfolded) {
+	for _, f := range g.Folded(!p.Unfolded) {
 		if f.Row.State != diff.StateSame {
 			changed = append(changed, f)
 		}
 	}
-	shown := largestChanges(len(changed), p.o.rows(), func(i int) int64 { return changed[i].Row.PeakBytes.Delta })
+	shown := largestChanges(len(changed), p.RowLimit(), func(i int) int64 { return changed[i].Row.PeakBytes.Delta })
 	for i, f := range changed {
 		r := &f.Row
 		if !shown[i] {
 			hidden++
 			continue
 		}
-		row := []cell{{diffTitle(r), plain}, states[r.State], {p.marked(r.PeakBytes.BaseLower, r.PeakBytes.Base, d.Base.Bounds), plain},
-			{p.marked(r.PeakBytes.NewLower, r.PeakBytes.New, d.New.Bounds), plain}, p.change(r.PeakBytes), {percentChange(r.PeakBytes), plain}}
+		row := []layout.Cell{{Text: diffTitle(r)}, states[r.State], {Text: p.Marked(r.PeakBytes.BaseLower, r.PeakBytes.Base, d.Base.Bounds)},
+			{Text: p.Marked(r.PeakBytes.NewLower, r.PeakBytes.New, d.New.Bounds)}, p.change(r.PeakBytes), {Text: percentChange(r.PeakBytes)}}
 		if r.PeakBytes.Delta == 0 { // it is what was left that changed
-			row[1].text += " at end"
+			row[1].Text += " at end"
 		}
 		if !d.SameRun {
-			row = append(row, cell{p.change(r.LiveBytes).text, plain}, cell{signedCount(r.AllocCount.Delta), plain})
+			row = append(row, layout.Cell{Text: p.change(r.LiveBytes).Text}, layout.Cell{Text: layout.SignedCount(r.AllocCount.Delta)})
 		}
-		rows, each = append(rows, row), append(each, p.o.each(f.Count, f.Least, f.Most))
+		rows, each = append(rows, row), append(each, p.Each(f.Count, f.Least, f.Most))
 	}
 	if len(rows) == 0 {
-		p.line("%s by %s: %s", upperFirst(g.Level), g.By, plural(uint64(g.Unchanged), "row unchanged", "rows unchanged"))
-		p.gap()
+		p.Line("%s by %s: %s", layout.UpperFirst(g.Level), g.By, layout.Plural(uint64(g.Unchanged), "row unchanged", "rows unchanged"))
+		p.Gap()
 		return
 	}
-	p.title(fmt.Sprintf("%s by %s, growth first", upperFirst(g.Level), g.By))
-	p.gap()
-	columns, rows := eachColumn(p.diffColumns(d, g.By, false), rows, each)
-	p.table(columns, rows)
-	p.legend()
+	p.Title(fmt.Sprintf("%s by %s, growth first", layout.UpperFirst(g.Level), g.By))
+	p.Gap()
+	columns, rows := layout.EachColumn(p.diffColumns(d, g.By, false), rows, each)
+	p.Table(columns, rows)
+	p.Legend()
 	p.doubts()
 	if hidden > 0 {
-		p.line("  %s not shown; -n 0 shows all", plural(hidden, "smaller change", "smaller changes"))
+		p.Line("  %s not shown; -n 0 shows all", layout.Plural(hidden, "smaller change", "smaller changes"))
 	}
 	if g.Unchanged > 0 {
-		p.line("  %s", plural(uint64(g.Unchanged), "row unchanged", "rows unchanged"))
+		p.Line("  %s", layout.Plural(uint64(g.Unchanged), "row unchanged", "rows unchanged"))
 	}
-	p.gap()
+	p.Gap()
 }
 
 // largestChanges picks what to print of a sorted list, growth first: the changes that are largest whichever way, which
@@ -306,7 +315,7 @@ func largestChanges(count, limit int, delta func(i int) int64) []bool {
 // diffTitle names a row. A place that moved is told the line where it was.
 func diffTitle(r *diff.Row) string {
 	if line := diff.LineOf(r.BaseKey); line > 0 {
-		return fmt.Sprintf("%s (was line %d)", clean(r.Title()), line)
+		return fmt.Sprintf("%s (was line %d)", visible.Text(r.Title()), line)
 	}
-	return clean(r.Title())
+	return visible.Text(r.Title())
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/render/layout"
+	"memtrace/internal/visible"
 )
 
 // DiffVerdict says in one or two sentences by how much the memory changed, and what changed with it.
@@ -22,13 +24,13 @@ func DiffVerdict(d *diff.Diff) string {
 		what = levelTitle(d) + " memory " + base
 	}
 	if v.Bytes.Delta == 0 {
-		return fmt.Sprintf("%s unchanged, %s.", what, Bytes(v.Bytes.New))
+		return fmt.Sprintf("%s unchanged, %s.", what, layout.Bytes(v.Bytes.New))
 	}
-	text := fmt.Sprintf("%s %s", what, SignedBytes(v.Bytes.Delta))
+	text := fmt.Sprintf("%s %s", what, layout.SignedBytes(v.Bytes.Delta))
 	if percent := percentChange(v.Bytes); percent != "" {
 		text += " (" + percent + ")"
 	}
-	text += fmt.Sprintf(", %s to %s", Bytes(v.Bytes.Base), Bytes(v.Bytes.New))
+	text += fmt.Sprintf(", %s to %s", layout.Bytes(v.Bytes.Base), layout.Bytes(v.Bytes.New))
 	if v.Bytes.Certain != nil && !*v.Bytes.Certain {
 		text += ", which is not certain, since records were lost"
 	}
@@ -40,19 +42,19 @@ func DiffVerdict(d *diff.Diff) string {
 
 func levelTitle(d *diff.Diff) string {
 	if d.Verdict.Level == "framework" {
-		return upperFirst(FrameworkName(d.New.Versions))
+		return layout.UpperFirst(FrameworkName(d.New.Versions))
 	}
-	return upperFirst(d.Verdict.Level)
+	return layout.UpperFirst(d.Verdict.Level)
 }
 
 // causeWords names a cause: "6 new buffers net.blocks.{0..5}.mask (+6.00 MiB)".
 func causeWords(c *diff.Cause) string {
-	bytes := " (" + SignedBytes(c.Delta) + ")"
+	bytes := " (" + layout.SignedBytes(c.Delta) + ")"
 	if c.By != "parameters" {
 		if c.State == diff.StateNew || c.State == diff.StateGone {
-			bytes = " (" + stateWord(c.State) + ", " + SignedBytes(c.Delta) + ")"
+			bytes = " (" + stateWord(c.State) + ", " + layout.SignedBytes(c.Delta) + ")"
 		}
-		return "by " + c.By + " " + clean(c.Name) + bytes
+		return "by " + c.By + " " + visible.Text(c.Name) + bytes
 	}
 	kind := map[string]string{"parameter": "parameter", "buffer": "buffer", "optimizer": "optimizer state"}[c.Kind]
 	if kind == "" {
@@ -65,7 +67,7 @@ func causeWords(c *diff.Cause) string {
 	if c.Count > 1 {
 		words = fmt.Sprintf("%d %s", c.Count, words)
 	}
-	return words + " " + clean(c.Name) + bytes
+	return words + " " + visible.Text(c.Name) + bytes
 }
 
 func stateWord(state string) string {

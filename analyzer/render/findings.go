@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"memtrace/analyzer/finding"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -29,7 +30,7 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 		}
 	}
 	if s.Bounds != nil {
-		add("bounds", fmt.Sprintf("Some records were lost (%s), so figures are bounds.", Count(s.Bounds.LostRecords)), 0, "bounds")
+		add("bounds", fmt.Sprintf("Some records were lost (%s), so figures are bounds.", layout.Count(s.Bounds.LostRecords)), 0, "bounds")
 	}
 	switch v.Outcome {
 	case report.OutcomeNothing:
@@ -78,7 +79,7 @@ func growthFindings(s *report.Summary, v *report.Verdict) []finding.Finding {
 		return []finding.Finding{finding.New("growth", Growth(t), t.Bytes, "trend")}
 	case s.Training != nil && s.Training.IterationsBy != report.IterationsByPeriod && s.Training.Growth().Kind == report.GrowthSteady:
 		each := uint64(max(s.Training.Growth().PerIteration(), 0))
-		text := fmt.Sprintf("Memory grows: %s more is held after each iteration.", Bytes(each))
+		text := fmt.Sprintf("Memory grows: %s more is held after each iteration.", layout.Bytes(each))
 		return []finding.Finding{finding.New("growth-by-iteration", text, each, "training.iterations")}
 	case v.Growth == report.GrowthNone && v.Outcome == report.OutcomePeak && !shortRun(s):
 		return []finding.Finding{finding.New("no-growth", "No growth detected.", 0, "verdict.growth")}

@@ -11,6 +11,7 @@ import (
 
 	"memtrace/analyzer/finding"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // hasField reports whether a type's JSON has a field at a path.
@@ -75,7 +76,7 @@ func TestTextSaysTheFindings(t *testing.T) {
 		for _, f := range Findings(s) {
 			seen[f.ID] = true
 			checkFinding(t, f)
-			if said := clean(f.Text); f.Severity != finding.Advice && !strings.Contains(words(text), words(said)) {
+			if said := visible.Text(f.Text); f.Severity != finding.Advice && !strings.Contains(words(text), words(said)) {
 				t.Errorf("%s: the text does not say %s: %s", filepath.Base(path), f.ID, said)
 			}
 		}

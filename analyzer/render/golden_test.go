@@ -19,6 +19,7 @@ import (
 	"memtrace/analyzer/diff"
 	moments "memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
@@ -33,7 +34,7 @@ type golden struct {
 	path    string
 	archive *txtar.Archive
 	count   analyzer.Options
-	style   Options
+	style   layout.Options
 	cut     int // bytes to take off the end of the trace
 }
 
@@ -43,7 +44,7 @@ func readGolden(t *testing.T, path string) *golden {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &golden{path: path, archive: archive, style: Options{Path: "memtrace.python3.4711.bin"}}
+	g := &golden{path: path, archive: archive, style: layout.Options{Path: "memtrace.python3.4711.bin"}}
 	for line := range strings.Lines(g.part("options")) {
 		if err := g.option(strings.TrimSpace(line)); err != nil {
 			t.Fatalf("option %q: %v", line, err)

@@ -4,33 +4,34 @@ import (
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
 func health(s *report.Summary) string {
 	text := Health(s.Health, s.LostRecords)
 	if s.Thinned != nil {
-		text += "; compacted before " + moment(s.Thinned.UntilTimeNS)
+		text += "; compacted before " + layout.Moment(s.Thinned.UntilTimeNS)
 	}
 	return text
 }
 
 // Health is one line on how far the numbers of a trace can be trusted; the notes say more.
 func Health(h report.Health, lostRecords uint64) string {
-	events := plural(h.Events, "event", "events")
+	events := layout.Plural(h.Events, "event", "events")
 	if h.Complete {
 		if len(h.Unseen) > 0 {
 			return "NOT ALL WAS SEEN: " + events + ", none lost, but some calls bypassed the recorder, see the notes"
 		}
 		if h.InFlightCalls > 0 {
-			return "complete: " + events + ", nothing lost, " + plural(h.InFlightCalls, "call", "calls") + " in flight at the end"
+			return "complete: " + events + ", nothing lost, " + layout.Plural(h.InFlightCalls, "call", "calls") + " in flight at the end"
 		}
 		return "complete: " + events + ", nothing lost"
 	}
 	var faults []string
 	add := func(n uint64, one, many string) {
 		if n > 0 {
-			faults = append(faults, plural(n, one, many))
+			faults = append(faults, layout.Plural(n, one, many))
 		}
 	}
 	add(lostRecords, "record lost", "records lost")

@@ -5,14 +5,16 @@ import (
 	"slices"
 	"strconv"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 const iterationEnds = 3 // iterations shown at both ends of the run
 
 // categoryColumns is how many categories get a column of their own. Columns that a table leaves out for want of room
 // would be missing from the column of the others.
-func (p *page) categoryColumns() int {
+func categoryColumns(p *layout.Page) int {
 	const (
 		sizeColumn = 11
 		basic      = 59 // iteration, peak, phase, others, reserved
@@ -20,46 +22,46 @@ func (p *page) categoryColumns() int {
 		roomy      = 120
 		most       = 6
 	)
-	room := p.o.width() - basic
-	if p.o.width() >= roomy {
+	room := p.Columns() - basic
+	if p.Columns() >= roomy {
 		room -= more
 	}
 	return min(max(room/sizeColumn, 1), most)
 }
 
 // iterations prints one row per iteration: all of them, or those at both ends, the highest one, and some between.
-func (p *page) iterations(s *report.Summary) {
+func writeIterations(p *layout.Page, s *report.Summary) {
 	t := s.Training
-	p.title(fmt.Sprintf("Iterations of %s's blocks", levelName(s, t)))
-	p.gap()
-	p.iterationLines(t)
-	p.gap()
-	own, used := iterationCategories(t, p.categoryColumns())
+	p.Title(fmt.Sprintf("Iterations of %s's blocks", levelName(s, t)))
+	p.Gap()
+	writeIterationLines(p, t)
+	p.Gap()
+	own, used := iterationCategories(t, categoryColumns(p))
 	short := shortNames(t.Categories)
-	columns := []column{{title: "iteration"}, {title: "epoch", right: true, optional: 3}, {title: "peak", right: true}, {title: "in"}}
+	columns := []layout.Column{{Title: "iteration"}, {Title: "epoch", Right: true, Optional: 3}, {Title: "peak", Right: true}, {Title: "in"}}
 	for _, i := range own {
-		columns = append(columns, column{title: short[i], right: true})
+		columns = append(columns, layout.Column{Title: short[i], Right: true})
 	}
-	columns = append(columns, column{title: "rest", right: true}, column{title: "reserved", right: true, optional: 1}, column{title: "at its end", right: true, optional: 2})
-	picked := pickIterations(t, p.o.rows())
-	var rows [][]cell
+	columns = append(columns, layout.Column{Title: "rest", Right: true}, layout.Column{Title: "reserved", Right: true, Optional: 1}, layout.Column{Title: "at its end", Right: true, Optional: 2})
+	picked := pickIterations(t, p.RowLimit())
+	var rows [][]layout.Cell
 	for _, i := range picked {
 		rows = append(rows, iterationCells(t, i, own))
 	}
-	p.table(withoutBlank(columns, rows))
+	p.Table(withoutBlank(columns, rows))
 	if hidden := len(t.Iterations) - len(picked); hidden > 0 {
-		p.line("  %s not shown, with -n 0", plural(uint64(hidden), "iteration", "iterations"))
+		p.Line("  %s not shown, with -n 0", layout.Plural(uint64(hidden), "iteration", "iterations"))
 	}
-	p.gap()
-	p.item(fmt.Sprintf("Categories are those of the rules %s at each peak: %s.", clean(t.Rules), legend(t.Categories, used)))
+	p.Gap()
+	p.Item(fmt.Sprintf("Categories are those of the rules %s at each peak: %s.", visible.Text(t.Rules), legend(t.Categories, used)))
 }
 
 // withoutBlank leaves out columns in which no row says anything.
-func withoutBlank(columns []column, rows [][]cell) ([]column, [][]cell) {
-	var kept []column
-	slim := make([][]cell, len(rows))
+func withoutBlank(columns []layout.Column, rows [][]layout.Cell) ([]layout.Column, [][]layout.Cell) {
+	var kept []layout.Column
+	slim := make([][]layout.Cell, len(rows))
 	for i, c := range columns {
-		if !slices.ContainsFunc(rows, func(row []cell) bool { return row[i].text != "" }) {
+		if !slices.ContainsFunc(rows, func(row []layout.Cell) bool { return row[i].Text != "" }) {
 			continue
 		}
 		kept = append(kept, c)
@@ -78,7 +80,7 @@ func iterationCategories(t *report.Training, columns int) (own []int, used []boo
 			most[k] = max(most[k], bytes)
 		}
 	}
-	own = heaviest(most)
+	own = layout.Heaviest(most)
 	own = own[:min(len(own), columns)]
 	slices.Sort(own)
 	used = make([]bool, len(t.Categories))
@@ -88,7 +90,7 @@ func iterationCategories(t *report.Training, columns int) (own []int, used []boo
 	return own, used
 }
 
-func iterationCells(t *report.Training, index int, own []int) []cell {
+func iterationCells(t *report.Training, index int, own []int) []layout.Cell {
 	it := &t.Iterations[index]
 	name := strconv.FormatUint(it.Number, 10)
 	if !it.Ended && t.IterationsBy != report.IterationsByNothing {
@@ -100,20 +102,20 @@ func iterationCells(t *report.Training, index int, own []int) []cell {
 	if index == t.Highest && len(t.Iterations) > 1 {
 		name += " (highest)"
 	}
-	row := []cell{{name, plain}, {}, {Bytes(it.Peak.Bytes), strong}, {clean(it.Peak.Phase), plain}}
+	row := []layout.Cell{{Text: name}, {}, {Text: layout.Bytes(it.Peak.Bytes), Style: layout.Strong}, {Text: visible.Text(it.Peak.Phase)}}
 	if it.Epoch > 0 {
-		row[1].text = strconv.FormatUint(it.Epoch, 10)
+		row[1].Text = strconv.FormatUint(it.Epoch, 10)
 	}
 	rest := it.Peak.Bytes
 	for _, i := range own {
-		row = append(row, cell{Bytes(it.Peak.Held[i]), plain})
+		row = append(row, layout.Cell{Text: layout.Bytes(it.Peak.Held[i])})
 		rest -= it.Peak.Held[i]
 	}
-	reserved := cell{}
+	reserved := layout.Cell{}
 	if it.ReservedPeakBytes > 0 {
-		reserved.text = Bytes(it.ReservedPeakBytes)
+		reserved.Text = layout.Bytes(it.ReservedPeakBytes)
 	}
-	return append(row, cell{Bytes(rest), plain}, reserved, cell{Bytes(sumOf(it.End)), plain})
+	return append(row, layout.Cell{Text: layout.Bytes(rest)}, reserved, layout.Cell{Text: layout.Bytes(layout.Sum(it.End))})
 }
 
 // pickIterations chooses what a table of so many rows shows: the first and the last ones and the highest, then powers

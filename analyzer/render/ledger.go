@@ -1,20 +1,21 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
-
-const barWidth = 16
 
 // owner is one printed row of a ledger.
 type owner struct {
 	name  string
 	bytes uint64
 	lower *uint64 // of the bytes, what is certain; nil where all is
-	style style
+	style layout.Style
 	row   *report.Row // what else is known of it; nil for what has no row of its own
 	key   string      // of the ledger's row
 	sites []report.RowSite
@@ -22,23 +23,23 @@ type owner struct {
 }
 
 // ledger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
-func (p *page) ledger(s *report.Summary, by string) {
+func writeLedger(p *layout.Page, s *report.Summary, by string) {
 	l := s.Ledger(by)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
-	p.title(fmt.Sprintf("Where the memory was at %s, %s, by %s", ledgerMoment(s, l), moment(l.TimeNS), by))
-	p.gap()
+	p.Title(fmt.Sprintf("Where the memory was at %s, %s, by %s", ledgerMoment(s, l), layout.Moment(l.TimeNS), by))
+	p.Gap()
 	if len(l.Rows) == 0 {
-		p.line("  nothing was live")
+		p.Line("  nothing was live")
 	} else {
-		p.ownerTable(p.owners(s, l), l.WholeBytes, s.Bounds)
-		p.legend()
+		writeOwnerTable(p, ledgerOwners(p, s, l), l.WholeBytes, s.Bounds)
+		p.Legend()
 	}
-	p.gap()
+	p.Gap()
 	if s.Asked {
 		for _, level := range []string{"framework", "driver"} {
-			p.group(s, by, level)
+			writeGroup(p, s, by, level)
 		}
 	}
 }
@@ -46,20 +47,20 @@ func (p *page) ledger(s *report.Summary, by string) {
 func ledgerMoment(s *report.Summary, l *report.Ledger) string {
 	switch {
 	case l.Moment != "peak":
-		return clean(l.Moment)
+		return visible.Text(l.Moment)
 	case l.Level == "framework":
-		return "the peak of " + frameworkName(s)
+		return "the peak of " + FrameworkName(s.Versions)
 	}
 	return "the peak"
 }
 
 // owners turns a ledger's rows into printed ones, which still add up to the whole: blocks, what they have beyond the
 // requests, the slack of the allocator, memory outside the framework.
-func (p *page) owners(s *report.Summary, l *report.Ledger) []owner {
+func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger) []owner {
 	var inside, between, beyond []owner
-	requested := p.tellsRequests(s, l)
+	requested := showsRequests(p, s, l)
 	if requested {
-		between = append(between, owner{name: "rounding and unsplit remainder of blocks", bytes: l.Requested.RestBytes, style: slack})
+		between = append(between, owner{name: "rounding and unsplit remainder of blocks", bytes: l.Requested.RestBytes, style: layout.Slack})
 	}
 	ofLibraries, ofLevel := rowsByKey(s.Group("library", "driver")), rowsByKey(s.Group(l.By, l.Level))
 	for _, r := range l.Rows {
@@ -70,25 +71,25 @@ func (p *page) owners(s *report.Summary, l *report.Ledger) []owner {
 		case report.OwnerSlack:
 			between = append(between, slackOwners(s, l, r)...)
 		case report.OwnerOutside:
-			beyond = append(beyond, owner{name: clean(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower, style: outside, row: ofLibraries[r.Key]})
+			beyond = append(beyond, owner{name: visible.Text(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower, style: layout.Outside, row: ofLibraries[r.Key]})
 		default:
-			o := owner{name: clean(keyTitle(r.Key, r.Label)), bytes: r.Bytes, lower: r.BytesLower, style: blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
+			o := owner{name: visible.Text(cmp.Or(r.Label, r.Key)), bytes: r.Bytes, lower: r.BytesLower, style: layout.Blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
 			if requested {
 				o.bytes, o.sites = o.bytes-r.Requested.RestBytes, withoutRest(o.sites)
 			}
 			inside = append(inside, o)
 		}
 	}
-	inside = p.foldedOwners(l.By, inside)
-	inside = p.fold(inside, "Others", "by "+l.By)
-	beyond = p.fold(beyond, "Other libraries", "of the driver")
+	inside = foldedOwners(p, l.By, inside)
+	inside = limitOwners(p, inside, "Others", "by "+l.By)
+	beyond = limitOwners(p, beyond, "Other libraries", "of the driver")
 	return append(append(inside, between...), beyond...)
 }
 
 // tellsRequests reports whether a ledger's blocks are shown by what was requested: in what was asked for, where it is
 // known and makes a difference.
-func (p *page) tellsRequests(s *report.Summary, l *report.Ledger) bool {
-	return (s.Asked || p.o.Details) && l.Requested != nil && l.Requested.RestBytes > 0
+func showsRequests(p *layout.Page, s *report.Summary, l *report.Ledger) bool {
+	return (s.Asked || p.Details) && l.Requested != nil && l.Requested.RestBytes > 0
 }
 
 func withoutRest(sites []report.RowSite) []report.RowSite {
@@ -102,10 +103,10 @@ func withoutRest(sites []report.RowSite) []report.RowSite {
 // slackOwners divides what the allocator holds in no block: what was given back and waits for other streams is not free
 // yet.
 func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owner {
-	list := []owner{{name: frameworkName(s) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: slack}}
+	list := []owner{{name: FrameworkName(s.Versions) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: layout.Slack}}
 	if l.Waiting > 0 && l.Waiting <= r.Bytes && r.BytesLower == nil {
 		list[0].bytes -= l.Waiting
-		waiting := owner{name: "given back, waiting for other streams", bytes: l.Waiting, style: slack}
+		waiting := owner{name: "given back, waiting for other streams", bytes: l.Waiting, style: layout.Slack}
 		if list[0].bytes == 0 {
 			return []owner{waiting}
 		}
@@ -115,8 +116,8 @@ func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owne
 }
 
 // fold keeps as many owners as a table has rows and sums up the rest.
-func (p *page) fold(list []owner, name, what string) []owner {
-	return fewer(list, p.o.rows(), func(hidden []owner) owner {
+func limitOwners(p *layout.Page, list []owner, name, what string) []owner {
+	return layout.Fewer(list, p.RowLimit(), func(hidden []owner) owner {
 		rest := owner{name: fmt.Sprintf("%s (%d more %s)", name, len(hidden), what), style: hidden[0].style}
 		for _, o := range hidden {
 			rest.bytes += o.bytes
@@ -137,31 +138,6 @@ func sumOfLower(sum, lower *uint64) *uint64 {
 	return new(*sum + *lower)
 }
 
-// fewer keeps the first rows of a list and puts the sum of the others behind them.
-func fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
-	if len(list) <= limit {
-		return list
-	}
-	return append(list[:limit:limit], sum(list[limit:]))
-}
-
-// sharesOf returns the rows' shares of their sum in tenths of a percent, and the largest row's bytes.
-func sharesOf[T any](rows []T, bytes func(*T) uint64) (shares []int, largest uint64) {
-	values := make([]uint64, len(rows))
-	for i := range rows {
-		values[i] = bytes(&rows[i])
-		largest = max(largest, values[i])
-	}
-	return tenths(values), largest
-}
-
-func keyTitle(key, label string) string {
-	if label != "" {
-		return label
-	}
-	return key
-}
-
 // rowsByKey finds the rows of a group, which may be nil. A search for each row of a ledger took a minute for a hundred
 // thousand tags.
 func rowsByKey(g *report.Group) map[string]*report.Row {
@@ -177,75 +153,75 @@ func rowsByKey(g *report.Group) map[string]*report.Row {
 	return rows
 }
 
-func (p *page) ownerTable(owners []owner, whole uint64, b *report.Bounds) {
-	shares, largest := sharesOf(owners, func(o *owner) uint64 { return o.bytes })
-	columns := []column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 3},
-		{title: "at end", right: true, optional: 1}, {title: "allocs", right: true, optional: 2}}
-	var rows [][]cell
+func writeOwnerTable(p *layout.Page, owners []owner, whole uint64, b *report.Bounds) {
+	shares, largest := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
+	columns := []layout.Column{{Title: "owner"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 3},
+		{Title: "at end", Right: true, Optional: 1}, {Title: "allocs", Right: true, Optional: 2}}
+	var rows [][]layout.Cell
 	var each []string
 	var lower *uint64
 	for i, o := range owners {
 		lower = sumOfLower(lower, o.lower)
-		bytes := p.marked
-		if o.style == slack { // what was reserved less what was in blocks
+		bytes := p.Marked
+		if o.style == layout.Slack { // what was reserved less what was in blocks
 			bytes = func(lower *uint64, recorded uint64, b *report.Bounds) string {
-				return p.loose(lower, b) + Bytes(recorded)
+				return p.Loose(lower, b) + layout.Bytes(recorded)
 			}
 		}
-		row := []cell{{o.name, plain}, {bytes(o.lower, o.bytes, b), strong}, {percent(shares[i]), plain}, {bar(o.bytes, largest, barWidth, p.o.ASCII), o.style}}
-		end, count := cell{}, cell{}
+		row := []layout.Cell{{Text: o.name}, {Text: bytes(o.lower, o.bytes, b), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII), Style: o.style}}
+		end, count := layout.Cell{}, layout.Cell{}
 		if o.row != nil {
-			end.text, count.text = p.marked(o.row.LiveBytesLower, o.row.LiveBytes, b), Count(o.row.AllocCount)
+			end.Text, count.Text = p.Marked(o.row.LiveBytesLower, o.row.LiveBytes, b), layout.Count(o.row.AllocCount)
 		}
-		places := p.siteRows(&o, whole, len(columns))
+		places := siteRows(p, &o, whole, len(columns))
 		rows, each = append(rows, append(row, end, count)), append(each, o.each)
 		rows, each = append(rows, places...), append(each, make([]string, len(places))...)
 	}
-	total := []cell{{"total", strong}, {p.marked(lower, whole, b), strong}, {"100.0%", plain}, {}, {}, {}}
+	total := []layout.Cell{{Text: "total", Style: layout.Strong}, {Text: p.Marked(lower, whole, b), Style: layout.Strong}, {Text: "100.0%"}, {}, {}, {}}
 	if whole == 0 {
-		total[2].text = ""
+		total[2].Text = ""
 	}
-	columns, rows = eachColumn(columns, append(rows, total), append(each, ""))
-	p.table(columns, rows)
+	columns, rows = layout.EachColumn(columns, append(rows, total), append(each, ""))
+	p.Table(columns, rows)
 }
 
 // group prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the
 // whole run.
-func (p *page) group(s *report.Summary, by, level string) {
+func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	g := s.Group(by, level)
 	if g == nil {
 		return
 	}
 	name := level
 	if level == "framework" {
-		name = frameworkName(s)
+		name = FrameworkName(s.Versions)
 	}
-	p.title(fmt.Sprintf("%s allocations by %s", upperFirst(name), by))
-	p.gap()
-	rows := fewer(p.foldedRows(g), p.o.rows(), func(hidden []foldedRow) foldedRow {
+	p.Title(fmt.Sprintf("%s allocations by %s", layout.UpperFirst(name), by))
+	p.Gap()
+	rows := layout.Fewer(foldedRows(p, g), p.RowLimit(), func(hidden []foldedRow) foldedRow {
 		rest := foldedRow{Row: report.Row{Key: fmt.Sprintf("Others (%d more)", len(hidden))}}
 		for _, r := range hidden {
 			addRow(&rest.Row, &r.Row)
 		}
 		return rest
 	})
-	shares, _ := sharesOf(rows, func(r *foldedRow) uint64 { return r.PeakBytes })
-	var cells [][]cell
+	shares, _ := layout.SharesOf(rows, func(r *foldedRow) uint64 { return r.PeakBytes })
+	var cells [][]layout.Cell
 	var each []string
 	for i, r := range rows {
 		each = append(each, r.each)
-		cells = append(cells, []cell{{clean(r.Title()), plain}, {p.marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), strong}, {percent(shares[i]), plain}, {p.marked(r.LiveBytesLower, r.LiveBytes, s.Bounds), plain},
-			{Count(r.AllocCount), plain}, {Bytes(r.AllocBytes), plain}, {requestedCell(r.RequestedAtPeak), plain}})
+		cells = append(cells, []layout.Cell{{Text: visible.Text(r.Title())}, {Text: p.Marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: p.Marked(r.LiveBytesLower, r.LiveBytes, s.Bounds)},
+			{Text: layout.Count(r.AllocCount)}, {Text: layout.Bytes(r.AllocBytes)}, {Text: requestedCell(r.RequestedAtPeak)}})
 	}
-	columns := []column{{title: by}, {title: "at its peak", right: true}, {title: "share", right: true}, {title: "at end", right: true, optional: 1},
-		{title: "allocs", right: true, optional: 2}, {title: "allocated", right: true, optional: 3}, {title: "requested", right: true, optional: 4}}
+	columns := []layout.Column{{Title: by}, {Title: "at its peak", Right: true}, {Title: "share", Right: true}, {Title: "at end", Right: true, Optional: 1},
+		{Title: "allocs", Right: true, Optional: 2}, {Title: "allocated", Right: true, Optional: 3}, {Title: "requested", Right: true, Optional: 4}}
 	if !slices.ContainsFunc(g.Rows, func(r report.Row) bool { return r.RequestedAtPeak != nil }) {
 		columns, cells = columns[:6], withoutLast(cells)
 	}
-	columns, cells = eachColumn(columns, cells, each)
-	p.table(columns, cells)
-	p.legend()
-	p.gap()
+	columns, cells = layout.EachColumn(columns, cells, each)
+	p.Table(columns, cells)
+	p.Legend()
+	p.Gap()
 }
 
 // requestedCell is what was requested of the blocks at the peak: "" where it is not known.
@@ -254,12 +230,12 @@ func requestedCell(r *report.Requested) string {
 	case r == nil, r.Bytes == 0 && r.UnknownBytes > 0:
 		return ""
 	case r.UnknownBytes > 0:
-		return "at least " + Bytes(r.Bytes)
+		return "at least " + layout.Bytes(r.Bytes)
 	}
-	return Bytes(r.Bytes)
+	return layout.Bytes(r.Bytes)
 }
 
-func withoutLast(rows [][]cell) [][]cell {
+func withoutLast(rows [][]layout.Cell) [][]layout.Cell {
 	for i := range rows {
 		rows[i] = rows[i][:len(rows[i])-1]
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // noParameters says why there are no names, for the three reasons are mended in three ways.
@@ -35,21 +36,21 @@ func unnamed(s *report.Summary) string {
 	}
 	switch {
 	case len(s.Filter) > 0:
-		return "nothing that passes the filters (" + clean(strings.Join(s.Filter, ", ")) + ") has one"
+		return "nothing that passes the filters (" + visible.Text(strings.Join(s.Filter, ", ")) + ") has one"
 	case key != "":
 	case s.Framework.Empty() && s.Driver.Empty():
 		return "the program made no CUDA memory call"
 	default:
 		return "neither PyTorch nor MXNet was seen in the program; names come from them, under Python"
 	}
-	name := frameworkName(s)
+	name := FrameworkName(s.Versions)
 	switch state := s.Training.Adapters[key]; state {
 	case "":
 		return fmt.Sprintf("the recorder read none from %s, because MEMTRACE_ADAPTERS excludes it, no Python runs in the program, or the trace is older than names; record again with MEMTRACE_ADAPTERS unset", name)
 	case "on":
 		return fmt.Sprintf("%s reported no model with memory on a GPU", name)
 	default:
-		return fmt.Sprintf("the recorder could not read them from %s (%s)", name, clean(state))
+		return fmt.Sprintf("the recorder could not read them from %s (%s)", name, visible.Text(state))
 	}
 }
 

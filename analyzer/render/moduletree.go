@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/fold"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -198,7 +199,7 @@ func addModules(name string, list []report.Module) report.Module {
 // atPeak is what a module and those below it held at the peak.
 func atPeak(m *report.Module) uint64 {
 	_, subtree := momentOf(m, "peak")
-	return sumOf(subtree)
+	return layout.Sum(subtree)
 }
 
 // sumModules adds several subtrees up into one without children, which counts all of it as its own.

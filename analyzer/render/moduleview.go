@@ -5,7 +5,9 @@ import (
 	"iter"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 const (
@@ -19,34 +21,34 @@ const (
 
 // moduleTable is the table of modules in the making.
 type moduleTable struct {
-	page  *page
+	page  *layout.Page
 	root  *report.Module
 	short []string
 	used  []bool // categories that some row names
-	rows  [][]cell
+	rows  [][]layout.Cell
 	each  []string // of rows that stand for several modules, how many there are and what each holds
 	all   bool     // nothing is summed up
 	deep  bool     // some modules lie below the depth
 }
 
 // modules prints the tree.
-func (p *page) modules(s *report.Summary) {
+func writeModules(p *layout.Page, s *report.Summary) {
 	t := s.Training
-	m := moduleTable{page: p, root: t.Modules, short: shortNames(t.Categories), used: make([]bool, len(t.Categories)), all: p.o.Rows < 0}
-	p.title("Modules at " + moduleMoment(s, t))
-	p.gap()
+	m := moduleTable{page: p, root: t.Modules, short: shortNames(t.Categories), used: make([]bool, len(t.Categories)), all: p.Rows < 0}
+	p.Title("Modules at " + moduleMoment(s, t))
+	p.Gap()
 	root := oneModule(*t.Modules)
 	m.add(&root, 0, 0)
-	columns, rows := eachColumn([]column{{title: "module"}, {title: "at peak", right: true}, {title: "forward", right: true}, {title: "backward", right: true}, {title: "optimizer", right: true, optional: 2},
-		{title: "own", right: true, optional: 1}, {title: "of it", optional: 3}}, m.rows, m.each)
-	shown := p.table(columns, rows)
-	p.gap()
-	p.item("Each row counts what lies below it, too; own is what the module itself held at the peak. forward, backward and optimizer are the highest moments of the iteration at which that phase allocated.")
+	columns, rows := layout.EachColumn([]layout.Column{{Title: "module"}, {Title: "at peak", Right: true}, {Title: "forward", Right: true}, {Title: "backward", Right: true}, {Title: "optimizer", Right: true, Optional: 2},
+		{Title: "own", Right: true, Optional: 1}, {Title: "of it", Optional: 3}}, m.rows, m.each)
+	shown := p.Table(columns, rows)
+	p.Gap()
+	p.Item("Each row counts what lies below it, too; own is what the module itself held at the peak. forward, backward and optimizer are the highest moments of the iteration at which that phase allocated.")
 	if words := legend(t.Categories, m.used); words != "" && shown[len(shown)-1] {
-		p.item(fmt.Sprintf("Abbreviations, at the peak (rule set %s): %s.", clean(t.Rules), words))
+		p.Item(fmt.Sprintf("Abbreviations, at the peak (rule set %s): %s.", visible.Text(t.Rules), words))
 	}
 	if m.deep {
-		p.item(fmt.Sprintf("Modules below level %d are part of those above them; --depth shows more.", p.o.depth()))
+		p.Item(fmt.Sprintf("Modules below level %d are part of those above them; --depth shows more.", p.DepthLimit()))
 	}
 }
 
@@ -57,7 +59,7 @@ func moduleMoment(s *report.Summary, t *report.Training) string {
 		return what
 	}
 	it := &t.Iterations[t.Highest]
-	what += fmt.Sprintf(", %s, in %s", moment(it.Peak.TimeNS), clean(it.Peak.Phase))
+	what += fmt.Sprintf(", %s, in %s", layout.Moment(it.Peak.TimeNS), visible.Text(it.Peak.Phase))
 	switch {
 	case t.IterationsBy == report.IterationsByNothing:
 		return what
@@ -75,7 +77,7 @@ func (m *moduleTable) add(module *moduleFold, indent, depth int) {
 	if len(module.Children) == 0 {
 		return
 	}
-	if depth >= m.page.o.depth() {
+	if depth >= m.page.DepthLimit() {
 		m.deep = true
 		return
 	}
@@ -102,7 +104,7 @@ func (m *moduleTable) add(module *moduleFold, indent, depth int) {
 // children are a module's in the order in which they are shown.
 func (m *moduleTable) children(module *report.Module) []moduleFold {
 	ordered := inOrder(module.Children)
-	if !m.all && !m.page.o.Unfolded {
+	if !m.all && !m.page.Unfolded {
 		return foldLayers(ordered)
 	}
 	var list []moduleFold
@@ -115,7 +117,7 @@ func (m *moduleTable) children(module *report.Module) []moduleFold {
 // below is the depth of a child. Where nobody asked for a depth, levels on the way to what holds nearly all of the
 // memory do not count: they only wrap it.
 func (m *moduleTable) below(module, child *moduleFold, depth int) int {
-	if !m.page.o.DepthAsked && atPeak(&child.Module) >= atPeak(&module.Module)/moduleWraps*(moduleWraps-1) && atPeak(m.root)/2 <= atPeak(&child.Module) {
+	if !m.page.DepthAsked && atPeak(&child.Module) >= atPeak(&module.Module)/moduleWraps*(moduleWraps-1) && atPeak(m.root)/2 <= atPeak(&child.Module) {
 		return depth
 	}
 	return depth + 1
@@ -126,7 +128,7 @@ func (m *moduleTable) slight(module *report.Module) bool {
 	for _, name := range moduleMoments {
 		_, whole := momentOf(m.root, name)
 		_, part := momentOf(module, name)
-		if sumOf(part) > sumOf(whole)/moduleLeast {
+		if layout.Sum(part) > layout.Sum(whole)/moduleLeast {
 			return false
 		}
 	}
@@ -135,23 +137,23 @@ func (m *moduleTable) slight(module *report.Module) bool {
 
 func (m *moduleTable) row(fold *moduleFold, depth int) {
 	module := &fold.Module
-	m.each = append(m.each, m.page.o.each(fold.count, fold.least, fold.most))
-	row := []cell{{strings.Repeat(moduleIndent, min(depth, moduleIndents)) + moduleName(module, depth), plain}}
+	m.each = append(m.each, m.page.Each(fold.count, fold.least, fold.most))
+	row := []layout.Cell{{Text: strings.Repeat(moduleIndent, min(depth, moduleIndents)) + moduleName(module, depth)}}
 	for _, name := range moduleMoments {
 		_, subtree := momentOf(module, name)
-		row = append(row, cell{orBlank(sumOf(subtree)), plain})
+		row = append(row, layout.Cell{Text: layout.BytesOrDash(layout.Sum(subtree))})
 	}
-	row[1].style = strong
+	row[1].Style = layout.Strong
 	own, subtree := momentOf(module, "peak")
-	m.rows = append(m.rows, append(row, cell{orBlank(sumOf(own)), plain}, cell{m.categories(subtree), plain}))
+	m.rows = append(m.rows, append(row, layout.Cell{Text: layout.BytesOrDash(layout.Sum(own))}, layout.Cell{Text: m.categories(subtree)}))
 }
 
 func moduleName(module *report.Module, depth int) string {
 	switch {
 	case module.Name != "":
-		return clean(module.Name)
+		return visible.Text(module.Name)
 	case module.Path != "":
-		return clean(module.Path)
+		return visible.Text(module.Path)
 	case depth == 0:
 		return "all modules"
 	}
@@ -160,9 +162,9 @@ func moduleName(module *report.Module, depth int) string {
 
 // categories names what most of a row's bytes at the peak are.
 func (m *moduleTable) categories(held []uint64) string {
-	whole := sumOf(held)
+	whole := layout.Sum(held)
 	var parts []string
-	for _, i := range heaviest(held) {
+	for _, i := range layout.Heaviest(held) {
 		if len(parts) == moduleCategories || held[i] < whole/moduleWeighty {
 			break
 		}
@@ -173,7 +175,7 @@ func (m *moduleTable) categories(held []uint64) string {
 }
 
 // moduleRows is the CSV of modules: a row for each module and moment, with all categories.
-func moduleRows(s *report.Summary, _ Options, write unitWriter) iter.Seq[[]string] {
+func moduleRows(s *report.Summary, _ layout.Options, write layout.UnitWriter) iter.Seq[[]string] {
 	t := s.Training
 	header := []string{"module", "depth", "moment", "subtree", "own"}
 	for _, part := range []string{"subtree: ", "own: "} {
@@ -189,7 +191,7 @@ func moduleRows(s *report.Summary, _ Options, write unitWriter) iter.Seq[[]strin
 }
 
 // eachModule yields the rows of a tree; false if the reader has enough.
-func eachModule(module *report.Module, depth int, write unitWriter, yield func([]string) bool) bool {
+func eachModule(module *report.Module, depth int, write layout.UnitWriter, yield func([]string) bool) bool {
 	path := module.Path
 	if path == "" {
 		path = module.Name
@@ -199,7 +201,7 @@ func eachModule(module *report.Module, depth int, write unitWriter, yield func([
 		if own == nil && subtree == nil {
 			continue
 		}
-		row := []string{path, fmt.Sprint(depth), name, write(sumOf(subtree)), write(sumOf(own))}
+		row := []string{path, fmt.Sprint(depth), name, write(layout.Sum(subtree)), write(layout.Sum(own))}
 		for _, list := range [][]uint64{subtree, own} {
 			for _, bytes := range list {
 				row = append(row, write(bytes))

@@ -8,20 +8,22 @@ import (
 	"strings"
 	"time"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // maxOOMLines bounds the OOM events that the text report lists besides the one that it tells in full.
 const maxOOMLines = 5
 
 // oom tells the first time that memory ran out for good, or was short, in full, and lists the others.
-func (p *page) oom(s *report.Summary) {
+func writeOOM(p *layout.Page, s *report.Summary) {
 	list := s.OOM.Events
 	if len(list) == 0 {
 		return
 	}
 	first := s.DetailedOOM()
-	p.oomStory(&list[first], frameworkPhrase(s.Versions))
+	writeOOMEvent(p, &list[first], frameworkPhrase(s.Versions))
 	shown := 0
 	for i := range list {
 		if i == first {
@@ -31,100 +33,92 @@ func (p *page) oom(s *report.Summary) {
 			break
 		}
 		if shown == 1 {
-			p.title("Other out-of-memory events")
-			p.gap()
+			p.Title("Other out-of-memory events")
+			p.Gap()
 		}
-		p.item(fmt.Sprintf("oom:%d at %s: %s", i+1, moment(list[i].TimeNS), oomLine(&list[i])))
+		p.Item(fmt.Sprintf("oom:%d at %s: %s", i+1, layout.Moment(list[i].TimeNS), oomLine(&list[i])))
 	}
 	if more := s.OOM.Count + s.OOM.RecoveredCount - uint64(1+min(shown, maxOOMLines)); more > 0 {
-		p.field("", "and "+plural(more, "time", "times")+" more")
+		p.Field("", "and "+layout.Plural(more, "time", "times")+" more")
 	}
-	p.gap()
-	p.oomRetries(s.OOM.Retries)
-}
-
-// frameworkPhrase is what a sentence calls the framework.
-func frameworkPhrase(versions map[string]string) string {
-	if name := FrameworkName(versions); name != "framework" {
-		return name
-	}
-	return "the framework"
+	p.Gap()
+	writeOOMRetries(p, s.OOM.Retries)
 }
 
 // oomLine is an event in one line.
 func oomLine(e *report.OOMEvent) string {
-	text := fmt.Sprintf("%s requested on %s", Bytes(e.RequestedBytes), deviceName(e.Device))
+	text := fmt.Sprintf("%s requested on %s", layout.Bytes(e.RequestedBytes), deviceName(e.Device))
 	if e.Tag != "" {
-		text += ", under " + clean(e.Tag)
+		text += ", under " + visible.Text(e.Tag)
 	}
 	if e.Outcome == report.OOMRecovered {
-		return text + "; granted after " + Bytes(e.ReleasedBytes) + " were given back"
+		return text + "; granted after " + layout.Bytes(e.ReleasedBytes) + " were given back"
 	}
 	return text
 }
 
 // oomStory tells one event: what was asked by whom, who held the memory, what was idle, and what to try.
-func (p *page) oomStory(e *report.OOMEvent, framework string) {
-	title := fmt.Sprintf("Out of memory on %s at %s", deviceName(e.Device), moment(e.TimeNS))
+func writeOOMEvent(p *layout.Page, e *report.OOMEvent, framework string) {
+	title := fmt.Sprintf("Out of memory on %s at %s", deviceName(e.Device), layout.Moment(e.TimeNS))
 	switch {
 	case e.Outcome == report.OOMRecovered:
-		title = fmt.Sprintf("Memory ran short on %s at %s", deviceName(e.Device), moment(e.TimeNS))
+		title = fmt.Sprintf("Memory ran short on %s at %s", deviceName(e.Device), layout.Moment(e.TimeNS))
 	case e.Device < 0:
-		title = fmt.Sprintf("Out of %s memory at %s", hostWord(e), moment(e.TimeNS))
+		title = fmt.Sprintf("Out of %s memory at %s", hostWord(e), layout.Moment(e.TimeNS))
 	}
-	p.line("%s", p.o.paint(alarm, title))
-	p.gap()
-	p.field("requested", oomRequest(e, framework))
-	p.field("by", oomCaller(e))
+	p.Line("%s", p.Paint(layout.Alarm, title))
+	p.Gap()
+	p.Field("requested", oomRequest(e, framework))
+	p.Field("by", oomCaller(e))
 	if e.Detailed {
-		p.field(deviceName(e.Device), oomDevice(e))
+		p.Field(deviceName(e.Device), oomDevice(e))
 	}
 	if e.LostRecords > 0 {
-		p.styled(alarm, "lost", oomLost(e))
+		p.Styled(layout.Alarm, "lost", oomLost(e))
 	}
 	if a := e.Allocator; a != nil {
-		p.field("cached", oomCache(a, e.RequestedBytes, framework))
+		p.Field("cached", oomCache(a, e.RequestedBytes, framework))
 	}
 	if s := e.Since; s != nil {
-		p.field("lately", oomSince(s))
+		p.Field("lately", oomSince(s))
 	}
 	if text := oomSteps(e.StepBytes); text != "" {
-		p.field("steps", text)
+		p.Field("steps", text)
 	}
-	p.gap()
-	p.oomCategories(e, framework)
-	p.oomOwners(e, framework)
-	p.oomAdvice(e)
+	p.Gap()
+	writeOOMCategories(p, e, framework)
+	writeOOMOwners(p, e, framework)
+	writeOOMAdvice(p, e)
 }
 
 func hostWord(e *report.OOMEvent) string {
 	if e.Memory == "registered" || e.Memory == "host" {
 		return "pinned host"
 	}
-	return clean(e.Memory)
+	return visible.Text(e.Memory)
 }
 
 func oomRequest(e *report.OOMEvent, framework string) string {
-	text := Bytes(e.RequestedBytes)
+	text := layout.Bytes(e.RequestedBytes)
 	if e.Memory != "device" {
-		text += " of " + clean(e.Memory) + " memory"
+		text += " of " + visible.Text(e.Memory) + " memory"
 	}
 	if e.Level == "framework" {
 		text += ", a block of " + framework + "'s"
 		if e.DriverRequestedBytes > 0 && e.DriverRequestedBytes != e.RequestedBytes {
-			text += ", for which it wanted " + Bytes(e.DriverRequestedBytes) + " from the driver"
+			text += ", for which it wanted " + layout.Bytes(e.DriverRequestedBytes) + " from the driver"
 		}
 	}
 	if e.Attempts == 0 {
 		return text + "; it gave up without asking the driver"
 	}
 	if e.Attempts > 1 {
-		text += "; the driver refused " + plural(e.Attempts, "time", "times") + " within " + Duration(e.TimeNS-e.FirstTimeNS)
+		text += "; the driver refused " + layout.Plural(e.Attempts, "time", "times") + " within " + layout.Duration(e.TimeNS-e.FirstTimeNS)
 	} else {
 		text += "; the driver refused"
 	}
 	if e.ReleasedBytes > 0 {
-		text += ", " + Bytes(e.ReleasedBytes) + " were given back in between"
+		text += ", " + layout.Bytes(e.ReleasedBytes) + " were given back in between"
 	}
 	if e.Outcome == report.OOMRecovered {
 		text += ", and then it was granted"
@@ -133,43 +127,43 @@ func oomRequest(e *report.OOMEvent, framework string) string {
 }
 
 func oomCaller(e *report.OOMEvent) string {
-	text := "thread " + clean(e.Thread)
+	text := "thread " + visible.Text(e.Thread)
 	if e.Site != "" {
-		text = clean(e.Site) + ", " + text
+		text = visible.Text(e.Site) + ", " + text
 	}
 	if e.Tag != "" {
-		text += ", under tag " + clean(e.Tag)
+		text += ", under tag " + visible.Text(e.Tag)
 	}
 	if e.Call != "" {
-		text += ", by " + clean(e.Call)
+		text += ", by " + visible.Text(e.Call)
 	}
 	if e.Caller != "" {
-		text += " called from " + clean(e.Caller)
+		text += " called from " + visible.Text(e.Caller)
 	}
 	return text
 }
 
 func oomDevice(e *report.OOMEvent) string {
-	text := Bytes(e.UsedBytes) + " in use"
+	text := layout.Bytes(e.UsedBytes) + " in use"
 	if e.TotalBytes > 0 {
-		text += " of " + Bytes(e.TotalBytes)
+		text += " of " + layout.Bytes(e.TotalBytes)
 	}
 	if e.Sample == nil {
 		if e.TotalBytes > 0 {
-			text += ", so at most " + Bytes(e.FreeBytes) + " free"
+			text += ", so at most " + layout.Bytes(e.FreeBytes) + " free"
 		}
 		return text + "; the device itself was not asked, so its context, its code and other processes are missing here"
 	}
-	text += ", " + Bytes(e.FreeBytes) + " free"
+	text += ", " + layout.Bytes(e.FreeBytes) + " free"
 	if e.Sample.UsedBytes == e.UsedBytes {
 		return text + "; NVML agrees"
 	}
-	return text + fmt.Sprintf("; the device reported %s in use at %s", Bytes(e.Sample.UsedBytes), moment(e.Sample.TimeNS))
+	return text + fmt.Sprintf("; the device reported %s in use at %s", layout.Bytes(e.Sample.UsedBytes), layout.Moment(e.Sample.TimeNS))
 }
 
 // oomLost says what the figures below are worth.
 func oomLost(e *report.OOMEvent) string {
-	text := plural(e.LostRecords, "record was", "records were") + " lost before that: owners are as recorded, and may hold less (a free is missing) or more (an allocation is)"
+	text := layout.Plural(e.LostRecords, "record was", "records were") + " lost before that: owners are as recorded, and may hold less (a free is missing) or more (an allocation is)"
 	if e.Sample != nil {
 		text += "; what the device itself says is right"
 	}
@@ -177,13 +171,13 @@ func oomLost(e *report.OOMEvent) string {
 }
 
 func oomCache(a *report.OOMAllocator, requested uint64, framework string) string {
-	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, Bytes(a.ReservedBytes), Bytes(a.AllocatedBytes))
+	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, layout.Bytes(a.ReservedBytes), layout.Bytes(a.AllocatedBytes))
 	if a.IdleBytes == 0 {
 		return text + ": nothing is cached but idle"
 	}
-	text += fmt.Sprintf(": %s are cached but idle", Bytes(a.IdleBytes))
+	text += fmt.Sprintf(": %s are cached but idle", layout.Bytes(a.IdleBytes))
 	if a.Pieces.FreePieces > 0 {
-		text += fmt.Sprintf(", in %s; the largest free block is %s", plural(a.Pieces.FreePieces, "piece", "pieces"), Bytes(a.Pieces.LargestFreeBytes))
+		text += fmt.Sprintf(", in %s; the largest free block is %s", layout.Plural(a.Pieces.FreePieces, "piece", "pieces"), layout.Bytes(a.Pieces.LargestFreeBytes))
 		if largest := a.Pieces.LargestFreeBytes; largest < requested {
 			text += fmt.Sprintf(", %.1f%% of the request", 100*float64(largest)/float64(requested))
 		}
@@ -192,11 +186,11 @@ func oomCache(a *report.OOMAllocator, requested uint64, framework string) string
 }
 
 func oomSince(s *report.OOMGrowth) string {
-	text := fmt.Sprintf("%s came since %s at %s and are still held", Bytes(s.Bytes), clean(s.What), moment(s.TimeNS))
+	text := fmt.Sprintf("%s came since %s at %s and are still held", layout.Bytes(s.Bytes), visible.Text(s.What), layout.Moment(s.TimeNS))
 	const shown = 3
 	var parts []string
 	for _, row := range s.Rows[:min(shown, len(s.Rows))] {
-		parts = append(parts, clean(row.Key)+" "+Bytes(row.Bytes))
+		parts = append(parts, visible.Text(row.Key)+" "+layout.Bytes(row.Bytes))
 	}
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
@@ -211,42 +205,42 @@ func oomSteps(steps []uint64) string {
 	}
 	var parts []string
 	for _, bytes := range steps {
-		parts = append(parts, Bytes(bytes))
+		parts = append(parts, layout.Bytes(bytes))
 	}
-	return "the last " + plural(uint64(len(steps)), "step", "steps") + " began with " + strings.Join(parts, ", ")
+	return "the last " + layout.Plural(uint64(len(steps)), "step", "steps") + " began with " + strings.Join(parts, ", ")
 }
 
 // oomOwners tells who filled the device: by tag if the program set any, and shorter by its places, if they are known;
 // else by what says most.
-func (p *page) oomOwners(e *report.OOMEvent, framework string) {
+func writeOOMOwners(p *layout.Page, e *report.OOMEvent, framework string) {
 	l := bestLedger(e)
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
-	p.oomLedger(e, l, framework, p.o.rows())
+	writeOOMLedger(p, e, l, framework, p.RowLimit())
 	if places := ledgerBy(e, "site"); places != nil && places != l {
-		p.oomLedger(e, places, framework, max(p.o.rows()/2, 1))
+		writeOOMLedger(p, e, places, framework, max(p.RowLimit()/2, 1))
 	}
 }
 
 // oomLedger prints the table of one grouping, with a limit on the rows of blocks.
-func (p *page) oomLedger(e *report.OOMEvent, l *report.Ledger, framework string, limit int) {
+func writeOOMLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework string, limit int) {
 	title := "Who filled " + deviceName(e.Device)
 	if l.Rows[0].Owner == report.OwnerBlocks {
 		title += ", by " + l.By
 	}
-	p.title(title)
-	p.gap()
+	p.Title(title)
+	p.Gap()
 	rows := foldOwners(l.Rows, limit)
-	shares, largest := sharesOf(rows, func(r *report.LedgerRow) uint64 { return r.Bytes })
-	var cells [][]cell
+	shares, largest := layout.SharesOf(rows, func(r *report.LedgerRow) uint64 { return r.Bytes })
+	var cells [][]layout.Cell
 	for i, row := range rows {
-		cells = append(cells, []cell{{oomOwner(&row, framework), plain}, {Bytes(row.Bytes), strong}, {percent(shares[i]), plain},
-			{bar(row.Bytes, largest, barWidth, p.o.ASCII), oomStyle(row.Owner)}})
+		cells = append(cells, []layout.Cell{{Text: oomOwner(&row, framework)}, {Text: layout.Bytes(row.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])},
+			{Text: layout.Bar(row.Bytes, largest, layout.BarWidth, p.ASCII), Style: oomStyle(row.Owner)}})
 	}
-	cells = append(cells, []cell{{"in use", strong}, {Bytes(l.WholeBytes), strong}, {"100.0%", plain}, {}})
-	p.table([]column{{title: "owner"}, {title: "bytes", right: true}, {title: "share", right: true}, {optional: 1}}, cells)
-	p.gap()
+	cells = append(cells, []layout.Cell{{Text: "in use", Style: layout.Strong}, {Text: layout.Bytes(l.WholeBytes), Style: layout.Strong}, {Text: "100.0%"}, {}})
+	p.Table([]layout.Column{{Title: "owner"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 1}}, cells)
+	p.Gap()
 }
 
 // foldOwners sums up the smallest blocks where there are more than limit; what is no block stays. Largest first, what
@@ -272,14 +266,14 @@ func foldOwners(list []report.LedgerRow, limit int) []report.LedgerRow {
 	return rows
 }
 
-func oomStyle(owner string) style {
+func oomStyle(owner string) layout.Style {
 	switch owner {
 	case report.OwnerBlocks:
-		return blocks
+		return layout.Blocks
 	case report.OwnerSlack:
-		return slack
+		return layout.Slack
 	}
-	return outside
+	return layout.Outside
 }
 
 // bestLedger picks the grouping that says most, as bestGrouping does for the whole run.
@@ -306,50 +300,50 @@ func ledgerBy(e *report.OOMEvent, by string) *report.Ledger {
 func oomOwner(r *report.LedgerRow, framework string) string {
 	switch r.Owner {
 	case report.OwnerBlocks:
-		return clean(r.Key)
+		return visible.Text(r.Key)
 	case report.OwnerSlack:
 		return framework + " cache, idle"
 	case report.OwnerOutside:
-		return "outside of " + framework + ": " + clean(r.Key)
+		return "outside of " + framework + ": " + visible.Text(r.Key)
 	}
-	return "(" + clean(r.Key) + ")"
+	return "(" + visible.Text(r.Key) + ")"
 }
 
-func (p *page) oomAdvice(e *report.OOMEvent) {
+func writeOOMAdvice(p *layout.Page, e *report.OOMEvent) {
 	if len(e.Advice) == 0 {
 		return
 	}
-	p.title("What to try")
-	p.gap()
+	p.Title("What to try")
+	p.Gap()
 	for _, a := range e.Advice {
-		p.item(clean(a.Text))
+		p.Item(visible.Text(a.Text))
 	}
-	p.gap()
+	p.Gap()
 }
 
 // OOMText writes one OOM event as a text that stands without its trace.
-func OOMText(w io.Writer, r *report.OOMReport, o Options) error {
-	p := &page{w: w, o: o}
-	p.oomStory(&r.Event, frameworkPhrase(r.Versions))
-	p.title("The run")
-	p.gap()
-	p.field("command", orUnknown(command(r.Process)))
-	p.field("process", process(r.Process))
+func OOMText(w io.Writer, r *report.OOMReport, o layout.Options) error {
+	p := layout.NewPage(w, o)
+	writeOOMEvent(p, &r.Event, frameworkPhrase(r.Versions))
+	p.Title("The run")
+	p.Gap()
+	p.Field("command", cmp.Or(command(r.Process), "unknown"))
+	p.Field("process", process(r.Process))
 	if started, err := time.Parse(time.RFC3339Nano, r.Process.Started); err == nil {
-		p.field("happened", started.Add(time.Duration(r.Event.TimeNS)).Format("2006-01-02 15:04:05 MST"))
+		p.Field("happened", started.Add(time.Duration(r.Event.TimeNS)).Format("2006-01-02 15:04:05 MST"))
 	}
 	if text := software(r.Versions); text != "" {
-		p.field("software", text)
+		p.Field("software", text)
 	}
 	for _, d := range r.Devices {
-		p.field(deviceName(d.Index), device(d, r.NullGPU))
+		p.Field(deviceName(d.Index), device(d, r.NullGPU))
 	}
-	p.gap()
+	p.Gap()
 	if o.Path != "" {
-		p.line("%s memtrace report --at oom %s", o.paint(strong, "Next:"), shellWord(clean(o.Path)))
+		p.Line("%s memtrace report --at oom %s", o.Paint(layout.Strong, "Next:"), layout.ShellWord(o.Path))
 	}
-	if p.err != nil {
-		return fmt.Errorf("write the OOM text: %w", p.err)
+	if p.Err() != nil {
+		return fmt.Errorf("write the OOM text: %w", p.Err())
 	}
 	return nil
 }
@@ -364,4 +358,9 @@ func ranOut(s *report.Summary, ended string) string {
 		return ended + " after torch.OutOfMemoryError"
 	}
 	return ended + " after running out of memory"
+}
+
+// OOMSheets tell the first time that memory ran out, or was short, and list the others; nil if it was not.
+func OOMSheets(s *report.Summary, rows int) []layout.Sheet {
+	return layout.SheetsOf(rows, func(p *layout.Page) { writeOOM(p, s) })
 }

@@ -5,44 +5,46 @@ import (
 	"io"
 	"slices"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // oomCategories prints what the framework's blocks were for when memory ran out.
-func (p *page) oomCategories(e *report.OOMEvent, framework string) {
+func writeOOMCategories(p *layout.Page, e *report.OOMEvent, framework string) {
 	if len(e.Categories) == 0 {
 		return
 	}
-	p.title("What " + framework + "'s memory was for")
-	p.gap()
+	p.Title("What " + framework + "'s memory was for")
+	p.Gap()
 	var bytes, count uint64
-	shares, largest := sharesOf(e.Categories, func(c *report.OOMCategory) uint64 { return c.Bytes })
-	var cells [][]cell
+	shares, largest := layout.SharesOf(e.Categories, func(c *report.OOMCategory) uint64 { return c.Bytes })
+	var cells [][]layout.Cell
 	for i, c := range e.Categories {
 		bytes, count = bytes+c.Bytes, count+c.BlockCount
-		cells = append(cells, []cell{{clean(categoryWord(c.Category)), plain}, {Bytes(c.Bytes), strong}, {percent(shares[i]), plain}, {Count(c.BlockCount), plain},
-			{bar(c.Bytes, largest, barWidth, p.o.ASCII), blocks}})
+		cells = append(cells, []layout.Cell{{Text: visible.Text(categoryWord(c.Category))}, {Text: layout.Bytes(c.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Count(c.BlockCount)},
+			{Text: layout.Bar(c.Bytes, largest, layout.BarWidth, p.ASCII), Style: layout.Blocks}})
 	}
-	cells = append(cells, []cell{{"in blocks", strong}, {Bytes(bytes), strong}, {"100.0%", plain}, {Count(count), plain}, {}})
-	p.table([]column{{title: "category"}, {title: "bytes", right: true}, {title: "share", right: true}, {title: "blocks", right: true}, {optional: 1}}, cells)
-	p.gap()
+	cells = append(cells, []layout.Cell{{Text: "in blocks", Style: layout.Strong}, {Text: layout.Bytes(bytes), Style: layout.Strong}, {Text: "100.0%"}, {Text: layout.Count(count)}, {}})
+	p.Table([]layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Title: "blocks", Right: true}, {Optional: 1}}, cells)
+	p.Gap()
 }
 
 // oomRetries says what came after memory had run out.
-func (p *page) oomRetries(list []report.OOMRetries) {
+func writeOOMRetries(p *layout.Page, list []report.OOMRetries) {
 	list = slices.DeleteFunc(slices.Clone(list), func(r report.OOMRetries) bool { return !toldOf(&r) })
 	if len(list) == 0 {
 		return
 	}
-	p.title("Attempts")
-	p.gap()
+	p.Title("Attempts")
+	p.Gap()
 	for i := range list[:min(len(list), maxOOMLines)] {
-		p.item(retriesText(&list[i]))
+		p.Item(retriesText(&list[i]))
 	}
 	if more := len(list) - maxOOMLines; more > 0 {
-		p.item("and " + plural(uint64(more), "time", "times") + " more")
+		p.Item("and " + layout.Plural(uint64(more), "time", "times") + " more")
 	}
-	p.gap()
+	p.Gap()
 }
 
 // toldOf reports whether there is more to say of attempts than that one failed, which stands elsewhere.
@@ -52,25 +54,25 @@ func toldOf(r *report.OOMRetries) bool {
 
 // retriesText says which attempts failed, and which one succeeded, as far as that is known.
 func retriesText(r *report.OOMRetries) string {
-	text := fmt.Sprintf("The attempt at %s failed (%s requested)", moment(r.LastTimeNS), Bytes(r.RequestedBytes))
+	text := fmt.Sprintf("The attempt at %s failed (%s requested)", layout.Moment(r.LastTimeNS), layout.Bytes(r.RequestedBytes))
 	if r.FailedCount > 1 {
-		text = fmt.Sprintf("%s failed, the first at %s (%s requested), the last at %s (%s)", plural(r.FailedCount, "attempt", "attempts"), moment(r.FirstTimeNS), Bytes(r.FirstRequestedBytes),
-			moment(r.LastTimeNS), Bytes(r.RequestedBytes))
+		text = fmt.Sprintf("%s failed, the first at %s (%s requested), the last at %s (%s)", layout.Plural(r.FailedCount, "attempt", "attempts"), layout.Moment(r.FirstTimeNS), layout.Bytes(r.FirstRequestedBytes),
+			layout.Moment(r.LastTimeNS), layout.Bytes(r.RequestedBytes))
 	}
 	attempt, succeeded := r.Succeeded()
 	switch {
 	case succeeded:
-		text += fmt.Sprintf("; attempt %s succeeded: a step ended at %s.", Count(attempt), moment(r.StepTimeNS))
+		text += fmt.Sprintf("; attempt %s succeeded: a step ended at %s.", layout.Count(attempt), layout.Moment(r.StepTimeNS))
 	case r.GrantedTimeNS == 0 && r.AsMuchTimeNS == 0:
 		return text + "; no later attempt is known to have succeeded."
 	default:
 		text += "; no step is known to have ended afterwards."
 	}
 	if r.GrantedTimeNS != 0 {
-		text += fmt.Sprintf(" The same call was granted %s at %s.", Bytes(r.GrantedBytes), moment(r.GrantedTimeNS))
+		text += fmt.Sprintf(" The same call was granted %s at %s.", layout.Bytes(r.GrantedBytes), layout.Moment(r.GrantedTimeNS))
 	}
 	if r.AsMuchTimeNS != 0 {
-		return text + fmt.Sprintf(" A block as large as the refused one was granted at %s.", moment(r.AsMuchTimeNS))
+		return text + fmt.Sprintf(" A block as large as the refused one was granted at %s.", layout.Moment(r.AsMuchTimeNS))
 	}
 	return text + " No block as large as the refused one was granted."
 }
@@ -87,17 +89,17 @@ func attemptSentence(o *report.OOM) string {
 		return ""
 	case 1:
 		attempt, _ := o.Retries[0].Succeeded()
-		return fmt.Sprintf(" Attempt %s succeeded.", Count(attempt))
+		return fmt.Sprintf(" Attempt %s succeeded.", layout.Count(attempt))
 	}
 	return " Each time a later attempt succeeded."
 }
 
 // OOMRetriesText writes what came after memory had run out, as the end of the text that OOMText began.
-func OOMRetriesText(w io.Writer, r *report.OOMRetries, o Options) error {
-	p := &page{w: w, o: o}
-	p.oomRetries([]report.OOMRetries{*r})
-	if p.err != nil {
-		return fmt.Errorf("write the OOM text: %w", p.err)
+func OOMRetriesText(w io.Writer, r *report.OOMRetries, o layout.Options) error {
+	p := layout.NewPage(w, o)
+	writeOOMRetries(p, []report.OOMRetries{*r})
+	if p.Err() != nil {
+		return fmt.Errorf("write the OOM text: %w", p.Err())
 	}
 	return nil
 }

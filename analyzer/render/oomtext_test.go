@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -52,9 +53,9 @@ func TestCategoryEntriesKeepToTheirWidth(t *testing.T) {
 	}
 	for _, width := range []int{60, 80} {
 		text := written(t, func(w io.Writer) error {
-			p := &page{w: w, o: Options{Width: width}}
-			p.entries(c)
-			return p.err
+			p := layout.NewPage(w, layout.Options{Width: width})
+			writeEntries(p, c)
+			return p.Err()
 		})
 		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {

@@ -3,38 +3,40 @@ package render
 import (
 	"fmt"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // ownNames are what people call the frameworks that have accounts of their own.
 var ownNames = map[string]string{"jax": "JAX"}
 
 // ownAccounts is what frameworks say themselves of what lies in the pieces that they took from the driver.
-func (p *page) ownAccounts(s *report.Summary) {
+func writeOwnAccounts(p *layout.Page, s *report.Summary) {
 	for i := range s.OwnAccounts {
 		a := &s.OwnAccounts[i]
 		name := ownNames[a.Framework]
 		if name == "" {
-			name = clean(a.Framework)
+			name = visible.Text(a.Framework)
 		}
-		p.title(fmt.Sprintf("What %s itself had on %s, by its own count, at the highest of the moments at which it was asked: %s in %s", name, clean(a.Device), Bytes(a.Bytes), plural(a.Count, "buffer", "buffers")))
-		p.gap()
+		p.Title(fmt.Sprintf("What %s itself had on %s, by its own count, at the highest of the moments at which it was asked: %s in %s", name, visible.Text(a.Device), layout.Bytes(a.Bytes), layout.Plural(a.Count, "buffer", "buffers")))
+		p.Gap()
 		values := make([]uint64, len(a.Sites))
 		for i := range a.Sites {
 			values[i] = a.Sites[i].Bytes
 		}
-		shares := tenths(values)
-		var rows [][]cell
+		shares := layout.Tenths(values)
+		var rows [][]layout.Cell
 		for i, site := range a.Sites {
-			if p.o.Rows > 0 && i == p.o.Rows {
+			if p.Rows > 0 && i == p.Rows {
 				break
 			}
-			rows = append(rows, []cell{{text: clean(site.Site)}, {Bytes(site.Bytes), strong}, {text: percent(shares[i])}, {text: Count(site.Count)}})
+			rows = append(rows, []layout.Cell{{Text: visible.Text(site.Site)}, {Text: layout.Bytes(site.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Count(site.Count)}})
 		}
-		p.table([]column{{title: "site"}, {title: "bytes", right: true}, {title: "share", right: true}, {title: "buffers", right: true, optional: 1}}, rows)
+		p.Table([]layout.Column{{Title: "site"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Title: "buffers", Right: true, Optional: 1}}, rows)
 		if left := len(a.Sites) - len(rows); left > 0 {
-			p.line("  %s more, with -n 0", Count(uint64(left)))
+			p.Line("  %s more, with -n 0", layout.Count(uint64(left)))
 		}
-		p.gap()
+		p.Gap()
 	}
 }

@@ -1,64 +1,45 @@
 package render
 
 import (
+	"io"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // What other forms of a report have in common with the text. All texts are escaped for a terminal.
 
-// Fact is a line of a report's heading.
-type Fact struct {
-	Name, Value string
-	Alarm       bool // figures may be wrong because of it
-	Long        bool // only to be recognised: it may be cut
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return "unknown"
-	}
-	return text
-}
-
-// whose names the program, or the file of another tool that a trace was made from.
-func whose(proc report.Process) (name, value string) {
-	if proc.Imported != "" {
-		return "imported", clean(proc.Imported)
-	}
-	return "command", orUnknown(command(proc))
-}
-
 // process says where the program ran and how it ended. Of an imported trace that is not known.
-func (p *page) process(s *report.Summary) {
+func writeProcess(p *layout.Page, s *report.Summary) {
 	if s.Process.Imported == "" {
-		p.field("process", process(s.Process))
-		p.field("run", ranOut(s, run(s.Process)))
+		p.Field("process", process(s.Process))
+		p.Field("run", ranOut(s, run(s.Process)))
 	}
 }
 
 // Facts says who ran, on what, and whether the trace is complete.
-func Facts(s *report.Summary) []Fact {
+func Facts(s *report.Summary) []layout.Fact {
 	name, value := whose(s.Process)
-	list := []Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
+	list := []layout.Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
 	if s.Process.Imported == "" {
-		list = append(list, Fact{Name: "run", Value: process(s.Process) + "; " + ranOut(s, run(s.Process))})
+		list = append(list, layout.Fact{Name: "run", Value: process(s.Process) + "; " + ranOut(s, run(s.Process))})
 	}
 	if text := software(s.Versions); text != "" {
-		list = append(list, Fact{Name: "software", Value: text, Long: true})
+		list = append(list, layout.Fact{Name: "software", Value: text, Long: true})
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
-			list = append(list, Fact{Name: deviceName(d.Index), Value: device(d, s.NullGPU), Long: true})
+			list = append(list, layout.Fact{Name: deviceName(d.Index), Value: device(d, s.NullGPU), Long: true})
 		}
 	}
-	list = append(list, Fact{Name: "trace", Value: health(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
+	list = append(list, layout.Fact{Name: "trace", Value: health(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
 	if s.Window != nil {
 		list = append(list, windowFact(s))
 	}
 	if only := filters(s); len(only) > 0 {
-		list = append(list, Fact{Name: "only", Value: clean(strings.Join(only, ", "))})
+		list = append(list, layout.Fact{Name: "only", Value: visible.Text(strings.Join(only, ", "))})
 	}
 	return list
 }
@@ -73,8 +54,8 @@ type Owner struct {
 
 // Owners lists a ledger's rows, those beyond so many put together.
 func Owners(s *report.Summary, l *report.Ledger, rows int) []Owner {
-	p := &page{o: Options{Rows: rows}}
-	return ownersOf(p.owners(s, l))
+	p := layout.NewPage(io.Discard, layout.Options{Rows: rows})
+	return ownersOf(ledgerOwners(p, s, l))
 }
 
 // PeakCategories lists what a training program's memory was for at its highest peak, nil if that is not known.
@@ -85,10 +66,10 @@ func PeakCategories(s *report.Summary, rows int) []Owner {
 	}
 	var list []owner
 	held := t.Iterations[t.Highest].Peak.Held
-	for _, i := range heaviest(held) {
-		list = append(list, owner{name: clean(t.Categories[i]), bytes: held[i], style: blocks})
+	for _, i := range layout.Heaviest(held) {
+		list = append(list, owner{name: visible.Text(t.Categories[i]), bytes: held[i], style: layout.Blocks})
 	}
-	return ownersOf(fewer(list, rows, foldShort))
+	return ownersOf(layout.Fewer(list, rows, foldShort))
 }
 
 // PeakModules divides the peak by module, repeated modules taken together; nil if there are no modules.
@@ -99,20 +80,20 @@ func PeakModules(s *report.Summary, rows int) []Owner {
 	}
 	var list []owner
 	for _, m := range l.RepeatedModules() {
-		name := clean(m.Title)
+		name := visible.Text(m.Title)
 		if m.Count > 1 {
-			name += "  " + (Options{}).each(m.Count, m.Smallest, m.Largest)
+			name += "  " + (layout.Options{}).Each(m.Count, m.Smallest, m.Largest)
 		}
-		list = append(list, owner{name: name, bytes: m.Bytes, style: blocks})
+		list = append(list, owner{name: name, bytes: m.Bytes, style: layout.Blocks})
 	}
-	return ownersOf(fewer(list, rows, foldShort))
+	return ownersOf(layout.Fewer(list, rows, foldShort))
 }
 
 func ownersOf(list []owner) []Owner {
-	shares, _ := sharesOf(list, func(o *owner) uint64 { return o.bytes })
+	shares, _ := layout.SharesOf(list, func(o *owner) uint64 { return o.bytes })
 	owners := make([]Owner, len(list))
 	for i, o := range list {
-		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: percent(shares[i]), Blocks: o.style == blocks}
+		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: layout.Percent(shares[i]), Blocks: o.style == layout.Blocks}
 	}
 	return owners
 }
@@ -125,7 +106,7 @@ func Advice(s *report.Summary) []string {
 	}
 	var list []string
 	for _, a := range e.Advice {
-		list = append(list, clean(a.Text))
+		list = append(list, visible.Text(a.Text))
 	}
 	return list
 }
@@ -134,21 +115,7 @@ func Advice(s *report.Summary) []string {
 func Notes(s *report.Summary) []string {
 	list := make([]string, len(s.Notes))
 	for i, note := range s.Notes {
-		list[i] = clean(note)
+		list[i] = visible.Text(note)
 	}
 	return list
 }
-
-// LevelName is what people call the main level: the framework's name, or the driver.
-func LevelName(s *report.Summary) string {
-	if s.MainLevel() == report.LevelFramework {
-		return frameworkPhrase(s.Versions)
-	}
-	return "CUDA"
-}
-
-// Clean escapes control characters.
-func Clean(text string) string { return clean(text) }
-
-// Path is a file's name as a word of a shell command.
-func Path(path string) string { return shellWord(clean(path)) }

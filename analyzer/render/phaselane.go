@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // laneCells is how many letters the phases of a stretch are.
@@ -25,7 +27,7 @@ func phaseCells(parts []report.PhasePart, width int64) string {
 	}
 	var text strings.Builder
 	for i, p := range parts {
-		text.WriteString(strings.Repeat(clean(p.Phase)[:1], cells[i]))
+		text.WriteString(strings.Repeat(visible.Text(p.Phase)[:1], cells[i]))
 	}
 	return text.String()
 }
@@ -63,9 +65,9 @@ func phaseColumns(all []report.PhasePart) (titles []string) {
 func phaseSeconds(all, parts []report.PhasePart) []string {
 	row := make([]string, len(all))
 	for i, p := range all {
-		row[i] = secondsOf(0)
+		row[i] = layout.Seconds(0)
 		if n := slices.IndexFunc(parts, func(part report.PhasePart) bool { return part.Phase == p.Phase }); n >= 0 {
-			row[i] = secondsOf(parts[n].NS)
+			row[i] = layout.Seconds(parts[n].NS)
 		}
 	}
 	return row

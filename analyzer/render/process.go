@@ -5,17 +5,19 @@ import (
 	"strings"
 	"time"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 func command(proc report.Process) string {
 	if proc.Command != "" {
-		return clean(proc.Command)
+		return visible.Text(proc.Command)
 	}
 	if len(proc.Args) > 0 {
-		return clean(strings.Join(proc.Args, " "))
+		return visible.Text(strings.Join(proc.Args, " "))
 	}
-	return clean(proc.Exe)
+	return visible.Text(proc.Exe)
 }
 
 func process(proc report.Process) string {
@@ -27,13 +29,13 @@ func process(proc report.Process) string {
 		text = name + ", " + text
 	}
 	if proc.Host != "" {
-		text += " on " + clean(proc.Host)
+		text += " on " + visible.Text(proc.Host)
 	}
 	if proc.Pod != "" {
-		text += ", pod " + clean(proc.Pod)
+		text += ", pod " + visible.Text(proc.Pod)
 	}
 	if proc.Container != "" {
-		text += ", container " + clean(proc.Container)
+		text += ", container " + visible.Text(proc.Container)
 	}
 	if started, err := time.Parse(time.RFC3339Nano, proc.Started); err == nil {
 		word := ", started "
@@ -43,7 +45,7 @@ func process(proc report.Process) string {
 		text += word + started.Format("2006-01-02 15:04:05 MST")
 	}
 	if proc.BeganAfterNS > 0 {
-		text += " on, " + Duration(proc.BeganAfterNS) + " after its start"
+		text += " on, " + layout.Duration(proc.BeganAfterNS) + " after its start"
 	}
 	return text
 }
@@ -67,16 +69,16 @@ func run(proc report.Process) string {
 	}
 	ended, known := words[proc.Ended]
 	if !known {
-		ended = clean(proc.Ended)
+		ended = visible.Text(proc.Ended)
 	}
 	if proc.Signal != "" && proc.Ended == report.EndedKilled {
-		ended = "ended by " + clean(proc.Signal) + strings.TrimPrefix(ended, "killed")
+		ended = "ended by " + visible.Text(proc.Signal) + strings.TrimPrefix(ended, "killed")
 	}
 	if proc.ExitStatus != nil {
 		ended = fmt.Sprintf("exit status %d", *proc.ExitStatus)
 	}
 	if proc.Stopped != "" && proc.Ended == report.EndedClean {
-		ended = "stopped by " + clean(proc.Stopped) + "; the program went on"
+		ended = "stopped by " + visible.Text(proc.Stopped) + "; the program went on"
 	}
 	if proc.Snapshot {
 		return "what was live then"
@@ -84,5 +86,5 @@ func run(proc report.Process) string {
 	if proc.DurationNS == 0 {
 		return ended
 	}
-	return Duration(proc.DurationNS) + ", " + ended
+	return layout.Duration(proc.DurationNS) + ", " + ended
 }

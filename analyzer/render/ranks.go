@@ -8,25 +8,27 @@ import (
 	"strings"
 
 	"memtrace/analyzer/ranks"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // Ranks writes the processes of one run side by side: what differs in a sentence, then a row for each. Options.Path is
 // the folder that their traces lie in.
-func Ranks(w io.Writer, r *ranks.Ranks, o Options) error {
-	p := &page{w: w, o: o}
-	p.title("memtrace report  " + clean(o.Path))
-	p.gap()
+func Ranks(w io.Writer, r *ranks.Ranks, o layout.Options) error {
+	p := layout.NewPage(w, o)
+	p.Title("memtrace report  " + visible.Text(o.Path))
+	p.Gap()
 	for _, sentence := range append([]string{ranksVerdict(r)}, strayVerdict(r)...) {
-		for _, part := range Wrap(sentence, o.width()-2) {
-			p.line("  %s", o.paint(strong, part))
+		for _, part := range layout.Wrap(sentence, o.Columns()-2) {
+			p.Line("  %s", o.Paint(layout.Strong, part))
 		}
 	}
-	p.gap()
-	p.ranksTable(r)
-	p.gap()
-	if p.err != nil {
-		return fmt.Errorf("write the table of processes: %w", p.err)
+	p.Gap()
+	writeRanksTable(p, r)
+	p.Gap()
+	if p.Err() != nil {
+		return fmt.Errorf("write the table of processes: %w", p.Err())
 	}
 	return nil
 }
@@ -50,7 +52,7 @@ func ranksVerdict(r *ranks.Ranks) string {
 	if len(hosts) > 1 {
 		text += fmt.Sprintf(" on %d hosts", len(hosts))
 	}
-	text += fmt.Sprintf(", with peaks from %s to %s", Bytes(slices.Min(peaks)), Bytes(slices.Max(peaks)))
+	text += fmt.Sprintf(", with peaks from %s to %s", layout.Bytes(slices.Min(peaks)), layout.Bytes(slices.Max(peaks)))
 	if failed > 0 {
 		text += fmt.Sprintf("; %d of them ran out of memory", failed)
 	}
@@ -60,7 +62,7 @@ func ranksVerdict(r *ranks.Ranks) string {
 		}
 		return text + "."
 	}
-	return text + fmt.Sprintf(". %s differs most. Compared with %s: %s", upperFirst(processName(r.Processes[r.Outlier].Summary.Process)), processName(r.Processes[r.Typical].Summary.Process), DiffVerdict(r.Diff))
+	return text + fmt.Sprintf(". %s differs most. Compared with %s: %s", layout.UpperFirst(processName(r.Processes[r.Outlier].Summary.Process)), processName(r.Processes[r.Typical].Summary.Process), DiffVerdict(r.Diff))
 }
 
 // strayVerdict says which processes hold memory on a device that another one uses, and how to mend that.
@@ -85,20 +87,20 @@ func strayVerdict(r *ranks.Ranks) []string {
 		shown = strings.Join(who[:3], ", ") + fmt.Sprintf(" and %d others", len(who)-3)
 	}
 	return []string{fmt.Sprintf("Memory on another process's device: %s, up to %s on %s. Call torch.cuda.set_device(LOCAL_RANK) before the first use of CUDA, or set CUDA_VISIBLE_DEVICES for each process.",
-		shown, Bytes(most.Bytes), deviceName(most.Device))}
+		shown, layout.Bytes(most.Bytes), deviceName(most.Device))}
 }
 
-func (p *page) ranksTable(r *ranks.Ranks) {
-	columns := []column{{title: "process"}, {title: "host", optional: 3}, {title: "device", right: true}, {title: "peak", right: true}, {title: "vs median", right: true, optional: 2}, {title: "at end", right: true},
-		{title: "ended", optional: 1}}
+func writeRanksTable(p *layout.Page, r *ranks.Ranks) {
+	columns := []layout.Column{{Title: "process"}, {Title: "host", Optional: 3}, {Title: "device", Right: true}, {Title: "peak", Right: true}, {Title: "vs median", Right: true, Optional: 2}, {Title: "at end", Right: true},
+		{Title: "ended", Optional: 1}}
 	median := r.Processes[r.Typical].Summary.Main().PeakBytes
-	var rows [][]cell
+	var rows [][]layout.Cell
 	for i := range r.Processes {
 		q := &r.Processes[i]
 		s := q.Summary
-		style := plain
+		style := layout.Plain
 		if i == r.Outlier || s.OOM.Count > 0 {
-			style = alarm
+			style = layout.Alarm
 		}
 		device := "-"
 		if q.Device >= 0 {
@@ -112,9 +114,9 @@ func (p *page) ranksTable(r *ranks.Ranks) {
 		if median > 0 && len(r.Processes) > 2 {
 			away = fmt.Sprintf("%+.1f%%", 100*(float64(level.PeakBytes)-float64(median))/float64(median))
 		}
-		rows = append(rows, []cell{{processName(s.Process), style}, {clean(s.Process.Host), plain}, {device, plain}, {Bytes(level.PeakBytes), style}, {away, style}, {Bytes(level.LiveBytes), plain}, {ending(s), style}})
+		rows = append(rows, []layout.Cell{{Text: processName(s.Process), Style: style}, {Text: visible.Text(s.Process.Host)}, {Text: device}, {Text: layout.Bytes(level.PeakBytes), Style: style}, {Text: away, Style: style}, {Text: layout.Bytes(level.LiveBytes)}, {Text: ending(s), Style: style}})
 	}
-	p.table(columns, rows)
+	p.Table(columns, rows)
 }
 
 // ending says in a few words how a process ended.
@@ -128,7 +130,7 @@ func ending(s *report.Summary) string {
 	case s.Process.ExitStatus != nil:
 		return fmt.Sprintf("exit status %d", *s.Process.ExitStatus)
 	case s.Process.Signal != "":
-		return clean(s.Process.Signal)
+		return visible.Text(s.Process.Signal)
 	case s.Process.Ended == report.EndedKilled:
 		return "killed"
 	}

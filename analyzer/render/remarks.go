@@ -4,31 +4,33 @@ import (
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // remarks are the lines under the tables: what each means in a sentence.
-func (p *page) remarks(s *report.Summary) {
+func writeRemarks(p *layout.Page, s *report.Summary) {
 	if !s.Driver.Empty() || !s.Framework.Empty() {
-		p.field("at the end", endLine(s))
+		p.Field("at the end", endLine(s))
 	}
 	if text := lifetimeLine(s); text != "" {
-		p.field("lifetimes", text)
+		p.Field("lifetimes", text)
 	}
 	if text := objectsLine(s); text != "" {
-		p.field("objects", text)
+		p.Field("objects", text)
 	}
 	if n := s.Driver.FailedCount + s.Framework.FailedCount; n > s.OOM.RefusedCount { // those of OOM events are told there
-		p.field("refused", plural(n, "allocation was", "allocations were")+" refused")
+		p.Field("refused", layout.Plural(n, "allocation was", "allocations were")+" refused")
 	}
 	if text := progressLine(s); text != "" {
-		p.field("progress", text)
+		p.Field("progress", text)
 	}
 	if len(s.Notes) > 0 {
-		p.gap()
-		p.title("Notes")
+		p.Gap()
+		p.Title("Notes")
 		for _, note := range s.Notes {
-			p.item(clean(note))
+			p.Item(visible.Text(note))
 		}
 	}
 }
@@ -37,7 +39,7 @@ func (p *page) remarks(s *report.Summary) {
 func endLine(s *report.Summary) string {
 	var parts []string
 	if !s.Framework.Empty() {
-		parts = append(parts, frameworkName(s)+" "+liveWords(s.Framework, s.Bounds))
+		parts = append(parts, FrameworkName(s.Versions)+" "+liveWords(s.Framework, s.Bounds))
 	}
 	if !s.Driver.Empty() {
 		parts = append(parts, "driver "+liveWords(s.Driver, s.Bounds))
@@ -48,11 +50,11 @@ func endLine(s *report.Summary) string {
 func liveWords(l report.Level, b *report.Bounds) string {
 	switch inexact := b != nil && !(b.RecordedIsUpper && *l.LiveBytesLower >= l.LiveBytes); {
 	case inexact:
-		return fmt.Sprintf("%s live, by the records in %s", Range(l.LiveBytesLower, l.LiveBytes, b), plural(l.LiveCount(), "block", "blocks"))
+		return fmt.Sprintf("%s live, by the records in %s", layout.Range(l.LiveBytesLower, l.LiveBytes, b), layout.Plural(l.LiveCount(), "block", "blocks"))
 	case l.LiveCount() == 0:
 		return "nothing live"
 	}
-	return fmt.Sprintf("%s live in %s", Bytes(l.LiveBytes), plural(l.LiveCount(), "block", "blocks"))
+	return fmt.Sprintf("%s live in %s", layout.Bytes(l.LiveBytes), layout.Plural(l.LiveCount(), "block", "blocks"))
 }
 
 // lifetimeLine sums up the lives of the main level's blocks.
@@ -61,16 +63,16 @@ func lifetimeLine(s *report.Summary) string {
 	if h.FreedCount == 0 {
 		return ""
 	}
-	below := Duration(int64(min(medianBelow(h), 1<<62)))
-	text := fmt.Sprintf("%s blocks were freed, half of them within %s", Count(h.FreedCount), below)
+	below := layout.Duration(int64(min(medianBelow(h), 1<<62)))
+	text := fmt.Sprintf("%s blocks were freed, half of them within %s", layout.Count(h.FreedCount), below)
 	if h.FreedCount == 1 {
 		text = "1 block was freed, within " + below
 	}
 	if h.TemporaryCount == 0 {
 		return text + "; none was temporary (freed by the next call of the same thread)"
 	}
-	return text + fmt.Sprintf("; %s temporary: freed by the next call of the same thread (%s)", plural(h.TemporaryCount, "was", "were"),
-		percentOf(h.TemporaryCount, h.FreedCount))
+	return text + fmt.Sprintf("; %s temporary: freed by the next call of the same thread (%s)", layout.Plural(h.TemporaryCount, "was", "were"),
+		layout.PercentOf(h.TemporaryCount, h.FreedCount))
 }
 
 // medianBelow returns the upper bound of the bucket in which the median life lies.
@@ -88,16 +90,16 @@ func medianBelow(h report.LifetimeHist) uint64 {
 func progressLine(s *report.Summary) string {
 	var parts []string
 	if s.Epochs.Count > 0 {
-		parts = append(parts, plural(s.Epochs.Count, "epoch", "epochs"))
+		parts = append(parts, layout.Plural(s.Epochs.Count, "epoch", "epochs"))
 	}
 	if s.Steps.Count > 0 {
-		parts = append(parts, plural(s.Steps.Count, "step", "steps"))
+		parts = append(parts, layout.Plural(s.Steps.Count, "step", "steps"))
 	}
 	if len(s.Marks) > 0 {
 		const shown = 5
 		var names []string
 		for _, m := range s.Marks[:min(shown, len(s.Marks))] {
-			names = append(names, clean(m.Name))
+			names = append(names, visible.Text(m.Name))
 		}
 		if more := len(s.Marks) - shown; more > 0 {
 			names = append(names, fmt.Sprintf("%d more", more))
@@ -109,11 +111,4 @@ func progressLine(s *report.Summary) string {
 		parts = append(parts, word+strings.Join(names, ", "))
 	}
 	return strings.Join(parts, "; ")
-}
-
-func upperFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

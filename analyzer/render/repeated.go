@@ -1,43 +1,22 @@
 package render
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"memtrace/analyzer/fold"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
-
-// each says how much the parts of a fold hold: "8 × 832.0 MiB", or from the smallest to the largest. "" for one part
-// alone.
-func (o Options) each(count int, least, most uint64) string {
-	times, to := " × ", "–"
-	if o.ASCII {
-		times, to = " x ", "-"
-	}
-	if count < 2 {
-		return ""
-	}
-	low, high := Bytes(least), Bytes(most)
-	if low != high {
-		number, unit, _ := strings.Cut(low, " ")
-		if strings.HasSuffix(high, " "+unit) {
-			low = number
-		}
-		high = low + to + high
-	}
-	return fmt.Sprint(count, times, high)
-}
 
 // foldedOwners takes owners as one that are repeated modules or what belongs to them. The list is sorted, most first,
 // and so is the result.
-func (p *page) foldedOwners(by string, list []owner) []owner {
+func foldedOwners(p *layout.Page, by string, list []owner) []owner {
 	keys, bytes := make([]string, len(list)), make([]uint64, len(list))
 	for i := range list {
 		keys[i], bytes[i] = list[i].key, list[i].bytes
 	}
-	if p.o.Unfolded || !fold.FoldsRows(by) {
+	if p.Unfolded || !fold.FoldsRows(by) {
 		return list
 	}
 	var folded []owner
@@ -45,7 +24,7 @@ func (p *page) foldedOwners(by string, list []owner) []owner {
 		sum := list[f.Members[0]]
 		if f.Repeated() {
 			sum = sumOwners(list, f.Members)
-			sum.name, sum.each = clean(f.Name), p.o.each(len(f.Members), f.Min, f.Max)
+			sum.name, sum.each = visible.Text(f.Name), p.Each(len(f.Members), f.Min, f.Max)
 		}
 		folded = append(folded, sum)
 	}
@@ -108,9 +87,9 @@ type foldedRow struct {
 }
 
 // foldedRows is foldedOwners for the rows of a group.
-func (p *page) foldedRows(g *report.Group) []foldedRow {
+func foldedRows(p *layout.Page, g *report.Group) []foldedRow {
 	rows := make([]foldedRow, 0, len(g.Rows))
-	if p.o.Unfolded || !fold.FoldsRows(g.By) {
+	if p.Unfolded || !fold.FoldsRows(g.By) {
 		for _, r := range g.Rows {
 			rows = append(rows, foldedRow{Row: r})
 		}
@@ -123,7 +102,7 @@ func (p *page) foldedRows(g *report.Group) []foldedRow {
 	for _, f := range fold.FoldRows(g.By, keys, bytes) {
 		sum := foldedRow{Row: g.Rows[f.Members[0]]}
 		if f.Repeated() {
-			sum = foldedRow{Row: report.Row{Key: f.Name}, each: p.o.each(len(f.Members), f.Min, f.Max)}
+			sum = foldedRow{Row: report.Row{Key: f.Name}, each: p.Each(len(f.Members), f.Min, f.Max)}
 			for _, m := range f.Members {
 				addRow(&sum.Row, &g.Rows[m])
 			}
@@ -131,16 +110,4 @@ func (p *page) foldedRows(g *report.Group) []foldedRow {
 		rows = append(rows, sum)
 	}
 	return rows
-}
-
-// eachColumn puts a column behind the names that says how much each part of a fold holds, if any row is a fold. each
-// has one text for every row.
-func eachColumn(columns []column, rows [][]cell, each []string) ([]column, [][]cell) {
-	if !slices.ContainsFunc(each, func(text string) bool { return text != "" }) {
-		return columns, rows
-	}
-	for i := range rows {
-		rows[i] = slices.Insert(rows[i], 1, cell{each[i], faint})
-	}
-	return slices.Insert(columns, 1, column{title: "each", right: true, optional: 2}), rows
 }

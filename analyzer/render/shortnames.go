@@ -2,11 +2,11 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
 	"memtrace/analyzer/rules"
+	"memtrace/internal/visible"
 )
 
 // knownShort are the short forms of categories that ship with memtrace; others get one made of their letters.
@@ -34,7 +34,7 @@ func shortNames(categories []string) []string {
 
 // initials are the first letters of several words, or the first three of one.
 func initials(category string) string {
-	words := strings.FieldsFunc(strings.ToLower(clean(category)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(strings.ToLower(visible.Text(category)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	switch len(words) {
 	case 0:
 		return "cat"
@@ -54,35 +54,8 @@ func legend(categories []string, used []bool) string {
 	var parts []string
 	for i, category := range categories {
 		if used[i] {
-			parts = append(parts, short[i]+" "+clean(category))
+			parts = append(parts, short[i]+" "+visible.Text(category))
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// heaviest lists the indices of the categories that hold something, most first.
-func heaviest(held []uint64) []int {
-	var list []int
-	for i, bytes := range held {
-		if bytes > 0 {
-			list = append(list, i)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b int) int {
-		if held[a] > held[b] {
-			return -1
-		}
-		if held[a] < held[b] {
-			return 1
-		}
-		return 0
-	})
-	return list
-}
-
-func sumOf(values []uint64) (sum uint64) {
-	for _, v := range values {
-		sum += v
-	}
-	return sum
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 const (
@@ -15,7 +17,7 @@ const (
 )
 
 // ownMark sets the program's own code off from that of libraries, with or without colours.
-func (o Options) ownMark(own bool) string {
+func ownMark(o layout.Options, own bool) string {
 	switch {
 	case !own:
 		return "  "
@@ -25,15 +27,15 @@ func (o Options) ownMark(own bool) string {
 	return "▸ "
 }
 
-func ownStyle(own bool) style {
+func ownStyle(own bool) layout.Style {
 	if own {
-		return strong
+		return layout.Strong
 	}
-	return faint
+	return layout.Faint
 }
 
 // sites lists the places that asked for the memory, each with its call stack.
-func (p *page) sites(s *report.Summary) {
+func writeSites(p *layout.Page, s *report.Summary) {
 	if s.Sites == nil || !worthShowing(s.Sites) {
 		return
 	}
@@ -42,30 +44,30 @@ func (p *page) sites(s *report.Summary) {
 	if len(s.Ledgers) > 0 {
 		whole = s.Ledgers[0].WholeBytes // shares are of the same whole as in the ledger above
 	}
-	shown := places[:p.o.sites(places, whole)]
-	p.title("Where it was allocated: " + frameworkOrDriver(s) + " blocks at " + sitesMoment(s))
-	p.gap()
+	shown := places[:siteLimit(p.Options, places, whole)]
+	p.Title("Where it was allocated: " + frameworkOrDriver(s) + " blocks at " + sitesMoment(s))
+	p.Gap()
 	for _, place := range shown {
-		p.place(&place, whole)
+		writePlace(p, &place, whole)
 	}
 	if rest := places[len(shown):]; len(rest) > 0 {
 		var bytes uint64
 		for _, place := range rest {
 			bytes += place.Bytes
 		}
-		p.line("  %s, %s (%s)", plural(uint64(len(rest)), "more place", "more places"), Bytes(bytes), percentOf(bytes, whole))
-		p.gap()
+		p.Line("  %s, %s (%s)", layout.Plural(uint64(len(rest)), "more place", "more places"), layout.Bytes(bytes), layout.PercentOf(bytes, whole))
+		p.Gap()
 	}
 }
 
 // sites is how many places are shown with their stacks, which take more lines than the rows of a table: a third as
 // many, and none but the first that holds less than a hundredth of the whole.
-func (o Options) sites(places []report.Site, whole uint64) int {
+func siteLimit(o layout.Options, places []report.Site, whole uint64) int {
 	if o.Rows < 0 {
 		return len(places)
 	}
 	n := 0
-	for n < len(places) && n < (o.rows()+2)/3 && (n == 0 || places[n].Bytes >= whole/100) {
+	for n < len(places) && n < (o.RowLimit()+2)/3 && (n == 0 || places[n].Bytes >= whole/100) {
 		n++
 	}
 	return n
@@ -78,7 +80,7 @@ func worthShowing(s *report.Sites) bool {
 
 func frameworkOrDriver(s *report.Summary) string {
 	if s.Sites.Level == "framework" {
-		return frameworkName(s)
+		return FrameworkName(s.Versions)
 	}
 	return s.Sites.Level
 }
@@ -87,13 +89,13 @@ func sitesMoment(s *report.Summary) string {
 	if s.Sites.Moment == "peak" {
 		return "the peak"
 	}
-	return clean(s.Sites.Moment)
+	return visible.Text(s.Sites.Moment)
 }
 
-func (p *page) place(place *report.Site, whole uint64) {
-	numbers := fmt.Sprintf("%10s  %6s  ", Bytes(place.Bytes), percentOf(place.Bytes, whole))
-	name := clip(clean(place.Key), p.o.width()-len(numbers), p.o.ASCII)
-	count := plural(place.AllocCount, "allocation", "allocations")
+func writePlace(p *layout.Page, place *report.Site, whole uint64) {
+	numbers := fmt.Sprintf("%10s  %6s  ", layout.Bytes(place.Bytes), layout.PercentOf(place.Bytes, whole))
+	name := layout.Clip(visible.Text(place.Key), p.Columns()-len(numbers), p.ASCII)
+	count := layout.Plural(place.AllocCount, "allocation", "allocations")
 	if place.AllocCount == 0 {
 		count = "allocated before the window"
 	}
@@ -101,42 +103,42 @@ func (p *page) place(place *report.Site, whole uint64) {
 		count += fmt.Sprintf("; the largest of %d stacks", place.StackCount)
 	}
 	between := "  "
-	if len(numbers)+widthOf(name)+2+widthOf(count) > p.o.width() {
-		between = "\n" + strings.Repeat(" ", max(0, min(len(numbers), p.o.width()-widthOf(count))))
+	if len(numbers)+layout.Width(name)+2+layout.Width(count) > p.Columns() {
+		between = "\n" + strings.Repeat(" ", max(0, min(len(numbers), p.Columns()-layout.Width(count))))
 	}
-	p.line("%s%s%s", p.o.paint(strong, numbers+name), between, p.o.paint(faint, count))
-	p.stack(place)
-	p.gap()
+	p.Line("%s%s%s", p.Paint(layout.Strong, numbers+name), between, p.Paint(layout.Faint, count))
+	writeStack(p, place)
+	p.Gap()
 }
 
 // stack prints frames, innermost first, with the places where they stand beside them.
-func (p *page) stack(place *report.Site) {
-	picked := pickFrames(place.Frames, p.o.stackLines())
+func writeStack(p *layout.Page, place *report.Site) {
+	picked := pickFrames(place.Frames, stackLimit(p.Options))
 	const indent = 8
 	width, longest := 0, 0
 	for _, f := range picked {
-		width = max(width, widthOf(clean(f.Function)))
-		longest = max(longest, widthOf(clean(whereOf(&f))))
+		width = max(width, layout.Width(visible.Text(f.Function)))
+		longest = max(longest, layout.Width(visible.Text(whereOf(&f))))
 	}
-	width = min(width, max(functionWidth, p.o.width()-indent-4-longest))
+	width = min(width, max(functionWidth, p.Columns()-indent-4-longest))
 	for _, f := range picked {
-		function := clip(clean(f.Function), width, p.o.ASCII)
-		where := clip(clean(whereOf(&f)), p.o.width()-indent-4-width, p.o.ASCII)
+		function := layout.Clip(visible.Text(f.Function), width, p.ASCII)
+		where := layout.Clip(visible.Text(whereOf(&f)), p.Columns()-indent-4-width, p.ASCII)
 		text := function
 		if where != "" {
-			text = pad(function, width) + "  " + where
+			text = layout.Pad(function, width) + "  " + where
 		}
-		p.line("%*s%s%s", indent, "", p.o.ownMark(f.User), p.o.paint(ownStyle(f.User), text))
+		p.Line("%*s%s%s", indent, "", ownMark(p.Options, f.User), p.Paint(ownStyle(f.User), text))
 	}
 	if more := len(place.Frames) - len(picked); more > 0 {
-		p.line("%*s  %s", indent, "", p.o.paint(faint, plural(uint64(more), "more frame", "more frames")))
+		p.Line("%*s  %s", indent, "", p.Paint(layout.Faint, layout.Plural(uint64(more), "more frame", "more frames")))
 	}
 	if place.Cut != "" {
-		p.line("%*s  %s", indent, "", p.o.paint(faint, "cut: "+place.Cut))
+		p.Line("%*s  %s", indent, "", p.Paint(layout.Faint, "cut: "+place.Cut))
 	}
 }
 
-func (o Options) stackLines() int {
+func stackLimit(o layout.Options) int {
 	if o.FullStacks {
 		return math.MaxInt
 	}
@@ -198,25 +200,25 @@ func pickFrames(frames []report.StackFrame, limit int) []report.StackFrame {
 const ownersWithSites = 20
 
 // siteRows are the places that belong to a row of a ledger.
-func (p *page) siteRows(o *owner, whole uint64, columns int) [][]cell {
-	var rows [][]cell
+func siteRows(p *layout.Page, o *owner, whole uint64, columns int) [][]layout.Cell {
+	var rows [][]layout.Cell
 	if o.bytes < whole/ownersWithSites {
 		return nil
 	}
 	for _, site := range o.sites {
-		row := make([]cell, columns)
-		name := clean(strings.TrimSuffix(site.Key, " ("+o.key+")")) // under its library, a function need not repeat it
-		row[0] = cell{"  " + p.o.ownMark(site.User) + name, ownSiteStyle(site.User)}
-		row[1] = cell{Bytes(site.Bytes), faint}
-		row[2] = cell{percentOf(site.Bytes, whole), faint}
+		row := make([]layout.Cell, columns)
+		name := visible.Text(strings.TrimSuffix(site.Key, " ("+o.key+")")) // under its library, a function need not repeat it
+		row[0] = layout.Cell{Text: "  " + ownMark(p.Options, site.User) + name, Style: ownSiteStyle(site.User)}
+		row[1] = layout.Cell{Text: layout.Bytes(site.Bytes), Style: layout.Faint}
+		row[2] = layout.Cell{Text: layout.PercentOf(site.Bytes, whole), Style: layout.Faint}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-func ownSiteStyle(own bool) style {
+func ownSiteStyle(own bool) layout.Style {
 	if own {
-		return plain
+		return layout.Plain
 	}
-	return faint
+	return layout.Faint
 }

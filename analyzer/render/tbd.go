@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // The table of the TBD memory profiler for PyTorch, which scripts read: its widths are part of its shape.
@@ -32,7 +34,7 @@ type numberedIteration struct {
 
 // numberedIterations lists the iterations that ended, or the whole run where nothing tells iterations apart, as far as
 // the options ask for them.
-func numberedIterations(t *report.Training, o Options) (list []numberedIteration) {
+func numberedIterations(t *report.Training, o layout.Options) (list []numberedIteration) {
 	epoch, number := 0, 0
 	var announced uint64
 	for i := range t.Iterations {
@@ -52,8 +54,8 @@ func numberedIterations(t *report.Training, o Options) (list []numberedIteration
 }
 
 // NothingSelected says why --period and --epoch leave no table, "" if they leave one.
-func NothingSelected(s *report.Summary, o Options) string {
-	all := numberedIterations(s.Training, Options{})
+func NothingSelected(s *report.Summary, o layout.Options) string {
+	all := numberedIterations(s.Training, layout.Options{})
 	if len(all) == 0 || len(numberedIterations(s.Training, o)) > 0 {
 		return ""
 	}
@@ -65,11 +67,11 @@ func NothingSelected(s *report.Summary, o Options) string {
 	}
 	switch {
 	case longest == 0:
-		return fmt.Sprintf("there is no epoch %d: the trace has %s", o.Epoch, plural(uint64(epochs), "epoch", "epochs"))
+		return fmt.Sprintf("there is no epoch %d: the trace has %s", o.Epoch, layout.Plural(uint64(epochs), "epoch", "epochs"))
 	case o.Epoch > 0:
-		return fmt.Sprintf("no iteration %d in epoch %d, which has %s", o.Period, o.Epoch, plural(uint64(longest), "iteration", "iterations"))
+		return fmt.Sprintf("no iteration %d in epoch %d, which has %s", o.Period, o.Epoch, layout.Plural(uint64(longest), "iteration", "iterations"))
 	}
-	return fmt.Sprintf("no iteration %d: the longest epoch has %s", o.Period, plural(uint64(longest), "iteration", "iterations"))
+	return fmt.Sprintf("no iteration %d: the longest epoch has %s", o.Period, layout.Plural(uint64(longest), "iteration", "iterations"))
 }
 
 // cachedIn is what the allocator held at most and in the end: by its own word, or of a framework that says nothing of
@@ -123,48 +125,48 @@ func modelOf(list []report.Parameter) string {
 }
 
 // tbd prints one table per iteration.
-func (p *page) tbd(s *report.Summary) {
+func writeTBD(p *layout.Page, s *report.Summary) {
 	t := s.Training
 	parameters, weights, gradients := weightsOf(t)
-	for i, it := range numberedIterations(t, p.o) {
+	for i, it := range numberedIterations(t, p.Options) {
 		if i > 0 {
-			p.line("")
+			p.Line("")
 		}
 		stars := strings.Repeat("*", tbdStars)
-		p.line("%s", stars)
-		p.line("Memory Usage for Iteration %d of Epoch %d", it.number, it.epoch)
-		p.line("%s", stars)
+		p.Line("%s", stars)
+		p.Line("Memory Usage for Iteration %d of Epoch %d", it.number, it.epoch)
+		p.Line("%s", stars)
 		peak, current := cachedIn(s, it.Iteration)
-		p.tbdRow("Peak cached", peak)
-		p.tbdRow("Current cached", current)
-		p.tbdRow("Total feature map usage", highestOf(t, it.Iteration, FeatureMaps))
-		p.line("")
-		p.tbdRow("Total layer weight usage", weights)
+		writeTBDRow(p, "Peak cached", peak)
+		writeTBDRow(p, "Current cached", current)
+		writeTBDRow(p, "Total feature map usage", highestOf(t, it.Iteration, FeatureMaps))
+		p.Line("")
+		writeTBDRow(p, "Total layer weight usage", weights)
 		for _, parameter := range parameters {
-			p.tbdRow(tbdIndent+clean(parameter.Name), parameter.Bytes)
+			writeTBDRow(p, tbdIndent+visible.Text(parameter.Name), parameter.Bytes)
 		}
-		p.line("")
-		p.tbdRow("Total layer weight gradient usage", gradients)
+		p.Line("")
+		writeTBDRow(p, "Total layer weight gradient usage", gradients)
 		for _, parameter := range parameters {
-			p.tbdRow(tbdIndent+clean(parameter.Name)+" grad", parameter.Gradient)
+			writeTBDRow(p, tbdIndent+visible.Text(parameter.Name)+" grad", parameter.Gradient)
 		}
-		p.tbdRow("Intermediate gradients", highestOf(t, it.Iteration, IntermediateGradients))
+		writeTBDRow(p, "Intermediate gradients", highestOf(t, it.Iteration, IntermediateGradients))
 	}
 }
 
 // tbdRow prints a label and a number with dots between them.
-func (p *page) tbdRow(label string, bytes uint64) {
-	unit := p.o.Unit
+func writeTBDRow(p *layout.Page, label string, bytes uint64) {
+	unit := p.Unit
 	if unit == "" {
-		unit = UnitMB
+		unit = layout.UnitMB
 	}
-	number := unit.whole(bytes)
-	dots := max(0, tbdLabel-widthOf(label)) + max(0, tbdNumber-len(number))
-	p.line("%s%s%s %s", label, strings.Repeat(".", dots), number, unit)
+	number := unit.Whole(bytes)
+	dots := max(0, tbdLabel-layout.Width(label)) + max(0, tbdNumber-len(number))
+	p.Line("%s%s%s %s", label, strings.Repeat(".", dots), number, unit)
 }
 
 // iterationRows is the CSV of iterations, with the columns of the TBD memory profiler in their order.
-func iterationRows(s *report.Summary, o Options, write unitWriter) iter.Seq[[]string] {
+func iterationRows(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string] {
 	t := s.Training
 	parameters, weights, gradients := weightsOf(t)
 	header := []string{"epoch", "iteration", "peak_cached", "current_cached", "total_feature_map_usage", "total_weight_usage"}

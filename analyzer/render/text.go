@@ -1,22 +1,25 @@
+// Package render writes summaries for people and for programs, on the pages of layout. It computes nothing that another
+// package could want to know.
 package render
 
 import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or
 // where something was asked for.
-func Text(w io.Writer, s *report.Summary, o Options) error {
+func Text(w io.Writer, s *report.Summary, o layout.Options) error {
 	var err error
 	if s.Asked || s.At != nil || o.Details {
-		p := &page{w: w, o: o}
-		p.details(s)
-		err = p.err
+		p := layout.NewPage(w, o)
+		writeDetails(p, s)
+		err = p.Err()
 	} else {
 		err = firstScreen(w, s, o)
 	}
@@ -27,127 +30,70 @@ func Text(w io.Writer, s *report.Summary, o Options) error {
 }
 
 // details is everything that is known, or that was asked for.
-func (p *page) details(s *report.Summary) {
-	p.heading(s)
-	p.oom(s)
-	p.peaks(s)
-	p.moment(s)
-	p.window(s)
+func writeDetails(p *layout.Page, s *report.Summary) {
+	writeHeading(p, s)
+	writeOOM(p, s)
+	writePeaks(p, s)
+	writeMoment(p, s)
+	writeWindow(p, s)
 	for _, by := range s.By {
 		if v := s.CategoriesBy(by); v != nil {
-			p.categories(s, v)
+			writeCategories(p, s, v)
 		} else {
-			p.ledger(s, by)
+			writeLedger(p, s, by)
 		}
 	}
-	p.training(s)
-	p.sites(s)
-	p.ownAccounts(s)
-	p.deviceLedgers(s)
-	p.allocator(s)
-	p.totals(s)
-	p.sizes(s)
-	p.remarks(s)
-	p.next(s)
+	writeTraining(p, s)
+	writeSites(p, s)
+	writeOwnAccounts(p, s)
+	writeDeviceLedgers(p, s)
+	writeAllocator(p, s)
+	writeTotals(p, s)
+	writeSizes(p, s)
+	writeRemarks(p, s)
+	writeNext(p, s)
 }
 
 // begin says whose report it is.
-func (p *page) begin(s *report.Summary) {
+func writeBeginning(p *layout.Page, s *report.Summary) {
 	name := "memtrace report"
-	if p.o.Path != "" {
-		name += "  " + clean(p.o.Path)
+	if p.Path != "" {
+		name += "  " + visible.Text(p.Path)
 	}
-	p.title(name)
-	p.gap()
-	p.field(whose(s.Process))
+	p.Title(name)
+	p.Gap()
+	p.Field(whose(s.Process))
 }
 
-func (p *page) heading(s *report.Summary) {
-	p.begin(s)
-	p.process(s)
+func writeHeading(p *layout.Page, s *report.Summary) {
+	writeBeginning(p, s)
+	writeProcess(p, s)
 	if text := software(s.Versions); text != "" {
-		p.field("software", text)
+		p.Field("software", text)
 	}
 	for _, d := range s.Devices {
-		p.field(deviceName(d.Index), device(d, s.NullGPU))
+		p.Field(deviceName(d.Index), device(d, s.NullGPU))
 	}
 	if s.Health.Complete && len(s.Health.Unseen) == 0 {
-		p.field("health", health(s))
+		p.Field("health", health(s))
 	} else {
-		p.styled(alarm, "health", health(s))
+		p.Styled(layout.Alarm, "health", health(s))
 	}
-	p.selection(s)
-	p.gap()
-}
-
-var softwareNames = []struct{ key, name string }{
-	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"}, {"python", "Python"},
-}
-
-// software lists versions, the well-known ones first.
-func software(versions map[string]string) string {
-	var parts []string
-	known := map[string]bool{"memtrace": true}
-	for _, n := range softwareNames {
-		known[n.key] = true
-		if v := versions[n.key]; v != "" {
-			parts = append(parts, n.name+" "+clean(v))
-		}
-	}
-	var rest []string
-	for key, v := range versions {
-		if !known[key] {
-			rest = append(rest, clean(key+" "+v))
-		}
-	}
-	slices.Sort(rest)
-	return strings.Join(append(parts, rest...), ", ")
-}
-
-// FrameworkName is what to call the framework level of a run with these versions.
-func FrameworkName(versions map[string]string) string {
-	for _, n := range softwareNames[:2] {
-		if versions[n.key] != "" {
-			return n.name
-		}
-	}
-	return "framework"
-}
-
-func frameworkName(s *report.Summary) string { return FrameworkName(s.Versions) }
-
-func deviceName(index int16) string {
-	if index < 0 {
-		return "no device"
-	}
-	return fmt.Sprintf("device %d", index)
-}
-
-func device(d report.Device, null bool) string {
-	text := orUnknown(clean(d.Name))
-	if d.Index < 0 {
-		text = "memory whose device is not known"
-	}
-	if d.TotalBytes > 0 {
-		text += ", " + Bytes(d.TotalBytes)
-	}
-	if null {
-		text += " (no hardware)"
-	}
-	return text
+	writeSelection(p, s)
+	p.Gap()
 }
 
 // peaks is the table of high-water marks: one line per device, and one for all where there are several.
-func (p *page) peaks(s *report.Summary) {
+func writePeaks(p *layout.Page, s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
-	p.title("Peak")
-	p.gap()
-	p.peakTable(s)
+	p.Title("Peak")
+	p.Gap()
+	writePeakTable(p, s)
 	if text := requested(s); text != "" {
-		p.field("requested", text)
-		p.gap()
+		p.Field("requested", text)
+		p.Gap()
 	}
 }
 
@@ -157,42 +103,42 @@ func requested(s *report.Summary) string {
 	if r == nil || r.Bytes < s.Framework.PeakBytes/2 {
 		return ""
 	}
-	text := fmt.Sprintf("%s; %s (%s) of the blocks is rounding and unsplit rests", Bytes(r.Bytes), Bytes(r.RestBytes), percentOf(r.RestBytes, s.Framework.PeakBytes))
+	text := fmt.Sprintf("%s; %s (%s) of the blocks is rounding and unsplit rests", layout.Bytes(r.Bytes), layout.Bytes(r.RestBytes), layout.PercentOf(r.RestBytes, s.Framework.PeakBytes))
 	if r.UnknownBytes > 0 {
-		text += fmt.Sprintf("; of %s it is not known", Bytes(r.UnknownBytes))
+		text += fmt.Sprintf("; of %s it is not known", layout.Bytes(r.UnknownBytes))
 	}
 	return text
 }
 
-func (p *page) peakTable(s *report.Summary) {
+func writePeakTable(p *layout.Page, s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
 	}
 	withFramework := !s.Framework.Empty()
-	columns := []column{{}}
-	when := column{title: "when", right: true, optional: 1}
+	columns := []layout.Column{{}}
+	when := layout.Column{Title: "when", Right: true, Optional: 1}
 	if withFramework {
-		columns = append(columns, column{title: frameworkName(s), right: true}, when, column{title: "reserved", right: true})
+		columns = append(columns, layout.Column{Title: FrameworkName(s.Versions), Right: true}, when, layout.Column{Title: "reserved", Right: true})
 	}
-	columns = append(columns, column{title: "driver", right: true}, when, column{title: "of device", right: true, optional: 2})
-	p.rangedTable(columns, func(f figure) [][]cell { return peakRows(s, withFramework, f) })
-	p.gap()
-	p.lost(s)
+	columns = append(columns, layout.Column{Title: "driver", Right: true}, when, layout.Column{Title: "of device", Right: true, Optional: 2})
+	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return peakRows(s, withFramework, f) })
+	p.Gap()
+	writeLost(p, s)
 }
 
-func peakRows(s *report.Summary, withFramework bool, f figure) (rows [][]cell) {
+func peakRows(s *report.Summary, withFramework bool, f layout.Figure) (rows [][]layout.Cell) {
 	add := func(name string, framework, driver report.Level, reserved string, total uint64) {
-		row := []cell{{text: name}}
+		row := []layout.Cell{{Text: name}}
 		if withFramework {
 			row = append(row, levelPeak(framework, s.Bounds, f)...)
-			row = append(row, cell{text: reserved})
+			row = append(row, layout.Cell{Text: reserved})
 		}
 		row = append(row, levelPeak(driver, s.Bounds, f)...)
 		share := ""
 		if total > 0 {
-			share = percentOf(driver.PeakBytes, total)
+			share = layout.PercentOf(driver.PeakBytes, total)
 		}
-		rows = append(rows, append(row, cell{text: share}))
+		rows = append(rows, append(row, layout.Cell{Text: share}))
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
@@ -205,48 +151,48 @@ func peakRows(s *report.Summary, withFramework bool, f figure) (rows [][]cell) {
 	return rows
 }
 
-func levelPeak(l report.Level, b *report.Bounds, f figure) []cell {
+func levelPeak(l report.Level, b *report.Bounds, f layout.Figure) []layout.Cell {
 	if l.Empty() {
-		return []cell{{text: "none"}, {}}
+		return []layout.Cell{{Text: "none"}, {}}
 	}
-	return []cell{{text: f(l.PeakBytesLower, l.PeakBytes, b), style: strong}, {text: moment(l.PeakTimeNS)}}
+	return []layout.Cell{{Text: f(l.PeakBytesLower, l.PeakBytes, b), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}}
 }
 
 // moment is the state at the moment that was asked for.
-func (p *page) moment(s *report.Summary) {
+func writeMoment(p *layout.Page, s *report.Summary) {
 	if s.At == nil {
 		return
 	}
-	p.title(fmt.Sprintf("At %s, %s", clean(s.At.What), moment(s.At.TimeNS)))
-	p.gap()
-	columns := []column{{}, {title: frameworkName(s), right: true}, {title: "reserved", right: true}, {title: "driver", right: true}}
-	p.rangedTable(columns, func(f figure) [][]cell { return momentRows(s, f) })
-	p.gap()
+	p.Title(fmt.Sprintf("At %s, %s", visible.Text(s.At.What), layout.Moment(s.At.TimeNS)))
+	p.Gap()
+	columns := []layout.Column{{}, {Title: FrameworkName(s.Versions), Right: true}, {Title: "reserved", Right: true}, {Title: "driver", Right: true}}
+	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return momentRows(s, f) })
+	p.Gap()
 }
 
-func momentRows(s *report.Summary, f figure) (rows [][]cell) {
+func momentRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 	live := func(l report.MomentLevel) string {
 		if s.At.BeforeLoss {
-			return Bytes(l.LiveBytes)
+			return layout.Bytes(l.LiveBytes)
 		}
 		return f(l.LiveBytesLower, l.LiveBytes, s.Bounds)
 	}
 	for _, d := range s.At.Devices {
-		rows = append(rows, []cell{{text: deviceName(d.Index)}, {text: live(d.Framework)}, {text: Bytes(d.ReservedBytes)}, {text: live(d.Driver)}})
+		rows = append(rows, []layout.Cell{{Text: deviceName(d.Index)}, {Text: live(d.Framework)}, {Text: layout.Bytes(d.ReservedBytes)}, {Text: live(d.Driver)}})
 	}
 	if len(rows) > 1 {
-		rows = append(rows, []cell{{text: "total"}, {text: live(s.At.Framework)}, {}, {text: live(s.At.Driver)}})
+		rows = append(rows, []layout.Cell{{Text: "total"}, {Text: live(s.At.Framework)}, {}, {Text: live(s.At.Driver)}})
 	}
 	return rows
 }
 
 // next proposes the command that shows what this report does not.
-func (p *page) next(s *report.Summary) {
+func writeNext(p *layout.Page, s *report.Summary) {
 	if nothingSeen(s) {
 		return
 	}
-	p.gap()
-	path := p.o.Path
+	p.Gap()
+	path := p.Path
 	if path == "" {
 		path = "FILE"
 	}
@@ -263,7 +209,7 @@ func (p *page) next(s *report.Summary) {
 			proposal = "memtrace report --json "
 		}
 	}
-	p.line("%s %s", p.o.paint(strong, "Next:"), proposal+windowFlags(s)+shellWord(clean(path)))
+	p.Line("%s %s", p.Paint(layout.Strong, "Next:"), proposal+windowFlags(s)+layout.ShellWord(path))
 }
 
 func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Training.Modules != nil }
@@ -271,12 +217,4 @@ func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Traini
 // nothingSeen reports whether no table has anything to show.
 func nothingSeen(s *report.Summary) bool {
 	return s.Driver.Empty() && s.Framework.Empty() && len(s.Other) == 0
-}
-
-// shellWord quotes a file name that a shell would take apart.
-func shellWord(s string) string {
-	if !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]{}~`!#") && s != "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -9,11 +9,12 @@ import (
 	"unicode/utf8"
 
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
 // eachStyle renders every golden case in a style of its own.
-func eachStyle(t *testing.T, o Options, look func(t *testing.T, name, text string)) {
+func eachStyle(t *testing.T, o layout.Options, look func(t *testing.T, name, text string)) {
 	for _, path := range goldenPaths(t) {
 		g := readGolden(t, path)
 		o.Path = g.style.Path
@@ -29,7 +30,7 @@ func eachStyle(t *testing.T, o Options, look func(t *testing.T, name, text strin
 
 func TestTextKeepsToItsWidth(t *testing.T) {
 	for _, width := range []int{60, 72, 80, 100, 140} {
-		eachStyle(t, Options{Width: width}, func(t *testing.T, name, text string) {
+		eachStyle(t, layout.Options{Width: width}, func(t *testing.T, name, text string) {
 			for line := range strings.Lines(text) {
 				line = strings.TrimSuffix(line, "\n")
 				if n := utf8.RuneCountInString(line); n > width && !strings.HasPrefix(line, "Next:") {
@@ -47,7 +48,7 @@ func TestTextKeepsToItsWidth(t *testing.T) {
 }
 
 func TestASCIIAndColour(t *testing.T) {
-	eachStyle(t, Options{ASCII: true}, func(t *testing.T, name, text string) {
+	eachStyle(t, layout.Options{ASCII: true}, func(t *testing.T, name, text string) {
 		for _, r := range text {
 			if r > 126 || r < 32 && r != '\n' {
 				t.Errorf("%s: %q in ASCII output", name, r)
@@ -55,10 +56,10 @@ func TestASCIIAndColour(t *testing.T) {
 		}
 	})
 	plain := make(map[string]string)
-	eachStyle(t, Options{}, func(_ *testing.T, name, text string) { plain[name] = text })
-	eachStyle(t, Options{Color: true}, func(t *testing.T, name, text string) {
+	eachStyle(t, layout.Options{}, func(_ *testing.T, name, text string) { plain[name] = text })
+	eachStyle(t, layout.Options{Color: true}, func(t *testing.T, name, text string) {
 		bare := text
-		for _, s := range []string{string(strong), string(faint), string(alarm), string(relief), string(blocks), string(slack), string(outside), styleEnd} {
+		for _, s := range []string{string(layout.Strong), string(layout.Faint), string(layout.Alarm), string(layout.Relief), string(layout.Blocks), string(layout.Slack), string(layout.Outside), layout.StyleEnd} {
 			bare = strings.ReplaceAll(bare, s, "")
 		}
 		if bare == text {
@@ -95,9 +96,9 @@ func TestWriteErrorsComeBack(t *testing.T) {
 	d := diff.New(s, s)
 	for _, left := range []int{0, 10, 500} {
 		for name, write := range map[string]func(io.Writer) error{
-			"Text":     func(w io.Writer) error { return Text(w, s, Options{}) },
+			"Text":     func(w io.Writer) error { return Text(w, s, layout.Options{}) },
 			"JSON":     func(w io.Writer) error { return JSON(w, s) },
-			"DiffText": func(w io.Writer) error { return DiffText(w, d, Options{}) },
+			"DiffText": func(w io.Writer) error { return DiffText(w, d, layout.Options{}) },
 			"DiffJSON": func(w io.Writer) error { return DiffJSON(w, d) },
 		} {
 			if err := write(&brokenWriter{left}); !errors.Is(err, errFull) {
@@ -198,7 +199,7 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 			}
 		}
 	}
-	if text := written(t, func(w io.Writer) error { return Text(w, empty, Options{}) }); !strings.Contains(text, "unknown") {
+	if text := written(t, func(w io.Writer) error { return Text(w, empty, layout.Options{}) }); !strings.Contains(text, "unknown") {
 		t.Errorf("the zero summary's report: %s", text)
 	}
 }
@@ -207,9 +208,9 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 func TestPlaceKeepsToItsWidth(t *testing.T) {
 	for _, width := range []int{60, 72, 80} {
 		text := written(t, func(w io.Writer) error {
-			p := &page{w: w, o: Options{Width: width}}
-			p.place(&report.Site{Key: strings.Repeat("long/", 30), Bytes: 1 << 30, AllocCount: 12_345_678, StackCount: 123_456}, 1<<31)
-			return p.err
+			p := layout.NewPage(w, layout.Options{Width: width})
+			writePlace(p, &report.Site{Key: strings.Repeat("long/", 30), Bytes: 1 << 30, AllocCount: 12_345_678, StackCount: 123_456}, 1<<31)
+			return p.Err()
 		})
 		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -53,7 +54,7 @@ func TestTimelineKeepsPeaks(t *testing.T) {
 	s := trainingCase(1, 0)
 	for rows := 1; rows <= 40; rows++ {
 		var text bytes.Buffer
-		if err := FindView("timeline").Text(&text, s, Options{Rows: rows}); err != nil {
+		if err := FindView("timeline").Text(&text, s, layout.Options{Rows: rows}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(text.String(), "780.0 MiB") || strings.Contains(text.String(), "\x1b") {

@@ -1,13 +1,16 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // timelineRows is how many stretches the text shows unless the number was asked for.
@@ -25,7 +28,7 @@ func noTimeline(s *report.Summary) string {
 }
 
 // timelineDetail is the level of detail that was asked for.
-func timelineDetail(s *report.Summary, o Options, otherwise int) *report.Timeline {
+func timelineDetail(s *report.Summary, o layout.Options, otherwise int) *report.Timeline {
 	switch {
 	case o.Rows < 0:
 		return s.Timeline
@@ -46,43 +49,43 @@ func heldRange(l *report.TimelineLevel) (first, last int) {
 }
 
 // timeline prints a row for each stretch: its highest moment, and who held most then.
-func (p *page) timeline(s *report.Summary) {
-	t := timelineDetail(s, p.o, timelineRows)
+func writeTimeline(p *layout.Page, s *report.Summary) {
+	t := timelineDetail(s, p.Options, timelineRows)
 	l := &t.Levels[0]
 	first, last := heldRange(l)
 	name := "driver memory"
 	if l.Level == report.LevelFramework {
-		name = frameworkName(s) + "'s blocks"
+		name = FrameworkName(s.Versions) + "'s blocks"
 	}
-	p.title(fmt.Sprintf("%s over time, by %s: the highest moment of each %s", upperFirst(name), t.By, Duration(t.WidthNS)))
-	p.gap()
-	own := p.timelineColumns(t)
+	p.Title(fmt.Sprintf("%s over time, by %s: the highest moment of each %s", layout.UpperFirst(name), t.By, layout.Duration(t.WidthNS)))
+	p.Gap()
+	own := timelineColumns(p, t)
 	titles := make([]string, len(own))
 	for i := range own {
-		titles[i] = clean(keyTitle(t.Keys[i].Key, t.Keys[i].Label))
+		titles[i] = visible.Text(cmp.Or(t.Keys[i].Label, t.Keys[i].Key))
 	}
-	columns := []column{{title: "from"}, {title: "peak", right: true}, {}}
+	columns := []layout.Column{{Title: "from"}, {Title: "peak", Right: true}, {}}
 	short := columnNames(t.By, titles)
 	for _, title := range short {
-		columns = append(columns, column{title: title, right: true})
+		columns = append(columns, layout.Column{Title: title, Right: true})
 	}
-	columns = append(columns, column{title: "rest", right: true}, column{title: "idle", right: true, optional: 4}, column{title: "driver", right: true, optional: 3},
-		column{title: "used", right: true, optional: 6}, column{title: "in", optional: 7}, column{title: "phases", optional: 2}, column{title: "steps", optional: 1})
+	columns = append(columns, layout.Column{Title: "rest", Right: true}, layout.Column{Title: "idle", Right: true, Optional: 4}, layout.Column{Title: "driver", Right: true, Optional: 3},
+		layout.Column{Title: "used", Right: true, Optional: 6}, layout.Column{Title: "in", Optional: 7}, layout.Column{Title: "phases", Optional: 2}, layout.Column{Title: "steps", Optional: 1})
 	var largest uint64
 	for _, b := range l.Bins {
 		largest = max(largest, b.PeakBytes)
 	}
 	driver, used := t.Sum(report.LineDriver), t.Sum(report.LineUsed)
-	if p.o.width() < widthOfBars {
+	if p.Columns() < widthOfBars {
 		largest = 0
 	}
-	var rows [][]cell
+	var rows [][]layout.Cell
 	for i := first; i <= last; i++ {
-		rows = append(rows, timelineCells(t, i, len(own), largest, driver, used, p.o.ASCII))
+		rows = append(rows, timelineCells(t, i, len(own), largest, driver, used, p.ASCII))
 	}
-	p.table(withoutBlank(columns, rows))
-	p.gap()
-	p.timelineNotes(s, t, titles, short, first, last)
+	p.Table(withoutBlank(columns, rows))
+	p.Gap()
+	writeTimelineNotes(p, s, t, titles, short, first, last)
 }
 
 // Columns of keys: as wide as bytes are, and as many as there is room for beside the others.
@@ -94,13 +97,13 @@ const (
 	laneWidth        = 14
 )
 
-func (p *page) timelineColumns(t *report.Timeline) []report.TimelineKey {
-	room := p.o.width() - timelineBasic
+func timelineColumns(p *layout.Page, t *report.Timeline) []report.TimelineKey {
+	room := p.Columns() - timelineBasic
 	if len(t.Phases) > 0 {
-		room -= laneCells + tableGap
+		room -= laneCells + layout.TableGap
 	}
-	if p.o.width() >= widthOfBars {
-		room -= barWidth/2 + tableGap
+	if p.Columns() >= widthOfBars {
+		room -= layout.BarWidth/2 + layout.TableGap
 	}
 	n := 0 // keys of the first level
 	for _, b := range t.Levels[0].Bins {
@@ -108,12 +111,12 @@ func (p *page) timelineColumns(t *report.Timeline) []report.TimelineKey {
 			n = max(n, int(b.Held[len(b.Held)-1].Key)+1)
 		}
 	}
-	return t.Keys[:min(n, max(min(room/(timelineKeyWidth+tableGap), timelineKeysMost), 1))]
+	return t.Keys[:min(n, max(min(room/(timelineKeyWidth+layout.TableGap), timelineKeysMost), 1))]
 }
 
-func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used []uint64, ascii bool) []cell {
+func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used []uint64, ascii bool) []layout.Cell {
 	b := &t.Levels[0].Bins[i]
-	row := []cell{{text: moment(t.Begin(i))}, {Bytes(b.PeakBytes), strong}, {bar(b.PeakBytes, largest, barWidth/2, ascii), blocks}}
+	row := []layout.Cell{{Text: layout.Moment(t.Begin(i))}, {Text: layout.Bytes(b.PeakBytes), Style: layout.Strong}, {Text: layout.Bar(b.PeakBytes, largest, layout.BarWidth/2, ascii), Style: layout.Blocks}}
 	held, rest := make([]uint64, own), uint64(0)
 	for _, part := range b.Held {
 		if int(part.Key) < own {
@@ -123,15 +126,15 @@ func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used 
 		}
 	}
 	for _, bytes := range append(held, rest) {
-		row = append(row, cell{text: bytesOrBlank(bytes)})
+		row = append(row, layout.Cell{Text: bytesOrBlank(bytes)})
 	}
-	row = append(row, cell{text: bytesOrBlank(b.Idle)}, cell{}, cell{}, cell{text: clean(b.Phase)}, cell{text: phaseCells(t.Lanes[i].Phases, t.End(i)-t.Begin(i)), style: blocks}, cell{text: clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
+	row = append(row, layout.Cell{Text: bytesOrBlank(b.Idle)}, layout.Cell{}, layout.Cell{}, layout.Cell{Text: visible.Text(b.Phase)}, layout.Cell{Text: phaseCells(t.Lanes[i].Phases, t.End(i)-t.Begin(i)), Style: layout.Blocks}, layout.Cell{Text: layout.Clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
 	at := len(row) - 5
 	if t.Levels[0].Level != report.LevelDriver && driver != nil {
-		row[at].text = bytesOrBlank(driver[i])
+		row[at].Text = bytesOrBlank(driver[i])
 	}
 	if used != nil {
-		row[at+1].text = bytesOrBlank(used[i])
+		row[at+1].Text = bytesOrBlank(used[i])
 	}
 	return row
 }
@@ -144,7 +147,7 @@ func columnNames(by string, titles []string) []string {
 	}
 	names := slices.Clone(titles)
 	for i, title := range titles {
-		if widthOf(title) > timelineKeyWidth {
+		if layout.Width(title) > timelineKeyWidth {
 			names[i] = fmt.Sprintf("(%d)", i+1)
 		}
 	}
@@ -155,7 +158,7 @@ func bytesOrBlank(n uint64) string {
 	if n == 0 {
 		return ""
 	}
-	return Bytes(n)
+	return layout.Bytes(n)
 }
 
 // laneWords says what happened in a stretch, in a few characters.
@@ -174,7 +177,7 @@ func laneWords(l *report.TimelineLane) string {
 		parts = append(parts, fmt.Sprintf("epoch %d", l.LastEpoch))
 	}
 	for _, name := range l.MarkNames {
-		parts = append(parts, clean(name))
+		parts = append(parts, visible.Text(name))
 	}
 	if more := l.Marks - uint64(len(l.MarkNames)); more > 0 {
 		parts = append(parts, fmt.Sprintf("+%d", more))
@@ -183,7 +186,7 @@ func laneWords(l *report.TimelineLane) string {
 }
 
 // timelineNotes explains the columns, and proposes to look closer at the highest stretch.
-func (p *page) timelineNotes(s *report.Summary, t *report.Timeline, titles, short []string, first, last int) {
+func writeTimelineNotes(p *layout.Page, s *report.Summary, t *report.Timeline, titles, short []string, first, last int) {
 	var parts []string
 	for i, name := range short {
 		if name != titles[i] {
@@ -191,19 +194,19 @@ func (p *page) timelineNotes(s *report.Summary, t *report.Timeline, titles, shor
 		}
 	}
 	if parts != nil {
-		p.item("Columns: " + strings.Join(parts, ", ") + ".")
+		p.Item("Columns: " + strings.Join(parts, ", ") + ".")
 	}
 	if words := phaseWordsOf(t, first, last); words != "" {
-		p.item(words)
+		p.Item(words)
 	}
 	if first > 0 {
-		p.item("Nothing was held before " + moment(t.Begin(first)) + ".")
+		p.Item("Nothing was held before " + layout.Moment(t.Begin(first)) + ".")
 	}
 	if last < t.Bins()-1 {
-		p.item("Nothing was held from " + moment(t.Begin(last+1)) + " on.")
+		p.Item("Nothing was held from " + layout.Moment(t.Begin(last+1)) + " on.")
 	}
 	if t.Bins() < s.Timeline.Bins() {
-		p.item(fmt.Sprintf("%d stretches of %s are known: -n 0 shows all, --csv and --json write them.", s.Timeline.Bins(), Duration(s.Timeline.WidthNS)))
+		p.Item(fmt.Sprintf("%d stretches of %s are known: -n 0 shows all, --csv and --json write them.", s.Timeline.Bins(), layout.Duration(s.Timeline.WidthNS)))
 	}
 	highest := 0
 	for i, b := range t.Levels[0].Bins {
@@ -211,19 +214,19 @@ func (p *page) timelineNotes(s *report.Summary, t *report.Timeline, titles, shor
 			highest = i
 		}
 	}
-	path := p.o.Path
+	path := p.Path
 	if path == "" {
 		path = "FILE"
 	}
-	p.gap()
-	p.line("%s memtrace report --view timeline --by %s --from %s --to %s %s", p.o.paint(strong, "Next:"), t.By, exactSeconds(t.Begin(highest)), exactSeconds(t.End(highest)), shellWord(clean(path)))
+	p.Gap()
+	p.Line("%s memtrace report --view timeline --by %s --from %s --to %s %s", p.Paint(layout.Strong, "Next:"), t.By, exactSeconds(t.Begin(highest)), exactSeconds(t.End(highest)), layout.ShellWord(path))
 }
 
 // exactSeconds is a time as flags take it.
-func exactSeconds(ns int64) string { return secondsOf(ns) + "s" }
+func exactSeconds(ns int64) string { return layout.Seconds(ns) + "s" }
 
 // timelineTable is a row for each stretch of each level.
-func timelineTable(s *report.Summary, o Options, write unitWriter) iter.Seq[[]string] {
+func timelineTable(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string] {
 	t := timelineDetail(s, o, s.Timeline.Bins())
 	header := []string{"level", "begin_seconds", "end_seconds", "peak_seconds", "peak_bytes", "idle_bytes", "phase", "steps", "first_step", "last_step", "epochs", "marks", "mark_names", "out_of_memory"}
 	phases := phasesOf(t.Lanes)
@@ -233,7 +236,7 @@ func timelineTable(s *report.Summary, o Options, write unitWriter) iter.Seq[[]st
 	}
 	fixed := len(header)
 	for _, k := range t.Keys {
-		header = append(header, clean(keyTitle(k.Key, k.Label)))
+		header = append(header, visible.Text(cmp.Or(k.Label, k.Key)))
 	}
 	return func(yield func([]string) bool) {
 		if !yield(header) {
@@ -243,8 +246,8 @@ func timelineTable(s *report.Summary, o Options, write unitWriter) iter.Seq[[]st
 		for _, l := range t.Levels {
 			for i := range l.Bins {
 				b, lane := &l.Bins[i], &t.Lanes[i]
-				copy(row, []string{l.Level, secondsOf(t.Begin(i)), secondsOf(t.End(i)), secondsOf(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, number(lane.Steps), number(lane.FirstStep), number(lane.LastStep),
-					number(lane.Epochs), number(lane.Marks), clean(strings.Join(lane.MarkNames, ";")), number(lane.OOMs)})
+				copy(row, []string{l.Level, layout.Seconds(t.Begin(i)), layout.Seconds(t.End(i)), layout.Seconds(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, number(lane.Steps), number(lane.FirstStep), number(lane.LastStep),
+					number(lane.Epochs), number(lane.Marks), visible.Text(strings.Join(lane.MarkNames, ";")), number(lane.OOMs)})
 				copy(row[fixed-len(t.Lines)-len(phases):], phaseSeconds(phases, lane.Phases))
 				for n, line := range t.Lines {
 					row[fixed-len(t.Lines)+n] = write(line.PeakBytes[i])

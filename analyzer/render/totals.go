@@ -3,48 +3,25 @@ package render
 import (
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
-// totalNames are the accounts beside a framework's blocks in the order in which they are shown, and what people call
-// them.
-var totalNames = []struct{ account, name string }{
-	{"driver", "device memory"},
-	{"managed", "managed memory"},
-	{"host", "pinned host memory"},
-	{"registered", "registered host memory"},
-	{"address", "reserved address space"},
-	{"foreign", "opened from others"},
-	{"graph", "graph nodes"},
-	{"multicast", "multicast objects"},
-	{"other", "of other kinds"},
-}
-
-// AccountName is what people call an account beside a framework's blocks, the account's own name if there is none.
-func AccountName(account string) string {
-	for _, n := range totalNames {
-		if n.account == account {
-			return n.name
-		}
-	}
-	return account
-}
-
 // totals are the accounts side by side, where there is more than device memory: what is never added up stands under its
 // own name.
-func (p *page) totals(s *report.Summary) {
+func writeTotals(p *layout.Page, s *report.Summary) {
 	if len(s.Other) == 0 {
 		return
 	}
-	p.title("Separate totals, never added up")
-	p.gap()
-	columns := []column{{}, {title: "peak", right: true}, {title: "when", right: true, optional: 2}, {title: "at end", right: true},
-		{title: "blocks left", right: true, optional: 1}, {title: "allocs", right: true, optional: 3}}
-	p.rangedTable(columns, func(f figure) [][]cell { return totalRows(s, f) })
-	p.gap()
+	p.Title("Separate totals, never added up")
+	p.Gap()
+	columns := []layout.Column{{}, {Title: "peak", Right: true}, {Title: "when", Right: true, Optional: 2}, {Title: "at end", Right: true},
+		{Title: "blocks left", Right: true, Optional: 1}, {Title: "allocs", Right: true, Optional: 3}}
+	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return totalRows(s, f) })
+	p.Gap()
 }
 
-func totalRows(s *report.Summary, f figure) (rows [][]cell) {
+func totalRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 	for _, n := range totalNames {
 		l := s.Other[n.account]
 		if n.account == "driver" {
@@ -53,16 +30,16 @@ func totalRows(s *report.Summary, f figure) (rows [][]cell) {
 		if l.Empty() {
 			continue
 		}
-		rows = append(rows, []cell{{text: n.name}, {f(l.PeakBytesLower, l.PeakBytes, s.Bounds), strong}, {text: moment(l.PeakTimeNS)}, {text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
-			{text: Count(l.LiveCount())}, {text: Count(l.AllocCount)}})
+		rows = append(rows, []layout.Cell{{Text: n.name}, {Text: f(l.PeakBytesLower, l.PeakBytes, s.Bounds), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}, {Text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
+			{Text: layout.Count(l.LiveCount())}, {Text: layout.Count(l.AllocCount)}})
 	}
 	return rows
 }
 
 // sizes compares, for every device, what was asked for with what it takes; unless groupings were asked for, only where
 // that is something else.
-func (p *page) sizes(s *report.Summary) {
-	var rows [][]cell
+func writeSizes(p *layout.Page, s *report.Summary) {
+	var rows [][]layout.Cell
 	var pools, graphs bool
 	for _, d := range s.Devices {
 		pools = pools || d.Sizes.AtPeak.PoolReservedBytes > 0 || d.Sizes.AtEnd.PoolReservedBytes > 0
@@ -81,21 +58,21 @@ func (p *page) sizes(s *report.Summary) {
 	if len(rows) == 0 {
 		return
 	}
-	columns := []column{{}, {title: "requested", right: true}, {title: "in 512 B units", right: true, optional: 3}, {title: "in 2 MiB pages", right: true}}
+	columns := []layout.Column{{}, {Title: "requested", Right: true}, {Title: "in 512 B units", Right: true, Optional: 3}, {Title: "in 2 MiB pages", Right: true}}
 	if pools {
-		columns = append(columns, column{title: "pools idle", right: true, optional: 1})
+		columns = append(columns, layout.Column{Title: "pools idle", Right: true, Optional: 1})
 	}
 	if graphs {
-		columns = append(columns, column{title: "graph pool", right: true, optional: 2})
+		columns = append(columns, layout.Column{Title: "graph pool", Right: true, Optional: 2})
 	}
 	title := "Requested and actual size of device memory, pages estimated"
 	if s.Bounds != nil {
 		title += ", as recorded"
 	}
-	p.title(title)
-	p.gap()
-	p.table(columns, rows)
-	p.gap()
+	p.Title(title)
+	p.Gap()
+	p.Table(columns, rows)
+	p.Gap()
 }
 
 // takesMore reports whether memory takes noticeably more than was asked for: one percent.
@@ -103,13 +80,13 @@ func takesMore(v report.SizesAt) bool {
 	return v.PoolIdleBytes > 0 || v.GraphPoolBytes > 0 || max(v.RoundedBytes, v.PageBytes) > v.RequestedBytes+v.RequestedBytes/100
 }
 
-func sizesRow(name string, v report.SizesAt, pools, graphs bool) []cell {
-	row := []cell{{text: name}, {text: Bytes(v.RequestedBytes)}, {text: Bytes(v.RoundedBytes)}, {text: Bytes(v.PageBytes)}}
+func sizesRow(name string, v report.SizesAt, pools, graphs bool) []layout.Cell {
+	row := []layout.Cell{{Text: name}, {Text: layout.Bytes(v.RequestedBytes)}, {Text: layout.Bytes(v.RoundedBytes)}, {Text: layout.Bytes(v.PageBytes)}}
 	if pools {
-		row = append(row, cell{text: Bytes(v.PoolIdleBytes)})
+		row = append(row, layout.Cell{Text: layout.Bytes(v.PoolIdleBytes)})
 	}
 	if graphs {
-		row = append(row, cell{text: Bytes(v.GraphPoolBytes)})
+		row = append(row, layout.Cell{Text: layout.Bytes(v.GraphPoolBytes)})
 	}
 	return row
 }
@@ -136,22 +113,30 @@ func objectsLine(s *report.Summary) string {
 		if c == (report.ObjectCount{}) || usual && c.FailedCount == 0 && !s.Asked {
 			continue
 		}
-		text := plural(c.CreatedCount, n.one, n.many)
+		text := layout.Plural(c.CreatedCount, n.one, n.many)
 		switch {
 		case c.CreatedCount == 0 && c.DestroyedCount > 0: // their beginning is not recorded
-			text = plural(c.DestroyedCount, n.one, n.many) + " (all ended)"
+			text = layout.Plural(c.DestroyedCount, n.one, n.many) + " (all ended)"
 		case c.CreatedCount == 0:
 			text = "no " + n.one
 		case c.LiveCount != c.CreatedCount:
-			text += " (" + Count(c.LiveCount) + " at the end)"
+			text += " (" + layout.Count(c.LiveCount) + " at the end)"
 		}
 		if c.FailedCount > 0 {
-			text += " (" + Count(c.FailedCount) + " refused)"
+			text += " (" + layout.Count(c.FailedCount) + " refused)"
 		}
 		parts = append(parts, text)
 	}
 	if s.Launches > 0 {
-		parts = append(parts, plural(s.Launches, "graph launch", "graph launches"))
+		parts = append(parts, layout.Plural(s.Launches, "graph launch", "graph launches"))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// lost says what lost records mean for the figures, and what can be done about it.
+func writeLost(p *layout.Page, s *report.Summary) {
+	if s.Bounds != nil {
+		p.Styled(layout.Alarm, "lost", lostWords(s.Bounds))
+		p.Gap()
+	}
 }

@@ -1,11 +1,14 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
+	"memtrace/internal/visible"
 )
 
 // Verdict answers where the memory went in one to four sentences.
@@ -25,7 +28,7 @@ func othersSentence(s *report.Summary) (text string, bytes uint64) {
 	for _, d := range s.DeviceLedger.Devices {
 		for _, l := range d.Ledgers {
 			if n := l.Sample.OthersBytes; l.Moment == report.MomentHighest && n > 0 && n >= l.TotalBytes/20 {
-				return fmt.Sprintf("Other processes held %s of %s.", Bytes(n), deviceName(d.Index)), n
+				return fmt.Sprintf("Other processes held %s of %s.", layout.Bytes(n), deviceName(d.Index)), n
 			}
 		}
 	}
@@ -35,7 +38,7 @@ func othersSentence(s *report.Summary) (text string, bytes uint64) {
 // retrySentence speaks of requests that were granted only after the allocator had given memory back.
 func retrySentence(s *report.Summary) string {
 	if n := s.OOM.RecoveredCount; n > 0 {
-		return fmt.Sprintf("Memory ran short %s: the allocator gave cached memory back and tried again, which costs time.", plural(n, "time", "times"))
+		return fmt.Sprintf("Memory ran short %s: the allocator gave cached memory back and tried again, which costs time.", layout.Plural(n, "time", "times"))
 	}
 	return ""
 }
@@ -43,13 +46,13 @@ func retrySentence(s *report.Summary) string {
 // levelSubject is what a sentence calls the memory of the verdict's level.
 func levelSubject(s *report.Summary, v *report.Verdict) string {
 	if v.Level == "framework" {
-		return upperFirst(frameworkPhrase(s.Versions)) + "'s memory"
+		return layout.UpperFirst(frameworkPhrase(s.Versions)) + "'s memory"
 	}
 	return "Device memory"
 }
 
 func peakSentence(s *report.Summary, v *report.Verdict) string {
-	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), Range(s.Main().PeakBytesLower, v.PeakBytes, s.Bounds))
+	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), layout.Range(s.Main().PeakBytesLower, v.PeakBytes, s.Bounds))
 	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
@@ -64,7 +67,7 @@ func peakSentence(s *report.Summary, v *report.Verdict) string {
 func peakPlace(v *report.Verdict) string {
 	iteration := ""
 	if v.Iteration > 0 {
-		iteration = " of iteration " + Count(v.Iteration)
+		iteration = " of iteration " + layout.Count(v.Iteration)
 	}
 	switch {
 	case v.Phase != "":
@@ -72,7 +75,7 @@ func peakPlace(v *report.Verdict) string {
 	case iteration != "":
 		return ", in" + strings.TrimPrefix(iteration, " of")
 	}
-	return ", " + moment(v.PeakTimeNS) + " into the run"
+	return ", " + layout.Moment(v.PeakTimeNS) + " into the run"
 }
 
 // phaseWords is a phase in a sentence.
@@ -89,7 +92,7 @@ func phaseWords(phase string) string {
 	case "data":
 		return "the loading of data"
 	}
-	return clean(phase)
+	return visible.Text(phase)
 }
 
 // shareSentence says what held most of the peak.
@@ -99,10 +102,10 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 	}
 	var parts []string
 	if c := v.Category; c != nil && c.Share >= 0.25 {
-		parts = append(parts, fmt.Sprintf("%.0f%% of it was %s (%s)", 100*c.Share, categoryWords(c.Name), Bytes(c.Bytes)))
+		parts = append(parts, fmt.Sprintf("%.0f%% of it was %s (%s)", 100*c.Share, categoryWords(c.Name), layout.Bytes(c.Bytes)))
 	}
 	if o := v.Owner; o != nil && o.Share >= 0.1 {
-		text := fmt.Sprintf("%.0f%% was allocated %s (%s)", 100*o.Share, ownerWords(o), Bytes(o.Bytes))
+		text := fmt.Sprintf("%.0f%% was allocated %s (%s)", 100*o.Share, ownerWords(o), layout.Bytes(o.Bytes))
 		switch {
 		case o.Bytes == v.PeakBytes:
 			text = "all of it was allocated " + ownerWords(o)
@@ -111,7 +114,7 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 		}
 		parts = append(parts, text)
 	}
-	return sentence(upperFirst(strings.Join(parts, "; ")))
+	return sentence(layout.UpperFirst(strings.Join(parts, "; ")))
 }
 
 // oomShareSentence says what filled the device.
@@ -125,24 +128,24 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	share := func(bytes uint64) float64 { return 100 * float64(bytes) / float64(l.WholeBytes) }
 	if t := s.Training; t != nil {
 		if held := t.HeldAtOOM(e); held != nil {
-			if order := heaviest(held.Held); len(order) > 0 && t.Categories[order[0]] != rules.Others && share(held.Held[order[0]]) >= 25 {
+			if order := layout.Heaviest(held.Held); len(order) > 0 && t.Categories[order[0]] != rules.Others && share(held.Held[order[0]]) >= 25 {
 				bytes := held.Held[order[0]]
-				parts = append(parts, fmt.Sprintf("%.0f%% was %s (%s)", share(bytes), categoryWords(t.Categories[order[0]]), Bytes(bytes)))
+				parts = append(parts, fmt.Sprintf("%.0f%% was %s (%s)", share(bytes), categoryWords(t.Categories[order[0]]), layout.Bytes(bytes)))
 			}
 		}
 	}
 	if o := v.Owner; o != nil && e.DrivenByLibrary() {
-		text := fmt.Sprintf("%.0f%% was allocated %s (%s", share(o.Bytes), ownerWords(o), Bytes(o.Bytes))
+		text := fmt.Sprintf("%.0f%% was allocated %s (%s", share(o.Bytes), ownerWords(o), layout.Bytes(o.Bytes))
 		if v.Operator != nil && namesOperator(v) {
-			text += ", " + clean(v.Operator.Name)
+			text += ", " + visible.Text(v.Operator.Name)
 		}
 		parts = append(parts, text+")")
-		return fmt.Sprintf("Of the %s in use, %s.", Bytes(l.WholeBytes), strings.Join(parts, "; "))
+		return fmt.Sprintf("Of the %s in use, %s.", layout.Bytes(l.WholeBytes), strings.Join(parts, "; "))
 	}
 	for _, r := range l.Rows {
 		if r.Owner == report.OwnerBlocks && report.KnownKey(r.Key) {
-			o := &report.VerdictShare{By: l.By, Name: keyTitle(r.Key, r.Label)}
-			text := fmt.Sprintf("%.0f%% was allocated %s (%s)", share(r.Bytes), ownerWords(o), Bytes(r.Bytes))
+			o := &report.VerdictShare{By: l.By, Name: cmp.Or(r.Label, r.Key)}
+			text := fmt.Sprintf("%.0f%% was allocated %s (%s)", share(r.Bytes), ownerWords(o), layout.Bytes(r.Bytes))
 			if r.Bytes == l.WholeBytes {
 				text = "all was allocated " + ownerWords(o)
 			}
@@ -153,15 +156,15 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Of the %s in use, %s.", Bytes(l.WholeBytes), strings.Join(parts, "; "))
+	return fmt.Sprintf("Of the %s in use, %s.", layout.Bytes(l.WholeBytes), strings.Join(parts, "; "))
 }
 
 // categoryWords is a category's name in a sentence.
 func categoryWords(name string) string {
 	if name == "" || strings.ToUpper(name) == name {
-		return clean(name)
+		return visible.Text(name)
 	}
-	return clean(strings.ToLower(name[:1]) + name[1:])
+	return visible.Text(strings.ToLower(name[:1]) + name[1:])
 }
 
 // ownerWords says where or by whom something was allocated.
@@ -171,11 +174,11 @@ func ownerWords(o *report.VerdictShare) string {
 	}
 	switch o.By {
 	case "site", "inner":
-		return "at " + clean(o.Name)
+		return "at " + visible.Text(o.Name)
 	case "tag":
-		return "under the tag " + clean(o.Name)
+		return "under the tag " + visible.Text(o.Name)
 	}
-	return "by " + clean(o.Name)
+	return "by " + visible.Text(o.Name)
 }
 
 func sentence(text string) string {
@@ -190,7 +193,7 @@ func idleSentence(s *report.Summary, v *report.Verdict) string {
 	if v.IdleBytes < v.PeakBytes/10 || v.IdleBytes == 0 || s.Bounds != nil {
 		return ""
 	}
-	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", Bytes(v.IdleBytes), 100*float64(v.IdleBytes)/float64(v.PeakBytes), frameworkPhrase(s.Versions))
+	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", layout.Bytes(v.IdleBytes), 100*float64(v.IdleBytes)/float64(v.PeakBytes), frameworkPhrase(s.Versions))
 }
 
 // roundingSentence speaks of what blocks have beyond the request where that is much.
@@ -199,66 +202,13 @@ func roundingSentence(s *report.Summary) string {
 	if r == nil || r.RestBytes < s.Framework.PeakBytes/20 {
 		return ""
 	}
-	return fmt.Sprintf("%s (%.0f%%) of its blocks was not requested: sizes are rounded up, and small rests are not split off.", Bytes(r.RestBytes),
+	return fmt.Sprintf("%s (%.0f%%) of its blocks was not requested: sizes are rounded up, and small rests are not split off.", layout.Bytes(r.RestBytes),
 		100*float64(r.RestBytes)/float64(s.Framework.PeakBytes))
-}
-
-// Growth says by how much memory grows, since when, how fast and at which lines. The trend must be steady.
-func Growth(t *report.Trend) string {
-	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", Bytes(t.Bytes), moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
-	if full := fullWords(t); full != "" {
-		text += "; " + full
-	}
-	return text + "."
 }
 
 // shortRun reports whether a training program ended before it could show growth.
 func shortRun(s *report.Summary) bool {
 	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing && s.Training.Growth().Kind == report.GrowthUnknown
-}
-
-// rateWords writes a rate in the unit of time in which people would watch it.
-func rateWords(perSecond float64) string {
-	switch {
-	case perSecond >= 1<<20:
-		return Bytes(uint64(perSecond)) + "/s"
-	case perSecond*60 >= 1<<10:
-		return Bytes(uint64(perSecond*60)) + "/min"
-	}
-	return Bytes(uint64(perSecond*3600)) + "/h"
-}
-
-// growers names the places that grow, with their shares.
-func growers(t *report.Trend) string {
-	const shown = 2
-	var parts []string
-	for _, o := range t.Owners[:min(shown, len(t.Owners))] {
-		part := clean(o.Site)
-		if len(t.Owners) > 1 {
-			part += " " + percentOf(o.Bytes, t.Bytes)
-		}
-		parts = append(parts, part)
-	}
-	if more := len(t.Owners) - shown; more > 0 {
-		parts = append(parts, plural(uint64(more), "more place", "more places"))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// fullWords says when the device would be full, if that is within a month.
-func fullWords(t *report.Trend) string {
-	const month = 30 * 24 * 3600
-	if t.FullInSeconds <= 0 || t.FullInSeconds > month {
-		return ""
-	}
-	hours := t.FullInSeconds / 3600
-	switch {
-	case hours >= 48:
-		return fmt.Sprintf("the device is full in about %.0f days", hours/24)
-	case hours >= 2:
-		return fmt.Sprintf("the device is full in about %.0f hours", hours)
-	}
-	return fmt.Sprintf("the device is full in about %s", plural(uint64(t.FullInSeconds/60)+1, "minute", "minutes"))
 }
 
 // oomSentence says what could not be had, and whether that was the end.
@@ -268,19 +218,19 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	if e.Device < 0 {
 		where = "of " + hostWord(e) + " memory"
 	}
-	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, moment(e.TimeNS), Bytes(e.RequestedBytes))
+	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, layout.Moment(e.TimeNS), layout.Bytes(e.RequestedBytes))
 	if e.Site != "" {
-		text += " at " + clean(e.Site)
+		text += " at " + visible.Text(e.Site)
 	}
 	if e.TotalBytes > 0 {
-		text += fmt.Sprintf(", %s of %s free", Bytes(e.FreeBytes), Bytes(e.TotalBytes))
+		text += fmt.Sprintf(", %s of %s free", layout.Bytes(e.FreeBytes), layout.Bytes(e.TotalBytes))
 	}
 	if what := partWords(v); what != "" && len(e.Through) > 0 {
 		text += "; " + what
 	}
 	times := ""
 	if v.OOMCount > 1 {
-		times = fmt.Sprintf(" It happened %s times.", Count(v.OOMCount))
+		times = fmt.Sprintf(" It happened %s times.", layout.Count(v.OOMCount))
 	}
 	times += attemptSentence(&s.OOM)
 	switch {

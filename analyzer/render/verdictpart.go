@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // operatorShare is the least part of the memory that makes an operator worth a sentence.
@@ -15,16 +17,16 @@ const operatorShare = 0.25
 func partWords(v *report.Verdict) string {
 	switch m, o := v.Module, v.Operator; {
 	case m != nil:
-		text := fmt.Sprintf("%.0f%% was in module %s and below (%s)", 100*m.Share, clean(m.Name), Bytes(m.Bytes))
+		text := fmt.Sprintf("%.0f%% was in module %s and below (%s)", 100*m.Share, visible.Text(m.Name), layout.Bytes(m.Bytes))
 		if namesOperator(v) {
-			text += fmt.Sprintf(", %.0f%% came from operator %s", 100*o.Share, clean(o.Name))
+			text += fmt.Sprintf(", %.0f%% came from operator %s", 100*o.Share, visible.Text(o.Name))
 		}
 		return text
 	case namesOperator(v):
 		if o.Share == 1 {
-			return "all of it came from operator " + clean(o.Name)
+			return "all of it came from operator " + visible.Text(o.Name)
 		}
-		return fmt.Sprintf("%.0f%% came from operator %s (%s)", 100*o.Share, clean(o.Name), Bytes(o.Bytes))
+		return fmt.Sprintf("%.0f%% came from operator %s (%s)", 100*o.Share, visible.Text(o.Name), layout.Bytes(o.Bytes))
 	}
 	return ""
 }
@@ -40,7 +42,7 @@ func loadedSentence(s *report.Summary, v *report.Verdict) string {
 	if v.Outcome != report.OutcomePeak || s.LoadedTwiceBytes == 0 || s.LoadedTwiceBytes < v.PeakBytes/10 {
 		return ""
 	}
-	return fmt.Sprintf("%s of it were read from a checkpoint and were on the device twice; torch.load with map_location=\"cpu\" avoids that.", Bytes(s.LoadedTwiceBytes))
+	return fmt.Sprintf("%s of it were read from a checkpoint and were on the device twice; torch.load with map_location=\"cpu\" avoids that.", layout.Bytes(s.LoadedTwiceBytes))
 }
 
 // engineSentence says how to see more of an MXNet program whose blocks come from the threads of MXNet's engine.

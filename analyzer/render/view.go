@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -18,23 +19,23 @@ type View struct {
 	any     bool // shows programs that do not train, too
 	bare    bool // prints its table and nothing else
 	missing func(s *report.Summary) string
-	text    func(p *page, s *report.Summary)
-	table   func(s *report.Summary, o Options, write unitWriter) iter.Seq[[]string] // the first row holds the names of columns; rows are the reader's until the next one
+	text    func(p *layout.Page, s *report.Summary)
+	table   func(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string] // the first row holds the names of columns; rows are the reader's until the next one
 }
 
 var views = []View{
 	{Name: "modules", Doc: "the tree of modules: bytes at the peak, and at the peaks of forward, backward and optimizer", missing: noModules,
-		text: (*page).modules, table: moduleRows},
+		text: writeModules, table: moduleRows},
 	{Name: "parameters", Doc: "weight, gradient and optimizer state of each parameter", missing: noParameters,
-		text: (*page).parameters, table: parameterRows},
+		text: writeParameters, table: parameterRows},
 	{Name: "iterations", Doc: "peak and categories of each iteration", missing: noIterations,
-		text: (*page).iterations, table: iterationRows},
+		text: writeIterations, table: iterationRows},
 	{Name: "cross", Doc: "two groupings at once, module by category unless --cross names others", missing: noCross, any: true,
-		text: (*page).crossed, table: crossRows},
+		text: writeCross, table: crossRows},
 	{Name: "timeline", Doc: "memory over time, divided by category unless --by names something else", missing: noTimeline, any: true,
-		text: (*page).timeline, table: timelineTable},
+		text: writeTimeline, table: timelineTable},
 	{Name: "tbd", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
-		text: (*page).tbd, table: iterationRows},
+		text: writeTBD, table: iterationRows},
 }
 
 // Views lists every view, in the order in which help texts show them.
@@ -63,50 +64,50 @@ func (v *View) Missing(s *report.Summary) string {
 func (v *View) Bare() bool { return v.bare }
 
 // Text writes the view for people.
-func (v *View) Text(w io.Writer, s *report.Summary, o Options) error {
+func (v *View) Text(w io.Writer, s *report.Summary, o layout.Options) error {
 	if why := v.Missing(s); why != "" {
 		return errors.New(why)
 	}
-	p := &page{w: w, o: o}
+	p := layout.NewPage(w, o)
 	if !v.bare {
-		p.viewHeading(s)
+		writeViewHeading(p, s)
 	}
 	v.text(p, s)
-	if p.err != nil {
-		return fmt.Errorf("write the view: %w", p.err)
+	if p.Err() != nil {
+		return fmt.Errorf("write the view: %w", p.Err())
 	}
 	return nil
 }
 
-func (p *page) viewHeading(s *report.Summary) {
-	p.begin(s)
+func writeViewHeading(p *layout.Page, s *report.Summary) {
+	writeBeginning(p, s)
 	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
-		p.styled(alarm, "health", health(s))
+		p.Styled(layout.Alarm, "health", health(s))
 	}
 	if s.Bounds != nil {
-		p.styled(alarm, "lost", lostWords(s.Bounds))
+		p.Styled(layout.Alarm, "lost", lostWords(s.Bounds))
 	}
-	p.selection(s)
-	p.gap()
+	writeSelection(p, s)
+	p.Gap()
 }
 
 // CSV writes the view's whole table. The first line is a comment that states the unit; in MB there is none, so that the
 // file of iterations has the very shape of the TBD memory profiler's.
-func (v *View) CSV(w io.Writer, s *report.Summary, o Options) error {
+func (v *View) CSV(w io.Writer, s *report.Summary, o layout.Options) error {
 	if why := v.Missing(s); why != "" {
 		return errors.New(why)
 	}
 	unit := o.Unit
 	if unit == "" {
-		unit = UnitB
+		unit = layout.UnitB
 	}
-	if unit != UnitMB {
-		if _, err := fmt.Fprintf(w, "# memtrace %s; sizes in %s\n", v.Name, unit.words()); err != nil {
+	if unit != layout.UnitMB {
+		if _, err := fmt.Fprintf(w, "# memtrace %s; sizes in %s\n", v.Name, unit.Words()); err != nil {
 			return fmt.Errorf("write CSV: %w", err)
 		}
 	}
 	out := csv.NewWriter(w)
-	for row := range v.table(s, o, unit.exact) { // one by one: iterations times parameters are many
+	for row := range v.table(s, o, unit.Exact) { // one by one: iterations times parameters are many
 		if err := out.Write(row); err != nil {
 			return fmt.Errorf("write CSV: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -38,8 +39,8 @@ func TestGoldenViews(t *testing.T) {
 	none := trainingCase(1, 0)
 	none.Training.IterationsBy, none.Training.Iterated, none.Training.Highest = report.IterationsByNothing, "", 0
 	none.Training.Iterations[0].Ended = false
-	options := Options{Path: "memtrace.python3.4711.bin", Depth: DefaultDepth}
-	with := func(change func(o *Options)) Options {
+	options := layout.Options{Path: "memtrace.python3.4711.bin", Depth: layout.DefaultDepth}
+	with := func(change func(o *layout.Options)) layout.Options {
 		o := options
 		change(&o)
 		return o
@@ -47,24 +48,24 @@ func TestGoldenViews(t *testing.T) {
 	cases := []struct {
 		name, view string
 		of         *report.Summary
-		style      Options
+		style      layout.Options
 	}{
 		{"modules", "modules", steady, options},
-		{"modules-deep", "modules", steady, with(func(o *Options) { o.Depth, o.Width = 1, 60 })},
-		{"modules-all", "modules", steady, with(func(o *Options) { o.Rows, o.Depth, o.ASCII = -1, -1, true })},
+		{"modules-deep", "modules", steady, with(func(o *layout.Options) { o.Depth, o.Width = 1, 60 })},
+		{"modules-all", "modules", steady, with(func(o *layout.Options) { o.Rows, o.Depth, o.ASCII = -1, -1, true })},
 		{"parameters", "parameters", steady, options},
-		{"parameters-mib", "parameters", steady, with(func(o *Options) { o.Unit, o.Rows = UnitMiB, -1 })},
+		{"parameters-mib", "parameters", steady, with(func(o *layout.Options) { o.Unit, o.Rows = layout.UnitMiB, -1 })},
 		{"iterations", "iterations", leaky, options},
-		{"iterations-all", "iterations", steady, with(func(o *Options) { o.Rows, o.Width = -1, 140 })},
+		{"iterations-all", "iterations", steady, with(func(o *layout.Options) { o.Rows, o.Width = -1, 140 })},
 		{"iterations-long", "iterations", long, options},
 		{"iterations-none", "iterations", none, options},
 		{"cross", "cross", steady, options},
-		{"cross-narrow", "cross", steady, with(func(o *Options) { o.Width, o.Rows, o.ASCII, o.Unfolded = 60, 3, true, true })},
+		{"cross-narrow", "cross", steady, with(func(o *layout.Options) { o.Width, o.Rows, o.ASCII, o.Unfolded = 60, 3, true, true })},
 		{"timeline", "timeline", steady, options},
-		{"timeline-narrow", "timeline", steady, with(func(o *Options) { o.Width, o.Rows, o.ASCII = 60, 12, true })},
-		{"timeline-wide", "timeline", steady, with(func(o *Options) { o.Width, o.Rows = 150, -1 })},
-		{"tbd", "tbd", steady, with(func(o *Options) { o.Period, o.Unit = 4, UnitMB })},
-		{"tbd-epoch", "tbd", steady, with(func(o *Options) { o.Epoch, o.Period, o.Unit = 2, 6, UnitB })},
+		{"timeline-narrow", "timeline", steady, with(func(o *layout.Options) { o.Width, o.Rows, o.ASCII = 60, 12, true })},
+		{"timeline-wide", "timeline", steady, with(func(o *layout.Options) { o.Width, o.Rows = 150, -1 })},
+		{"tbd", "tbd", steady, with(func(o *layout.Options) { o.Period, o.Unit = 4, layout.UnitMB })},
+		{"tbd-epoch", "tbd", steady, with(func(o *layout.Options) { o.Epoch, o.Period, o.Unit = 2, 6, layout.UnitB })},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,15 +78,15 @@ func TestGoldenViews(t *testing.T) {
 
 // TestReportsOfTraining renders what the default report says of training.
 func TestReportsOfTraining(t *testing.T) {
-	compareFile(t, "report.txt", written(t, func(w io.Writer) error { return Text(w, trainingCase(12, 3*mib), Options{}) }))
+	compareFile(t, "report.txt", written(t, func(w io.Writer) error { return Text(w, trainingCase(12, 3*mib), layout.Options{}) }))
 	asked := trainingCase(12, 0)
 	asked.Asked = true
-	if text := written(t, func(w io.Writer) error { return Text(w, asked, Options{}) }); strings.Contains(text, "Iterations") {
+	if text := written(t, func(w io.Writer) error { return Text(w, asked, layout.Options{}) }); strings.Contains(text, "Iterations") {
 		t.Errorf("a report by a grouping that was asked for speaks of iterations:\n%s", text)
 	}
 	silent := trainingCase(1, 0)
 	silent.Training = &report.Training{Level: "driver", IterationsBy: report.IterationsByNothing, Iterations: silent.Training.Iterations, Categories: caseCategories}
-	if text := written(t, func(w io.Writer) error { return Text(w, silent, Options{}) }); strings.Contains(text, "Iterations") || strings.Contains(text, "rules") {
+	if text := written(t, func(w io.Writer) error { return Text(w, silent, layout.Options{}) }); strings.Contains(text, "Iterations") || strings.Contains(text, "rules") {
 		t.Errorf("a report of a program that trains nothing speaks of training:\n%s", text)
 	}
 }
@@ -100,9 +101,9 @@ func TestGoldenDiffOfParameters(t *testing.T) {
 	list[25].Name = "head.weight"
 	list[26].Bytes = 2 * mib
 	d := diff.New(base, changed)
-	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{}) }))
-	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, Options{Rows: 2, Width: 60}) }))
-	if err := DiffParameters(io.Discard, diff.New(&report.Summary{}, changed), Options{}); err == nil {
+	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, layout.Options{}) }))
+	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, layout.Options{Rows: 2, Width: 60}) }))
+	if err := DiffParameters(io.Discard, diff.New(&report.Summary{}, changed), layout.Options{}); err == nil {
 		t.Error("a diff without training is written")
 	}
 }
@@ -112,9 +113,9 @@ func TestGoldenDiffOfParameters(t *testing.T) {
 func TestViewsAsCSV(t *testing.T) {
 	s := trainingCase(12, 0)
 	for _, view := range Views() {
-		for _, unit := range []Unit{UnitB, UnitMiB, UnitMB} {
-			text := written(t, func(w io.Writer) error { return view.CSV(w, s, Options{Unit: unit}) })
-			if comment := strings.HasPrefix(text, "# "); comment == (unit == UnitMB) {
+		for _, unit := range []layout.Unit{layout.UnitB, layout.UnitMiB, layout.UnitMB} {
+			text := written(t, func(w io.Writer) error { return view.CSV(w, s, layout.Options{Unit: unit}) })
+			if comment := strings.HasPrefix(text, "# "); comment == (unit == layout.UnitMB) {
 				t.Errorf("%s in %s: comment %v", view.Name, unit, comment)
 			}
 			r := csv.NewReader(strings.NewReader(text))
@@ -142,7 +143,7 @@ func TestViewsAsCSV(t *testing.T) {
 func readCSV(t *testing.T, view string, s *report.Summary) [][]string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := FindView(view).CSV(&b, s, Options{}); err != nil {
+	if err := FindView(view).CSV(&b, s, layout.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	r := csv.NewReader(&b)
@@ -157,19 +158,19 @@ func readCSV(t *testing.T, view string, s *report.Summary) [][]string {
 // TestUnitsOfViews checks the rounding: whole numbers go half to even.
 func TestUnitsOfViews(t *testing.T) {
 	for _, c := range []struct {
-		unit         Unit
+		unit         layout.Unit
 		bytes        uint64
 		exact, unit0 string
 	}{
-		{UnitMB, 499_999, "0", "0"}, {UnitMB, 500_000, "0", "0"}, {UnitMB, 500_001, "1", "1"}, {UnitMB, 1_500_000, "2", "2"}, {UnitMB, 2_500_000, "2", "2"}, {UnitMB, 127_330_308, "127", "127"},
-		{UnitMiB, 512, "0.000", "0"}, {UnitMiB, mib / 2, "0.500", "0"}, {UnitMiB, 3 * mib / 2, "1.500", "2"}, {UnitMiB, mib - 1, "1.000", "1"}, {UnitMiB, 1<<64 - 1, "17592186044416.000", "17592186044416"},
-		{UnitB, 1<<64 - 1, "18446744073709551615", "18446744073709551615"},
+		{layout.UnitMB, 499_999, "0", "0"}, {layout.UnitMB, 500_000, "0", "0"}, {layout.UnitMB, 500_001, "1", "1"}, {layout.UnitMB, 1_500_000, "2", "2"}, {layout.UnitMB, 2_500_000, "2", "2"}, {layout.UnitMB, 127_330_308, "127", "127"},
+		{layout.UnitMiB, 512, "0.000", "0"}, {layout.UnitMiB, mib / 2, "0.500", "0"}, {layout.UnitMiB, 3 * mib / 2, "1.500", "2"}, {layout.UnitMiB, mib - 1, "1.000", "1"}, {layout.UnitMiB, 1<<64 - 1, "17592186044416.000", "17592186044416"},
+		{layout.UnitB, 1<<64 - 1, "18446744073709551615", "18446744073709551615"},
 	} {
-		if exact, whole := c.unit.exact(c.bytes), c.unit.whole(c.bytes); exact != c.exact || whole != c.unit0 {
+		if exact, whole := c.unit.Exact(c.bytes), c.unit.Whole(c.bytes); exact != c.exact || whole != c.unit0 {
 			t.Errorf("%d in %s: %q and %q, want %q and %q", c.bytes, c.unit, exact, whole, c.exact, c.unit0)
 		}
 	}
-	if _, err := ParseUnit("GB"); err == nil {
+	if _, err := layout.ParseUnit("GB"); err == nil {
 		t.Error("GB is accepted")
 	}
 }
@@ -198,7 +199,7 @@ func TestMissingNames(t *testing.T) {
 	if why := FindView("modules").Missing(s); !strings.Contains(why, "--view parameters") {
 		t.Errorf("with parameters alone, as under MXNet: %q", why)
 	}
-	if err := FindView("modules").Text(io.Discard, s, Options{}); err == nil {
+	if err := FindView("modules").Text(io.Discard, s, layout.Options{}); err == nil {
 		t.Error("a view without anything to show is written")
 	}
 	if why := FindView("iterations").Missing(s); why != "" {

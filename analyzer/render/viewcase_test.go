@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -38,7 +39,7 @@ func caseIteration(i, iterations int, leak uint64) report.Iteration {
 	start := int64(i) * 100e6
 	at := func(ns int64, phase string, held ...uint64) *report.IterationMoment {
 		held[len(held)-1] += left
-		return &report.IterationMoment{TimeNS: start + ns, Phase: phase, Bytes: sumOf(held), Held: held}
+		return &report.IterationMoment{TimeNS: start + ns, Phase: phase, Bytes: layout.Sum(held), Held: held}
 	}
 	it := report.Iteration{Number: uint64(i + 1), Epoch: uint64(1 + 2*i/iterations), Ended: true, StartNS: start, EndNS: start + 100e6, AllocCount: 1000, FreeCount: 1000,
 		ReservedPeakBytes: 857_000_000, ReservedEndBytes: 854_500_000,

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/internal/control"
 )
 
@@ -209,7 +209,7 @@ func (a *app) sayBegun(pid int, answer control.Answer) {
 	a.say("recording process %d in %s", pid, shortPath(answer.Trace))
 	if answer.Start == control.StartedLate {
 		if answer.Held > 0 {
-			a.say("the %s that PyTorch held are recorded by its own account", render.Bytes(answer.Held))
+			a.say("the %s that PyTorch held are recorded by its own account", layout.Bytes(answer.Held))
 		}
 		a.say("what else was allocated before now is not known, and counts as the device's remainder")
 		a.log.Info().Msgf("Python stood still for %s", answer.Stood.Round(10*time.Microsecond))

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/thin"
 	"memtrace/internal/visible"
@@ -91,8 +91,8 @@ func (a *app) compact(o compactOptions, path string) error {
 		return err
 	}
 	if !a.quiet {
-		a.say("%s instead of %s: %s of the first %s were left out", render.Bytes(uint64(made.size)), render.Bytes(uint64(st.Size())),
-			report.Count(made.thinned.Events, "event", "events"), render.Duration(made.thinned.UntilTime))
+		a.say("%s instead of %s: %s of the first %s were left out", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(st.Size())),
+			report.Count(made.thinned.Events, "event", "events"), layout.Duration(made.thinned.UntilTime))
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func compactTo(folder string, source trace.Source, size, most int64) (*compacted
 		}
 		if made.size > most && (pass == compactPasses || made.size > before.size-before.size/20) {
 			defer made.remove()
-			return nil, fmt.Errorf("%s are the least that it can have: what is live, its call stacks and the last %s; give a larger --max", render.Bytes(uint64(made.size)), render.Bytes(uint64(whole)))
+			return nil, fmt.Errorf("%s are the least that it can have: what is live, its call stacks and the last %s; give a larger --max", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(whole)))
 		}
 	}
 	return made, err

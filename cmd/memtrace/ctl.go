@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/internal/control"
 	"memtrace/internal/visible"
 )
@@ -231,7 +231,7 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 	return a.writeTo("", false, visible.Lines, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, visible.Text(commandOf(pid)))
 		if err == nil && answer.Start == control.StartedLate {
-			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", render.Bytes(answer.Held))
+			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", layout.Bytes(answer.Held))
 		}
 		return err
 	})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/internal/visible"
 )
 
@@ -35,7 +35,7 @@ func (t *holderText) report(r *referrersReport, leftOut uint64) {
 		t.holder(&r.Holders[i])
 	}
 	if leftOut > 0 {
-		t.words("", fmt.Sprintf("%s more rows were too long to be sent.", render.Count(leftOut)))
+		t.words("", fmt.Sprintf("%s more rows were too long to be sent.", layout.Count(leftOut)))
 	}
 	if r.Late {
 		t.words("", "Time ran out before the search ended: ways that begin with ? go on.")
@@ -43,16 +43,16 @@ func (t *holderText) report(r *referrersReport, leftOut uint64) {
 }
 
 func (t *holderText) holder(h *placedHolder) {
-	t.path(fmt.Sprintf("%*s  ", holderBytes, render.Bytes(h.Bytes)), h.Path)
+	t.path(fmt.Sprintf("%*s  ", holderBytes, layout.Bytes(h.Bytes)), h.Path)
 	shape := strings.ReplaceAll(fmt.Sprint(h.Shape), " ", ", ")
 	what := fmt.Sprintf("%s %s on %s", h.DType, shape, h.Device)
 	if h.Tensors != 1 {
-		what = fmt.Sprintf("%s tensors, the largest %s", render.Count(h.Tensors), what)
+		what = fmt.Sprintf("%s tensors, the largest %s", layout.Count(h.Tensors), what)
 	}
 	if h.GraphNodes > 0 {
-		what += fmt.Sprintf("; keeps an autograd graph of %s nodes", render.Count(h.GraphNodes))
+		what += fmt.Sprintf("; keeps an autograd graph of %s nodes", layout.Count(h.GraphNodes))
 		if h.GraphBytes > 0 {
-			what += fmt.Sprintf(" with %s saved", render.Bytes(h.GraphBytes))
+			what += fmt.Sprintf(" with %s saved", layout.Bytes(h.GraphBytes))
 		}
 	}
 	indent := strings.Repeat(" ", holderIndent)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/snapshot"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -45,7 +45,7 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 	})
 	if err == nil && !a.quiet && output != "-" {
 		driver, framework := live.Bytes()
-		a.say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s", render.Bytes(driver), render.Bytes(framework), shellWord(output))
+		a.say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s", layout.Bytes(driver), layout.Bytes(framework), shellWord(output))
 	}
 	return err
 }

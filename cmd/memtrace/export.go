@@ -13,6 +13,7 @@ import (
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/version"
@@ -345,7 +346,7 @@ func (a *app) warnExported(path string, sets []*analyzer.StackSet, o export.Opti
 		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(sets[0].Health, sets[0].LostRecords))
 	}
 	if b := sets[0].Bounds; b != nil {
-		a.log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path, render.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, render.Bytes(sets[0].Certain), mayBeMore(b))
+		a.log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path, layout.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, layout.Bytes(sets[0].Certain), mayBeMore(b))
 	}
 	for _, problem := range sets[0].Problems {
 		a.log.Warn().Msg(problem)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 )
 
 // fitHelp lets the help of a command and of those below it keep to the terminal. Elsewhere its lines stay as they are
@@ -33,7 +33,7 @@ func reflow(text string, columns int) string {
 		lines := strings.Split(paragraph, "\n")
 		switch {
 		case needsReflow(lines, columns):
-			lines = render.Wrap(paragraph, columns)
+			lines = layout.Wrap(paragraph, columns)
 		case slices.ContainsFunc(lines, func(line string) bool { return len(line) > columns }):
 			lines = joinHanging(lines)
 		}

@@ -9,6 +9,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/ranks"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -23,7 +24,7 @@ func sideBySide(args []string) bool {
 
 // reportRanks shows the processes of a folder side by side, then the report of the one to look at, or with all of each.
 // A trace that cannot be read does not keep the others from being shown.
-func (a *app) reportRanks(flags *summaryFlags, folder string, options analyzer.Options, style render.Options) error {
+func (a *app) reportRanks(flags *summaryFlags, folder string, options analyzer.Options, style layout.Options) error {
 	inputs, err := expandInputs([]string{folder})
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (a *app) reportRanks(flags *summaryFlags, folder string, options analyzer.O
 	return damaged.join(errors.Join(append(problems, err)...))
 }
 
-func showRanks(w io.Writer, r *ranks.Ranks, folder string, all bool, style render.Options) error {
+func showRanks(w io.Writer, r *ranks.Ranks, folder string, all bool, style layout.Options) error {
 	if len(r.Processes) > 1 {
 		style.Path = folder
 		if err := render.Ranks(w, r, style); err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -114,7 +115,7 @@ func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, chan
 	reports.show = func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }
 	if flags.brief {
 		reports.show = func(w io.Writer, r readSummary) error {
-			return render.BriefJSON(w, r.summary, render.Options{Path: r.path})
+			return render.BriefJSON(w, r.summary, layout.Options{Path: r.path})
 		}
 	}
 	if len(views) > 0 && !flags.json {
@@ -129,7 +130,7 @@ func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, chan
 	return damaged.join(reports.toFile(a, args, flags.output, flags.force))
 }
 
-func renderSummary(w io.Writer, r readSummary, asJSON bool, style render.Options) error {
+func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options) error {
 	if asJSON {
 		return render.JSON(w, r.summary)
 	}

@@ -17,7 +17,7 @@ import (
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/finding"
 	"memtrace/analyzer/moment"
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -117,10 +117,10 @@ func (s *summaryFlags) defineFilters(cmd *cobra.Command) {
 }
 
 // check turns the flags into what to count and how to show it, before any trace is read.
-func (s *summaryFlags) check(a *app) (analyzer.Options, render.Options, error) {
+func (s *summaryFlags) check(a *app) (analyzer.Options, layout.Options, error) {
 	options, err := s.options()
 	if err != nil {
-		return options, render.Options{}, err
+		return options, layout.Options{}, err
 	}
 	style, err := s.style(s.outputFile(a))
 	return options, style, err
@@ -170,7 +170,7 @@ func ownPatterns(flags []string) []string {
 }
 
 // form is what a report with these flags is written as.
-func (s *summaryFlags) form(style render.Options) visible.Form {
+func (s *summaryFlags) form(style layout.Options) visible.Form {
 	switch {
 	case s.json:
 		return visible.JSON
@@ -192,8 +192,8 @@ func parseRegexp(flag, text string) (*regexp.Regexp, error) {
 }
 
 // style checks the flags about how to show it. out is where the report goes.
-func (s *summaryFlags) style(out *os.File) (render.Options, error) {
-	o := render.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii, Unfolded: s.noFold, FullStacks: s.full, Details: s.details || s.full}
+func (s *summaryFlags) style(out *os.File) (layout.Options, error) {
+	o := layout.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii, Unfolded: s.noFold, FullStacks: s.full, Details: s.details || s.full}
 	terminal := out != nil && term.IsTerminal(int(out.Fd()))
 	switch s.color {
 	case "always":

@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 )
 
 // terminalColumns returns the columns of the terminal that a file is, or 0 if it is none. Of narrow ones it returns
@@ -115,7 +115,7 @@ func fitLine(line string, columns int) []string {
 
 // hang wraps a text behind a prefix, under its own beginning.
 func hang(prefix, text string, columns int) []string {
-	return under(prefix, render.Wrap(text, columns-ansi.StringWidth(prefix)))
+	return under(prefix, layout.Wrap(text, columns-ansi.StringWidth(prefix)))
 }
 
 // under puts lines behind a prefix, under each other.

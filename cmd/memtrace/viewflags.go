@@ -12,6 +12,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
@@ -52,12 +53,12 @@ func (v *viewFlags) define(cmd *cobra.Command) {
 	f.StringSliceVar(&v.names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
 	f.StringSliceVar(&v.cross, "cross", nil, "show a crossed table of the groupings `ROWS,COLUMNS`, such as module,category or site,operator (--view cross)")
 	f.StringVar(&v.csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
-	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and in the table of tbd (default MB)")
+	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(layout.Units(), ", ")+" in CSV (default B) and in the table of tbd (default MB)")
 	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3, not counting those that only wrap another)")
 	f.IntVar(&v.period, "period", 0, "list only every Nth iteration: the number of `ITERATIONS` (default 1), in the table of tbd")
 	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of tbd")
 	mustComplete(cmd, "view", completeList(viewNames()...))
-	mustComplete(cmd, "units", completeValues(render.Units()...))
+	mustComplete(cmd, "units", completeValues(layout.Units()...))
 	mustComplete(cmd, "cross", completeList(groupingNames()...))
 	for _, name := range []string{"depth", "period", "epoch"} {
 		mustComplete(cmd, name, completeValues())
@@ -71,7 +72,7 @@ func (v *viewFlags) has(name string) bool {
 
 // check finds the views and completes the style, before any trace is read. changed tells flags that were given from
 // those that were not.
-func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag string) bool, style *render.Options) ([]*render.View, error) {
+func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag string) bool, style *layout.Options) ([]*render.View, error) {
 	if err := v.checkCross(); err != nil {
 		return nil, err
 	}
@@ -117,13 +118,13 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 		return nil, usagef("--epoch %d: name an epoch, the first is 1", v.epoch)
 	}
 	if changed("units") {
-		unit, err := render.ParseUnit(v.units)
+		unit, err := layout.ParseUnit(v.units)
 		if err != nil {
 			return nil, usagef("--units: %w", err)
 		}
 		style.Unit = unit
 	}
-	style.Depth, style.Period, style.Epoch = render.DefaultDepth, v.period, v.epoch
+	style.Depth, style.Period, style.Epoch = layout.DefaultDepth, v.period, v.epoch
 	if changed("depth") {
 		style.Depth, style.DepthAsked = v.depth, true
 	}
@@ -177,7 +178,7 @@ func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
 }
 
 // showViews writes the views of one trace, and its CSV first: text on standard output cannot be taken back.
-func (a *app) showViews(w io.Writer, flags *viewFlags, force bool, views []*render.View, r readSummary, style render.Options) error {
+func (a *app) showViews(w io.Writer, flags *viewFlags, force bool, views []*render.View, r readSummary, style layout.Options) error {
 	style.Path = r.path
 	if (flags.csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
 		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, render.Health(r.summary.Health, r.summary.LostRecords))

@@ -168,7 +168,7 @@ type expectation struct {
 }
 
 func expect(s *report.Summary) expectation {
-	e := expectation{Peak: render.Bytes(s.Framework.PeakBytes), End: render.Bytes(s.Framework.LiveBytes)}
+	e := expectation{Peak: report.SizeText(s.Framework.PeakBytes), End: report.SizeText(s.Framework.LiveBytes)}
 	held := s.Training.Iterations[s.Training.Highest].Peak.Held
 	order := make([]int, len(held))
 	for i := range order {
@@ -194,12 +194,12 @@ func expect(s *report.Summary) expectation {
 	for _, i := range order {
 		if held[i] > 0 {
 			name := s.Training.Categories[i]
-			e.Owners = append(e.Owners, []string{name, render.Bytes(held[i]), fmt.Sprintf("%.1f%%", 100*float64(held[i])/float64(s.Framework.PeakBytes)), fmt.Sprint(blocks[name])})
+			e.Owners = append(e.Owners, []string{name, report.SizeText(held[i]), fmt.Sprintf("%.1f%%", 100*float64(held[i])/float64(s.Framework.PeakBytes)), fmt.Sprint(blocks[name])})
 		}
 	}
 	e.Owners = append(e.Owners, []string{"total", e.Peak, "100.0%", fmt.Sprint(all)})
 	d := &s.Devices[0]
-	e.Map = fmt.Sprintf("%s in %d segments, %s of it in blocks; %s free in ", render.Bytes(d.ReservedBytesPeak), d.ReservedBytesPeak/storySegment, e.Peak, render.Bytes(d.ReservedBytesPeak-s.Framework.PeakBytes))
+	e.Map = fmt.Sprintf("%s in %d segments, %s of it in blocks; %s free in ", report.SizeText(d.ReservedBytesPeak), d.ReservedBytesPeak/storySegment, e.Peak, report.SizeText(d.ReservedBytesPeak-s.Framework.PeakBytes))
 	return e
 }
 

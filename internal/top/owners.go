@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -66,7 +67,7 @@ func (o *topOwners) frameworkName() string {
 
 // recorded is what the trace knows of the process's device memory, with a sign where lost records may have changed it: it fits the column.
 func (o *topOwners) recorded(ascii bool) string {
-	text := render.Bytes(o.DriverBytes)
+	text := layout.Bytes(o.DriverBytes)
 	switch {
 	case o.Bounds == nil || o.Bounds.RecordedIsUpper && *o.DriverLower >= o.DriverBytes:
 		return text
@@ -81,7 +82,7 @@ func (o *topOwners) recorded(ascii bool) string {
 // lostWords says what lost records mean.
 func (o *topOwners) lostWords() string {
 	return fmt.Sprintf("%s records were lost: of the device memory recorded, %s; a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and MEMTRACE_OVERFLOW=wait, keep more",
-		render.Count(o.LostRecords), render.Range(o.DriverLower, o.DriverBytes, o.Bounds))
+		layout.Count(o.LostRecords), layout.Range(o.DriverLower, o.DriverBytes, o.Bounds))
 }
 
 // ownersOf takes from a summary what top shows.

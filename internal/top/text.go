@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -155,9 +156,9 @@ func (t *topPage) device(d *topDevice, shown map[int]bool) {
 	l.add(topPlain, "  %s  ", visible.Text(d.Name))
 	if d.Used != nil && d.Total != nil {
 		l.add(topGreen, "%s", t.bar(*d.Used, *d.Total))
-		l.add(topPlain, " %s of %s used, %s free", render.Bytes(*d.Used), render.Bytes(*d.Total), topBytes(d.Free))
+		l.add(topPlain, " %s of %s used, %s free", layout.Bytes(*d.Used), layout.Bytes(*d.Total), topBytes(d.Free))
 		if d.Reserved != nil && *d.Reserved > 0 {
-			l.add(topPlain, ", %s kept by the driver", render.Bytes(*d.Reserved))
+			l.add(topPlain, ", %s kept by the driver", layout.Bytes(*d.Reserved))
 		}
 	} else {
 		l.add(topPlain, "memory not reported")
@@ -254,7 +255,7 @@ func (t *topPage) owners(p *topProcess) {
 	o := p.Owners
 	what := fmt.Sprintf("owners by %s, as of %s", o.By, topAge(t.sample.Time.Sub(o.ReadAt)))
 	if o.Level == "framework" {
-		what += fmt.Sprintf("; %s in blocks of %s", render.Bytes(o.FrameworkBytes), o.frameworkName())
+		what += fmt.Sprintf("; %s in blocks of %s", layout.Bytes(o.FrameworkBytes), o.frameworkName())
 	}
 	t.line(topFaint, "             %s", what)
 	list := t.ownerList(p)
@@ -266,7 +267,7 @@ func (t *topPage) owners(p *topProcess) {
 	indent, names, wide := t.ownerNames(list)
 	for i, row := range list {
 		var l topLine
-		l.add(topPlain, "%*s%12s  %5.1f%%  ", indent, "", render.Bytes(row.bytes), 100*float64(row.bytes)/float64(max(whole, 1)))
+		l.add(topPlain, "%*s%12s  %5.1f%%  ", indent, "", layout.Bytes(row.bytes), 100*float64(row.bytes)/float64(max(whole, 1)))
 		if wide {
 			l.add(topGreen, "%s", t.bar(row.bytes, largest))
 			l.add(topPlain, "  ")
@@ -293,7 +294,7 @@ func (t *topPage) ownerNames(list []topOwner) (indent int, names []string, wide 
 	for _, row := range list {
 		names = append(names, visible.Text(row.name))
 	}
-	return indent, render.ClipApart(names, max(room, 1), t.ascii), wide
+	return indent, layout.ClipApart(names, max(room, 1), t.ascii), wide
 }
 
 // ownerList turns the ledger into rows, the rest of them as one, and adds what the device says beyond.
@@ -334,10 +335,10 @@ func ownerName(o *topOwners, r report.LedgerRow) string {
 func (t *topPage) remarks(p *topProcess) {
 	o := p.Owners
 	if p.Untracked != nil && *p.Untracked < 0 {
-		t.line(topYellow, "             the trace counts %s more than the device: it may be a moment ahead", render.Bytes(uint64(-*p.Untracked)))
+		t.line(topYellow, "             the trace counts %s more than the device: it may be a moment ahead", layout.Bytes(uint64(-*p.Untracked)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.OtherBytes)) {
-		t.line(topFaint, "             also %s of %s memory", render.Bytes(o.OtherBytes[name]), name)
+		t.line(topFaint, "             also %s of %s memory", layout.Bytes(o.OtherBytes[name]), name)
 	}
 	if o.Trend != nil {
 		t.wrapped(topYellow, "             "+render.Growth(o.Trend))
@@ -375,5 +376,5 @@ func topBytes(n *uint64) string {
 	if n == nil {
 		return "not reported"
 	}
-	return render.Bytes(*n)
+	return layout.Bytes(*n)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 )
 
 // patience is how long a picture waits for figures: most traces are read on in a few milliseconds.
@@ -267,7 +267,7 @@ func (v *topView) footer(lines, room int) string {
 func (v *topView) pageCommand() string {
 	for i := range v.sample.Processes {
 		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Trace != "" {
-			return "memtrace serve " + render.Path(v.host.ShortPath(p.Trace))
+			return "memtrace serve " + layout.ShellWord(v.host.ShortPath(p.Trace))
 		}
 	}
 	return "process " + strconv.Itoa(v.selected) + " is not recorded, or its trace was not found: it has no page"

@@ -15,6 +15,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/guest"
 	"memtrace/internal/mutant"
@@ -171,7 +172,7 @@ func (g *recording) summarize(m *mutant.Mutant, path string) {
 	for _, fault := range mutant.Faults(g.summary) {
 		m.Faultf("summary: %s", fault)
 	}
-	if err := errors.Join(render.JSON(io.Discard, g.summary), render.Text(io.Discard, g.summary, render.Options{})); err != nil {
+	if err := errors.Join(render.JSON(io.Discard, g.summary), render.Text(io.Discard, g.summary, layout.Options{})); err != nil {
 		m.Faultf("report: %v", err)
 	}
 	again, err := OpenRun(pathOf(path))

@@ -1,4 +1,4 @@
-package render
+package layout
 
 import "github.com/clipperhouse/displaywidth"
 
@@ -7,11 +7,11 @@ const widestCharacter = 2
 
 // widthOf returns how many cells of a terminal a text takes: two for each East Asian wide character and most emoji,
 // none for a combining mark.
-func widthOf(s string) int { return displaywidth.String(s) }
+func Width(s string) int { return displaywidth.String(s) }
 
 // clip shortens text to at most width cells, leaving out the middle: both ends of a path tell more than its middle.
-func clip(s string, width int, ascii bool) string {
-	n := widthOf(s)
+func Clip(s string, width int, ascii bool) string {
+	n := Width(s)
 	if n <= width {
 		return s
 	}
@@ -19,13 +19,13 @@ func clip(s string, width int, ascii bool) string {
 	if ascii {
 		dots = "..."
 	}
-	keep := width - widthOf(dots)
+	keep := width - Width(dots)
 	if keep < widestCharacter {
 		head, _ := cut(s, width)
 		return head
 	}
 	head, _ := cut(s, keep/3)
-	return head + dots + end(s, n, keep-widthOf(head))
+	return head + dots + end(s, n, keep-Width(head))
 }
 
 // cut returns the first characters of a text, at most width cells, and the rest. It looks at no more than these: some

@@ -1,7 +1,6 @@
-package render
+package layout
 
 import (
-	"fmt"
 	"strings"
 
 	"memtrace/analyzer/report"
@@ -33,7 +32,7 @@ func Range(lower *uint64, recorded uint64, b *report.Bounds) string {
 }
 
 // marked writes a figure of a table in which there is no room for ranges, with a sign before it where it is not exact.
-func (p *page) marked(lower *uint64, recorded uint64, b *report.Bounds) string {
+func (p *Page) Marked(lower *uint64, recorded uint64, b *report.Bounds) string {
 	return p.mark(lower, recorded, b) + Bytes(recorded)
 }
 
@@ -43,7 +42,7 @@ var (
 	asciiSigns = [...]string{"", "<= ", ">= ", "~ "}
 )
 
-func (p *page) mark(lower *uint64, recorded uint64, b *report.Bounds) string {
+func (p *Page) mark(lower *uint64, recorded uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return ""
 	}
@@ -58,97 +57,62 @@ func (p *page) mark(lower *uint64, recorded uint64, b *report.Bounds) string {
 }
 
 // loose marks a difference of figures that are not exact: it may be off both ways, whatever was lost.
-func (p *page) loose(lower *uint64, b *report.Bounds) string {
+func (p *Page) Loose(lower *uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return ""
 	}
 	return p.sign(len(signs) - 1)
 }
 
-func (p *page) sign(i int) string {
+func (p *Page) sign(i int) string {
 	p.signed[i] = p.signed[i] || i > 0
-	if p.o.ASCII {
+	if p.ASCII {
 		return asciiSigns[i]
 	}
 	return signs[i]
 }
 
 // legend explains the signs that were used since the last one.
-func (p *page) legend() {
+func (p *Page) Legend() {
 	words := [...]string{"", "at most: what lost frees gave back may still be counted", "at least: this is certain, and lost allocations may come on top",
 		"as recorded: lost frees may make it less, lost allocations more"}
 	for i, used := range p.signed {
 		if sign := signs[i]; used {
-			if p.o.ASCII {
+			if p.ASCII {
 				sign = asciiSigns[i]
 			}
-			p.item(sign + words[i])
+			p.Item(sign + words[i])
 		}
 	}
 	p.signed = [len(signs)]bool{}
 }
 
-// lost says what lost records mean for the figures, and what can be done about it.
-func (p *page) lost(s *report.Summary) {
-	if s.Bounds != nil {
-		p.styled(alarm, "lost", lostWords(s.Bounds))
-		p.gap()
-	}
-}
-
-func lostWords(b *report.Bounds) string {
-	text := plural(b.LostRecords, "record", "records")
-	if b.LostFrees != nil {
-		text += fmt.Sprintf(", of them %s frees", Count(*b.LostFrees))
-		if *b.LostFrees == b.LostRecords {
-			text = plural(b.LostRecords, "record, a free", "records, all of them frees")
-		}
-	} else {
-		text += " of unknown kinds"
-	}
-	switch {
-	case b.Placed && b.ExactBeforeNS == 0:
-		text += ", from the beginning on. "
-	case b.Placed:
-		text += ", " + moment(b.ExactBeforeNS) + " or later: what was before is exact. "
-	default:
-		text += ", at a time that is not known. "
-	}
-	text += "A free that is missing leaves its memory counted"
-	if b.RecordedIsUpper {
-		text += ", so every figure is at most what was recorded; ranges begin at what is certain. "
-	} else {
-		text += ", an allocation that is missing leaves it out. Ranges go from what is certain to what was recorded; + says that it may have been more. "
-	}
-	return text + "Counts, places and whatever else has no range are as recorded. To lose nothing, record with a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX and with MEMTRACE_OVERFLOW=wait."
-}
-
 // figure writes one figure of a table.
-type figure func(lower *uint64, recorded uint64, b *report.Bounds) string
+type Figure func(lower *uint64, recorded uint64, b *report.Bounds) string
 
 // rangedTable prints a table whose figures are ranges where records were lost, or where there is no room for them,
 // figures with signs.
-func (p *page) rangedTable(columns []column, rows func(f figure) [][]cell) {
+func (p *Page) RangedTable(columns []Column, rows func(f Figure) [][]Cell) {
 	list := rows(Range)
 	if !p.fits(columns, list) {
-		list = rows(p.marked)
+		list = rows(p.Marked)
 	}
-	p.table(columns, list)
-	p.legend()
+	p.Table(columns, list)
+	p.Legend()
 }
 
 // fits reports whether the columns that are always there have room.
-func (p *page) fits(columns []column, rows [][]cell) bool {
-	room := p.o.width()
+func (p *Page) fits(columns []Column, rows [][]Cell) bool {
+	room := p.Columns()
 	for i, c := range columns {
-		if c.optional > 0 {
+		if c.Optional > 0 {
 			continue
 		}
-		wide := widthOf(c.title)
+		wide := Width(c.Title)
 		for _, row := range rows {
-			wide = max(wide, widthOf(row[i].text))
+			wide = max(wide, Width(row[i].Text))
 		}
-		room -= wide + tableGap
+		room -= wide + TableGap
 	}
 	return room >= 0
 }

@@ -1,4 +1,4 @@
-package render
+package layout
 
 import (
 	"strings"
@@ -9,16 +9,13 @@ import (
 // maxClippedApart bounds the names that are compared letter by letter, in bytes: some have a million.
 const maxClippedApart = 4096
 
-// ClipApart shortens texts to the given number of columns; what tells them apart stays.
-func ClipApart(texts []string, width int, ascii bool) []string { return clipApart(texts, width, ascii) }
-
-// clipApart shortens texts as clip does, but leaves in what tells them apart: of two layers with the same ending the
+// ClipApart shortens texts as clip does, but leaves in what tells them apart: of two layers with the same ending the
 // numbers.
-func clipApart(texts []string, width int, ascii bool) []string {
+func ClipApart(texts []string, width int, ascii bool) []string {
 	clipped := make([]string, len(texts))
 	alike := make(map[string][]int)
 	for i, text := range texts {
-		clipped[i] = clip(text, width, ascii)
+		clipped[i] = Clip(text, width, ascii)
 		if clipped[i] != text {
 			alike[clipped[i]] = append(alike[clipped[i]], i)
 		}
@@ -43,7 +40,7 @@ func clipApart(texts []string, width int, ascii bool) []string {
 		}
 		head, tail := commonEnds(letters)
 		for n, i := range list {
-			if widthOf(texts[i]) > width {
+			if Width(texts[i]) > width {
 				clipped[i] = clipAround(letters[n], head, len(letters[n])-tail, width, ascii)
 			}
 		}
@@ -91,21 +88,21 @@ func clipAround(letters []string, begin, end, width int, ascii bool) string {
 	for indent < begin && letters[indent] == " " {
 		indent++
 	}
-	room := width - indent - 2*widthOf(dots)
+	room := width - indent - 2*Width(dots)
 	kept := letters[begin:end]
-	for widthOf(strings.Join(kept, "")) > max(room, 1) && len(kept) > 1 {
+	for Width(strings.Join(kept, "")) > max(room, 1) && len(kept) > 1 {
 		kept = kept[:len(kept)-1]
 	}
 	from, to, last := begin, begin+len(kept), len(letters)
-	room -= widthOf(strings.Join(kept, ""))
+	room -= Width(strings.Join(kept, ""))
 	for turn := 0; room > 0 && (from > indent || to < last); turn++ { // what stands before says where they differ, the end what they are
 		switch {
 		case from > indent && (turn%3 == 0 || to == last):
 			from--
-			room -= widthOf(letters[from])
+			room -= Width(letters[from])
 		case to < last:
 			last--
-			room -= widthOf(letters[last])
+			room -= Width(letters[last])
 		}
 	}
 	text := strings.Repeat(" ", indent)
@@ -117,8 +114,8 @@ func clipAround(letters []string, begin, end, width int, ascii bool) string {
 		text += dots
 	}
 	text += strings.Join(letters[last:], "")
-	if widthOf(text) > width {
-		return clip(text, width, ascii)
+	if Width(text) > width {
+		return Clip(text, width, ascii)
 	}
 	return text
 }

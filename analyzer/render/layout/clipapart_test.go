@@ -1,4 +1,4 @@
-package render
+package layout
 
 import (
 	"fmt"
@@ -22,17 +22,17 @@ func TestClipApart(t *testing.T) {
 		{[]string{"    ▸ " + layers[0], "    ▸ " + layers[1]}, 30, false, nil},
 		{[]string{"model.model.embed.weight", "model.model.lm_head.bias"}, 12, false, []string{"mod…d.weight", "mod…ead.bias"}},
 	} {
-		got := clipApart(test.texts, test.width, test.ascii)
+		got := ClipApart(test.texts, test.width, test.ascii)
 		if test.want != nil && !slices.Equal(got, test.want) {
 			t.Errorf("%d columns: %q, want %q", test.width, got, test.want)
 		}
 		for i, text := range got {
-			if widthOf(text) > test.width || slices.Contains(got[:i], text) {
+			if Width(text) > test.width || slices.Contains(got[:i], text) {
 				t.Errorf("%d columns: %q", test.width, got)
 			}
 		}
 	}
-	if got := clipApart([]string{"    " + layers[0], "    " + layers[1]}, 24, false); !strings.HasPrefix(got[0], "    …") {
+	if got := ClipApart([]string{"    " + layers[0], "    " + layers[1]}, 24, false); !strings.HasPrefix(got[0], "    …") {
 		t.Errorf("the indentation is gone: %q", got)
 	}
 }
@@ -51,9 +51,9 @@ func TestClipApartFits(t *testing.T) {
 			texts = append(texts, text)
 		}
 		width := 1 + random.IntN(20)
-		for i, text := range clipApart(texts, width, random.IntN(2) == 0) {
-			if widthOf(text) > width || widthOf(texts[i]) <= width && text != texts[i] {
-				t.Fatalf("%q became %q, %d cells of %d", texts[i], text, widthOf(text), width)
+		for i, text := range ClipApart(texts, width, random.IntN(2) == 0) {
+			if Width(text) > width || Width(texts[i]) <= width && text != texts[i] {
+				t.Fatalf("%q became %q, %d cells of %d", texts[i], text, Width(text), width)
 			}
 		}
 	}
@@ -63,12 +63,12 @@ func TestClipApartFits(t *testing.T) {
 func TestLayersStayApartInTables(t *testing.T) {
 	for width := 60; width < 120; width += 7 {
 		var text strings.Builder
-		p := &page{w: &text, o: Options{Width: width}}
-		var rows [][]cell
+		p := NewPage(&text, Options{Width: width})
+		var rows [][]Cell
 		for i := range 12 {
-			rows = append(rows, []cell{{text: fmt.Sprintf("base_model.model.model.layers.%d.self_attn.q_proj.lora_A.default.weight", i)}, {text: "2.00 MiB"}, {text: "100.0 %"}, {text: "832.0 MiB"}})
+			rows = append(rows, []Cell{{Text: fmt.Sprintf("base_model.model.model.layers.%d.self_attn.q_proj.lora_A.default.weight", i)}, {Text: "2.00 MiB"}, {Text: "100.0 %"}, {Text: "832.0 MiB"}})
 		}
-		p.table([]column{{title: "name"}, {title: "weight", right: true}, {title: "share", right: true}, {title: "together", right: true}}, rows)
+		p.Table([]Column{{Title: "name"}, {Title: "weight", Right: true}, {Title: "share", Right: true}, {Title: "together", Right: true}}, rows)
 		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 		slices.Sort(lines)
 		if len(slices.Compact(lines)) != 13 {

@@ -1,28 +1,31 @@
-package render
+package layout
 
 import (
 	"fmt"
 	"io"
 	"strings"
-
-	"memtrace/internal/visible"
 )
 
 // page collects a report; the first error of the writer stops it.
-type page struct {
-	w   io.Writer
-	o   Options
-	err error
+type Page struct {
+	Options // how it is written
 
-	trimmed int              // rows that tables of the first screen have less than they may have
-	blank   bool             // the last line was empty
-	signed  [len(signs)]bool // signs of inexact figures that were used and not explained yet
-	doubted bool             // so were question marks behind differences
+	w      io.Writer
+	err    error
+	blank  bool             // the last line was empty
+	signed [len(signs)]bool // signs of inexact figures that were used and not explained yet
 
 	sheets *[]Sheet // takes what is written in pieces; nil: nothing does
 }
 
-func (p *page) line(format string, args ...any) {
+// newPage returns an empty page that is written to w.
+func NewPage(w io.Writer, o Options) *Page { return &Page{Options: o, w: w} }
+
+// failure is the first error of the writer.
+func (p *Page) Err() error { return p.err }
+
+// line prints a line, without blanks at its end.
+func (p *Page) Line(format string, args ...any) {
 	if p.err != nil {
 		return
 	}
@@ -32,53 +35,50 @@ func (p *page) line(format string, args ...any) {
 }
 
 // gap leaves one empty line, never two.
-func (p *page) gap() {
+func (p *Page) Gap() {
 	if !p.blank {
-		p.line("")
+		p.Line("")
 	}
 }
 
-func (p *page) title(text string) {
+func (p *Page) Title(text string) {
 	p.startSheet(text)
-	if widthOf(text) <= p.o.width() {
-		p.line("%s", p.o.paint(strong, text))
+	if Width(text) <= p.Columns() {
+		p.Line("%s", p.Paint(Strong, text))
 		return
 	}
-	for _, part := range Wrap(text, p.o.width()) {
-		p.line("%s", p.o.paint(strong, part))
+	for _, part := range Wrap(text, p.Columns()) {
+		p.Line("%s", p.Paint(Strong, part))
 	}
 }
 
 // field prints a name and what it is, wrapped under itself.
-func (p *page) field(name, text string) { p.styled(plain, name, text) }
+func (p *Page) Field(name, text string) { p.Styled(Plain, name, text) }
 
-func (p *page) styled(s style, name, text string) {
+func (p *Page) Styled(s Style, name, text string) {
 	const nameWidth = 11
 	p.keep(func(s *Sheet) { s.Fields = append(s.Fields, Fact{Name: name, Value: text}) })
-	for i, part := range Wrap(text, p.o.width()-nameWidth-2) {
+	for i, part := range Wrap(text, p.Columns()-nameWidth-2) {
 		if i > 0 {
 			name = ""
 		}
-		p.line("  %s%s", pad(name, nameWidth), p.o.paint(s, part))
+		p.Line("  %s%s", Pad(name, nameWidth), p.Paint(s, part))
 	}
 }
 
 // item prints a line of a list, wrapped under itself.
-func (p *page) item(text string) {
+func (p *Page) Item(text string) {
 	p.keep(func(s *Sheet) { s.Items = append(s.Items, text) })
 	sign := "- "
-	for _, part := range Wrap(text, p.o.width()-4) {
-		p.line("  %s%s", sign, part)
+	for _, part := range Wrap(text, p.Columns()-4) {
+		p.Line("  %s%s", sign, part)
 		sign = "  "
 	}
 }
 
-// clean makes text of the traced program safe to stand in a line.
-func clean(s string) string { return visible.Text(s) }
-
 // pad fills text with blanks on the right.
-func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-widthOf(s)))
+func Pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-Width(s)))
 }
 
 // Wrap breaks text at blanks into lines of at most width cells; a longer word stands alone, cut where it must be.
@@ -96,7 +96,7 @@ func Wrap(text string, width int) []string {
 		switch {
 		case line == "":
 			line = word
-		case widthOf(line)+1+widthOf(word) <= width:
+		case Width(line)+1+Width(word) <= width:
 			line += " " + word
 		default:
 			lines = append(lines, line)
@@ -126,67 +126,67 @@ func words(text string) []string {
 }
 
 // column is one column of a table.
-type column struct {
-	title    string
-	right    bool // numbers
-	optional int  // left out where the names would get too little room, the highest number first; 0: always there
+type Column struct {
+	Title    string
+	Right    bool // numbers
+	Optional int  // left out where the names would get too little room, the highest number first; 0: always there
 }
 
 // cell is a piece of a row; an empty one leaves its place blank.
-type cell struct {
-	text  string
-	style style
+type Cell struct {
+	Text  string
+	Style Style
 }
 
 const (
-	tableGap = 2  // blanks before every column
-	nameRoom = 40 // columns that names get before optional columns do
+	TableGap = 2  // blanks before every column
+	NameRoom = 40 // columns that names get before optional columns do
 )
 
 // table prints rows under titles. The first column takes the room that the others leave and clips what does not fit;
 // every other column is as wide as its widest cell. shown says which columns there was room for.
-func (p *page) table(columns []column, rows [][]cell) (shown []bool) {
+func (p *Page) Table(columns []Column, rows [][]Cell) (shown []bool) {
 	p.keep(func(s *Sheet) { s.take(columns, rows) })
 	widths := make([]int, len(columns))
 	for i, c := range columns {
-		widths[i] = widthOf(c.title)
+		widths[i] = Width(c.Title)
 		for _, row := range rows {
-			widths[i] = max(widths[i], widthOf(row[i].text))
+			widths[i] = max(widths[i], Width(row[i].Text))
 		}
 	}
 	shown = p.fit(columns, widths)
-	titles := make([]cell, len(columns))
+	titles := make([]Cell, len(columns))
 	for i, c := range columns {
-		titles[i] = cell{c.title, faint}
+		titles[i] = Cell{c.Title, Faint}
 	}
-	rows = append([][]cell{titles}, rows...)
+	rows = append([][]Cell{titles}, rows...)
 	names := make([]string, len(rows))
 	for i, row := range rows {
-		names[i] = row[0].text
+		names[i] = row[0].Text
 	}
-	names = clipApart(names, widths[0], p.o.ASCII)
+	names = ClipApart(names, widths[0], p.ASCII)
 	for i, row := range rows {
-		p.row(columns, widths, shown, append([]cell{{names[i], row[0].style}}, row[1:]...))
+		p.row(columns, widths, shown, append([]Cell{{names[i], row[0].Style}}, row[1:]...))
 	}
 	return shown
 }
 
 // fit decides which columns are shown, and gives the first one the room that the others leave.
-func (p *page) fit(columns []column, widths []int) (shown []bool) {
+func (p *Page) fit(columns []Column, widths []int) (shown []bool) {
 	shown = make([]bool, len(columns))
-	room := p.o.width() - tableGap
+	room := p.Columns() - TableGap
 	for i := range columns {
 		shown[i] = true
 		if i > 0 {
-			room -= widths[i] + tableGap
+			room -= widths[i] + TableGap
 		}
 	}
-	wanted := min(widths[0], nameRoom)
+	wanted := min(widths[0], NameRoom)
 	for optional := len(columns); optional > 0 && room < wanted; optional-- {
 		for i, c := range columns {
-			if c.optional == optional {
+			if c.Optional == optional {
 				shown[i] = false
-				room += widths[i] + tableGap
+				room += widths[i] + TableGap
 			}
 		}
 	}
@@ -194,21 +194,26 @@ func (p *page) fit(columns []column, widths []int) (shown []bool) {
 	return shown
 }
 
-func (p *page) row(columns []column, widths []int, shown []bool, row []cell) {
+func (p *Page) row(columns []Column, widths []int, shown []bool, row []Cell) {
 	var b strings.Builder
 	for i, c := range row {
 		if !shown[i] {
 			continue
 		}
 		b.WriteString("  ")
-		text := clip(c.text, widths[i], p.o.ASCII)
-		blanks := strings.Repeat(" ", widths[i]-widthOf(text))
-		painted := p.o.paint(c.style, text)
-		if columns[i].right {
+		text := Clip(c.Text, widths[i], p.ASCII)
+		blanks := strings.Repeat(" ", widths[i]-Width(text))
+		painted := p.Paint(c.Style, text)
+		if columns[i].Right {
 			b.WriteString(blanks + painted)
 		} else {
 			b.WriteString(painted + blanks)
 		}
 	}
-	p.line("%s", b.String())
+	p.Line("%s", b.String())
+}
+
+// oneLine is field for text that is only to be recognised.
+func (p *Page) Clipped(name, text string) {
+	p.Field(name, Clip(text, p.Columns()-13, p.ASCII))
 }

@@ -1,4 +1,4 @@
-package render
+package layout
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func ParseUnit(name string) (Unit, error) {
 	return "", fmt.Errorf("there is no unit %q; choose from %s", name, strings.Join(Units(), ", "))
 }
 
-func (u Unit) words() string {
+func (u Unit) Words() string {
 	switch u {
 	case UnitMB:
 		return "MB (1000000 bytes)"
@@ -39,13 +39,13 @@ func (u Unit) words() string {
 }
 
 // unitWriter writes a size without its unit.
-type unitWriter func(uint64) string
+type UnitWriter func(uint64) string
 
 // exact writes sizes for programs: in MiB with three decimals, which tell blocks apart.
-func (u Unit) exact(n uint64) string {
+func (u Unit) Exact(n uint64) string {
 	switch u {
 	case UnitMB:
-		return u.whole(n)
+		return u.Whole(n)
 	case UnitMiB:
 		thousandths := halfEven(n>>20*1000, n&(1<<20-1)*1000, 1<<20)
 		return fmt.Sprintf("%d.%03d", thousandths/1000, thousandths%1000)
@@ -54,7 +54,7 @@ func (u Unit) exact(n uint64) string {
 }
 
 // whole writes sizes in whole numbers.
-func (u Unit) whole(n uint64) string {
+func (u Unit) Whole(n uint64) string {
 	switch u {
 	case UnitMB:
 		n = halfEven(0, n, 1_000_000)

@@ -1,4 +1,4 @@
-package render
+package layout
 
 import "strings"
 
@@ -7,7 +7,7 @@ var eighths = [...]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
 // bar draws value on a scale on which the largest value fills width columns. A value above zero shows at least a trace
 // of itself.
-func bar(value, largest uint64, width int, ascii bool) string {
+func Bar(value, largest uint64, width int, ascii bool) string {
 	if value == 0 || largest == 0 || width <= 0 {
 		return ""
 	}

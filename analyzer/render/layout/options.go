@@ -1,6 +1,6 @@
 // Package render writes summaries for people and for programs. It computes nothing that another package could want to
 // know.
-package render
+package layout
 
 import "math"
 
@@ -33,14 +33,14 @@ const (
 	defaultRows  = 12
 )
 
-func (o Options) width() int {
+func (o Options) Columns() int {
 	if o.Width == 0 {
 		return defaultWidth
 	}
 	return max(o.Width, minWidth)
 }
 
-func (o Options) rows() int {
+func (o Options) RowLimit() int {
 	switch {
 	case o.Rows == 0:
 		return defaultRows
@@ -50,9 +50,20 @@ func (o Options) rows() int {
 	return o.Rows
 }
 
-func (o Options) depth() int {
+func (o Options) DepthLimit() int {
 	if o.Depth < 0 {
 		return math.MaxInt
 	}
 	return o.Depth
+}
+
+// fewer is how many rows a table of the first screen has, unless the number was asked for.
+func (o Options) Fewer(rows int) int {
+	if o.Rows < 0 {
+		return math.MaxInt
+	}
+	if o.Rows > 0 {
+		return o.Rows
+	}
+	return rows
 }

@@ -1,11 +1,12 @@
-package render
+package layout
 
 import (
-	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"memtrace/internal/visible"
 
 	"github.com/clipperhouse/displaywidth"
 )
@@ -48,7 +49,7 @@ func TestTenthsAddUp(t *testing.T) {
 			values[i] = rng.Uint64() >> rng.IntN(64)
 			whole += float64(values[i])
 		}
-		shares, sum := tenths(values), 0
+		shares, sum := Tenths(values), 0
 		for i, s := range shares {
 			sum += s
 			if exact := 1000 * float64(values[i]) / whole; math.Abs(float64(s)-exact) > 1.001 {
@@ -59,12 +60,12 @@ func TestTenthsAddUp(t *testing.T) {
 			t.Fatalf("shares of %v add up to %d", values, sum)
 		}
 	}
-	for _, s := range tenths([]uint64{0, 0}) {
+	for _, s := range Tenths([]uint64{0, 0}) {
 		if s != 0 {
 			t.Error("a share of nothing")
 		}
 	}
-	if got := tenths([]uint64{1, 1, 1}); got[0]+got[1]+got[2] != 1000 || got[0] != 334 {
+	if got := Tenths([]uint64{1, 1, 1}); got[0]+got[1]+got[2] != 1000 || got[0] != 334 {
 		t.Errorf("thirds are %v", got)
 	}
 }
@@ -78,7 +79,7 @@ func TestBar(t *testing.T) {
 		{8, 8, false, "████"}, {4, 8, false, "██"}, {1, 8, false, "▌"}, {1, 1000, false, "▏"}, {0, 8, false, ""}, {0, 0, false, ""},
 		{8, 8, true, "####"}, {1, 1000, true, "#"}, {math.MaxUint64, math.MaxUint64, false, "████"},
 	} {
-		if got := bar(test.value, test.largest, 4, test.ascii); got != test.want {
+		if got := Bar(test.value, test.largest, 4, test.ascii); got != test.want {
 			t.Errorf("bar(%d of %d, ascii %v) = %q, want %q", test.value, test.largest, test.ascii, got, test.want)
 		}
 	}
@@ -86,8 +87,8 @@ func TestBar(t *testing.T) {
 
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{"model.π": "model.π", "a\x1b[2Jb": `a\x1b[2Jb`, "a\nb\tc": `a\x0ab\x09c`, "bad\xff": `bad\xff`, "\u202eevil": `\u202eevil`} {
-		if got := clean(in); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		if got := visible.Text(in); got != want {
+			t.Errorf("visible.Text(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -98,7 +99,7 @@ func TestClipAndWrap(t *testing.T) {
 		ascii bool
 		want  string
 	}{{20, false, "model.encoder.0"}, {9, false, "mo…oder.0"}, {9, true, "mo...er.0"}, {2, true, "mo"}, {0, false, ""}} {
-		if got := clip("model.encoder.0", test.width, test.ascii); got != test.want {
+		if got := Clip("model.encoder.0", test.width, test.ascii); got != test.want {
 			t.Errorf("clip to %d = %q, want %q", test.width, got, test.want)
 		}
 	}
@@ -112,17 +113,14 @@ func TestClipAndWrap(t *testing.T) {
 // combining mark none.
 func TestTablesCountCells(t *testing.T) {
 	names := []string{"train.py:3", "模型训练.py:3", "mode\u0301le.py:3", "🚀.py", strings.Repeat("層", 60), strings.Repeat("e\u0301", 90)}
-	var rows [][]cell
+	var rows [][]Cell
 	for _, name := range names {
-		rows = append(rows, []cell{{text: name}, {text: "1.00 GiB"}})
+		rows = append(rows, []Cell{{Text: name}, {Text: "1.00 GiB"}})
 	}
 	for _, width := range []int{60, 61} {
-		text := written(t, func(w io.Writer) error {
-			p := &page{w: w, o: Options{Width: width}}
-			p.table([]column{{title: "owner"}, {title: "bytes", right: true}}, rows)
-			return p.err
-		})
-		for line := range strings.Lines(text) {
+		var text strings.Builder
+		NewPage(&text, Options{Width: width}).Table([]Column{{Title: "owner"}, {Title: "bytes", Right: true}}, rows)
+		for line := range strings.Lines(text.String()) {
 			if line = strings.TrimSuffix(line, "\n"); displaywidth.String(line) != width {
 				t.Errorf("%d cells, want %d: %q", displaywidth.String(line), width, line)
 			}
@@ -136,8 +134,8 @@ func FuzzClip(f *testing.F) {
 		f.Add(text, 7, false)
 	}
 	f.Fuzz(func(t *testing.T, text string, width int, ascii bool) {
-		text, width = clean(text), min(max(width, 0), 1000)
-		got := clip(text, width, ascii)
+		text, width = visible.Text(text), min(max(width, 0), 1000)
+		got := Clip(text, width, ascii)
 		if displaywidth.String(got) > width || displaywidth.String(text) <= width && got != text {
 			t.Errorf("clip(%q, %d) = %q", text, width, got)
 		}

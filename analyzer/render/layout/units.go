@@ -1,4 +1,4 @@
-package render
+package layout
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"memtrace/analyzer/report"
 )
@@ -34,7 +35,7 @@ func Count(n uint64) string {
 }
 
 // signedCount writes a difference of counts, always with its sign.
-func signedCount(n int64) string {
+func SignedCount(n int64) string {
 	switch {
 	case n > 0:
 		return "+" + Count(uint64(n))
@@ -45,7 +46,7 @@ func signedCount(n int64) string {
 }
 
 // plural writes a count with its noun.
-func plural(n uint64, one, many string) string {
+func Plural(n uint64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
@@ -72,11 +73,11 @@ func Duration(ns int64) string {
 }
 
 // moment writes a time since the start of the trace.
-func moment(ns int64) string { return "+" + Duration(ns) }
+func Moment(ns int64) string { return "+" + Duration(ns) }
 
 // tenths divides 1000 tenths of a percent among values in proportion, by the method of the largest remainder, so that a
 // printed column adds up to 100.0. All zero values give zeros.
-func tenths(values []uint64) []int {
+func Tenths(values []uint64) []int {
 	const whole = 1000
 	shares := make([]int, len(values))
 	values, sum := summable(values)
@@ -119,12 +120,38 @@ func summable(values []uint64) (scaled []uint64, sum uint64) {
 }
 
 // percent writes tenths of a percent.
-func percent(tenths int) string { return fmt.Sprintf("%d.%d%%", tenths/10, tenths%10) }
+func Percent(tenths int) string { return fmt.Sprintf("%d.%d%%", tenths/10, tenths%10) }
 
 // percentOf writes a single part of a whole, rounded to the nearest tenth.
-func percentOf(part, whole uint64) string {
+func PercentOf(part, whole uint64) string {
 	if whole == 0 {
 		return "0.0%"
 	}
 	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
+}
+
+func BytesOrDash(bytes uint64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return Bytes(bytes)
+}
+
+// exactBytes writes all digits.
+func ExactBytes(n uint64) string { return Count(n) + " B" }
+
+// secondsOf writes nanoseconds without rounding them.
+func Seconds(ns int64) string {
+	sign := ""
+	if ns < 0 {
+		sign, ns = "-", -ns
+	}
+	return fmt.Sprintf("%s%d.%09d", sign, ns/1e9, ns%1e9)
+}
+
+func UpperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -1,0 +1,40 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// each says how much the parts of a fold hold: "8 × 832.0 MiB", or from the smallest to the largest. "" for one part
+// alone.
+func (o Options) Each(count int, least, most uint64) string {
+	times, to := " × ", "–"
+	if o.ASCII {
+		times, to = " x ", "-"
+	}
+	if count < 2 {
+		return ""
+	}
+	low, high := Bytes(least), Bytes(most)
+	if low != high {
+		number, unit, _ := strings.Cut(low, " ")
+		if strings.HasSuffix(high, " "+unit) {
+			low = number
+		}
+		high = low + to + high
+	}
+	return fmt.Sprint(count, times, high)
+}
+
+// eachColumn puts a column behind the names that says how much each part of a fold holds, if any row is a fold. each
+// has one text for every row.
+func EachColumn(columns []Column, rows [][]Cell, each []string) ([]Column, [][]Cell) {
+	if !slices.ContainsFunc(each, func(text string) bool { return text != "" }) {
+		return columns, rows
+	}
+	for i := range rows {
+		rows[i] = slices.Insert(rows[i], 1, Cell{each[i], Faint})
+	}
+	return slices.Insert(columns, 1, Column{Title: "each", Right: true, Optional: 2}), rows
+}
