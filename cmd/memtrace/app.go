@@ -13,8 +13,9 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"memtrace/internal/launch"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
 
@@ -75,7 +76,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{inWords(err)} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage.Errorf("%w", inWords(err)) })
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
 	root.PersistentFlags().CountVarP(&a.verbose, "verbose", "v", "say what is being done (twice: in detail)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only")
@@ -131,46 +132,34 @@ func unknownVerb(cmd *cobra.Command, args []string) error {
 	}
 	near := cmd.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return usagef("unknown command %q; to record a program type: memtrace run -- %s", args[0], strings.Join(args, " "))
+		return usage.Errorf("unknown command %q; to record a program type: memtrace run -- %s", args[0], strings.Join(args, " "))
 	}
-	return usagef("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	return usage.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
 }
 
-func (a *app) logLevel() zerolog.Level {
-	switch {
-	case a.quiet:
-		return zerolog.ErrorLevel
-	case a.verbose == 1:
-		return zerolog.InfoLevel
-	case a.verbose > 1:
-		return zerolog.DebugLevel
-	}
-	return zerolog.WarnLevel
-}
+// The exit statuses of every verb but run.
+const (
+	exitOK      = 0
+	exitFailure = 2
+)
 
-// newLogger writes lines such as "memtrace: warning: text key=value": what a terminal shows beside the program's own
-// words.
-func newLogger(w *os.File, level zerolog.Level) zerolog.Logger {
-	words := map[string]string{"warn": "warning"}
-	colour := term.IsTerminal(int(w.Fd())) && os.Getenv("NO_COLOR") == ""
-	out := zerolog.ConsoleWriter{
-		Out:        newFittingWriter(w, terminalColumns(w)),
-		NoColor:    !colour,
-		PartsOrder: []string{zerolog.LevelFieldName, zerolog.MessageFieldName},
-		FormatLevel: func(v any) string {
-			name, _ := v.(string)
-			if word, ok := words[name]; ok {
-				name = word
-			}
-			return "memtrace: " + name + ":"
-		},
-		FormatMessage: func(v any) string {
-			text, _ := v.(string)
-			if text = visible.Text(text); colour {
-				text = "\x1b[1m" + text + "\x1b[m"
-			}
-			return text
-		},
+// finish prints what err has to say and returns the exit status that belongs to it. cmd is the verb that failed, or the
+// root.
+func (a *app) finish(cmd *cobra.Command, err error) int {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return exitOK // whoever read our output has seen enough
 	}
-	return zerolog.New(out).Level(level)
+	var status *launch.StatusError
+	if errors.As(err, &status) {
+		if status.Err != nil {
+			a.complain(cmd.CommandPath(), status.Err)
+		}
+		return status.Status
+	}
+	a.complain(cmd.CommandPath(), err)
+	var mistake *usage.Error
+	if errors.As(err, &mistake) {
+		a.tell("Run '%s -h' for help and examples.", cmd.CommandPath())
+	}
+	return exitFailure
 }

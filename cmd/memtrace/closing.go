@@ -1,11 +1,9 @@
 package main
 
 import (
-	"debug/elf"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -15,11 +13,11 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
-	"memtrace/internal/regular"
+	"memtrace/internal/launch"
 )
 
 // afterRun shows the report that was asked for and says in one line what was recorded and what to type next.
-func (a *app) afterRun(o runOptions, program string, ended outcome, traces []string) error {
+func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, traces []string) error {
 	if o.report == "" && a.quiet {
 		return nil
 	}
@@ -90,13 +88,13 @@ func (a *app) reportAfterRun(o runOptions, summaries []readSummary) error {
 }
 
 // endedWords tells of a signal, since the shell does not: it only sees memtrace end with a status.
-func endedWords(program string, ended outcome) string {
-	if ended.signal == 0 {
+func endedWords(program string, ended launch.Outcome) string {
+	if ended.Signal == 0 {
 		return ""
 	}
-	name := unix.SignalName(ended.signal)
+	name := unix.SignalName(ended.Signal)
 	if name == "" {
-		name = fmt.Sprintf("signal %d", ended.signal)
+		name = fmt.Sprintf("signal %d", ended.Signal)
 	}
 	return fmt.Sprintf("%s was ended by %s", filepath.Base(program), name)
 }
@@ -118,7 +116,7 @@ func closingWords(program, output string, summaries []readSummary, wrote int) []
 	case wrote == 0 && noFolder(output) != "":
 		return []string{"no trace was written: " + noFolder(output)}
 	case wrote == 0:
-		return []string{"no trace was written: no CUDA memory call was recorded" + whyNothing(program)}
+		return []string{"no trace was written: no CUDA memory call was recorded" + launch.WhyNothing(program)}
 	case len(summaries) == 0:
 		return []string{"no trace could be read"}
 	}
@@ -187,70 +185,4 @@ func madeNoCall(s *report.Summary) bool {
 		}
 	}
 	return s.Driver.Empty() && s.Framework.Empty()
-}
-
-// whyNothing names the reasons that can be seen from outside for a program that the recorder did not reach.
-func whyNothing(program string) string {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return ""
-	}
-	if info, err := os.Stat(path); err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
-		return "; " + program + " is setuid or setgid, and such programs ignore LD_PRELOAD"
-	}
-	if size, err := unix.Getxattr(path, "security.capability", nil); err == nil && size > 0 {
-		return "; " + program + " has file capabilities (setcap), and such programs ignore LD_PRELOAD"
-	}
-	opened, err := regular.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer opened.Close()
-	file, err := elf.NewFile(opened)
-	if err != nil {
-		return "" // a script: its interpreter is a program like any other
-	}
-	if file.Class != elf.ELFCLASS64 {
-		return "; " + program + " is a 32-bit program, which cannot load the recorder"
-	}
-	for _, header := range file.Progs {
-		if header.Type == elf.PT_INTERP {
-			return whyNothingOfLoader(program, header)
-		}
-	}
-	return "; " + program + " is statically linked, so nothing can be preloaded into it"
-}
-
-// whyNothingOfLoader looks at the loader that a program names.
-func whyNothingOfLoader(program string, header *elf.Prog) string {
-	name, err := io.ReadAll(io.LimitReader(header.Open(), unix.PathMax))
-	if err == nil && strings.Contains(string(name), "ld-musl") {
-		return "; " + program + " uses the musl C library, for which there is no CUDA"
-	}
-	return ""
-}
-
-// shortPath is how people would type a path from where they are.
-func shortPath(path string) string {
-	here, err := os.Getwd()
-	if err != nil {
-		return path
-	}
-	relative, err := filepath.Rel(here, path)
-	if err != nil || len(relative) >= len(path) {
-		return path
-	}
-	return relative
-}
-
-// shellWord returns text as one argument for a POSIX shell.
-func shellWord(text string) string {
-	if strings.HasPrefix(text, "-") {
-		text = "./" + text
-	}
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
-	if text != "" && strings.Trim(text, plain) == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

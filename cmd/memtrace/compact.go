@@ -13,6 +13,8 @@ import (
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/thin"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 )
@@ -33,7 +35,7 @@ const compactExample = `  memtrace compact --max 200M memtrace.python3.4711.bin 
 type compactOptions struct {
 	output string
 	force  bool
-	max    byteSize
+	max    cmdline.Size
 }
 
 func (a *app) compactCommand() *cobra.Command {
@@ -43,10 +45,10 @@ func (a *app) compactCommand() *cobra.Command {
 		Short:             "Copy a long trace without blocks that no peak had",
 		Long:              compactLong,
 		Example:           compactExample,
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one trace")
+				return usage.Errorf("name one trace")
 			}
 			return nil
 		},
@@ -64,7 +66,7 @@ const compactPasses = 8
 
 func (a *app) compact(o compactOptions, path string) error {
 	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
-		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
+		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	}
 	path, err := oneInput(path)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/internal/control"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
 
@@ -42,10 +43,10 @@ type holderSite struct {
 // referrers shows what refers to the tensors of a process.
 func (a *app) referrers(o controlOptions, pid int) error {
 	if o.rows < 1 || o.rows > control.MostRows {
-		return usagef("-n %d: choose between 1 and %d rows", o.rows, control.MostRows)
+		return usage.Errorf("-n %d: choose between 1 and %d rows", o.rows, control.MostRows)
 	}
 	if o.timeout < time.Millisecond || o.timeout > control.MostPatience {
-		return usagef("--timeout %s: choose between 1ms and %s", o.timeout, control.MostPatience)
+		return usage.Errorf("--timeout %s: choose between 1ms and %s", o.timeout, control.MostPatience)
 	}
 	status, err := a.ask(pid, "status")
 	if err != nil {

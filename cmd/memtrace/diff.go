@@ -11,6 +11,8 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/usage"
 )
 
 const diffLong = `Compare two traces: what is new, what grew, what shrank and what was removed from the
@@ -54,7 +56,7 @@ func (a *app) diffCommand() *cobra.Command {
 		Long:              diffLong,
 		Example:           diffExample,
 		Args:              func(cmd *cobra.Command, args []string) error { return flags.checkTraces(cmd, args) },
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.diff(&flags, args[0], args[len(args)-1]) },
 	}
 	flags.define(cmd)
@@ -63,7 +65,7 @@ func (a *app) diffCommand() *cobra.Command {
 	f.Lookup("to").Usage = "compare with this `MOMENT` of the second trace, or of the only one; with --from, the end of the part that is compared"
 	f.Lookup("from").Usage = "compare the peaks from this `MOMENT` on in both traces: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown"
 	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(render.DiffViews(), ", ")+": what became of each")
-	mustComplete(cmd, "view", completeList(render.DiffViews()...))
+	cmdline.Complete(cmd, "view", cmdline.List(render.DiffViews()...))
 	return cmd
 }
 
@@ -72,16 +74,16 @@ func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
 	from := f.window.begin()
 	switch {
 	case from != "" && f.at != "":
-		return usagef("--at compares two moments and --from two parts of a run: leave one of them out")
+		return usage.Errorf("--at compares two moments and --from two parts of a run: leave one of them out")
 	case len(args) == 1 && from != "":
-		return usagef("--from compares a part of two runs: name two traces; within one, 'memtrace diff --at %s --to MOMENT %s' compares two moments, and 'memtrace report --from %s' says what became of the memory between them",
+		return usage.Errorf("--from compares a part of two runs: name two traces; within one, 'memtrace diff --at %s --to MOMENT %s' compares two moments, and 'memtrace report --from %s' says what became of the memory between them",
 			from, args[0], from)
 	case len(args) == 1 && f.window.to == "":
-		return usagef("name two traces, or two moments of %s with --at and --to", args[0])
+		return usage.Errorf("name two traces, or two moments of %s with --at and --to", args[0])
 	case len(args) == 1:
 		return nil
 	}
-	return twoTraces(cmd, args)
+	return cmdline.TwoTraces(cmd, args)
 }
 
 // sides are the options of both summaries.
@@ -103,18 +105,18 @@ func (f *diffFlags) neededViews() ([]*render.View, error) {
 	for _, name := range f.views {
 		if !slices.Contains(render.DiffViews(), name) {
 			if name == "modules" {
-				return nil, usagef("--view modules: choose from %s; --by module compares modules", strings.Join(render.DiffViews(), ", "))
+				return nil, usage.Errorf("--view modules: choose from %s; --by module compares modules", strings.Join(render.DiffViews(), ", "))
 			}
-			return nil, usagef("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
+			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
 		}
 		needed = []*render.View{render.FindView(name)}
 	}
 	switch {
 	case len(needed) == 0:
 	case len(f.by)+len(f.groups) > 0:
-		return nil, usagef("--view shows its own table: leave out --by and --group, or --view")
+		return nil, usage.Errorf("--view shows its own table: leave out --by and --group, or --view")
 	case f.at != "" || f.window.to != "" || f.window.begin() != "":
-		return nil, usagef("--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
+		return nil, usage.Errorf("--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
 	}
 	return needed, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/symbol"
+	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -27,19 +28,14 @@ names are added behind its end, and a report uses them from then on.`
 const embedExample = `  memtrace embed memtrace.python3.4711.bin
   memtrace run --embed-symbols -- python3 train.py`
 
-// symbolOptions is how the command looks for names.
-func symbolOptions() symbol.Options {
-	return symbol.Options{Cache: symbol.DefaultCache(), Packages: true}
-}
-
 func (a *app) embedCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "embed FILE|DIR...",
 		Short:             "Write the names of functions into a trace",
 		Long:              embedLong,
 		Example:           embedExample,
-		ValidArgsFunction: completeTraces,
-		Args:              someTraces,
+		ValidArgsFunction: cmdline.Traces,
+		Args:              cmdline.SomeTraces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.embed(args) },
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
 
@@ -33,14 +34,14 @@ func csvTables() string {
 func (e *exportFlags) checkCSV(changed func(flag string) bool) error {
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines"} {
 		if changed(flag) {
-			return usagef("--%s does not apply to %s, which has tables; leave it out", flag, exportCSVName)
+			return usage.Errorf("--%s does not apply to %s, which has tables; leave it out", flag, exportCSVName)
 		}
 	}
 	switch {
 	case e.push.asked():
-		return usagef("--push sends pprof's profile; leave out %s", exportCSVName)
+		return usage.Errorf("--push sends pprof's profile; leave out %s", exportCSVName)
 	case e.output == "-":
-		return usagef("%s writes a file for each table; name a folder with -o", exportCSVName)
+		return usage.Errorf("%s writes a file for each table; name a folder with -o", exportCSVName)
 	}
 	return nil
 }

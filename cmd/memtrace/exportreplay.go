@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/usage"
 	"memtrace/trace"
 )
 
@@ -25,11 +26,11 @@ func (e *exportFlags) checkApplies(format *exportFormat) error {
 	}
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines", "at", "limit"} {
 		if e.changed(flag) && !slices.Contains(takes, flag) {
-			return usagef("--%s does not apply to %s; leave it out", flag, format.name)
+			return usage.Errorf("--%s does not apply to %s; leave it out", flag, format.name)
 		}
 	}
 	if e.limit < 1 {
-		return usagef("--limit %d: must be at least 1", e.limit)
+		return usage.Errorf("--limit %d: must be at least 1", e.limit)
 	}
 	return nil
 }

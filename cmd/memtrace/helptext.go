@@ -1,26 +1,11 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"memtrace/analyzer/render"
 )
-
-// fitHelp lets the help of a command and of those below it keep to the terminal. Elsewhere its lines stay as they are
-// written, for programs that search them.
-func fitHelp(root *cobra.Command, out *os.File) {
-	columns := terminalColumns(out)
-	cobra.AddTemplateFunc("fitFlags", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(columns) })
-	cobra.AddTemplateFunc("fitText", func(text string) string { return reflow(text, columns) })
-	usage := strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", "|fitFlags ")
-	root.SetUsageTemplate(usage)
-	root.SetHelpTemplate(strings.ReplaceAll(root.HelpTemplate(), "| trimTrailingWhitespaces}}", "| trimTrailingWhitespaces | fitText}}"))
-}
 
 // reflow breaks the paragraphs of a text that have lines of more than the given columns anew. Paragraphs with lines that
 // begin with a blank are commands or tables and keep their lines. 0 columns: as it is.

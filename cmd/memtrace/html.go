@@ -1,9 +1,11 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -11,8 +13,12 @@ import (
 
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/page"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/usage"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
+	"memtrace/trace"
+	"memtrace/trace/scrub"
 	"memtrace/trace/spool"
 )
 
@@ -62,11 +68,11 @@ func (a *app) htmlCommand() *cobra.Command {
 		Example: htmlExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
-				return usagef("name one trace, or two to compare; got %d", len(args))
+				return usage.Errorf("name one trace, or two to compare; got %d", len(args))
 			}
 			return nil
 		},
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.blocksGiven = cmd.Flags().Changed("blocks")
 			if len(args) == 2 {
@@ -83,17 +89,17 @@ func (a *app) htmlCommand() *cobra.Command {
 	f.BoolVar(&flags.noSource, "no-source", false, "replace names of the program's files, functions, tags and marks by pseudonyms")
 	f.StringVarP(&flags.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace that file if it exists")
-	mustComplete(cmd, "blocks", completeValues())
+	cmdline.Complete(cmd, "blocks", cmdline.Values())
 	return cmd
 }
 
 func (a *app) html(flags *htmlFlags, arg string) error {
 	if flags.blocks < 1 {
-		return usagef("--blocks %d: must be at least 1", flags.blocks)
+		return usage.Errorf("--blocks %d: must be at least 1", flags.blocks)
 	}
 	if flags.full {
 		if flags.blocksGiven {
-			return usagef("--full holds every block: leave out --blocks")
+			return usage.Errorf("--full holds every block: leave out --blocks")
 		}
 		flags.blocks = math.MaxInt32 // events are numbered in 32 bits
 	}
@@ -121,7 +127,7 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 // htmlDiff writes the page of what changed between two traces.
 func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 	if flags.full || flags.blocksGiven {
-		return usagef("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
+		return usage.Errorf("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
 	}
 	compared := diffFlags{summaryFlags: flags.filters}
 	compared.entries = -1
@@ -169,4 +175,81 @@ func (a *app) writePage(flags *htmlFlags, output string, write func(io.Writer) e
 		a.say("wrote %s: open it in a browser", output)
 	}
 	return nil
+}
+
+// pseudonymous makes anonymized copies of traces for as long as a page is made of them. The same name has the same
+// pseudonym in all of them, and nobody can find out by trying which name that is: the key is forgotten.
+type pseudonymous struct {
+	dir string
+	key []byte
+}
+
+func newPseudonymous() (*pseudonymous, error) {
+	dir, err := os.MkdirTemp("", "memtrace-html-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the trace without names: %w; set TMPDIR to a folder that can be written", err)
+	}
+	p := &pseudonymous{dir: dir, key: make([]byte, scrub.MinKey)}
+	_, _ = rand.Read(p.key) // never fails: see crypto/rand
+	return p, nil
+}
+
+func (p *pseudonymous) remove() { _ = os.RemoveAll(p.dir) }
+
+// copy returns the path of a copy. number tells copies of one name apart.
+func (p *pseudonymous) copy(a *app, path string, number int) (string, error) {
+	source, closeSource, err := a.openDump(path, false)
+	if err != nil {
+		return "", err
+	}
+	defer closeSource()
+	folder := filepath.Join(p.dir, fmt.Sprint(number))
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return "", err
+	}
+	edit, err := scrub.NewAnonymizer(scrub.Strip{KeepSymbols: true, KeepLines: true, Counts: make(scrub.Counts)}, p.key)
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(folder, filepath.Base(path))
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	out, err := trace.NewWriter(file, trace.WriterOptions{})
+	if err == nil {
+		err = trace.Copy(out, source, edit)
+	}
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return to, nil
+}
+
+// sources are the traces that a page is made of: those that were named, or with --no-source copies without names. The
+// caller calls done.
+func (f *htmlFlags) sources(a *app, named ...string) (read []string, done func(), err error) {
+	done = func() {}
+	var copies *pseudonymous
+	if f.noSource {
+		if copies, err = newPseudonymous(); err != nil {
+			return nil, done, err
+		}
+		done = copies.remove
+	}
+	for i, arg := range named {
+		path, err := oneInput(arg)
+		if err == nil && f.noSource {
+			path, err = copies.copy(a, path, i)
+		}
+		if err != nil {
+			return nil, done, err
+		}
+		read = append(read, path)
+	}
+	return read, done, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/cmdline"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -110,8 +111,8 @@ func (a *app) infoCommand() *cobra.Command {
 		Short:             "Print the header and the health of a trace",
 		Long:              "Print what is recorded about a run, and whether its trace is complete.",
 		Example:           infoExample,
-		ValidArgsFunction: completeTraces,
-		Args:              someTraces,
+		ValidArgsFunction: cmdline.Traces,
+		Args:              cmdline.SomeTraces,
 		RunE: func(_ *cobra.Command, args []string) error {
 			info := shown[traceInfo]{load: a.readInfo, show: writeInfoText, json: asJSON}
 			if asJSON {

@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"strings"
 
 	"memtrace/internal/regular"
 	"memtrace/trace"
+	"memtrace/trace/importer"
 	"memtrace/trace/spool"
 )
 
@@ -59,4 +62,56 @@ func openError(path string, err error) error {
 // no error, see trace.Health.
 func readError(path string, run *spool.Run, err error) error {
 	return fmt.Errorf("%s: offset %d: %w; copy the file and try again", path, run.Offset(), err)
+}
+
+// openDump prefers the plain file where no spool continues it: only there the text can show where blocks of events end,
+// and is then, whole, the text of exactly this file.
+func (a *app) openDump(path string, partly bool) (trace.Source, func() error, error) {
+	run, err := a.openTrace(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if partly || run.HasSpool() {
+		return run, run.Close, nil
+	}
+	defer run.Close()
+	file, err := regular.Open(path)
+	if err != nil {
+		return nil, nil, openError(path, err)
+	}
+	reader, err := trace.NewReader(file, run.Size())
+	if err != nil {
+		return nil, nil, errors.Join(openError(path, err), file.Close())
+	}
+	return reader, file.Close, nil
+}
+
+// refuseSame keeps a trace from being replaced by what was made of it, even where --force was given.
+func refuseSame(path, output string) error {
+	from, err := os.Stat(path)
+	if err != nil {
+		return nil // it was opened; the copy will tell
+	}
+	if to, err := os.Stat(output); err == nil && os.SameFile(from, to) {
+		return fmt.Errorf("%s is the trace itself; name another file", output)
+	}
+	return nil
+}
+
+// importHint is how much of a file is looked at when it is not a trace.
+const importHint = 1 << 20
+
+// foreignFormat returns the format that the beginning of a file is in, nil if it is none that can be imported.
+func foreignFormat(path string) *importer.Format {
+	file, err := regular.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil
+	}
+	format, _ := importer.Recognize(file, min(size, importHint))
+	return format
 }

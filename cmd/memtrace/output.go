@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
 
@@ -33,7 +34,7 @@ func (a *app) openDestination(path string, force bool) (*destination, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return nil, usagef("%s is a folder; name a file with -o", path)
+		return nil, usage.Errorf("%s is a folder; name a file with -o", path)
 	case err == nil && !info.Mode().IsRegular(): // a device or a pipe keeps its place
 		f, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for a pipe's reader, as a shell does
 		if err != nil {

@@ -10,7 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/export"
 	"memtrace/analyzer/plot"
+	"memtrace/analyzer/report"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/usage"
+	"memtrace/internal/version"
 	"memtrace/internal/visible"
 )
 
@@ -54,8 +59,8 @@ func (a *app) plotCommand() *cobra.Command {
 		Short:             "Draw memory over time, by category, iteration, size, call stack or segment",
 		Long:              fmt.Sprintf(plotLong, list.String(), windowHelp+"\n\n"+filterHelp),
 		Example:           plotExample,
-		Args:              someTraces,
-		ValidArgsFunction: completeTraces,
+		Args:              cmdline.SomeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.plot(&flags, args) },
 	}
 	f := cmd.Flags()
@@ -72,11 +77,11 @@ func (a *app) plotCommand() *cobra.Command {
 	flags.filters.window.define(cmd)
 	flags.filters.defineFilters(cmd)
 	flags.filters.defineRules(cmd)
-	mustComplete(cmd, "kind", completeValues(kinds...))
-	mustComplete(cmd, "at", completeMoments)
-	mustComplete(cmd, "axis", completeValues("time", "events"))
+	cmdline.Complete(cmd, "kind", cmdline.Values(kinds...))
+	cmdline.Complete(cmd, "at", cmdline.Moments)
+	cmdline.Complete(cmd, "axis", cmdline.Values("time", "events"))
 	for _, name := range []string{"title", "min-share"} {
-		mustComplete(cmd, name, completeValues())
+		cmdline.Complete(cmd, name, cmdline.Values())
 	}
 	return cmd
 }
@@ -86,15 +91,15 @@ func (flags *plotFlags) check() (format string, count analyzer.Options, err erro
 	format = strings.TrimPrefix(strings.ToLower(filepath.Ext(flags.output)), ".")
 	switch {
 	case flags.output == "":
-		return "", count, usagef("name the picture with -o, such as -o memory.png")
+		return "", count, usage.Errorf("name the picture with -o, such as -o memory.png")
 	case !slices.Contains(plot.Formats, format):
-		return "", count, usagef("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
+		return "", count, usage.Errorf("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
 	case flags.kind != "" && !slices.Contains(plot.Names(), flags.kind):
-		return "", count, usagef("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
+		return "", count, usage.Errorf("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
 	case flags.axis != "time" && flags.axis != "events":
-		return "", count, usagef("--axis %s: choose time or events", flags.axis)
+		return "", count, usage.Errorf("--axis %s: choose time or events", flags.axis)
 	case !(flags.show.MinShare >= 0 && flags.show.MinShare <= 100):
-		return "", count, usagef("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
+		return "", count, usage.Errorf("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
 	}
 	flags.show.Events = flags.axis == "events"
 	if count, err = flags.filters.options(); err != nil {
@@ -169,6 +174,48 @@ func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error
 			return nil, err
 		}
 		runs = append(runs, plot.Run{Name: runName(in.path), Summary: summary})
+	}
+	if len(runs) == 0 {
+		return nil, noTracesError(args[0])
+	}
+	return runs, nil
+}
+
+// readFlame lays out the call stacks of a trace.
+func (a *app) readFlame(path string, count analyzer.Options) (*plot.Flame, error) {
+	count.Training, count.Groupings, count.RuleSets, count.HistoryBlocks = false, nil, nil, 0
+	sets, _, err := a.readStacks(path, "", false, count)
+	if err != nil {
+		return nil, err
+	}
+	options := export.Options{Value: export.Peak, Writer: "memtrace " + version.String}
+	a.warnExported(path, sets, options)
+	l := export.LayOut(sets[0], options)
+	f := &plot.Flame{Title: l.Headline, Note: l.Subtitle, Sum: l.Sum, Depth: l.Depth}
+	for _, c := range export.FlameClasses() {
+		f.Legend = append(f.Legend, plot.FlameWhose(c))
+	}
+	for _, b := range l.Boxes {
+		f.Boxes = append(f.Boxes, plot.FlameBox(b))
+	}
+	return f, nil
+}
+
+// readFlames reads the traces of a flame graph, which takes one.
+func (a *app) readFlames(args []string, count analyzer.Options) ([]plot.Run, error) {
+	var runs []plot.Run
+	inputs, err := expandInputs(args)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range inputs {
+		run := plot.Run{Name: runName(in.path), Summary: &report.Summary{}}
+		if len(inputs) == 1 {
+			if run.Flame, err = a.readFlame(in.path, count); err != nil {
+				return nil, err
+			}
+		}
+		runs = append(runs, run)
 	}
 	if len(runs) == 0 {
 		return nil, noTracesError(args[0])

@@ -1,12 +1,19 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"memtrace/analyzer"
+	"memtrace/analyzer/ranks"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/visible"
 )
 
 const reportLong = `Show where the memory was: the peak and who stood at it, what was live at the
@@ -48,8 +55,8 @@ func (a *app) reportCommand() *cobra.Command {
 		Short:             "Show where the memory was",
 		Long:              reportLong,
 		Example:           reportExample,
-		Args:              someTraces,
-		ValidArgsFunction: completeTraces,
+		Args:              cmdline.SomeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.report(&flags, &views, args, cmd.Flags().Changed)
 		},
@@ -137,15 +144,114 @@ func renderSummary(w io.Writer, r readSummary, asJSON bool, style render.Options
 	return render.Text(w, r.summary, style)
 }
 
-// checkBrief refuses what --brief leaves no room for.
-func (f *summaryFlags) checkBrief(views int) error {
-	switch {
-	case !f.brief:
-		return nil
-	case f.json:
-		return usagef("--brief and --json exclude each other: both print JSON")
-	case views > 0 || f.details || f.full:
-		return usagef("--brief excludes --view, --details and --full-stacks: they show more than it may print")
+// showViews writes the views of one trace, and its CSV first: text on standard output cannot be taken back.
+func (a *app) showViews(w io.Writer, flags *viewFlags, force bool, views []*render.View, r readSummary, style render.Options) error {
+	style.Path = r.path
+	if (flags.csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
+		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, render.Health(r.summary.Health, r.summary.LostRecords))
+	}
+	if why := render.NothingSelected(r.summary, style); why != "" && flags.has("tbd") {
+		a.log.Warn().Msgf("%s: no table: %s", r.path, why)
+	}
+	switch flags.csv {
+	case "":
+	case "-":
+		return views[0].CSV(w, r.summary, style)
+	default:
+		if err := a.writeTo(flags.csv, force, visible.Lines, func(w io.Writer) error { return views[0].CSV(w, r.summary, style) }); err != nil {
+			return err
+		}
+	}
+	for i, view := range views {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := view.Text(w, r.summary, style); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// checkViews fails if a trace lacks what a view would show.
+func checkViews(views []*render.View, path string, s *report.Summary) error {
+	var problems []error
+	for _, view := range views {
+		if why := view.Missing(s); why != "" {
+			problems = append(problems, fmt.Errorf("%s: --view %s: %s", path, view.Name, why))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// sideBySide reports whether the arguments are one folder with several traces, which are the processes of one run.
+func sideBySide(args []string) bool {
+	if len(args) != 1 {
+		return false
+	}
+	inputs, err := expandInputs(args)
+	return err == nil && len(inputs) > 1 && inputs[0].fromFolder
+}
+
+// reportRanks shows the processes of a folder side by side, then the report of the one to look at, or with all of each.
+// A trace that cannot be read does not keep the others from being shown.
+func (a *app) reportRanks(flags *summaryFlags, folder string, options analyzer.Options, style render.Options) error {
+	inputs, err := expandInputs([]string{folder})
+	if err != nil {
+		return err
+	}
+	var list []ranks.Process
+	var damaged damageList
+	var problems []error
+	load := func(path string) (*report.Summary, error) { return a.summarize(path, options) }
+	err = inOrder(inputs, load, func(in input, summary *report.Summary, err error) error {
+		switch {
+		case a.passOver(in, err):
+		case err != nil:
+			problems = append(problems, err)
+		default:
+			if flags.strict {
+				damaged.add(in.path, summary)
+			}
+			list = append(list, ranks.Process{Path: in.path, Summary: summary})
+		}
+		return nil
+	})
+	if len(list) == 0 && problems == nil {
+		return noTracesError(folder)
+	}
+	if len(list) > 0 {
+		err = a.writeTo(flags.output, flags.force, flags.form(style), func(w io.Writer) error {
+			return showRanks(w, ranks.Compare(list, byCategory), folder, flags.allProcesses, style)
+		})
+	}
+	return damaged.join(errors.Join(append(problems, err)...))
+}
+
+func showRanks(w io.Writer, r *ranks.Ranks, folder string, all bool, style render.Options) error {
+	if len(r.Processes) > 1 {
+		style.Path = folder
+		if err := render.Ranks(w, r, style); err != nil {
+			return err
+		}
+	}
+	for i, p := range r.Processes {
+		if !all && i != r.Worst {
+			continue
+		}
+		if _, err := io.WriteString(w, strings.Repeat("\n", min(len(r.Processes)-1, 1))); err != nil {
+			return err
+		}
+		style.Path = p.Path
+		if err := render.Text(w, p.Summary, style); err != nil {
+			return err
+		}
+	}
+	if all || len(r.Processes) == 1 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "      memtrace report --all %s  # the report of every process\n", folder)
+	return err
 }

@@ -18,10 +18,10 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/page"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/cmdline"
 	"memtrace/internal/pageserver"
+	"memtrace/internal/usage"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -68,11 +68,11 @@ func (a *app) serveCommand() *cobra.Command {
 		Example: serveExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one trace or folder; got %d", len(args))
+				return usage.Errorf("name one trace or folder; got %d", len(args))
 			}
 			return nil
 		},
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.serve(&flags, args[0]) },
 	}
 	f := cmd.Flags()
@@ -80,17 +80,17 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.filters.defineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "put at most this number of `BLOCKS` on a page; blocks of larger traces are sent on request")
 	f.IntVar(&flags.port, "port", 0, "listen on this `PORT` (default: any that is free)")
-	mustComplete(cmd, "blocks", completeValues())
-	mustComplete(cmd, "port", completeValues())
+	cmdline.Complete(cmd, "blocks", cmdline.Values())
+	cmdline.Complete(cmd, "port", cmdline.Values())
 	return cmd
 }
 
 func (a *app) serve(flags *serveFlags, arg string) error {
 	if flags.blocks < 1 {
-		return usagef("--blocks %d: must be at least 1", flags.blocks)
+		return usage.Errorf("--blocks %d: must be at least 1", flags.blocks)
 	}
 	if flags.port < 0 || flags.port > 65535 {
-		return usagef("--port %d: choose between 1 and 65535, or 0 for any", flags.port)
+		return usage.Errorf("--port %d: choose between 1 and 65535, or 0 for any", flags.port)
 	}
 	options, err := flags.filters.pageOptions(serveBlocks)
 	if err != nil {
@@ -149,21 +149,6 @@ func serveUntil(ctx context.Context, listener net.Listener, server *http.Server)
 	defer cancel()
 	_ = server.Shutdown(last) // the process ends in any case
 	return nil
-}
-
-// pageOptions are what the pages of html and serve are made with.
-func (s *summaryFlags) pageOptions(blocks int) (analyzer.Options, error) {
-	options, err := s.options()
-	if err != nil {
-		return options, err
-	}
-	set, err := rulefile.Open(rulefile.Default)
-	if err != nil {
-		return options, err
-	}
-	options.Sites, options.Training, options.HistoryBlocks = true, true, blocks
-	options.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
-	return options, nil
 }
 
 // summarizeQuietly is summarize without a bar and without warnings of what lies beside: it is done again and again.

@@ -6,14 +6,15 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/scrub"
@@ -103,10 +104,10 @@ func (a *app) anonymizeCommand() *cobra.Command {
 
 // register sets what both verbs share. keep lists what is kept where nothing else is said.
 func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
-	cmd.ValidArgsFunction = completeTraces
+	cmd.ValidArgsFunction = cmdline.Traces
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("name one trace")
+			return usage.Errorf("name one trace")
 		}
 		return nil
 	}
@@ -114,12 +115,12 @@ func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
 	f.StringSliceVar(&o.keep, "keep", keep, "keep these `PARTS`: "+keepSymbols+" (embedded names of code), "+keepLines+" (Python's line tables), or "+keepNothing)
-	mustComplete(cmd, "keep", completeList(keepSymbols, keepLines, keepNothing))
+	cmdline.Complete(cmd, "keep", cmdline.List(keepSymbols, keepLines, keepNothing))
 }
 
 func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
 	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
-		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
+		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	}
 	strip, err := o.strip()
 	if err != nil {
@@ -168,10 +169,10 @@ func (o scrubOptions) strip() (*scrub.Strip, error) {
 			s.KeepLines = true
 		case keepNothing:
 			if len(o.keep) > 1 {
-				return nil, usagef("--keep %s: %s is no part among others", strings.Join(o.keep, ","), keepNothing)
+				return nil, usage.Errorf("--keep %s: %s is no part among others", strings.Join(o.keep, ","), keepNothing)
 			}
 		default:
-			return nil, usagef("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
+			return nil, usage.Errorf("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
 		}
 	}
 	return s, nil
@@ -198,18 +199,6 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 		return nil, fmt.Errorf("%s: %w; make one with: head -c 32 /dev/urandom > %s", o.key, err, o.key)
 	}
 	return made, nil
-}
-
-// refuseSame keeps a trace from being replaced by what was made of it, even where --force was given.
-func refuseSame(path, output string) error {
-	from, err := os.Stat(path)
-	if err != nil {
-		return nil // it was opened; the copy will tell
-	}
-	if to, err := os.Stat(output); err == nil && os.SameFile(from, to) {
-		return fmt.Errorf("%s is the trace itself; name another file", output)
-	}
-	return nil
 }
 
 // printScrubbed says on standard error what was left out or replaced.

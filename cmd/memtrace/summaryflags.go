@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,19 +13,11 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/export"
-	"memtrace/analyzer/finding"
 	"memtrace/analyzer/render"
-	"memtrace/analyzer/report"
+	"memtrace/analyzer/symbol"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
-)
-
-// The width of a report in columns: what it may be told, and what it takes from a terminal.
-const (
-	widthMin     = 60
-	widthMax     = 1000
-	widthDefault = 100
-	widthComfort = 160 // wider terminals do not make a table easier to read
 )
 
 const defaultRows = 12
@@ -93,11 +84,11 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	f.StringVarP(&s.output, "output", "o", "", "write to a `FILE` instead of standard output")
 	f.BoolVarP(&s.force, "force", "f", false, "replace that file if it exists")
 	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
-	mustComplete(cmd, "by", completeList(groupingNames()...))
-	mustComplete(cmd, "at", completeMoments)
-	mustComplete(cmd, "color", completeValues("auto", "always", "never"))
+	cmdline.Complete(cmd, "by", cmdline.List(groupingNames()...))
+	cmdline.Complete(cmd, "at", cmdline.Moments)
+	cmdline.Complete(cmd, "color", cmdline.Values("auto", "always", "never"))
 	for _, name := range []string{"rows", "width"} {
-		mustComplete(cmd, name, completeValues())
+		cmdline.Complete(cmd, name, cmdline.Values())
 	}
 }
 
@@ -111,7 +102,7 @@ func (s *summaryFlags) defineFilters(cmd *cobra.Command) {
 	f.StringVar(&s.library, "library", "", "only calls from libraries whose name contains `NAME`")
 	f.StringArrayVar(&s.own, "own", nil, "take files whose path has parts that match this `GLOB` for the program's own code, with '!' before it for a library's (repeatable; * is any text)")
 	for _, name := range []string{"device", "own", "focus", "ignore", "tag", "library"} {
-		mustComplete(cmd, name, completeValues())
+		cmdline.Complete(cmd, name, cmdline.Values())
 	}
 }
 
@@ -131,11 +122,11 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 	var err error
 	for _, name := range s.by {
 		if !slices.Contains(groupingNames(), name) {
-			return o, usagef("--by %s: choose from %s", name, strings.Join(groupingNames(), ", "))
+			return o, usage.Errorf("--by %s: choose from %s", name, strings.Join(groupingNames(), ", "))
 		}
 	}
 	if err := callstack.CheckOwn(o.Own); err != nil {
-		return o, usagef("--own or MEMTRACE_OWN: %w", err)
+		return o, usage.Errorf("--own or MEMTRACE_OWN: %w", err)
 	}
 	if err := s.addRules(&o); err != nil {
 		return o, err
@@ -143,12 +134,12 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 	for _, text := range s.devices {
 		index, err := strconv.ParseInt(text, 10, 16)
 		if err != nil || index < 0 {
-			return o, usagef("--device %s: name the device's number, such as 0", text)
+			return o, usage.Errorf("--device %s: name the device's number, such as 0", text)
 		}
 		o.Devices = append(o.Devices, int16(index))
 	}
 	if o.At, err = analyzer.ParseAt(s.at); err != nil {
-		return o, usagef("--at: %w", err)
+		return o, usage.Errorf("--at: %w", err)
 	}
 	if o.From, o.To, err = s.window.moments(); err != nil {
 		return o, err
@@ -185,7 +176,7 @@ func parseRegexp(flag, text string) (*regexp.Regexp, error) {
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
-		return nil, usagef("%s: %w", flag, err)
+		return nil, usage.Errorf("%s: %w", flag, err)
 	}
 	return re, nil
 }
@@ -201,32 +192,23 @@ func (s *summaryFlags) style(out *os.File) (render.Options, error) {
 	case "auto":
 		o.Color = terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	default:
-		return o, usagef("--color %s: choose auto, always or never", s.color)
+		return o, usage.Errorf("--color %s: choose auto, always or never", s.color)
 	}
 	switch {
 	case s.rows < 0:
-		return o, usagef("-n %d: must be a number of rows, or 0 for all", s.rows)
+		return o, usage.Errorf("-n %d: must be a number of rows, or 0 for all", s.rows)
 	case s.asked == nil || !s.asked("rows"):
 		o.Rows = 0 // render's word for as many as fit
 	case s.rows == 0:
 		o.Rows = -1 // render's word for all
 	}
 	if s.width != 0 && (s.width < widthMin || s.width > widthMax) {
-		return o, usagef("--width %d: choose between %d and %d columns", s.width, widthMin, widthMax)
+		return o, usage.Errorf("--width %d: choose between %d and %d columns", s.width, widthMin, widthMax)
 	}
 	if s.width == 0 {
 		o.Width = reportWidth(out, terminal)
 	}
 	return o, nil
-}
-
-func reportWidth(out *os.File, terminal bool) int {
-	if terminal {
-		if columns, _, err := term.GetSize(int(out.Fd())); err == nil && columns > 0 {
-			return min(max(columns, widthMin), widthComfort)
-		}
-	}
-	return widthDefault
 }
 
 // outputFile is the file that decides about colours and width: nil for -o FILE.
@@ -237,61 +219,20 @@ func (s *summaryFlags) outputFile(a *app) *os.File {
 	return nil
 }
 
-// summarize reads one trace. Filters that match nothing in it are an error: a report of zeros is no answer.
-func (a *app) summarize(path string, o analyzer.Options) (*report.Summary, error) {
-	summary, err := a.summarizeAny(path, o)
-	if err == nil {
-		err = checkMatched(path, summary)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return summary, nil
+// symbolOptions is how the command looks for names.
+func symbolOptions() symbol.Options {
+	return symbol.Options{Cache: symbol.DefaultCache(), Packages: true}
 }
 
-// checkMatched says which filters matched nothing.
-func checkMatched(path string, s *report.Summary) error {
-	if len(s.Unmatched) > 0 {
-		return fmt.Errorf("%s: %s", path, strings.Join(s.Unmatched, "; "))
+// checkBrief refuses what --brief leaves no room for.
+func (f *summaryFlags) checkBrief(views int) error {
+	switch {
+	case !f.brief:
+		return nil
+	case f.json:
+		return usage.Errorf("--brief and --json exclude each other: both print JSON")
+	case views > 0 || f.details || f.full:
+		return usage.Errorf("--brief excludes --view, --details and --full-stacks: they show more than it may print")
 	}
 	return nil
-}
-
-// summarizeAny is summarize for those who accept filters that match nothing.
-func (a *app) summarizeAny(path string, o analyzer.Options) (*report.Summary, error) {
-	run, err := a.openTrace(path)
-	if err != nil {
-		return nil, err
-	}
-	defer run.Close()
-	done, err := lookAhead(path, &o)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	bar := a.newProgress(path, run.Size())
-	defer bar.finish()
-	o.Progress = func(read int64) { bar.update(read) }
-	summary, err := analyzer.Summarize(run, o)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
-		summary.AddNotes(finding.New("own-account-unread", fmt.Sprintf("A framework's own account is left out: %v.", err), 0, "own_accounts"))
-	}
-	return summary, nil
-}
-
-// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the
-// events, or a moment is told by what comes behind it. The caller calls done.
-func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
-	if !o.NeedsAhead() {
-		return func() {}, nil
-	}
-	ahead, err := openAgain(path)
-	if err != nil {
-		return nil, err
-	}
-	o.Ahead = ahead
-	return func() { ahead.Close() }, nil
 }

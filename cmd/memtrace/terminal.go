@@ -191,3 +191,20 @@ func shellWords(line string) (words []string) {
 	}
 	return words
 }
+
+// The width of a report in columns: what it may be told, and what it takes from a terminal.
+const (
+	widthMin     = 60
+	widthMax     = 1000
+	widthDefault = 100
+	widthComfort = 160 // wider terminals do not make a table easier to read
+)
+
+func reportWidth(out *os.File, terminal bool) int {
+	if terminal {
+		if columns, _, err := term.GetSize(int(out.Fd())); err == nil && columns > 0 {
+			return min(max(columns, widthMin), widthComfort)
+		}
+	}
+	return widthDefault
+}

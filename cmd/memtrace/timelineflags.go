@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
+	"memtrace/internal/usage"
 )
 
 // timelineGroupings are what --view timeline can be divided by.
@@ -20,11 +21,11 @@ func (v *viewFlags) takeBy(s *summaryFlags) error {
 	case len(s.by) == 0:
 		return nil
 	case len(v.names) > 1:
-		return usagef("--by divides --view timeline alone: leave out the other views, or --by")
+		return usage.Errorf("--by divides --view timeline alone: leave out the other views, or --by")
 	case len(s.by) > 1:
-		return usagef("--view timeline is divided by one grouping; got %s", strings.Join(s.by, ", "))
+		return usage.Errorf("--view timeline is divided by one grouping; got %s", strings.Join(s.by, ", "))
 	case !slices.Contains(timelineGroupings(), s.by[0]):
-		return usagef("--by %s: choose from %s", s.by[0], strings.Join(timelineGroupings(), ", "))
+		return usage.Errorf("--by %s: choose from %s", s.by[0], strings.Join(timelineGroupings(), ", "))
 	}
 	v.timeline, s.by = s.by[0], nil
 	return nil

@@ -4,6 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/usage"
 )
 
 // windowFlags ask for the part of the run between two moments.
@@ -23,32 +25,32 @@ func (w *windowFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.from, "from", "", "answer for the run from this `MOMENT` on: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown")
 	f.StringVar(&w.to, "to", "", "answer for the run up to this `MOMENT`: a time such as 1.5s, step:N, mark:NAME, oom, oom:N, teardown or exit")
-	mustComplete(cmd, "from", completeValues("teardown", "oom", "oom:", "mark:", "step:"))
-	mustComplete(cmd, "to", completeValues("teardown", "exit", "oom", "oom:", "mark:", "step:"))
+	cmdline.Complete(cmd, "from", cmdline.Values("teardown", "oom", "oom:", "mark:", "step:"))
+	cmdline.Complete(cmd, "to", cmdline.Values("teardown", "exit", "oom", "oom:", "mark:", "step:"))
 }
 
 // defineOldName adds --since, which is what --from was called once.
 func (w *windowFlags) defineOldName(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&w.since, "since", "", "an older name of --from `MOMENT`")
-	mustComplete(cmd, "since", completeValues("teardown", "oom", "oom:", "mark:", "step:"))
+	cmdline.Complete(cmd, "since", cmdline.Values("teardown", "oom", "oom:", "mark:", "step:"))
 }
 
 // moments checks the flags.
 func (w *windowFlags) moments() (from, to analyzer.At, err error) {
 	if w.since != "" && w.from != "" {
-		return from, to, usagef("--since is an older name of --from: leave one of them out")
+		return from, to, usage.Errorf("--since is an older name of --from: leave one of them out")
 	}
 	if from, err = analyzer.ParseAt(w.begin()); err != nil {
-		return from, to, usagef("--from: %w", err)
+		return from, to, usage.Errorf("--from: %w", err)
 	}
 	if to, err = analyzer.ParseAt(w.to); err != nil {
-		return from, to, usagef("--to: %w", err)
+		return from, to, usage.Errorf("--to: %w", err)
 	}
 	if w.moment && from.IsZero() {
 		return from, to, nil
 	}
 	if err := analyzer.CheckWindow(from, to); err != nil {
-		return from, to, &usageError{err}
+		return from, to, usage.Errorf("%w", err)
 	}
 	return from, to, nil
 }

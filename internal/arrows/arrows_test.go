@@ -59,17 +59,21 @@ var ours = map[string][]string{
 	"analyzer/export":         {"cuda", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
 	"analyzer/page":           {"analyzer/diff", "analyzer/lanes", "analyzer/render", "analyzer/report"},
 	"analyzer/plot":           {"analyzer/lanes", "analyzer/report", "analyzer/rules", "internal/visible"},
-	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/finding", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace/textform", "trace", "cuda/nvml", "cuda", "internal/control", "internal/inject", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/top", "internal/version", "internal/visible"},
+	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/finding", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace/textform", "trace", "cuda/nvml", "cuda", "internal/cmdline", "internal/control", "internal/inject", "internal/launch", "internal/manual", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/top", "internal/usage", "internal/version", "internal/visible"},
 	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer/thin", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"internal/top":            {"analyzer/callstack", "analyzer/diff", "analyzer/profile", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "internal/loopback", "internal/metrics", "internal/regular", "internal/version", "internal/visible"},
 	"internal/metrics":        {"internal/loopback", "internal/visible"},
+	"internal/cmdline":        {"internal/usage"},
 	"internal/control":        {},
 	"internal/inject":         {"internal/regular"},
+	"internal/launch":         {"internal/regular", "internal/usage"},
 	"internal/loopback":       {},
+	"internal/manual":         {"internal/version"},
 	"internal/pageserver":     {"analyzer/page", "analyzer/report", "internal/loopback"},
 	"internal/offheap":        {},
 	"internal/pyroscope":      {},
 	"internal/regular":        {},
+	"internal/usage":          {},
 	"internal/visible":        {},
 	"internal/version":        {},
 }
@@ -77,10 +81,10 @@ var ours = map[string][]string{
 // theirs lists who may import a module of others directly. Modules that are not listed may be imported where the
 // package's own rules allow it.
 var theirs = map[string][]string{
-	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/control", "internal/inject", "internal/top", "internal/offheap", "internal/regular"},
+	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/control", "internal/inject", "internal/launch", "internal/top", "internal/offheap", "internal/regular"},
 	"github.com/rs/zerolog":        {"interpose", "cmd/memtrace", "internal/top"},
 	"github.com/NVIDIA/go-nvml":    {"cuda/nvml"},
-	"github.com/spf13/cobra":       {"cmd/memtrace"},
+	"github.com/spf13/cobra":       {"cmd/memtrace", "internal/cmdline", "internal/manual"}, // verbs; their arguments; their pages
 	"charm.land":                   {"cmd/memtrace", "internal/top"},
 	"github.com/charmbracelet":     {"cmd/memtrace", "internal/top"},
 	"github.com/google/pprof":      {"analyzer/export"},

@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"os"
@@ -9,12 +9,12 @@ import (
 )
 
 func TestApplyReplacesAndKeeps(t *testing.T) {
-	g := guestSettings{library: "/opt/lib/libmemtrace.so", runDir: "/run/x", output: "/out/%p.bin", spoolMax: 1 << 20, force: true}
+	g := Settings{Library: "/opt/lib/libmemtrace.so", RunDir: "/run/x", Output: "/out/%p.bin", SpoolMax: 1 << 20, Force: true}
 	base := []string{"HOME=/home/u", "LD_PRELOAD=/usr/lib/a.so /old/libmemtrace.so:/usr/lib/b.so", "MEMTRACE_OUTPUT=first", "MEMTRACE_OUTPUT=second", "MEMTRACE_LOG=debug"}
 	want := []string{"HOME=/home/u", "LD_PRELOAD=/opt/lib/libmemtrace.so:/usr/lib/a.so:/usr/lib/b.so", "MEMTRACE_FORCE=1", "MEMTRACE_LOG=debug",
 		"MEMTRACE_OUTPUT=/out/%p.bin", "MEMTRACE_RUN_DIR=/run/x", "MEMTRACE_SPOOL_MAX=1048576"}
 	before := slices.Clone(base)
-	got := slices.Sorted(slices.Values(g.apply(base)))
+	got := slices.Sorted(slices.Values(g.Apply(base)))
 	if !slices.Equal(got, want) {
 		t.Errorf("apply gave\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -35,8 +35,8 @@ func TestOutputPattern(t *testing.T) {
 		want    string // "" where an error is expected
 		problem string
 	}{
-		{pattern: dir, want: filepath.Join(dir, defaultOutput)},
-		{pattern: filepath.Join(dir, "new") + "/", want: filepath.Join(dir, "new", defaultOutput)},
+		{pattern: dir, want: filepath.Join(dir, DefaultOutput)},
+		{pattern: filepath.Join(dir, "new") + "/", want: filepath.Join(dir, "new", DefaultOutput)},
 		{pattern: dir + "/%h.%q{RANK}.%p%%.bin", want: dir + "/%h.%q{RANK}.%p%%.bin"},
 		{pattern: existing, force: true, want: existing},
 		{pattern: existing, problem: "use -f"},
@@ -46,7 +46,7 @@ func TestOutputPattern(t *testing.T) {
 		{pattern: "a%q{RANK", problem: "followed by"},
 	}
 	for _, c := range cases {
-		got, err := outputPattern(c.pattern, c.force)
+		got, err := OutputPattern(c.pattern, c.force)
 		if got != c.want || (err != nil) != (c.problem != "") || err != nil && !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("outputPattern(%q, %v) = %q, %v; want %q, an error with %q", c.pattern, c.force, got, err, c.want, c.problem)
 		}
@@ -59,23 +59,9 @@ func TestOutputPatternEscapesFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
-	got, err := outputPattern("out/%p.bin", false)
+	got, err := OutputPattern("out/%p.bin", false)
 	want := filepath.Join(strings.ReplaceAll(dir, "%", "%%"), "out/%p.bin")
 	if err != nil || got != want {
 		t.Errorf("outputPattern = %q, %v; want %q", got, err, want)
-	}
-}
-
-func TestParseBytes(t *testing.T) {
-	good := map[string]int64{"1": 1, "65536": 65536, "64M": 64 << 20, "24 MB": 24 << 20, "24MiB": 24 << 20, "1.5GiB": 3 << 29, "2t": 2 << 40, " 7 k ": 7 << 10, "10b": 10}
-	for text, want := range good {
-		if got, err := parseBytes(text); err != nil || got != want {
-			t.Errorf("parseBytes(%q) = %d, %v; want %d", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "M", "0", "-1", "1x", "1 2", "1.2.3M", "NaN", "Inf", "9e99", "99999999T", "0.1"} {
-		if got, err := parseBytes(text); err == nil {
-			t.Errorf("parseBytes(%q) = %d; want an error", text, got)
-		}
 	}
 }

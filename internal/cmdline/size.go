@@ -1,4 +1,4 @@
-package main
+package cmdline
 
 import (
 	"fmt"
@@ -11,25 +11,26 @@ import (
 // the reports.
 var byteUnits = map[string]int{"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
-// byteSize is a flag value: a number of bytes such as 65536, 64M, 24 MB or 1.5GiB.
-type byteSize int64
+// Size is a flag value: a number of bytes such as 65536, 64M, 24 MB or 1.5GiB.
+type Size int64
 
-func (b *byteSize) String() string {
+func (b *Size) String() string {
 	if *b == 0 {
 		return ""
 	}
 	return strconv.FormatInt(int64(*b), 10)
 }
 
-func (*byteSize) Type() string { return "SIZE" }
+func (*Size) Type() string { return "SIZE" }
 
-func (b *byteSize) Set(text string) error {
-	bytes, err := parseBytes(text)
-	*b = byteSize(bytes)
+func (b *Size) Set(text string) error {
+	bytes, err := ParseSize(text)
+	*b = Size(bytes)
 	return err
 }
 
-func parseBytes(text string) (int64, error) {
+// ParseSize reads a number of bytes as Size does.
+func ParseSize(text string) (int64, error) {
 	trimmed := strings.ToLower(strings.TrimSpace(text))
 	end := strings.LastIndexAny(trimmed, "0123456789.") + 1
 	unit := strings.TrimSpace(trimmed[end:])

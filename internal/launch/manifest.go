@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"errors"
@@ -14,38 +14,40 @@ import (
 	"memtrace/internal/regular"
 )
 
-// manifestEnv names the folder in which each recorded process drops one small file per trace: the trace's absolute path
+// ManifestEnv names the folder in which each recorded process drops one small file per trace: the trace's absolute path
 // and a newline. The file is called PID.N, N counting the traces of the process.
-const manifestEnv = "MEMTRACE_RUN_DIR"
+const ManifestEnv = "MEMTRACE_RUN_DIR"
 
 // manifestEntryLimit bounds what is read of one entry: the longest path that Linux accepts, and its newline.
 const manifestEntryLimit = 4096 + 1
 
-// manifest is the folder that tells one run which traces its process tree wrote.
-type manifest struct {
-	dir string
+// Manifest is the folder that tells one run which traces its process tree wrote.
+type Manifest struct {
+	Dir string
 }
 
-func newManifest() (*manifest, error) {
+// NewManifest makes the folder; the caller removes it.
+func NewManifest() (*Manifest, error) {
 	dir, err := os.MkdirTemp("", "memtrace-run-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the run's list of traces: %w; set TMPDIR to a folder that can be written", err)
 	}
-	return &manifest{dir: dir}, nil
+	return &Manifest{Dir: dir}, nil
 }
 
-func (m *manifest) remove() { _ = os.RemoveAll(m.dir) }
+// Remove removes the folder.
+func (m *Manifest) Remove() { _ = os.RemoveAll(m.Dir) }
 
-// traces returns the paths that were dropped, in order of process and number, each once, and an error for each entry
+// Traces returns the paths that were dropped, in order of process and number, each once, and an error for each entry
 // that cannot be read.
-func (m *manifest) traces() (paths []string, bad []error) {
-	entries, err := os.ReadDir(m.dir)
+func (m *Manifest) Traces() (paths []string, bad []error) {
+	entries, err := os.ReadDir(m.Dir)
 	if err != nil {
 		return nil, []error{fmt.Errorf("list the run's traces: %w", err)}
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return slices.Compare(manifestOrder(a.Name()), manifestOrder(b.Name())) })
 	for _, entry := range entries {
-		path, err := readManifestEntry(filepath.Join(m.dir, entry.Name()))
+		path, err := readManifestEntry(filepath.Join(m.Dir, entry.Name()))
 		if err != nil {
 			bad = append(bad, err)
 			continue
@@ -57,14 +59,14 @@ func (m *manifest) traces() (paths []string, bad []error) {
 	return paths, bad
 }
 
-// passOn copies the entries into the folder of an enclosing run, which would otherwise not learn of these traces.
-func (m *manifest) passOn(outer string) error {
-	entries, err := os.ReadDir(m.dir)
+// PassOn copies the entries into the folder of an enclosing run, which would otherwise not learn of these traces.
+func (m *Manifest) PassOn(outer string) error {
+	entries, err := os.ReadDir(m.Dir)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		text, err := regular.ReadUnlinked(filepath.Join(m.dir, entry.Name()), manifestEntryLimit)
+		text, err := regular.ReadUnlinked(filepath.Join(m.Dir, entry.Name()), manifestEntryLimit)
 		if err == nil {
 			err = writeManifestEntry(filepath.Join(outer, entry.Name()), text)
 		}

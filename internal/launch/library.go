@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"errors"
@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-const libraryName = "libmemtrace.so"
+// LibraryName is the file name of the recorder.
+const LibraryName = "libmemtrace.so"
 
 // libraryEnv overrides the search for the recorder.
 const libraryEnv = "MEMTRACE_LIBRARY"
@@ -17,9 +18,9 @@ const libraryEnv = "MEMTRACE_LIBRARY"
 // usual layouts of an installation.
 var libraryFolders = []string{".", "../lib/memtrace", "../lib"}
 
-// findLibrary returns the absolute path of the recorder that is to be preloaded.
-func findLibrary() (string, error) {
-	path, err := searchLibrary()
+// FindLibrary returns the absolute path of the recorder that is to be preloaded.
+func FindLibrary() (string, error) {
+	path, err := SearchLibrary()
 	if err != nil {
 		return "", err
 	}
@@ -30,23 +31,24 @@ func findLibrary() (string, error) {
 	return path, nil
 }
 
-func searchLibrary() (string, error) {
+// SearchLibrary returns the absolute path of the recorder: the one that is named, else one beside this executable.
+func SearchLibrary() (string, error) {
 	if named := os.Getenv(libraryEnv); named != "" {
 		if err := regularFile(named); err != nil {
-			return "", fmt.Errorf("%s: %w; set it to the path of %s or unset it", libraryEnv, err, libraryName)
+			return "", fmt.Errorf("%s: %w; set it to the path of %s or unset it", libraryEnv, err, LibraryName)
 		}
 		return filepath.Abs(named)
 	}
-	folder, err := findBeside(libraryName, libraryFolders, fmt.Sprintf("build it with 'make lib' or set %s to its path", libraryEnv))
+	folder, err := FindBeside(LibraryName, libraryFolders, fmt.Sprintf("build it with 'make lib' or set %s to its path", libraryEnv))
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(folder, libraryName), nil
+	return filepath.Join(folder, LibraryName), nil
 }
 
-// findBeside returns the first of some folders, seen from that of this executable, that has a regular file of this
+// FindBeside returns the first of some folders, seen from that of this executable, that has a regular file of this
 // name. The advice closes the error's sentence.
-func findBeside(name string, folders []string, advice string) (string, error) {
+func FindBeside(name string, folders []string, advice string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w; %s", name, err, advice)

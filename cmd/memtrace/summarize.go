@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/export"
+	"memtrace/analyzer/finding"
+	"memtrace/analyzer/report"
+)
+
+// summarize reads one trace. Filters that match nothing in it are an error: a report of zeros is no answer.
+func (a *app) summarize(path string, o analyzer.Options) (*report.Summary, error) {
+	summary, err := a.summarizeAny(path, o)
+	if err == nil {
+		err = checkMatched(path, summary)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return summary, nil
+}
+
+// checkMatched says which filters matched nothing.
+func checkMatched(path string, s *report.Summary) error {
+	if len(s.Unmatched) > 0 {
+		return fmt.Errorf("%s: %s", path, strings.Join(s.Unmatched, "; "))
+	}
+	return nil
+}
+
+// summarizeAny is summarize for those who accept filters that match nothing.
+func (a *app) summarizeAny(path string, o analyzer.Options) (*report.Summary, error) {
+	run, err := a.openTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	done, err := lookAhead(path, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	bar := a.newProgress(path, run.Size())
+	defer bar.finish()
+	o.Progress = func(read int64) { bar.update(read) }
+	summary, err := analyzer.Summarize(run, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
+		summary.AddNotes(finding.New("own-account-unread", fmt.Sprintf("A framework's own account is left out: %v.", err), 0, "own_accounts"))
+	}
+	return summary, nil
+}
+
+// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the
+// events, or a moment is told by what comes behind it. The caller calls done.
+func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
+	if !o.NeedsAhead() {
+		return func() {}, nil
+	}
+	ahead, err := openAgain(path)
+	if err != nil {
+		return nil, err
+	}
+	o.Ahead = ahead
+	return func() { ahead.Close() }, nil
+}
