@@ -51,14 +51,14 @@ func (a *app) loadInto(o attachOptions, pid int) (control.Answer, error) {
 		if ctx.Err() != nil {
 			return none, err
 		}
-		a.log.Info().Msgf("not by the interpreter: %v", err)
+		a.Log.Info().Msgf("not by the interpreter: %v", err)
 	}
 	result, err := inject.Load(ctx, pid, library, attachFunction)
 	switch {
 	case errors.Is(err, inject.ErrNoThread):
 		err = fmt.Errorf("nothing was changed, for within %s %w; try again, or with a longer --timeout", o.timeout, err)
 	case err == nil:
-		a.log.Info().Msgf("thread %d stood still for %s", result.Thread, result.Stopped.Round(10*time.Microsecond))
+		a.Log.Info().Msgf("thread %d stood still for %s", result.Thread, result.Stopped.Round(10*time.Microsecond))
 		return awaitSocket(stopped, pid, nil)
 	}
 	return none, err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/render"
+	"memtrace/internal/console"
 	"memtrace/internal/control"
 	"memtrace/internal/launch"
 	"memtrace/internal/usage"
@@ -107,7 +108,7 @@ func (a *app) begin(pid int, now control.Answer, request string) (control.Answer
 	case control.Ended:
 		return now, fmt.Errorf("the recording of process %d has ended, in %s; a process can be recorded once", pid, now.Trace)
 	}
-	a.log.Info().Msgf("asking process %d to record", pid)
+	a.Log.Info().Msgf("asking process %d to record", pid)
 	answer, err := control.Ask(pid, request)
 	if err == nil && answer.State != control.Recording && answer.State != control.Idle {
 		err = fmt.Errorf("process %d could not begin to record: it is %s", pid, answer.State)
@@ -116,22 +117,22 @@ func (a *app) begin(pid int, now control.Answer, request string) (control.Answer
 }
 
 func (a *app) sayBegun(pid int, answer control.Answer) {
-	if a.quiet {
+	if a.Quiet {
 		return
 	}
 	if answer.State == control.Idle {
-		a.say("process %d is recorded from its first CUDA call on", pid)
+		a.Say("process %d is recorded from its first CUDA call on", pid)
 		return
 	}
-	a.say("recording process %d in %s", pid, shortPath(answer.Trace))
+	a.Say("recording process %d in %s", pid, console.ShortPath(answer.Trace))
 	if answer.Start == control.StartedLate {
 		if answer.Held > 0 {
-			a.say("the %s that PyTorch held are recorded by its own account", render.Bytes(answer.Held))
+			a.Say("the %s that PyTorch held are recorded by its own account", render.Bytes(answer.Held))
 		}
-		a.say("what else was allocated before now is not known, and counts as the device's remainder")
-		a.log.Info().Msgf("Python stood still for %s", answer.Stood.Round(10*time.Microsecond))
+		a.Say("what else was allocated before now is not known, and counts as the device's remainder")
+		a.Log.Info().Msgf("Python stood still for %s", answer.Stood.Round(10*time.Microsecond))
 	}
-	a.say("look at it now: memtrace report %s; stop: memtrace ctl %d stop", shellWord(shortPath(answer.Trace)), pid)
+	a.Say("look at it now: memtrace report %s; stop: memtrace ctl %d stop", console.ShellWord(console.ShortPath(answer.Trace)), pid)
 }
 
 // stopAfter stops the recording when the time is over, or the user interrupts.
@@ -149,7 +150,7 @@ func (a *app) stopAfter(pid int, duration time.Duration, begun control.Answer) e
 			waiting = false
 		case <-look.C:
 			if !isRunning(pid) {
-				a.say("the program has ended; its trace is %s", begun.Trace)
+				a.Say("the program has ended; its trace is %s", begun.Trace)
 				return nil
 			}
 		}
@@ -194,11 +195,11 @@ func (a *app) stop(pid int) error {
 		return fmt.Errorf("stop recording process %d: %w", pid, err)
 	}
 	switch {
-	case a.quiet:
+	case a.Quiet:
 	case answer.Trace == "":
-		a.say("process %d made no CUDA call, so there is no trace; nothing is recorded from now on", pid)
+		a.Say("process %d made no CUDA call, so there is no trace; nothing is recorded from now on", pid)
 	default:
-		a.say("stopped; next: memtrace report %s", shellWord(shortPath(answer.Trace)))
+		a.Say("stopped; next: memtrace report %s", console.ShellWord(console.ShortPath(answer.Trace)))
 	}
 	return nil
 }
@@ -209,7 +210,7 @@ func recordedTrace(pid int, answer control.Answer) (string, error) {
 		return "", fmt.Errorf("process %d has no trace yet: it is %s", pid, answer.State)
 	}
 	if sameFiles(pid) {
-		return shortPath(answer.Trace), nil
+		return console.ShortPath(answer.Trace), nil
 	}
 	return filepath.Join("/proc", strconv.Itoa(pid), "root", answer.Trace), nil
 }

@@ -13,24 +13,27 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
+	"memtrace/internal/console"
 	"memtrace/internal/launch"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
 )
 
 // afterRun shows the report that was asked for and says in one line what was recorded and what to type next.
 func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, traces []string) error {
-	if o.report == "" && a.quiet {
+	if o.report == "" && a.Quiet {
 		return nil
 	}
 	var summaries []readSummary
 	for _, path := range traces {
-		path = shortPath(path)
+		path = console.ShortPath(path)
 		options, err := closingOptions(path, o.report == "text")
 		if err != nil {
 			return err
 		}
-		summary, err := a.summarize(path, options)
+		summary, err := tracefile.Summarize(&a.Console, path, options)
 		if err != nil {
-			a.log.Error().Msg(err.Error())
+			a.Log.Error().Msg(err.Error())
 			continue
 		}
 		summaries = append(summaries, readSummary{path, summary})
@@ -39,12 +42,12 @@ func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, trace
 	if o.report != "" && len(summaries) > 0 {
 		err = a.reportAfterRun(o, summaries)
 	}
-	if !a.quiet {
+	if !a.Quiet {
 		for i, line := range closingWords(program, o.output, summaries, len(traces)) {
 			if i == 0 {
 				line = after(endedWords(program, ended), line)
 			}
-			a.say("%s", line)
+			a.Say("%s", line)
 		}
 	}
 	return err
@@ -59,31 +62,22 @@ func closingOptions(path string, report bool) (options analyzer.Options, err err
 		return options, nil
 	}
 	options.Sites = true
-	options.Symbols, options.Own = symbolOptions(), ownPatterns(nil)
-	return options, (&viewFlags{}).askForTraining(&summaryFlags{}, &options)
+	options.Symbols, options.Own = questions.Symbols(), questions.Own(nil)
+	return options, (&questions.ViewFlags{}).AskForTraining(&questions.Flags{}, &options)
 }
 
 // reportAfterRun writes to stderr unless a file is named: standard output is the program's.
 func (a *app) reportAfterRun(o runOptions, summaries []readSummary) error {
 	beside := *a
-	beside.stdout = a.stderr
-	flags := summaryFlags{rows: defaultRows, color: "auto", output: o.reportOutput, force: o.force, json: o.report == "json"}
-	style, err := flags.style(flags.outputFile(&beside))
+	beside.Stdout = a.Stderr
+	flags := questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.reportOutput, Force: o.force, JSON: o.report == "json"}
+	style, err := flags.Style(flags.OutputFile(&beside.Console))
 	if err != nil {
 		return err
 	}
-	return beside.writeTo(flags.output, flags.force, flags.form(style), func(w io.Writer) error {
-		list := jsonList{single: len(summaries) == 1}
-		show := shown[readSummary]{json: flags.json, show: func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }}
-		for i, r := range summaries {
-			if err := show.element(w, list, i > 0, r); err != nil {
-				return err
-			}
-		}
-		if flags.json {
-			return list.close(w)
-		}
-		return nil
+	return beside.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
+		show := func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.JSON, style) }
+		return tracefile.Shown[readSummary]{JSON: flags.JSON, Show: show}.Values(w, summaries)
 	})
 }
 
@@ -121,7 +115,7 @@ func closingWords(program, output string, summaries []readSummary, wrote int) []
 		return []string{"no trace could be read"}
 	}
 	top := worst(summaries)
-	next := "next: memtrace report " + shellWord(top.path)
+	next := "next: memtrace report " + console.ShellWord(top.path)
 	if wrote > 1 {
 		next = fmt.Sprintf("%s (the highest of %d traces)", next, wrote)
 	}
@@ -132,7 +126,7 @@ func closingWords(program, output string, summaries []readSummary, wrote int) []
 		return []string{"CUDA was used but no CUDA memory call was made; " + next}
 	}
 	if path := sidecar(top); path != "" {
-		next = "everything about that moment: " + shellWord(path) + "; " + next
+		next = "everything about that moment: " + console.ShellWord(path) + "; " + next
 	}
 	return []string{strings.Join(render.Verdict(top.summary), " "), next}
 }
@@ -151,7 +145,7 @@ func noFolder(pattern string) string {
 		if here, err := filepath.Abs(folder); err == nil {
 			folder = here
 		}
-		return fmt.Sprintf("%s cannot be written to (%v); name a file elsewhere: memtrace run -o /tmp/trace.bin -- ...", shellWord(folder), err)
+		return fmt.Sprintf("%s cannot be written to (%v); name a file elsewhere: memtrace run -o /tmp/trace.bin -- ...", console.ShellWord(folder), err)
 	}
 	return ""
 }

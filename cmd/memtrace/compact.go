@@ -14,6 +14,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/thin"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -65,17 +66,17 @@ func (a *app) compactCommand() *cobra.Command {
 const compactPasses = 8
 
 func (a *app) compact(o compactOptions, path string) error {
-	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
+	if o.output == "" && term.IsTerminal(int(a.Stdout.Fd())) {
 		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	}
-	path, err := oneInput(path)
+	path, err := tracefile.One(path)
 	if err != nil {
 		return err
 	}
-	if err := refuseSame(path, o.output); err != nil {
+	if err := tracefile.RefuseSame(path, o.output); err != nil {
 		return err
 	}
-	source, closeSource, err := a.openDump(path, false)
+	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, false)
 	if err != nil {
 		return err
 	}
@@ -89,11 +90,11 @@ func (a *app) compact(o compactOptions, path string) error {
 		return fmt.Errorf("compact %s: %w", path, err)
 	}
 	defer made.remove()
-	if err := a.writeTo(o.output, o.force, visible.Bytes, made.copyTo); err != nil {
+	if err := a.WriteTo(o.output, o.force, visible.Bytes, made.copyTo); err != nil {
 		return err
 	}
-	if !a.quiet {
-		a.say("%s instead of %s: %s of the first %s were left out", render.Bytes(uint64(made.size)), render.Bytes(uint64(st.Size())),
+	if !a.Quiet {
+		a.Say("%s instead of %s: %s of the first %s were left out", render.Bytes(uint64(made.size)), render.Bytes(uint64(st.Size())),
 			report.Count(made.thinned.Events, "event", "events"), render.Duration(made.thinned.UntilTime))
 	}
 	return nil

@@ -35,7 +35,7 @@ func (a *app) completionCommand() *cobra.Command {
 			if len(args) != 1 || shells[args[0]] == nil {
 				return usage.Errorf("name one shell: %s", strings.Join(names, ", "))
 			}
-			return shells[args[0]](cmd.Root(), a.stdout)
+			return shells[args[0]](cmd.Root(), a.Stdout)
 		},
 	}
 }

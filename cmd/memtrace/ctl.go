@@ -11,7 +11,10 @@ import (
 
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/snapshot"
+	"memtrace/internal/console"
 	"memtrace/internal/control"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -158,7 +161,7 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 	if err != nil {
 		return err
 	}
-	return a.report(&summaryFlags{rows: defaultRows, color: "auto", output: o.output, force: o.force}, &viewFlags{}, []string{path}, func(string) bool { return false })
+	return a.report(&questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.output, Force: o.force}, &questions.ViewFlags{}, []string{path}, func(string) bool { return false })
 }
 
 func (a *app) mark(pid int, name string) error {
@@ -175,14 +178,14 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 	words := map[string]string{
 		control.Idle:      "will record from its first CUDA call on",
 		control.Asleep:    fmt.Sprintf("is not recorded; to begin, type: memtrace ctl %d start", pid),
-		control.Recording: "is recorded in " + shortPath(answer.Trace),
-		control.Ended:     "was recorded in " + shortPath(answer.Trace) + "; the recording has ended",
+		control.Recording: "is recorded in " + console.ShortPath(answer.Trace),
+		control.Ended:     "was recorded in " + console.ShortPath(answer.Trace) + "; the recording has ended",
 		control.Off:       "is not recorded, for recording failed",
 	}[answer.State]
 	if words == "" {
 		words = "is " + answer.State
 	}
-	return a.writeTo("", false, visible.Lines, func(w io.Writer) error {
+	return a.WriteTo("", false, visible.Lines, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, visible.Text(commandOf(pid)))
 		if err == nil && answer.Start == control.StartedLate {
 			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", render.Bytes(answer.Held))
@@ -205,28 +208,28 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 	if output == "" {
 		output = fmt.Sprintf("live.%d.bin", pid)
 	}
-	if err := refuseSame(path, output); err != nil {
+	if err := tracefile.RefuseSame(path, output); err != nil {
 		return err
 	}
-	source, err := a.openTrace(path)
+	source, err := tracefile.Open(&a.Console, path)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
 	live, err := snapshot.Read(source)
 	if err != nil {
-		return readError(path, source, err)
+		return tracefile.ReadError(path, source, err)
 	}
-	err = a.writeTo(output, o.force, visible.Bytes, func(w io.Writer) error {
+	err = a.WriteTo(output, o.force, visible.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err
 		}
 		return live.Write(out, source)
 	})
-	if err == nil && !a.quiet && output != "-" {
+	if err == nil && !a.Quiet && output != "-" {
 		driver, framework := live.Bytes()
-		a.say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s", render.Bytes(driver), render.Bytes(framework), shellWord(output))
+		a.Say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s", render.Bytes(driver), render.Bytes(framework), console.ShellWord(output))
 	}
 	return err
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
 	"memtrace/internal/launch"
+	"memtrace/internal/questions"
 )
 
 const demoLong = `Record a small training run and show the report: what memtrace does, without a
@@ -79,7 +81,7 @@ func (a *app) demo(o demoOptions) error {
 	}
 	defer list.Remove()
 	settings.RunDir = list.Dir
-	a.say("recording %s", guest.words)
+	a.Say("recording %s", guest.words)
 	ended, err := launch.Run(guest.argv, settings.Apply(guest.env))
 	if err != nil {
 		return err
@@ -92,13 +94,13 @@ func (a *app) demo(o demoOptions) error {
 		return errors.New("the demo's program left no trace; see its warnings above, if any")
 	}
 	for i, path := range traces {
-		traces[i] = shortPath(path)
+		traces[i] = console.ShortPath(path)
 	}
-	flags := summaryFlags{rows: defaultRows, color: "auto"}
-	if err := a.report(&flags, &viewFlags{}, traces, func(string) bool { return false }); err != nil {
+	flags := questions.Flags{Rows: questions.DefaultRows, Color: "auto"}
+	if err := a.report(&flags, &questions.ViewFlags{}, traces, func(string) bool { return false }); err != nil {
 		return err
 	}
-	a.say("the trace is %s; record a program of yours by: memtrace run -- python3 train.py", strings.Join(traces, ", "))
+	a.Say("the trace is %s; record a program of yours by: memtrace run -- python3 train.py", strings.Join(traces, ", "))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -92,10 +93,10 @@ func (a *app) dump(o dumpOptions, path string) error {
 	if err != nil {
 		return err
 	}
-	if path, err = oneInput(path); err != nil {
+	if path, err = tracefile.One(path); err != nil {
 		return err
 	}
-	source, closeSource, err := a.openDump(path, filter != nil)
+	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, filter != nil)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (a *app) dump(o dumpOptions, path string) error {
 		filter.Source = source
 		source, write = filter, textform.WriteEvents
 	}
-	return a.writeTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
+	return a.WriteTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
 		if err := write(w, source); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -145,22 +146,22 @@ func parseKind(name string) (trace.EventKind, bool) {
 }
 
 func (a *app) encode(o dumpOptions, path string) error {
-	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
+	if o.output == "" && term.IsTerminal(int(a.Stdout.Fd())) {
 		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	}
-	text, name := a.stdin, "standard input"
+	text, name := a.Stdin, "standard input"
 	if path != "-" {
 		file, err := regular.Open(path)
 		if err != nil {
-			return openError(path, err)
+			return tracefile.OpenError(path, err)
 		}
 		defer file.Close()
 		if text, err = regular.Content(file); err != nil {
-			return openError(path, err)
+			return tracefile.OpenError(path, err)
 		}
 		name = path
 	}
-	return a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
+	return a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		err := textform.Encode(w, text)
 		var wrong *textform.Error
 		if errors.As(err, &wrong) {

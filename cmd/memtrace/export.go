@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cmdline"
+	"memtrace/internal/questions"
 	"memtrace/internal/usage"
 )
 
@@ -59,7 +60,7 @@ func (a *app) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export [flags] FORMAT FILE",
 		Short:   "Write a flame graph, files for pprof, Perfetto and others, tables as CSV",
-		Long:    fmt.Sprintf(exportLong, list.String(), csvTables(), windowHelp+"\n\n"+filterHelp),
+		Long:    fmt.Sprintf(exportLong, list.String(), csvTables(), questions.WindowHelp+"\n\n"+questions.FilterHelp),
 		Example: exportExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 && !(len(args) == 1 && flags.push.asked()) {

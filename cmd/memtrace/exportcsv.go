@@ -12,6 +12,9 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
+	"memtrace/internal/console"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
@@ -55,7 +58,7 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 	if err != nil {
 		return err
 	}
-	path, err := oneInput(arg)
+	path, err := tracefile.One(arg)
 	if err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 	if err := makeFolder(folder); err != nil {
 		return err
 	}
-	s, err := a.summarize(path, options)
+	s, err := tracefile.Summarize(&a.Console, path, options)
 	if err != nil {
 		return errors.Join(err, removeEmpty(folder))
 	}
@@ -79,19 +82,19 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 		if t.Empty(s) {
 			continue
 		}
-		if err := a.writeTo(filepath.Join(folder, t.Name+exportCSVExtension), flags.force, visible.Lines, func(w io.Writer) error { return t.Write(w, s) }); err != nil {
+		if err := a.WriteTo(filepath.Join(folder, t.Name+exportCSVExtension), flags.force, visible.Lines, func(w io.Writer) error { return t.Write(w, s) }); err != nil {
 			return errors.Join(err, removeEmpty(folder))
 		}
 		written++
 	}
 	if !s.Health.Complete {
-		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
 	}
 	switch {
 	case written == 0:
 		return errors.Join(fmt.Errorf("%s: the program made no CUDA memory call, so there is no table", path), removeEmpty(folder))
-	case !a.quiet:
-		a.say("wrote %s, %d tables", folder, written)
+	case !a.Quiet:
+		a.Say("wrote %s, %d tables", folder, written)
 	}
 	return nil
 }
@@ -99,10 +102,10 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 // askForCSV asks for categories, and for what belongs to a training program.
 func askForCSV(o *analyzer.Options) error {
 	groupings := o.Groupings
-	if err := (&viewFlags{names: []string{"modules"}}).askForTraining(&summaryFlags{}, o); err != nil {
+	if err := (&questions.ViewFlags{Names: []string{"modules"}}).AskForTraining(&questions.Flags{}, o); err != nil {
 		return err
 	}
-	o.Groupings, o.Cross, o.Timeline = append(groupings, byCategory), []string{"module", byCategory}, byCategory
+	o.Groupings, o.Cross, o.Timeline = append(groupings, questions.ByCategory), []string{"module", questions.ByCategory}, questions.ByCategory
 	return nil
 }
 
@@ -118,7 +121,7 @@ func makeFolder(path string) error {
 		return fmt.Errorf("open the output: %w", err)
 	}
 	if err := os.Mkdir(path, 0o777); err != nil {
-		return fmt.Errorf("%s cannot be created: %w; name another folder with -o", path, reason(err))
+		return fmt.Errorf("%s cannot be created: %w; name another folder with -o", path, console.Reason(err))
 	}
 	return nil
 }

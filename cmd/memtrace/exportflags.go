@@ -9,12 +9,13 @@ import (
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/questions"
 	"memtrace/internal/usage"
 	"memtrace/internal/version"
 )
 
 type exportFlags struct {
-	filters summaryFlags // what to count; its flags about how to show it are not offered
+	filters questions.Flags // what to count; its flags about how to show it are not offered
 	value   string
 	level   string
 	full    bool
@@ -33,9 +34,9 @@ func (e *exportFlags) define(cmd *cobra.Command) {
 	f.StringVar(&e.level, "level", "", "the `LEVEL` "+strings.Join(levels, " or ")+" (default: framework if one reported blocks)")
 	f.BoolVar(&e.full, "full-stacks", false, "do not fold what libraries and interpreters do inside")
 	f.BoolVar(&e.noLines, "no-lines", false, "do not tell lines of a function apart")
-	f.StringVar(&e.filters.at, "at", "", "take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
-	e.filters.window.define(cmd)
-	e.filters.defineFilters(cmd)
+	f.StringVar(&e.filters.At, "at", "", "take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
+	e.filters.Window.Define(cmd)
+	e.filters.DefineFilters(cmd)
 	f.StringVarP(&e.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace); for csv a folder")
 	e.push.define(cmd)
 	e.changed = f.Changed
@@ -49,7 +50,7 @@ func (e *exportFlags) define(cmd *cobra.Command) {
 
 // check turns the flags into what to count and what to write, before any trace is read.
 func (e *exportFlags) check() (analyzer.Options, export.Options, error) {
-	count, err := e.filters.options()
+	count, err := e.filters.Options()
 	if err != nil {
 		return count, export.Options{}, err
 	}

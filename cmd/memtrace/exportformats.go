@@ -6,6 +6,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace/spool"
@@ -64,5 +65,5 @@ func findExport(name string) (*exportFormat, error) {
 // exportPath is the trace's path with a format's extension: memtrace.python3.4711.svg for memtrace.python3.4711.bin.
 func exportPath(path string, format *exportFormat) string {
 	path = strings.TrimSuffix(path, spool.Extension)
-	return strings.TrimSuffix(path, traceSuffix) + format.extension
+	return strings.TrimSuffix(path, tracefile.Suffix) + format.extension
 }

@@ -17,6 +17,7 @@ import (
 	"memtrace/internal/cmdline"
 	"memtrace/internal/pyroscope"
 	"memtrace/internal/top"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 )
 
@@ -101,7 +102,7 @@ func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, f
 		p.Labels["process_pid"] = strconv.FormatInt(set.Process.PID, 10)
 	}
 	if p.Service == "" {
-		p.Service = strings.TrimSuffix(filepath.Base(path), traceSuffix)
+		p.Service = strings.TrimSuffix(filepath.Base(path), tracefile.Suffix)
 	}
 	for _, text := range flags.labels {
 		name, value, _ := strings.Cut(text, "=")
@@ -123,8 +124,8 @@ func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, f
 	if err := target.Push(ctx, p); err != nil {
 		return err
 	}
-	if !a.quiet {
-		a.say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)), o.Value.Words(set))
+	if !a.Quiet {
+		a.Say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)), o.Value.Words(set))
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/console"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -35,7 +38,7 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 	if err != nil {
 		return err
 	}
-	path, err := oneInput(arg)
+	path, err := tracefile.One(arg)
 	if err != nil {
 		return err
 	}
@@ -59,7 +62,7 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 	if target != nil {
 		return a.push(ctx, target, path, &flags.push, sets[0], options)
 	}
-	if err := a.writeTo(output, flags.force, format.form, func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
+	if err := a.WriteTo(output, flags.force, format.form, func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
 		return err
 	}
 	a.sayExported(path, output, format, sets, options)
@@ -71,7 +74,7 @@ func (a *app) exportOutput(named, path string, format *exportFormat) (string, er
 	switch {
 	case named == "":
 		return exportPath(path, format), nil
-	case named == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.stdout.Fd())):
+	case named == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.Stdout.Fd())):
 		return "", usage.Errorf("refusing to write %s to a terminal; name a file with -o", format.name)
 	}
 	return named, nil
@@ -83,27 +86,27 @@ func labelStacks(count *analyzer.Options) error {
 	if err != nil {
 		return err
 	}
-	count.Groupings = []string{byCategory, "module", "tag", "device"}
-	count.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
+	count.Groupings = []string{questions.ByCategory, "module", "tag", "device"}
+	count.RuleSets = []profile.RuleGrouping{{Name: questions.ByCategory, Rules: set}}
 	return nil
 }
 
 // readStacks returns the stacks of the wanted level, "" for the main one; with both, the other level's follow if it has
 // any.
 func (a *app) readStacks(path, level string, both bool, count analyzer.Options) ([]*analyzer.StackSet, []trace.Module, error) {
-	run, err := a.openTrace(path)
+	run, err := tracefile.Open(&a.Console, path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer run.Close()
-	done, err := lookAhead(path, &count)
+	done, err := tracefile.LookAhead(path, &count)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer done()
-	bar := a.newProgress(path, run.Size())
-	defer bar.finish()
-	count.Progress = func(read int64) { bar.update(read) }
+	bar := a.NewProgress(path, run.Size())
+	defer bar.Finish()
+	count.Progress = func(read int64) { bar.Update(read) }
 	p, err := analyzer.Replay(run, count)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
@@ -138,31 +141,31 @@ func stacksOf(p *analyzer.Profile, level string, both bool, q analyzer.Question)
 // sayExported tells on stderr where the file is, how to open it, and what keeps it from saying more.
 func (a *app) sayExported(path, output string, format *exportFormat, sets []*analyzer.StackSet, o export.Options) {
 	a.warnExported(path, sets, o)
-	if output == "-" || a.quiet {
+	if output == "-" || a.Quiet {
 		return
 	}
 	hint := format.hint
 	if strings.Contains(hint, "%s") {
-		hint = "open it with: " + fmt.Sprintf(hint, shellWord(output))
+		hint = "open it with: " + fmt.Sprintf(hint, console.ShellWord(output))
 	}
-	a.say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
+	a.Say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
 }
 
 // warnExported says what keeps a file from saying more.
 func (a *app) warnExported(path string, sets []*analyzer.StackSet, o export.Options) {
 	if len(sets[0].Rows) == 0 {
-		a.log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level, filtered(sets[0]))
+		a.Log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level, filtered(sets[0]))
 	} else if o.Value.Sum(sets[0]) == 0 {
-		a.log.Warn().Msgf("%s: %s is 0 in every stack: --value takes %s", path, o.Value, strings.Join(export.ValueNames(), ", "))
+		a.Log.Warn().Msgf("%s: %s is 0 in every stack: --value takes %s", path, o.Value, strings.Join(export.ValueNames(), ", "))
 	}
 	if !sets[0].Health.Complete {
-		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(sets[0].Health, sets[0].LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(sets[0].Health, sets[0].LostRecords))
 	}
 	if b := sets[0].Bounds; b != nil {
-		a.log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path, render.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, render.Bytes(sets[0].Certain), mayBeMore(b))
+		a.Log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path, render.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, render.Bytes(sets[0].Certain), mayBeMore(b))
 	}
 	for _, problem := range sets[0].Problems {
-		a.log.Warn().Msg(problem)
+		a.Log.Warn().Msg(problem)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/page"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
@@ -49,7 +51,7 @@ const (
 )
 
 type htmlFlags struct {
-	filters  summaryFlags
+	filters  questions.Flags
 	blocks   int
 	full     bool
 	noSource bool
@@ -64,7 +66,7 @@ func (a *app) htmlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "html [flags] FILE | html [flags] BASE NEW",
 		Short:   "Write the report, or what changed between two, as one HTML page",
-		Long:    fmt.Sprintf(htmlLong, windowHelp+"\n\n"+filterHelp),
+		Long:    fmt.Sprintf(htmlLong, questions.WindowHelp+"\n\n"+questions.FilterHelp),
 		Example: htmlExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
@@ -82,8 +84,8 @@ func (a *app) htmlCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	flags.filters.window.define(cmd)
-	flags.filters.defineFilters(cmd)
+	flags.filters.Window.Define(cmd)
+	flags.filters.DefineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; 5 to 7 bytes of file each")
 	f.BoolVar(&flags.full, "full", false, "hold every block")
 	f.BoolVar(&flags.noSource, "no-source", false, "replace names of the program's files, functions, tags and marks by pseudonyms")
@@ -103,7 +105,7 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 		}
 		flags.blocks = math.MaxInt32 // events are numbered in 32 bits
 	}
-	options, err := flags.filters.pageOptions(flags.blocks)
+	options, err := flags.filters.PageOptions(flags.blocks)
 	if err != nil {
 		return err
 	}
@@ -112,11 +114,11 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 	if err != nil {
 		return err
 	}
-	path, err := oneInput(arg)
+	path, err := tracefile.One(arg)
 	if err != nil {
 		return err
 	}
-	summary, err := a.summarize(read[0], options)
+	summary, err := tracefile.Summarize(&a.Console, read[0], options)
 	if err != nil {
 		return err
 	}
@@ -129,9 +131,9 @@ func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 	if flags.full || flags.blocksGiven {
 		return usage.Errorf("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
 	}
-	compared := diffFlags{summaryFlags: flags.filters}
-	compared.entries = -1
-	options, err := compared.options()
+	compared := diffFlags{Flags: flags.filters}
+	compared.Entries = -1
+	options, err := compared.Options()
 	if err == nil {
 		err = compared.askForDefaults(&options)
 	}
@@ -149,7 +151,7 @@ func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 		return err
 	}
 	for i, side := range []*diff.Side{&result.diff.Base, &result.diff.New} {
-		if side.Path, err = oneInput([]string{basePath, newPath}[i]); err != nil {
+		if side.Path, err = tracefile.One([]string{basePath, newPath}[i]); err != nil {
 			return err
 		}
 	}
@@ -161,18 +163,18 @@ func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 
 // pageName is where a trace's page lies unless it is told otherwise.
 func pageName(path, extension string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(path, spool.Extension), traceSuffix) + extension
+	return strings.TrimSuffix(strings.TrimSuffix(path, spool.Extension), tracefile.Suffix) + extension
 }
 
 func (a *app) writePage(flags *htmlFlags, output string, write func(io.Writer) error) error {
 	if flags.output != "" {
 		output = flags.output
 	}
-	if err := a.writeTo(output, flags.force, visible.Bytes, write); err != nil {
+	if err := a.WriteTo(output, flags.force, visible.Bytes, write); err != nil {
 		return err
 	}
-	if output != "-" && !a.quiet {
-		a.say("wrote %s: open it in a browser", output)
+	if output != "-" && !a.Quiet {
+		a.Say("wrote %s: open it in a browser", output)
 	}
 	return nil
 }
@@ -198,7 +200,7 @@ func (p *pseudonymous) remove() { _ = os.RemoveAll(p.dir) }
 
 // copy returns the path of a copy. number tells copies of one name apart.
 func (p *pseudonymous) copy(a *app, path string, number int) (string, error) {
-	source, closeSource, err := a.openDump(path, false)
+	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, false)
 	if err != nil {
 		return "", err
 	}
@@ -242,7 +244,7 @@ func (f *htmlFlags) sources(a *app, named ...string) (read []string, done func()
 		done = copies.remove
 	}
 	for i, arg := range named {
-		path, err := oneInput(arg)
+		path, err := tracefile.One(arg)
 		if err == nil && f.noSource {
 			path, err = copies.copy(a, path, i)
 		}

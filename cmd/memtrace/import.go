@@ -12,6 +12,7 @@ import (
 
 	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -81,7 +82,7 @@ func (a *app) importCommand() *cobra.Command {
 func (a *app) importFile(o importOptions, path string) error {
 	format := importer.Find(o.format)
 	switch {
-	case o.output == "" && term.IsTerminal(int(a.stdout.Fd())):
+	case o.output == "" && term.IsTerminal(int(a.Stdout.Fd())):
 		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	case o.format != "" && format == nil:
 		return usage.Errorf("--format %s: choose from %s", o.format, strings.Join(importer.Names(), ", "))
@@ -90,15 +91,15 @@ func (a *app) importFile(o importOptions, path string) error {
 	}
 	in, err := regular.Open(path)
 	if err != nil {
-		return openError(path, err)
+		return tracefile.OpenError(path, err)
 	}
 	defer in.Close()
-	if err := refuseSame(path, o.output); err != nil {
+	if err := tracefile.RefuseSame(path, o.output); err != nil {
 		return err
 	}
 	size, err := in.Seek(0, io.SeekEnd)
 	if err != nil {
-		return openError(path, err)
+		return tracefile.OpenError(path, err)
 	}
 	if format == nil {
 		if format, err = importer.Recognize(in, size); err != nil {
@@ -109,10 +110,10 @@ func (a *app) importFile(o importOptions, path string) error {
 	if err != nil {
 		return err
 	}
-	if !a.quiet {
-		a.say("%d events of a %s", result.Events, result.Kind)
+	if !a.Quiet {
+		a.Say("%d events of a %s", result.Events, result.Kind)
 		for _, lack := range result.Lacks {
-			a.say("%s", lack)
+			a.Say("%s", lack)
 		}
 	}
 	return nil
@@ -128,7 +129,7 @@ func (a *app) importAs(format *importer.Format, in *os.File, size int64, o impor
 	if err := os.Remove(spill.Name()); err != nil {
 		return result, fmt.Errorf("make a temporary file: %w", err)
 	}
-	err = a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
+	err = a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err

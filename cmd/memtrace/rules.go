@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/console"
 	"memtrace/internal/usage"
 )
 
@@ -43,7 +44,7 @@ func (a *app) rulesCommand() *cobra.Command {
 			if err != nil {
 				return usage.Errorf("%w", err)
 			}
-			_, err = a.stdout.Write(text)
+			_, err = a.Stdout.Write(text)
 			return err
 		},
 	}
@@ -60,7 +61,7 @@ func (a *app) listRules() error {
 			standard = " (default)"
 		}
 		line := fmt.Sprintf("%-22s %2d rules  %s%s\n", name, len(set.Rules), set.Doc, standard)
-		if _, err := io.WriteString(a.stdout, fitText(line, terminalColumns(a.stdout))); err != nil {
+		if _, err := io.WriteString(a.Stdout, console.FitText(line, console.Columns(a.Stdout))); err != nil {
 			return err
 		}
 	}

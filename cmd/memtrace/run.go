@@ -101,14 +101,14 @@ func (a *app) run(o runOptions, argv []string) error {
 	defer list.Remove()
 	settings.RunDir = list.Dir
 	outer := os.Getenv(launch.ManifestEnv)
-	a.log.Debug().Str("library", settings.Library).Str("output", settings.Output).Msg("starting the program")
+	a.Log.Debug().Str("library", settings.Library).Str("output", settings.Output).Msg("starting the program")
 	ended, err := launch.Run(argv, settings.Apply(os.Environ()))
 	if err != nil {
 		return err
 	}
 	if outer != "" {
 		if err := list.PassOn(outer); err != nil {
-			a.log.Warn().Msg(err.Error())
+			a.Log.Warn().Msg(err.Error())
 		}
 	}
 	traces := a.finishedTraces(list, ended)
@@ -116,7 +116,7 @@ func (a *app) run(o runOptions, argv []string) error {
 		a.embedAfterRun(traces)
 	}
 	if err := a.afterRun(o, argv[0], ended, traces); err != nil {
-		a.complain("memtrace run", err) // the status stays the program's
+		a.Complain("memtrace run", err) // the status stays the program's
 	}
 	return &launch.StatusError{Status: ended.Status}
 }
@@ -160,11 +160,11 @@ func (a *app) guestSettings(o runOptions) (launch.Settings, error) {
 // guestLogLevel is what the recorder may say on the program's stderr; "" leaves it as the user's environment has it.
 func (a *app) guestLogLevel() string {
 	switch {
-	case a.quiet:
+	case a.Quiet:
 		return "off"
-	case a.verbose == 1:
+	case a.Verbose == 1:
 		return "info"
-	case a.verbose > 1:
+	case a.Verbose > 1:
 		return "debug"
 	}
 	return ""
@@ -183,14 +183,14 @@ func unfinished(path string, err error) string {
 func (a *app) finishedTraces(list *launch.Manifest, ended launch.Outcome) []string {
 	paths, problems := list.Traces()
 	for _, err := range problems {
-		a.log.Warn().Msg(err.Error())
+		a.Log.Warn().Msg(err.Error())
 	}
 	for _, path := range paths {
 		switch err := spool.FinalizeEnded(path, ended.PID, ended.SignalName()); {
 		case errors.Is(err, spool.ErrRunning):
-			a.log.Info().Msgf("%s: its process outlives the program and goes on recording", path)
+			a.Log.Info().Msgf("%s: its process outlives the program and goes on recording", path)
 		case err != nil:
-			a.log.Warn().Msg(unfinished(path, err))
+			a.Log.Warn().Msg(unfinished(path, err))
 		}
 	}
 	return paths

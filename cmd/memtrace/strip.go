@@ -14,6 +14,7 @@ import (
 
 	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -119,7 +120,7 @@ func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
 }
 
 func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
-	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
+	if o.output == "" && term.IsTerminal(int(a.Stdout.Fd())) {
 		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	}
 	strip, err := o.strip()
@@ -132,18 +133,18 @@ func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
 			return err
 		}
 	}
-	if path, err = oneInput(path); err != nil {
+	if path, err = tracefile.One(path); err != nil {
 		return err
 	}
-	source, closeSource, err := a.openDump(path, false)
+	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, false)
 	if err != nil {
 		return err
 	}
 	defer closeSource()
-	if err := refuseSame(path, o.output); err != nil {
+	if err := tracefile.RefuseSame(path, o.output); err != nil {
 		return err
 	}
-	err = a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
+	err = a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err
@@ -192,7 +193,7 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	case errors.Is(err, regular.ErrTooLarge):
 		return nil, fmt.Errorf("%s: more than %d bytes are no key", o.key, maxKey)
 	case err != nil:
-		return nil, openError(o.key, err)
+		return nil, tracefile.OpenError(o.key, err)
 	}
 	made, err := scrub.NewAnonymizer(*strip, key)
 	if err != nil {
@@ -203,7 +204,7 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 
 // printScrubbed says on standard error what was left out or replaced.
 func (a *app) printScrubbed(path string, h trace.Health, counts scrub.Counts) {
-	if a.quiet {
+	if a.Quiet {
 		return
 	}
 	var parts []string
@@ -219,11 +220,11 @@ func (a *app) printScrubbed(path string, h trace.Health, counts scrub.Counts) {
 	if parts == nil {
 		parts = []string{"nothing had to be left out or replaced"}
 	}
-	a.say("%s", strings.Join(parts, ", "))
+	a.Say("%s", strings.Join(parts, ", "))
 	if h.Torn.Stretches > 0 {
-		a.say("%s is damaged at offset %d (%s); the copy leaves out %d bytes", path, h.Torn.At, h.Torn.Reason, h.Torn.Bytes)
+		a.Say("%s is damaged at offset %d (%s); the copy leaves out %d bytes", path, h.Torn.At, h.Torn.Reason, h.Torn.Bytes)
 	}
 	if h.Truncated {
-		a.say("%s is cut at offset %d (%s); the copy ends there", path, h.TruncatedAt, h.Reason)
+		a.Say("%s is cut at offset %d (%s); the copy ends there", path, h.TruncatedAt, h.Reason)
 	}
 }

@@ -7,7 +7,10 @@ import (
 
 	"memtrace/analyzer/profile"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
+	"memtrace/internal/questions"
 	"memtrace/internal/top"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 )
 
@@ -71,17 +74,17 @@ func defineTopFlags(cmd *cobra.Command, o *top.Options) {
 // topHost is what this command lends the live view.
 func (a *app) topHost() *top.Host {
 	return &top.Host{
-		Stdin: a.stdin, Stdout: a.stdout, Log: a.log, Quiet: a.quiet, Say: a.say, Usage: usage.Errorf, WriteTo: a.writeTo,
+		Stdin: a.Stdin, Stdout: a.Stdout, Log: a.Log, Quiet: a.Quiet, Say: a.Say, Usage: usage.Errorf, WriteTo: a.WriteTo,
 		Traces: func(arg string) ([]string, error) {
-			inputs, err := expandInput(arg)
+			inputs, err := tracefile.ExpandOne(arg)
 			paths := make([]string, len(inputs))
 			for i := range inputs {
-				paths[i] = inputs[i].path
+				paths[i] = inputs[i].Path
 			}
 			return paths, err
 		},
-		OpenError: openError, ShortPath: shortPath,
-		Width:   func(terminal bool) int { return reportWidth(a.stdout, terminal) },
-		Symbols: symbolOptions(), Own: ownPatterns(nil),
+		OpenError: tracefile.OpenError, ShortPath: console.ShortPath,
+		Width:   func(terminal bool) int { return console.ReportWidth(a.Stdout, terminal) },
+		Symbols: questions.Symbols(), Own: questions.Own(nil),
 	}
 }

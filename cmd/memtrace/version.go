@@ -22,7 +22,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: "  memtrace version",
 		Args:    cmdline.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "%s\ntrace format %d\n", versionLine(), trace.FormatVersion)
+			_, err := fmt.Fprintf(a.Stdout, "%s\ntrace format %d\n", versionLine(), trace.FormatVersion)
 			return err
 		},
 	}

@@ -59,7 +59,7 @@ var ours = map[string][]string{
 	"analyzer/export":         {"cuda", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer", "trace"},
 	"analyzer/page":           {"analyzer/diff", "analyzer/lanes", "analyzer/render", "analyzer/report"},
 	"analyzer/plot":           {"analyzer/lanes", "analyzer/report", "analyzer/rules", "internal/visible"},
-	"cmd/memtrace":            {"analyzer/callstack", "analyzer/diff", "analyzer/export", "analyzer/finding", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin", "analyzer", "trace/importer", "trace/scrub", "trace/spool", "trace/textform", "trace", "cuda/nvml", "cuda", "internal/cmdline", "internal/control", "internal/inject", "internal/launch", "internal/manual", "internal/metrics", "internal/pageserver", "internal/pyroscope", "internal/regular", "internal/top", "internal/usage", "internal/version", "internal/visible"},
+	"cmd/memtrace":            {"analyzer", "analyzer/diff", "analyzer/export", "analyzer/page", "analyzer/plot", "analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin", "internal/cmdline", "internal/console", "internal/control", "internal/inject", "internal/launch", "internal/manual", "internal/pageserver", "internal/pyroscope", "internal/questions", "internal/regular", "internal/top", "internal/tracefile", "internal/usage", "internal/version", "internal/visible", "trace", "trace/importer", "trace/scrub", "trace/spool", "trace/textform"},
 	"interpose":               {"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/report", "analyzer/symbol", "analyzer/thin", "trace/spool", "trace", "cuda", "internal/regular", "internal/version", "internal/visible"},
 	"internal/top":            {"analyzer/callstack", "analyzer/diff", "analyzer/profile", "analyzer/render", "analyzer/report", "analyzer/rules/rulefile", "analyzer/rules", "analyzer/symbol", "analyzer", "trace/spool", "trace", "cuda/nvml", "internal/loopback", "internal/metrics", "internal/regular", "internal/version", "internal/visible"},
 	"internal/metrics":        {"internal/loopback", "internal/visible"},
@@ -68,7 +68,10 @@ var ours = map[string][]string{
 	"internal/inject":         {"internal/regular"},
 	"internal/launch":         {"internal/regular", "internal/usage"},
 	"internal/loopback":       {},
-	"internal/manual":         {"internal/version"},
+	"internal/manual":         {"internal/console", "internal/version"},
+	"internal/console":        {"analyzer/render", "internal/usage", "internal/visible"},
+	"internal/tracefile":      {"analyzer", "analyzer/export", "analyzer/finding", "analyzer/report", "internal/console", "internal/regular", "internal/visible", "trace", "trace/importer", "trace/spool"},
+	"internal/questions":      {"analyzer", "analyzer/callstack", "analyzer/profile", "analyzer/render", "analyzer/rules", "analyzer/rules/rulefile", "analyzer/symbol", "internal/cmdline", "internal/console", "internal/usage", "internal/visible"},
 	"internal/pageserver":     {"analyzer/page", "analyzer/report", "internal/loopback"},
 	"internal/offheap":        {},
 	"internal/pyroscope":      {},
@@ -82,11 +85,11 @@ var ours = map[string][]string{
 // package's own rules allow it.
 var theirs = map[string][]string{
 	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/control", "internal/inject", "internal/launch", "internal/top", "internal/offheap", "internal/regular"},
-	"github.com/rs/zerolog":        {"interpose", "cmd/memtrace", "internal/top"},
+	"github.com/rs/zerolog":        {"interpose", "internal/console", "internal/top"},
 	"github.com/NVIDIA/go-nvml":    {"cuda/nvml"},
-	"github.com/spf13/cobra":       {"cmd/memtrace", "internal/cmdline", "internal/manual"}, // verbs; their arguments; their pages
+	"github.com/spf13/cobra":       {"cmd/memtrace", "internal/cmdline", "internal/manual", "internal/questions"}, // verbs; their arguments; their help and pages; their flags
 	"charm.land":                   {"cmd/memtrace", "internal/top"},
-	"github.com/charmbracelet":     {"cmd/memtrace", "internal/top"},
+	"github.com/charmbracelet":     {"cmd/memtrace", "internal/console", "internal/top"},
 	"github.com/google/pprof":      {"analyzer/export"},
 	"google.golang.org/protobuf":   {"analyzer/export"},
 	"gonum.org/v1/plot":            {"analyzer/plot"},

@@ -49,7 +49,7 @@ var opensItself = map[string]string{
 	"internal/top/describe":              "/proc",
 	"internal/top/keyboard":              "/dev/tty",
 	"internal/launch/inForeground":       "/dev/tty",
-	"cmd/memtrace/openDestination":       "makes a new file, O_EXCL, or writes to the device or pipe that the user named",
+	"internal/console/openDestination":   "makes a new file, O_EXCL, or writes to the device or pipe that the user named",
 	"internal/launch/writeManifestEntry": "makes a file in the folder of an enclosing run, through no link",
 }
 

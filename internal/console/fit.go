@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"memtrace/analyzer/render"
 )
 
-// terminalColumns returns the columns of the terminal that a file is, or 0 if it is none. Of narrow ones it returns
+// Columns returns the columns of the terminal that a file is, or 0 if it is none. Of narrow ones it returns
 // widthMin.
-func terminalColumns(out *os.File) int {
+func Columns(out *os.File) int {
 	if out == nil || !term.IsTerminal(int(out.Fd())) {
 		return 0
 	}
@@ -23,7 +23,7 @@ func terminalColumns(out *os.File) int {
 	if err != nil || columns <= 0 {
 		return 0
 	}
-	return max(columns, widthMin)
+	return max(columns, WidthMin)
 }
 
 // fittingWriter breaks lines that are longer than a terminal before they reach it. The last line, if it does not end, is
@@ -34,7 +34,7 @@ type fittingWriter struct {
 	begun   []byte
 }
 
-func newFittingWriter(out io.Writer, columns int) *fittingWriter {
+func NewFittingWriter(out io.Writer, columns int) *fittingWriter {
 	return &fittingWriter{out: out, columns: columns}
 }
 
@@ -50,7 +50,7 @@ func (w *fittingWriter) Write(text []byte) (int, error) {
 	}
 	whole := append(w.begun, text[:end]...)
 	w.begun = append([]byte(nil), text[end:]...)
-	if _, err := io.WriteString(w.out, fitText(string(whole), w.columns)); err != nil {
+	if _, err := io.WriteString(w.out, FitText(string(whole), w.columns)); err != nil {
 		return 0, err
 	}
 	return len(text), nil
@@ -63,12 +63,12 @@ func (w *fittingWriter) Flush() error {
 	if len(text) == 0 {
 		return nil
 	}
-	_, err := io.WriteString(w.out, fitText(string(text), w.columns))
+	_, err := io.WriteString(w.out, FitText(string(text), w.columns))
 	return err
 }
 
-// fitText breaks the lines of a text that have more than the given columns; 0: it stays as it is.
-func fitText(text string, columns int) string {
+// FitText breaks the lines of a text that have more than the given columns; 0: it stays as it is.
+func FitText(text string, columns int) string {
 	if columns == 0 {
 		return text
 	}
@@ -105,21 +105,21 @@ func fitLine(line string, columns int) []string {
 	case commandLine.MatchString(line):
 		return fitCommand(line, columns)
 	case prefix != nil && ansi.StringWidth(prefix[1]) <= columns-textRoom:
-		return hang(prefix[1], line[len(prefix[1]):], columns)
+		return Hang(prefix[1], line[len(prefix[1]):], columns)
 	case strings.HasPrefix(line[indent:], "- "):
-		return hang(line[:indent+2], line[indent+2:], columns)
+		return Hang(line[:indent+2], line[indent+2:], columns)
 	}
 	first := strings.Repeat(" ", min(indent, columns/2))
-	return hang(first, line[indent:], columns)
+	return Hang(first, line[indent:], columns)
 }
 
-// hang wraps a text behind a prefix, under its own beginning.
-func hang(prefix, text string, columns int) []string {
-	return under(prefix, render.Wrap(text, columns-ansi.StringWidth(prefix)))
+// Hang wraps a text behind a prefix, under its own beginning.
+func Hang(prefix, text string, columns int) []string {
+	return Under(prefix, render.Wrap(text, columns-ansi.StringWidth(prefix)))
 }
 
-// under puts lines behind a prefix, under each other.
-func under(prefix string, lines []string) []string {
+// Under puts lines behind a prefix, under each other.
+func Under(prefix string, lines []string) []string {
 	width := ansi.StringWidth(prefix)
 	for i := range lines {
 		if i == 0 {
@@ -138,7 +138,7 @@ func fitCommand(line string, columns int) (lines []string) {
 	begin := strings.Repeat(" ", indent)
 	line, comment, commented := strings.Cut(line, "  # ")
 	if commented {
-		lines = hang(begin+"# ", comment, columns)
+		lines = Hang(begin+"# ", comment, columns)
 	}
 	if ansi.StringWidth(line) <= columns {
 		return append(lines, line)
@@ -194,17 +194,17 @@ func shellWords(line string) (words []string) {
 
 // The width of a report in columns: what it may be told, and what it takes from a terminal.
 const (
-	widthMin     = 60
-	widthMax     = 1000
-	widthDefault = 100
+	WidthMin     = 60
+	WidthMax     = 1000
+	WidthDefault = 100
 	widthComfort = 160 // wider terminals do not make a table easier to read
 )
 
-func reportWidth(out *os.File, terminal bool) int {
+func ReportWidth(out *os.File, terminal bool) int {
 	if terminal {
 		if columns, _, err := term.GetSize(int(out.Fd())); err == nil && columns > 0 {
-			return min(max(columns, widthMin), widthComfort)
+			return min(max(columns, WidthMin), widthComfort)
 		}
 	}
-	return widthDefault
+	return WidthDefault
 }

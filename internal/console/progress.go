@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"fmt"
@@ -16,26 +16,26 @@ const (
 	progressInterval = 100 * time.Millisecond // between two pictures
 )
 
-// progress shows on a terminal how far the reading of a file has come, once that takes longer than progressDelay.
-type progress struct {
+// Progress shows on a terminal how far the reading of a file has come, once that takes longer than progressDelay.
+type Progress struct {
 	out   *os.File // nil: show nothing
 	name  string
 	total int64 // bytes, or at most 0 where unknown
 	next  time.Time
-	bar   *atomic.Pointer[progress] // who is on the screen
+	bar   *atomic.Pointer[Progress] // who is on the screen
 	drawn bool
 }
 
-func (a *app) newProgress(name string, total int64) *progress {
-	p := &progress{name: visible.Text(name), total: total, next: time.Now().Add(progressDelay), bar: a.bar}
-	if !a.quiet && term.IsTerminal(int(a.stderr.Fd())) {
-		p.out = a.stderr
+func (c *Console) NewProgress(name string, total int64) *Progress {
+	p := &Progress{name: visible.Text(name), total: total, next: time.Now().Add(progressDelay), bar: c.bar}
+	if !c.Quiet && term.IsTerminal(int(c.Stderr.Fd())) {
+		p.out = c.Stderr
 	}
 	return p
 }
 
-// update tells how many bytes have been read. It is cheap enough for every batch of events.
-func (p *progress) update(read int64) {
+// Update tells how many bytes have been read. It is cheap enough for every batch of events.
+func (p *Progress) Update(read int64) {
 	if p.out == nil || time.Now().Before(p.next) {
 		return
 	}
@@ -52,8 +52,8 @@ func (p *progress) update(read int64) {
 	fmt.Fprintf(p.out, "\r\x1b[Kreading %s: %.1f MiB", p.name, float64(read)/mib)
 }
 
-// finish takes the picture away.
-func (p *progress) finish() {
+// Finish takes the picture away.
+func (p *Progress) Finish() {
 	if p.drawn {
 		fmt.Fprint(p.out, "\r\x1b[K")
 		p.bar.Store(nil)

@@ -1,4 +1,4 @@
-package main
+package questions
 
 import (
 	"slices"
@@ -15,11 +15,11 @@ import (
 	"memtrace/internal/usage"
 )
 
-// viewFlags are the flags of report about training: tables of their own instead of the report.
-type viewFlags struct {
-	names []string
+// ViewFlags are the flags of report about training: tables of their own instead of the report.
+type ViewFlags struct {
+	Names []string
 	cross []string
-	csv   string
+	Csv   string
 
 	timeline string // what --view timeline is divided by; "" without it
 
@@ -29,7 +29,7 @@ type viewFlags struct {
 	epoch  int
 }
 
-const viewHelp = `--view shows one table about a training program instead, or several: its modules,
+const ViewHelp = `--view shows one table about a training program instead, or several: its modules,
 parameters or iterations, whose names come from PyTorch and MXNet, with no change of
 the program. --cross shows two groupings at once, of any program. --view timeline
 shows memory over time: the highest moment of each of equal stretches, divided by
@@ -44,11 +44,11 @@ func viewNames() []string {
 	return names
 }
 
-func (v *viewFlags) define(cmd *cobra.Command) {
+func (v *ViewFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&v.names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
+	f.StringSliceVar(&v.Names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
 	f.StringSliceVar(&v.cross, "cross", nil, "show a crossed table of the groupings `ROWS,COLUMNS`, such as module,category or site,operator (--view cross)")
-	f.StringVar(&v.csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
+	f.StringVar(&v.Csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
 	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(render.Units(), ", ")+" in CSV (default B) and in the table of tbd (default MB)")
 	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3, not counting those that only wrap another)")
 	f.IntVar(&v.period, "period", 0, "list only every Nth iteration: the number of `ITERATIONS` (default 1), in the table of tbd")
@@ -61,46 +61,46 @@ func (v *viewFlags) define(cmd *cobra.Command) {
 	}
 }
 
-// has reports whether a view was asked for.
-func (v *viewFlags) has(name string) bool {
-	return slices.Contains(v.names, name)
+// Has reports whether a view was asked for.
+func (v *ViewFlags) Has(name string) bool {
+	return slices.Contains(v.Names, name)
 }
 
-// check finds the views and completes the style, before any trace is read. changed tells flags that were given from
+// Check finds the views and completes the style, before any trace is read. changed tells flags that were given from
 // those that were not.
-func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag string) bool, style *render.Options) ([]*render.View, error) {
+func (v *ViewFlags) Check(s *Flags, traces []string, changed func(flag string) bool, style *render.Options) ([]*render.View, error) {
 	if err := v.checkCross(); err != nil {
 		return nil, err
 	}
 	var views []*render.View
-	for _, name := range v.names {
+	for _, name := range v.Names {
 		view := render.FindView(name)
 		if view == nil {
 			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(viewNames(), ", "))
 		}
 		views = append(views, view)
 	}
-	tbd := v.has("tbd")
+	tbd := v.Has("tbd")
 	switch {
-	case v.csv != "" && len(views) == 0:
+	case v.Csv != "" && len(views) == 0:
 		return nil, usage.Errorf("--csv requires --view, one of %s", strings.Join(viewNames(), ", "))
-	case v.csv != "" && len(views) > 1:
-		return nil, usage.Errorf("--csv requires a single --view: %s would share a file", strings.Join(v.names, " and "))
-	case v.csv != "" && len(traces) > 1:
+	case v.Csv != "" && len(views) > 1:
+		return nil, usage.Errorf("--csv requires a single --view: %s would share a file", strings.Join(v.Names, " and "))
+	case v.Csv != "" && len(traces) > 1:
 		return nil, usage.Errorf("--csv requires a single trace; got %d", len(traces))
-	case v.csv != "" && s.json:
+	case v.Csv != "" && s.JSON:
 		return nil, usage.Errorf("--csv and --json: choose one of them")
-	case v.csv != "" && (v.csv == "-" && s.output != "" || v.csv == s.output):
-		return nil, usage.Errorf("--csv %s and -o %s: name two files", v.csv, s.output)
-	case len(views) > 0 && len(s.by)+len(s.groups) > 0:
+	case v.Csv != "" && (v.Csv == "-" && s.Output != "" || v.Csv == s.Output):
+		return nil, usage.Errorf("--csv %s and -o %s: name two files", v.Csv, s.Output)
+	case len(views) > 0 && len(s.By)+len(s.Groups) > 0:
 		return nil, usage.Errorf("--view shows its own table: leave out --by and --group, or --view")
-	case len(views) > 0 && s.at != "" && !(v.has("cross") && len(views) == 1):
+	case len(views) > 0 && s.At != "" && !(v.Has("cross") && len(views) == 1):
 		return nil, usage.Errorf("--at does not apply to views, which have their own moments")
 	case len(views) > 0 && s.sum != "":
 		return nil, usage.Errorf("--expected-sum requires --by category, --rules or --group, and does not apply to views")
-	case changed("units") && v.csv == "" && !tbd:
+	case changed("units") && v.Csv == "" && !tbd:
 		return nil, usage.Errorf("--units requires --csv or --view tbd; other sizes show their unit")
-	case changed("depth") && !v.has("modules"):
+	case changed("depth") && !v.Has("modules"):
 		return nil, usage.Errorf("--depth requires --view modules")
 	case changed("depth") && v.depth < 0:
 		return nil, usage.Errorf("--depth %d: must be a number of levels, or 0 for the root alone", v.depth)
@@ -128,10 +128,10 @@ func (v *viewFlags) check(s *summaryFlags, traces []string, changed func(flag st
 }
 
 // checkCross completes --view cross and --cross, either of which stands for both.
-func (v *viewFlags) checkCross() error {
+func (v *ViewFlags) checkCross() error {
 	switch {
-	case len(v.cross) == 0 && v.has("cross"):
-		v.cross = []string{"module", byCategory}
+	case len(v.cross) == 0 && v.Has("cross"):
+		v.cross = []string{"module", ByCategory}
 	case len(v.cross) == 0:
 		return nil
 	case len(v.cross) != 2 || v.cross[0] == v.cross[1]:
@@ -142,15 +142,15 @@ func (v *viewFlags) checkCross() error {
 			return usage.Errorf("--cross %s: choose from %s", name, strings.Join(groupingNames(), ", "))
 		}
 	}
-	if !v.has("cross") {
-		v.names = append(v.names, "cross")
+	if !v.Has("cross") {
+		v.Names = append(v.Names, "cross")
 	}
 	return nil
 }
 
-// askForTraining completes the options for views, and for a report that was not asked for something else.
-func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
-	if len(v.names) == 0 && len(o.Groupings) > 0 {
+// AskForTraining completes the options for views, and for a report that was not asked for something else.
+func (v *ViewFlags) AskForTraining(s *Flags, o *analyzer.Options) error {
+	if len(v.Names) == 0 && len(o.Groupings) > 0 {
 		return nil
 	}
 	name := s.rules
@@ -161,7 +161,7 @@ func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
 	if err != nil {
 		return usage.Errorf("--rules: %w", err)
 	}
-	if v.has("tbd") || v.has("iterations") && v.csv != "" {
+	if v.Has("tbd") || v.Has("iterations") && v.Csv != "" {
 		for _, category := range []string{render.FeatureMaps, render.IntermediateGradients} {
 			if !slices.ContainsFunc(set.Rules, func(r rules.Rule) bool { return r.Category == category }) {
 				return usage.Errorf("--rules %s: has no category %q, which the table is made of; leave out --rules", name, category)
@@ -169,6 +169,6 @@ func (v *viewFlags) askForTraining(s *summaryFlags, o *analyzer.Options) error {
 		}
 	}
 	o.Training, o.Groupings, o.Cross, o.Timeline = true, nil, v.cross, v.timeline
-	o.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
+	o.RuleSets = []profile.RuleGrouping{{Name: ByCategory, Rules: set}}
 	return nil
 }

@@ -1,35 +1,36 @@
-package main
+package tracefile
 
 import (
 	"errors"
 	"io"
 	"syscall"
 
+	"memtrace/internal/console"
 	"memtrace/internal/visible"
 )
 
-// shown is a verb's way through several traces: load reads one, while others are read, show writes what it found.
-type shown[T any] struct {
-	load func(path string) (T, error)
-	show func(w io.Writer, value T) error
-	json bool
-	form visible.Form // of what show writes
+// Shown is a verb's way through several traces: load reads one, while others are read, show writes what it found.
+type Shown[T any] struct {
+	Load func(path string) (T, error)
+	Show func(w io.Writer, value T) error
+	JSON bool
+	Form visible.Form // of what show writes
 }
 
-// toFile shows every trace that args name, in order, in one output. A trace that cannot be read does not keep the
+// ToFile shows every trace that args name, in order, in one output. A trace that cannot be read does not keep the
 // others from being shown: the errors come back together. In JSON, one file gives its value, and several files or a
 // folder an array.
-func (s shown[T]) toFile(a *app, args []string, path string, force bool) error {
-	inputs, err := expandInputs(args)
+func (s Shown[T]) ToFile(c *console.Console, args []string, path string, force bool) error {
+	inputs, err := Expand(args)
 	if err != nil {
 		return err
 	}
-	list := jsonList{single: len(inputs) == 1 && !inputs[0].fromFolder}
+	list := jsonList{single: len(inputs) == 1 && !inputs[0].FromFolder}
 	var problems []error
-	err = a.writeTo(path, force, s.form, func(w io.Writer) error {
+	err = c.WriteTo(path, force, s.Form, func(w io.Writer) error {
 		shownAny := false
-		err := inOrder(inputs, s.load, func(in input, value T, err error) error {
-			if a.passOver(in, err) {
+		err := InOrder(inputs, s.Load, func(in Input, value T, err error) error {
+			if PassOver(c, in, err) {
 				return nil
 			}
 			if err != nil {
@@ -43,10 +44,10 @@ func (s shown[T]) toFile(a *app, args []string, path string, force bool) error {
 		switch {
 		case err != nil:
 			return err
-		case shownAny && s.json:
+		case shownAny && s.JSON:
 			return list.close(w)
 		case !shownAny && problems == nil:
-			return noTracesError(args[0])
+			return ErrorOfNone(args[0])
 		case !shownAny:
 			return errNothingShown
 		}
@@ -58,12 +59,26 @@ func (s shown[T]) toFile(a *app, args []string, path string, force bool) error {
 	return errors.Join(append(problems, err)...)
 }
 
+// Values shows what was read already, in JSON one value or an array.
+func (s Shown[T]) Values(w io.Writer, values []T) error {
+	list := jsonList{single: len(values) == 1}
+	for i, value := range values {
+		if err := s.element(w, list, i > 0, value); err != nil {
+			return err
+		}
+	}
+	if s.JSON {
+		return list.close(w)
+	}
+	return nil
+}
+
 // errNothingShown keeps an output file from being made when there is nothing to put into it.
 var errNothingShown = errors.New("nothing to show")
 
-func (s shown[T]) element(w io.Writer, list jsonList, follows bool, value T) error {
+func (s Shown[T]) element(w io.Writer, list jsonList, follows bool, value T) error {
 	switch {
-	case s.json:
+	case s.JSON:
 		if err := list.next(w, follows); err != nil {
 			return err
 		}
@@ -72,7 +87,7 @@ func (s shown[T]) element(w io.Writer, list jsonList, follows bool, value T) err
 			return err
 		}
 	}
-	return s.show(w, value)
+	return s.Show(w, value)
 }
 
 // jsonList writes the brackets and commas around values that write themselves.

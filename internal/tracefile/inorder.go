@@ -1,4 +1,4 @@
-package main
+package tracefile
 
 import "runtime"
 
@@ -9,12 +9,12 @@ const mostAtOnce = 8
 // replayed.
 func atOnce() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), mostAtOnce) }
 
-// inOrder reads traces, several at a time where there are processors for it, and hands them to take in the order of
+// InOrder reads traces, several at a time where there are processors for it, and hands them to take in the order of
 // inputs. load must be good for being called from several goroutines. An error of take ends it and is returned; what is
 // being read then is left to itself.
-func inOrder[T any](inputs []input, load func(path string) (T, error), take func(in input, value T, err error) error) error {
+func InOrder[T any](inputs []Input, load func(path string) (T, error), take func(in Input, value T, err error) error) error {
 	if len(inputs) == 1 {
-		value, err := load(inputs[0].path)
+		value, err := load(inputs[0].Path)
 		return take(inputs[0], value, err)
 	}
 	type loaded struct {
@@ -35,7 +35,7 @@ func inOrder[T any](inputs []input, load func(path string) (T, error), take func
 				return
 			}
 			go func() {
-				value, err := load(in.path)
+				value, err := load(in.Path)
 				results[i] <- loaded{value, err}
 			}()
 		}

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// shortPath is how people would type a path from where they are.
-func shortPath(path string) string {
+// ShortPath is how people would type a path from where they are.
+func ShortPath(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
 		return path
@@ -19,8 +19,8 @@ func shortPath(path string) string {
 	return relative
 }
 
-// shellWord returns text as one argument for a POSIX shell.
-func shellWord(text string) string {
+// ShellWord returns text as one argument for a POSIX shell.
+func ShellWord(text string) string {
 	if strings.HasPrefix(text, "-") {
 		text = "./" + text
 	}

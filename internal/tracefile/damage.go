@@ -1,4 +1,4 @@
-package main
+package tracefile
 
 import (
 	"errors"
@@ -7,12 +7,12 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// damageList collects what --strict turns into an error once everything has been shown.
-type damageList struct {
+// DamageList collects what --strict turns into an error once everything has been shown.
+type DamageList struct {
 	errs []error
 }
 
-func (d *damageList) add(path string, s *report.Summary) {
+func (d *DamageList) Add(path string, s *report.Summary) {
 	if s.Health.Truncated {
 		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; the part before that was read (--strict)",
 			path, s.Health.TruncatedAt, s.Health.TruncatedReason))
@@ -25,7 +25,7 @@ func (d *damageList) add(path string, s *report.Summary) {
 	}
 }
 
-// join adds the damage to the error of the work itself.
-func (d *damageList) join(err error) error {
+// Join adds the damage to the error of the work itself.
+func (d *DamageList) Join(err error) error {
 	return errors.Join(append([]error{err}, d.errs...)...)
 }

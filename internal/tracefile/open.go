@@ -1,4 +1,4 @@
-package main
+package tracefile
 
 import (
 	"errors"
@@ -8,40 +8,41 @@ import (
 	"os"
 	"strings"
 
+	"memtrace/internal/console"
 	"memtrace/internal/regular"
 	"memtrace/trace"
 	"memtrace/trace/importer"
 	"memtrace/trace/spool"
 )
 
-// openTrace opens a trace, together with the spool that its process may have left beside it, and warns of what only
+// Open opens a trace, together with the spool that its process may have left beside it, and warns of what only
 // looks like one. Its errors name the file and say what to do.
-func (a *app) openTrace(path string) (*spool.Run, error) {
-	run, err := openAgain(path)
+func Open(c *console.Console, path string) (*spool.Run, error) {
+	run, err := OpenAgain(path)
 	if err != nil {
 		return nil, err
 	}
 	if err := run.NotSpool(); err != nil {
-		a.log.Warn().Msgf("%v: no recorder made it, so it is left alone; %s is read without it", openError(path, err), path)
+		c.Log.Warn().Msgf("%v: no recorder made it, so it is left alone; %s is read without it", OpenError(path, err), path)
 	}
 	return run, nil
 }
 
-// openAgain is openTrace without the warning.
-func openAgain(path string) (*spool.Run, error) {
+// OpenAgain is openTrace without the warning.
+func OpenAgain(path string) (*spool.Run, error) {
 	run, err := spool.OpenRun(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, OpenError(path, err)
 	}
 	return run, nil
 }
 
-func openError(path string, err error) error {
+func OpenError(path string, err error) error {
 	var pathError *fs.PathError
 	switch {
 	case errors.Is(err, trace.ErrNotTrace):
 		if f := foreignFormat(path); f != nil {
-			return fmt.Errorf("%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin", path, f.Name, shellWord(path))
+			return fmt.Errorf("%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin", path, f.Name, console.ShellWord(path))
 		}
 		return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path, trace.ErrNotTrace)
 	case errors.Is(err, spool.ErrNotSpool), errors.Is(err, spool.ErrVersion):
@@ -58,16 +59,16 @@ func openError(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// readError words a failure of the disk or the network file system while a trace was read. Damage in the file itself is
+// ReadError words a failure of the disk or the network file system while a trace was read. Damage in the file itself is
 // no error, see trace.Health.
-func readError(path string, run *spool.Run, err error) error {
+func ReadError(path string, run *spool.Run, err error) error {
 	return fmt.Errorf("%s: offset %d: %w; copy the file and try again", path, run.Offset(), err)
 }
 
-// openDump prefers the plain file where no spool continues it: only there the text can show where blocks of events end,
+// OpenPlain prefers the plain file where no spool continues it: only there the text can show where blocks of events end,
 // and is then, whole, the text of exactly this file.
-func (a *app) openDump(path string, partly bool) (trace.Source, func() error, error) {
-	run, err := a.openTrace(path)
+func OpenPlain(c *console.Console, path string, partly bool) (trace.Source, func() error, error) {
+	run, err := Open(c, path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,17 +78,17 @@ func (a *app) openDump(path string, partly bool) (trace.Source, func() error, er
 	defer run.Close()
 	file, err := regular.Open(path)
 	if err != nil {
-		return nil, nil, openError(path, err)
+		return nil, nil, OpenError(path, err)
 	}
 	reader, err := trace.NewReader(file, run.Size())
 	if err != nil {
-		return nil, nil, errors.Join(openError(path, err), file.Close())
+		return nil, nil, errors.Join(OpenError(path, err), file.Close())
 	}
 	return reader, file.Close, nil
 }
 
-// refuseSame keeps a trace from being replaced by what was made of it, even where --force was given.
-func refuseSame(path, output string) error {
+// RefuseSame keeps a trace from being replaced by what was made of it, even where --force was given.
+func RefuseSame(path, output string) error {
 	from, err := os.Stat(path)
 	if err != nil {
 		return nil // it was opened; the copy will tell

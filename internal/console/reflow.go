@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 	"memtrace/analyzer/render"
 )
 
-// reflow breaks the paragraphs of a text that have lines of more than the given columns anew. Paragraphs with lines that
+// Reflow breaks the paragraphs of a text that have lines of more than the given columns anew. Paragraphs with lines that
 // begin with a blank are commands or tables and keep their lines. 0 columns: as it is.
-func reflow(text string, columns int) string {
+func Reflow(text string, columns int) string {
 	if columns == 0 {
 		return text
 	}

@@ -1,4 +1,4 @@
-package main
+package tracefile
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/finding"
 	"memtrace/analyzer/report"
+	"memtrace/internal/console"
 )
 
-// summarize reads one trace. Filters that match nothing in it are an error: a report of zeros is no answer.
-func (a *app) summarize(path string, o analyzer.Options) (*report.Summary, error) {
-	summary, err := a.summarizeAny(path, o)
+// Summarize reads one trace. Filters that match nothing in it are an error: a report of zeros is no answer.
+func Summarize(c *console.Console, path string, o analyzer.Options) (*report.Summary, error) {
+	summary, err := SummarizeAny(c, path, o)
 	if err == nil {
-		err = checkMatched(path, summary)
+		err = CheckMatched(path, summary)
 	}
 	if err != nil {
 		return nil, err
@@ -22,29 +23,29 @@ func (a *app) summarize(path string, o analyzer.Options) (*report.Summary, error
 	return summary, nil
 }
 
-// checkMatched says which filters matched nothing.
-func checkMatched(path string, s *report.Summary) error {
+// CheckMatched says which filters matched nothing.
+func CheckMatched(path string, s *report.Summary) error {
 	if len(s.Unmatched) > 0 {
 		return fmt.Errorf("%s: %s", path, strings.Join(s.Unmatched, "; "))
 	}
 	return nil
 }
 
-// summarizeAny is summarize for those who accept filters that match nothing.
-func (a *app) summarizeAny(path string, o analyzer.Options) (*report.Summary, error) {
-	run, err := a.openTrace(path)
+// SummarizeAny is summarize for those who accept filters that match nothing.
+func SummarizeAny(c *console.Console, path string, o analyzer.Options) (*report.Summary, error) {
+	run, err := Open(c, path)
 	if err != nil {
 		return nil, err
 	}
 	defer run.Close()
-	done, err := lookAhead(path, &o)
+	done, err := LookAhead(path, &o)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	bar := a.newProgress(path, run.Size())
-	defer bar.finish()
-	o.Progress = func(read int64) { bar.update(read) }
+	bar := c.NewProgress(path, run.Size())
+	defer bar.Finish()
+	o.Progress = func(read int64) { bar.Update(read) }
 	summary, err := analyzer.Summarize(run, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -55,13 +56,13 @@ func (a *app) summarizeAny(path string, o analyzer.Options) (*report.Summary, er
 	return summary, nil
 }
 
-// lookAhead opens a trace a second time where filters or training need names, some of which may stand behind the
+// LookAhead opens a trace a second time where filters or training need names, some of which may stand behind the
 // events, or a moment is told by what comes behind it. The caller calls done.
-func lookAhead(path string, o *analyzer.Options) (done func(), err error) {
+func LookAhead(path string, o *analyzer.Options) (done func(), err error) {
 	if !o.NeedsAhead() {
 		return func() {}, nil
 	}
-	ahead, err := openAgain(path)
+	ahead, err := OpenAgain(path)
 	if err != nil {
 		return nil, err
 	}

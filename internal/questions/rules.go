@@ -1,4 +1,4 @@
-package main
+package questions
 
 import (
 	"slices"
@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	byCategory     = "category"
+	ByCategory     = "category"
 	defaultEntries = 20
 	maxGroups      = 16
 )
 
-// rulesHelp is a part of the long help of report and diff.
-const rulesHelp = `--by category sorts memory by rules, the preset torch unless --rules names another
+// RulesHelp is a part of the long help of report and diff.
+const RulesHelp = `--by category sorts memory by rules, the preset torch unless --rules names another
 one or a TOML file; each --group NAME=PRESET or NAME=FILE adds such a grouping under
 a name of your own. 'memtrace rules' lists the presets and prints them.`
 
 // groupingNames is what --by accepts.
-func groupingNames() []string { return append(profile.GroupingNames(), byCategory) }
+func groupingNames() []string { return append(profile.GroupingNames(), ByCategory) }
 
-// defineRules adds the flags about rules that report and diff share.
-func (s *summaryFlags) defineRules(cmd *cobra.Command) {
+// DefineRules adds the flags about rules that report and diff share.
+func (s *Flags) DefineRules(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.rules, "rules", "", "the `FILE|PRESET` that --by category goes by, and shows it: "+strings.Join(rulefile.Presets(), ", ")+" (default "+rulefile.Default+")")
-	f.StringArrayVar(&s.groups, "group", nil, "group by a set of rules too, as `NAME=FILE|PRESET` (repeatable)")
+	f.StringArrayVar(&s.Groups, "group", nil, "group by a set of rules too, as `NAME=FILE|PRESET` (repeatable)")
 	cmdline.Complete(cmd, "rules", completeRules)
 	cmdline.Complete(cmd, "group", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		name, _, given := strings.Cut(typed, "=")
@@ -47,10 +47,10 @@ func (s *summaryFlags) defineRules(cmd *cobra.Command) {
 	})
 }
 
-// defineEntries adds the flags about categories that only a report has.
-func (s *summaryFlags) defineEntries(cmd *cobra.Command) {
+// DefineEntries adds the flags about categories that only a report has.
+func (s *Flags) DefineEntries(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.IntVarP(&s.entries, "entries", "k", defaultEntries, "list the `COUNT` largest tags and places of each category, 0 for all, -1 for none")
+	f.IntVarP(&s.Entries, "entries", "k", defaultEntries, "list the `COUNT` largest tags and places of each category, 0 for all, -1 for none")
 	f.StringVar(&s.sum, "expected-sum", "", "what the device counted for the program, a `SIZE` with a unit such as 11.2GiB or 900MB; without one, bytes: the rest is Untrackable")
 	for _, name := range []string{"entries", "expected-sum"} {
 		cmdline.Complete(cmd, name, cmdline.Values())
@@ -63,11 +63,11 @@ func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 }
 
 // addRules checks the flags about rules, and reads the sets that they name.
-func (s *summaryFlags) addRules(o *analyzer.Options) error {
-	if s.rules != "" && !slices.Contains(o.Groupings, byCategory) {
-		o.Groupings = append(slices.Clip(o.Groupings), byCategory)
+func (s *Flags) addRules(o *analyzer.Options) error {
+	if s.rules != "" && !slices.Contains(o.Groupings, ByCategory) {
+		o.Groupings = append(slices.Clip(o.Groupings), ByCategory)
 	}
-	if slices.Contains(o.Groupings, byCategory) {
+	if slices.Contains(o.Groupings, ByCategory) {
 		name := s.rules
 		if name == "" {
 			name = rulefile.Default
@@ -76,22 +76,22 @@ func (s *summaryFlags) addRules(o *analyzer.Options) error {
 		if err != nil {
 			return usage.Errorf("--rules: %w", err)
 		}
-		o.RuleSets = append(o.RuleSets, profile.RuleGrouping{Name: byCategory, Rules: set})
+		o.RuleSets = append(o.RuleSets, profile.RuleGrouping{Name: ByCategory, Rules: set})
 	}
-	if len(s.groups) > maxGroups {
-		return usage.Errorf("--group: %d groups; %d are allowed", len(s.groups), maxGroups)
+	if len(s.Groups) > maxGroups {
+		return usage.Errorf("--group: %d groups; %d are allowed", len(s.Groups), maxGroups)
 	}
-	for _, text := range s.groups {
+	for _, text := range s.Groups {
 		if err := addGroup(o, text); err != nil {
 			return err
 		}
 	}
 	switch {
-	case s.entries < 0:
-	case s.entries == 0:
+	case s.Entries < 0:
+	case s.Entries == 0:
 		o.Entries = -1 // analyzer's word for all
 	default:
-		o.Entries = s.entries
+		o.Entries = s.Entries
 	}
 	if s.sum == "" {
 		return nil
@@ -130,9 +130,9 @@ func addGroup(o *analyzer.Options, text string) error {
 	return nil
 }
 
-// pageOptions are what the pages of html and serve are made with.
-func (s *summaryFlags) pageOptions(blocks int) (analyzer.Options, error) {
-	options, err := s.options()
+// PageOptions are what the pages of html and serve are made with.
+func (s *Flags) PageOptions(blocks int) (analyzer.Options, error) {
+	options, err := s.Options()
 	if err != nil {
 		return options, err
 	}
@@ -141,6 +141,6 @@ func (s *summaryFlags) pageOptions(blocks int) (analyzer.Options, error) {
 		return options, err
 	}
 	options.Sites, options.Training, options.HistoryBlocks = true, true, blocks
-	options.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
+	options.RuleSets = []profile.RuleGrouping{{Name: ByCategory, Rules: set}}
 	return options, nil
 }

@@ -1,4 +1,6 @@
-package main
+// Package questions turns the flags of report, diff and the verbs that are like them into what the analyzer counts and
+// how it is shown. It opens no trace; rules are the only files that it reads.
+package questions
 
 import (
 	"os"
@@ -16,47 +18,48 @@ import (
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/symbol"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
 
-const defaultRows = 12
+const DefaultRows = 12
 
-// summaryFlags are the flags that report and diff share: what to count, and how to show it. export takes those about
+// Flags are the flags that report and diff share: what to count, and how to show it. export takes those about
 // what to count.
-type summaryFlags struct {
-	by           []string
+type Flags struct {
+	By           []string
 	rules        string   // what --by category goes by
-	groups       []string // NAME=FILE|PRESET
-	at           string
-	window       windowFlags
+	Groups       []string // NAME=FILE|PRESET
+	At           string
+	Window       WindowFlags
 	devices      []string
 	focus        string
 	ignore       string
 	tag          string
 	library      string
 	own          []string
-	full         bool // report only
-	allProcesses bool // report only
-	details      bool // report only
-	brief        bool // report only
-	entries      int  // of a category; report only
+	Full         bool // report only
+	AllProcesses bool // report only
+	Details      bool // report only
+	Brief        bool // report only
+	Entries      int  // of a category; report only
 	sum          string
 
-	rows   int
+	Rows   int
 	asked  func(flag string) bool // a flag was given; nil: none was
-	json   bool
+	JSON   bool
 	noFold bool
-	color  string
+	Color  string
 	width  int
 	ascii  bool
-	output string
-	force  bool
-	strict bool
+	Output string
+	Force  bool
+	Strict bool
 }
 
-// filterHelp closes the long help of report, diff and export.
-const filterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
+// FilterHelp closes the long help of report, diff and export.
+const FilterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
 was called from a library; --focus keeps, and --ignore drops, what has a tag,
 name, module, call, library or thread that a regular expression matches, or a
 function or source file anywhere in its call stack.
@@ -66,24 +69,24 @@ decides otherwise: 'accelerate' or 'team/*/models' match whole parts of a path a
 all that lies below; '!vendor' makes a library of what is not. The last one that
 matches counts. MEMTRACE_OWN holds such patterns, too, separated by colons.`
 
-func (s *summaryFlags) define(cmd *cobra.Command) {
+func (s *Flags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.by, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+" (repeat it, or separate by commas)")
-	s.defineRules(cmd)
-	f.StringVar(&s.at, "at", "", "also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
-	s.window.define(cmd)
-	s.window.defineOldName(cmd)
-	s.defineFilters(cmd)
+	f.StringSliceVar(&s.By, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+" (repeat it, or separate by commas)")
+	s.DefineRules(cmd)
+	f.StringVar(&s.At, "at", "", "also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
+	s.Window.Define(cmd)
+	s.Window.defineOldName(cmd)
+	s.DefineFilters(cmd)
 	s.asked = f.Changed
-	f.IntVarP(&s.rows, "rows", "n", defaultRows, "`ROWS` of each table, 0 for all")
+	f.IntVarP(&s.Rows, "rows", "n", DefaultRows, "`ROWS` of each table, 0 for all")
 	f.BoolVar(&s.noFold, "no-fold", false, "list repeated modules and parameters, such as layers.{0..7}.mlp, one by one")
-	f.BoolVar(&s.json, "json", false, "print JSON, with exact bytes and all rows")
-	f.StringVar(&s.color, "color", "auto", "`WHEN` to use colours: auto, always or never")
+	f.BoolVar(&s.JSON, "json", false, "print JSON, with exact bytes and all rows")
+	f.StringVar(&s.Color, "color", "auto", "`WHEN` to use colours: auto, always or never")
 	f.IntVar(&s.width, "width", 0, "`COLUMNS` to use (default: the terminal's, or 100)")
 	f.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
-	f.StringVarP(&s.output, "output", "o", "", "write to a `FILE` instead of standard output")
-	f.BoolVarP(&s.force, "force", "f", false, "replace that file if it exists")
-	f.BoolVar(&s.strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
+	f.StringVarP(&s.Output, "output", "o", "", "write to a `FILE` instead of standard output")
+	f.BoolVarP(&s.Force, "force", "f", false, "replace that file if it exists")
+	f.BoolVar(&s.Strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
 	cmdline.Complete(cmd, "by", cmdline.List(groupingNames()...))
 	cmdline.Complete(cmd, "at", cmdline.Moments)
 	cmdline.Complete(cmd, "color", cmdline.Values("auto", "always", "never"))
@@ -92,8 +95,8 @@ func (s *summaryFlags) define(cmd *cobra.Command) {
 	}
 }
 
-// defineFilters adds the flags that leave memory out.
-func (s *summaryFlags) defineFilters(cmd *cobra.Command) {
+// DefineFilters adds the flags that leave memory out.
+func (s *Flags) DefineFilters(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.devices, "device", nil, "only this device `INDEX` (repeatable)")
 	f.StringVar(&s.focus, "focus", "", "only what matches this `REGEX`")
@@ -106,21 +109,21 @@ func (s *summaryFlags) defineFilters(cmd *cobra.Command) {
 	}
 }
 
-// check turns the flags into what to count and how to show it, before any trace is read.
-func (s *summaryFlags) check(a *app) (analyzer.Options, render.Options, error) {
-	options, err := s.options()
+// Check turns the flags into what to count and how to show it, before any trace is read.
+func (s *Flags) Check(c *console.Console) (analyzer.Options, render.Options, error) {
+	options, err := s.Options()
 	if err != nil {
 		return options, render.Options{}, err
 	}
-	style, err := s.style(s.outputFile(a))
+	style, err := s.Style(s.OutputFile(c))
 	return options, style, err
 }
 
-// options checks the flags about what to count.
-func (s *summaryFlags) options() (analyzer.Options, error) {
-	o := analyzer.Options{Question: analyzer.Question{Groupings: s.by, FullStacks: s.full}, Tag: s.tag, Library: s.library, Symbols: symbolOptions(), Own: ownPatterns(s.own)}
+// Options checks the flags about what to count.
+func (s *Flags) Options() (analyzer.Options, error) {
+	o := analyzer.Options{Question: analyzer.Question{Groupings: s.By, FullStacks: s.Full}, Tag: s.tag, Library: s.library, Symbols: Symbols(), Own: Own(s.own)}
 	var err error
-	for _, name := range s.by {
+	for _, name := range s.By {
 		if !slices.Contains(groupingNames(), name) {
 			return o, usage.Errorf("--by %s: choose from %s", name, strings.Join(groupingNames(), ", "))
 		}
@@ -138,10 +141,10 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 		}
 		o.Devices = append(o.Devices, int16(index))
 	}
-	if o.At, err = analyzer.ParseAt(s.at); err != nil {
+	if o.At, err = analyzer.ParseAt(s.At); err != nil {
 		return o, usage.Errorf("--at: %w", err)
 	}
-	if o.From, o.To, err = s.window.moments(); err != nil {
+	if o.From, o.To, err = s.Window.moments(); err != nil {
 		return o, err
 	}
 	if o.Focus, err = parseRegexp("--focus", s.focus); err != nil {
@@ -153,16 +156,16 @@ func (s *summaryFlags) options() (analyzer.Options, error) {
 	return o, nil
 }
 
-// ownPatterns are those of MEMTRACE_OWN, then those of the flags, which win.
-func ownPatterns(flags []string) []string {
+// Own are those of MEMTRACE_OWN, then those of the flags, which win.
+func Own(flags []string) []string {
 	list := slices.DeleteFunc(filepath.SplitList(os.Getenv("MEMTRACE_OWN")), func(text string) bool { return text == "" })
 	return append(list, flags...)
 }
 
-// form is what a report with these flags is written as.
-func (s *summaryFlags) form(style render.Options) visible.Form {
+// Form is what a report with these flags is written as.
+func (s *Flags) Form(style render.Options) visible.Form {
 	switch {
-	case s.json:
+	case s.JSON:
 		return visible.JSON
 	case style.Color:
 		return visible.Colored
@@ -181,57 +184,57 @@ func parseRegexp(flag, text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// style checks the flags about how to show it. out is where the report goes.
-func (s *summaryFlags) style(out *os.File) (render.Options, error) {
-	o := render.Options{Rows: s.rows, Width: s.width, ASCII: s.ascii, Unfolded: s.noFold, FullStacks: s.full, Details: s.details || s.full}
+// Style checks the flags about how to show it. out is where the report goes.
+func (s *Flags) Style(out *os.File) (render.Options, error) {
+	o := render.Options{Rows: s.Rows, Width: s.width, ASCII: s.ascii, Unfolded: s.noFold, FullStacks: s.Full, Details: s.Details || s.Full}
 	terminal := out != nil && term.IsTerminal(int(out.Fd()))
-	switch s.color {
+	switch s.Color {
 	case "always":
 		o.Color = true
 	case "never":
 	case "auto":
 		o.Color = terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	default:
-		return o, usage.Errorf("--color %s: choose auto, always or never", s.color)
+		return o, usage.Errorf("--color %s: choose auto, always or never", s.Color)
 	}
 	switch {
-	case s.rows < 0:
-		return o, usage.Errorf("-n %d: must be a number of rows, or 0 for all", s.rows)
+	case s.Rows < 0:
+		return o, usage.Errorf("-n %d: must be a number of rows, or 0 for all", s.Rows)
 	case s.asked == nil || !s.asked("rows"):
 		o.Rows = 0 // render's word for as many as fit
-	case s.rows == 0:
+	case s.Rows == 0:
 		o.Rows = -1 // render's word for all
 	}
-	if s.width != 0 && (s.width < widthMin || s.width > widthMax) {
-		return o, usage.Errorf("--width %d: choose between %d and %d columns", s.width, widthMin, widthMax)
+	if s.width != 0 && (s.width < console.WidthMin || s.width > console.WidthMax) {
+		return o, usage.Errorf("--width %d: choose between %d and %d columns", s.width, console.WidthMin, console.WidthMax)
 	}
 	if s.width == 0 {
-		o.Width = reportWidth(out, terminal)
+		o.Width = console.ReportWidth(out, terminal)
 	}
 	return o, nil
 }
 
-// outputFile is the file that decides about colours and width: nil for -o FILE.
-func (s *summaryFlags) outputFile(a *app) *os.File {
-	if s.output == "" || s.output == "-" {
-		return a.stdout
+// OutputFile is the file that decides about colours and width: nil for -o FILE.
+func (s *Flags) OutputFile(c *console.Console) *os.File {
+	if s.Output == "" || s.Output == "-" {
+		return c.Stdout
 	}
 	return nil
 }
 
-// symbolOptions is how the command looks for names.
-func symbolOptions() symbol.Options {
+// Symbols is how the command looks for names.
+func Symbols() symbol.Options {
 	return symbol.Options{Cache: symbol.DefaultCache(), Packages: true}
 }
 
-// checkBrief refuses what --brief leaves no room for.
-func (f *summaryFlags) checkBrief(views int) error {
+// CheckBrief refuses what --brief leaves no room for.
+func (f *Flags) CheckBrief(views int) error {
 	switch {
-	case !f.brief:
+	case !f.Brief:
 		return nil
-	case f.json:
+	case f.JSON:
 		return usage.Errorf("--brief and --json exclude each other: both print JSON")
-	case views > 0 || f.details || f.full:
+	case views > 0 || f.Details || f.Full:
 		return usage.Errorf("--brief excludes --view, --details and --full-stacks: they show more than it may print")
 	}
 	return nil

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bufio"
@@ -27,9 +27,9 @@ type destination struct {
 
 // openDestination opens path for writing; "" and "-" mean standard output. An existing file is replaced only with
 // force. The caller ends with either commit or discard.
-func (a *app) openDestination(path string, force bool) (*destination, error) {
+func (c *Console) openDestination(path string, force bool) (*destination, error) {
 	if path == "" || path == "-" {
-		return &destination{Writer: bufio.NewWriterSize(a.stdout, outputBuffer), file: a.stdout, name: "standard output"}, nil
+		return &destination{Writer: bufio.NewWriterSize(c.Stdout, outputBuffer), file: c.Stdout, name: "standard output"}, nil
 	}
 	info, err := os.Stat(path)
 	switch {
@@ -52,13 +52,13 @@ func (a *app) openDestination(path string, force bool) (*destination, error) {
 	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be created: %w; name another file with -o", path, reason(err))
+		return nil, fmt.Errorf("%s cannot be created: %w; name another file with -o", path, Reason(err))
 	}
 	return newDestination(f, path, temp), nil
 }
 
-// reason is what the system says, without the name of the file that is written in the meantime.
-func reason(err error) error {
+// Reason is what the system says, without the name of the file that is written in the meantime.
+func Reason(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
 		return of.Err
@@ -101,19 +101,19 @@ func (d *destination) discard() {
 	}
 }
 
-// writeTo opens the destination, lets produce fill it, and commits it if produce succeeds. form is what produce writes:
+// WriteTo opens the destination, lets produce fill it, and commits it if produce succeeds. form is what produce writes:
 // whatever a trace holds, nothing else than that comes out.
-func (a *app) writeTo(path string, force bool, form visible.Form, produce func(io.Writer) error) error {
-	out, err := a.openDestination(path, force)
+func (c *Console) WriteTo(path string, force bool, form visible.Form, produce func(io.Writer) error) error {
+	out, err := c.openDestination(path, force)
 	if err != nil {
 		return err
 	}
 	safe := visible.NewWriter(out, form)
 	columns := 0
-	if (form == visible.Lines || form == visible.Colored) && out.file == a.stdout {
-		columns = terminalColumns(a.stdout)
+	if (form == visible.Lines || form == visible.Colored) && out.file == c.Stdout {
+		columns = Columns(c.Stdout)
 	}
-	fit := newFittingWriter(safe, columns)
+	fit := NewFittingWriter(safe, columns)
 	if err := errors.Join(produce(fit), fit.Flush(), safe.Flush()); err != nil {
 		// A reader who closes the pipe early has still been served; an error of ours must not eat what was already
 		// made.
