@@ -8,31 +8,24 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"memtrace/internal/console"
+	"memtrace/internal/launch"
+	"memtrace/internal/manual"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
 
-// app is what the verbs share: the three standard streams and the logger, which writes to stderr.
+// app is what the verbs share.
 type app struct {
-	stdin  io.Reader
-	stdout *os.File
-	stderr *os.File
-
-	log     zerolog.Logger
-	verbose int
-	quiet   bool
-
-	bar *atomic.Pointer[progress] // the one that is on the screen: of several traces that are read, one is shown
+	console.Console
 }
 
 func newApp(stdin io.Reader, stdout, stderr *os.File) *app {
-	return &app{stdin: stdin, stdout: stdout, stderr: stderr, log: newLogger(stderr, zerolog.WarnLevel), bar: new(atomic.Pointer[progress])}
+	return &app{console.New(stdin, stdout, stderr)}
 }
 
 // execute runs one command line and returns the exit status.
@@ -42,9 +35,9 @@ func (a *app) execute(args []string) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	root := a.rootCommand()
 	root.SetArgs(args)
-	root.SetIn(a.stdin)
-	root.SetOut(newFittingWriter(a.stdout, terminalColumns(a.stdout)))
-	root.SetErr(newFittingWriter(visible.NewWriter(a.stderr, visible.Lines), terminalColumns(a.stderr)))
+	root.SetIn(a.Stdin)
+	root.SetOut(console.NewFittingWriter(a.Stdout, console.Columns(a.Stdout)))
+	root.SetErr(console.NewFittingWriter(visible.NewWriter(a.Stderr, visible.Lines), console.Columns(a.Stderr)))
 	cmd, err := root.ExecuteC()
 	return a.finish(cmd, err)
 }
@@ -70,19 +63,19 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceUsage:      true,
 		Version:           versionLine(),
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		PersistentPreRun:  func(*cobra.Command, []string) { a.log = newLogger(a.stderr, a.logLevel()) },
+		PersistentPreRun:  func(*cobra.Command, []string) { a.SetLevel() },
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{inWords(err)} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage.Errorf("%w", inWords(err)) })
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
-	root.PersistentFlags().CountVarP(&a.verbose, "verbose", "v", "say what is being done (twice: in detail)")
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only")
+	root.PersistentFlags().CountVarP(&a.Verbose, "verbose", "v", "say what is being done (twice: in detail)")
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print errors only")
 	root.AddCommand(a.runCommand(), a.attachCommand(), a.controlCommand(), a.reportCommand(), a.diffCommand(), a.topCommand(), a.htmlCommand(), a.serveCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(), a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
 		a.compactCommand(), a.stripCommand(), a.anonymizeCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
-	if a.stdout != nil {
-		fitHelp(root, a.stdout)
+	if a.Stdout != nil {
+		manual.FitHelp(root, a.Stdout)
 	}
 	return root
 }
@@ -131,46 +124,34 @@ func unknownVerb(cmd *cobra.Command, args []string) error {
 	}
 	near := cmd.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return usagef("unknown command %q; to record a program type: memtrace run -- %s", args[0], strings.Join(args, " "))
+		return usage.Errorf("unknown command %q; to record a program type: memtrace run -- %s", args[0], strings.Join(args, " "))
 	}
-	return usagef("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	return usage.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
 }
 
-func (a *app) logLevel() zerolog.Level {
-	switch {
-	case a.quiet:
-		return zerolog.ErrorLevel
-	case a.verbose == 1:
-		return zerolog.InfoLevel
-	case a.verbose > 1:
-		return zerolog.DebugLevel
-	}
-	return zerolog.WarnLevel
-}
+// The exit statuses of every verb but run.
+const (
+	exitOK      = 0
+	exitFailure = 2
+)
 
-// newLogger writes lines such as "memtrace: warning: text key=value": what a terminal shows beside the program's own
-// words.
-func newLogger(w *os.File, level zerolog.Level) zerolog.Logger {
-	words := map[string]string{"warn": "warning"}
-	colour := term.IsTerminal(int(w.Fd())) && os.Getenv("NO_COLOR") == ""
-	out := zerolog.ConsoleWriter{
-		Out:        newFittingWriter(w, terminalColumns(w)),
-		NoColor:    !colour,
-		PartsOrder: []string{zerolog.LevelFieldName, zerolog.MessageFieldName},
-		FormatLevel: func(v any) string {
-			name, _ := v.(string)
-			if word, ok := words[name]; ok {
-				name = word
-			}
-			return "memtrace: " + name + ":"
-		},
-		FormatMessage: func(v any) string {
-			text, _ := v.(string)
-			if text = visible.Text(text); colour {
-				text = "\x1b[1m" + text + "\x1b[m"
-			}
-			return text
-		},
+// finish prints what err has to say and returns the exit status that belongs to it. cmd is the verb that failed, or the
+// root.
+func (a *app) finish(cmd *cobra.Command, err error) int {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return exitOK // whoever read our output has seen enough
 	}
-	return zerolog.New(out).Level(level)
+	var status *launch.StatusError
+	if errors.As(err, &status) {
+		if status.Err != nil {
+			a.Complain(cmd.CommandPath(), status.Err)
+		}
+		return status.Status
+	}
+	a.Complain(cmd.CommandPath(), err)
+	var mistake *usage.Error
+	if errors.As(err, &mistake) {
+		a.Tell("Run '%s -h' for help and examples.", cmd.CommandPath())
+	}
+	return exitFailure
 }

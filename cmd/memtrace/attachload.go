@@ -12,6 +12,8 @@ import (
 
 	"memtrace/internal/control"
 	"memtrace/internal/inject"
+	"memtrace/internal/launch"
+	"memtrace/internal/usage"
 )
 
 // attachFunction is what the library is asked to do in a process that it was loaded into: to sleep until it is asked
@@ -49,14 +51,14 @@ func (a *app) loadInto(o attachOptions, pid int) (control.Answer, error) {
 		if ctx.Err() != nil {
 			return none, err
 		}
-		a.log.Info().Msgf("not by the interpreter: %v", err)
+		a.Log.Info().Msgf("not by the interpreter: %v", err)
 	}
 	result, err := inject.Load(ctx, pid, library, attachFunction)
 	switch {
 	case errors.Is(err, inject.ErrNoThread):
 		err = fmt.Errorf("nothing was changed, for within %s %w; try again, or with a longer --timeout", o.timeout, err)
 	case err == nil:
-		a.log.Info().Msgf("thread %d stood still for %s", result.Thread, result.Stopped.Round(10*time.Microsecond))
+		a.Log.Info().Msgf("thread %d stood still for %s", result.Thread, result.Stopped.Round(10*time.Microsecond))
 		return awaitSocket(stopped, pid, nil)
 	}
 	return none, err
@@ -69,14 +71,14 @@ func (o attachOptions) libraryIn(pid int) (string, error) {
 	}
 	if o.library != "" {
 		if !filepath.IsAbs(o.library) {
-			return "", usagef("--library %s: give the whole path, as the process sees it", o.library)
+			return "", usage.Errorf("--library %s: give the whole path, as the process sees it", o.library)
 		}
 		return o.library, nil
 	}
 	if !sameFiles(pid) {
-		return "", fmt.Errorf("process %d sees other files than this one, as in a container: run memtrace attach in there, or copy %s into it and say where, with --library PATH", pid, libraryName)
+		return "", fmt.Errorf("process %d sees other files than this one, as in a container: run memtrace attach in there, or copy %s into it and say where, with --library PATH", pid, launch.LibraryName)
 	}
-	return searchLibrary()
+	return launch.SearchLibrary()
 }
 
 // awaitSocket returns what the library answers once its thread has opened the socket.

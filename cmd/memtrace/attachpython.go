@@ -52,7 +52,7 @@ func (a *app) loadByPython(ctx context.Context, o attachOptions, pid int, librar
 	if err != nil {
 		return fmt.Errorf("write a script for process %d: %w", pid, err)
 	}
-	a.log.Info().Msgf("asking the interpreter of process %d to load %s", pid, library)
+	a.Log.Info().Msgf("asking the interpreter of process %d to load %s", pid, library)
 	said, err := exec.CommandContext(ctx, filepath.Join(proc, "exe"), "-I", "-S", "-c", remoteExec, strconv.Itoa(pid), script).CombinedOutput()
 	if err != nil {
 		return errors.Join(fmt.Errorf("its interpreter refuses: %s", lastLine(said)), os.Remove(script))

@@ -13,6 +13,7 @@ import (
 
 	"memtrace/analyzer"
 	guests "memtrace/internal/guest"
+	"memtrace/internal/tracefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -33,7 +34,7 @@ func TestOverflowHasBounds(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path, peak := overflow(t, test.drained, test.args...)
-			s, err := newApp(nil, os.Stderr, os.Stderr).summarize(path, analyzer.Options{})
+			s, err := tracefile.Summarize(&newApp(nil, os.Stderr, os.Stderr).Console, path, analyzer.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

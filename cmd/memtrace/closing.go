@@ -1,11 +1,9 @@
 package main
 
 import (
-	"debug/elf"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -15,24 +13,27 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
-	"memtrace/internal/regular"
+	"memtrace/internal/console"
+	"memtrace/internal/launch"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
 )
 
 // afterRun shows the report that was asked for and says in one line what was recorded and what to type next.
-func (a *app) afterRun(o runOptions, program string, ended outcome, traces []string) error {
-	if o.report == "" && a.quiet {
+func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, traces []string) error {
+	if o.report == "" && a.Quiet {
 		return nil
 	}
 	var summaries []readSummary
 	for _, path := range traces {
-		path = shortPath(path)
+		path = console.ShortPath(path)
 		options, err := closingOptions(path, o.report == "text")
 		if err != nil {
 			return err
 		}
-		summary, err := a.summarize(path, options)
+		summary, err := tracefile.Summarize(&a.Console, path, options)
 		if err != nil {
-			a.log.Error().Msg(err.Error())
+			a.Log.Error().Msg(err.Error())
 			continue
 		}
 		summaries = append(summaries, readSummary{path, summary})
@@ -41,12 +42,12 @@ func (a *app) afterRun(o runOptions, program string, ended outcome, traces []str
 	if o.report != "" && len(summaries) > 0 {
 		err = a.reportAfterRun(o, summaries)
 	}
-	if !a.quiet {
+	if !a.Quiet {
 		for i, line := range closingWords(program, o.output, summaries, len(traces)) {
 			if i == 0 {
 				line = after(endedWords(program, ended), line)
 			}
-			a.say("%s", line)
+			a.Say("%s", line)
 		}
 	}
 	return err
@@ -61,42 +62,33 @@ func closingOptions(path string, report bool) (options analyzer.Options, err err
 		return options, nil
 	}
 	options.Sites = true
-	options.Symbols, options.Own = symbolOptions(), ownPatterns(nil)
-	return options, (&viewFlags{}).askForTraining(&summaryFlags{}, &options)
+	options.Symbols, options.Own = questions.Symbols(), questions.Own(nil)
+	return options, (&questions.ViewFlags{}).AskForTraining(&questions.Flags{}, &options)
 }
 
 // reportAfterRun writes to stderr unless a file is named: standard output is the program's.
 func (a *app) reportAfterRun(o runOptions, summaries []readSummary) error {
 	beside := *a
-	beside.stdout = a.stderr
-	flags := summaryFlags{rows: defaultRows, color: "auto", output: o.reportOutput, force: o.force, json: o.report == "json"}
-	style, err := flags.style(flags.outputFile(&beside))
+	beside.Stdout = a.Stderr
+	flags := questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.reportOutput, Force: o.force, JSON: o.report == "json"}
+	style, err := flags.Style(flags.OutputFile(&beside.Console))
 	if err != nil {
 		return err
 	}
-	return beside.writeTo(flags.output, flags.force, flags.form(style), func(w io.Writer) error {
-		list := jsonList{single: len(summaries) == 1}
-		show := shown[readSummary]{json: flags.json, show: func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }}
-		for i, r := range summaries {
-			if err := show.element(w, list, i > 0, r); err != nil {
-				return err
-			}
-		}
-		if flags.json {
-			return list.close(w)
-		}
-		return nil
+	return beside.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
+		show := func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.JSON, style) }
+		return tracefile.Shown[readSummary]{JSON: flags.JSON, Show: show}.Values(w, summaries)
 	})
 }
 
 // endedWords tells of a signal, since the shell does not: it only sees memtrace end with a status.
-func endedWords(program string, ended outcome) string {
-	if ended.signal == 0 {
+func endedWords(program string, ended launch.Outcome) string {
+	if ended.Signal == 0 {
 		return ""
 	}
-	name := unix.SignalName(ended.signal)
+	name := unix.SignalName(ended.Signal)
 	if name == "" {
-		name = fmt.Sprintf("signal %d", ended.signal)
+		name = fmt.Sprintf("signal %d", ended.Signal)
 	}
 	return fmt.Sprintf("%s was ended by %s", filepath.Base(program), name)
 }
@@ -118,12 +110,12 @@ func closingWords(program, output string, summaries []readSummary, wrote int) []
 	case wrote == 0 && noFolder(output) != "":
 		return []string{"no trace was written: " + noFolder(output)}
 	case wrote == 0:
-		return []string{"no trace was written: no CUDA memory call was recorded" + whyNothing(program)}
+		return []string{"no trace was written: no CUDA memory call was recorded" + launch.WhyNothing(program)}
 	case len(summaries) == 0:
 		return []string{"no trace could be read"}
 	}
 	top := worst(summaries)
-	next := "next: memtrace report " + shellWord(top.path)
+	next := "next: memtrace report " + console.ShellWord(top.path)
 	if wrote > 1 {
 		next = fmt.Sprintf("%s (the highest of %d traces)", next, wrote)
 	}
@@ -134,7 +126,7 @@ func closingWords(program, output string, summaries []readSummary, wrote int) []
 		return []string{"CUDA was used but no CUDA memory call was made; " + next}
 	}
 	if path := sidecar(top); path != "" {
-		next = "everything about that moment: " + shellWord(path) + "; " + next
+		next = "everything about that moment: " + console.ShellWord(path) + "; " + next
 	}
 	return []string{strings.Join(render.Verdict(top.summary), " "), next}
 }
@@ -153,7 +145,7 @@ func noFolder(pattern string) string {
 		if here, err := filepath.Abs(folder); err == nil {
 			folder = here
 		}
-		return fmt.Sprintf("%s cannot be written to (%v); name a file elsewhere: memtrace run -o /tmp/trace.bin -- ...", shellWord(folder), err)
+		return fmt.Sprintf("%s cannot be written to (%v); name a file elsewhere: memtrace run -o /tmp/trace.bin -- ...", console.ShellWord(folder), err)
 	}
 	return ""
 }
@@ -187,70 +179,4 @@ func madeNoCall(s *report.Summary) bool {
 		}
 	}
 	return s.Driver.Empty() && s.Framework.Empty()
-}
-
-// whyNothing names the reasons that can be seen from outside for a program that the recorder did not reach.
-func whyNothing(program string) string {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return ""
-	}
-	if info, err := os.Stat(path); err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
-		return "; " + program + " is setuid or setgid, and such programs ignore LD_PRELOAD"
-	}
-	if size, err := unix.Getxattr(path, "security.capability", nil); err == nil && size > 0 {
-		return "; " + program + " has file capabilities (setcap), and such programs ignore LD_PRELOAD"
-	}
-	opened, err := regular.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer opened.Close()
-	file, err := elf.NewFile(opened)
-	if err != nil {
-		return "" // a script: its interpreter is a program like any other
-	}
-	if file.Class != elf.ELFCLASS64 {
-		return "; " + program + " is a 32-bit program, which cannot load the recorder"
-	}
-	for _, header := range file.Progs {
-		if header.Type == elf.PT_INTERP {
-			return whyNothingOfLoader(program, header)
-		}
-	}
-	return "; " + program + " is statically linked, so nothing can be preloaded into it"
-}
-
-// whyNothingOfLoader looks at the loader that a program names.
-func whyNothingOfLoader(program string, header *elf.Prog) string {
-	name, err := io.ReadAll(io.LimitReader(header.Open(), unix.PathMax))
-	if err == nil && strings.Contains(string(name), "ld-musl") {
-		return "; " + program + " uses the musl C library, for which there is no CUDA"
-	}
-	return ""
-}
-
-// shortPath is how people would type a path from where they are.
-func shortPath(path string) string {
-	here, err := os.Getwd()
-	if err != nil {
-		return path
-	}
-	relative, err := filepath.Rel(here, path)
-	if err != nil || len(relative) >= len(path) {
-		return path
-	}
-	return relative
-}
-
-// shellWord returns text as one argument for a POSIX shell.
-func shellWord(text string) string {
-	if strings.HasPrefix(text, "-") {
-		text = "./" + text
-	}
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
-	if text != "" && strings.Trim(text, plain) == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -13,6 +13,9 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/thin"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 )
@@ -33,7 +36,7 @@ const compactExample = `  memtrace compact --max 200M memtrace.python3.4711.bin 
 type compactOptions struct {
 	output string
 	force  bool
-	max    byteSize
+	max    cmdline.Size
 }
 
 func (a *app) compactCommand() *cobra.Command {
@@ -43,10 +46,10 @@ func (a *app) compactCommand() *cobra.Command {
 		Short:             "Copy a long trace without blocks that no peak had",
 		Long:              compactLong,
 		Example:           compactExample,
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one trace")
+				return usage.Errorf("name one trace")
 			}
 			return nil
 		},
@@ -63,17 +66,17 @@ func (a *app) compactCommand() *cobra.Command {
 const compactPasses = 8
 
 func (a *app) compact(o compactOptions, path string) error {
-	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
-		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
+	if o.output == "" && term.IsTerminal(int(a.Stdout.Fd())) {
+		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	}
-	path, err := oneInput(path)
+	path, err := tracefile.One(path)
 	if err != nil {
 		return err
 	}
-	if err := refuseSame(path, o.output); err != nil {
+	if err := tracefile.RefuseSame(path, o.output); err != nil {
 		return err
 	}
-	source, closeSource, err := a.openDump(path, false)
+	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, false)
 	if err != nil {
 		return err
 	}
@@ -87,11 +90,11 @@ func (a *app) compact(o compactOptions, path string) error {
 		return fmt.Errorf("compact %s: %w", path, err)
 	}
 	defer made.remove()
-	if err := a.writeTo(o.output, o.force, visible.Bytes, made.copyTo); err != nil {
+	if err := a.WriteTo(o.output, o.force, visible.Bytes, made.copyTo); err != nil {
 		return err
 	}
-	if !a.quiet {
-		a.say("%s instead of %s: %s of the first %s were left out", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(st.Size())),
+	if !a.Quiet {
+		a.Say("%s instead of %s: %s of the first %s were left out", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(st.Size())),
 			report.Count(made.thinned.Events, "event", "events"), layout.Duration(made.thinned.UntilTime))
 	}
 	return nil

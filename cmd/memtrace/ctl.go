@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -13,8 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/snapshot"
+	"memtrace/internal/console"
 	"memtrace/internal/control"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
+	"memtrace/trace"
 )
 
 const controlLong = `Control the recording of a running process, over its private socket, which its own
@@ -93,29 +96,29 @@ func (a *app) controlCommand() *cobra.Command {
 // check refuses words that no process can be asked.
 func (o *controlOptions) check(_ *cobra.Command, args []string) error {
 	if len(args) < 2 {
-		return usagef("name a process and what to do, such as: memtrace ctl 4711 status")
+		return usage.Errorf("name a process and what to do, such as: memtrace ctl 4711 status")
 	}
 	for _, verb := range controlVerbs {
 		switch {
 		case verb.name != args[1]:
 			continue
 		case len(args)-2 != verb.arguments && verb.arguments == 1:
-			return usagef("%s takes one name", verb.name)
+			return usage.Errorf("%s takes one name", verb.name)
 		case len(args)-2 != verb.arguments:
-			return usagef("%s takes nothing more, such as %s", verb.name, args[2])
+			return usage.Errorf("%s takes nothing more, such as %s", verb.name, args[2])
 		case o.output != "" && !verb.writes:
-			return usagef("%s writes no file, so -o means nothing", verb.name)
+			return usage.Errorf("%s writes no file, so -o means nothing", verb.name)
 		}
 		return o.checkFlags(verb.name)
 	}
-	return usagef("unknown request %q: choose status, start, stop, mark, snapshot, report or referrers", args[1])
+	return usage.Errorf("unknown request %q: choose status, start, stop, mark, snapshot, report or referrers", args[1])
 }
 
 // checkFlags refuses flags that mean nothing to a request.
 func (o *controlOptions) checkFlags(verb string) error {
 	for _, flag := range []string{"rows", "json", "timeout"} {
 		if verb != "referrers" && o.asked(flag) {
-			return usagef("--%s does not apply to %s; leave it out", flag, verb)
+			return usage.Errorf("--%s does not apply to %s; leave it out", flag, verb)
 		}
 	}
 	return nil
@@ -158,58 +161,12 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 	if err != nil {
 		return err
 	}
-	return a.report(&summaryFlags{rows: defaultRows, color: "auto", output: o.output, force: o.force}, &viewFlags{}, []string{path}, func(string) bool { return false })
-}
-
-// ask asks a process that has a socket, or will have one soon.
-func (a *app) ask(pid int, request string) (control.Answer, error) {
-	answer, err := askWhile(pid, request, time.Now().Add(socketPatience), func() bool { return mappedLibrary(pid) != "" })
-	if !errors.Is(err, control.ErrNoSocket) {
-		return answer, err
-	}
-	if !isRunning(pid) {
-		return answer, fmt.Errorf("there is no process %d", pid)
-	}
-	if trace, recorded := recordedBy(pid); recorded {
-		return answer, fmt.Errorf("process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or /tmp cannot be written to", pid, trace)
-	}
-	return answer, fmt.Errorf("process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d", pid, pid)
-}
-
-func (a *app) startAsleep(o controlOptions, pid int) error {
-	request, err := startRequest(o.output, o.force, pid)
-	if err != nil {
-		return err
-	}
-	answer, err := a.ask(pid, "status")
-	if err == nil {
-		answer, err = a.begin(pid, answer, request)
-	}
-	if err == nil {
-		a.sayBegun(pid, answer)
-	}
-	return err
-}
-
-// stop ends a recording.
-func (a *app) stop(pid int) error {
-	answer, err := a.ask(pid, "stop")
-	if err != nil {
-		return fmt.Errorf("stop recording process %d: %w", pid, err)
-	}
-	switch {
-	case a.quiet:
-	case answer.Trace == "":
-		a.say("process %d made no CUDA call, so there is no trace; nothing is recorded from now on", pid)
-	default:
-		a.say("stopped; next: memtrace report %s", shellWord(shortPath(answer.Trace)))
-	}
-	return nil
+	return a.report(&questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.output, Force: o.force}, &questions.ViewFlags{}, []string{path}, func(string) bool { return false })
 }
 
 func (a *app) mark(pid int, name string) error {
 	if strings.ContainsFunc(name, unicode.IsControl) {
-		return usagef("a mark's name contains no control character")
+		return usage.Errorf("a mark's name contains no control character")
 	}
 	if _, err := a.ask(pid, "mark "+name); err != nil {
 		return fmt.Errorf("set a mark in process %d: %w", pid, err)
@@ -221,14 +178,14 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 	words := map[string]string{
 		control.Idle:      "will record from its first CUDA call on",
 		control.Asleep:    fmt.Sprintf("is not recorded; to begin, type: memtrace ctl %d start", pid),
-		control.Recording: "is recorded in " + shortPath(answer.Trace),
-		control.Ended:     "was recorded in " + shortPath(answer.Trace) + "; the recording has ended",
+		control.Recording: "is recorded in " + console.ShortPath(answer.Trace),
+		control.Ended:     "was recorded in " + console.ShortPath(answer.Trace) + "; the recording has ended",
 		control.Off:       "is not recorded, for recording failed",
 	}[answer.State]
 	if words == "" {
 		words = "is " + answer.State
 	}
-	return a.writeTo("", false, visible.Lines, func(w io.Writer) error {
+	return a.WriteTo("", false, visible.Lines, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, visible.Text(commandOf(pid)))
 		if err == nil && answer.Start == control.StartedLate {
 			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", layout.Bytes(answer.Held))
@@ -237,13 +194,42 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 	})
 }
 
-// recordedTrace returns the path of a process's trace as this one must open it.
-func recordedTrace(pid int, answer control.Answer) (string, error) {
-	if answer.Trace == "" {
-		return "", fmt.Errorf("process %d has no trace yet: it is %s", pid, answer.State)
+// snapshot writes what is live in a process that is recorded as a trace of its own.
+func (a *app) snapshot(o controlOptions, pid int) error {
+	answer, err := a.ask(pid, "status")
+	if err != nil {
+		return err
 	}
-	if sameFiles(pid) {
-		return shortPath(answer.Trace), nil
+	path, err := recordedTrace(pid, answer)
+	if err != nil {
+		return err
 	}
-	return filepath.Join("/proc", strconv.Itoa(pid), "root", answer.Trace), nil
+	output := o.output
+	if output == "" {
+		output = fmt.Sprintf("live.%d.bin", pid)
+	}
+	if err := tracefile.RefuseSame(path, output); err != nil {
+		return err
+	}
+	source, err := tracefile.Open(&a.Console, path)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	live, err := snapshot.Read(source)
+	if err != nil {
+		return tracefile.ReadError(path, source, err)
+	}
+	err = a.WriteTo(output, o.force, visible.Bytes, func(w io.Writer) error {
+		out, err := trace.NewWriter(w, trace.WriterOptions{})
+		if err != nil {
+			return err
+		}
+		return live.Write(out, source)
+	})
+	if err == nil && !a.Quiet && output != "-" {
+		driver, framework := live.Bytes()
+		a.Say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s", layout.Bytes(driver), layout.Bytes(framework), console.ShellWord(output))
+	}
+	return err
 }

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"memtrace/internal/launch"
 )
 
 // mapLibrary maps a file of the library's name into this process, as a program has it that was just started.
 func mapLibrary(t *testing.T) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), libraryName)
+	path := filepath.Join(t.TempDir(), launch.LibraryName)
 	if err := os.WriteFile(path, make([]byte, os.Getpagesize()), 0o600); err != nil {
 		t.Fatal(err)
 	}

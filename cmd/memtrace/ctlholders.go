@@ -7,6 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/internal/console"
 	"memtrace/internal/visible"
 )
 
@@ -84,13 +85,13 @@ func (s holderSite) text(several bool) string {
 
 // words writes a text behind a label, in as many lines as its words take.
 func (t *holderText) words(label, text string) {
-	t.lines(hang(label, visible.Text(text), t.width))
+	t.lines(console.Hang(label, visible.Text(text), t.width))
 }
 
 // path writes a path behind a label, in as many lines as it takes.
 func (t *holderText) path(label, path string) {
 	path = ansi.Hardwrap(visible.Text(path), t.width-ansi.StringWidth(label), true)
-	t.lines(under(label, strings.Split(path, "\n")))
+	t.lines(console.Under(label, strings.Split(path, "\n")))
 }
 
 func (t *holderText) lines(list []string) {

@@ -11,7 +11,11 @@ import (
 	"golang.org/x/term"
 
 	"memtrace/analyzer"
+	"memtrace/internal/console"
 	"memtrace/internal/control"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
 
@@ -42,10 +46,10 @@ type holderSite struct {
 // referrers shows what refers to the tensors of a process.
 func (a *app) referrers(o controlOptions, pid int) error {
 	if o.rows < 1 || o.rows > control.MostRows {
-		return usagef("-n %d: choose between 1 and %d rows", o.rows, control.MostRows)
+		return usage.Errorf("-n %d: choose between 1 and %d rows", o.rows, control.MostRows)
 	}
 	if o.timeout < time.Millisecond || o.timeout > control.MostPatience {
-		return usagef("--timeout %s: choose between 1ms and %s", o.timeout, control.MostPatience)
+		return usage.Errorf("--timeout %s: choose between 1ms and %s", o.timeout, control.MostPatience)
 	}
 	status, err := a.ask(pid, "status")
 	if err != nil {
@@ -59,7 +63,7 @@ func (a *app) referrers(o controlOptions, pid int) error {
 	if err != nil {
 		return fmt.Errorf("search process %d: %w", pid, err)
 	}
-	a.log.Info().Msgf("the search took %s", time.Since(begin).Round(time.Millisecond))
+	a.Log.Info().Msgf("the search took %s", time.Since(begin).Round(time.Millisecond))
 	report := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late, Holders: []placedHolder{}}
 	sites := a.sitesOf(pid, answer, found)
 	for _, h := range found.Holders {
@@ -70,17 +74,17 @@ func (a *app) referrers(o controlOptions, pid int) error {
 
 func (a *app) writeReferrers(o controlOptions, report *referrersReport, leftOut uint64) error {
 	if o.json {
-		return a.writeTo(o.output, o.force, visible.JSON, func(w io.Writer) error {
+		return a.WriteTo(o.output, o.force, visible.JSON, func(w io.Writer) error {
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(report)
 		})
 	}
-	width := widthDefault
+	width := console.WidthDefault
 	if o.output == "" || o.output == "-" {
-		width = reportWidth(a.stdout, a.stdout != nil && term.IsTerminal(int(a.stdout.Fd())))
+		width = console.ReportWidth(a.Stdout, a.Stdout != nil && term.IsTerminal(int(a.Stdout.Fd())))
 	}
-	return a.writeTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
+	return a.WriteTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
 		text := holderText{width: width}
 		text.report(report, leftOut)
 		_, err := io.WriteString(w, text.String())
@@ -94,7 +98,7 @@ type allocationSites map[uint64]analyzer.LiveSite
 // sitesOf looks the storages up in the trace as it is now. Without it the holders are known all the same.
 func (a *app) sitesOf(pid int, answer control.Answer, found *control.Referrers) allocationSites {
 	if answer.Trace == "" || found.Seq == 0 {
-		a.log.Warn().Msg("nothing is recorded any more, so where the tensors were allocated is not looked up")
+		a.Log.Warn().Msg("nothing is recorded any more, so where the tensors were allocated is not looked up")
 		return nil
 	}
 	var addresses []uint64
@@ -108,19 +112,19 @@ func (a *app) sitesOf(pid int, answer control.Answer, found *control.Referrers) 
 			return sites
 		}
 	}
-	a.log.Warn().Msgf("where the tensors were allocated is not known: %v", err)
+	a.Log.Warn().Msgf("where the tensors were allocated is not known: %v", err)
 	return nil
 }
 
 func (a *app) readSites(path string, seq uint64, addresses []uint64) (sites allocationSites, err error) {
-	source, err := a.openTrace(path)
+	source, err := tracefile.Open(&a.Console, path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: symbolOptions(), Own: ownPatterns(nil)}, seq, addresses)
+	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: questions.Symbols(), Own: questions.Own(nil)}, seq, addresses)
 	if err != nil {
-		return nil, readError(path, source, err)
+		return nil, tracefile.ReadError(path, source, err)
 	}
 	return sites, nil
 }

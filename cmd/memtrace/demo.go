@@ -10,6 +10,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
+	"memtrace/internal/launch"
+	"memtrace/internal/questions"
 )
 
 const demoLong = `Record a small training run and show the report: what memtrace does, without a
@@ -51,7 +56,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Short:   "Record a small training run and show its report",
 		Long:    demoLong,
 		Example: demoExample,
-		Args:    noArguments,
+		Args:    cmdline.NoArguments,
 		RunE:    func(*cobra.Command, []string) error { return a.demo(o) },
 	}
 	f := cmd.Flags()
@@ -70,32 +75,32 @@ func (a *app) demo(o demoOptions) error {
 	if err != nil {
 		return err
 	}
-	list, err := newManifest()
+	list, err := launch.NewManifest()
 	if err != nil {
 		return err
 	}
-	defer list.remove()
-	settings.runDir = list.dir
-	a.say("recording %s", guest.words)
-	ended, err := runChild(guest.argv, settings.apply(guest.env))
+	defer list.Remove()
+	settings.RunDir = list.Dir
+	a.Say("recording %s", guest.words)
+	ended, err := launch.Run(guest.argv, settings.Apply(guest.env))
 	if err != nil {
 		return err
 	}
-	if ended.status != 0 {
-		return fmt.Errorf("%sthe demo's program ended with status %d: its output is above", endedWords(guest.argv[0], ended), ended.status)
+	if ended.Status != 0 {
+		return fmt.Errorf("%sthe demo's program ended with status %d: its output is above", endedWords(guest.argv[0], ended), ended.Status)
 	}
 	traces := a.finishedTraces(list, ended)
 	if len(traces) == 0 {
 		return errors.New("the demo's program left no trace; see its warnings above, if any")
 	}
 	for i, path := range traces {
-		traces[i] = shortPath(path)
+		traces[i] = console.ShortPath(path)
 	}
-	flags := summaryFlags{rows: defaultRows, color: "auto"}
-	if err := a.report(&flags, &viewFlags{}, traces, func(string) bool { return false }); err != nil {
+	flags := questions.Flags{Rows: questions.DefaultRows, Color: "auto"}
+	if err := a.report(&flags, &questions.ViewFlags{}, traces, func(string) bool { return false }); err != nil {
 		return err
 	}
-	a.say("the trace is %s; record a program of yours by: memtrace run -- python3 train.py", strings.Join(traces, ", "))
+	a.Say("the trace is %s; record a program of yours by: memtrace run -- python3 train.py", strings.Join(traces, ", "))
 	return nil
 }
 
@@ -117,8 +122,8 @@ func newDemoGuest(python string, env []string) (demoGuest, error) {
 	if err != nil {
 		return demoGuest{}, err
 	}
-	env = setVariable(env, "LD_LIBRARY_PATH", strings.TrimSuffix(devices+":"+lookupVariable(env, "LD_LIBRARY_PATH"), ":"))
-	env = setVariable(env, "NULLCUDA_SHARED", "none")
+	env = launch.SetVariable(env, "LD_LIBRARY_PATH", strings.TrimSuffix(devices+":"+launch.LookupVariable(env, "LD_LIBRARY_PATH"), ":"))
+	env = launch.SetVariable(env, "NULLCUDA_SHARED", "none")
 	why := python + " has no PyTorch"
 	if version != "" {
 		why = "PyTorch " + version + " finds no GPU"
@@ -144,7 +149,7 @@ func probeTorch(python string, env []string) (version string, usable bool) {
 
 // findDemo returns the folder of the installation that has a file.
 func findDemo(name string) (string, error) {
-	return findBeside(name, demoFolders, "build it with 'make demo-guest'")
+	return launch.FindBeside(name, demoFolders, "build it with 'make demo-guest'")
 }
 
 // findNullGPU returns the folder of the null GPU's libraries.
@@ -154,5 +159,5 @@ func findNullGPU() (string, error) {
 	for _, folder := range demoFolders {
 		places = append(places, filepath.Join(folder, "nullgpu"))
 	}
-	return findBeside(driver, append(places, "nullcuda/lib"), "build it with 'make nullcuda'") // the last one: a build tree
+	return launch.FindBeside(driver, append(places, "nullcuda/lib"), "build it with 'make nullcuda'") // the last one: a build tree
 }

@@ -12,6 +12,10 @@ import (
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 )
 
 const diffLong = `Compare two traces: what is new, what grew, what shrank and what was removed from the
@@ -30,9 +34,9 @@ only gives memory back.
 
 Devices of two ranks that have different numbers are compared in their order.
 
-` + rulesHelp + `
+` + questions.RulesHelp + `
 
-` + filterHelp
+` + questions.FilterHelp
 
 const diffExample = `  memtrace diff before.bin after.bin
   memtrace diff --by tag,library --json before.bin after.bin
@@ -43,52 +47,52 @@ const diffExample = `  memtrace diff before.bin after.bin
 
 // diffFlags are those of diff beside the shared ones.
 type diffFlags struct {
-	summaryFlags
+	questions.Flags
 	views []string
 }
 
 func (a *app) diffCommand() *cobra.Command {
-	flags := diffFlags{summaryFlags: summaryFlags{window: windowFlags{moment: true}}}
+	flags := diffFlags{Flags: questions.Flags{Window: questions.WindowFlags{Moment: true}}}
 	cmd := &cobra.Command{
 		Use:               "diff [flags] BASE NEW | diff --at MOMENT --to MOMENT FILE",
 		Short:             "Show what grew and what shrank between two traces, or two moments of one",
 		Long:              diffLong,
 		Example:           diffExample,
 		Args:              func(cmd *cobra.Command, args []string) error { return flags.checkTraces(cmd, args) },
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.diff(&flags, args[0], args[len(args)-1]) },
 	}
-	flags.define(cmd)
+	flags.Define(cmd)
 	f := cmd.Flags()
 	f.Lookup("at").Usage = "compare the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s"
 	f.Lookup("to").Usage = "compare with this `MOMENT` of the second trace, or of the only one; with --from, the end of the part that is compared"
 	f.Lookup("from").Usage = "compare the peaks from this `MOMENT` on in both traces: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown"
 	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(render.DiffViews(), ", ")+": what became of each")
-	mustComplete(cmd, "view", completeList(render.DiffViews()...))
+	cmdline.Complete(cmd, "view", cmdline.List(render.DiffViews()...))
 	return cmd
 }
 
 // checkTraces wants two traces, or one with two moments.
 func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
-	from := f.window.begin()
+	from := f.Window.Begin()
 	switch {
-	case from != "" && f.at != "":
-		return usagef("--at compares two moments and --from two parts of a run: leave one of them out")
+	case from != "" && f.At != "":
+		return usage.Errorf("--at compares two moments and --from two parts of a run: leave one of them out")
 	case len(args) == 1 && from != "":
-		return usagef("--from compares a part of two runs: name two traces; within one, 'memtrace diff --at %s --to MOMENT %s' compares two moments, and 'memtrace report --from %s' says what became of the memory between them",
+		return usage.Errorf("--from compares a part of two runs: name two traces; within one, 'memtrace diff --at %s --to MOMENT %s' compares two moments, and 'memtrace report --from %s' says what became of the memory between them",
 			from, args[0], from)
-	case len(args) == 1 && f.window.to == "":
-		return usagef("name two traces, or two moments of %s with --at and --to", args[0])
+	case len(args) == 1 && f.Window.To == "":
+		return usage.Errorf("name two traces, or two moments of %s with --at and --to", args[0])
 	case len(args) == 1:
 		return nil
 	}
-	return twoTraces(cmd, args)
+	return cmdline.TwoTraces(cmd, args)
 }
 
 // sides are the options of both summaries.
 func (f *diffFlags) sides(options analyzer.Options) (base, changed analyzer.Options, err error) {
 	base, changed = options, options
-	if f.window.to == "" || f.window.begin() != "" {
+	if f.Window.To == "" || f.Window.Begin() != "" {
 		return base, changed, nil
 	}
 	changed.At, base.To, changed.To = options.To, moment.At{}, moment.At{}
@@ -104,25 +108,25 @@ func (f *diffFlags) neededViews() ([]*render.View, error) {
 	for _, name := range f.views {
 		if !slices.Contains(render.DiffViews(), name) {
 			if name == "modules" {
-				return nil, usagef("--view modules: choose from %s; --by module compares modules", strings.Join(render.DiffViews(), ", "))
+				return nil, usage.Errorf("--view modules: choose from %s; --by module compares modules", strings.Join(render.DiffViews(), ", "))
 			}
-			return nil, usagef("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
+			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
 		}
 		needed = []*render.View{render.FindView(name)}
 	}
 	switch {
 	case len(needed) == 0:
-	case len(f.by)+len(f.groups) > 0:
-		return nil, usagef("--view shows its own table: leave out --by and --group, or --view")
-	case f.at != "" || f.window.to != "" || f.window.begin() != "":
-		return nil, usagef("--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
+	case len(f.By)+len(f.Groups) > 0:
+		return nil, usage.Errorf("--view shows its own table: leave out --by and --group, or --view")
+	case f.At != "" || f.Window.To != "" || f.Window.Begin() != "":
+		return nil, usage.Errorf("--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
 	}
 	return needed, nil
 }
 
 func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
-	flags.entries = -1 // a diff lists none
-	options, style, err := flags.check(a)
+	flags.Entries = -1 // a diff lists none
+	options, style, err := flags.Check(&a.Console)
 	if err != nil {
 		return err
 	}
@@ -141,9 +145,9 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 		return err
 	}
 	style.AllLevels = asked
-	return difference.damaged.join(a.writeTo(flags.output, flags.force, flags.form(style), func(w io.Writer) error {
+	return difference.damaged.Join(a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
 		switch {
-		case flags.json:
+		case flags.JSON:
 			return render.DiffJSON(w, difference.diff)
 		case len(needed) > 0:
 			return render.DiffParameters(w, difference.diff, style)
@@ -154,12 +158,12 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 
 // askForDefaults asks for what a difference shows unless it is told otherwise.
 func (f *diffFlags) askForDefaults(options *analyzer.Options) error {
-	viewed := viewFlags{names: f.views}
-	if err := viewed.askForTraining(&f.summaryFlags, options); err != nil {
+	viewed := questions.ViewFlags{Names: f.views}
+	if err := viewed.AskForTraining(&f.Flags, options); err != nil {
 		return err
 	}
 	options.Sites = true
-	options.Groupings = append(diff.Groupings(), byCategory)
+	options.Groupings = append(diff.Groupings(), questions.ByCategory)
 	return nil
 }
 
@@ -167,7 +171,7 @@ func (f *diffFlags) askForDefaults(options *analyzer.Options) error {
 type diffResult struct {
 	diff      *diff.Diff
 	summaries [2]*report.Summary // what it was made of
-	damaged   damageList
+	damaged   tracefile.DamageList
 }
 
 // difference reads both sides.
@@ -182,26 +186,26 @@ func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*r
 		arg     string
 		options analyzer.Options
 	}{{basePath, base}, {newPath, changed}} {
-		if paths[i], err = oneInput(side.arg); err != nil {
+		if paths[i], err = tracefile.One(side.arg); err != nil {
 			return result, err
 		}
-		if summaries[i], err = a.summarizeAny(paths[i], side.options); err != nil {
+		if summaries[i], err = tracefile.SummarizeAny(&a.Console, paths[i], side.options); err != nil {
 			return result, err
 		}
 		if err := checkViews(needed, paths[i], summaries[i]); err != nil {
 			return result, err
 		}
-		if flags.strict {
-			result.damaged.add(paths[i], summaries[i])
+		if flags.Strict {
+			result.damaged.Add(paths[i], summaries[i])
 		}
 	}
-	if err := checkMatched(paths[0], summaries[0]); err != nil && len(summaries[1].Unmatched) > 0 { // what one side lacks is a difference
+	if err := tracefile.CheckMatched(paths[0], summaries[0]); err != nil && len(summaries[1].Unmatched) > 0 { // what one side lacks is a difference
 		return result, err
 	}
 	result.diff, result.summaries = diff.New(summaries[0], summaries[1]), summaries
 	result.diff.Base.Path, result.diff.New.Path = paths[0], paths[1]
 	if defaults {
-		result.diff.ShowDefaults(summaries[0], summaries[1], byCategory)
+		result.diff.ShowDefaults(summaries[0], summaries[1], questions.ByCategory)
 	}
 	return result, nil
 }

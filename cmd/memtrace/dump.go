@@ -10,7 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/textform"
@@ -43,10 +46,10 @@ func (a *app) dumpCommand() *cobra.Command {
 		Short:             "Print a trace as text, or turn such a text into a trace",
 		Long:              dumpLong,
 		Example:           dumpExample,
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && (!o.encode || len(args) != 0) {
-				return usagef("name one trace, or with --encode one text ('-' for standard input)")
+				return usage.Errorf("name one trace, or with --encode one text ('-' for standard input)")
 			}
 			return nil
 		},
@@ -67,9 +70,9 @@ func (a *app) dumpCommand() *cobra.Command {
 	f.BoolVar(&o.encode, "encode", false, "read text and write a trace")
 	f.StringVarP(&o.output, "output", "o", "", "write to a `FILE` instead of standard output")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
-	mustComplete(cmd, "kind", completeList(eventKinds()...))
+	cmdline.Complete(cmd, "kind", cmdline.List(eventKinds()...))
 	for _, name := range []string{"from", "to", "events"} {
-		mustComplete(cmd, name, completeValues())
+		cmdline.Complete(cmd, name, cmdline.Values())
 	}
 	return cmd
 }
@@ -90,10 +93,10 @@ func (a *app) dump(o dumpOptions, path string) error {
 	if err != nil {
 		return err
 	}
-	if path, err = oneInput(path); err != nil {
+	if path, err = tracefile.One(path); err != nil {
 		return err
 	}
-	source, closeSource, err := a.openDump(path, filter != nil)
+	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, filter != nil)
 	if err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func (a *app) dump(o dumpOptions, path string) error {
 		filter.Source = source
 		source, write = filter, textform.WriteEvents
 	}
-	return a.writeTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
+	return a.WriteTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
 		if err := write(w, source); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -111,38 +114,16 @@ func (a *app) dump(o dumpOptions, path string) error {
 	})
 }
 
-// openDump prefers the plain file where no spool continues it: only there the text can show where blocks of events end,
-// and is then, whole, the text of exactly this file.
-func (a *app) openDump(path string, partly bool) (trace.Source, func() error, error) {
-	run, err := a.openTrace(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if partly || run.HasSpool() {
-		return run, run.Close, nil
-	}
-	defer run.Close()
-	file, err := regular.Open(path)
-	if err != nil {
-		return nil, nil, openError(path, err)
-	}
-	reader, err := trace.NewReader(file, run.Size())
-	if err != nil {
-		return nil, nil, errors.Join(openError(path, err), file.Close())
-	}
-	return reader, file.Close, nil
-}
-
 // filter returns nil where every event is wanted.
 func (o dumpOptions) filter() (*eventFilter, error) {
 	if o.from > o.to {
-		return nil, usagef("--from %d is after --to %d", o.from, o.to)
+		return nil, usage.Errorf("--from %d is after --to %d", o.from, o.to)
 	}
 	f := &eventFilter{from: o.from, to: o.to, left: o.events}
 	for _, name := range o.kinds {
 		kind, ok := parseKind(name)
 		if !ok {
-			return nil, usagef("--kind %s: choose from %s", name, strings.Join(eventKinds(), ", "))
+			return nil, usage.Errorf("--kind %s: choose from %s", name, strings.Join(eventKinds(), ", "))
 		}
 		if f.kinds == nil {
 			f.kinds = make(map[trace.EventKind]bool)
@@ -165,22 +146,22 @@ func parseKind(name string) (trace.EventKind, bool) {
 }
 
 func (a *app) encode(o dumpOptions, path string) error {
-	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
-		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
+	if o.output == "" && term.IsTerminal(int(a.Stdout.Fd())) {
+		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	}
-	text, name := a.stdin, "standard input"
+	text, name := a.Stdin, "standard input"
 	if path != "-" {
 		file, err := regular.Open(path)
 		if err != nil {
-			return openError(path, err)
+			return tracefile.OpenError(path, err)
 		}
 		defer file.Close()
 		if text, err = regular.Content(file); err != nil {
-			return openError(path, err)
+			return tracefile.OpenError(path, err)
 		}
 		name = path
 	}
-	return a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
+	return a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		err := textform.Encode(w, text)
 		var wrong *textform.Error
 		if errors.As(err, &wrong) {
@@ -188,4 +169,39 @@ func (a *app) encode(o dumpOptions, path string) error {
 		}
 		return err
 	})
+}
+
+// eventFilter is a Source that passes on a part of another one's events.
+type eventFilter struct {
+	trace.Source
+	from, to uint64                   // order numbers, both included
+	kinds    map[trace.EventKind]bool // nil: all
+	left     int64                    // events still to pass on; negative: no limit
+
+	kept []trace.Event // reused
+}
+
+// ReadBatch returns the next events that pass, valid until the next call.
+func (f *eventFilter) ReadBatch() ([]trace.Event, error) {
+	for f.left != 0 {
+		batch, err := f.Source.ReadBatch()
+		if err != nil {
+			return nil, err
+		}
+		f.kept = f.kept[:0]
+		for i := range batch {
+			if f.left != 0 && f.passes(&batch[i]) {
+				f.kept = append(f.kept, batch[i])
+				f.left--
+			}
+		}
+		if len(f.kept) > 0 {
+			return f.kept, nil
+		}
+	}
+	return nil, io.EOF
+}
+
+func (f *eventFilter) passes(e *trace.Event) bool {
+	return e.Seq >= f.from && e.Seq <= f.to && (f.kinds == nil || f.kinds[e.Kind])
 }

@@ -11,7 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/symbol"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/questions"
 	"memtrace/internal/regular"
+	"memtrace/internal/tracefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -27,47 +30,42 @@ names are added behind its end, and a report uses them from then on.`
 const embedExample = `  memtrace embed memtrace.python3.4711.bin
   memtrace run --embed-symbols -- python3 train.py`
 
-// symbolOptions is how the command looks for names.
-func symbolOptions() symbol.Options {
-	return symbol.Options{Cache: symbol.DefaultCache(), Packages: true}
-}
-
 func (a *app) embedCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "embed FILE|DIR...",
 		Short:             "Write the names of functions into a trace",
 		Long:              embedLong,
 		Example:           embedExample,
-		ValidArgsFunction: completeTraces,
-		Args:              someTraces,
+		ValidArgsFunction: cmdline.Traces,
+		Args:              cmdline.SomeTraces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.embed(args) },
 	}
 }
 
 func (a *app) embed(args []string) error {
-	inputs, err := expandInputs(args)
+	inputs, err := tracefile.Expand(args)
 	if err != nil {
 		return err
 	}
 	var problems []error
 	embedded := 0
 	for _, in := range inputs {
-		sum, err := a.embedInto(in.path)
+		sum, err := a.embedInto(in.Path)
 		switch {
-		case a.passOver(in, err):
+		case tracefile.PassOver(&a.Console, in, err):
 			continue
 		case err != nil:
 			problems = append(problems, err)
 			continue
 		}
 		embedded++
-		if !a.quiet {
-			a.say("%s: %s", in.path, sum.words())
+		if !a.Quiet {
+			a.Say("%s: %s", in.Path, sum.words())
 		}
-		a.warnOfNames(in.path, sum.problems)
+		a.warnOfNames(in.Path, sum.problems)
 	}
 	if embedded == 0 && problems == nil {
-		return noTracesError(args[0])
+		return tracefile.ErrorOfNone(args[0])
 	}
 	return errors.Join(problems...)
 }
@@ -79,22 +77,22 @@ func (a *app) embedAfterRun(traces []string) {
 	for _, path := range traces {
 		sum, err := a.embedInto(path)
 		if err != nil {
-			a.log.Warn().Msg("the names of functions are not written into the trace: " + err.Error())
+			a.Log.Warn().Msg("the names of functions are not written into the trace: " + err.Error())
 			continue
 		}
 		a.warnOfNames(path, sum.problems)
 		total.add(sum)
 		done++
 	}
-	if done > 0 && !a.quiet {
-		a.say("%s", total.words())
+	if done > 0 && !a.Quiet {
+		a.Say("%s", total.words())
 	}
 }
 
 // warnOfNames says what is missing. Many programs have files without names, so this is for those who ask.
 func (a *app) warnOfNames(path string, problems []string) {
 	for _, problem := range problems {
-		a.log.Info().Msg(path + ": " + problem)
+		a.Log.Info().Msg(path + ": " + problem)
 	}
 }
 
@@ -143,11 +141,11 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 		if errors.Is(err, spool.ErrRunning) {
 			return sum, fmt.Errorf("%w; embed the names when it has ended", err)
 		}
-		return sum, openError(path, err)
+		return sum, tracefile.OpenError(path, err)
 	}
 	before, err := os.Stat(path)
 	if err != nil {
-		return sum, openError(path, err)
+		return sum, tracefile.OpenError(path, err)
 	}
 	run, symbols, problems, err := a.collectNames(path)
 	if err != nil {
@@ -159,7 +157,7 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 	}
 	after, err := os.Stat(path)
 	if err != nil {
-		return sum, openError(path, err)
+		return sum, tracefile.OpenError(path, err)
 	}
 	return embedding{addresses: len(symbols), had: run.Tables().Symbols(), bytes: after.Size() - before.Size(), took: time.Since(start), problems: problems}, nil
 }
@@ -169,7 +167,7 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 func lockTrace(path string) (unlock func(), err error) {
 	file, err := regular.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, tracefile.OpenError(path, err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.Join(fmt.Errorf("%s: another command is writing names into it; wait until it has ended", path), file.Close())
@@ -179,12 +177,12 @@ func lockTrace(path string) (unlock func(), err error) {
 
 // collectNames reads a trace to its end and names its code addresses. The caller closes the run.
 func (a *app) collectNames(path string) (_ *spool.Run, _ []trace.Symbol, problems []string, err error) {
-	run, err := a.openTrace(path)
+	run, err := tracefile.Open(&a.Console, path)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	bar := a.newProgress(path, run.Size())
-	defer bar.finish()
+	bar := a.NewProgress(path, run.Size())
+	defer bar.Finish()
 	for {
 		_, err := run.ReadBatch()
 		if errors.Is(err, io.EOF) {
@@ -192,11 +190,11 @@ func (a *app) collectNames(path string) (_ *spool.Run, _ []trace.Symbol, problem
 		}
 		if err != nil {
 			run.Close()
-			return nil, nil, nil, readError(path, run, err)
+			return nil, nil, nil, tracefile.ReadError(path, run, err)
 		}
-		bar.update(run.Offset())
+		bar.Update(run.Offset())
 	}
-	names := symbol.New(run.Tables(), run.Info(), symbolOptions())
+	names := symbol.New(run.Tables(), run.Info(), questions.Symbols())
 	defer names.Close()
 	symbols := symbol.Collect(run.Tables(), names)
 	return run, symbols, names.Problems(), nil
@@ -217,7 +215,7 @@ func appendNames(path string, run *spool.Run, symbols []trace.Symbol) error {
 	}
 	file, err := run.OpenToWrite(path)
 	if err != nil {
-		return openError(path, err)
+		return tracefile.OpenError(path, err)
 	}
 	if clean {
 		return errors.Join(trace.AppendSymbols(file, symbols), file.Close())

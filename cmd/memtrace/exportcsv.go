@@ -12,6 +12,10 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
+	"memtrace/internal/console"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
 
@@ -33,14 +37,14 @@ func csvTables() string {
 func (e *exportFlags) checkCSV(changed func(flag string) bool) error {
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines"} {
 		if changed(flag) {
-			return usagef("--%s does not apply to %s, which has tables; leave it out", flag, exportCSVName)
+			return usage.Errorf("--%s does not apply to %s, which has tables; leave it out", flag, exportCSVName)
 		}
 	}
 	switch {
 	case e.push.asked():
-		return usagef("--push sends pprof's profile; leave out %s", exportCSVName)
+		return usage.Errorf("--push sends pprof's profile; leave out %s", exportCSVName)
 	case e.output == "-":
-		return usagef("%s writes a file for each table; name a folder with -o", exportCSVName)
+		return usage.Errorf("%s writes a file for each table; name a folder with -o", exportCSVName)
 	}
 	return nil
 }
@@ -54,7 +58,7 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 	if err != nil {
 		return err
 	}
-	path, err := oneInput(arg)
+	path, err := tracefile.One(arg)
 	if err != nil {
 		return err
 	}
@@ -69,7 +73,7 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 	if err := makeFolder(folder); err != nil {
 		return err
 	}
-	s, err := a.summarize(path, options)
+	s, err := tracefile.Summarize(&a.Console, path, options)
 	if err != nil {
 		return errors.Join(err, removeEmpty(folder))
 	}
@@ -78,19 +82,19 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 		if t.Empty(s) {
 			continue
 		}
-		if err := a.writeTo(filepath.Join(folder, t.Name+exportCSVExtension), flags.force, visible.Lines, func(w io.Writer) error { return t.Write(w, s) }); err != nil {
+		if err := a.WriteTo(filepath.Join(folder, t.Name+exportCSVExtension), flags.force, visible.Lines, func(w io.Writer) error { return t.Write(w, s) }); err != nil {
 			return errors.Join(err, removeEmpty(folder))
 		}
 		written++
 	}
 	if !s.Health.Complete {
-		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
 	}
 	switch {
 	case written == 0:
 		return errors.Join(fmt.Errorf("%s: the program made no CUDA memory call, so there is no table", path), removeEmpty(folder))
-	case !a.quiet:
-		a.say("wrote %s, %d tables", folder, written)
+	case !a.Quiet:
+		a.Say("wrote %s, %d tables", folder, written)
 	}
 	return nil
 }
@@ -98,10 +102,10 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 // askForCSV asks for categories, and for what belongs to a training program.
 func askForCSV(o *analyzer.Options) error {
 	groupings := o.Groupings
-	if err := (&viewFlags{names: []string{"modules"}}).askForTraining(&summaryFlags{}, o); err != nil {
+	if err := (&questions.ViewFlags{Names: []string{"modules"}}).AskForTraining(&questions.Flags{}, o); err != nil {
 		return err
 	}
-	o.Groupings, o.Cross, o.Timeline = append(groupings, byCategory), []string{"module", byCategory}, byCategory
+	o.Groupings, o.Cross, o.Timeline = append(groupings, questions.ByCategory), []string{"module", questions.ByCategory}, questions.ByCategory
 	return nil
 }
 
@@ -117,7 +121,7 @@ func makeFolder(path string) error {
 		return fmt.Errorf("open the output: %w", err)
 	}
 	if err := os.Mkdir(path, 0o777); err != nil {
-		return fmt.Errorf("%s cannot be created: %w; name another folder with -o", path, reason(err))
+		return fmt.Errorf("%s cannot be created: %w; name another folder with -o", path, console.Reason(err))
 	}
 	return nil
 }

@@ -14,8 +14,11 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
+	"memtrace/internal/cmdline"
 	"memtrace/internal/pyroscope"
 	"memtrace/internal/top"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 )
 
 // pushTokenEnv holds a token for the server. A command line is no place for one: every process of the machine can read
@@ -42,7 +45,7 @@ func (p *pushFlags) define(cmd *cobra.Command) {
 	f.StringArrayVar(&p.labels, "push-label", nil, "add the label `NAME=VALUE` to what is sent; service_name is what the program is called (repeatable)")
 	f.StringArrayVar(&p.headers, "push-header", nil, "add the header `'NAME: VALUE'` to the request, such as X-Scope-OrgID (repeatable)")
 	for _, name := range []string{"push", "push-label", "push-header"} {
-		mustComplete(cmd, name, completeValues())
+		cmdline.Complete(cmd, name, cmdline.Values())
 	}
 }
 
@@ -55,29 +58,29 @@ var (
 func (p *pushFlags) target(format *exportFormat, output string) (*pyroscope.Target, error) {
 	if !p.asked() {
 		if len(p.labels)+len(p.headers) > 0 {
-			return nil, usagef("--push-label and --push-header: name a server with --push")
+			return nil, usage.Errorf("--push-label and --push-header: name a server with --push")
 		}
 		return nil, nil
 	}
 	if format.name != "pprof" {
-		return nil, usagef("--push with %s: servers take pprof's profiles; leave out the format", format.name)
+		return nil, usage.Errorf("--push with %s: servers take pprof's profiles; leave out the format", format.name)
 	}
 	if output != "" {
-		return nil, usagef("--push with -o: choose one")
+		return nil, usage.Errorf("--push with -o: choose one")
 	}
 	target, err := pyroscope.ParseTarget(p.url)
 	if err != nil {
-		return nil, usagef("--push: %w; such as http://localhost:4040", err)
+		return nil, usage.Errorf("--push: %w; such as http://localhost:4040", err)
 	}
 	for _, text := range p.labels {
 		if name, value, found := strings.Cut(text, "="); !found || value == "" || !pushLabelName.MatchString(name) || strings.HasPrefix(name, "__") {
-			return nil, usagef("--push-label %s: give it as NAME=VALUE, such as team=vision", text)
+			return nil, usage.Errorf("--push-label %s: give it as NAME=VALUE, such as team=vision", text)
 		}
 	}
 	for _, text := range p.headers {
 		name, value, found := strings.Cut(text, ":")
 		if value = strings.TrimSpace(value); !found || !pushHeaderName.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
-			return nil, usagef("--push-header %s: give it as 'NAME: VALUE'", name)
+			return nil, usage.Errorf("--push-header %s: give it as 'NAME: VALUE'", name)
 		}
 		target.Header(name, value)
 	}
@@ -99,7 +102,7 @@ func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, f
 		p.Labels["process_pid"] = strconv.FormatInt(set.Process.PID, 10)
 	}
 	if p.Service == "" {
-		p.Service = strings.TrimSuffix(filepath.Base(path), traceSuffix)
+		p.Service = strings.TrimSuffix(filepath.Base(path), tracefile.Suffix)
 	}
 	for _, text := range flags.labels {
 		name, value, _ := strings.Cut(text, "=")
@@ -121,8 +124,8 @@ func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, f
 	if err := target.Push(ctx, p); err != nil {
 		return err
 	}
-	if !a.quiet {
-		a.say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)), o.Value.Words(set))
+	if !a.Quiet {
+		a.Say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)), o.Value.Words(set))
 	}
 	return nil
 }

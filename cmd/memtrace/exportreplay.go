@@ -11,6 +11,10 @@ import (
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/console"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/trace"
 )
 
@@ -25,11 +29,11 @@ func (e *exportFlags) checkApplies(format *exportFormat) error {
 	}
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines", "at", "limit"} {
 		if e.changed(flag) && !slices.Contains(takes, flag) {
-			return usagef("--%s does not apply to %s; leave it out", flag, format.name)
+			return usage.Errorf("--%s does not apply to %s; leave it out", flag, format.name)
 		}
 	}
 	if e.limit < 1 {
-		return usagef("--limit %d: must be at least 1", e.limit)
+		return usage.Errorf("--limit %d: must be at least 1", e.limit)
 	}
 	return nil
 }
@@ -40,26 +44,26 @@ func (a *app) exportReplayed(flags *exportFlags, format *exportFormat, path stri
 	if err != nil {
 		return err
 	}
-	first, err := a.openTrace(path) // what cannot be read is an error before a file is made
+	first, err := tracefile.Open(&a.Console, path) // what cannot be read is an error before a file is made
 	if err != nil {
 		return err
 	}
-	bar := a.newProgress(path, first.Size())
+	bar := a.NewProgress(path, first.Size())
 	first.Close()
-	defer bar.finish()
-	count.Progress = func(read int64) { bar.update(read) }
+	defer bar.Finish()
+	count.Progress = func(read int64) { bar.Update(read) }
 	if err := prepareReplay(&count, flags); err != nil {
 		return err
 	}
 	run := &export.Run{Count: count, Level: flags.level, Open: func() (trace.Source, io.Closer, error) {
-		source, err := openAgain(path)
+		source, err := tracefile.OpenAgain(path)
 		if err != nil {
 			return nil, nil, err
 		}
 		return source, source, nil
 	}}
 	var written *export.Written
-	err = a.writeTo(output, flags.force, format.form, func(w io.Writer) error {
+	err = a.WriteTo(output, flags.force, format.form, func(w io.Writer) error {
 		var err error
 		if written, err = format.replay(w, run, options); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -69,16 +73,16 @@ func (a *app) exportReplayed(flags *exportFlags, format *exportFormat, path stri
 	if err != nil {
 		return err
 	}
-	bar.finish()
+	bar.Finish()
 	a.warnReplayed(path, written)
-	if output == "-" || a.quiet {
+	if output == "-" || a.Quiet {
 		return nil
 	}
 	hint := format.hint
 	if strings.Contains(hint, "%s") {
-		hint = "open it with: " + fmt.Sprintf(hint, shellWord(output))
+		hint = "open it with: " + fmt.Sprintf(hint, console.ShellWord(output))
 	}
-	a.say("wrote %s, %s; %s", output, written.Words, hint)
+	a.Say("wrote %s, %s; %s", output, written.Words, hint)
 	return nil
 }
 
@@ -88,7 +92,7 @@ func prepareReplay(count *analyzer.Options, flags *exportFlags) error {
 	if err != nil {
 		return err
 	}
-	count.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
+	count.RuleSets = []profile.RuleGrouping{{Name: questions.ByCategory, Rules: set}}
 	count.HistoryBlocks = flags.limit
 	return nil
 }
@@ -101,18 +105,18 @@ func (a *app) warnReplayed(path string, w *export.Written) {
 		if len(s.Filter) > 0 {
 			words = " under the filters " + strings.Join(s.Filter, ", ")
 		}
-		a.log.Warn().Msgf("%s: nothing was allocated%s: the file says so", path, words)
+		a.Log.Warn().Msgf("%s: nothing was allocated%s: the file says so", path, words)
 	}
 	if !s.Health.Complete {
-		a.log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
 	}
 	if s.Bounds != nil {
-		a.log.Warn().Msgf("%s: values are as recorded, without the allocations that were lost", path)
+		a.Log.Warn().Msgf("%s: values are as recorded, without the allocations that were lost", path)
 	}
 	for _, problem := range s.Health.SymbolProblems {
-		a.log.Warn().Msg(problem)
+		a.Log.Warn().Msg(problem)
 	}
 	for _, limit := range w.Limits {
-		a.log.Warn().Msgf("%s: %s", path, limit)
+		a.Log.Warn().Msgf("%s: %s", path, limit)
 	}
 }

@@ -3,16 +3,18 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"memtrace/internal/console"
 )
 
 // Paragraphs keep to the width; commands, which are indented, stay as they are.
 func TestReflow(t *testing.T) {
 	text := "Record a program with the library preloaded, and say at its end where its memory was.\n\n  memtrace run -o 'traces/%q{RANK}.%p.bin' -- torchrun --nproc-per-node 8 train.py\n\nShort."
 	want := "Record a program with the library preloaded, and say at its\nend where its memory was.\n\n  memtrace run -o 'traces/%q{RANK}.%p.bin' -- torchrun --nproc-per-node 8 train.py\n\nShort."
-	if got := reflow(text, 60); got != want {
+	if got := console.Reflow(text, 60); got != want {
 		t.Errorf("%s", got)
 	}
-	if got := reflow(text, 0); got != text {
+	if got := console.Reflow(text, 0); got != text {
 		t.Errorf("%s", got)
 	}
 }
@@ -31,7 +33,7 @@ func TestHelpKeepsToTheTerminal(t *testing.T) {
 			}
 		}
 		check(cmd.LocalFlags().FlagUsagesWrapped(80), 80)
-		for paragraph := range strings.SplitSeq(reflow(cmd.Long, 60), "\n\n") {
+		for paragraph := range strings.SplitSeq(console.Reflow(cmd.Long, 60), "\n\n") {
 			if !strings.HasPrefix(paragraph, " ") && !strings.Contains(paragraph, "\n ") {
 				check(paragraph, 60)
 			}

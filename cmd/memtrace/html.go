@@ -1,9 +1,11 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -11,8 +13,14 @@ import (
 
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/page"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
+	"memtrace/trace"
+	"memtrace/trace/scrub"
 	"memtrace/trace/spool"
 )
 
@@ -43,7 +51,7 @@ const (
 )
 
 type htmlFlags struct {
-	filters  summaryFlags
+	filters  questions.Flags
 	blocks   int
 	full     bool
 	noSource bool
@@ -58,15 +66,15 @@ func (a *app) htmlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "html [flags] FILE | html [flags] BASE NEW",
 		Short:   "Write the report, or what changed between two, as one HTML page",
-		Long:    fmt.Sprintf(htmlLong, windowHelp+"\n\n"+filterHelp),
+		Long:    fmt.Sprintf(htmlLong, questions.WindowHelp+"\n\n"+questions.FilterHelp),
 		Example: htmlExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
-				return usagef("name one trace, or two to compare; got %d", len(args))
+				return usage.Errorf("name one trace, or two to compare; got %d", len(args))
 			}
 			return nil
 		},
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.blocksGiven = cmd.Flags().Changed("blocks")
 			if len(args) == 2 {
@@ -76,28 +84,28 @@ func (a *app) htmlCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	flags.filters.window.define(cmd)
-	flags.filters.defineFilters(cmd)
+	flags.filters.Window.Define(cmd)
+	flags.filters.DefineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; 5 to 7 bytes of file each")
 	f.BoolVar(&flags.full, "full", false, "hold every block")
 	f.BoolVar(&flags.noSource, "no-source", false, "replace names of the program's files, functions, tags and marks by pseudonyms")
 	f.StringVarP(&flags.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace that file if it exists")
-	mustComplete(cmd, "blocks", completeValues())
+	cmdline.Complete(cmd, "blocks", cmdline.Values())
 	return cmd
 }
 
 func (a *app) html(flags *htmlFlags, arg string) error {
 	if flags.blocks < 1 {
-		return usagef("--blocks %d: must be at least 1", flags.blocks)
+		return usage.Errorf("--blocks %d: must be at least 1", flags.blocks)
 	}
 	if flags.full {
 		if flags.blocksGiven {
-			return usagef("--full holds every block: leave out --blocks")
+			return usage.Errorf("--full holds every block: leave out --blocks")
 		}
 		flags.blocks = math.MaxInt32 // events are numbered in 32 bits
 	}
-	options, err := flags.filters.pageOptions(flags.blocks)
+	options, err := flags.filters.PageOptions(flags.blocks)
 	if err != nil {
 		return err
 	}
@@ -106,11 +114,11 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 	if err != nil {
 		return err
 	}
-	path, err := oneInput(arg)
+	path, err := tracefile.One(arg)
 	if err != nil {
 		return err
 	}
-	summary, err := a.summarize(read[0], options)
+	summary, err := tracefile.Summarize(&a.Console, read[0], options)
 	if err != nil {
 		return err
 	}
@@ -121,11 +129,11 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 // htmlDiff writes the page of what changed between two traces.
 func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 	if flags.full || flags.blocksGiven {
-		return usagef("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
+		return usage.Errorf("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
 	}
-	compared := diffFlags{summaryFlags: flags.filters}
-	compared.entries = -1
-	options, err := compared.options()
+	compared := diffFlags{Flags: flags.filters}
+	compared.Entries = -1
+	options, err := compared.Options()
 	if err == nil {
 		err = compared.askForDefaults(&options)
 	}
@@ -143,7 +151,7 @@ func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 		return err
 	}
 	for i, side := range []*diff.Side{&result.diff.Base, &result.diff.New} {
-		if side.Path, err = oneInput([]string{basePath, newPath}[i]); err != nil {
+		if side.Path, err = tracefile.One([]string{basePath, newPath}[i]); err != nil {
 			return err
 		}
 	}
@@ -155,18 +163,95 @@ func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 
 // pageName is where a trace's page lies unless it is told otherwise.
 func pageName(path, extension string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(path, spool.Extension), traceSuffix) + extension
+	return strings.TrimSuffix(strings.TrimSuffix(path, spool.Extension), tracefile.Suffix) + extension
 }
 
 func (a *app) writePage(flags *htmlFlags, output string, write func(io.Writer) error) error {
 	if flags.output != "" {
 		output = flags.output
 	}
-	if err := a.writeTo(output, flags.force, visible.Bytes, write); err != nil {
+	if err := a.WriteTo(output, flags.force, visible.Bytes, write); err != nil {
 		return err
 	}
-	if output != "-" && !a.quiet {
-		a.say("wrote %s: open it in a browser", output)
+	if output != "-" && !a.Quiet {
+		a.Say("wrote %s: open it in a browser", output)
 	}
 	return nil
+}
+
+// pseudonymous makes anonymized copies of traces for as long as a page is made of them. The same name has the same
+// pseudonym in all of them, and nobody can find out by trying which name that is: the key is forgotten.
+type pseudonymous struct {
+	dir string
+	key []byte
+}
+
+func newPseudonymous() (*pseudonymous, error) {
+	dir, err := os.MkdirTemp("", "memtrace-html-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the trace without names: %w; set TMPDIR to a folder that can be written", err)
+	}
+	p := &pseudonymous{dir: dir, key: make([]byte, scrub.MinKey)}
+	_, _ = rand.Read(p.key) // never fails: see crypto/rand
+	return p, nil
+}
+
+func (p *pseudonymous) remove() { _ = os.RemoveAll(p.dir) }
+
+// copy returns the path of a copy. number tells copies of one name apart.
+func (p *pseudonymous) copy(a *app, path string, number int) (string, error) {
+	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, false)
+	if err != nil {
+		return "", err
+	}
+	defer closeSource()
+	folder := filepath.Join(p.dir, fmt.Sprint(number))
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return "", err
+	}
+	edit, err := scrub.NewAnonymizer(scrub.Strip{KeepSymbols: true, KeepLines: true, Counts: make(scrub.Counts)}, p.key)
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(folder, filepath.Base(path))
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	out, err := trace.NewWriter(file, trace.WriterOptions{})
+	if err == nil {
+		err = trace.Copy(out, source, edit)
+	}
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return to, nil
+}
+
+// sources are the traces that a page is made of: those that were named, or with --no-source copies without names. The
+// caller calls done.
+func (f *htmlFlags) sources(a *app, named ...string) (read []string, done func(), err error) {
+	done = func() {}
+	var copies *pseudonymous
+	if f.noSource {
+		if copies, err = newPseudonymous(); err != nil {
+			return nil, done, err
+		}
+		done = copies.remove
+	}
+	for i, arg := range named {
+		path, err := tracefile.One(arg)
+		if err == nil && f.noSource {
+			path, err = copies.copy(a, path, i)
+		}
+		if err != nil {
+			return nil, done, err
+		}
+		read = append(read, path)
+	}
+	return read, done, nil
 }

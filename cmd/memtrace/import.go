@@ -10,7 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/importer"
@@ -60,7 +63,7 @@ func (a *app) importCommand() *cobra.Command {
 		Example: importExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one file")
+				return usage.Errorf("name one file")
 			}
 			return nil
 		},
@@ -71,32 +74,32 @@ func (a *app) importCommand() *cobra.Command {
 	f.StringVar(&o.format, "format", "", "the `FORMAT` of the file: "+strings.Join(importer.Names(), ", ")+" (default: by its content)")
 	f.DurationVar(&o.interval, "interval", importer.DefaultInterval, "nvidia-smi: the `TIME` from one sample to the next, where the file has no timestamps")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
-	mustComplete(cmd, "format", completeValues(formats...))
-	mustComplete(cmd, "interval", completeValues())
+	cmdline.Complete(cmd, "format", cmdline.Values(formats...))
+	cmdline.Complete(cmd, "interval", cmdline.Values())
 	return cmd
 }
 
 func (a *app) importFile(o importOptions, path string) error {
 	format := importer.Find(o.format)
 	switch {
-	case o.output == "" && term.IsTerminal(int(a.stdout.Fd())):
-		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
+	case o.output == "" && term.IsTerminal(int(a.Stdout.Fd())):
+		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	case o.format != "" && format == nil:
-		return usagef("--format %s: choose from %s", o.format, strings.Join(importer.Names(), ", "))
+		return usage.Errorf("--format %s: choose from %s", o.format, strings.Join(importer.Names(), ", "))
 	case o.interval <= 0 || o.interval > maxInterval:
-		return usagef("--interval %v: a time such as 10ms, up to %v", o.interval, maxInterval)
+		return usage.Errorf("--interval %v: a time such as 10ms, up to %v", o.interval, maxInterval)
 	}
 	in, err := regular.Open(path)
 	if err != nil {
-		return openError(path, err)
+		return tracefile.OpenError(path, err)
 	}
 	defer in.Close()
-	if err := refuseSame(path, o.output); err != nil {
+	if err := tracefile.RefuseSame(path, o.output); err != nil {
 		return err
 	}
 	size, err := in.Seek(0, io.SeekEnd)
 	if err != nil {
-		return openError(path, err)
+		return tracefile.OpenError(path, err)
 	}
 	if format == nil {
 		if format, err = importer.Recognize(in, size); err != nil {
@@ -107,10 +110,10 @@ func (a *app) importFile(o importOptions, path string) error {
 	if err != nil {
 		return err
 	}
-	if !a.quiet {
-		a.say("%d events of a %s", result.Events, result.Kind)
+	if !a.Quiet {
+		a.Say("%d events of a %s", result.Events, result.Kind)
 		for _, lack := range result.Lacks {
-			a.say("%s", lack)
+			a.Say("%s", lack)
 		}
 	}
 	return nil
@@ -126,7 +129,7 @@ func (a *app) importAs(format *importer.Format, in *os.File, size int64, o impor
 	if err := os.Remove(spill.Name()); err != nil {
 		return result, fmt.Errorf("make a temporary file: %w", err)
 	}
-	err = a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
+	err = a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err
@@ -137,22 +140,4 @@ func (a *app) importAs(format *importer.Format, in *os.File, size int64, o impor
 		return nil
 	})
 	return result, err
-}
-
-// importHint is how much of a file is looked at when it is not a trace.
-const importHint = 1 << 20
-
-// foreignFormat returns the format that the beginning of a file is in, nil if it is none that can be imported.
-func foreignFormat(path string) *importer.Format {
-	file, err := regular.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer file.Close()
-	size, err := file.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil
-	}
-	format, _ := importer.Recognize(file, min(size, importHint))
-	return format
 }

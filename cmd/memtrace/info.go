@@ -15,6 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
+	"memtrace/internal/tracefile"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -110,14 +113,14 @@ func (a *app) infoCommand() *cobra.Command {
 		Short:             "Print the header and the health of a trace",
 		Long:              "Print what is recorded about a run, and whether its trace is complete.",
 		Example:           infoExample,
-		ValidArgsFunction: completeTraces,
-		Args:              someTraces,
+		ValidArgsFunction: cmdline.Traces,
+		Args:              cmdline.SomeTraces,
 		RunE: func(_ *cobra.Command, args []string) error {
-			info := shown[traceInfo]{load: a.readInfo, show: writeInfoText, json: asJSON}
+			info := tracefile.Shown[traceInfo]{Load: a.readInfo, Show: writeInfoText, JSON: asJSON}
 			if asJSON {
-				info.show, info.form = writeInfoJSON, visible.JSON
+				info.Show, info.Form = writeInfoJSON, visible.JSON
 			}
-			return info.toFile(a, args, "", false)
+			return info.ToFile(&a.Console, args, "", false)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -126,7 +129,7 @@ func (a *app) infoCommand() *cobra.Command {
 
 // countKinds reads a trace to its end. All columns are decoded, for only then is it known that the trace is whole, but no
 // rows are made of them.
-func countKinds(run *spool.Run, lost *lostInfo, bar *progress) (kinds [256]uint64, err error) {
+func countKinds(run *spool.Run, lost *lostInfo, bar *console.Progress) (kinds [256]uint64, err error) {
 	for {
 		b, err := run.ReadColumns()
 		if errors.Is(err, io.EOF) {
@@ -148,7 +151,7 @@ func countKinds(run *spool.Run, lost *lostInfo, bar *progress) (kinds [256]uint6
 		if len(b.Runs()) == 0 {
 			countRows(&kinds, lost, b.Rows())
 		}
-		bar.update(run.Offset())
+		bar.Update(run.Offset())
 	}
 }
 
@@ -164,17 +167,17 @@ func countRows(kinds *[256]uint64, lost *lostInfo, events []trace.Event) {
 
 // readInfo reads a whole trace, since what it holds and where it ends is known only then.
 func (a *app) readInfo(path string) (traceInfo, error) {
-	run, err := a.openTrace(path)
+	run, err := tracefile.Open(&a.Console, path)
 	if err != nil {
 		return traceInfo{}, err
 	}
 	defer run.Close()
-	bar := a.newProgress(path, run.Size())
-	defer bar.finish()
+	bar := a.NewProgress(path, run.Size())
+	defer bar.Finish()
 	var info traceInfo
 	kinds, err := countKinds(run, &info.Lost, bar)
 	if err != nil {
-		return traceInfo{}, readError(path, run, err)
+		return traceInfo{}, tracefile.ReadError(path, run, err)
 	}
 	end, _ := run.End()
 	health := run.Health()

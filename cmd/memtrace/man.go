@@ -3,15 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
-	"github.com/spf13/pflag"
 
-	"memtrace/internal/version"
+	"memtrace/internal/manual"
+	"memtrace/internal/usage"
 )
 
 // manCommand writes the man pages; make install calls it. SOURCE_DATE_EPOCH sets their date, so that a build can be
@@ -23,66 +19,12 @@ func (a *app) manCommand() *cobra.Command {
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one folder for the man pages")
+				return usage.Errorf("name one folder for the man pages")
 			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("make the folder for the man pages: %w", err)
 			}
-			root := cmd.Root()
-			root.DisableAutoGenTag = true
-			header := &doc.GenManHeader{Title: "MEMTRACE", Section: "1", Source: "memtrace " + version.String, Manual: "memtrace manual"}
-			if err := doc.GenManTree(root, header, args[0]); err != nil {
-				return fmt.Errorf("write the man pages into %s: %w", args[0], err)
-			}
-			return addManSections(root, args[0])
+			return manual.Write(cmd.Root(), args[0])
 		},
 	}
-}
-
-// addManSections completes the page of a command and of those below it.
-func addManSections(c *cobra.Command, folder string) error {
-	path := filepath.Join(folder, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1")
-	page, err := os.ReadFile(path)
-	if err != nil && (c.Hidden || os.IsNotExist(err)) {
-		return nil // hidden commands have no page
-	}
-	if err != nil {
-		return fmt.Errorf("complete a man page: %w", err)
-	}
-	text, rest, _ := strings.Cut(flagTerms(c, string(page)), ".SH SEE ALSO")
-	if rest != "" {
-		rest = ".SH SEE ALSO" + rest
-	}
-	if err := os.WriteFile(path, []byte(strings.TrimRight(text, "\n")+"\n\n"+manSections(c)+"\n"+rest), 0o644); err != nil {
-		return fmt.Errorf("complete a man page: %w", err)
-	}
-	for _, below := range c.Commands() {
-		if err := addManSections(below, folder); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// flagLine is what the generator writes for a flag: its names, and its default where the name of its value belongs.
-var flagLine = regexp.MustCompile(`(?m)^((?:\\fB-\w\\fP, )?\\fB--([\w-]+)\\fP).*\n(.*)$`)
-
-// flagTerms names the values of flags as --help does, and says what they are if not given.
-func flagTerms(c *cobra.Command, page string) string {
-	page = flagLine.ReplaceAllStringFunc(page, func(lines string) string {
-		m := flagLine.FindStringSubmatch(lines)
-		f := c.Flag(m[2])
-		if f == nil {
-			return lines
-		}
-		term, text := m[1], m[3]
-		if value, _ := pflag.UnquoteUsage(f); value != "" {
-			term += " \\fI" + roff(value) + "\\fP"
-		}
-		if d := f.DefValue; d != "" && d != "false" && d != "0" && d != "[]" && !strings.Contains(text, "(default") {
-			text += " (default " + roff(d) + ")"
-		}
-		return ".TP\n" + term + "\n" + strings.TrimLeft(text, "\t")
-	})
-	return strings.ReplaceAll(page, ".PP\n.TP\n", ".TP\n")
 }

@@ -10,7 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/export"
 	"memtrace/analyzer/plot"
+	"memtrace/analyzer/report"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
+	"memtrace/internal/version"
 	"memtrace/internal/visible"
 )
 
@@ -32,7 +39,7 @@ const plotExample = `  memtrace plot -o memory.png memtrace.python3.4711.bin
   memtrace plot --kind segments --at oom -o map.png memtrace.python3.4711.bin`
 
 type plotFlags struct {
-	filters summaryFlags
+	filters questions.Flags
 	kind    string
 	output  string
 	data    string
@@ -52,10 +59,10 @@ func (a *app) plotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "plot [flags] -o FILE TRACE...",
 		Short:             "Draw memory over time, by category, iteration, size, call stack or segment",
-		Long:              fmt.Sprintf(plotLong, list.String(), windowHelp+"\n\n"+filterHelp),
+		Long:              fmt.Sprintf(plotLong, list.String(), questions.WindowHelp+"\n\n"+questions.FilterHelp),
 		Example:           plotExample,
-		Args:              someTraces,
-		ValidArgsFunction: completeTraces,
+		Args:              cmdline.SomeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.plot(&flags, args) },
 	}
 	f := cmd.Flags()
@@ -65,18 +72,18 @@ func (a *app) plotCommand() *cobra.Command {
 	f.BoolVar(&flags.show.Baseline, "baseline", false, "overlay: take off what each run held at first")
 	f.BoolVar(&flags.show.Align, "align", false, "overlay: let each run begin at its first allocation")
 	f.StringVar(&flags.axis, "axis", "time", "timeline, overlay: what it goes by, `AXIS` time, or events, as wide as each other")
-	f.StringVar(&flags.filters.at, "at", "", "flamegraph, segments: take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
+	f.StringVar(&flags.filters.At, "at", "", "flamegraph, segments: take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
 	f.StringVar(&flags.data, "data", "", "also write the values to a CSV `FILE`")
 	f.StringVarP(&flags.output, "output", "o", "", "the picture's `FILE`: its name ends in .png, .svg or .pdf")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")
-	flags.filters.window.define(cmd)
-	flags.filters.defineFilters(cmd)
-	flags.filters.defineRules(cmd)
-	mustComplete(cmd, "kind", completeValues(kinds...))
-	mustComplete(cmd, "at", completeMoments)
-	mustComplete(cmd, "axis", completeValues("time", "events"))
+	flags.filters.Window.Define(cmd)
+	flags.filters.DefineFilters(cmd)
+	flags.filters.DefineRules(cmd)
+	cmdline.Complete(cmd, "kind", cmdline.Values(kinds...))
+	cmdline.Complete(cmd, "at", cmdline.Moments)
+	cmdline.Complete(cmd, "axis", cmdline.Values("time", "events"))
 	for _, name := range []string{"title", "min-share"} {
-		mustComplete(cmd, name, completeValues())
+		cmdline.Complete(cmd, name, cmdline.Values())
 	}
 	return cmd
 }
@@ -86,25 +93,25 @@ func (flags *plotFlags) check() (format string, count analyzer.Options, err erro
 	format = strings.TrimPrefix(strings.ToLower(filepath.Ext(flags.output)), ".")
 	switch {
 	case flags.output == "":
-		return "", count, usagef("name the picture with -o, such as -o memory.png")
+		return "", count, usage.Errorf("name the picture with -o, such as -o memory.png")
 	case !slices.Contains(plot.Formats, format):
-		return "", count, usagef("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
+		return "", count, usage.Errorf("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
 	case flags.kind != "" && !slices.Contains(plot.Names(), flags.kind):
-		return "", count, usagef("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
+		return "", count, usage.Errorf("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
 	case flags.axis != "time" && flags.axis != "events":
-		return "", count, usagef("--axis %s: choose time or events", flags.axis)
+		return "", count, usage.Errorf("--axis %s: choose time or events", flags.axis)
 	case !(flags.show.MinShare >= 0 && flags.show.MinShare <= 100):
-		return "", count, usagef("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
+		return "", count, usage.Errorf("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
 	}
 	flags.show.Events = flags.axis == "events"
-	if count, err = flags.filters.options(); err != nil {
+	if count, err = flags.filters.Options(); err != nil {
 		return "", count, err
 	}
-	if len(flags.filters.groups) == 0 {
-		if err := (&viewFlags{names: []string{"iterations"}}).askForTraining(&flags.filters, &count); err != nil {
+	if len(flags.filters.Groups) == 0 {
+		if err := (&questions.ViewFlags{Names: []string{"iterations"}}).AskForTraining(&flags.filters, &count); err != nil {
 			return "", count, err
 		}
-		count.Groupings, count.HistoryBlocks = []string{byCategory}, plotBlocks
+		count.Groupings, count.HistoryBlocks = []string{questions.ByCategory}, plotBlocks
 	}
 	return format, count, nil
 }
@@ -130,48 +137,90 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 		return err
 	}
 	if flags.data != "" {
-		if err := a.writeTo(flags.data, flags.force, visible.Lines, chart.CSV); err != nil {
+		if err := a.WriteTo(flags.data, flags.force, visible.Lines, chart.CSV); err != nil {
 			return err
 		}
 	}
-	if err := a.writeTo(flags.output, flags.force, visible.Bytes, func(w io.Writer) error { return chart.Draw(w, format) }); err != nil {
+	if err := a.WriteTo(flags.output, flags.force, visible.Bytes, func(w io.Writer) error { return chart.Draw(w, format) }); err != nil {
 		return err
 	}
-	if a.quiet {
+	if a.Quiet {
 		return nil
 	}
 	of := "one trace"
 	if len(runs) > 1 {
 		of = fmt.Sprintf("%d traces", len(runs))
 	}
-	a.say("wrote %s: %s of %s", flags.output, chart.Kind, of)
+	a.Say("wrote %s: %s of %s", flags.output, chart.Kind, of)
 	return nil
 }
 
 // runName is what a trace is called in pictures.
 func runName(path string) string {
-	return strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), traceSuffix), "memtrace.")
+	return strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), tracefile.Suffix), "memtrace.")
 }
 
 // readRuns reads the traces that a picture is of.
 func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error) {
-	inputs, err := expandInputs(args)
+	inputs, err := tracefile.Expand(args)
 	if err != nil {
 		return nil, err
 	}
 	var runs []plot.Run
 	for _, in := range inputs {
-		summary, err := a.summarize(in.path, count)
+		summary, err := tracefile.Summarize(&a.Console, in.Path, count)
 		if err != nil {
-			if a.passOver(in, err) {
+			if tracefile.PassOver(&a.Console, in, err) {
 				continue
 			}
 			return nil, err
 		}
-		runs = append(runs, plot.Run{Name: runName(in.path), Summary: summary})
+		runs = append(runs, plot.Run{Name: runName(in.Path), Summary: summary})
 	}
 	if len(runs) == 0 {
-		return nil, noTracesError(args[0])
+		return nil, tracefile.ErrorOfNone(args[0])
+	}
+	return runs, nil
+}
+
+// readFlame lays out the call stacks of a trace.
+func (a *app) readFlame(path string, count analyzer.Options) (*plot.Flame, error) {
+	count.Training, count.Groupings, count.RuleSets, count.HistoryBlocks = false, nil, nil, 0
+	sets, _, err := a.readStacks(path, "", false, count)
+	if err != nil {
+		return nil, err
+	}
+	options := export.Options{Value: export.Peak, Writer: "memtrace " + version.String}
+	a.warnExported(path, sets, options)
+	l := export.LayOut(sets[0], options)
+	f := &plot.Flame{Title: l.Headline, Note: l.Subtitle, Sum: l.Sum, Depth: l.Depth}
+	for _, c := range export.FlameClasses() {
+		f.Legend = append(f.Legend, plot.FlameWhose(c))
+	}
+	for _, b := range l.Boxes {
+		f.Boxes = append(f.Boxes, plot.FlameBox(b))
+	}
+	return f, nil
+}
+
+// readFlames reads the traces of a flame graph, which takes one.
+func (a *app) readFlames(args []string, count analyzer.Options) ([]plot.Run, error) {
+	var runs []plot.Run
+	inputs, err := tracefile.Expand(args)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range inputs {
+		run := plot.Run{Name: runName(in.Path), Summary: &report.Summary{}}
+		if len(inputs) == 1 {
+			if run.Flame, err = a.readFlame(in.Path, count); err != nil {
+				return nil, err
+			}
+		}
+		runs = append(runs, run)
+	}
+	if len(runs) == 0 {
+		return nil, tracefile.ErrorOfNone(args[0])
 	}
 	return runs, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"memtrace/internal/launch"
 	"memtrace/trace/spool"
 )
 
@@ -49,7 +50,7 @@ func recordedBy(pid int) (trace string, recorded bool) {
 
 // mappedLibrary returns the path of the library as a process has it mapped, or "".
 func mappedLibrary(pid int) string {
-	return mappedFile(procOf(pid), func(base string) bool { return base == libraryName })
+	return mappedFile(procOf(pid), func(base string) bool { return base == launch.LibraryName })
 }
 
 // sameFiles reports whether a path means the same to a process as here; if that cannot be known, it is taken to.

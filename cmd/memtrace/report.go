@@ -1,13 +1,22 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"memtrace/analyzer"
+	"memtrace/analyzer/ranks"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/visible"
 )
 
 const reportLong = `Show where the memory was: the peak and who stood at it, what was live at the
@@ -20,13 +29,13 @@ the report of each. Several files give one report each, in order. With --json,
 one file gives an object, and several files or a folder an array. A trace whose program was killed, or still runs, is read as far as it
 goes.
 
-` + viewHelp + `
+` + questions.ViewHelp + `
 
-` + windowHelp + `
+` + questions.WindowHelp + `
 
-` + rulesHelp + `
+` + questions.RulesHelp + `
 
-` + filterHelp
+` + questions.FilterHelp
 
 const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --by tag,library --at mark:loaded memtrace.python3.4711.bin
@@ -42,26 +51,26 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
 func (a *app) reportCommand() *cobra.Command {
-	var flags summaryFlags
-	var views viewFlags
+	var flags questions.Flags
+	var views questions.ViewFlags
 	cmd := &cobra.Command{
 		Use:               "report [flags] FILE|DIR...",
 		Short:             "Show where the memory was",
 		Long:              reportLong,
 		Example:           reportExample,
-		Args:              someTraces,
-		ValidArgsFunction: completeTraces,
+		Args:              cmdline.SomeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.report(&flags, &views, args, cmd.Flags().Changed)
 		},
 	}
-	flags.define(cmd)
-	views.define(cmd)
-	flags.defineEntries(cmd)
-	cmd.Flags().BoolVar(&flags.details, "details", false, "show everything: call stacks, device ledgers, lifetimes, notes")
-	cmd.Flags().BoolVar(&flags.brief, "brief", false, "print the answer, what it rests on and what to run next as JSON of at most 6,000 bytes")
-	cmd.Flags().BoolVar(&flags.allProcesses, "all", false, "for a folder: show the report of every process, not only of the one to look at")
-	cmd.Flags().BoolVar(&flags.full, "full-stacks", false, "show every frame of call stacks, also what libraries do among themselves")
+	flags.Define(cmd)
+	views.Define(cmd)
+	flags.DefineEntries(cmd)
+	cmd.Flags().BoolVar(&flags.Details, "details", false, "show everything: call stacks, device ledgers, lifetimes, notes")
+	cmd.Flags().BoolVar(&flags.Brief, "brief", false, "print the answer, what it rests on and what to run next as JSON of at most 6,000 bytes")
+	cmd.Flags().BoolVar(&flags.AllProcesses, "all", false, "for a folder: show the report of every process, not only of the one to look at")
+	cmd.Flags().BoolVar(&flags.Full, "full-stacks", false, "show every frame of call stacks, also what libraries do among themselves")
 	return cmd
 }
 
@@ -71,63 +80,63 @@ type readSummary struct {
 	summary *report.Summary
 }
 
-func (a *app) report(flags *summaryFlags, viewed *viewFlags, args []string, changed func(flag string) bool) error {
-	if err := viewed.takeBy(flags); err != nil {
+func (a *app) report(flags *questions.Flags, viewed *questions.ViewFlags, args []string, changed func(flag string) bool) error {
+	if err := viewed.TakeBy(flags); err != nil {
 		return err
 	}
-	options, style, err := flags.check(a)
+	options, style, err := flags.Check(&a.Console)
 	if err != nil {
 		return err
 	}
-	views, err := viewed.check(flags, args, changed, &style)
+	views, err := viewed.Check(flags, args, changed, &style)
 	if err != nil {
 		return err
 	}
-	if err := viewed.askForTraining(flags, &options); err != nil {
+	if err := viewed.AskForTraining(flags, &options); err != nil {
 		return err
 	}
 	options.Sites = len(views) == 0
-	if viewed.csv != "" { // a folder will do if it holds one trace
-		path, err := oneInput(args[0])
+	if viewed.Csv != "" { // a folder will do if it holds one trace
+		path, err := tracefile.One(args[0])
 		if err != nil {
 			return err
 		}
-		if err := refuseSame(path, viewed.csv); err != nil {
+		if err := tracefile.RefuseSame(path, viewed.Csv); err != nil {
 			return err
 		}
 		args = []string{path}
 	}
-	if err := flags.checkBrief(len(views)); err != nil {
+	if err := flags.CheckBrief(len(views)); err != nil {
 		return err
 	}
-	if len(views) == 0 && !flags.json && !flags.brief && sideBySide(args) {
+	if len(views) == 0 && !flags.JSON && !flags.Brief && sideBySide(args) {
 		return a.reportRanks(flags, args[0], options, style)
 	}
-	var damaged damageList
-	reports := shown[readSummary]{json: flags.json || flags.brief, form: flags.form(style)}
-	reports.load = func(path string) (readSummary, error) {
-		summary, err := a.summarize(path, options)
+	var damaged tracefile.DamageList
+	reports := tracefile.Shown[readSummary]{JSON: flags.JSON || flags.Brief, Form: flags.Form(style)}
+	reports.Load = func(path string) (readSummary, error) {
+		summary, err := tracefile.Summarize(&a.Console, path, options)
 		if err == nil {
 			err = checkViews(views, path, summary)
 		}
 		return readSummary{path, summary}, err
 	}
-	reports.show = func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.json, style) }
-	if flags.brief {
-		reports.show = func(w io.Writer, r readSummary) error {
+	reports.Show = func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.JSON, style) }
+	if flags.Brief {
+		reports.Show = func(w io.Writer, r readSummary) error {
 			return render.BriefJSON(w, r.summary, layout.Options{Path: r.path})
 		}
 	}
-	if len(views) > 0 && !flags.json {
-		reports.show = func(w io.Writer, r readSummary) error { return a.showViews(w, viewed, flags.force, views, r, style) }
+	if len(views) > 0 && !flags.JSON {
+		reports.Show = func(w io.Writer, r readSummary) error { return a.showViews(w, viewed, flags.Force, views, r, style) }
 	}
-	if show := reports.show; flags.strict {
-		reports.show = func(w io.Writer, r readSummary) error {
-			damaged.add(r.path, r.summary)
+	if show := reports.Show; flags.Strict {
+		reports.Show = func(w io.Writer, r readSummary) error {
+			damaged.Add(r.path, r.summary)
 			return show(w, r)
 		}
 	}
-	return damaged.join(reports.toFile(a, args, flags.output, flags.force))
+	return damaged.Join(reports.ToFile(&a.Console, args, flags.Output, flags.Force))
 }
 
 func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options) error {
@@ -138,15 +147,114 @@ func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options
 	return render.Text(w, r.summary, style)
 }
 
-// checkBrief refuses what --brief leaves no room for.
-func (f *summaryFlags) checkBrief(views int) error {
-	switch {
-	case !f.brief:
-		return nil
-	case f.json:
-		return usagef("--brief and --json exclude each other: both print JSON")
-	case views > 0 || f.details || f.full:
-		return usagef("--brief excludes --view, --details and --full-stacks: they show more than it may print")
+// showViews writes the views of one trace, and its CSV first: text on standard output cannot be taken back.
+func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, views []*render.View, r readSummary, style layout.Options) error {
+	style.Path = r.path
+	if (flags.Csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, render.Health(r.summary.Health, r.summary.LostRecords))
+	}
+	if why := render.NothingSelected(r.summary, style); why != "" && flags.Has("tbd") {
+		a.Log.Warn().Msgf("%s: no table: %s", r.path, why)
+	}
+	switch flags.Csv {
+	case "":
+	case "-":
+		return views[0].CSV(w, r.summary, style)
+	default:
+		if err := a.WriteTo(flags.Csv, force, visible.Lines, func(w io.Writer) error { return views[0].CSV(w, r.summary, style) }); err != nil {
+			return err
+		}
+	}
+	for i, view := range views {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := view.Text(w, r.summary, style); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// checkViews fails if a trace lacks what a view would show.
+func checkViews(views []*render.View, path string, s *report.Summary) error {
+	var problems []error
+	for _, view := range views {
+		if why := view.Missing(s); why != "" {
+			problems = append(problems, fmt.Errorf("%s: --view %s: %s", path, view.Name, why))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// sideBySide reports whether the arguments are one folder with several traces, which are the processes of one run.
+func sideBySide(args []string) bool {
+	if len(args) != 1 {
+		return false
+	}
+	inputs, err := tracefile.Expand(args)
+	return err == nil && len(inputs) > 1 && inputs[0].FromFolder
+}
+
+// reportRanks shows the processes of a folder side by side, then the report of the one to look at, or with all of each.
+// A trace that cannot be read does not keep the others from being shown.
+func (a *app) reportRanks(flags *questions.Flags, folder string, options analyzer.Options, style layout.Options) error {
+	inputs, err := tracefile.Expand([]string{folder})
+	if err != nil {
+		return err
+	}
+	var list []ranks.Process
+	var damaged tracefile.DamageList
+	var problems []error
+	load := func(path string) (*report.Summary, error) { return tracefile.Summarize(&a.Console, path, options) }
+	err = tracefile.InOrder(inputs, load, func(in tracefile.Input, summary *report.Summary, err error) error {
+		switch {
+		case tracefile.PassOver(&a.Console, in, err):
+		case err != nil:
+			problems = append(problems, err)
+		default:
+			if flags.Strict {
+				damaged.Add(in.Path, summary)
+			}
+			list = append(list, ranks.Process{Path: in.Path, Summary: summary})
+		}
+		return nil
+	})
+	if len(list) == 0 && problems == nil {
+		return tracefile.ErrorOfNone(folder)
+	}
+	if len(list) > 0 {
+		err = a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
+			return showRanks(w, ranks.Compare(list, questions.ByCategory), folder, flags.AllProcesses, style)
+		})
+	}
+	return damaged.Join(errors.Join(append(problems, err)...))
+}
+
+func showRanks(w io.Writer, r *ranks.Ranks, folder string, all bool, style layout.Options) error {
+	if len(r.Processes) > 1 {
+		style.Path = folder
+		if err := render.Ranks(w, r, style); err != nil {
+			return err
+		}
+	}
+	for i, p := range r.Processes {
+		if !all && i != r.Worst {
+			continue
+		}
+		if _, err := io.WriteString(w, strings.Repeat("\n", min(len(r.Processes)-1, 1))); err != nil {
+			return err
+		}
+		style.Path = p.Path
+		if err := render.Text(w, p.Summary, style); err != nil {
+			return err
+		}
+	}
+	if all || len(r.Processes) == 1 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "      memtrace report --all %s  # the report of every process\n", folder)
+	return err
 }

@@ -3,132 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/console"
+	"memtrace/internal/usage"
 )
-
-const (
-	byCategory     = "category"
-	defaultEntries = 20
-	maxGroups      = 16
-)
-
-// rulesHelp is a part of the long help of report and diff.
-const rulesHelp = `--by category sorts memory by rules, the preset torch unless --rules names another
-one or a TOML file; each --group NAME=PRESET or NAME=FILE adds such a grouping under
-a name of your own. 'memtrace rules' lists the presets and prints them.`
-
-// groupingNames is what --by accepts.
-func groupingNames() []string { return append(profile.GroupingNames(), byCategory) }
-
-// defineRules adds the flags about rules that report and diff share.
-func (s *summaryFlags) defineRules(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&s.rules, "rules", "", "the `FILE|PRESET` that --by category goes by, and shows it: "+strings.Join(rulefile.Presets(), ", ")+" (default "+rulefile.Default+")")
-	f.StringArrayVar(&s.groups, "group", nil, "group by a set of rules too, as `NAME=FILE|PRESET` (repeatable)")
-	mustComplete(cmd, "rules", completeRules)
-	mustComplete(cmd, "group", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		name, _, given := strings.Cut(typed, "=")
-		if !given {
-			return nil, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		}
-		var offers []string
-		for _, preset := range rulefile.Presets() {
-			offers = append(offers, name+"="+preset)
-		}
-		return offers, cobra.ShellCompDirectiveDefault
-	})
-}
-
-// defineEntries adds the flags about categories that only a report has.
-func (s *summaryFlags) defineEntries(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.IntVarP(&s.entries, "entries", "k", defaultEntries, "list the `COUNT` largest tags and places of each category, 0 for all, -1 for none")
-	f.StringVar(&s.sum, "expected-sum", "", "what the device counted for the program, a `SIZE` with a unit such as 11.2GiB or 900MB; without one, bytes: the rest is Untrackable")
-	for _, name := range []string{"entries", "expected-sum"} {
-		mustComplete(cmd, name, completeValues())
-	}
-}
-
-// completeRules offers presets beside files.
-func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return rulefile.Presets(), cobra.ShellCompDirectiveDefault
-}
-
-// addRules checks the flags about rules, and reads the sets that they name.
-func (s *summaryFlags) addRules(o *analyzer.Options) error {
-	if s.rules != "" && !slices.Contains(o.Groupings, byCategory) {
-		o.Groupings = append(slices.Clip(o.Groupings), byCategory)
-	}
-	if slices.Contains(o.Groupings, byCategory) {
-		name := s.rules
-		if name == "" {
-			name = rulefile.Default
-		}
-		set, err := rulefile.Open(name)
-		if err != nil {
-			return usagef("--rules: %w", err)
-		}
-		o.RuleSets = append(o.RuleSets, profile.RuleGrouping{Name: byCategory, Rules: set})
-	}
-	if len(s.groups) > maxGroups {
-		return usagef("--group: %d groups; %d are allowed", len(s.groups), maxGroups)
-	}
-	for _, text := range s.groups {
-		if err := addGroup(o, text); err != nil {
-			return err
-		}
-	}
-	switch {
-	case s.entries < 0:
-	case s.entries == 0:
-		o.Entries = -1 // analyzer's word for all
-	default:
-		o.Entries = s.entries
-	}
-	if s.sum == "" {
-		return nil
-	}
-	var err error
-	if o.Expected, err = rules.ParseSize(s.sum); err != nil {
-		return usagef("--expected-sum: %w", err)
-	}
-	if o.Expected == 0 {
-		return usagef("--expected-sum %s: name a size above 0", s.sum)
-	}
-	switch {
-	case len(o.RuleSets) == 0:
-		return usagef("--expected-sum requires --by category, --rules or --group")
-	case s.focus != "" || s.ignore != "" || s.tag != "" || s.library != "":
-		return usagef("--expected-sum does not go with --focus, --ignore, --tag and --library, which leave memory out")
-	}
-	return nil
-}
-
-// addGroup reads one NAME=FILE|PRESET.
-func addGroup(o *analyzer.Options, text string) error {
-	name, source, given := strings.Cut(text, "=")
-	if !given || name == "" || source == "" {
-		return usagef("--group %s: write NAME=FILE or NAME=PRESET, such as layer=mxnet-layers", text)
-	}
-	if slices.Contains(groupingNames(), name) || slices.Contains(o.Groupings, name) {
-		return usagef("--group %s: there is a grouping %q already; choose another name", text, name)
-	}
-	set, err := rulefile.Open(source)
-	if err != nil {
-		return usagef("--group %s: %w", name, err)
-	}
-	o.Groupings = append(slices.Clip(o.Groupings), name)
-	o.RuleSets = append(o.RuleSets, profile.RuleGrouping{Name: name, Rules: set})
-	return nil
-}
 
 const rulesLong = `List the sets of rules that come with memtrace, or print one as TOML. Write a copy to
 a file, change it, and name the file behind --rules or --group.`
@@ -145,7 +26,7 @@ func (a *app) rulesCommand() *cobra.Command {
 		Example: rulesExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("name one preset, or none for a list")
+				return usage.Errorf("name one preset, or none for a list")
 			}
 			return nil
 		},
@@ -161,9 +42,9 @@ func (a *app) rulesCommand() *cobra.Command {
 			}
 			text, err := rulefile.PresetText(args[0])
 			if err != nil {
-				return &usageError{err}
+				return usage.Errorf("%w", err)
 			}
-			_, err = a.stdout.Write(text)
+			_, err = a.Stdout.Write(text)
 			return err
 		},
 	}
@@ -180,7 +61,7 @@ func (a *app) listRules() error {
 			standard = " (default)"
 		}
 		line := fmt.Sprintf("%-22s %2d rules  %s%s\n", name, len(set.Rules), set.Doc, standard)
-		if _, err := io.WriteString(a.stdout, fitText(line, terminalColumns(a.stdout))); err != nil {
+		if _, err := io.WriteString(a.Stdout, console.FitText(line, console.Columns(a.Stdout))); err != nil {
 			return err
 		}
 	}

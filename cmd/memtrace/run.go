@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"memtrace/internal/cmdline"
+	"memtrace/internal/launch"
+	"memtrace/internal/usage"
 	"memtrace/trace/spool"
 )
 
@@ -17,9 +20,9 @@ type runOptions struct {
 	output       string
 	force        bool
 	spoolDir     string
-	spoolMax     byteSize
-	hardMax      byteSize
-	traceMax     byteSize
+	spoolMax     cmdline.Size
+	hardMax      cmdline.Size
+	traceMax     cmdline.Size
 	overflow     string
 	guestMemory  string
 	stacks       string
@@ -58,7 +61,7 @@ func (a *app) runCommand() *cobra.Command {
 		Example: runExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("name a program to run: memtrace run -- PROGRAM [ARGUMENT...]")
+				return usage.Errorf("name a program to run: memtrace run -- PROGRAM [ARGUMENT...]")
 			}
 			return nil
 		},
@@ -69,7 +72,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the program's name are the program's
-	f.StringVarP(&o.output, "output", "o", "", "name of the traces, a `PATTERN` (default "+defaultOutput+")")
+	f.StringVarP(&o.output, "output", "o", "", "name of the traces, a `PATTERN` (default "+launch.DefaultOutput+")")
 	f.BoolVarP(&o.force, "force", "f", false, "replace traces that exist")
 	f.StringVar(&o.spoolDir, "spool-dir", "", "keep the working files in this `DIR`, such as a tmpfs, instead of beside the traces")
 	f.Var(&o.spoolMax, "spool-max", "room that a process's working file may usually take, such as 256M")
@@ -81,8 +84,8 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards: `text or json`")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to a `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false, "write the names of functions into the traces, for other machines to read")
-	mustComplete(cmd, "report", completeValues("text", "json"))
-	mustComplete(cmd, "stacks", completeValues("full", "none", "nofrees", "native:", "python:"))
+	cmdline.Complete(cmd, "report", cmdline.Values("text", "json"))
+	cmdline.Complete(cmd, "stacks", cmdline.Values("full", "none", "nofrees", "native:", "python:"))
 	return cmd
 }
 
@@ -91,21 +94,21 @@ func (a *app) run(o runOptions, argv []string) error {
 	if err != nil {
 		return err
 	}
-	list, err := newManifest()
+	list, err := launch.NewManifest()
 	if err != nil {
 		return err
 	}
-	defer list.remove()
-	settings.runDir = list.dir
-	outer := os.Getenv(manifestEnv)
-	a.log.Debug().Str("library", settings.library).Str("output", settings.output).Msg("starting the program")
-	ended, err := runChild(argv, settings.apply(os.Environ()))
+	defer list.Remove()
+	settings.RunDir = list.Dir
+	outer := os.Getenv(launch.ManifestEnv)
+	a.Log.Debug().Str("library", settings.Library).Str("output", settings.Output).Msg("starting the program")
+	ended, err := launch.Run(argv, settings.Apply(os.Environ()))
 	if err != nil {
 		return err
 	}
 	if outer != "" {
-		if err := list.passOn(outer); err != nil {
-			a.log.Warn().Msg(err.Error())
+		if err := list.PassOn(outer); err != nil {
+			a.Log.Warn().Msg(err.Error())
 		}
 	}
 	traces := a.finishedTraces(list, ended)
@@ -113,55 +116,55 @@ func (a *app) run(o runOptions, argv []string) error {
 		a.embedAfterRun(traces)
 	}
 	if err := a.afterRun(o, argv[0], ended, traces); err != nil {
-		a.complain("memtrace run", err) // the status stays the program's
+		a.Complain("memtrace run", err) // the status stays the program's
 	}
-	return &statusError{status: ended.status}
+	return &launch.StatusError{Status: ended.Status}
 }
 
-func (a *app) guestSettings(o runOptions) (guestSettings, error) {
-	g := guestSettings{force: o.force, spoolMax: int64(o.spoolMax), hardMax: int64(o.hardMax), traceMax: int64(o.traceMax), overflow: o.overflow, guestMemory: o.guestMemory, log: a.guestLogLevel(), stacks: o.stacks}
+func (a *app) guestSettings(o runOptions) (launch.Settings, error) {
+	g := launch.Settings{Force: o.force, SpoolMax: int64(o.spoolMax), HardMax: int64(o.hardMax), TraceMax: int64(o.traceMax), Overflow: o.overflow, GuestMemory: o.guestMemory, Log: a.guestLogLevel(), Stacks: o.stacks}
 	if o.report != "" && o.report != "text" && o.report != "json" {
-		return g, usagef("--report %s: choose text or json", o.report)
+		return g, usage.Errorf("--report %s: choose text or json", o.report)
 	}
 	if o.overflow != "" && o.overflow != "wait" && o.overflow != "drop" {
-		return g, usagef("--overflow %s: choose wait or drop", o.overflow)
+		return g, usage.Errorf("--overflow %s: choose wait or drop", o.overflow)
 	}
 	if o.guestMemory != "" && o.guestMemory != "0" {
-		size, err := parseBytes(o.guestMemory)
+		size, err := cmdline.ParseSize(o.guestMemory)
 		if err != nil {
-			return g, usagef("--guest-memory %s: give a size such as 64M, or 0", o.guestMemory)
+			return g, usage.Errorf("--guest-memory %s: give a size such as 64M, or 0", o.guestMemory)
 		}
-		g.guestMemory = strconv.FormatInt(size, 10)
+		g.GuestMemory = strconv.FormatInt(size, 10)
 	}
-	if err := checkStacks(o.stacks); err != nil {
+	if err := launch.CheckStacks(o.stacks); err != nil {
 		return g, err
 	}
 	if o.reportOutput != "" && o.report == "" {
-		return g, usagef("--report-output needs --report text or --report json")
+		return g, usage.Errorf("--report-output needs --report text or --report json")
 	}
 	var err error
 	if o.output != "" {
-		if g.output, err = outputPattern(o.output, o.force); err != nil {
+		if g.Output, err = launch.OutputPattern(o.output, o.force); err != nil {
 			return g, err
 		}
 	}
 	if o.spoolDir != "" {
-		if g.spoolDir, err = filepath.Abs(o.spoolDir); err != nil {
+		if g.SpoolDir, err = filepath.Abs(o.spoolDir); err != nil {
 			return g, err
 		}
 	}
-	g.library, err = findLibrary()
+	g.Library, err = launch.FindLibrary()
 	return g, err
 }
 
 // guestLogLevel is what the recorder may say on the program's stderr; "" leaves it as the user's environment has it.
 func (a *app) guestLogLevel() string {
 	switch {
-	case a.quiet:
+	case a.Quiet:
 		return "off"
-	case a.verbose == 1:
+	case a.Verbose == 1:
 		return "info"
-	case a.verbose > 1:
+	case a.Verbose > 1:
 		return "debug"
 	}
 	return ""
@@ -177,17 +180,17 @@ func unfinished(path string, err error) string {
 
 // finishedTraces returns the traces that the program's processes wrote. What a killed process left in its spool is
 // moved into its trace.
-func (a *app) finishedTraces(list *manifest, ended outcome) []string {
-	paths, problems := list.traces()
+func (a *app) finishedTraces(list *launch.Manifest, ended launch.Outcome) []string {
+	paths, problems := list.Traces()
 	for _, err := range problems {
-		a.log.Warn().Msg(err.Error())
+		a.Log.Warn().Msg(err.Error())
 	}
 	for _, path := range paths {
-		switch err := spool.FinalizeEnded(path, ended.pid, ended.signalName()); {
+		switch err := spool.FinalizeEnded(path, ended.PID, ended.SignalName()); {
 		case errors.Is(err, spool.ErrRunning):
-			a.log.Info().Msgf("%s: its process outlives the program and goes on recording", path)
+			a.Log.Info().Msgf("%s: its process outlives the program and goes on recording", path)
 		case err != nil:
-			a.log.Warn().Msg(unfinished(path, err))
+			a.Log.Warn().Msg(unfinished(path, err))
 		}
 	}
 	return paths

@@ -18,10 +18,13 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/page"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
 	"memtrace/internal/pageserver"
+	"memtrace/internal/questions"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -51,7 +54,7 @@ const serveExample = `  memtrace serve memtrace.python3.4711.bin
 const serveBlocks = 10_000_000
 
 type serveFlags struct {
-	filters summaryFlags
+	filters questions.Flags
 	blocks  int
 	port    int
 }
@@ -64,35 +67,35 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve [flags] DIR|FILE",
 		Short:   "Show pages of traces in a browser, also of runs that go on",
-		Long:    fmt.Sprintf(serveLong, windowHelp, filterHelp),
+		Long:    fmt.Sprintf(serveLong, questions.WindowHelp, questions.FilterHelp),
 		Example: serveExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one trace or folder; got %d", len(args))
+				return usage.Errorf("name one trace or folder; got %d", len(args))
 			}
 			return nil
 		},
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.serve(&flags, args[0]) },
 	}
 	f := cmd.Flags()
-	flags.filters.window.define(cmd)
-	flags.filters.defineFilters(cmd)
+	flags.filters.Window.Define(cmd)
+	flags.filters.DefineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "put at most this number of `BLOCKS` on a page; blocks of larger traces are sent on request")
 	f.IntVar(&flags.port, "port", 0, "listen on this `PORT` (default: any that is free)")
-	mustComplete(cmd, "blocks", completeValues())
-	mustComplete(cmd, "port", completeValues())
+	cmdline.Complete(cmd, "blocks", cmdline.Values())
+	cmdline.Complete(cmd, "port", cmdline.Values())
 	return cmd
 }
 
 func (a *app) serve(flags *serveFlags, arg string) error {
 	if flags.blocks < 1 {
-		return usagef("--blocks %d: must be at least 1", flags.blocks)
+		return usage.Errorf("--blocks %d: must be at least 1", flags.blocks)
 	}
 	if flags.port < 0 || flags.port > 65535 {
-		return usagef("--port %d: choose between 1 and 65535, or 0 for any", flags.port)
+		return usage.Errorf("--port %d: choose between 1 and 65535, or 0 for any", flags.port)
 	}
-	options, err := flags.filters.pageOptions(serveBlocks)
+	options, err := flags.filters.PageOptions(serveBlocks)
 	if err != nil {
 		return err
 	}
@@ -100,16 +103,16 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 	folder := err == nil && info.IsDir()
 	path := ""
 	if !folder {
-		if path, err = oneInput(arg); err != nil {
+		if path, err = tracefile.One(arg); err != nil {
 			return err
 		}
-		run, err := a.openTrace(path) // what is no trace is told here, not in the browser
+		run, err := tracefile.Open(&a.Console, path) // what is no trace is told here, not in the browser
 		if err != nil {
 			return err
 		}
 		run.Close()
 	}
-	traces := &pageserver.Traces{Title: shortPath(arg), Writer: "memtrace " + version.String, Blocks: flags.blocks, Version: fileVersion,
+	traces := &pageserver.Traces{Title: console.ShortPath(arg), Writer: "memtrace " + version.String, Blocks: flags.blocks, Version: fileVersion,
 		List: func() ([]pageserver.Entry, error) { return a.servedEntries(arg) },
 		Read: func(path string) (*report.Summary, error) { return a.summarizeQuietly(path, options) }}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -127,11 +130,11 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 	if !folder {
 		address = "http://" + listener.Addr().String() + pageserver.PathOf(token, path)
 	}
-	if err := a.writeTo("", false, visible.Lines, func(w io.Writer) error { _, err := fmt.Fprintln(w, address); return err }); err != nil {
+	if err := a.WriteTo("", false, visible.Lines, func(w io.Writer) error { _, err := fmt.Fprintln(w, address); return err }); err != nil {
 		return err
 	}
-	if !a.quiet {
-		a.say("open this address in a browser on this machine; Ctrl-C ends it")
+	if !a.Quiet {
+		a.Say("open this address in a browser on this machine; Ctrl-C ends it")
 	}
 	return serveUntil(ctx, listener, pageserver.NewServer(token, traces))
 }
@@ -151,27 +154,10 @@ func serveUntil(ctx context.Context, listener net.Listener, server *http.Server)
 	return nil
 }
 
-// pageOptions are what the pages of html and serve are made with.
-func (s *summaryFlags) pageOptions(blocks int) (analyzer.Options, error) {
-	options, err := s.options()
-	if err != nil {
-		return options, err
-	}
-	set, err := rulefile.Open(rulefile.Default)
-	if err != nil {
-		return options, err
-	}
-	options.Sites, options.Training, options.HistoryBlocks = true, true, blocks
-	options.RuleSets = []profile.RuleGrouping{{Name: byCategory, Rules: set}}
-	return options, nil
-}
-
 // summarizeQuietly is summarize without a bar and without warnings of what lies beside: it is done again and again.
 func (a *app) summarizeQuietly(path string, options analyzer.Options) (*report.Summary, error) {
-	quiet := *a
-	quiet.quiet = true
-	quiet.log = newLogger(a.stderr, quiet.logLevel())
-	return quiet.summarize(path, options)
+	quiet := a.Quieted()
+	return tracefile.Summarize(quiet, path, options)
 }
 
 // fileVersion changes when a trace, or the spool beside it, does.
@@ -187,7 +173,7 @@ func fileVersion(path string) string {
 
 // servedEntries lists what can be looked at, and says why a file cannot.
 func (a *app) servedEntries(arg string) ([]pageserver.Entry, error) {
-	inputs, err := expandInputs([]string{arg})
+	inputs, err := tracefile.Expand([]string{arg})
 	if info, statErr := os.Stat(arg); err != nil && statErr == nil && info.IsDir() {
 		return nil, nil // it may fill
 	}
@@ -196,12 +182,12 @@ func (a *app) servedEntries(arg string) ([]pageserver.Entry, error) {
 	}
 	var list []pageserver.Entry
 	for _, in := range inputs {
-		entry := pageserver.Entry{Path: in.path}
-		if info, err := os.Stat(in.path); err == nil {
+		entry := pageserver.Entry{Path: in.Path}
+		if info, err := os.Stat(in.Path); err == nil {
 			entry.Bytes, entry.Changed = info.Size(), info.ModTime()
 		}
 		if err := describeEntry(&entry); err != nil {
-			if in.fromFolder && errors.Is(err, trace.ErrNotTrace) {
+			if in.FromFolder && errors.Is(err, trace.ErrNotTrace) {
 				continue
 			}
 			entry.Problem = err.Error()
@@ -213,13 +199,13 @@ func (a *app) servedEntries(arg string) ([]pageserver.Entry, error) {
 
 // describeEntry reads the beginning of a trace.
 func describeEntry(entry *pageserver.Entry) error {
-	run, err := openAgain(entry.Path)
+	run, err := tracefile.OpenAgain(entry.Path)
 	if err != nil {
 		return err
 	}
 	defer run.Close()
 	if _, err := run.ReadBatch(); err != nil && !errors.Is(err, io.EOF) {
-		return readError(entry.Path, run, err)
+		return tracefile.ReadError(entry.Path, run, err)
 	}
 	entry.Command = run.Info()["process.command"]
 	switch ended := run.Ended(); {

@@ -6,14 +6,16 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/scrub"
@@ -103,10 +105,10 @@ func (a *app) anonymizeCommand() *cobra.Command {
 
 // register sets what both verbs share. keep lists what is kept where nothing else is said.
 func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
-	cmd.ValidArgsFunction = completeTraces
+	cmd.ValidArgsFunction = cmdline.Traces
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("name one trace")
+			return usage.Errorf("name one trace")
 		}
 		return nil
 	}
@@ -114,12 +116,12 @@ func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
 	f.StringSliceVar(&o.keep, "keep", keep, "keep these `PARTS`: "+keepSymbols+" (embedded names of code), "+keepLines+" (Python's line tables), or "+keepNothing)
-	mustComplete(cmd, "keep", completeList(keepSymbols, keepLines, keepNothing))
+	cmdline.Complete(cmd, "keep", cmdline.List(keepSymbols, keepLines, keepNothing))
 }
 
 func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
-	if o.output == "" && term.IsTerminal(int(a.stdout.Fd())) {
-		return usagef("refusing to write a binary trace to a terminal; name a file with -o")
+	if o.output == "" && term.IsTerminal(int(a.Stdout.Fd())) {
+		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	}
 	strip, err := o.strip()
 	if err != nil {
@@ -131,18 +133,18 @@ func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
 			return err
 		}
 	}
-	if path, err = oneInput(path); err != nil {
+	if path, err = tracefile.One(path); err != nil {
 		return err
 	}
-	source, closeSource, err := a.openDump(path, false)
+	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, false)
 	if err != nil {
 		return err
 	}
 	defer closeSource()
-	if err := refuseSame(path, o.output); err != nil {
+	if err := tracefile.RefuseSame(path, o.output); err != nil {
 		return err
 	}
-	err = a.writeTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
+	err = a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err
@@ -168,10 +170,10 @@ func (o scrubOptions) strip() (*scrub.Strip, error) {
 			s.KeepLines = true
 		case keepNothing:
 			if len(o.keep) > 1 {
-				return nil, usagef("--keep %s: %s is no part among others", strings.Join(o.keep, ","), keepNothing)
+				return nil, usage.Errorf("--keep %s: %s is no part among others", strings.Join(o.keep, ","), keepNothing)
 			}
 		default:
-			return nil, usagef("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
+			return nil, usage.Errorf("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
 		}
 	}
 	return s, nil
@@ -191,7 +193,7 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	case errors.Is(err, regular.ErrTooLarge):
 		return nil, fmt.Errorf("%s: more than %d bytes are no key", o.key, maxKey)
 	case err != nil:
-		return nil, openError(o.key, err)
+		return nil, tracefile.OpenError(o.key, err)
 	}
 	made, err := scrub.NewAnonymizer(*strip, key)
 	if err != nil {
@@ -200,21 +202,9 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	return made, nil
 }
 
-// refuseSame keeps a trace from being replaced by what was made of it, even where --force was given.
-func refuseSame(path, output string) error {
-	from, err := os.Stat(path)
-	if err != nil {
-		return nil // it was opened; the copy will tell
-	}
-	if to, err := os.Stat(output); err == nil && os.SameFile(from, to) {
-		return fmt.Errorf("%s is the trace itself; name another file", output)
-	}
-	return nil
-}
-
 // printScrubbed says on standard error what was left out or replaced.
 func (a *app) printScrubbed(path string, h trace.Health, counts scrub.Counts) {
-	if a.quiet {
+	if a.Quiet {
 		return
 	}
 	var parts []string
@@ -230,11 +220,11 @@ func (a *app) printScrubbed(path string, h trace.Health, counts scrub.Counts) {
 	if parts == nil {
 		parts = []string{"nothing had to be left out or replaced"}
 	}
-	a.say("%s", strings.Join(parts, ", "))
+	a.Say("%s", strings.Join(parts, ", "))
 	if h.Torn.Stretches > 0 {
-		a.say("%s is damaged at offset %d (%s); the copy leaves out %d bytes", path, h.Torn.At, h.Torn.Reason, h.Torn.Bytes)
+		a.Say("%s is damaged at offset %d (%s); the copy leaves out %d bytes", path, h.Torn.At, h.Torn.Reason, h.Torn.Bytes)
 	}
 	if h.Truncated {
-		a.say("%s is cut at offset %d (%s); the copy ends there", path, h.TruncatedAt, h.Reason)
+		a.Say("%s is cut at offset %d (%s); the copy ends there", path, h.TruncatedAt, h.Reason)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"memtrace/internal/console"
 )
 
 // onTerminal runs a command line on a terminal of so many columns and returns what it shows, both streams in one.
@@ -106,7 +108,7 @@ func TestFitLine(t *testing.T) {
 		{"http://127.0.0.1:8080/a-long-address-that-must-stay-whole", "http://127.0.0.1:8080/a-long-address-that-must-stay-whole"},
 		{"\x1b[1mone two three four five six seven eight nine\x1b[m", "\x1b[1mone two three four five six seven eight\nnine\x1b[m"},
 	} {
-		if got := fitText(c.line, 40); got != c.want {
+		if got := console.FitText(c.line, 40); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -135,7 +137,7 @@ func TestBrokenCommandsRun(t *testing.T) {
 		"  memtrace " + strings.Repeat("x", 39) + " " + strings.Repeat("y", 38) + " z",
 	} {
 		for columns := 20; columns < 90; columns++ {
-			broken := fitText(command, columns)
+			broken := console.FitText(command, columns)
 			if run(broken) != run(command) {
 				t.Fatalf("%d columns: %q is not %q", columns, broken, command)
 			}

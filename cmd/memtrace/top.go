@@ -6,7 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/profile"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
+	"memtrace/internal/questions"
 	"memtrace/internal/top"
+	"memtrace/internal/tracefile"
+	"memtrace/internal/usage"
 )
 
 const topLong = `Show the devices, the processes on them and, for those that memtrace records, who
@@ -38,7 +43,7 @@ func (a *app) topCommand() *cobra.Command {
 		Short:             "Show devices, their processes and the owners of memory, live",
 		Long:              topLong,
 		Example:           topExample,
-		ValidArgsFunction: completeTraces,
+		ValidArgsFunction: cmdline.Traces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.IntervalGiven = cmd.Flags().Changed("interval")
 			return a.topHost().Run(&o, args)
@@ -60,26 +65,26 @@ func defineTopFlags(cmd *cobra.Command, o *top.Options) {
 	flags.BoolVar(&o.ASCII, "ascii", false, "draw with ASCII characters only")
 	flags.StringVar(&o.Listen, "listen", "", "serve metrics at http://`ADDRESS`/metrics, such as 127.0.0.1:9464, for Prometheus")
 	flags.StringVar(&o.Textfile, "textfile", "", "write metrics to a `FILE`.prom every --interval (15s if not given), for node_exporter; -: to standard output")
-	mustComplete(cmd, "by", completeValues(profile.GroupingNames()...))
+	cmdline.Complete(cmd, "by", cmdline.Values(profile.GroupingNames()...))
 	for _, name := range []string{"interval", "device", "rows", "listen", "pid"} {
-		mustComplete(cmd, name, completeValues())
+		cmdline.Complete(cmd, name, cmdline.Values())
 	}
 }
 
 // topHost is what this command lends the live view.
 func (a *app) topHost() *top.Host {
 	return &top.Host{
-		Stdin: a.stdin, Stdout: a.stdout, Log: a.log, Quiet: a.quiet, Say: a.say, Usage: usagef, WriteTo: a.writeTo,
+		Stdin: a.Stdin, Stdout: a.Stdout, Log: a.Log, Quiet: a.Quiet, Say: a.Say, Usage: usage.Errorf, WriteTo: a.WriteTo,
 		Traces: func(arg string) ([]string, error) {
-			inputs, err := expandInput(arg)
+			inputs, err := tracefile.ExpandOne(arg)
 			paths := make([]string, len(inputs))
 			for i := range inputs {
-				paths[i] = inputs[i].path
+				paths[i] = inputs[i].Path
 			}
 			return paths, err
 		},
-		OpenError: openError, ShortPath: shortPath,
-		Width:   func(terminal bool) int { return reportWidth(a.stdout, terminal) },
-		Symbols: symbolOptions(), Own: ownPatterns(nil),
+		OpenError: tracefile.OpenError, ShortPath: console.ShortPath,
+		Width:   func(terminal bool) int { return console.ReportWidth(a.Stdout, terminal) },
+		Symbols: questions.Symbols(), Own: questions.Own(nil),
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memtrace/internal/cmdline"
 	"memtrace/internal/version"
 	"memtrace/trace"
 )
@@ -19,9 +20,9 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of memtrace and of the trace format",
 		Example: "  memtrace version",
-		Args:    noArguments,
+		Args:    cmdline.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "%s\ntrace format %d\n", versionLine(), trace.FormatVersion)
+			_, err := fmt.Fprintf(a.Stdout, "%s\ntrace format %d\n", versionLine(), trace.FormatVersion)
 			return err
 		},
 	}

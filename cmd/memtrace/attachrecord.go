@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"memtrace/analyzer/render/layout"
+	"memtrace/internal/console"
+	"memtrace/internal/control"
+	"memtrace/internal/launch"
+	"memtrace/internal/usage"
+)
+
+type attachOptions struct {
+	output   string
+	force    bool
+	duration time.Duration
+	timeout  time.Duration
+	library  string
+	door     string
+}
+
+// Doors by which the library comes into a process.
+const (
+	doorAuto   = "auto"
+	doorPython = "python"
+	doorPtrace = "ptrace"
+)
+
+func (a *app) attach(o attachOptions, pid int) error {
+	if o.door != doorAuto && o.door != doorPython && o.door != doorPtrace {
+		return usage.Errorf("--door %s: choose %s, %s or %s", o.door, doorAuto, doorPython, doorPtrace)
+	}
+	if o.duration < 0 {
+		return usage.Errorf("--duration %s: give a time above 0", o.duration)
+	}
+	request, err := startRequest(o.output, o.force, pid)
+	if err != nil {
+		return err
+	}
+	answer, err := control.Ask(pid, "status")
+	if errors.Is(err, control.ErrNoSocket) {
+		answer, err = a.loadInto(o, pid)
+	}
+	if err == nil {
+		answer, err = a.begin(pid, answer, request)
+	}
+	if err != nil {
+		return err
+	}
+	a.sayBegun(pid, answer)
+	if o.duration == 0 {
+		return nil
+	}
+	return a.stopAfter(pid, o.duration, answer)
+}
+
+// startRequest asks for a recording with the settings of the command line. A trace without a name comes into this
+// folder, unless the process is another user's or sees other files: then into the folder in which it started.
+func startRequest(output string, force bool, pid int) (string, error) {
+	request := "start"
+	switch {
+	case output != "":
+		pattern, err := launch.OutputPattern(output, force)
+		if err != nil {
+			return "", err
+		}
+		request += "\nMEMTRACE_OUTPUT=" + pattern
+	case sameFiles(pid) && isOurs(pid):
+		here, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		request += "\nMEMTRACE_OUTPUT=" + filepath.Join(strings.ReplaceAll(here, "%", "%%"), launch.DefaultOutput)
+	}
+	if strings.Count(request, "\n") > 1 {
+		return "", usage.Errorf("the trace's name contains a line break")
+	}
+	if force {
+		request += "\nMEMTRACE_FORCE=1"
+	}
+	return request, nil
+}
+
+// isOurs reports whether a process has the user that this one has.
+func isOurs(pid int) bool {
+	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
+	if err != nil {
+		return false
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(owner.Uid) == os.Geteuid()
+}
+
+// begin has a process record that has the library.
+func (a *app) begin(pid int, now control.Answer, request string) (control.Answer, error) {
+	switch now.State {
+	case control.Recording:
+		return now, fmt.Errorf("process %d is recorded already, in %s", pid, now.Trace)
+	case control.Ended:
+		return now, fmt.Errorf("the recording of process %d has ended, in %s; a process can be recorded once", pid, now.Trace)
+	}
+	a.Log.Info().Msgf("asking process %d to record", pid)
+	answer, err := control.Ask(pid, request)
+	if err == nil && answer.State != control.Recording && answer.State != control.Idle {
+		err = fmt.Errorf("process %d could not begin to record: it is %s", pid, answer.State)
+	}
+	return answer, err
+}
+
+func (a *app) sayBegun(pid int, answer control.Answer) {
+	if a.Quiet {
+		return
+	}
+	if answer.State == control.Idle {
+		a.Say("process %d is recorded from its first CUDA call on", pid)
+		return
+	}
+	a.Say("recording process %d in %s", pid, console.ShortPath(answer.Trace))
+	if answer.Start == control.StartedLate {
+		if answer.Held > 0 {
+			a.Say("the %s that PyTorch held are recorded by its own account", layout.Bytes(answer.Held))
+		}
+		a.Say("what else was allocated before now is not known, and counts as the device's remainder")
+		a.Log.Info().Msgf("Python stood still for %s", answer.Stood.Round(10*time.Microsecond))
+	}
+	a.Say("look at it now: memtrace report %s; stop: memtrace ctl %d stop", console.ShellWord(console.ShortPath(answer.Trace)), pid)
+}
+
+// stopAfter stops the recording when the time is over, or the user interrupts.
+func (a *app) stopAfter(pid int, duration time.Duration, begun control.Answer) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer cancel()
+	over := time.After(duration)
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-ctx.Done():
+			waiting = false
+		case <-over:
+			waiting = false
+		case <-look.C:
+			if !isRunning(pid) {
+				a.Say("the program has ended; its trace is %s", begun.Trace)
+				return nil
+			}
+		}
+	}
+	return a.stop(pid)
+}
+
+// ask asks a process that has a socket, or will have one soon.
+func (a *app) ask(pid int, request string) (control.Answer, error) {
+	answer, err := askWhile(pid, request, time.Now().Add(socketPatience), func() bool { return mappedLibrary(pid) != "" })
+	if !errors.Is(err, control.ErrNoSocket) {
+		return answer, err
+	}
+	if !isRunning(pid) {
+		return answer, fmt.Errorf("there is no process %d", pid)
+	}
+	if trace, recorded := recordedBy(pid); recorded {
+		return answer, fmt.Errorf("process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or /tmp cannot be written to", pid, trace)
+	}
+	return answer, fmt.Errorf("process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d", pid, pid)
+}
+
+func (a *app) startAsleep(o controlOptions, pid int) error {
+	request, err := startRequest(o.output, o.force, pid)
+	if err != nil {
+		return err
+	}
+	answer, err := a.ask(pid, "status")
+	if err == nil {
+		answer, err = a.begin(pid, answer, request)
+	}
+	if err == nil {
+		a.sayBegun(pid, answer)
+	}
+	return err
+}
+
+// stop ends a recording.
+func (a *app) stop(pid int) error {
+	answer, err := a.ask(pid, "stop")
+	if err != nil {
+		return fmt.Errorf("stop recording process %d: %w", pid, err)
+	}
+	switch {
+	case a.Quiet:
+	case answer.Trace == "":
+		a.Say("process %d made no CUDA call, so there is no trace; nothing is recorded from now on", pid)
+	default:
+		a.Say("stopped; next: memtrace report %s", console.ShellWord(console.ShortPath(answer.Trace)))
+	}
+	return nil
+}
+
+// recordedTrace returns the path of a process's trace as this one must open it.
+func recordedTrace(pid int, answer control.Answer) (string, error) {
+	if answer.Trace == "" {
+		return "", fmt.Errorf("process %d has no trace yet: it is %s", pid, answer.State)
+	}
+	if sameFiles(pid) {
+		return console.ShortPath(answer.Trace), nil
+	}
+	return filepath.Join("/proc", strconv.Itoa(pid), "root", answer.Trace), nil
+}

@@ -1,0 +1,31 @@
+package cmdline
+
+import (
+	"github.com/spf13/cobra"
+
+	"memtrace/internal/usage"
+)
+
+// NoArguments is for verbs that take none.
+func NoArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage.Errorf("takes no arguments, got %q", args[0])
+	}
+	return nil
+}
+
+// SomeTraces is for verbs that take one trace or several.
+func SomeTraces(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage.Errorf("name a trace, or a folder that holds traces")
+	}
+	return nil
+}
+
+// TwoTraces is for verbs that compare two.
+func TwoTraces(_ *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return usage.Errorf("name two traces: the one before and the one after; got %d", len(args))
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+// Package questions turns the flags of report, diff and the verbs that are like them into what the analyzer counts and
+// how it is shown. It opens no trace; rules are the only files that it reads.
+package questions
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/moment"
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/symbol"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
+	"memtrace/internal/usage"
+	"memtrace/internal/visible"
+)
+
+const DefaultRows = 12
+
+// Flags are the flags that report and diff share: what to count, and how to show it. export takes those about
+// what to count.
+type Flags struct {
+	By           []string
+	rules        string   // what --by category goes by
+	Groups       []string // NAME=FILE|PRESET
+	At           string
+	Window       WindowFlags
+	devices      []string
+	focus        string
+	ignore       string
+	tag          string
+	library      string
+	own          []string
+	Full         bool // report only
+	AllProcesses bool // report only
+	Details      bool // report only
+	Brief        bool // report only
+	Entries      int  // of a category; report only
+	sum          string
+
+	Rows   int
+	asked  func(flag string) bool // a flag was given; nil: none was
+	JSON   bool
+	noFold bool
+	Color  string
+	width  int
+	ascii  bool
+	Output string
+	Force  bool
+	Strict bool
+}
+
+// FilterHelp closes the long help of report, diff and export.
+const FilterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
+was called from a library; --focus keeps, and --ignore drops, what has a tag,
+name, module, call, library or thread that a regular expression matches, or a
+function or source file anywhere in its call stack.
+
+Files in site-packages and the like are a library's, others the program's own. --own
+decides otherwise: 'accelerate' or 'team/*/models' match whole parts of a path and
+all that lies below; '!vendor' makes a library of what is not. The last one that
+matches counts. MEMTRACE_OWN holds such patterns, too, separated by colons.`
+
+func (s *Flags) Define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&s.By, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+" (repeat it, or separate by commas)")
+	s.DefineRules(cmd)
+	f.StringVar(&s.At, "at", "", "also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
+	s.Window.Define(cmd)
+	s.Window.defineOldName(cmd)
+	s.DefineFilters(cmd)
+	s.asked = f.Changed
+	f.IntVarP(&s.Rows, "rows", "n", DefaultRows, "`ROWS` of each table, 0 for all")
+	f.BoolVar(&s.noFold, "no-fold", false, "list repeated modules and parameters, such as layers.{0..7}.mlp, one by one")
+	f.BoolVar(&s.JSON, "json", false, "print JSON, with exact bytes and all rows")
+	f.StringVar(&s.Color, "color", "auto", "`WHEN` to use colours: auto, always or never")
+	f.IntVar(&s.width, "width", 0, "`COLUMNS` to use (default: the terminal's, or 100)")
+	f.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
+	f.StringVarP(&s.Output, "output", "o", "", "write to a `FILE` instead of standard output")
+	f.BoolVarP(&s.Force, "force", "f", false, "replace that file if it exists")
+	f.BoolVar(&s.Strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
+	cmdline.Complete(cmd, "by", cmdline.List(groupingNames()...))
+	cmdline.Complete(cmd, "at", cmdline.Moments)
+	cmdline.Complete(cmd, "color", cmdline.Values("auto", "always", "never"))
+	for _, name := range []string{"rows", "width"} {
+		cmdline.Complete(cmd, name, cmdline.Values())
+	}
+}
+
+// DefineFilters adds the flags that leave memory out.
+func (s *Flags) DefineFilters(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&s.devices, "device", nil, "only this device `INDEX` (repeatable)")
+	f.StringVar(&s.focus, "focus", "", "only what matches this `REGEX`")
+	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
+	f.StringVar(&s.tag, "tag", "", "only this `TAG` and what lies under it")
+	f.StringVar(&s.library, "library", "", "only calls from libraries whose name contains `NAME`")
+	f.StringArrayVar(&s.own, "own", nil, "take files whose path has parts that match this `GLOB` for the program's own code, with '!' before it for a library's (repeatable; * is any text)")
+	for _, name := range []string{"device", "own", "focus", "ignore", "tag", "library"} {
+		cmdline.Complete(cmd, name, cmdline.Values())
+	}
+}
+
+// Check turns the flags into what to count and how to show it, before any trace is read.
+func (s *Flags) Check(c *console.Console) (analyzer.Options, layout.Options, error) {
+	options, err := s.Options()
+	if err != nil {
+		return options, layout.Options{}, err
+	}
+	style, err := s.Style(s.OutputFile(c))
+	return options, style, err
+}
+
+// Options checks the flags about what to count.
+func (s *Flags) Options() (analyzer.Options, error) {
+	o := analyzer.Options{Question: analyzer.Question{Groupings: s.By, FullStacks: s.Full}, Tag: s.tag, Library: s.library, Symbols: Symbols(), Own: Own(s.own)}
+	var err error
+	for _, name := range s.By {
+		if !slices.Contains(groupingNames(), name) {
+			return o, usage.Errorf("--by %s: choose from %s", name, strings.Join(groupingNames(), ", "))
+		}
+	}
+	if err := callstack.CheckOwn(o.Own); err != nil {
+		return o, usage.Errorf("--own or MEMTRACE_OWN: %w", err)
+	}
+	if err := s.addRules(&o); err != nil {
+		return o, err
+	}
+	for _, text := range s.devices {
+		index, err := strconv.ParseInt(text, 10, 16)
+		if err != nil || index < 0 {
+			return o, usage.Errorf("--device %s: name the device's number, such as 0", text)
+		}
+		o.Devices = append(o.Devices, int16(index))
+	}
+	if o.At, err = moment.Parse(s.At); err != nil {
+		return o, usage.Errorf("--at: %w", err)
+	}
+	if o.From, o.To, err = s.Window.moments(); err != nil {
+		return o, err
+	}
+	if o.Focus, err = parseRegexp("--focus", s.focus); err != nil {
+		return o, err
+	}
+	if o.Ignore, err = parseRegexp("--ignore", s.ignore); err != nil {
+		return o, err
+	}
+	return o, nil
+}
+
+// Own are those of MEMTRACE_OWN, then those of the flags, which win.
+func Own(flags []string) []string {
+	list := slices.DeleteFunc(filepath.SplitList(os.Getenv("MEMTRACE_OWN")), func(text string) bool { return text == "" })
+	return append(list, flags...)
+}
+
+// Form is what a report with these flags is written as.
+func (s *Flags) Form(style layout.Options) visible.Form {
+	switch {
+	case s.JSON:
+		return visible.JSON
+	case style.Color:
+		return visible.Colored
+	}
+	return visible.Lines
+}
+
+func parseRegexp(flag, text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, usage.Errorf("%s: %w", flag, err)
+	}
+	return re, nil
+}
+
+// Style checks the flags about how to show it. out is where the report goes.
+func (s *Flags) Style(out *os.File) (layout.Options, error) {
+	o := layout.Options{Rows: s.Rows, Width: s.width, ASCII: s.ascii, Unfolded: s.noFold, FullStacks: s.Full, Details: s.Details || s.Full}
+	terminal := out != nil && term.IsTerminal(int(out.Fd()))
+	switch s.Color {
+	case "always":
+		o.Color = true
+	case "never":
+	case "auto":
+		o.Color = terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	default:
+		return o, usage.Errorf("--color %s: choose auto, always or never", s.Color)
+	}
+	switch {
+	case s.Rows < 0:
+		return o, usage.Errorf("-n %d: must be a number of rows, or 0 for all", s.Rows)
+	case s.asked == nil || !s.asked("rows"):
+		o.Rows = 0 // render's word for as many as fit
+	case s.Rows == 0:
+		o.Rows = -1 // render's word for all
+	}
+	if s.width != 0 && (s.width < console.WidthMin || s.width > console.WidthMax) {
+		return o, usage.Errorf("--width %d: choose between %d and %d columns", s.width, console.WidthMin, console.WidthMax)
+	}
+	if s.width == 0 {
+		o.Width = console.ReportWidth(out, terminal)
+	}
+	return o, nil
+}
+
+// OutputFile is the file that decides about colours and width: nil for -o FILE.
+func (s *Flags) OutputFile(c *console.Console) *os.File {
+	if s.Output == "" || s.Output == "-" {
+		return c.Stdout
+	}
+	return nil
+}
+
+// Symbols is how the command looks for names.
+func Symbols() symbol.Options {
+	return symbol.Options{Cache: symbol.DefaultCache(), Packages: true}
+}
+
+// CheckBrief refuses what --brief leaves no room for.
+func (f *Flags) CheckBrief(views int) error {
+	switch {
+	case !f.Brief:
+		return nil
+	case f.JSON:
+		return usage.Errorf("--brief and --json exclude each other: both print JSON")
+	case views > 0 || f.Details || f.Full:
+		return usage.Errorf("--brief excludes --view, --details and --full-stacks: they show more than it may print")
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package questions
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/rules"
+	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/cmdline"
+	"memtrace/internal/usage"
+)
+
+// ViewFlags are the flags of report about training: tables of their own instead of the report.
+type ViewFlags struct {
+	Names []string
+	cross []string
+	Csv   string
+
+	timeline string // what --view timeline is divided by; "" without it
+
+	units  string
+	depth  int
+	period int
+	epoch  int
+}
+
+const ViewHelp = `--view shows one table about a training program instead, or several: its modules,
+parameters or iterations, whose names come from PyTorch and MXNet, with no change of
+the program. --cross shows two groupings at once, of any program. --view timeline
+shows memory over time: the highest moment of each of equal stretches, divided by
+category or by any other grouping that --by names, or by use (requested, rounding,
+idle). --csv writes a view's whole table.`
+
+func viewNames() []string {
+	var names []string
+	for _, view := range render.Views() {
+		names = append(names, view.Name)
+	}
+	return names
+}
+
+func (v *ViewFlags) Define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&v.Names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
+	f.StringSliceVar(&v.cross, "cross", nil, "show a crossed table of the groupings `ROWS,COLUMNS`, such as module,category or site,operator (--view cross)")
+	f.StringVar(&v.Csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
+	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(layout.Units(), ", ")+" in CSV (default B) and in the table of tbd (default MB)")
+	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3, not counting those that only wrap another)")
+	f.IntVar(&v.period, "period", 0, "list only every Nth iteration: the number of `ITERATIONS` (default 1), in the table of tbd")
+	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of tbd")
+	cmdline.Complete(cmd, "view", cmdline.List(viewNames()...))
+	cmdline.Complete(cmd, "units", cmdline.Values(layout.Units()...))
+	cmdline.Complete(cmd, "cross", cmdline.List(groupingNames()...))
+	for _, name := range []string{"depth", "period", "epoch"} {
+		cmdline.Complete(cmd, name, cmdline.Values())
+	}
+}
+
+// Has reports whether a view was asked for.
+func (v *ViewFlags) Has(name string) bool {
+	return slices.Contains(v.Names, name)
+}
+
+// Check finds the views and completes the style, before any trace is read. changed tells flags that were given from
+// those that were not.
+func (v *ViewFlags) Check(s *Flags, traces []string, changed func(flag string) bool, style *layout.Options) ([]*render.View, error) {
+	if err := v.checkCross(); err != nil {
+		return nil, err
+	}
+	var views []*render.View
+	for _, name := range v.Names {
+		view := render.FindView(name)
+		if view == nil {
+			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(viewNames(), ", "))
+		}
+		views = append(views, view)
+	}
+	tbd := v.Has("tbd")
+	switch {
+	case v.Csv != "" && len(views) == 0:
+		return nil, usage.Errorf("--csv requires --view, one of %s", strings.Join(viewNames(), ", "))
+	case v.Csv != "" && len(views) > 1:
+		return nil, usage.Errorf("--csv requires a single --view: %s would share a file", strings.Join(v.Names, " and "))
+	case v.Csv != "" && len(traces) > 1:
+		return nil, usage.Errorf("--csv requires a single trace; got %d", len(traces))
+	case v.Csv != "" && s.JSON:
+		return nil, usage.Errorf("--csv and --json: choose one of them")
+	case v.Csv != "" && (v.Csv == "-" && s.Output != "" || v.Csv == s.Output):
+		return nil, usage.Errorf("--csv %s and -o %s: name two files", v.Csv, s.Output)
+	case len(views) > 0 && len(s.By)+len(s.Groups) > 0:
+		return nil, usage.Errorf("--view shows its own table: leave out --by and --group, or --view")
+	case len(views) > 0 && s.At != "" && !(v.Has("cross") && len(views) == 1):
+		return nil, usage.Errorf("--at does not apply to views, which have their own moments")
+	case len(views) > 0 && s.sum != "":
+		return nil, usage.Errorf("--expected-sum requires --by category, --rules or --group, and does not apply to views")
+	case changed("units") && v.Csv == "" && !tbd:
+		return nil, usage.Errorf("--units requires --csv or --view tbd; other sizes show their unit")
+	case changed("depth") && !v.Has("modules"):
+		return nil, usage.Errorf("--depth requires --view modules")
+	case changed("depth") && v.depth < 0:
+		return nil, usage.Errorf("--depth %d: must be a number of levels, or 0 for the root alone", v.depth)
+	case changed("period") && !tbd:
+		return nil, usage.Errorf("--period requires --view tbd")
+	case changed("period") && v.period < 1:
+		return nil, usage.Errorf("--period %d: must be at least 1", v.period)
+	case changed("epoch") && !tbd:
+		return nil, usage.Errorf("--epoch requires --view tbd")
+	case changed("epoch") && v.epoch < 1:
+		return nil, usage.Errorf("--epoch %d: name an epoch, the first is 1", v.epoch)
+	}
+	if changed("units") {
+		unit, err := layout.ParseUnit(v.units)
+		if err != nil {
+			return nil, usage.Errorf("--units: %w", err)
+		}
+		style.Unit = unit
+	}
+	style.Depth, style.Period, style.Epoch = layout.DefaultDepth, v.period, v.epoch
+	if changed("depth") {
+		style.Depth, style.DepthAsked = v.depth, true
+	}
+	return views, nil
+}
+
+// checkCross completes --view cross and --cross, either of which stands for both.
+func (v *ViewFlags) checkCross() error {
+	switch {
+	case len(v.cross) == 0 && v.Has("cross"):
+		v.cross = []string{"module", ByCategory}
+	case len(v.cross) == 0:
+		return nil
+	case len(v.cross) != 2 || v.cross[0] == v.cross[1]:
+		return usage.Errorf("--cross %s: name two groupings, those of the rows and of the columns, such as module,category", strings.Join(v.cross, ","))
+	}
+	for _, name := range v.cross {
+		if !slices.Contains(groupingNames(), name) {
+			return usage.Errorf("--cross %s: choose from %s", name, strings.Join(groupingNames(), ", "))
+		}
+	}
+	if !v.Has("cross") {
+		v.Names = append(v.Names, "cross")
+	}
+	return nil
+}
+
+// AskForTraining completes the options for views, and for a report that was not asked for something else.
+func (v *ViewFlags) AskForTraining(s *Flags, o *analyzer.Options) error {
+	if len(v.Names) == 0 && len(o.Groupings) > 0 {
+		return nil
+	}
+	name := s.rules
+	if name == "" {
+		name = rulefile.Default
+	}
+	set, err := rulefile.Open(name)
+	if err != nil {
+		return usage.Errorf("--rules: %w", err)
+	}
+	if v.Has("tbd") || v.Has("iterations") && v.Csv != "" {
+		for _, category := range []string{render.FeatureMaps, render.IntermediateGradients} {
+			if !slices.ContainsFunc(set.Rules, func(r rules.Rule) bool { return r.Category == category }) {
+				return usage.Errorf("--rules %s: has no category %q, which the table is made of; leave out --rules", name, category)
+			}
+		}
+	}
+	o.Training, o.Groupings, o.Cross, o.Timeline = true, nil, v.cross, v.timeline
+	o.RuleSets = []profile.RuleGrouping{{Name: ByCategory, Rules: set}}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Package tracefile reads the traces that a command line names: which files an argument stands for, how they are opened,
+// several at a time, and what is said of those that cannot be read. It defines no flag.
+package tracefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"memtrace/internal/console"
+	"memtrace/internal/regular"
+	"memtrace/trace"
+	"memtrace/trace/spool"
+)
+
+const Suffix = ".bin"
+
+// Input is one trace to read.
+type Input struct {
+	Path       string
+	FromFolder bool // found in a folder that the user named: another program's *.bin may be passed over
+}
+
+// Expand turns arguments into traces, in order: a file stands for itself, a folder for the traces and left-over
+// spools in it. A spool whose trace is in the list is dropped, since reading the trace reads the spool beside it.
+func Expand(args []string) ([]Input, error) {
+	var inputs []Input
+	for _, arg := range args {
+		found, err := ExpandOne(arg)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, found...)
+	}
+	listed := make(map[string]bool, len(inputs))
+	for _, in := range inputs {
+		listed[filepath.Clean(in.Path)] = true
+	}
+	return slices.DeleteFunc(inputs, func(in Input) bool {
+		of, isSpool := strings.CutSuffix(filepath.Clean(in.Path), spool.Extension)
+		return isSpool && listed[of]
+	}), nil
+}
+
+func ExpandOne(arg string) ([]Input, error) {
+	info, err := os.Stat(arg)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// A process that was killed before its first flush leaves only the spool.
+		if _, spoolErr := os.Stat(arg + spool.Extension); spoolErr == nil {
+			return []Input{{Path: arg + spool.Extension}}, nil
+		}
+		return nil, fmt.Errorf("%s: no such file or folder; 'memtrace run' prints the name of the trace that it wrote", arg)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", arg, errors.Unwrap(err))
+	case !info.IsDir():
+		return []Input{{Path: arg}}, nil
+	}
+	entries, err := os.ReadDir(arg) // sorted by name
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", arg, err)
+	}
+	var inputs []Input
+	for _, entry := range entries {
+		name := entry.Name()
+		if !entry.IsDir() && (strings.HasSuffix(name, Suffix) || strings.HasSuffix(name, spool.Extension)) {
+			inputs = append(inputs, Input{Path: filepath.Join(arg, name), FromFolder: true})
+		}
+	}
+	if len(inputs) == 0 {
+		return nil, ErrorOfNone(arg)
+	}
+	return inputs, nil
+}
+
+// PassOver reports, and says, that what was found in a folder is not the user's to worry about: another program's file,
+// or what somebody put there that is no file at all.
+func PassOver(c *console.Console, in Input, err error) bool {
+	switch {
+	case !in.FromFolder:
+		return false
+	case errors.Is(err, trace.ErrNotTrace):
+		c.Log.Info().Msgf("%s is passed over: %v", in.Path, trace.ErrNotTrace)
+	case errors.Is(err, regular.ErrNotRegular):
+		c.Log.Warn().Msgf("%v; it is passed over", err)
+	default:
+		return false
+	}
+	return true
+}
+
+func ErrorOfNone(folder string) error {
+	return fmt.Errorf("%s: no trace in this folder (*%s, *%s); record one with: memtrace run -- PROGRAM", folder, Suffix, spool.Extension)
+}
+
+// One is for the verbs that take exactly one trace in a place: a folder will do if one trace lies in it.
+func One(arg string) (string, error) {
+	inputs, err := Expand([]string{arg})
+	if err != nil {
+		return "", err
+	}
+	if len(inputs) != 1 {
+		return "", fmt.Errorf("%s: holds %d traces; name one of them, such as %s", arg, len(inputs), inputs[0].Path)
+	}
+	return inputs[0].Path, nil
+}

@@ -1,0 +1,118 @@
+package tracefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"memtrace/internal/console"
+	"memtrace/internal/regular"
+	"memtrace/trace"
+	"memtrace/trace/importer"
+	"memtrace/trace/spool"
+)
+
+// Open opens a trace, together with the spool that its process may have left beside it, and warns of what only
+// looks like one. Its errors name the file and say what to do.
+func Open(c *console.Console, path string) (*spool.Run, error) {
+	run, err := OpenAgain(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := run.NotSpool(); err != nil {
+		c.Log.Warn().Msgf("%v: no recorder made it, so it is left alone; %s is read without it", OpenError(path, err), path)
+	}
+	return run, nil
+}
+
+// OpenAgain is openTrace without the warning.
+func OpenAgain(path string) (*spool.Run, error) {
+	run, err := spool.OpenRun(path)
+	if err != nil {
+		return nil, OpenError(path, err)
+	}
+	return run, nil
+}
+
+func OpenError(path string, err error) error {
+	var pathError *fs.PathError
+	switch {
+	case errors.Is(err, trace.ErrNotTrace):
+		if f := foreignFormat(path); f != nil {
+			return fmt.Errorf("%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin", path, f.Name, console.ShellWord(path))
+		}
+		return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path, trace.ErrNotTrace)
+	case errors.Is(err, spool.ErrNotSpool), errors.Is(err, spool.ErrVersion):
+		return fmt.Errorf("%w; a spool can be read by the memtrace whose library wrote it", err) // these name the file, which may be the one beside path
+	case errors.As(err, &pathError) && errors.Is(err, regular.ErrLink):
+		return fmt.Errorf("%s: %w; name the file that it leads to", pathError.Path, pathError.Err)
+	case errors.As(err, &pathError) && errors.Is(err, regular.ErrNotRegular) && !errors.Is(err, regular.ErrDirectory):
+		return fmt.Errorf("%s: %w; copy what it gives to a file", pathError.Path, pathError.Err)
+	case errors.As(err, &pathError):
+		return fmt.Errorf("%s: %w", pathError.Path, pathError.Err)
+	case strings.HasPrefix(err.Error(), path+":"):
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// ReadError words a failure of the disk or the network file system while a trace was read. Damage in the file itself is
+// no error, see trace.Health.
+func ReadError(path string, run *spool.Run, err error) error {
+	return fmt.Errorf("%s: offset %d: %w; copy the file and try again", path, run.Offset(), err)
+}
+
+// OpenPlain prefers the plain file where no spool continues it: only there the text can show where blocks of events end,
+// and is then, whole, the text of exactly this file.
+func OpenPlain(c *console.Console, path string, partly bool) (trace.Source, func() error, error) {
+	run, err := Open(c, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if partly || run.HasSpool() {
+		return run, run.Close, nil
+	}
+	defer run.Close()
+	file, err := regular.Open(path)
+	if err != nil {
+		return nil, nil, OpenError(path, err)
+	}
+	reader, err := trace.NewReader(file, run.Size())
+	if err != nil {
+		return nil, nil, errors.Join(OpenError(path, err), file.Close())
+	}
+	return reader, file.Close, nil
+}
+
+// RefuseSame keeps a trace from being replaced by what was made of it, even where --force was given.
+func RefuseSame(path, output string) error {
+	from, err := os.Stat(path)
+	if err != nil {
+		return nil // it was opened; the copy will tell
+	}
+	if to, err := os.Stat(output); err == nil && os.SameFile(from, to) {
+		return fmt.Errorf("%s is the trace itself; name another file", output)
+	}
+	return nil
+}
+
+// importHint is how much of a file is looked at when it is not a trace.
+const importHint = 1 << 20
+
+// foreignFormat returns the format that the beginning of a file is in, nil if it is none that can be imported.
+func foreignFormat(path string) *importer.Format {
+	file, err := regular.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil
+	}
+	format, _ := importer.Recognize(file, min(size, importHint))
+	return format
+}

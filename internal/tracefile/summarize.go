@@ -1,0 +1,71 @@
+package tracefile
+
+import (
+	"fmt"
+	"strings"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/export"
+	"memtrace/analyzer/finding"
+	"memtrace/analyzer/report"
+	"memtrace/internal/console"
+)
+
+// Summarize reads one trace. Filters that match nothing in it are an error: a report of zeros is no answer.
+func Summarize(c *console.Console, path string, o analyzer.Options) (*report.Summary, error) {
+	summary, err := SummarizeAny(c, path, o)
+	if err == nil {
+		err = CheckMatched(path, summary)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return summary, nil
+}
+
+// CheckMatched says which filters matched nothing.
+func CheckMatched(path string, s *report.Summary) error {
+	if len(s.Unmatched) > 0 {
+		return fmt.Errorf("%s: %s", path, strings.Join(s.Unmatched, "; "))
+	}
+	return nil
+}
+
+// SummarizeAny is summarize for those who accept filters that match nothing.
+func SummarizeAny(c *console.Console, path string, o analyzer.Options) (*report.Summary, error) {
+	run, err := Open(c, path)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	done, err := LookAhead(path, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	bar := c.NewProgress(path, run.Size())
+	defer bar.Finish()
+	o.Progress = func(read int64) { bar.Update(read) }
+	summary, err := analyzer.Summarize(run, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
+		summary.AddNotes(finding.New("own-account-unread", fmt.Sprintf("A framework's own account is left out: %v.", err), 0, "own_accounts"))
+	}
+	return summary, nil
+}
+
+// LookAhead opens a trace a second time where filters or training need names, some of which may stand behind the
+// events, or a moment is told by what comes behind it. The caller calls done.
+func LookAhead(path string, o *analyzer.Options) (done func(), err error) {
+	if !o.NeedsAhead() {
+		return func() {}, nil
+	}
+	ahead, err := OpenAgain(path)
+	if err != nil {
+		return nil, err
+	}
+	o.Ahead = ahead
+	return func() { ahead.Close() }, nil
+}

@@ -1,0 +1,18 @@
+// Package usage is about mistakes on the command line: errors that a pointer to the verb's help follows. It imports
+// nothing of ours and prints nothing.
+package usage
+
+import "fmt"
+
+// Error is a mistake on the command line: it is followed by a pointer to the verb's help.
+type Error struct {
+	err error
+}
+
+func (e *Error) Error() string { return e.err.Error() }
+func (e *Error) Unwrap() error { return e.err }
+
+// Errorf is fmt.Errorf for a mistake on the command line.
+func Errorf(format string, args ...any) error {
+	return &Error{fmt.Errorf(format, args...)}
+}
