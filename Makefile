@@ -107,7 +107,7 @@ test: all ## every test: Go, C, Python, and end to end under real frameworks
 	scripts/test.sh
 
 test-go: all nullcuda ## Go tests, with the race detector
-	$(GO) test -race ./...
+	$(GO) test -race -short -skip MutantsOf ./...
 	CGO_ENABLED=0 $(GO) test ./trace/... ./analyzer/... ./cuda/...
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/memtrace
 
@@ -137,6 +137,7 @@ mutants: ## damaged traces and spools, MUTANTS (2000) of each, through every rea
 # KILLS kills under PyTorch and under load, every ending ENDINGS times beside other preloaded libraries, STORM_EVENTS of storms, STRESS_SECONDS of stress, ten thousand stacks and the whole library of
 # each Python, every model and every leak on every PyTorch, a timeline of 50 million events, LEDGER_SEEDS random ledgers, MUTANTS damaged traces and spools.
 nightly: all nullcuda ## the long forms of the tests, for hours
+	$(GO) test -race -timeout 120m ./analyzer/... ./trace/... ./cmd/memtrace ./internal/browser
 	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
 	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
 	ATTACHES=$(or $(ATTACHES),200) $(GO) test -tags e2e -count=1 -timeout 180m -run AttachWhileTraining -v ./internal/e2e

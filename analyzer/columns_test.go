@@ -177,7 +177,7 @@ func TestColumnsSayWhatRowsSay(t *testing.T) {
 		"time": {Question: Question{At: at("1ms")}}, "teardown": {Question: Question{At: at("teardown")}}, "step": {Question: Question{At: at("step:7777")}}, "since": {From: at("1ms")}, "window": {From: at("1ms"), To: at("2ms")}, "over time": {Timeline: "tag"}, "device": {Devices: []int16{1}},
 		"tagged": {Tag: "model"}, "history": {HistoryBlocks: 500}, "exit": {Question: Question{At: at("exit"), Groupings: []string{"site"}}},
 	}
-	for seed := range uint64(20) {
+	for seed := range uint64(randomStreams() / 15) {
 		events := newMixedRun(seed, 2500)
 		file := encodeEvents(t, events)
 		for name, o := range asked {

@@ -276,7 +276,7 @@ func TestSamplesAreBounded(t *testing.T) {
 
 // On random histories, what a ledger says of a sample is what a summary says of a trace that ends there.
 func TestDeviceLedgerAgreesWithPrefix(t *testing.T) {
-	for seed := range uint64(*streams / 5) {
+	for seed := range uint64(randomStreams() / 5) {
 		rng := rand.New(rand.NewPCG(seed, 0x73616d70))
 		events := randomStream(seed, streamShape{events: 150 + rng.IntN(300), wild: seed%2 == 0, noStacks: seed%7 == 0})
 		at := rng.IntN(len(events))

@@ -138,7 +138,7 @@ func TestQuestionsAfterwards(t *testing.T) {
 	all := oneOfWords(rules.Level, "driver", "framework")
 	sets := []profile.RuleGrouping{{Name: "stack", Rules: ruleSet(t, rules.FirstMatch, rule("{tag}", all))},
 		{Name: "made", Rules: ruleSet(t, rules.MultiMatch, rule("large", bounds(t, ">= 1MiB")), rule("{library}", all))}}
-	for seed := range uint64(*streams) / 4 {
+	for seed := range uint64(randomStreams() / 4) {
 		rng := rand.New(rand.NewPCG(seed, 16))
 		shape := streamShape{events: 20 + rng.IntN(400), wild: rng.IntN(2) == 0, noHandles: rng.IntN(4) == 0, noStacks: rng.IntN(4) == 0}
 		events := withPlaces(randomStream(seed, shape))

@@ -21,6 +21,15 @@ import (
 
 var streams = flag.Int("streams", 300, "random streams to compare with the oracle")
 
+// randomStreams returns how many streams to compare: a sixth with -short, as under the race detector, since all of them
+// are compared without it.
+func randomStreams() int {
+	if testing.Short() {
+		return *streams / 6
+	}
+	return *streams
+}
+
 // asJSON is what summaries are compared by: every number that a report could print.
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
@@ -72,7 +81,7 @@ func randomOptions(rng *rand.Rand) Options {
 // TestSummaryAgreesWithOracle compares every number of the summary with a slow and obvious replay, on random histories
 // with everything that may happen.
 func TestSummaryAgreesWithOracle(t *testing.T) {
-	for seed := range uint64(*streams) {
+	for seed := range uint64(randomStreams()) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		shape := streamShape{events: 20 + rng.IntN(700), wild: rng.IntN(2) == 0, noHandles: rng.IntN(4) == 0, noStacks: rng.IntN(4) == 0}
 		if rng.IntN(3) > 0 {

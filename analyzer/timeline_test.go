@@ -114,7 +114,7 @@ func compareTimeline(v *report.Timeline, states []timelineState, o *oracle, by s
 // TestTimelineAgreesWithOracle: at every level of detail each stretch has the highest value of a slow replay, and what
 // its keys held then.
 func TestTimelineAgreesWithOracle(t *testing.T) {
-	for seed := range uint64(*streams / 4) {
+	for seed := range uint64(randomStreams() / 4) {
 		rng := rand.New(rand.NewPCG(seed, 20))
 		shape := streamShape{events: 20 + rng.IntN(400), noHandles: rng.IntN(4) == 0}
 		if rng.IntN(3) > 0 {
@@ -150,7 +150,7 @@ func TestTimelineAgreesWithOracle(t *testing.T) {
 
 // TestWildWindowsAddUp: whatever a damaged stream does, a window's and a timeline's rows add up to their levels.
 func TestWildWindowsAddUp(t *testing.T) {
-	for seed := range uint64(*streams) {
+	for seed := range uint64(randomStreams()) {
 		rng := rand.New(rand.NewPCG(seed, 22))
 		w := randomWindow(rng, randomStream(seed, streamShape{events: 300, wild: true, delayed: func(trace.Event) bool { return true }}))
 		opts := Options{Question: Question{Groupings: []string{"name", "tag"}}, Timeline: []string{"name", "tag", ByUse}[seed%3], From: parseAt(t, w.from), To: parseAt(t, w.to)}

@@ -183,7 +183,7 @@ func randomWindow(rng *rand.Rand, events []trace.Event) windowCase {
 
 // TestWindowAgreesWithOracle: whatever a summary says of a window is what a slow and obvious replay says of it.
 func TestWindowAgreesWithOracle(t *testing.T) {
-	for seed := range uint64(*streams) {
+	for seed := range uint64(randomStreams()) {
 		rng := rand.New(rand.NewPCG(seed, 18))
 		shape := streamShape{events: 20 + rng.IntN(600), noHandles: rng.IntN(4) == 0}
 		if rng.IntN(3) > 0 {

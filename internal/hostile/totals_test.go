@@ -1,7 +1,9 @@
 package hostile
 
 import (
+	"cmp"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +39,8 @@ type total struct {
 	bytes uint64
 }
 
-// traceTotals replays a trace in the simplest way. Every free must name something live.
+// traceTotals replays a trace in the simplest way, in the order of the events' numbers: a thread that was held up inside
+// a call, as valgrind holds up all but one, has its event later in the file. Every free must name something live.
 func traceTotals(t *testing.T, r recorded) map[string]total {
 	t.Helper()
 	type block struct {
@@ -45,7 +48,8 @@ func traceTotals(t *testing.T, r recorded) map[string]total {
 		vmm  bool
 	}
 	live := map[block]trace.Event{}
-	for _, e := range r.events {
+	events := slices.SortedStableFunc(slices.Values(r.events), func(a, b trace.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, e := range events {
 		key := block{e.Addr, e.Mem == cuda.MemoryVMM}
 		switch e.Kind {
 		case trace.EventAlloc:

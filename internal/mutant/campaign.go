@@ -62,10 +62,13 @@ func (m *Mutant) Write(t *testing.T, name string) string {
 	return path
 }
 
-// Run makes mutants of the things that what names, few of them unless MUTANTS says how many, and prints how many there
-// were and how many broke something.
+// Run makes mutants of the things that what names, few of them (with -short a tenth of that) unless MUTANTS says how
+// many, and prints how many there were and how many broke something.
 func Run(t *testing.T, what string, few int, try func(m *Mutant)) {
 	t.Helper()
+	if testing.Short() {
+		few = max(few/10, 1)
+	}
 	seed, from, count, only := number(t, "MUTANTS_SEED", 1), number(t, "MUTANTS_FROM", 0), number(t, "MUTANTS", few), number(t, "MUTANT", -1)
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
